@@ -19,9 +19,9 @@ class Difference(AssertionError):
     """Two ways of running one program that do not agree."""
 
 
-def agree(name: str, expected: Any, found: Any, is_exact: bool) -> None:
+def agree(name: str, expected: Any, actual: Any, is_exact: bool) -> None:
     """Raise a Difference unless shape, dtype and values are equal; -0 is 0, NaN is NaN."""
-    x, y = np.asarray(expected), np.asarray(found)
+    x, y = np.asarray(expected), np.asarray(actual)
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         raise Difference(f"{name} is {y.dtype}{list(y.shape)} for {x.dtype}{list(x.shape)}")
     wrong = ~_equal(x, y, 0.0 if is_exact else ROUNDING.get(x.dtype.name, 0.0))
@@ -56,9 +56,9 @@ def means_what_numpy_says(step: Step, env: Mapping[str, Any], is_exact: bool) ->
     """Raise a Difference unless NumPy, given the operands, makes of them what the values are."""
     operands = {name: wide(env[name]) for name in step.operands}
     with np.errstate(all="ignore"):
-        found = evaluate(step, operands, MEANING)
+        meanings = evaluate(step, operands, MEANING)
     for name in step.names:
-        made = env[name]
+        value = env[name]
         with np.errstate(all="ignore"):
-            meant = np.asarray(found[name]).astype(made.dtype)
-        agree(f"{name} (rune for NumPy)", meant, made, is_exact)
+            meant = np.asarray(meanings[name]).astype(value.dtype)
+        agree(f"{name} (rune for NumPy)", meant, value, is_exact)

@@ -64,8 +64,8 @@ class Maker:
 
     def kind(self, name: str) -> str:
         """b, i, u, f or c."""
-        found = self.dtype(name)
-        return "f" if found in dtypes.FLOATING else found.kind
+        dtype = self.dtype(name)
+        return "f" if dtype in dtypes.FLOATING else dtype.kind
 
     def largest(self, name: str) -> float:
         """The largest magnitude of a finite element."""
@@ -105,24 +105,24 @@ class Maker:
 
     def new_input(self, shapes: Sequence[tuple[int, ...]], dtype: str) -> None:
         """One more argument, of one shape for each choice of the sizes."""
-        made = Input(f"v{len(self.inputs)}", shapes[0], dtype, self.values)
-        self.inputs.append(made)
+        argument = Input(f"v{len(self.inputs)}", shapes[0], dtype, self.values)
+        self.inputs.append(argument)
         for env, shape in zip(self.envs, shapes, strict=True):
-            drawn = Input(made.name, shape, dtype, self.values).draw(self.rng)
-            env[made.name] = array(drawn, dtype_named(dtype))
+            drawn = Input(argument.name, shape, dtype, self.values).draw(self.rng)
+            env[argument.name] = array(drawn, dtype_named(dtype))
 
     def add(self, text: str, count: int = 1) -> bool:
         """Add a step if rune computes it and its values stay comparable; whether it was added."""
         first = len(self.envs[0])
         step = Step(tuple(f"v{first + k}" for k in range(count)), text)
         try:
-            made = [evaluate(step, env) for env in self.envs]
+            evaluations = [evaluate(step, env) for env in self.envs]
         except Refused:
             return False
-        if not all(self.is_comparable(v) for found in made for v in found.values()):
+        if not all(self.is_comparable(v) for values in evaluations for v in values.values()):
             return False
-        for env, found in zip(self.envs, made, strict=True):
-            env.update(found)
+        for env, values in zip(self.envs, evaluations, strict=True):
+            env.update(values)
         self.steps.append(step)
         return True
 
@@ -165,9 +165,9 @@ class Maker:
 
     def program(self) -> Program:
         """What has grown, some of it returned."""
-        made = [name for step in self.steps for name in step.names]
-        more = [n for n in made[:-1] if self.chance(0.25)]
-        return Program(tuple(self.inputs), tuple(self.steps), (*more, *made[-1:]))
+        names = [name for step in self.steps for name in step.names]
+        more = [n for n in names[:-1] if self.chance(0.25)]
+        return Program(tuple(self.inputs), tuple(self.steps), (*more, *names[-1:]))
 
 
 def magnitude(value: Any) -> float:

@@ -32,8 +32,8 @@ class _At:
 
     def __getitem__(self, index: Any) -> SimpleNamespace:
         changes = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
-        made: dict[str, Any] = {k: self._combined(index, u) for k, u in changes.items()}
-        return SimpleNamespace(set=self._replaced(index), **made)
+        methods: dict[str, Any] = {k: self._combined(index, u) for k, u in changes.items()}
+        return SimpleNamespace(set=self._replaced(index), **methods)
 
     def _combined(self, index: Any, ufunc: np.ufunc) -> Callable[[Any], Any]:
         def change(updates: Any) -> Any:
@@ -54,10 +54,10 @@ class _At:
 
 def wide(x: Any) -> Values:
     """An array as the oracle computes with it."""
-    found = np.asarray(x)
-    if found.dtype.kind not in "biu":
-        found = found.astype(np.complex128 if found.dtype.kind == "c" else np.float64)
-    return found.view(Values)
+    array = np.asarray(x)
+    if array.dtype.kind not in "biu":
+        array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    return array.view(Values)
 
 
 def _corner(shape: Sequence[int], starts: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
@@ -112,8 +112,8 @@ def associative_scan(combine: Callable[..., Any], x: Any, reverse: bool = False)
     if not len(x):
         return x
     rows = list(itertools.accumulate(x[::-1] if reverse else x, combine))
-    found = np.stack(rows)
-    return found[::-1] if reverse else found
+    stacked = np.stack(rows)
+    return stacked[::-1] if reverse else stacked
 
 
 def top_k(x: Any, k: int) -> tuple[Any, Any]:
@@ -143,12 +143,12 @@ def scan(
 ) -> Any:
     """A loop over rows that keeps what each round yields."""
     rows = list(range(length)) if xs is None else list(xs)
-    kept, carry = [], _wide(carry)
+    outputs, carry = [], _wide(carry)
     for row in reversed(rows) if reverse else rows:
         carry, out = body(carry, row if xs is None else wide(row))
         carry = _wide(carry)
-        kept.append(out)
-    return carry, np.stack(kept[::-1] if reverse else kept)
+        outputs.append(out)
+    return carry, np.stack(outputs[::-1] if reverse else outputs)
 
 
 def _wide(state: Any) -> Any:

@@ -38,13 +38,13 @@ Fault = Callable[[], AbstractContextManager[Any]]
 
 
 def _diagonal() -> AbstractContextManager[Any]:
-    def aligned(reader: Any, read: Any, found: Iterable[tuple]) -> tuple[int | None, ...]:
+    def aligned(reader: Any, read: Any, positions: Iterable[tuple]) -> tuple[int | None, ...]:
         if not read.is_whole:
             return (None,) * len(read.sizes)
         axes = {s: k for k, s in enumerate(groups.axis_symbols(reader.sizes))}
         return tuple(
             groups._only({groups._axis(index, axes, size, reader) for index in column})
-            for column, size in zip(zip(*found), read.sizes)
+            for column, size in zip(zip(*positions), read.sizes)
         )
 
     return patch.object(groups, "_alignment", aligned)
@@ -64,8 +64,8 @@ def _three_registers() -> AbstractContextManager[Any]:
 def _lost_lane() -> AbstractContextManager[Any]:
     tail = Body.masked_tail
 
-    def without_one(self: Body, first: Any, rest: Any, body: Any) -> None:
-        tail(self, first, rest if rest.text == "0" else rest - 1, body)
+    def without_one(self: Body, first: Any, end: Any, body: Any) -> None:
+        tail(self, first, end if end.text == "0" else end - 1, body)
 
     return patch.object(Body, "masked_tail", without_one)
 
@@ -84,15 +84,17 @@ def _run_as(change: Callable[..., list[Any]]) -> AbstractContextManager[Any]:
     """What Python runs of compiled code, changed. Native code makes the later calls."""
     run = compiling.run_executable
 
-    def changed(executable: Any, types: Any, buffers: Any, *rest: Any) -> list[Any]:
-        return change(run, executable, types, buffers, *rest)
+    def changed(executable: Any, types: Any, buffers: Any, *arguments: Any) -> list[Any]:
+        return change(run, executable, types, buffers, *arguments)
 
     return patch.object(compiling, "run_executable", changed)
 
 
 def _size_of_zero() -> AbstractContextManager[Any]:
-    def wrong(run: Any, executable: Any, types: Any, buffers: Sequence[Any], *rest: Any) -> Any:
-        results = run(executable, types, buffers, *rest)
+    def wrong(
+        run: Any, executable: Any, types: Any, buffers: Sequence[Any], *arguments: Any
+    ) -> Any:
+        results = run(executable, types, buffers, *arguments)
         if not any(getattr(b, "size", 1) == 0 for b in buffers):
             return results
         for result in results:
@@ -106,10 +108,10 @@ def _size_of_zero() -> AbstractContextManager[Any]:
 def _race() -> AbstractContextManager[Any]:
     shared: dict[str, Any] = {}
 
-    def raced(run: Any, executable: Any, types: Any, buffers: Any, *rest: Any) -> Any:
+    def raced(run: Any, executable: Any, types: Any, buffers: Any, *arguments: Any) -> Any:
         shared[str(types)] = buffers
         time.sleep(1e-3)
-        return run(executable, types, shared[str(types)], *rest)
+        return run(executable, types, shared[str(types)], *arguments)
 
     return _run_as(raced)
 
@@ -133,8 +135,8 @@ def _parameters_by_hash() -> AbstractContextManager[Any]:
     key = eliminate_common._key
 
     def lossy(equation: Any, replaced: Mapping[Any, Any]) -> Any:
-        found: Any = key(equation, replaced)
-        return found and (*found[:2], hash(found[2]) % 8, found[3])
+        parts: Any = key(equation, replaced)
+        return parts and (*parts[:2], hash(parts[2]) % 8, parts[3])
 
     return patch.object(eliminate_common, "_key", lossy)
 
@@ -177,9 +179,9 @@ def _in_place_too_early() -> AbstractContextManager[Any]:
     ranges = memory.live_ranges
 
     def shorter(program: Any, within: Any = None) -> Any:
-        found = ranges(program, within)
-        ends = {v: (a, max(a, b - 1)) for v, (a, b) in found.items() if v not in program.outputs}
-        return found | ends
+        lives = ranges(program, within)
+        ends = {v: (a, max(a, b - 1)) for v, (a, b) in lives.items() if v not in program.outputs}
+        return lives | ends
 
     return patch.object(memory, "live_ranges", shorter)
 
@@ -223,7 +225,7 @@ def find(name: str, seconds: float, first: int = 0, ways: Sequence[Way] = WAYS) 
                 return None
             failure = trial(seed, chosen)
             if failure is not None:
-                spent, told = time.monotonic() - begin, str(failure.error).splitlines()
-                why = f"{type(failure.error).__name__} {told[0][:80] if told else ''}"
+                spent, lines = time.monotonic() - begin, str(failure.error).splitlines()
+                why = f"{type(failure.error).__name__} {lines[0][:80] if lines else ''}"
                 return Discovery(seed - first + 1, spent, failure.way.name, why)
     raise AssertionError

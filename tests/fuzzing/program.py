@@ -46,14 +46,14 @@ class Input:
         if self.values == "smooth":
             return np.asarray(rng.normal(size=self.shape)).astype(dtype)
         low, high = {"b": (0, 2), "u": (0, 9)}.get(dtype.kind, (-4, 5))
-        whole = rng.integers(low, high, self.shape)
+        integers = rng.integers(low, high, self.shape)
         if dtype.kind == "c":
-            return np.asarray(whole + 1j * rng.integers(low, high, self.shape)).astype(dtype)
-        found = np.asarray(whole).astype(dtype)
+            return np.asarray(integers + 1j * rng.integers(low, high, self.shape)).astype(dtype)
+        values = np.asarray(integers).astype(dtype)
         if self.values == "hard" and rnp.issubdtype(dtype, rnp.floating):
             special = rng.choice(np.array([np.nan, np.inf, -np.inf, -0.0]), self.shape)
-            found = np.where(rng.random(self.shape) < 0.15, special, found).astype(dtype)
-        return found
+            values = np.where(rng.random(self.shape) < 0.15, special, values).astype(dtype)
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,5 +134,7 @@ def evaluate(
     step: Step, values: Mapping[str, Any], modules: Mapping[str, Any] = RUNE
 ) -> dict[str, Any]:
     """What one step binds."""
-    found = eval(_expression(step.text), {**modules, **values})
-    return dict(zip(step.names, found, strict=True)) if step.names[1:] else {step.names[0]: found}
+    results = eval(_expression(step.text), {**modules, **values})
+    return (
+        dict(zip(step.names, results, strict=True)) if step.names[1:] else {step.names[0]: results}
+    )

@@ -52,12 +52,12 @@ def _with_inputs(program: Program, seed: int) -> Iterator[Program]:
     for k, step in enumerate(program.steps):
         if set(step.names) & set(program.results):
             continue
-        made = tuple(
+        arguments = tuple(
             Input(n, tuple(env[n].shape), env[n].dtype.name, program.inputs[0].values)
             for n in step.names
         )
         steps = (*program.steps[:k], *program.steps[k + 1 :])
-        yield Program((*program.inputs, *made), steps, program.results).needed()
+        yield Program((*program.inputs, *arguments), steps, program.results).needed()
 
 
 def _without(program: Program, k: int) -> Iterator[Program]:

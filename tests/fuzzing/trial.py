@@ -62,14 +62,15 @@ class Failure:
         ])  # fmt: skip
 
 
-def _drawn(made: Input) -> str:
-    if made.values == "smooth":
-        return f"{made.name} = rng.normal(size={made.shape}).astype({made.dtype!r})"
-    if made.values == "hard" or made.dtype.startswith("c"):
-        return f"{made.name} = {made!r}.draw(rng)"
-    low, high = {"b": (0, 2), "u": (0, 9)}.get(made.dtype[0], (-4, 5))
-    low, high = (-4, 5) if made.dtype == "bfloat16" else (low, high)
-    return f"{made.name} = rng.integers({low}, {high}, {made.shape}).astype({made.dtype!r})"
+def _drawn(argument: Input) -> str:
+    if argument.values == "smooth":
+        return f"{argument.name} = rng.normal(size={argument.shape}).astype({argument.dtype!r})"
+    if argument.values == "hard" or argument.dtype.startswith("c"):
+        return f"{argument.name} = {argument!r}.draw(rng)"
+    low, high = {"b": (0, 2), "u": (0, 9)}.get(argument.dtype[0], (-4, 5))
+    low, high = (-4, 5) if argument.dtype == "bfloat16" else (low, high)
+    integers = f"rng.integers({low}, {high}, {argument.shape})"
+    return f"{argument.name} = {integers}.astype({argument.dtype!r})"
 
 
 def way_of(seed: int, chosen: Sequence[Way] = WAYS) -> Way:
@@ -112,9 +113,9 @@ def shrunk(failure: Failure, seconds: float = 60.0) -> Failure:
         return drawn is not None and type(run(failure.way, drawn, failure.seed)) is error_type
 
     program = failure.drawn.program if sized else failure.drawn
-    found = smallest(program, failure.seed, fails, seconds)
-    error = run(failure.way, variant(found), failure.seed) or failure.error
-    return Failure(failure.seed, failure.way, variant(found), error)
+    smaller = smallest(program, failure.seed, fails, seconds)
+    error = run(failure.way, variant(smaller), failure.seed) or failure.error
+    return Failure(failure.seed, failure.way, variant(smaller), error)
 
 
 def _sized_as(sized: generate.Sized, program: Program) -> generate.Sized | None:

@@ -54,9 +54,9 @@ def everything(seed: int) -> Program:
 def some(seed: int) -> Program:
     """A program that returns any part of what it makes."""
     program = generate.draw(seed)
-    made = program.intermediates()
-    share = np.random.default_rng(seed + 1).random(len(made))
-    return program.returning([n for n, x in zip(made, share) if x < 0.4] or made[-1:])
+    names = program.intermediates()
+    share = np.random.default_rng(seed + 1).random(len(names))
+    return program.returning([n for n, x in zip(names, share) if x < 0.4] or names[-1:])
 
 
 # --- ways -----------------------------------------------------------------------------------------
@@ -73,9 +73,9 @@ def expected(program: Program, args: list[Any]) -> list[Any]:
     return [env[name] for name in program.results]
 
 
-def same(program: Program, wanted: Sequence[Any], found: Sequence[Any]) -> None:
+def same(program: Program, wanted: Sequence[Any], actual: Sequence[Any]) -> None:
     """Raise where any result differs."""
-    for name, x, y in zip(program.results, wanted, found, strict=True):
+    for name, x, y in zip(program.results, wanted, actual, strict=True):
         agree(name, x, y, in_bits(program))
 
 
@@ -149,8 +149,8 @@ MACHINES = (Machine(16, masked=False), Machine(32, masked=False), Machine(64, ma
 
 def narrower(program: Program, seed: int) -> None:
     """Vectors of other widths, and without masks."""
-    found = MACHINES[seed % len(MACHINES)]
-    with patch.object(cpu_compile, "machine", lambda: found):
+    target = MACHINES[seed % len(MACHINES)]
+    with patch.object(cpu_compile, "machine", lambda: target):
         compiled(program, seed)
 
 
@@ -159,9 +159,9 @@ def lanes(program: Program, seed: int) -> None:
     rows = [program.arguments(seed + k) for k in range(3)]
     wanted = [expected(program, row) for row in rows]
     stacked = [rnp.stack(column) for column in zip(*rows)]
-    found = rune.jit(rune.vmap(program.function()))(*stacked)
+    results = rune.jit(rune.vmap(program.function()))(*stacked)
     for k, row in enumerate(wanted):
-        same(program, row, [np.asarray(y)[k] for y in found])
+        same(program, row, [np.asarray(y)[k] for y in results])
 
 
 def in_threads(program: Program, seed: int) -> None:
@@ -196,11 +196,11 @@ def donated(program: Program, seed: int) -> None:
     f = rune.jit(program.function(), donate_argnums=numbers)
     for call in range(3):
         args = program.arguments(seed + call)
-        kept = {k: np.array(x) for k, x in enumerate(args) if k not in numbers}
+        copies = {k: np.array(x) for k, x in enumerate(args) if k not in numbers}
         wanted = [np.array(x) for x in expected(program, args)]
-        found = f(*args)
-        same(program, wanted, found)
-        for k, before in kept.items():
+        results = f(*args)
+        same(program, wanted, results)
+        for k, before in copies.items():
             agree(f"argument {k}", before, args[k], True)
 
 
@@ -209,11 +209,11 @@ def alone(program: Program, seed: int) -> None:
     rng, f, held = np.random.default_rng(seed), rune.jit(program.function()), []
     for call in range(3):
         wanted = [np.array(x) for x in expected(program, program.arguments(seed + call))]
-        found = f(*program.arguments(seed + call))
-        held += [(wanted, found)] if rng.random() < 0.7 else []
-        del found
-    for wanted, found in held:
-        same(program, wanted, found)
+        results = f(*program.arguments(seed + call))
+        held += [(wanted, results)] if rng.random() < 0.7 else []
+        del results
+    for wanted, results in held:
+        same(program, wanted, results)
 
 
 def in_a_loop(program: Program, seed: int) -> None:
@@ -223,8 +223,8 @@ def in_a_loop(program: Program, seed: int) -> None:
     stacked = [rnp.stack(column) for column in zip(*rows)]
     function = program.function()
     body = rune.jit(lambda *xs: rune.scan(lambda c, row: (c, function(*row)), 0, xs)[1])
-    for row, *found in zip(wanted, *body(*stacked)):
-        same(program, row, found)
+    for row, *results in zip(wanted, *body(*stacked)):
+        same(program, row, results)
 
 
 def at_all_sizes(sized: generate.Sized, seed: int) -> None:

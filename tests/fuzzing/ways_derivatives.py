@@ -41,42 +41,42 @@ def gradients(program: Program, seed: int) -> None:
             "jvp(f)": rune.jvp(f, tuple(args), tuple(along))[1],
             "jit(jvp(f))": rune.jit(lambda x, t: rune.jvp(f, x, t)[1])(tuple(args), tuple(along)),
         }
-    for way, found in ways.items():
-        for k, (x, y) in enumerate(zip(wanted, found, strict=True)):
+    for way, slopes_of_way in ways.items():
+        for k, (x, y) in enumerate(zip(wanted, slopes_of_way, strict=True)):
             agree(f"{way}, argument {k},", x, y, False)
     slope = sum(float(np.vdot(g, t)) for g, t in zip(wanted, along))
-    for way, found in slopes.items():
-        if abs(float(found) - slope) > 1e-8 * (1 + abs(slope)):
-            raise Difference(f"{way} is {float(found)}, the gradient gives {slope}")
+    for way, other in slopes.items():
+        if abs(float(other) - slope) > 1e-8 * (1 + abs(slope)):
+            raise Difference(f"{way} is {float(other)}, the gradient gives {slope}")
     _against_differences(f, args, along, slope)
 
 
 def _against_differences(f: Any, args: list[Any], along: list[Any], slope: float) -> None:
-    found = []
+    quotients = []
     with rune.enable_x64():
         for h in STEPS:
             ends = [f(*(x + s * h * t for x, t in zip(args, along))) for s in (1, -1)]
-            found.append((float(ends[0]) - float(ends[1])) / (2 * h))
-    apart = [abs(d - slope) for d in found]
-    if min(apart) > 1e-4 * (1 + abs(slope)) and np.ptp(found) < 1e-2 * (1 + abs(slope)):
-        raise Difference(f"the gradient gives {slope}, differences {found}")
+            quotients.append((float(ends[0]) - float(ends[1])) / (2 * h))
+    apart = [abs(d - slope) for d in quotients]
+    if min(apart) > 1e-4 * (1 + abs(slope)) and np.ptp(quotients) < 1e-2 * (1 + abs(slope)):
+        raise Difference(f"the gradient gives {slope}, differences {quotients}")
 
 
 def hessians(program: Program, seed: int) -> None:
     """Second derivatives along a direction: reverse and forward over reverse, and jitted."""
     args, f = program.arguments(seed)[:1], total(program.returning(program.results))
-    rest = program.arguments(seed)[1:]
+    others = program.arguments(seed)[1:]
     along = rnp.asarray(np.random.default_rng(seed).normal(size=args[0].shape), np.float64)
 
     def gradient(x: Any) -> Any:
-        return rune.grad(lambda x: f(x, *rest))(x)
+        return rune.grad(lambda x: f(x, *others))(x)
 
     def both(gradient: Callable[..., Any]) -> tuple[Any, Any]:
         forward = rune.jvp(gradient, (args[0],), (along,))[1]
         return forward, rune.grad(lambda x: rnp.vdot(gradient(x), along))(args[0])
 
     with rune.enable_x64():
-        wanted, found = both(gradient), both(rune.jit(gradient))
+        wanted, actual = both(gradient), both(rune.jit(gradient))
     agree("reverse over reverse (for forward over reverse)", wanted[0], wanted[1], False)
-    for name, x, y in zip(("forward over reverse", "reverse over reverse"), wanted, found):
+    for name, x, y in zip(("forward over reverse", "reverse over reverse"), wanted, actual):
         agree(f"{name}, jitted,", x, y, False)

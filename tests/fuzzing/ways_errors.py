@@ -83,21 +83,21 @@ def mistaken(seed: int) -> Program:
 def _outcome(call: Callable[[], Any]) -> Any:
     """The types and shapes of what comes back, or the class of what is raised."""
     try:
-        found = call()
+        result = call()
     except Exception as error:
         return type(error)
-    return [(y.dtype.name, y.shape) for y in rune.tree.leaves(found)]
+    return [(y.dtype.name, y.shape) for y in rune.tree.leaves(result)]
 
 
 def refused_alike(program: Program, seed: int) -> None:
     """The same class of error everywhere, or none anywhere."""
     args, f = program.arguments(seed), program.function()
     wanted = _outcome(lambda: f(*args))
-    found = {
+    outcomes = {
         "jit": _outcome(lambda: rune.jit(f)(*args)),
         "eval_shape": _outcome(lambda: rune.eval_shape(f, *args)),
         "jit, on reference": _outcome(lambda: rune.jit(f, device="reference:0")(*args)),
     }
-    for way, outcome in found.items():
+    for way, outcome in outcomes.items():
         if outcome != wanted:
             raise Difference(f"{way} ends with {outcome}, eager with {wanted}")

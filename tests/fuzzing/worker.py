@@ -48,8 +48,8 @@ def main(arguments: Sequence[str]) -> None:
             say(at=seed, way=way)
             begin = time.monotonic()
             failure = trial(seed, ways)
-            told = str(shrunk(failure, 20.0)) if failure else ""
-            say(seed=seed, way=way, seconds=time.monotonic() - begin, failure=told)
+            message = str(shrunk(failure, 20.0)) if failure else ""
+            say(seed=seed, way=way, seconds=time.monotonic() - begin, failure=message)
 
 
 if __name__ == "__main__":

@@ -94,8 +94,8 @@ def results(device: str) -> dict[str, np.ndarray]:
     def everything(args: dict[str, Any]) -> dict[str, Any]:
         return {name: FUNCTIONS[name](*xs) for name, xs in args.items()}
 
-    found = rune.jit(everything, device=device)({name: arguments(name) for name in FUNCTIONS})
-    return {name: np.asarray(x) for name, x in found.items()}
+    outputs = rune.jit(everything, device=device)({name: arguments(name) for name in FUNCTIONS})
+    return {name: np.asarray(x) for name, x in outputs.items()}
 
 
 def bar(name: str, executor: str) -> float:
@@ -146,6 +146,6 @@ def test_a_function_of_a_constant_is_that_of_a_stored_number(device: Device):
     stored = [x for xs in CONSTANTS.values() for x in xs]
     zero = np.zeros(3, np.float32)
 
-    found = rune.jit(of_constants, device=device.name)(zero)
+    computed = rune.jit(of_constants, device=device.name)(zero)
 
-    same(rune.jit(of_numbers, device=device.name)(zero, stored), found)
+    same(rune.jit(of_numbers, device=device.name)(zero, stored), computed)

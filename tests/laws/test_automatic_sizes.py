@@ -95,8 +95,8 @@ def test_derivatives_and_lanes_of_it_compile_for_all_sizes(name: str):
 
     f, compiled = DERIVED[name](rune.jit(function)), []
     for n in (2, 3, 4, 5, 9):
-        with rune.counting() as seen:
-            found = f(values((n,)))
-        near(DERIVED[name](function)(values((n,))), found, relative=1e-4, why="f32")
-        compiled.append(seen.compiles)
+        with rune.counting() as counts:
+            result = f(values((n,)))
+        near(DERIVED[name](function)(values((n,))), result, relative=1e-4, why="f32")
+        compiled.append(counts.compiles)
     assert compiled[3:] == [0, 0]

@@ -87,8 +87,10 @@ def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if dtype == dtypes.bool_:
         return x.astype(np.float64) != 0
     if x.dtype in dtypes.FLOATING and dtype in dtypes.INTEGER:
-        found = [saturated(float(v), *limits(dtype)) for v in x]
-        return np.array(found, np.uint64 if dtype == dtypes.u64 else np.int64).astype(dtype)
+        saturated_values = [saturated(float(v), *limits(dtype)) for v in x]
+        return np.array(saturated_values, np.uint64 if dtype == dtypes.u64 else np.int64).astype(
+            dtype
+        )
     if x.dtype in dtypes.FLOATING:
         return x.astype(np.float32).astype(dtype)
     wide = x.astype(np.int64)
@@ -104,9 +106,9 @@ def test_every_bit_pattern_converts_to_every_dtype(source: np.dtype, run: Run):
     def converted(x: Any) -> list[Any]:
         return [ops.convert(x, dtype=d) for d in real] + [ops.ne(x, np.zeros((), source))]
 
-    found = run(converted, (array(x),))
+    outputs = run(converted, (array(x),))
 
-    for dtype, out in zip([*real, dtypes.bool_], found, strict=True):
+    for dtype, out in zip([*real, dtypes.bool_], outputs, strict=True):
         same(cast(x, dtype), np.asarray(out))
 
 
@@ -120,9 +122,9 @@ def test_rounding_is_to_nearest_even_beside_every_midpoint(dtype: np.dtype, run:
     middle = (ordered[:-1] + ordered[1:]) / np.float32(2)
     x = np.concatenate([middle, *(np.nextafter(middle, np.float32(e)) for e in (-np.inf, np.inf))])
 
-    found = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
+    converted = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
 
-    same(x.astype(dtype), np.asarray(found))
+    same(x.astype(dtype), np.asarray(converted))
 
 
 @everywhere
@@ -135,9 +137,9 @@ def test_what_f64_holds_beside_a_midpoint_rounds_as_numpy_says(dtype: np.dtype, 
     middle = (ordered[:-1] + ordered[1:]) / 2
     x = np.concatenate([middle, np.nextafter(middle, -1e300), np.nextafter(middle, 1e300)])
 
-    found = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
+    converted = run(lambda x: ops.convert(x, dtype=dtype), (array(x),))
 
-    same(x.astype(dtype), np.asarray(found))
+    same(x.astype(dtype), np.asarray(converted))
 
 
 @everywhere
@@ -146,9 +148,9 @@ def test_floats_beyond_every_integer_dtype_saturate(run: Run):
     x = np.array(numbers, np.float32)
     integers = sorted(dtypes.INTEGER & run.takes, key=dtypes.short)
 
-    found = run(lambda x: [ops.convert(x, dtype=d) for d in integers], (array(x),))
+    converted = run(lambda x: [ops.convert(x, dtype=d) for d in integers], (array(x),))
 
-    for dtype, out in zip(integers, found, strict=True):
+    for dtype, out in zip(integers, converted, strict=True):
         same(cast(x, dtype), np.asarray(out))
 
 
@@ -167,8 +169,8 @@ def meaning(primitive: Primitive, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     assert primitive.reference is not None
     wide = np.float32 if a.dtype in dtypes.FLOATING else np.int8
     wide = np.uint8 if a.dtype == dtypes.u4 else wide
-    found = np.asarray(primitive.reference(a.astype(wide), b.astype(wide)))
-    return found if found.dtype == bool else found.astype(a.dtype)
+    exact = np.asarray(primitive.reference(a.astype(wide), b.astype(wide)))
+    return exact if exact.dtype == bool else exact.astype(a.dtype)
 
 
 @everywhere
@@ -183,15 +185,15 @@ def test_arithmetic_of_small_numbers_is_exact_or_rounded_once_for_all_pairs(
     def all_of(a: Any, b: Any) -> list[Any]:
         return [p(ops.lt(a, b), a, b) if p is ops.select else p(a, b) for p in chosen]
 
-    found = run(all_of, (array(a), array(b)))
+    results = run(all_of, (array(a), array(b)))
 
-    for primitive, out in zip(chosen, found, strict=True):
+    for primitive, out in zip(chosen, results, strict=True):
         same(_settled(primitive, meaning(primitive, a, b)), _settled(primitive, out))
 
 
 def _settled(primitive: Primitive, out: Any) -> np.ndarray:
     """The sign of max(0.0, -0.0) is open: zeros without theirs."""
-    found = np.asarray(out)
-    if primitive in (ops.max, ops.min) and found.dtype in dtypes.FLOATING:
-        return np.where(found.astype(np.float32) == 0, np.zeros((), found.dtype), found)
-    return found
+    value = np.asarray(out)
+    if primitive in (ops.max, ops.min) and value.dtype in dtypes.FLOATING:
+        return np.where(value.astype(np.float32) == 0, np.zeros((), value.dtype), value)
+    return value

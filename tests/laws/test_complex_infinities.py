@@ -60,13 +60,13 @@ def meaning(name: str, *z: Plane) -> Plane:
     with np.errstate(all="ignore"):
         if name == "reciprocal":
             return np.divide(z[0].dtype.type(1), z[0])
-        found = getattr(np, name)(*z)
+        value = getattr(np, name)(*z)
         if name == "expm1":
-            return np.where(np.isfinite(found), found, np.exp(z[0]) - 1)
+            return np.where(np.isfinite(value), value, np.exp(z[0]) - 1)
         if name == "sign":
-            return np.where(np.isnan(z[0]), complex(np.nan, np.nan), found).astype(found.dtype)
+            return np.where(np.isnan(z[0]), complex(np.nan, np.nan), value).astype(value.dtype)
         small = (np.abs(z[0]) < 0.5) & (z[0].real != 0)
-        return np.where(small, z[0], found) if name == "log1p" else found
+        return np.where(small, z[0], value) if name == "log1p" else value
 
 
 def is_open(z: Plane) -> Plane:
@@ -74,14 +74,17 @@ def is_open(z: Plane) -> Plane:
     return ~np.isfinite(z.real) & ~np.isfinite(z.imag)
 
 
-def wrong(expected: Plane, found: Plane, is_open: Plane) -> Plane:
+def wrong(expected: Plane, actual: Plane, is_open: Plane) -> Plane:
     """Where a part is another number, infinity or NaN, or has the other sign."""
     if not np.iscomplexobj(expected):
-        return ~_same(expected, found, is_open)
+        return ~_same(expected, actual, is_open)
     with np.errstate(all="ignore"):
-        near = ulp_distance(expected, found) <= ULPS
-    near &= np.isfinite(expected) & np.isfinite(found)
-    sides = [(expected.real, found.real, expected.imag), (expected.imag, found.imag, expected.real)]
+        near = ulp_distance(expected, actual) <= ULPS
+    near &= np.isfinite(expected) & np.isfinite(actual)
+    sides = [
+        (expected.real, actual.real, expected.imag),
+        (expected.imag, actual.imag, expected.real),
+    ]
     zeros = [_signs_differ(p, q) & ~is_open for p, q, _ in sides]
     same = [_same(p, q, is_open | np.isnan(other)) for p, q, other in sides]
     return ~((near & ~zeros[0] & ~zeros[1]) | (same[0] & same[1]))
@@ -109,12 +112,12 @@ def differences(
     def all_of(*xs: Any) -> dict[str, Any]:
         return {name: getattr(rnp, name)(*xs) for name in names}
 
-    found = WAYS[way](all_of)(*(rnp.asarray(x, dtype=x.dtype) for x in z))
+    outputs = WAYS[way](all_of)(*(rnp.asarray(x, dtype=x.dtype) for x in z))
     lines = []
     for name in names:
-        expected, given = meaning(name, *z), np.asarray(found[name])
-        for k in np.flatnonzero(wrong(expected, given, is_loose)):
-            lines.append(f"{name}{[x[k] for x in z]}: {given[k]} for {expected[k]}")
+        expected, actual = meaning(name, *z), np.asarray(outputs[name])
+        for k in np.flatnonzero(wrong(expected, actual, is_loose)):
+            lines.append(f"{name}{[x[k] for x in z]}: {actual[k]} for {expected[k]}")
     return lines
 
 

@@ -50,24 +50,24 @@ def compiled(device: Device, chosen: Sequence[Sample]) -> list[np.ndarray]:
     counts = [len(s.operands) for s in chosen]
 
     def everything(*flat: Any) -> list[Any]:
-        rest = iter(flat)
-        given = [[next(rest) for _ in range(n)] for n in counts]
-        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, given, strict=True)]
+        remaining = iter(flat)
+        operands = [[next(remaining) for _ in range(n)] for n in counts]
+        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, operands, strict=True)]
 
     operands = [array(a) for s in chosen for a in s.draw()]
     with rune.configure(check_stages=True):
         return [x.numpy() for x in rune.jit(everything, device=device.name)(*operands)]
 
 
-def agree(sample: Sample, found: np.ndarray) -> None:
+def agree(sample: Sample, result: np.ndarray) -> None:
     """Within the bound that docs/accuracy.md states."""
     expected = reference(sample.primitive, *sample.draw(), **sample.params)
     ulps = allowed(sample.primitive, expected.dtype, *(o.dtype for o in sample.operands))
     if ulps and is_sum(sample.primitive):
         limit = ulps * step(expected.dtype)
-        near(expected, found, relative=limit, why=f"{sample}: summed in another order")
+        near(expected, result, relative=limit, why=f"{sample}: summed in another order")
     else:
-        close(expected, found, ulps=ulps, why=str(sample))
+        close(expected, result, ulps=ulps, why=str(sample))
 
 
 def test_every_name_in_the_table_of_accuracy_is_a_primitive_or_a_family():
@@ -85,8 +85,8 @@ def test_compiled_code_agrees_with_the_reference_in_every_dtype(
     chosen = tried(primitive, device)
     assert chosen, f"{device.name} takes no sample of {primitive.name}"
 
-    for sample, found in zip(chosen, compiled(device, chosen), strict=True):
-        agree(sample, found)
+    for sample, result in zip(chosen, compiled(device, chosen), strict=True):
+        agree(sample, result)
 
 
 # --- values at the edges ----------------------------------------------------------------------
@@ -103,9 +103,9 @@ def edges(dtype: np.dtype) -> np.ndarray:
     """The values at which functions of a dtype go wrong, if they do."""
     if dtype in dtypes.COMPLEX:
         parts = np.array(FLOATS[::2], PART[dtype])
-        made = np.empty((len(parts), len(parts)), dtype)
-        made.real, made.imag = parts[:, None], parts[None, :]
-        return made.reshape(-1)
+        values = np.empty((len(parts), len(parts)), dtype)
+        values.real, values.imag = parts[:, None], parts[None, :]
+        return values.reshape(-1)
     if dtype in dtypes.FLOATING:
         with np.errstate(all="ignore"):
             return np.array(FLOATS).astype(dtype)
@@ -113,8 +113,8 @@ def edges(dtype: np.dtype) -> np.ndarray:
         return np.array([False, True])
     low, high = int_bounds(dtype)
     around = [v for v in (-2, -1, 0, 1, 2, 3, 7) if low <= v <= high]
-    made = np.array([low, low + 1, *around, high - 1, high], NIBBLES.get(dtype, dtype))
-    return made.astype(dtype)
+    values = np.array([low, low + 1, *around, high - 1, high], NIBBLES.get(dtype, dtype))
+    return values.astype(dtype)
 
 
 def at_edges(sample: Sample) -> list[np.ndarray]:
@@ -134,12 +134,12 @@ def test_compiled_code_agrees_at_nan_infinity_zero_and_the_ends_of_the_range(
     arrays = [at_edges(s) for s in chosen]
 
     def everything(*flat: Any) -> list[Any]:
-        rest = iter(flat)
-        return [s.primitive(*(next(rest) for _ in s.operands), **s.params) for s in chosen]
+        remaining = iter(flat)
+        return [s.primitive(*(next(remaining) for _ in s.operands), **s.params) for s in chosen]
 
-    found = rune.jit(everything, device=device.name)(*(array(a) for row in arrays for a in row))
+    results = rune.jit(everything, device=device.name)(*(array(a) for row in arrays for a in row))
 
-    for sample, operands, out in zip(chosen, arrays, found, strict=True):
+    for sample, operands, out in zip(chosen, arrays, results, strict=True):
         expected = _at_edges(sample, operands)
         _agree_at_edges(sample, operands, expected, np.asarray(out))
 

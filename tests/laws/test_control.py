@@ -69,9 +69,9 @@ def test_control_flow_means_what_python_means(node: Node, state: State):
 @COMPILING
 @given(nodes(), states())
 def test_compiled_it_means_the_same(node: Node, state: State):
-    found = rune.jit(lambda *s: applied(node, list(s)))(*state)
+    result = rune.jit(lambda *s: applied(node, list(s)))(*state)
 
-    near(unrolled(node, state), found, **near_enough)
+    near(unrolled(node, state), result, **near_enough)
 
 
 @COMPILING
@@ -86,9 +86,9 @@ def test_eager_it_means_the_same(node: Node, state: State, is_gradient: bool):
 @COMPILING
 @given(node=nodes(1), state=states())
 def test_every_executor_means_the_same(device: str, node: Node, state: State):
-    found = rune.jit(gradient(applied, node), device=device)(*state)
+    slopes = rune.jit(gradient(applied, node), device=device)(*state)
 
-    near(gradient(unrolled, node)(*state), found, **near_enough)
+    near(gradient(unrolled, node)(*state), slopes, **near_enough)
 
 
 @pytest.mark.parametrize("device", IN_F64)
@@ -97,18 +97,18 @@ def test_every_executor_means_the_same(device: str, node: Node, state: State):
 def test_every_executor_means_the_same_on_lanes(device: str, node: Node, state: State):
     rows = [state, [array(np.asarray(x) * -0.7) for x in state]]
 
-    found = rune.jit(rune.vmap(value(applied, node)), device=device)(*lanes(rows))
+    batch = rune.jit(rune.vmap(value(applied, node)), device=device)(*lanes(rows))
 
-    near(lanes([unrolled(node, row) for row in rows]), found, **near_enough)
+    near(lanes([unrolled(node, row) for row in rows]), batch, **near_enough)
 
 
 @pytest.mark.parametrize("device", IN_F32)
 @COMPILING
 @given(node=nodes(1, dtype=dtypes.f32), state=states(dtypes.f32))
 def test_executors_without_f64_mean_the_same_in_f32(device: str, node: Node, state: State):
-    found = rune.jit(value(applied, node), device=device)(*state)
+    result = rune.jit(value(applied, node), device=device)(*state)
 
-    near(unrolled(node, state), found, relative=1e-3, absolute=1e-4, why="f32, their own exp")
+    near(unrolled(node, state), result, relative=1e-3, absolute=1e-4, why="f32, their own exp")
 
 
 @given(nodes(), states())
@@ -116,17 +116,17 @@ def test_forward_mode_is_that_of_the_loops_written_out(node: Node, state: State)
     tangents = directions(np.random.default_rng(0), state)
 
     with interpreted():
-        found = rune.jvp(total(applied, node), state, tangents)
+        result = rune.jvp(total(applied, node), state, tangents)
 
-    near(rune.jvp(total(unrolled, node), state, tangents), found, **near_enough)
+    near(rune.jvp(total(unrolled, node), state, tangents), result, **near_enough)
 
 
 @given(nodes(reverse_only=True), states())
 def test_reverse_mode_is_that_of_the_loops_written_out(node: Node, state: State):
     with interpreted():
-        found = gradient(applied, node)(*state)
+        slopes = gradient(applied, node)(*state)
 
-    near(gradient(unrolled, node)(*state), found, **near_enough)
+    near(gradient(unrolled, node)(*state), slopes, **near_enough)
 
 
 @given(nodes(1), states())
@@ -160,9 +160,9 @@ def test_a_checkpoint_computes_the_same_gradient(node: Node, state: State, polic
     checked = rune.grad(rune.checkpoint(total(applied, node), policy=policy), argnums=(0, 1))
 
     with interpreted():
-        found = checked(*state)
+        result = checked(*state)
 
-    near(gradient(unrolled, node)(*state), found, **near_enough)
+    near(gradient(unrolled, node)(*state), result, **near_enough)
 
 
 @COMPILING
@@ -179,10 +179,10 @@ def test_lanes_are_the_loop_over_lanes(node: Node, state: State, is_gradient: bo
     make = gradient if is_gradient else value
 
     with interpreted():
-        found = rune.vmap(make(applied, node))(*lanes(rows))
+        batch = rune.vmap(make(applied, node))(*lanes(rows))
 
     expected = lanes([list(make(unrolled, node)(*row)) for row in rows])
-    near(expected, list(found), **near_enough)
+    near(expected, list(batch), **near_enough)
 
 
 @COMPILING
@@ -195,13 +195,13 @@ def test_forward_mode_over_lanes_compiles(node: Node, state: State):
     def function(*s: Any) -> Any:
         return rune.vmap(lambda *x: applied(node, list(x)))(*s)
 
-    found = rune.jit(lambda s, t: rune.jvp(function, s, t)[1])(batch, tangents)
+    result = rune.jit(lambda s, t: rune.jvp(function, s, t)[1])(batch, tangents)
 
     alone = [
         rune.jvp(lambda *s: unrolled(node, list(s)), row, [t[i] for t in tangents])[1]
         for i, row in enumerate(rows)
     ]
-    near(lanes(alone), found, **near_enough)
+    near(lanes(alone), result, **near_enough)
 
 
 @given(nodes(reverse_only=True), states(), st.booleans())

@@ -58,20 +58,20 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 def texts() -> Iterator[tuple[str, str]]:
     """A parser's name, and a text that it reads."""
     for function, args in CALLS:
-        found = rune.explain(rune.jit(function))(*args)
-        yield "program", found["program"]
-        yield "kernels", found["kernels"]
-        yield "plan", plan_text.to_text(found.plan)
-        for code in found.plan.kernels.values():
+        stages = rune.explain(rune.jit(function))(*args)
+        yield "program", stages["program"]
+        yield "kernels", stages["kernels"]
+        yield "plan", plan_text.to_text(stages.plan)
+        for code in stages.plan.kernels.values():
             yield "code", code_text.to_text(code)
 
 
 @pytest.fixture(scope="module")
 def sound() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for name, text in texts():
-        found.setdefault(name, []).append(text)
-    return found
+        by_name.setdefault(name, []).append(text)
+    return by_name
 
 
 @contextmanager

@@ -50,16 +50,16 @@ def test_a_jitted_function_that_calls_itself_without_end_is_refused(is_elsewhere
         f = rune.jit(lambda x: f(x))
         with pytest.raises(DepthError, match="cannot nest transformations 301 deep"):
             f(1.0)
-        seen.append(True)
+        calls.append(True)
 
-    seen: list[bool] = []
+    calls: list[bool] = []
     if is_elsewhere:
         thread = threading.Thread(target=call)
         thread.start()
         thread.join()
     else:
         call()
-    assert seen
+    assert calls
 
 
 def test_a_recursion_of_the_users_own_is_pythons_error():

@@ -52,10 +52,10 @@ class Case:
 def test_jvp_agrees_with_differences(data: st.DataObject):
     case = Case(data)
 
-    _, found = rune.jvp(case.weighted, case.args, case.tangents)
+    _, tangent = rune.jvp(case.weighted, case.args, case.tangents)
 
     expected = differences(case.weighted, case.args, case.tangents)
-    near(expected, found, relative=1e-4, absolute=1e-4, why="differences of a sum of many terms")
+    near(expected, tangent, relative=1e-4, absolute=1e-4, why="differences of a sum of many terms")
 
 
 @given(st.data())
@@ -92,10 +92,10 @@ def test_the_second_derivative_is_symmetric(data: st.DataObject):
     numbers = tuple(range(len(case.args)))
     gradient = rune.grad(case.weighted, argnums=numbers)
 
-    left = inner(rune.jvp(gradient, case.args, case.tangents)[1], other)
-    right = inner(rune.jvp(gradient, case.args, other)[1], case.tangents)
+    tangents_first = inner(rune.jvp(gradient, case.args, case.tangents)[1], other)
+    tangents_last = inner(rune.jvp(gradient, case.args, other)[1], case.tangents)
 
-    near(left, right, relative=1e-6, absolute=1e-6, why="f64 sums reordered")
+    near(tangents_first, tangents_last, relative=1e-6, absolute=1e-6, why="f64 sums reordered")
 
 
 @COMPILING
@@ -117,15 +117,15 @@ def test_the_gradient_of_compiled_code_is_the_compiled_gradient(data: st.DataObj
 
 def lanes_of(program: Program, batched: list[bool], axes: list[int], size: int) -> list[Any]:
     """Arguments with lanes at the chosen axes of the batched ones."""
-    rng, found = np.random.default_rng(3), []
+    rng, arguments = np.random.default_rng(3), []
     for type, is_batched, axis in zip(program.input_types, batched, axes):
         if not is_batched:
-            found.append(concrete(type, rng))
+            arguments.append(concrete(type, rng))
             continue
         place = axis % (type.ndim + 1)
         rows = np.stack([np.asarray(concrete(type, rng)) for _ in range(size)], place)
-        found.append(array(rows))
-    return found
+        arguments.append(array(rows))
+    return arguments
 
 
 @given(st.data())
@@ -142,12 +142,12 @@ def test_vmap_equals_the_stacked_loop_for_any_axes(data: st.DataObject):
         return eval_program(program, xs)
 
     in_axes = tuple(p if b else None for p, b in zip(places, batched))
-    found = rune.vmap(one, in_axes)(*args)
+    lanes = rune.vmap(one, in_axes)(*args)
 
     for lane in range(size):
         row = [array(np.take(np.asarray(a), lane, p)) if b else a
                for a, p, b in zip(args, places, batched)]  # fmt: skip
-        picked = [np.asarray(f)[lane] for f in found]
+        picked = [np.asarray(f)[lane] for f in lanes]
         near([np.asarray(o) for o in one(*row)], picked, relative=1e-9, why="f64 sums reordered")
 
 

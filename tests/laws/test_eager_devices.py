@@ -109,9 +109,9 @@ def test_a_derivative_on_a_device_is_the_derivative_on_the_cpu(
     for sample in taken(fitting(differentiable(primitive), transformation), device):
         case = Case.of(sample)
 
-        found = transformed(case.on(device))
+        result = transformed(case.on(device))
 
-        near(transformed(case), found, relative=1e-12, absolute=1e-12, why=f"{sample}: {WHY}")
+        near(transformed(case), result, relative=1e-12, absolute=1e-12, why=f"{sample}: {WHY}")
 
 
 def result(sample: Sample) -> Any:
@@ -122,8 +122,12 @@ def result(sample: Sample) -> Any:
 def wide(primitive: Primitive) -> list[Sample]:
     """One sample in wide dtypes for each combination of shapes and parameters."""
     usual = {dtypes.f64, dtypes.i32, dtypes.bool_}
-    found = [s for s in samples(primitive) if {t.dtype for t in (*s.types, result(s))} <= usual]
-    return list({(tuple(o.shape for o in s.operands), str(s.params)): s for s in found}.values())
+    usual_samples = [
+        s for s in samples(primitive) if {t.dtype for t in (*s.types, result(s))} <= usual
+    ]
+    return list(
+        {(tuple(o.shape for o in s.operands), str(s.params)): s for s in usual_samples}.values()
+    )
 
 
 @on_every_device
@@ -137,11 +141,11 @@ def test_lanes_on_a_device_are_the_lanes_on_the_cpu(primitive: Primitive, device
             axes = tuple(0 if b else None for b in batched)
             mapped = rune.vmap(lambda *xs, s=sample: s.primitive(*xs, **s.params), axes)
 
-            found = mapped(*placed)
+            lanes = mapped(*placed)
 
-            for out in rune.tree.leaves(found):
+            for out in rune.tree.leaves(lanes):
                 assert (out.device.name, out.committed, len(out)) == (device, True, LANES)
-            near(mapped(*values), found, relative=1e-12, why=f"{sample}: {WHY}")
+            near(mapped(*values), lanes, relative=1e-12, why=f"{sample}: {WHY}")
 
 
 # --- random programs ------------------------------------------------------------------------------
@@ -155,10 +159,10 @@ def test_a_program_with_one_committed_argument_runs_on_its_device(data: st.DataO
     chosen = data.draw(st.integers(0, len(args) - 1))
     placed = [rune.device_put(a, REFERENCE) if i == chosen else a for i, a in enumerate(args)]
 
-    found = eval_program(program, placed)
+    outputs = eval_program(program, placed)
 
-    near(eval_program(program, args), found, relative=1e-9, absolute=1e-9, why=WHY)
-    assert {x.device.name for x in found if getattr(x, "committed", False)} <= {REFERENCE}
+    near(eval_program(program, args), outputs, relative=1e-9, absolute=1e-9, why=WHY)
+    assert {x.device.name for x in outputs if getattr(x, "committed", False)} <= {REFERENCE}
 
 
 @COMPILING
@@ -176,7 +180,7 @@ def test_in_the_scope_of_a_device_programs_and_derivatives_are_the_same(data: st
         return rune.jvp(function, args, tangents), pull([array(np.asarray(o)) for o in outs])
 
     with rune.configure(device=REFERENCE):
-        found = results()
+        outputs = results()
 
-    near(results(), found, relative=1e-8, absolute=1e-8, why=WHY)
-    assert not any(x.committed for x in rune.tree.leaves(found) if isinstance(x, rune.Array))
+    near(results(), outputs, relative=1e-8, absolute=1e-8, why=WHY)
+    assert not any(x.committed for x in rune.tree.leaves(outputs) if isinstance(x, rune.Array))

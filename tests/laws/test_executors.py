@@ -45,10 +45,10 @@ def test_compiled_floats_agree_with_the_oracle(device: str, data: st.DataObject)
     args = data.draw(arguments(program))
 
     with rune.configure(check_stages=True):
-        found = compiled(program, device)(*args)
+        outputs = compiled(program, device)(*args)
 
     expected = [np.asarray(o) for o in by_reference(program, args)]
-    near(expected, [np.asarray(o) for o in found], relative=1e-3, why="f32 through a few steps")
+    near(expected, [np.asarray(o) for o in outputs], relative=1e-3, why="f32 through a few steps")
 
 
 @on_every_executor
@@ -61,9 +61,9 @@ def test_compiled_whole_numbers_and_bools_agree_with_the_oracle_bit_for_bit(
     args = data.draw(arguments(program))
 
     with rune.configure(check_stages=True):
-        found = compiled(program, device)(*args)
+        outputs = compiled(program, device)(*args)
 
-    same(list(map(np.asarray, by_reference(program, args))), list(map(np.asarray, found)))
+    same(list(map(np.asarray, by_reference(program, args))), list(map(np.asarray, outputs)))
 
 
 @on_every_executor
@@ -74,9 +74,9 @@ def test_compiled_programs_of_any_kind_agree_on_dtypes_and_shapes(device: str, d
     args = data.draw(arguments(program))
 
     with rune.configure(check_stages=True):
-        found = compiled(program, device)(*args)
+        outputs = compiled(program, device)(*args)
 
-    assert [o.type for o in found] == [t.strong() for t in program.output_types]
+    assert [o.type for o in outputs] == [t.strong() for t in program.output_types]
 
 
 @COMPILING
@@ -85,9 +85,9 @@ def test_every_plan_is_accepted_by_the_executor_that_computes_nothing(data: st.D
     program = data.draw(programs(ANY, dtypes.f32))
     args = data.draw(arguments(program))
 
-    found = compiled(program, "null:0")(*args)
+    outputs = compiled(program, "null:0")(*args)
 
-    assert [o.shape for o in found] == [t.shape for t in program.output_types]
+    assert [o.shape for o in outputs] == [t.shape for t in program.output_types]
 
 
 @COMPILING
@@ -105,9 +105,9 @@ def test_a_symbolic_batch_computes_what_every_size_computes(data: st.DataObject,
 
     pattern = tuple("n" for _ in args)
     with rune.configure(check_stages=True):
-        found = rune.jit(lanes, dims={"n": (1, 9)}, in_dims=pattern)(*args)
+        outputs = rune.jit(lanes, dims={"n": (1, 9)}, in_dims=pattern)(*args)
 
-    near([np.asarray(o) for o in lanes(*args)], [np.asarray(o) for o in found],
+    near([np.asarray(o) for o in lanes(*args)], [np.asarray(o) for o in outputs],
          relative=1e-3, why="f32 through a few steps")  # fmt: skip
 
 
@@ -122,6 +122,6 @@ def test_a_literal_zero_is_a_number_like_any_other(device: str, dtype: str):
     with np.errstate(all="ignore"):
         expected = zeros(x)
     for a, b in zip(expected, rune.jit(zeros, device=device)(x), strict=True):
-        found = np.asarray(b)
-        np.testing.assert_array_equal(a, found)
-        np.testing.assert_array_equal(np.signbit(a[~np.isnan(a)]), np.signbit(found[~np.isnan(a)]))
+        second = np.asarray(b)
+        np.testing.assert_array_equal(a, second)
+        np.testing.assert_array_equal(np.signbit(a[~np.isnan(a)]), np.signbit(second[~np.isnan(a)]))

@@ -67,21 +67,21 @@ def reductions(x: Array) -> list[Array]:
     ]  # fmt: skip
 
 
-def loops(x: Array, left: Array, right: Array) -> list[Array]:
+def loops(x: Array, lhs: Array, rhs: Array) -> list[Array]:
     """Carries that are worked on in place, and sums of them."""
     zeros = rnp.zeros_like(x[0])
-    product = lax.fori_loop(0, ROWS, lambda i, h: h + left[i] @ right, zeros)
+    product = lax.fori_loop(0, ROWS, lambda i, h: h + lhs[i] @ rhs, zeros)
     total, sums = lax.scan(lambda c, row: (c + row, (c + row).sum()), zeros, x)
     return [product, total, sums]
 
 
-def meant(x: np.ndarray, left: np.ndarray, right: np.ndarray) -> list[np.ndarray]:
+def meant(x: np.ndarray, lhs: np.ndarray, rhs: np.ndarray) -> list[np.ndarray]:
     """The same by NumPy, in whole numbers."""
     both = [x, x.T]
     return [
         *(r for y in both for r in (y.sum(0), y.sum(1), y.max(0), y.min(1))),
         x.sum(), (x + 1).prod(1), x.argmax(1), np.cumsum(x, 1), np.cumsum(x.T, 1),
-        (left @ right).sum(0), x.sum(0), np.cumsum(x, 0).sum(1),
+        (lhs @ rhs).sum(0), x.sum(0), np.cumsum(x, 0).sum(1),
     ]  # fmt: skip
 
 
@@ -97,15 +97,15 @@ def check(case: Case) -> None:
     """Compare all of them with NumPy."""
     draw = np.random.default_rng(case.extent)
     x = few_ones(draw, case.extent)
-    left, right = draw.integers(0, 2, (ROWS, DEPTH)), draw.integers(0, 2, (DEPTH, case.extent))
+    lhs, rhs = draw.integers(0, 2, (ROWS, DEPTH)), draw.integers(0, 2, (DEPTH, case.extent))
 
-    def program(x: Array, left: Array, right: Array) -> list[Array]:
-        return [*reductions(x), *loops(x, left, right)]
+    def program(x: Array, lhs: Array, rhs: Array) -> list[Array]:
+        return [*reductions(x), *loops(x, lhs, rhs)]
 
-    given = [array(a.astype(case.dtype)) for a in (x, left, right)]
-    found = rune.jit(program, device=case.device)(*given)
+    arguments = [array(a.astype(case.dtype)) for a in (x, lhs, rhs)]
+    results = rune.jit(program, device=case.device)(*arguments)
 
-    for number, (a, b) in enumerate(zip(found, meant(x, left, right), strict=True)):
+    for number, (a, b) in enumerate(zip(results, meant(x, lhs, rhs), strict=True)):
         np.testing.assert_array_equal(np.asarray(a).astype(np.float64), b, err_msg=str(number))
 
 

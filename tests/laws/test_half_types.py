@@ -121,21 +121,21 @@ def test_large_dots_are_rounded_once_whichever_routine_does_them(
 def test_a_dot_gives_the_element_type_that_is_preferred(dtype: np.dtype, run: Run):
     a, b = drawn(dtype, 3, 100), drawn(dtype, 100, 4, seed=1)
 
-    found = run(
+    product = run(
         lambda a, b: rnp.matmul(a, b, preferred_element_type="f32"), (array(a), array(b))
     )  # fmt: skip
 
-    assert found.dtype == dtypes.f32
-    near(exact(a) @ exact(b), found, relative=1e-6, why="sums of 100 in f32")
+    assert product.dtype == dtypes.f32
+    near(exact(a) @ exact(b), product, relative=1e-6, why="sums of 100 in f32")
 
 
 @everywhere
 def test_a_dot_of_small_integers_is_exact_where_i32_is_preferred(run: Run):
     a = np.random.default_rng(0).integers(-128, 128, (4, 300)).astype(np.int8)
 
-    found = run(lambda a: rnp.matmul(a, a.T, preferred_element_type="i32"), (array(a),))
+    product = run(lambda a: rnp.matmul(a, a.T, preferred_element_type="i32"), (array(a),))
 
-    assert (found == a.astype(np.int64) @ a.T.astype(np.int64)).all()
+    assert (product == a.astype(np.int64) @ a.T.astype(np.int64)).all()
 
 
 def test_what_is_preferred_is_no_kernel_of_its_own():

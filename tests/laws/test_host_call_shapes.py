@@ -73,17 +73,23 @@ def _program(routine: Routine, shape: tuple[int, ...]) -> Callable[..., Any]:
 
     def run(x: Any) -> tuple[Any, ...]:
         value = x * 2 - 3
-        found = routine(value.reshape(shape))
+        product = routine(value.reshape(shape))
         bits = lax.bitcast_convert_type(value, rnp.int32)
-        return value, bits, found.reshape(-1), found[None], value + found.ravel()[-1]
+        return value, bits, product.reshape(-1), product[None], value + product.ravel()[-1]
 
     return run
 
 
 def _expected(routine: Routine, shape: tuple[int, ...], x: np.ndarray) -> tuple[np.ndarray, ...]:
     value = x * np.float32(2) - np.float32(3)
-    found = routine(value.reshape(shape))
-    return value, value.view(np.int32), found.reshape(-1), found[None], value + found.ravel()[-1]
+    product = routine(value.reshape(shape))
+    return (
+        value,
+        value.view(np.int32),
+        product.reshape(-1),
+        product[None],
+        value + product.ravel()[-1],
+    )
 
 
 @pytest.mark.parametrize("name", ROUTINES)
@@ -106,9 +112,9 @@ def test_a_python_function_has_its_own_shapes_on_every_executor(
 ):
     x, program = _values(result), _program(_called(rune.pure_callback), operand)
 
-    found = rune.jit(program, device=device)(x)
+    results = rune.jit(program, device=device)(x)
 
-    near(_expected(_weighted, operand, x), list(map(np.asarray, found)), relative=0, why="exact")
+    near(_expected(_weighted, operand, x), list(map(np.asarray, results)), relative=0, why="exact")
 
 
 def _in_a_loop(x: Any) -> Any:
@@ -139,21 +145,26 @@ def _in_a_scan(x: Any) -> Any:
 def test_loops_and_branches_keep_the_shapes_of_their_host_calls(device: str, function: Any):
     x = _values((2, 3))
 
-    found = rune.jit(function, device=device)(x)
+    results = rune.jit(function, device=device)(x)
 
-    near(function(x), list(found) if isinstance(found, tuple) else found, relative=0, why="exact")
+    near(
+        function(x),
+        list(results) if isinstance(results, tuple) else results,
+        relative=0,
+        why="exact",
+    )
 
 
 def test_symbolic_sizes_keep_the_shapes_of_their_host_calls():
     program = _program(_called(rune.pure_callback), (-1,))
     x = _values((5, 3))
 
-    found = rune.jit(program, dims={"n": (1, 64)}, in_dims=("n,_",))(x)
+    results = rune.jit(program, dims={"n": (1, 64)}, in_dims=("n,_",))(x)
 
-    near(_expected(_weighted, (-1,), x), list(map(np.asarray, found)), relative=0, why="exact")
+    near(_expected(_weighted, (-1,), x), list(map(np.asarray, results)), relative=0, why="exact")
 
 
 def test_a_median_over_all_axes_of_a_number_keeps_none():
-    found = rune.jit(lambda x: rnp.nanmedian(rnp.vdot(x, x), axis=None, keepdims=True))(np.ones(3))
+    median = rune.jit(lambda x: rnp.nanmedian(rnp.vdot(x, x), axis=None, keepdims=True))(np.ones(3))
 
-    near(np.float32(3), found, relative=0, why="exact")
+    near(np.float32(3), median, relative=0, why="exact")

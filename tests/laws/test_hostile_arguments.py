@@ -65,36 +65,37 @@ def drawn(function: Any, draw: random.Random) -> tuple[list[str], dict[str, str]
         for p in parameters
     )
     count += any(p.kind is p.VAR_POSITIONAL for p in parameters) and draw.randrange(3)
-    given = [draw.choice(known if draw.random() < 0.5 else GOOD) for _ in range(count)]
+    arguments = [draw.choice(known if draw.random() < 0.5 else GOOD) for _ in range(count)]
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     free = [p.name for p in parameters if p.default is not p.empty and p.kind in by_name]
     named = {draw.choice(free): draw.choice(known)} if free and draw.random() < 0.5 else {}
-    return given, named
+    return arguments, named
 
 
 def leaks(place: str, name: str, function: Any) -> Iterator[str]:
     """The calls whose error says nothing to the caller."""
     draw = random.Random(f"{place}.{name}")
     for _ in range(TRIES):
-        given, named = drawn(function, draw)
+        arguments, named = drawn(function, draw)
         known = values()
         try:
             with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                function(*map(known.get, given), **{k: known[v] for k, v in named.items()})
+                function(*map(known.get, arguments), **{k: known[v] for k, v in named.items()})
         except RuneError:
             pass
         except LEAKS as error:
-            yield f"{place}.{name}({', '.join(given)}, {named}): {type(error).__name__}: {error}"
+            call = f"{place}.{name}({', '.join(arguments)}, {named})"
+            yield f"{call}: {type(error).__name__}: {error}"
         except Exception:  # another of Python's, as TypeError
             pass
 
 
 @pytest.mark.parametrize("room", sorted({place for place, _, _ in CALLED}))
 def test_arguments_that_cannot_be_used_are_refused_in_words(room: str):
-    found: list[str] = []
+    escaped: list[str] = []
     for place, name, function in CALLED:
         with contextlib.suppress(ValueError):  # no signature
-            found += leaks(place, name, function) if place == room else ()
+            escaped += leaks(place, name, function) if place == room else ()
 
-    assert found == []
+    assert escaped == []

@@ -54,8 +54,8 @@ class Role:
         """Both agree."""
         x = (np.arange(np.prod(self.shape(n))) * 7919 % 1009).astype(np.int32)
         x = x.reshape(self.shape(n))
-        found = np.asarray(rune.jit(self.by_rune, device=device)(x))
-        same(np.asarray(self.by_numpy(x)).astype(np.int32), found)
+        integers = np.asarray(rune.jit(self.by_rune, device=device)(x))
+        same(np.asarray(self.by_numpy(x)).astype(np.int32), integers)
 
 
 def _both(function: Callable[[Any, Any], Any], *shape: Any, least: int = 0) -> Role:
@@ -67,15 +67,15 @@ def _both(function: Callable[[Any, Any], Any], *shape: Any, least: int = 0) -> R
 
 
 def _counts(x: np.ndarray) -> np.ndarray:
-    found = np.zeros(7, np.int64)
-    np.add.at(found, x % 7, x)
-    return found
+    counts = np.zeros(7, np.int64)
+    np.add.at(counts, x % 7, x)
+    return counts
 
 
 def _spread(x: np.ndarray) -> np.ndarray:
-    found = np.zeros(len(x), np.int64)
-    np.add.at(found, (np.arange(len(x)) * 3) % max(len(x), 1), x)
-    return found
+    sums = np.zeros(len(x), np.int64)
+    np.add.at(sums, (np.arange(len(x)) * 3) % max(len(x), 1), x)
+    return sums
 
 
 ROLES: dict[str, Role] = {
@@ -131,20 +131,20 @@ def test_an_array_may_have_no_axes(device: str):
     def function(x: Any) -> Any:
         return x + 1, rnp.sum(x), rnp.sort(x.ravel()), rnp.cumsum(x), rune.nn.softmax(x[None])
 
-    found = rune.jit(function, device=device)(np.float32(3))
+    arrays = rune.jit(function, device=device)(np.float32(3))
 
-    same([4, 3, [3], [3], [1]], [np.asarray(a).astype(np.int64).tolist() for a in found])
+    same([4, 3, [3], [3], [1]], [np.asarray(a).astype(np.int64).tolist() for a in arrays])
 
 
 @pytest.mark.parametrize("device", [d for d in DEVICES if WHOLE or d in ("cpu:0", "vulkan:0")])
 def test_a_row_of_a_vocabulary_has_its_log_softmax(device: str):
     x = np.random.default_rng(0).normal(size=(64, 50_257)).astype(np.float32)
 
-    found = rune.jit(rune.nn.log_softmax, device=device)(x)[:, :100]
+    log_probabilities = rune.jit(rune.nn.log_softmax, device=device)(x)[:, :100]
 
     wide = x.astype(np.float64)
     expected = (wide - np.log(np.exp(wide).sum(-1, keepdims=True)))[:, :100]
-    near(expected, np.asarray(found), relative=1e-5, why="f32 sums of exponentials")
+    near(expected, np.asarray(log_probabilities), relative=1e-5, why="f32 sums of exponentials")
 
 
 # --- rounds of loops ----------------------------------------------------------------------------
@@ -213,5 +213,5 @@ def test_the_rows_behind_the_last_tile_of_an_open_size_are_few():
     for device in [d.name for d in rune.devices() if d.target.backend in ("vulkan", "wgpu")]:
         jitted = rune.jit(layer, dims={"n": (1, 4096)}, in_dims=(None, None, "n"), device=device)
         for n in (1, 1797):
-            found = np.asarray(jitted(w, b, np.ones((n, 64), np.float32)))
-            assert np.array_equal(found, np.full((n, 32), 65.0, np.float32))
+            rows = np.asarray(jitted(w, b, np.ones((n, 64), np.float32)))
+            assert np.array_equal(rows, np.full((n, 32), 65.0, np.float32))

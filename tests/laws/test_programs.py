@@ -39,8 +39,8 @@ EXACT = [p for p in ops.PRIMITIVES if p.expand is None]
 def lowered(program: Program) -> Program:
     """The program as the passes see it: constants are inputs, everything lowers."""
     captured = tuple(v for v, _ in program.constants)
-    whole = Program((*captured, *program.inputs), program.equations, program.outputs)
-    return decompose(whole)
+    closed = Program((*captured, *program.inputs), program.equations, program.outputs)
+    return decompose(closed)
 
 
 def values(program: Program, args: list[Any]) -> list[np.ndarray]:
@@ -63,10 +63,10 @@ def test_reading_undoes_printing(program: Program):
     if any(np.size(np.asarray(c)) > FULL for _, c in program.constants):
         return
 
-    found = parse_program(str(program))
+    parsed = parse_program(str(program))
 
-    assert str(found) == str(program)
-    assert same_program(found, program)
+    assert str(parsed) == str(program)
+    assert same_program(parsed, program)
 
 
 @given(st.data())
@@ -84,10 +84,10 @@ def test_decomposing_changes_no_bit_where_nothing_is_expanded(data: st.DataObjec
     program = data.draw(programs(EXACT))
     args = data.draw(arguments(program))
 
-    found = lowered(program)
+    decomposed = lowered(program)
 
-    check_program(found)
-    same(values(program, args), values(found, with_constants(program, args)))
+    check_program(decomposed)
+    same(values(program, args), values(decomposed, with_constants(program, args)))
 
 
 @given(st.data())
@@ -95,9 +95,9 @@ def test_decomposing_expands_within_rounding(data: st.DataObject):
     program = data.draw(programs(SMOOTH, dtypes.f64))
     args = data.draw(arguments(program))
 
-    found = values(lowered(program), with_constants(program, args))
+    results = values(lowered(program), with_constants(program, args))
 
-    near(values(program, args), found, relative=1e-9, why="powers by repeated products")
+    near(values(program, args), results, relative=1e-9, why="powers by repeated products")
 
 
 @pytest.mark.parametrize("one", SIMPLIFY, ids=lambda p: p.name)

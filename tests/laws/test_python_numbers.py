@@ -68,21 +68,21 @@ def test_a_derivative_at_a_python_number_is_that_at_an_array(name: str):
     for x in POINTS:
         expected = derivatives(UNARY[name], rnp.array(x))
 
-        for found, value in zip(derivatives(UNARY[name], x), expected, strict=True):
-            same(np.asarray(value), np.asarray(found))
+        for derivative, value in zip(derivatives(UNARY[name], x), expected, strict=True):
+            same(np.asarray(value), np.asarray(derivative))
 
 
 @pytest.mark.parametrize(("function", "at"), OF_MORE, ids=lambda x: getattr(x, "__name__", ""))
 def test_so_it_is_of_functions_of_more_numbers(function: Callable[..., Any], at: tuple[float, ...]):
     expected = derivatives(function, *map(rnp.array, at))
 
-    for found, value in zip(derivatives(function, *at), expected, strict=True):
-        same(np.asarray(value), np.asarray(found))
+    for derivative, value in zip(derivatives(function, *at), expected, strict=True):
+        same(np.asarray(value), np.asarray(derivative))
 
 
 @pytest.mark.parametrize("transform", [rune.grad, rune.jacfwd, rune.jacrev, rune.hessian])
 def test_a_rule_is_given_arrays_where_a_python_number_is_differentiated(transform: Any):
-    seen = []
+    values = []
 
     @rune.custom_jvp
     def double(x: Any) -> Any:
@@ -90,14 +90,14 @@ def test_a_rule_is_given_arrays_where_a_python_number_is_differentiated(transfor
 
     @double.defjvp
     def _(primals: Any, tangents: Any) -> Any:
-        seen.extend([*primals, *tangents])
+        values.extend([*primals, *tangents])
         return double(*primals), tangents[0] * 2
 
     transform(double)(0.5)
     rune.jvp(double, (0.5,), (1.0,))
 
-    assert seen
-    assert not any(isinstance(x, float) for x in seen)
+    assert values
+    assert not any(isinstance(x, float) for x in values)
 
 
 def test_a_python_number_stays_weak_in_a_derivative():
@@ -245,11 +245,11 @@ def _with(x: np.ndarray, values: Any) -> np.ndarray:
     return np.concatenate([x[:1], np.broadcast_to(values, 3)])
 
 
-def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+def differences(actual: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     """The calls whose result is not that of 64 bits."""
     return [
-        f"{name}: {np.asarray(found[name])} for {expected[name]}" for name in expected
-        if not np.allclose(np.asarray(found[name]), expected[name], rtol=1e-14, atol=0,
+        f"{name}: {np.asarray(actual[name])} for {expected[name]}" for name in expected
+        if not np.allclose(np.asarray(actual[name]), expected[name], rtol=1e-14, atol=0,
                            equal_nan=True)
     ]  # fmt: skip
 
@@ -262,9 +262,9 @@ ways = pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "ji
 def test_a_number_beside_64_bits_keeps_all_of_its_own(number: str, way: Callable[..., Any]):
     n = NUMBERS[number]
 
-    found = way(lambda x: {name: call(rnp, x, n) for name, call in CALLS.items()})(wide())
+    results = way(lambda x: {name: call(rnp, x, n) for name, call in CALLS.items()})(wide())
 
-    assert differences(found, {name: call(np, WIDE, n) for name, call in CALLS.items()}) == []
+    assert differences(results, {name: call(np, WIDE, n) for name, call in CALLS.items()}) == []
 
 
 @ways
@@ -272,17 +272,17 @@ def test_a_number_beside_64_bits_keeps_all_of_its_own(number: str, way: Callable
 def test_so_it_does_in_updates(number: str, way: Callable[..., Any]):
     n = NUMBERS[number]
 
-    found = way(lambda x: {name: call(x, n) for name, (call, _) in UPDATES.items()})(wide())
+    results = way(lambda x: {name: call(x, n) for name, (call, _) in UPDATES.items()})(wide())
 
-    assert differences(found, {name: call(WIDE, n) for name, (_, call) in UPDATES.items()}) == []
+    assert differences(results, {name: call(WIDE, n) for name, (_, call) in UPDATES.items()}) == []
 
 
 @ways
 @pytest.mark.parametrize("n", [1 / 3, 0.1])
 def test_so_it_does_in_functions_of_lax(n: float, way: Callable[..., Any]):
-    found = way(lambda x: {name: call(x, n) for name, (call, _) in STRICT.items()})(wide())
+    results = way(lambda x: {name: call(x, n) for name, (call, _) in STRICT.items()})(wide())
 
-    assert differences(found, {name: call(WIDE, n) for name, (_, call) in STRICT.items()}) == []
+    assert differences(results, {name: call(WIDE, n) for name, (_, call) in STRICT.items()}) == []
 
 
 def wide() -> Any:

@@ -71,6 +71,6 @@ def test_compiled_intermediates_are_those_of_the_program(device: str, seed: int)
     program = random_shared(seed, length=8, results=0.7)
     args = random_arguments(program, seed)
 
-    found = rune.jit(lambda *xs: eval_program(program, xs), device=device)(*args)
+    results = rune.jit(lambda *xs: eval_program(program, xs), device=device)(*args)
 
-    agree(evaluate(program, args), [np.asarray(x) for x in found], 0)
+    agree(evaluate(program, args), [np.asarray(x) for x in results], 0)

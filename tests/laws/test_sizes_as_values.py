@@ -52,8 +52,8 @@ def test_a_size_beside_floats_is_a_float(name: str, device: str):
     f = compiled(function, device)
 
     for n in (1, FITS, TOO_LONG):
-        found = float(f(np.ones(n, np.float32)))
-        near(expected(n * LARGE), found, relative=1e-6, why="rounded to f32 once or twice")
+        total = float(f(np.ones(n, np.float32)))
+        near(expected(n * LARGE), total, relative=1e-6, why="rounded to f32 once or twice")
 
 
 AS_INTEGERS: dict[str, Callable[[Any, Any], Any]] = {

@@ -44,10 +44,10 @@ def takes_integer(parameter: inspect.Parameter) -> bool:
 def signature(function: Any) -> list[inspect.Parameter]:
     """The parameters of a public function; none of what has no signature."""
     try:
-        found = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return []
-    return [p for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
 def calls(function: Any) -> Iterator[tuple[str, dict[str, Any], bool]]:
@@ -56,9 +56,9 @@ def calls(function: Any) -> Iterator[tuple[str, dict[str, Any], bool]]:
     needed = [p for p in parameters if p.default is p.empty]
     for chosen in filter(takes_integer, parameters):
         for size in HUGE:
-            given = {p.name: 2 if takes_integer(p) else rnp.ones((2, 3)) for p in needed}
+            arguments = {p.name: 2 if takes_integer(p) else rnp.ones((2, 3)) for p in needed}
             alone = all(map(takes_integer, needed)) and chosen in needed
-            yield chosen.name, {**given, chosen.name: size}, alone
+            yield chosen.name, {**arguments, chosen.name: size}, alone
 
 
 def called(function: Callable[..., Any], parameters: dict[str, Any]) -> BaseException | None:
@@ -89,11 +89,13 @@ ROOMS = sorted({name.rpartition(".")[0] for name in FUNCTIONS})
 def test_an_integer_beyond_all_memory_ends_at_once(room: str):
     wrong = []
     for name, function in FUNCTIONS.items():
-        for parameter, given, alone in calls(function) if name.rpartition(".")[0] == room else ():
-            error = called(function, given)
+        for parameter, arguments, alone in (
+            calls(function) if name.rpartition(".")[0] == room else ()
+        ):
+            error = called(function, arguments)
             silent = error is not None and not isinstance(error, RuneError | OverflowError)
             if isinstance(error, TooLong) or (alone and silent):
-                wrong.append(f"{name}({parameter}={given[parameter]}): {error!r}")
+                wrong.append(f"{name}({parameter}={arguments[parameter]}): {error!r}")
 
     assert wrong == []
 

@@ -51,8 +51,8 @@ def attention(q: Any, k: Any, v: Any) -> Any:
 
 def causal(x: Any) -> Any:
     length = x.shape[0]
-    seen = rnp.tril(rnp.ones((length, length), bool))
-    return rune.nn.softmax(rnp.where(seen, x @ x.T, -rnp.inf)) @ x
+    mask = rnp.tril(rnp.ones((length, length), bool))
+    return rune.nn.softmax(rnp.where(mask, x @ x.T, -rnp.inf)) @ x
 
 
 def heads(x: Any) -> Any:
@@ -76,8 +76,8 @@ def every_other(x: Any) -> Any:
 
 
 def dropped(x: Any) -> Any:
-    kept = rune.random.bernoulli(rune.random.key(0), 0.5, x.shape)
-    return rnp.where(kept, 2 * x, 0.0)
+    mask = rune.random.bernoulli(rune.random.key(0), 0.5, x.shape)
+    return rnp.where(mask, 2 * x, 0.0)
 
 
 def with_noise(x: Any) -> Any:
@@ -126,8 +126,8 @@ def total(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: sum(rnp.sum(y) for y in rune.tree.leaves(function(*args)))
 
 
-def agree(expected: Any, found: Any) -> None:
-    near(expected, found, relative=2e-4, absolute=1e-5, why="f32, sums in another order")
+def agree(expected: Any, actual: Any) -> None:
+    near(expected, actual, relative=2e-4, absolute=1e-5, why="f32, sums in another order")
 
 
 @every_case
@@ -144,10 +144,10 @@ def test_gradients_are_compiled_once(case: Case):
     gradient = rune.grad(case.compiled(total(case.function)))
 
     for number, args in enumerate(case.calls()):
-        with rune.counting() as seen:
-            found = gradient(*args)
-        agree(rune.grad(total(case.function))(*args), found)
-        assert number == 0 or seen.compiles == 0
+        with rune.counting() as counts:
+            result = gradient(*args)
+        agree(rune.grad(total(case.function))(*args), result)
+        assert number == 0 or counts.compiles == 0
 
 
 @every_case
@@ -156,7 +156,7 @@ def test_lanes_are_compiled_once(case: Case):
 
     for number, args in enumerate(case.calls()):
         stacked = [rnp.stack([x, 2 * x]) for x in args]
-        with rune.counting() as seen:
-            found = lanes(*stacked)
-        agree(rune.vmap(case.function)(*stacked), found)
-        assert number == 0 or seen.compiles == 0
+        with rune.counting() as counts:
+            result = lanes(*stacked)
+        agree(rune.vmap(case.function)(*stacked), result)
+        assert number == 0 or counts.compiles == 0

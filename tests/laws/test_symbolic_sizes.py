@@ -35,9 +35,9 @@ def loss(f: Any) -> Any:
     return lambda x, y: sum(rnp.sum(rnp.sin(v)) for v in f(x, y))
 
 
-def agree(expected: Any, found: Any) -> None:
+def agree(expected: Any, actual: Any) -> None:
     """Equal up to rounding."""
-    near(expected, found, relative=2e-3, why="f32 through a few steps, other order of sums")
+    near(expected, actual, relative=2e-3, why="f32 through a few steps, other order of sums")
 
 
 @on_every_executor
@@ -47,9 +47,9 @@ def test_one_program_is_right_for_every_size(device: str, f: AffineFunction, siz
     args = f.arguments(*sizes)
 
     with rune.configure(device=device):
-        found = symbolic(f)(*args)
+        result = symbolic(f)(*args)
 
-    agree(f(*args), found)
+    agree(f(*args), result)
 
 
 @on_every_executor
@@ -62,9 +62,9 @@ def test_its_gradient_is_that_of_the_function_of_numbers(
     compiled = symbolic(f)
 
     with rune.configure(device=device):
-        found = rune.jit(rune.grad(loss(compiled), argnums=(0, 1)))(*args)
+        gradient = rune.jit(rune.grad(loss(compiled), argnums=(0, 1)))(*args)
 
-    agree(rune.grad(loss(f), argnums=(0, 1))(*args), found)
+    agree(rune.grad(loss(f), argnums=(0, 1))(*args), gradient)
 
 
 @on_every_executor
@@ -78,8 +78,8 @@ def test_its_linear_map_is_that_of_the_function_of_numbers(
 
     with rune.configure(device=device):
         agree((out, expected), rune.jvp(symbolic(f), args, tangents))
-        found, linear = rune.linearize(symbolic(f), *args)
-        agree((out, expected), (found, linear(*tangents)))
+        output, linear = rune.linearize(symbolic(f), *args)
+        agree((out, expected), (output, linear(*tangents)))
 
 
 @on_every_executor
@@ -90,9 +90,9 @@ def test_its_batch_is_every_lane(device: str, f: AffineFunction, sizes: tuple, l
     expected = [f(x, y) for x in xs]
 
     with rune.configure(device=device):
-        found = rune.vmap(symbolic(f), in_axes=(0, None))(rnp.stack(xs), y)
+        batch = rune.vmap(symbolic(f), in_axes=(0, None))(rnp.stack(xs), y)
 
-    agree([np.stack([np.asarray(e[k]) for e in expected]) for k in (0, 1)], list(found))
+    agree([np.stack([np.asarray(e[k]) for e in expected]) for k in (0, 1)], list(batch))
 
 
 @COMPILING
@@ -108,11 +108,11 @@ def test_everything_is_compiled_once_whatever_the_sizes(f: AffineFunction, sizes
         rune.jvp(compiled, (x, y), (x, y))
 
     all_of(*f.arguments(2, 4))
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for n, m in sizes:
             all_of(*f.arguments(n, m))
 
-    assert (seen.traces, seen.compiles) == (0, 0)
+    assert (counts.traces, counts.compiles) == (0, 0)
 
 
 @COMPILING

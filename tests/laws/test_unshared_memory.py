@@ -45,16 +45,16 @@ def _vjp(f: Function, x: Any) -> Any:
 
 
 def _custom_jvp(f: Function, x: Any) -> Any:
-    own = rune.custom_jvp(f)
-    own.defjvp(lambda primals, tangents: (f(primals[0]), f(tangents[0])))
-    return own(x), rune.jvp(own, (x,), (x,))
+    wrapped = rune.custom_jvp(f)
+    wrapped.defjvp(lambda primals, tangents: (f(primals[0]), f(tangents[0])))
+    return wrapped(x), rune.jvp(wrapped, (x,), (x,))
 
 
 def _custom_vjp(f: Function, x: Any) -> Any:
-    own = rune.custom_vjp(f)
-    own.defvjp(lambda x: (f(x), x), lambda kept, _: (kept,))
-    out, pull = rune.vjp(own, x)
-    return own(x), out, pull(_ones_like(out))
+    wrapped = rune.custom_vjp(f)
+    wrapped.defvjp(lambda x: (f(x), x), lambda residuals, _: (residuals,))
+    out, pull = rune.vjp(wrapped, x)
+    return wrapped(x), out, pull(_ones_like(out))
 
 
 def _linearize(f: Function, x: Any) -> Any:
@@ -114,13 +114,13 @@ def test_a_result_is_an_array_that_the_user_cannot_write_to(
 ):
     x = np.arange(1, 5, dtype=np.float32).reshape(2, 2)
 
-    found = transformation(way, x)
-    before = tree.map(np.copy, found)
+    results = transformation(way, x)
+    before = tree.map(np.copy, results)
     x[:] = np.nan
 
-    for leaf in tree.leaves(found):
+    for leaf in tree.leaves(results):
         assert type(leaf) is rune.Array or leaf.dtype == rune.float0
-    same(before, tree.map(np.asarray, found))
+    same(before, tree.map(np.asarray, results))
 
 
 CAPTURING: dict[str, Callable[[Any, Any], Any]] = {
@@ -139,9 +139,11 @@ CAPTURING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _scaled(c: Any) -> Any:
-    own = rune.custom_vjp(lambda x: x * c)
-    own.defvjp(lambda x: (x * c, (x, c)), lambda kept, ct: (ct * kept[0] * kept[1],))
-    return own
+    wrapped = rune.custom_vjp(lambda x: x * c)
+    wrapped.defvjp(
+        lambda x: (x * c, (x, c)), lambda residuals, ct: (ct * residuals[0] * residuals[1],)
+    )
+    return wrapped
 
 
 @pytest.mark.parametrize("make", CAPTURING.values(), ids=CAPTURING)

@@ -22,10 +22,10 @@ def test_products_of_rows_of_17_may_be_dropped_hundreds_of_times():
     f = rune.jit(lambda x, y: x * y)
     x = array(np.arange(68).reshape(4, 17).astype(dtypes.bf16))
     y = array(np.full((4, 1), 2).astype(dtypes.bf16))
-    kept = [np.asarray(f(x, y)) for _ in range(200)][::50]
+    products = [np.asarray(f(x, y)) for _ in range(200)][::50]
 
-    for found in kept:
-        np.testing.assert_array_equal(found.astype(np.int64), 2 * np.arange(68).reshape(4, 17))
+    for product in products:
+        np.testing.assert_array_equal(product.astype(np.int64), 2 * np.arange(68).reshape(4, 17))
 
 
 def test_a_matrix_product_with_17_columns_of_bf16_has_all_of_them():
@@ -38,10 +38,10 @@ def test_a_matrix_product_with_17_columns_of_bf16_has_all_of_them():
 
 def test_a_softmax_of_rows_of_257_in_bf16_has_no_zeros():
     x = np.random.default_rng(1).normal(size=(2, 3, 5, 257)).astype(dtypes.bf16)
-    found = np.asarray(rune.jit(nn.softmax)(array(x))).astype(np.float64)
+    probabilities = np.asarray(rune.jit(nn.softmax)(array(x))).astype(np.float64)
     e = np.exp(x.astype(np.float64))
 
-    np.testing.assert_allclose(found, e / e.sum(-1, keepdims=True), rtol=2e-2)
+    np.testing.assert_allclose(probabilities, e / e.sum(-1, keepdims=True), rtol=2e-2)
 
 
 def lstm(xp: Any, sigmoid: Callable[[Any], Any], weights: Weights, state: Any, x: Any) -> Any:
@@ -77,8 +77,8 @@ def test_the_gradient_of_the_bias_of_60_lstm_units_is_what_differences_say():
     shapes = (4, INPUTS, UNITS), (4, UNITS, UNITS), (4, UNITS)
     weights = tuple(0.2 * draw.normal(size=s) for s in shapes)
     xs, step = draw.normal(size=(STEPS, BATCH, INPUTS)), 1e-5
-    given = tuple(array(w.astype(np.float32)) for w in weights)
-    slopes = rune.jit(rune.grad(by_scan))(given, array(xs.astype(np.float32)))[2]
+    parameters = tuple(array(w.astype(np.float32)) for w in weights)
+    slopes = rune.jit(rune.grad(by_scan))(parameters, array(xs.astype(np.float32)))[2]
 
     def loss(bias: np.ndarray) -> float:
         return by_numpy((weights[0], weights[1], bias), xs)
@@ -104,12 +104,12 @@ def test_a_training_loop_of_50_hidden_units_goes_where_numpy_goes():
         return lax.fori_loop(0, ROUNDS, update, weights)
 
     a, b, u, v = (array(k.astype(np.float32)) for k in (first, last, x, y))
-    found = rune.jit(train)((a, b), u, v)
+    parameters = rune.jit(train)((a, b), u, v)
 
     for _ in range(ROUNDS):
         hidden = np.tanh(x @ first)
         error = 2 * (hidden @ last - y) / len(y)
         inner = np.outer(error, last) * (1 - hidden**2)
         first, last = first - RATE * (x.T @ inner), last - RATE * (hidden.T @ error)
-    np.testing.assert_allclose(np.asarray(found[0]), first, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(np.asarray(found[1]), last, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(parameters[0]), first, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(parameters[1]), last, rtol=1e-3, atol=1e-5)

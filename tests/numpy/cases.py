@@ -22,8 +22,8 @@ def _lifted(xp: Any, x: Any) -> Any:
 
 
 def _cross_in_the_plane(xp: Any, x: Any, y: Any) -> Any:
-    found = xp.cross(_lifted(xp, x), _lifted(xp, y))
-    return found[..., 2] if xp.__name__ == "numpy" else found
+    product = xp.cross(_lifted(xp, x), _lifted(xp, y))
+    return product[..., 2] if xp.__name__ == "numpy" else product
 
 
 ELEMENTWISE = [

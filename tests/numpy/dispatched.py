@@ -124,17 +124,17 @@ MODULES = {
 }
 
 
-def difference(library: Any, call: Call, made: Callable[[np.ndarray], Any]) -> str | None:
+def difference(library: Any, call: Call, make: Callable[[np.ndarray], Any]) -> str | None:
     """How a call on arrays of rune differs from the one on NumPy's."""
     expected = np.asarray(call(library, np.asarray))
     try:
-        found = call(library, made)
+        result = call(library, make)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    if not isinstance(found, Array | Box | float):
-        return f"gives {type(found)}"
-    if not np.allclose(np.asarray(found), expected, rtol=2e-3, atol=2e-3):
-        return f"is {found}, not {expected}"
+    if not isinstance(result, Array | Box | float):
+        return f"gives {type(result)}"
+    if not np.allclose(np.asarray(result), expected, rtol=2e-3, atol=2e-3):
+        return f"is {result}, not {expected}"
     return None
 
 
@@ -158,8 +158,8 @@ def main(name: str) -> None:
     table = LEARNING if name == "sklearn" else COMPUTING
     calls = [(n, call, kept) for n, call in table.items()]
     calls += [(f"boxed {n}", call, boxed) for n, call in table.items()]
-    found = {n: how for n, call, made in calls if (how := difference(library, call, made))}
-    print(json.dumps([len(calls), found]))
+    differences = {n: how for n, call, make in calls if (how := difference(library, call, make))}
+    print(json.dumps([len(calls), differences]))
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ def graded(xp: Any, x: Any) -> Any:
 
 def hermitian(xp: Any, x: Any) -> Any:
     """Hermitian, with eigenvalues well apart."""
-    made = graded(xp, x)
-    return (made + turned(xp, made)) / 2
+    base = graded(xp, x)
+    return (base + turned(xp, base)) / 2
 
 
 def weighted(xp: Any, u: Any, v: Any) -> Any:
@@ -67,8 +67,8 @@ def _svd(full: bool) -> Any:
         u, s, vh = xp.linalg.svd(graded(xp, x), full_matrices=full)
         k = s.shape[-1]
         thin_u, thin_v = u[..., :k], turned(xp, vh[..., :k, :])
-        rest = [q[..., k:] @ turned(xp, q[..., k:]) for q in (u, turned(xp, vh))]
-        return s, weighted(xp, thin_u, thin_v), weighted(xp, thin_u, thin_u), *rest
+        projectors = [q[..., k:] @ turned(xp, q[..., k:]) for q in (u, turned(xp, vh))]
+        return s, weighted(xp, thin_u, thin_v), weighted(xp, thin_u, thin_u), *projectors
 
     return call
 

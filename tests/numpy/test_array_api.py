@@ -33,11 +33,11 @@ FLOATS = ("float32", "float64")
 def functions(module: ModuleType, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The standard's functions, by dotted name."""
     for name in module.__all__:
-        found = getattr(module, name)
-        if isinstance(found, ModuleType):
-            yield from functions(found, f"{name}.")
-        elif inspect.isfunction(found) and "strict" not in name:
-            yield prefix + name, found
+        member = getattr(module, name)
+        if isinstance(member, ModuleType):
+            yield from functions(member, f"{name}.")
+        elif inspect.isfunction(member) and "strict" not in name:
+            yield prefix + name, member
 
 
 STANDARD = dict(functions(strict))
@@ -52,9 +52,9 @@ def named(xp: Any, name: str) -> Any:
 
 @pytest.mark.parametrize("name", STANDARD)
 def test_every_function_of_the_standard_takes_the_standards_arguments(name: str):
-    given = inspect.signature(STANDARD[name]).parameters.values()
-    by_place = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    by_name = [p for p in given if p.kind is p.KEYWORD_ONLY]
+    parameters = inspect.signature(STANDARD[name]).parameters.values()
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    by_name = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     ours = inspect.signature(named(rnp, name))
 
     ours.bind(*by_place, **{p.name: p for p in by_name})
@@ -85,8 +85,8 @@ def of_dtype(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 def is_elementwise(name: str, count: int) -> bool:
     """Whether a function takes so many arrays and nothing else, by position only."""
-    found = inspect.signature(STANDARD[name]).parameters.values()
-    places = [p.name for p in found]
+    parameters = inspect.signature(STANDARD[name]).parameters.values()
+    places = [p.name for p in parameters]
     return places in (["x"], ["x1", "x2"]) and len(places) == count and "." not in name
 
 
@@ -97,13 +97,13 @@ UNARY = [
 BINARY = [n for n in STANDARD if is_elementwise(n, 2) and n not in ("matmul", "vecdot")]
 
 
-def agree(expected: Any, found: Any) -> None:
+def agree(expected: Any, actual: Any) -> None:
     """Equal dtype and shape, and numbers up to a few roundings."""
-    left, right = np.asarray(expected), np.asarray(found)
-    assert (left.dtype, left.shape) == (right.dtype, right.shape)
-    exact = left.dtype.kind in "biu"
-    limit = 0 if exact else 8 * np.finfo(left.dtype).eps
-    np.testing.assert_allclose(right, left, rtol=limit, atol=limit)
+    wanted, result = np.asarray(expected), np.asarray(actual)
+    assert (wanted.dtype, wanted.shape) == (result.dtype, result.shape)
+    exact = wanted.dtype.kind in "biu"
+    limit = 0 if exact else 8 * np.finfo(wanted.dtype).eps
+    np.testing.assert_allclose(result, wanted, rtol=limit, atol=limit)
 
 
 def expected(call: Callable[[], Any]) -> Any:
@@ -167,12 +167,12 @@ SPECIAL = np.array(
 OPEN = {"exp", "expm1", "sin", "cos", "tan", "sinh", "cosh"}
 
 
-def same_special(wanted: np.ndarray, found: np.ndarray) -> None:
+def same_special(wanted: np.ndarray, actual: np.ndarray) -> None:
     """NaN, infinities and zeros with their signs; the rest near."""
-    np.testing.assert_array_equal(np.isnan(wanted), np.isnan(found))
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-30)
+    np.testing.assert_array_equal(np.isnan(wanted), np.isnan(actual))
+    np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-30)
     zero = wanted == 0
-    np.testing.assert_array_equal(np.signbit(wanted[zero]), np.signbit(found[zero]))
+    np.testing.assert_array_equal(np.signbit(wanted[zero]), np.signbit(actual[zero]))
 
 
 @pytest.mark.parametrize("name", [n for n in UNARY if n not in OPEN])
@@ -283,18 +283,18 @@ CALLS: dict[str, Callable[[Any, Callable[[np.ndarray], Any]], Any]] = {
 def test_a_call_gives_what_the_standard_gives(name: str):
     wanted = np.asarray(CALLS[name](strict, strict.asarray))
 
-    found = np.asarray(CALLS[name](rnp, lambda x: array(x, x.dtype)))
+    result = np.asarray(CALLS[name](rnp, lambda x: array(x, x.dtype)))
 
-    assert found.shape == wanted.shape
+    assert result.shape == wanted.shape
     if wanted.dtype.kind in "iu":  # counts and positions are i32 here
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(result, wanted)
     else:
-        agree_widely(wanted, found)
+        agree_widely(wanted, result)
 
 
-def agree_widely(wanted: np.ndarray, found: np.ndarray) -> None:
-    assert found.dtype == wanted.dtype
-    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+def agree_widely(wanted: np.ndarray, actual: np.ndarray) -> None:
+    assert actual.dtype == wanted.dtype
+    np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)
 
 
 # --- dtypes -----------------------------------------------------------------------------------
@@ -307,21 +307,21 @@ def test_result_types_are_the_standards_where_it_has_them():
                 wanted = strict.result_type(getattr(strict, one), getattr(strict, other))
             except TypeError:
                 continue
-            found = rnp.result_type(getattr(rnp, one), getattr(rnp, other))
-            assert str(wanted).rsplit(".", 1)[-1] == found.name
+            dtype = rnp.result_type(getattr(rnp, one), getattr(rnp, other))
+            assert str(wanted).rsplit(".", 1)[-1] == dtype.name
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_limits_of_dtypes_have_the_standards_names(name: str):
     dtype = np.dtype(name)
     if dtype.kind in "fc":
-        found = rnp.finfo(getattr(rnp, name))
+        limits = rnp.finfo(getattr(rnp, name))
         wanted = np.finfo(dtype)
         for field in ("bits", "eps", "max", "min", "smallest_normal"):
-            assert float(getattr(found, field)) == float(getattr(wanted, field))
+            assert float(getattr(limits, field)) == float(getattr(wanted, field))
     elif dtype.kind in "iu":
-        found, wanted = rnp.iinfo(getattr(rnp, name)), np.iinfo(dtype)
-        assert (found.bits, found.min, found.max) == (wanted.bits, wanted.min, wanted.max)
+        limits, wanted = rnp.iinfo(getattr(rnp, name)), np.iinfo(dtype)
+        assert (limits.bits, limits.min, limits.max) == (wanted.bits, wanted.min, wanted.max)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -400,11 +400,11 @@ CREATED: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", CREATED)
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_arrays_are_made_on_the_device_asked_for(name: str, device: str):
-    found = CREATED[name](device)
+    output = CREATED[name](device)
 
-    assert found.device.target.backend == device
-    assert found.committed
-    assert found.device == found.to_device(found.device).device
+    assert output.device.target.backend == device
+    assert output.committed
+    assert output.device == output.to_device(output.device).device
 
 
 BESIDE: dict[str, Callable[[Any], Any]] = {
@@ -425,9 +425,9 @@ BESIDE: dict[str, Callable[[Any], Any]] = {
 def test_what_is_made_of_an_array_stands_where_the_array_does(name: str, device: str):
     x = rnp.asarray([1.0, 0.0], device=device)
 
-    found = BESIDE[name](x)
+    output = BESIDE[name](x)
 
-    assert (found.device, found.committed) == (x.device, True)
+    assert (output.device, output.committed) == (x.device, True)
     assert not BESIDE[name](rnp.asarray([1.0, 0.0])).committed
 
 

@@ -25,18 +25,18 @@ WAYS = {"eagerly": lambda f: f, "compiled": rune.jit}
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
 def test_the_larger_and_the_smaller_of_two_are_numpys(name: str, way: str):
-    found = np.asarray(WAYS[way](getattr(rnp, name))(array(FIRST), array(SECOND)))
+    extrema = np.asarray(WAYS[way](getattr(rnp, name))(array(FIRST), array(SECOND)))
 
-    np.testing.assert_array_equal(found, getattr(np, name)(FIRST, SECOND))
+    np.testing.assert_array_equal(extrema, getattr(np, name)(FIRST, SECOND))
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["max", "min", "nanmax", "nanmin"])
 def test_extrema_over_axes_are_numpys(name: str, way: str, axis: Any):
-    found = WAYS[way](lambda x: getattr(rnp, name)(x, axis=axis, keepdims=True))(array(ROWS))
+    extrema = WAYS[way](lambda x: getattr(rnp, name)(x, axis=axis, keepdims=True))(array(ROWS))
 
-    same(getattr(np, name)(ROWS, axis=axis, keepdims=True), np.asarray(found))
+    same(getattr(np, name)(ROWS, axis=axis, keepdims=True), np.asarray(extrema))
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
@@ -63,9 +63,9 @@ def test_positions_of_extrema_are_numpys(name: str, table: str, way: str):
     z = TABLES[table].astype(np.complex64)
     axes = [None, *range(z.ndim)]
 
-    found = WAYS[way](lambda x: [getattr(rnp, name)(x, axis=axis) for axis in axes])(array(z))
+    positions = WAYS[way](lambda x: [getattr(rnp, name)(x, axis=axis) for axis in axes])(array(z))
 
-    assert [x.tolist() for x in found] == [getattr(np, name)(z, axis=a).tolist() for a in axes]
+    assert [x.tolist() for x in positions] == [getattr(np, name)(z, axis=a).tolist() for a in axes]
 
 
 def test_no_elements_have_no_extremum():
@@ -75,9 +75,9 @@ def test_no_elements_have_no_extremum():
 
 
 def test_lax_orders_complex_numbers_likewise():
-    found = lax.max(array(FIRST), array(SECOND))
+    extrema = lax.max(array(FIRST), array(SECOND))
 
-    np.testing.assert_array_equal(np.asarray(found), np.maximum(FIRST, SECOND))
+    np.testing.assert_array_equal(np.asarray(extrema), np.maximum(FIRST, SECOND))
 
 
 def test_the_derivative_of_the_larger_is_that_of_the_one_chosen():
@@ -101,14 +101,14 @@ def test_numbers_with_nan_are_sorted_as_by_jax(way: str):
     z = HARD[np.random.default_rng(0).permutation(len(HARD))]
     order = [int(position) for position in JAX_ORDER.split()]
 
-    found, places = WAYS[way](lambda z: (rnp.sort(z), rnp.argsort(z)))(array(z))
+    ordered, places = WAYS[way](lambda z: (rnp.sort(z), rnp.argsort(z)))(array(z))
 
     assert places.tolist() == order
-    np.testing.assert_array_equal(np.asarray(found), z[order])
+    np.testing.assert_array_equal(np.asarray(ordered), z[order])
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_numbers_without_nan_are_sorted_as_by_numpy(way: str):
-    found = WAYS[way](lambda z: rnp.argsort(z))(array(SHUFFLED))
+    order = WAYS[way](lambda z: rnp.argsort(z))(array(SHUFFLED))
 
-    assert found.tolist() == np.argsort(SHUFFLED, kind="stable").tolist()
+    assert order.tolist() == np.argsort(SHUFFLED, kind="stable").tolist()

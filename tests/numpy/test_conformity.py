@@ -52,8 +52,8 @@ def ours() -> Any:
 def functions(room: ModuleType) -> dict[str, Callable[..., Any]]:
     """The functions of strict that are the standard's, not helpers that it imports."""
     listed = getattr(room, "__all__", dir(room))
-    found = {n: getattr(room, n) for n in listed if not n.endswith("strict_flags")}
-    return {n: f for n, f in found.items() if inspect.isfunction(f) and n[0] != "_"}
+    functions_in = {n: getattr(room, n) for n in listed if not n.endswith("strict_flags")}
+    return {n: f for n, f in functions_in.items() if inspect.isfunction(f) and n[0] != "_"}
 
 
 ROOMS = {"": strict, "linalg": strict.linalg, "fft": strict.fft}
@@ -68,23 +68,30 @@ def member(xp: Any, room: str, name: str) -> Any:
 
 def is_taken(parameter: inspect.Parameter, position: int, mine: inspect.Signature) -> bool:
     """Whether a parameter of the standard can be given to a function of ours."""
-    found = mine.parameters.get(parameter.name)
+    counterpart = mine.parameters.get(parameter.name)
     kinds = [p.kind for p in mine.parameters.values()]
     if parameter.kind is parameter.KEYWORD_ONLY:
-        return parameter.VAR_KEYWORD in kinds or (found is not None and found.kind not in (0, 2))
+        return parameter.VAR_KEYWORD in kinds or (
+            counterpart is not None and counterpart.kind not in (0, 2)
+        )
     if parameter.kind is parameter.POSITIONAL_ONLY or parameter.kind is parameter.VAR_POSITIONAL:
         by_place = (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         places = [k for k in kinds if k in by_place]
         return len(places) > position or parameter.VAR_POSITIONAL in kinds
-    return found is not None and list(mine.parameters).index(parameter.name) == position
+    return counterpart is not None and list(mine.parameters).index(parameter.name) == position
 
 
-def is_same_default(parameter: inspect.Parameter, found: inspect.Parameter | None) -> bool:
-    if found is None or parameter.default is parameter.empty or found.default is found.empty:
-        return found is None or parameter.default is parameter.empty
+def is_same_default(parameter: inspect.Parameter, counterpart: inspect.Parameter | None) -> bool:
+    if (
+        counterpart is None
+        or parameter.default is parameter.empty
+        or counterpart.default is counterpart.empty
+    ):
+        return counterpart is None or parameter.default is parameter.empty
     default = getattr(parameter.default, "name", parameter.default)  # an enum for "not given"
-    return found.default in (parameter.default, None) and (
-        found.default == parameter.default or default in (SAME_DEFAULT.get(parameter.name), "UNDEF")
+    return counterpart.default in (parameter.default, None) and (
+        counterpart.default == parameter.default
+        or default in (SAME_DEFAULT.get(parameter.name), "UNDEF")
     )
 
 
@@ -263,37 +270,37 @@ CALLS: dict[str, Callable[[Draw], Made]] = {
 }  # fmt: skip
 
 
-def called(xp: Any, name: str, made: Made) -> Any:
+def called(xp: Any, name: str, make: Made) -> Any:
     room, _, last = name.rpartition(".")
-    arrays, keywords = made
+    arrays, keywords = make
     if last in ("roll", "repeat", "matrix_power"):  # the standard has these by position
         first = next(k for k in keywords if k in ("shift", "repeats", "n"))
         keywords = {k: v for k, v in keywords.items() if k != first}
-        return member(xp, room, last)(*map(xp.asarray, arrays), made[1][first], **keywords)
+        return member(xp, room, last)(*map(xp.asarray, arrays), make[1][first], **keywords)
     return member(xp, room, last)(*map(xp.asarray, arrays), **keywords)
 
 
-def parts(found: Any) -> list[Any]:
-    return list(found) if isinstance(found, tuple | list) else [found]
+def parts(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, tuple | list) else [results]
 
 
 @pytest.mark.parametrize("name", CALLS)
 @settings(max_examples=8)
 @given(data=st.data())
 def test_a_call_gives_boxes_of_the_dtype_shape_and_values_of_the_standard(name: str, data: Any):
-    made = CALLS[name](data.draw)
+    arguments = CALLS[name](data.draw)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, of empty means and logarithms of zero
         try:
-            wanted = called(strict, name, made)
+            wanted = called(strict, name, arguments)
         except (TypeError, ValueError, IndexError, np.exceptions.AxisError):
             return  # not of the standard
-        found = called(ours(), name, made)
+        results = called(ours(), name, arguments)
 
-    assert len(parts(found)) == len(parts(wanted))
-    for mine, theirs in zip(parts(found), parts(wanted)):
+    assert len(parts(results)) == len(parts(wanted))
+    for mine, theirs in zip(parts(results), parts(wanted)):
         assert isinstance(mine, Box)
-        left, right = np.asarray(theirs), np.asarray(mine)
-        assert (right.dtype, right.shape) == (left.dtype, left.shape), (name, made)
-        limit = 2e-4 if left.dtype in (np.float32, np.complex64) else 1e-10
-        np.testing.assert_allclose(right, left, rtol=limit, atol=limit)
+        expected, result = np.asarray(theirs), np.asarray(mine)
+        assert (result.dtype, result.shape) == (expected.dtype, expected.shape), (name, arguments)
+        limit = 2e-4 if expected.dtype in (np.float32, np.complex64) else 1e-10
+        np.testing.assert_allclose(result, expected, rtol=limit, atol=limit)

@@ -30,9 +30,9 @@ from tests.support.close import near, same
 def test_take_out_of_bounds_reads_a_fill_value(dtype: str, filled: Any):
     x = np.zeros(5, dtype)
 
-    found = rnp.take(array(x), rnp.array([-6, 5, -5, 4]))
+    elements = rnp.take(array(x), rnp.array([-6, 5, -5, 4]))
 
-    same(np.array([filled, filled, 0, 0], dtype), found)
+    same(np.array([filled, filled, 0, 0], dtype), elements)
 
 
 def test_take_can_clip_wrap_or_fill():
@@ -45,9 +45,11 @@ def test_take_can_clip_wrap_or_fill():
 
 
 def test_the_gradient_of_an_element_out_of_bounds_is_zero():
-    found = rune.grad(lambda x: rnp.take(x, rnp.array([1, 9]), fill_value=0.0).sum())(rnp.ones(3))
+    gradient = rune.grad(lambda x: rnp.take(x, rnp.array([1, 9]), fill_value=0.0).sum())(
+        rnp.ones(3)
+    )
 
-    assert found.tolist() == [0.0, 1.0, 0.0]
+    assert gradient.tolist() == [0.0, 1.0, 0.0]
 
 
 def test_a_python_scalar_makes_weak_constants_and_an_array_strong_ones():
@@ -80,17 +82,17 @@ def test_a_list_is_no_array_but_makes_one():
 
 
 def test_a_list_of_traced_values_makes_a_traced_array():
-    found = rune.grad(lambda x: rnp.array([[x, 2.0], [3.0, x * x]]).sum())(3.0)
+    gradient = rune.grad(lambda x: rnp.array([[x, 2.0], [3.0, x * x]]).sum())(3.0)
 
-    assert float(found) == 7.0
+    assert float(gradient) == 7.0
 
 
 def test_traced_values_are_arrays_too():
-    seen = []
+    flags = []
 
-    rune.jit(lambda x: seen.append(isinstance(x, rnp.ndarray)) or x)(rnp.ones(2))
+    rune.jit(lambda x: flags.append(isinstance(x, rnp.ndarray)) or x)(rnp.ones(2))
 
-    assert seen == [True]
+    assert flags == [True]
     assert isinstance(rnp.ones(2), rnp.ndarray)
 
 
@@ -158,16 +160,16 @@ def second(function: Any, at: float) -> float:
     ],
 )
 def test_the_derivative_at_a_corner_is_jaxs(call: Any, at: tuple, expected: list[float]):
-    found = slopes(lambda *xs: rnp.sum(call(*xs)), *at)
+    gradients = slopes(lambda *xs: rnp.sum(call(*xs)), *at)
 
-    near(np.array(expected), np.array(found), relative=1e-12, why="exact up to rounding")
+    near(np.array(expected), np.array(gradients), relative=1e-12, why="exact up to rounding")
 
 
 @pytest.mark.parametrize("name", ["max", "min", "amax", "nanmax"])
 def test_ties_of_an_extremum_share_the_derivative(name: str):
-    found = rune.grad(getattr(rnp, name))(rnp.array([5.0, 5.0, 5.0, 5.0]))
+    gradient = rune.grad(getattr(rnp, name))(rnp.array([5.0, 5.0, 5.0, 5.0]))
 
-    assert found.tolist() == [0.25] * 4
+    assert gradient.tolist() == [0.25] * 4
 
 
 @pytest.mark.filterwarnings("ignore:All-NaN")
@@ -178,8 +180,8 @@ def test_an_extremum_of_numbers_starts_from_initial_and_is_asked_where(name: str
     ours, theirs = getattr(rnp, name), getattr(np, name)
 
     for options in ({"initial": 2.0}, {"where": where, "initial": -5.0}, {"initial": np.nan}):
-        given = {k: rnp.array(v) if k == "where" else v for k, v in options.items()}
-        same(theirs(x, 1, **options), ours(rnp.array(x), 1, **given))
+        keywords = {k: rnp.array(v) if k == "where" else v for k, v in options.items()}
+        same(theirs(x, 1, **options), ours(rnp.array(x), 1, **keywords))
     same(
         theirs(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3)
     )

@@ -59,10 +59,10 @@ def default_dtypes() -> None:
 
 
 def complex_of_nan() -> None:
-    found = complex(standard().asarray(standard().nan))
+    nan = complex(standard().asarray(standard().nan))
 
-    assert cmath.isnan(found)
-    assert found.imag == 0
+    assert cmath.isnan(nan)
+    assert nan.imag == 0
 
 
 def shapes_that_depend_on_values() -> None:

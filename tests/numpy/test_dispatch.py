@@ -172,13 +172,13 @@ def test_a_movement_with_a_copy_is_none():
 
 
 def test_ten_thousand_views_of_views_are_one_walk():
-    box = whole = in_a_box(rnp.zeros(1))
+    box = root = in_a_box(rnp.zeros(1))
     for _ in range(10_000):
         box = box[:]
 
     box[0] = 1
 
-    assert whole.value.tolist() == [1.0]
+    assert root.value.tolist() == [1.0]
 
 
 def test_numpy_data_keep_their_64_bits_in_the_standards_namespace():
@@ -269,20 +269,20 @@ def test_an_element_changed_in_place_is_written_once():
 def written(x: Any) -> Any:
     """As a library of the standard writes."""
     xp = x.__array_namespace__()
-    made = xp.asarray(x, copy=True)
-    made[0] = made[1] * made[2]
-    made[made > 5] = 2 * x[1]
-    made *= 3
-    return xp.sum(made)
+    copy = xp.asarray(x, copy=True)
+    copy[0] = copy[1] * copy[2]
+    copy[copy > 5] = 2 * x[1]
+    copy *= 3
+    return xp.sum(copy)
 
 
 def test_what_writes_is_compiled_and_differentiated_as_any_function():
     x = rnp.array([1.0, 2.0, 4.0])
 
-    found = rune.jit(written)(x)
+    value = rune.jit(written)(x)
 
-    assert isinstance(found, Array)
-    assert found.item() == 30.0
+    assert isinstance(value, Array)
+    assert value.item() == 30.0
     assert rune.grad(written)(x).tolist() == [0.0, 9.0, 3.0]
     assert rune.vmap(written)(rnp.stack([x, 2 * x])).tolist() == [30.0, 60.0]
     assert x.tolist() == [1.0, 2.0, 4.0]

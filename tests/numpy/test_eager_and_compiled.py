@@ -81,31 +81,33 @@ def refusal(name: str, kind: str) -> str | None:
     return None
 
 
-def distance(expected: np.ndarray, found: np.ndarray) -> float:
+def distance(expected: np.ndarray, actual: np.ndarray) -> float:
     """In ulps; infinite where whole numbers differ, or zeros in their sign."""
     if expected.dtype not in dtypes.INEXACT:
-        return np.inf if (expected != found).any() else 0.0
+        return np.inf if (expected != actual).any() else 0.0
     if expected.dtype in dtypes.FLOATING:
-        zeros = (expected == 0) & (found == 0)
-        if (np.signbit(expected) != np.signbit(found))[zeros].any():
+        zeros = (expected == 0) & (actual == 0)
+        if (np.signbit(expected) != np.signbit(actual))[zeros].any():
             return np.inf
     with np.errstate(all="ignore"):
-        return float(ulp_distance(expected, found).max(initial=0))
+        return float(ulp_distance(expected, actual).max(initial=0))
 
 
 @pytest.mark.parametrize("kind", DTYPES)
 def test_compiled_functions_are_the_eager_ones_on_hard_values(kind: str):
     names = [name for name in NAMES if refusal(name, kind) is None]
-    given = {name: arrays(name, kind) for name in names}
+    operands_of = {name: arrays(name, kind) for name in names}
 
-    eager = {name: getattr(rnp, name)(*xs) for name, xs in given.items()}
-    compiled = rune.jit(lambda given: {n: getattr(rnp, n)(*xs) for n, xs in given.items()})(given)
+    eager = {name: getattr(rnp, name)(*xs) for name, xs in operands_of.items()}
+    compiled = rune.jit(
+        lambda operands_of: {n: getattr(rnp, n)(*xs) for n, xs in operands_of.items()}
+    )(operands_of)
 
     for name in names:
-        expected, found = eager[name], compiled[name]
-        assert (found.type, name) == (expected.type, name)
+        expected, actual = eager[name], compiled[name]
+        assert (actual.type, name) == (expected.type, name)
         limit = ULPS.get(dtypes.short(expected.dtype), 0)
-        assert distance(np.asarray(expected), np.asarray(found)) <= limit, name
+        assert distance(np.asarray(expected), np.asarray(actual)) <= limit, name
 
 
 VAGUE = complex(-0.0, np.inf)
@@ -122,8 +124,8 @@ def test_powers_of_complex_zeros_and_infinities_have_a_value_where_numpy_has_one
         expected = np.isnan(np.power(np.complex64(base), np.complex64(exponent)))
 
     for power in (rnp.power, rune.jit(rnp.power)):
-        found = np.asarray(power(rnp.asarray(base), rnp.asarray(exponent)))
-        assert np.isnan(found) == expected
+        result = np.asarray(power(rnp.asarray(base), rnp.asarray(exponent)))
+        assert np.isnan(result) == expected
 
 
 @pytest.mark.parametrize("kind", DTYPES)
@@ -141,10 +143,10 @@ def test_functions_are_numpys_on_hard_values(kind: str):
     for name in NAMES:
         if name in OTHER_THAN_NUMPY or refusal(name, kind) is not None:
             continue
-        found = np.asarray(getattr(rnp, name)(*arrays(name, kind)))
-        expected = by_numpy(name, kind, found.dtype)
+        actual = np.asarray(getattr(rnp, name)(*arrays(name, kind)))
+        expected = by_numpy(name, kind, actual.dtype)
         if expected is not None:
-            assert distance(expected, found) <= ULPS.get(dtypes.short(found.dtype), 0), name
+            assert distance(expected, actual) <= ULPS.get(dtypes.short(actual.dtype), 0), name
 
 
 def by_numpy(name: str, kind: str, dtype: np.dtype) -> np.ndarray | None:
@@ -153,7 +155,7 @@ def by_numpy(name: str, kind: str, dtype: np.dtype) -> np.ndarray | None:
         return None  # x // 0 has all bits set here, as in JAX
     with np.errstate(all="ignore"):
         try:
-            found = getattr(np, name)(*operands(name, kind))
+            value = getattr(np, name)(*operands(name, kind))
         except (TypeError, ValueError):
             return None
-    return found if found.dtype == dtype else None
+    return value if value.dtype == dtype else None

@@ -46,11 +46,11 @@ class Recorder:
         self._module, self._asked, self._prefix = module, asked, prefix
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._module, name)
-        if isinstance(found, ModuleType):
-            return Recorder(found, self._asked, f"{self._prefix}{name}.")
+        member = getattr(self._module, name)
+        if isinstance(member, ModuleType):
+            return Recorder(member, self._asked, f"{self._prefix}{name}.")
         self._asked.add(self._prefix + name)
-        return found
+        return member
 
 
 def asked_of(cases: list[Case]) -> set[str]:
@@ -77,19 +77,19 @@ def functions(module: ModuleType, prefix: str = "") -> Iterator[str]:
     that it only passes on."""
     library = ".".join(module.__name__.split(".")[:2])
     declared = getattr(module, "__all__", None)
-    for name, found in vars(module).items():
-        if is_room(found):
-            yield from functions(found, f"{prefix}{name}.")
-        elif not name.startswith("_") and is_function(found):
-            home = getattr(found, "__module__", "")
+    for name, member in vars(module).items():
+        if is_room(member):
+            yield from functions(member, f"{prefix}{name}.")
+        elif not name.startswith("_") and is_function(member):
+            home = getattr(member, "__module__", "")
             if home.startswith(module.__name__ if declared is None else library):
                 if declared is None or name in declared:
                     yield prefix + name
 
 
-def is_function(found: Any) -> bool:
+def is_function(member: Any) -> bool:
     """Whether an object is called to compute: no class, no dtype."""
-    return callable(found) and not isinstance(found, type | ModuleType | ScalarType)
+    return callable(member) and not isinstance(member, type | ModuleType | ScalarType)
 
 
 @pytest.mark.parametrize(

@@ -32,18 +32,18 @@ def drawn(*shape: int, dtype: type = np.complex64) -> np.ndarray:
     return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
 
 
-def distance(found: object, expected: np.ndarray) -> float:
+def distance(actual: object, expected: np.ndarray) -> float:
     """The relative error in the mean square."""
-    return float(np.linalg.norm(np.asarray(found) - expected) / np.linalg.norm(expected))
+    return float(np.linalg.norm(np.asarray(actual) - expected) / np.linalg.norm(expected))
 
 
 @pytest.mark.parametrize("n", LENGTHS)
 def test_the_expansion_is_the_transform_for_every_kind_of_length(n: int):
     x = drawn(2, n)
 
-    found = expand(rnp.asarray(x), kind="fft", axes=(1,), odd=False)
+    spectrum = expand(rnp.asarray(x), kind="fft", axes=(1,), odd=False)
 
-    assert distance(found, np.fft.fft(x.astype(np.complex128))) < 5e-7, ROUNDED
+    assert distance(spectrum, np.fft.fft(x.astype(np.complex128))) < 5e-7, ROUNDED
 
 
 @pytest.mark.parametrize("n", LENGTHS)
@@ -61,26 +61,26 @@ def test_real_transforms_and_their_inverses_undo_each_other(n: int):
 def test_a_long_transform_in_a_compiled_program_is_as_accurate(n: int):
     x = drawn(n)
 
-    found = rune.jit(rnp.fft.fft)(rnp.asarray(x))
+    spectrum = rune.jit(rnp.fft.fft)(rnp.asarray(x))
 
     assert n >= GENERATED_FROM
-    assert distance(found, np.fft.fft(x.astype(np.complex128))) < 5e-7, ROUNDED
+    assert distance(spectrum, np.fft.fft(x.astype(np.complex128))) < 5e-7, ROUNDED
 
 
 def test_a_long_transform_of_doubles_is_accurate_to_doubles():
     x = drawn(GENERATED_FROM, dtype=np.complex128)
 
-    found = rune.jit(rnp.fft.fft)(rnp.asarray(x, "c128"))
+    spectrum = rune.jit(rnp.fft.fft)(rnp.asarray(x, "c128"))
 
-    assert distance(found, np.fft.fft(x)) < 1e-15
+    assert distance(spectrum, np.fft.fft(x)) < 1e-15
 
 
 def test_a_long_transform_of_rows_and_columns_is_accurate():
     x = np.real(drawn(300, 400))
 
-    found = rune.jit(rnp.fft.rfft2)(rnp.asarray(x))
+    spectrum = rune.jit(rnp.fft.rfft2)(rnp.asarray(x))
 
-    assert distance(found, np.fft.rfft2(x.astype(np.float64))) < 5e-7, ROUNDED
+    assert distance(spectrum, np.fft.rfft2(x.astype(np.float64))) < 5e-7, ROUNDED
 
 
 def test_the_number_of_equations_grows_with_the_logarithm_of_the_length():
@@ -97,9 +97,9 @@ def test_the_number_of_equations_grows_with_the_logarithm_of_the_length():
 
 def test_lengths_split_into_radices_whose_product_they_are():
     for n in range(1, 2000):
-        found = radices(n)
-        assert found is None or np.prod(found, dtype=int) == n
-        assert (found is None) == (max(prime_factors(n), default=1) > 64)
+        factors = radices(n)
+        assert factors is None or np.prod(factors, dtype=int) == n
+        assert (factors is None) == (max(prime_factors(n), default=1) > 64)
 
 
 def test_the_power_is_that_of_the_signal():
@@ -113,19 +113,19 @@ def test_the_power_is_that_of_the_signal():
 def test_a_product_of_spectra_is_a_circular_convolution():
     x, y = drawn(12), drawn(12)
 
-    found = rnp.fft.ifft(rnp.fft.fft(rnp.asarray(x)) * rnp.fft.fft(rnp.asarray(y)))
+    convolution = rnp.fft.ifft(rnp.fft.fft(rnp.asarray(x)) * rnp.fft.fft(rnp.asarray(y)))
 
     expected = [sum(x[j] * y[(k - j) % 12] for j in range(12)) for k in range(12)]
-    assert distance(found, np.array(expected)) < 1e-6, ROUNDED
+    assert distance(convolution, np.array(expected)) < 1e-6, ROUNDED
 
 
 @pytest.mark.parametrize(
-    ("given", "wide"),
+    ("dtype", "wide"),
     [("f16", "c64"), ("bf16", "c64"), ("f32", "c64"), ("f64", "c128"), ("i32", "c64"),
      ("bool", "c64"), ("c64", "c64"), ("c128", "c128")],
 )  # fmt: skip
-def test_a_transform_keeps_the_width_of_its_numbers(given: str, wide: str):
-    assert rnp.fft.fft(rnp.ones(4, given)).dtype == rnp.dtype(wide)
+def test_a_transform_keeps_the_width_of_its_numbers(dtype: str, wide: str):
+    assert rnp.fft.fft(rnp.ones(4, dtype)).dtype == rnp.dtype(wide)
 
 
 def test_a_length_that_is_known_when_the_program_runs_is_transformed():

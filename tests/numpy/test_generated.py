@@ -98,8 +98,8 @@ def outcome(case: Case, args: object) -> object:
         return error
 
 
-def is_error(found: object) -> bool:
-    return isinstance(found, Exception)
+def is_error(outcome: object) -> bool:
+    return isinstance(outcome, Exception)
 
 
 def of_bools(reason: str) -> list[Case]:
@@ -112,24 +112,24 @@ def as_numbers(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """What the library gives for 0 and 1, and rune for False and True."""
     (variant,) = (v for v in of_dtypes(case) if str(v) == "bool")
     numbers = [np.asarray(x, np.float64) for x in variant.theirs]
-    found = silently(case, case.ours, variant.ours)
-    return np.asarray(silently(case, case.oracle, numbers)), np.asarray(found)
+    actual = silently(case, case.ours, variant.ours)
+    return np.asarray(silently(case, case.oracle, numbers)), np.asarray(actual)
 
 
 @pytest.mark.parametrize("case", of_bools(INTEGRALS_OF_BOOLS), ids=str)
 def test_integrals_of_bools_are_those_of_numbers(case: Case):
-    expected, found = as_numbers(case)
+    expected, actual = as_numbers(case)
 
-    near(expected, found, relative=1e-6, why="sums in f32")
+    near(expected, actual, relative=1e-6, why="sums in f32")
 
 
 @pytest.mark.parametrize("case", of_bools(BETWEEN_BOOLS), ids=str)
 def test_between_bools_the_nearest_is_taken(case: Case):
-    expected, found = as_numbers(case)
+    expected, actual = as_numbers(case)
     is_between = np.abs(expected - 0.5) < 1e-5  # rounding decides
 
-    assert found.dtype == bool
-    np.testing.assert_array_equal(found | is_between, (expected > 0.5) | is_between)
+    assert actual.dtype == bool
+    np.testing.assert_array_equal(actual | is_between, (expected > 0.5) | is_between)
 
 
 PATTERNS = [p for patterns in DIFFERENCES.values() for p in patterns]

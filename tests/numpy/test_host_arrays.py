@@ -48,9 +48,9 @@ WAYS: dict[str, Callable[[np.ndarray], Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("host", HOSTS)
 def test_an_array_of_numpy_is_read_however_it_lies(host: str, way: str):
-    given = HOSTS[host]()
+    values = HOSTS[host]()
 
-    same(np.array(given, np.float32), WAYS[way](given))
+    same(np.array(values, np.float32), WAYS[way](values))
 
 
 def test_indices_may_come_in_the_other_byte_order():

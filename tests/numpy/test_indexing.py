@@ -85,24 +85,24 @@ FORMS: dict[str, tuple[Any, bool]] = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_number_out_of_bounds_is_clamped_for_derivatives_too(number: str, form: str, at: int):
-    made, has_gradient = FORMS[form]
+    index_of, has_gradient = FORMS[form]
     last = 2 if at > 0 else 0
-    inside = made(last) if form != "behind a slice" else made(3 if at > 0 else 0)
+    inside = index_of(last) if form != "behind a slice" else index_of(3 if at > 0 else 0)
     inside = (last, 3 if at > 0 else 0) if form == "twice" else inside
 
-    found = rune.grad(lambda x: x[made(NUMBERS[number](at))].sum())(rnp.array(X))
+    gradient = rune.grad(lambda x: x[index_of(NUMBERS[number](at))].sum())(rnp.array(X))
 
     expected = rune.grad(lambda x: x[inside].sum())(rnp.array(X))
-    same(expected if has_gradient else np.zeros_like(X), found)
+    same(expected if has_gradient else np.zeros_like(X), gradient)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_traced_number_has_the_derivatives_of_a_known_one(form: str):
-    made = FORMS[form][0]
-    compiled = rune.jit(rune.grad(lambda x, k: x[made(k)].sum()))
+    index_of = FORMS[form][0]
+    compiled = rune.jit(rune.grad(lambda x, k: x[index_of(k)].sum()))
 
     for at in (1, -2, 7, -9):
-        known = rune.grad(lambda x, at=at: x[made(at)].sum())(rnp.array(X))
+        known = rune.grad(lambda x, at=at: x[index_of(at)].sum())(rnp.array(X))
         same(known, compiled(rnp.array(X), at))
 
 

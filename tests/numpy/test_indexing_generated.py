@@ -101,9 +101,9 @@ def test_an_update_by_any_index_is_numpys_ufunc_at(seed: int, name: str):
         expected = x.copy()
         UFUNCS[name].at(expected, index, values)
 
-        found = getattr(rnp.asarray(x).at[ours(index)], name)(values)
+        updated = getattr(rnp.asarray(x).at[ours(index)], name)(values)
 
-        near(expected, found, relative=1e-5, why="powers and quotients are multiplied first")
+        near(expected, updated, relative=1e-5, why="powers and quotients are multiplied first")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -124,8 +124,8 @@ def test_a_compiled_update_is_the_eager_one_whatever_the_index(seed: int):
     places = [k for k, e in enumerate(index) if isinstance(e, np.ndarray)]
 
     def update(x: Any, values: Any, *arrays: Any) -> Any:
-        given = dict(zip(places, arrays, strict=True))
-        at = tuple(given.get(k, e) for k, e in enumerate(index))
+        arrays_at = dict(zip(places, arrays, strict=True))
+        at = tuple(arrays_at.get(k, e) for k, e in enumerate(index))
         return x[at], x.at[at].add(values), x.at[at].max(values)
 
     args = (rnp.asarray(x), rnp.asarray(values), *(rnp.asarray(index[k]) for k in places))
@@ -165,9 +165,9 @@ def test_positions_out_of_bounds_are_written_as_the_mode_says(
 
     update = getattr(rnp.asarray(x).at[at], name)
     how = {promise: True} if promise else {}
-    given = (lambda v: v * v,) if name == "apply" else (values,)
+    operands = (lambda v: v * v,) if name == "apply" else (values,)
 
-    near(expected, update(*given, mode=mode, **how), relative=1e-5, why="products first")
+    near(expected, update(*operands, mode=mode, **how), relative=1e-5, why="products first")
 
 
 def written(name: str, old: Any, number: Any) -> Any:

@@ -38,9 +38,9 @@ def test_quantiles_beside_infinities_are_those_of_the_real_line(row: list[float]
     places = [(int(p * (len(row) - 1)), p * (len(row) - 1) % 1) for p in q]
     wanted = [between(float(x[i]), float(x[min(i + 1, len(x) - 1)]), t) for i, t in places]
 
-    found = WAYS[way](lambda x: rnp.quantile(x, rnp.array(q)))(rnp.asarray(x))
+    quantiles = WAYS[way](lambda x: rnp.quantile(x, rnp.array(q)))(rnp.asarray(x))
 
-    close(np.array(wanted, np.float32), np.asarray(found), ulps=8, why="q is rounded to f32")
+    close(np.array(wanted, np.float32), np.asarray(quantiles), ulps=8, why="q is rounded to f32")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -62,10 +62,10 @@ def test_a_large_sample_between_two_takes_no_part_in_the_slope_there(places: tup
     def slopes(x: Any) -> Any:
         return rnp.gradient(x, *(rnp.array(p) for p in places))
 
-    found = np.asarray(WAYS[way](slopes)(rnp.asarray(x)))
+    gradient = np.asarray(WAYS[way](slopes)(rnp.asarray(x)))
 
     wanted = np.gradient(x.astype(np.float64), *(np.array(p) for p in places))
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-6)
 
 
 def derivative(f: Callable, x: float) -> float:

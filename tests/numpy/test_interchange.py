@@ -49,11 +49,11 @@ class Lender:
 def test_numpy_reads_an_array_where_it_is(dtype: np.dtype):
     x = array(np.ones((2, 3)).astype(dtype))
 
-    found = np.from_dlpack(x)
+    borrowed = np.from_dlpack(x)
 
-    same(x, found)
-    assert np.shares_memory(found, x.numpy())
-    assert not found.flags.writeable
+    same(x, borrowed)
+    assert np.shares_memory(borrowed, x.numpy())
+    assert not borrowed.flags.writeable
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_views_are_lent_as_they_lie(view: Any):
 
 def test_what_is_lent_outlives_the_array_and_goes_with_the_borrower():
     x = rnp.asarray(X) + 1
-    found = np.from_dlpack(x)
+    borrowed = np.from_dlpack(x)
     lent = len(dlpack._lent)
     del x
     gc.collect()
 
-    same(X + 1, found)
-    del found
+    same(X + 1, borrowed)
+    del borrowed
     gc.collect()
     assert len(dlpack._lent) == lent - 1
 
@@ -90,8 +90,8 @@ def test_a_capsule_that_nobody_takes_gives_back_what_it_lends():
 def test_a_copy_is_writable_and_shares_nothing():
     x = rnp.asarray(X)
 
-    found = np.from_dlpack(x, copy=True)
-    found[0] = 9
+    borrowed = np.from_dlpack(x, copy=True)
+    borrowed[0] = 9
 
     same(X, x)
 
@@ -147,10 +147,10 @@ def test_the_buffer_is_the_arrays_memory():
 def test_an_array_of_another_library_is_read_where_it_is(dtype: np.dtype, versions: bool):
     host = np.ones((2, 3)).astype(dtype)
 
-    found = rnp.from_dlpack(Lender(host, versions=versions))
+    borrowed = rnp.from_dlpack(Lender(host, versions=versions))
 
-    same(host, found)
-    assert np.shares_memory(found.numpy(), host)
+    same(host, borrowed)
+    assert np.shares_memory(borrowed.numpy(), host)
 
 
 def test_strided_memory_is_read_as_it_lies():
@@ -176,19 +176,19 @@ def test_borrowed_memory_is_never_donated():
     host = X.copy()
     doubled = rune.jit(lambda x: x * 2, donate_argnums=0)
 
-    found = doubled(rnp.from_dlpack(Lender(host)))
+    result = doubled(rnp.from_dlpack(Lender(host)))
 
-    same(X * 2, found)
+    same(X * 2, result)
     same(X, host)
 
 
 def test_a_copy_may_be_asked_for():
     host = X.copy()
 
-    found = rnp.from_dlpack(Lender(host), copy=True)
+    borrowed = rnp.from_dlpack(Lender(host), copy=True)
     host[:] = 0
 
-    same(X, found)
+    same(X, borrowed)
 
 
 def test_an_array_that_is_ours_already_is_kept():
@@ -198,15 +198,15 @@ def test_an_array_that_is_ours_already_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("given", "how", "message"),
+    ("lender", "how", "message"),
     [
         ([1, 2], {}, "cannot read list"),
         (Lender(X), {"copy": False, "device": "reference"}, "cannot keep copy=False"),
     ],
 )
-def test_what_cannot_be_borrowed_is_refused(given: Any, how: dict, message: str):
+def test_what_cannot_be_borrowed_is_refused(lender: Any, how: dict, message: str):
     with pytest.raises(ValueError, match=f"from_dlpack: {message}"):
-        rnp.from_dlpack(given, **how)
+        rnp.from_dlpack(lender, **how)
 
 
 def test_memory_of_another_device_is_refused_with_the_way_out():
@@ -258,11 +258,11 @@ def on_cuda(monkeypatch: pytest.MonkeyPatch) -> tuple[Array, FakeCuda]:
 def test_the_cuda_array_interface_says_where_the_elements_are(on_cuda: tuple[Array, FakeCuda]):
     x, fake = on_cuda
 
-    found = x.__cuda_array_interface__
-    address, read_only = found["data"]
+    interface = x.__cuda_array_interface__
+    address, read_only = interface["data"]
 
-    assert (found["version"], found["shape"], found["typestr"]) == (3, (3, 4), "<f4")
-    assert (read_only, found["strides"], found["stream"]) == (True, None, None)
+    assert (interface["version"], interface["shape"], interface["typestr"]) == (3, (3, 4), "<f4")
+    assert (read_only, interface["strides"], interface["stream"]) == (True, None, None)
     same(X, fake.at(address, X.nbytes).view(np.float32).reshape(X.shape))
 
 
@@ -280,10 +280,10 @@ def test_what_is_made_for_the_device_of_a_traced_value_goes_with_it(transform: A
 
 
 def test_a_traced_value_goes_to_a_device():
-    moved = rune.jit(lambda x: x.to_device("reference"))(array(X))
+    copy = rune.jit(lambda x: x.to_device("reference"))(array(X))
 
-    assert moved.device.name == "reference:0"
-    same(X, moved)
+    assert copy.device.name == "reference:0"
+    same(X, copy)
 
 
 def test_cuda_memory_is_lent_where_it_is(on_cuda: tuple[Array, FakeCuda]):

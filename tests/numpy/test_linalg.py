@@ -42,11 +42,11 @@ def test_a_matrix_that_is_not_definite_is_nan_in_its_own_lane_alone(way: Any, n:
     a = definite(3, n, n)
     a[1, 0, 0] = -1.0
 
-    found = np.asarray(way(rnp.linalg.cholesky)(array(a)))
+    factor = np.asarray(way(rnp.linalg.cholesky)(array(a)))
 
-    assert np.isnan(found[1][np.tril_indices(n)]).all()
-    assert (found[:, *np.triu_indices(n, 1)] == 0).all()
-    near(np.linalg.cholesky(a[::2]), found[::2], relative=1e-12, why="another order of sums")
+    assert np.isnan(factor[1][np.tril_indices(n)]).all()
+    assert (factor[:, *np.triu_indices(n, 1)] == 0).all()
+    near(np.linalg.cholesky(a[::2]), factor[::2], relative=1e-12, why="another order of sums")
 
 
 @each_way
@@ -54,9 +54,9 @@ def test_a_matrix_that_fails_late_is_nan_from_its_first_column_on(way: Any):
     a = definite(9, 9)
     a[8, 8] = -1.0
 
-    found = np.asarray(way(rnp.linalg.cholesky)(array(a)))
+    factor = np.asarray(way(rnp.linalg.cholesky)(array(a)))
 
-    assert np.isnan(found[np.tril_indices(9)]).all()
+    assert np.isnan(factor[np.tril_indices(9)]).all()
 
 
 @each_way
@@ -65,10 +65,10 @@ def test_a_singular_matrix_raises_nothing_and_spoils_no_other_lane(way: Any, n: 
     a = drawn(3, n, n) + 3 * np.eye(n)
     a[1] = 0.0
 
-    found = np.asarray(way(rnp.linalg.inv)(array(a)))
+    inverse = np.asarray(way(rnp.linalg.inv)(array(a)))
 
-    assert not np.isfinite(found[1]).any()
-    near(np.linalg.inv(a[::2]), found[::2], relative=1e-11, why="another order of sums")
+    assert not np.isfinite(inverse[1]).any()
+    near(np.linalg.inv(a[::2]), inverse[::2], relative=1e-11, why="another order of sums")
 
 
 @each_way
@@ -85,13 +85,13 @@ def test_the_determinant_of_a_singular_matrix_is_zero_and_its_logarithm_infinite
 def test_the_gradient_of_the_determinant_is_the_matrix_of_cofactors_at_every_rank(rank: int):
     a = drawn(3, rank) @ drawn(rank, 3) if rank else np.zeros((3, 3))
 
-    found = rune.grad(rnp.linalg.det)(array(a))
+    gradient = rune.grad(rnp.linalg.det)(array(a))
 
     minors = [
         [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(3)]
         for i in range(3)
     ]
-    near(np.array(minors), found, relative=1e-12, absolute=1e-12, why="rounding of zeros")
+    near(np.array(minors), gradient, relative=1e-12, absolute=1e-12, why="rounding of zeros")
 
 
 def test_a_leading_zero_column_has_cofactors_too():
@@ -104,18 +104,18 @@ def test_a_leading_zero_column_has_cofactors_too():
 def test_half_types_are_computed_in_f32_and_rounded(dtype: np.dtype):
     a = rnp.asarray(drawn(3, 3) + 3 * np.eye(3)).astype(dtype)
 
-    found = rnp.linalg.inv(a)
+    inverse = rnp.linalg.inv(a)
 
-    assert found.dtype == dtype
-    near(np.linalg.inv(np.asarray(a, np.float64)), np.asarray(found, np.float64),
+    assert inverse.dtype == dtype
+    near(np.linalg.inv(np.asarray(a, np.float64)), np.asarray(inverse, np.float64),
          relative=1e-2, why="half types")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["inv", "det", "cholesky", "qr", "pinv", "matrix_rank"])
 def test_integers_become_floats(name: str):
-    found = getattr(rnp.linalg, name)(rnp.asarray([[2, 1], [1, 3]]))
+    results = getattr(rnp.linalg, name)(rnp.asarray([[2, 1], [1, 3]]))
 
-    first = found[0] if isinstance(found, tuple) else found
+    first = results[0] if isinstance(results, tuple) else results
     assert first.dtype == (dtypes.i32 if name == "matrix_rank" else dtypes.f32)
 
 
@@ -134,8 +134,8 @@ def test_a_large_lu_rebuilds_its_matrix_with_multipliers_up_to_one():
     factors, pivots, order = map(np.asarray, lax_linalg.lu(array(a)))
 
     lower = np.tril(factors, -1) + np.eye(180, 150)
-    moved = np.take_along_axis(a, order[..., None], -2)
-    near(moved, lower @ np.triu(factors[:, :150]), relative=1e-12, why="cancellation")
+    permuted = np.take_along_axis(a, order[..., None], -2)
+    near(permuted, lower @ np.triu(factors[:, :150]), relative=1e-12, why="cancellation")
     assert np.abs(np.tril(factors, -1)).max() <= 1.0
     assert (np.asarray(lax_linalg.lu_pivots_to_permutation(array(pivots), 180)) == order).all()
 
@@ -174,10 +174,10 @@ def test_a_tridiagonal_system_with_zeros_on_its_diagonal_is_solved_by_pivoting(w
     lower, main, upper = np.ones((3, 6))
     main = main * 0
 
-    found = way(lax_linalg.tridiagonal_solve)(*map(array, (lower, main, upper, drawn(6, 1))))
+    solution = way(lax_linalg.tridiagonal_solve)(*map(array, (lower, main, upper, drawn(6, 1))))
 
-    whole = np.diag(lower[1:], -1) + np.diag(upper[:-1], 1)
-    near(drawn(6, 1), whole @ np.asarray(found), relative=1e-14, why="one subtraction")
+    matrix = np.diag(lower[1:], -1) + np.diag(upper[:-1], 1)
+    near(drawn(6, 1), matrix @ np.asarray(solution), relative=1e-14, why="one subtraction")
 
 
 # --- derivatives --------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_a_triangle_is_solved_from_either_side_and_turned(
     a = drawn(2, 3, 3) + 1j * drawn(2, 3, 3) + 3 * np.eye(3)
     b = drawn(2, 3, 4) if left_side else drawn(2, 4, 3)
 
-    found = np.asarray(lax_linalg.triangular_solve(
+    solution = np.asarray(lax_linalg.triangular_solve(
         array(a), array(b.astype(a.dtype)), left_side=left_side, lower=lower,
         transpose_a=turn[0], conjugate_a=turn[1],
     ))  # fmt: skip
@@ -220,52 +220,59 @@ def test_a_triangle_is_solved_from_either_side_and_turned(
     read = np.tril(a) if lower else np.triu(a)
     read = np.swapaxes(read, -1, -2) if turn[0] else read
     read = read.conj() if turn[1] else read
-    near(b.astype(a.dtype), read @ found if left_side else found @ read, relative=1e-12, why="sums")
+    near(
+        b.astype(a.dtype),
+        read @ solution if left_side else solution @ read,
+        relative=1e-12,
+        why="sums",
+    )
 
 
 def test_a_cholesky_factor_is_updated_by_a_vector():
     r, w = np.triu(definite(4, 4)), drawn(4)
 
-    found = np.asarray(lax_linalg.cholesky_update(array(r), array(w)))
+    factor = np.asarray(lax_linalg.cholesky_update(array(r), array(w)))
 
-    near(r.T @ r + np.outer(w, w), found.T @ found, relative=1e-12, why="rotations")
-    assert (np.tril(found, -1) == 0).all()
+    near(r.T @ r + np.outer(w, w), factor.T @ factor, relative=1e-12, why="rotations")
+    assert (np.tril(factor, -1) == 0).all()
 
 
 def test_a_factor_is_updated_where_integers_have_64_bits():
     a, w = np.array([[4.0, 1.0], [1.0, 3.0]]), np.array([1.0, 2.0])
 
     with rune.enable_x64():
-        found = np.asarray(lax_linalg.cholesky_update(rnp.asarray(np.linalg.cholesky(a).T), w))
+        factor = np.asarray(lax_linalg.cholesky_update(rnp.asarray(np.linalg.cholesky(a).T), w))
 
-    np.testing.assert_allclose(found.T @ found, a + np.outer(w, w), rtol=1e-13)
+    np.testing.assert_allclose(factor.T @ factor, a + np.outer(w, w), rtol=1e-13)
 
 
-@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("from_left", [False, True])
 @pytest.mark.parametrize("transpose", [False, True])
-def test_reflections_are_multiplied_by_without_writing_their_product(left: bool, transpose: bool):
+def test_reflections_are_multiplied_by_without_writing_their_product(
+    from_left: bool, transpose: bool
+):
     a = array(drawn(2, 4, 3) + 1j * drawn(2, 4, 3))
     c = drawn(2, 4, 5) + 1j * drawn(2, 4, 5)
-    c = c if left else np.swapaxes(c, -1, -2)
+    c = c if from_left else np.swapaxes(c, -1, -2)
     packed, taus = lax_linalg.geqrf(a)
 
-    found = lax_linalg.ormqr(packed, taus, array(c), left=left, transpose=transpose)
+    product = lax_linalg.ormqr(packed, taus, array(c), left=from_left, transpose=transpose)
 
     q = np.asarray(rnp.linalg.qr(a, mode="complete").Q)
     q = np.swapaxes(q.conj(), -1, -2) if transpose else q
-    near(q @ c if left else c @ q, np.asarray(found), relative=1e-13, why="order of sums")
+    near(q @ c if from_left else c @ q, np.asarray(product), relative=1e-13, why="order of sums")
     assert " householder_product " not in str(rune.make_jaxpr(lax_linalg.ormqr)(
-        packed, taus, array(c if left else np.swapaxes(c, -1, -2))))  # fmt: skip
+        packed, taus, array(c if from_left else np.swapaxes(c, -1, -2))))  # fmt: skip
 
 
 def test_a_symmetric_product_is_mirrored_on_demand():
     a, c = drawn(3, 2), drawn(3, 3)
 
-    found = np.asarray(lax_linalg.symmetric_product(
+    product = np.asarray(lax_linalg.symmetric_product(
         array(a), array(c), alpha=2.0, beta=0.5, symmetrize_output=True))  # fmt: skip
 
     expected = np.tril(2 * a @ a.T + 0.5 * c)
-    near(expected + np.tril(expected, -1).T, found, relative=1e-13, why="order of sums")
+    near(expected + np.tril(expected, -1).T, product, relative=1e-13, why="order of sums")
 
 
 # --- errors -------------------------------------------------------------------------------------

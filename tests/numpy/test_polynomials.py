@@ -17,19 +17,19 @@ from tests.support.close import near
 def test_roots_of_a_fixed_number_come_with_nan_for_those_that_are_missing():
     p = rnp.array([0.0, 0.0, 1.0, -3.0, 2.0, 0.0])
 
-    found = np.asarray(rune.jit(lambda p: rnp.roots(p, strip_zeros=False))(p))
+    roots = np.asarray(rune.jit(lambda p: rnp.roots(p, strip_zeros=False))(p))
 
-    near(np.array([2.0, 1.0, 0.0]), np.real(found[:3]), relative=1e-5, why="eigenvalues in f32")
-    assert np.isnan(found[3:]).all()
+    near(np.array([2.0, 1.0, 0.0]), np.real(roots[:3]), relative=1e-5, why="eigenvalues in f32")
+    assert np.isnan(roots[3:]).all()
 
 
 def test_roots_move_as_the_coefficients_do():
     p = rnp.array([1.0, -3.0, 2.0], "f64")
 
-    moved = rune.jacfwd(lambda p: rnp.roots(p, strip_zeros=False).real)(p)[:, 2]
+    slopes = rune.jacfwd(lambda p: rnp.roots(p, strip_zeros=False).real)(p)[:, 2]
 
     # d root / d p0 = -1 / p'(root), which is 1 at 2 and -1 at 1
-    near(np.array([-1.0, 1.0]), moved, relative=1e-9, why="f64")
+    near(np.array([-1.0, 1.0]), slopes, relative=1e-9, why="f64")
 
 
 def test_leading_zeros_of_a_traced_polynomial_cannot_be_looked_for():
@@ -43,11 +43,11 @@ def test_a_long_convolution_is_numpys(m: int, n: int, mode: str):
     rng = np.random.default_rng(m)
     x, y = (rng.standard_normal(k).astype(np.float32) for k in (m, n))
 
-    found = rnp.convolve(rnp.asarray(x), rnp.asarray(y), mode)
+    convolution = rnp.convolve(rnp.asarray(x), rnp.asarray(y), mode)
 
     expected = np.convolve(x.astype(float), y.astype(float), mode)  # type: ignore[arg-type]
     limit = 5e-6 * float(np.abs(expected).max())
-    near(expected, found, relative=0, absolute=limit, why="sums of products in f32")
+    near(expected, convolution, relative=0, absolute=limit, why="sums of products in f32")
 
 
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
@@ -55,28 +55,28 @@ def test_sequences_slide_over_each_other_without_a_matrix_of_windows(name: str):
     x = rnp.asarray(np.ones(6000, np.float32))
     tracemalloc.start()
 
-    found = getattr(rnp, name)(x, x, "full")
+    correlation = getattr(rnp, name)(x, x, "full")
 
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < 40 * x.nbytes  # a matrix of windows would be 12,000 times as large
-    assert found[5999] == 6000
+    assert correlation[5999] == 6000
 
 
 def test_integers_are_convolved_exactly():
     x = np.arange(1 << 11, dtype=np.int32)
 
-    found = rnp.convolve(rnp.asarray(x), rnp.asarray(x))
+    convolution = rnp.convolve(rnp.asarray(x), rnp.asarray(x))
 
-    assert (np.asarray(found) == np.convolve(x, x)).all()
+    assert (np.asarray(convolution) == np.convolve(x, x)).all()
 
 
 def test_a_line_goes_on_outside_its_points_if_asked():
     x, y = rnp.array([0.0, 1.0, 3.0]), rnp.array([1.0, 3.0, 4.0])
 
-    found = rnp.interp(rnp.array([-1.0, 5.0]), x, y, left="extrapolate", right="extrapolate")
+    values = rnp.interp(rnp.array([-1.0, 5.0]), x, y, left="extrapolate", right="extrapolate")
 
-    near(np.array([-1.0, 5.0]), found, relative=1e-6, why="f32")
+    near(np.array([-1.0, 5.0]), values, relative=1e-6, why="f32")
 
 
 def test_interpolation_beside_a_step_is_differentiable():
@@ -90,9 +90,9 @@ def test_interpolation_beside_a_step_is_differentiable():
 def test_remainders_of_division_can_be_trimmed_where_values_are_known():
     u, v = rnp.array([1.0, 2.0, 1.0]), rnp.array([1.0, 1.0])
 
-    _, rest = rnp.polydiv(u, v, trim_leading_zeros=True)
+    _, remainder = rnp.polydiv(u, v, trim_leading_zeros=True)
 
-    assert rest.shape == (1,)
+    assert remainder.shape == (1,)
     assert rnp.polymul(rnp.array([0, 0, 2]), v, trim_leading_zeros=True).shape == (2,)
 
 

@@ -71,16 +71,18 @@ def shown(function: Any, *args: Any) -> str:
 
 def comparable(name: str, row: str) -> list[str]:
     """Types of a row as they count: a weak bool behaves as a bool."""
-    found = [t.replace("bool*", "bool") for t in row.split()]
-    return [t.rstrip("*") for t in found] if name in WEAKNESS_VARIES else found
+    names = [t.replace("bool*", "bool") for t in row.split()]
+    return [t.rstrip("*") for t in names] if name in WEAKNESS_VARIES else names
 
 
 @pytest.mark.parametrize("first", DTYPES)
 def test_two_dtypes_promote_to_their_least_upper_bound(first: str):
     kinds = [dtypes.FROM_SHORT[name] for name in (first, *DTYPES)]
-    found = [shown(lambda b: rnp.zeros(0, rnp.promote_types(kinds[0], b)), b) for b in kinds[1:]]
+    dtype_names = [
+        shown(lambda b: rnp.zeros(0, rnp.promote_types(kinds[0], b)), b) for b in kinds[1:]
+    ]
 
-    assert dict(zip(DTYPES, found)) == dict(zip(DTYPES, JAX["promote"][first].split()))
+    assert dict(zip(DTYPES, dtype_names)) == dict(zip(DTYPES, JAX["promote"][first].split()))
 
 
 def joined(first: Any, second: Any) -> str:
@@ -93,9 +95,9 @@ def joined(first: Any, second: Any) -> str:
 def test_every_pair_of_operands_promotes_as_in_jax_with_64_bits(first: str, mode: str):
     kinds = LATTICE["kinds"]
     with rune.enable_x64(), rune.numpy_dtype_promotion(mode):
-        found = [joined(sample(first), sample(b)) for b in kinds]
+        dtype_names = [joined(sample(first), sample(b)) for b in kinds]
 
-    assert dict(zip(kinds, found)) == dict(zip(kinds, LATTICE[mode][first].split()))
+    assert dict(zip(kinds, dtype_names)) == dict(zip(kinds, LATTICE[mode][first].split()))
 
 
 @pytest.mark.parametrize("mode", ["standard", "strict"])
@@ -109,9 +111,9 @@ def test_by_default_pairs_promote_as_in_jax_but_keep_64_bits(first: str, mode: s
         asked |= wider
 
     with rune.numpy_dtype_promotion(mode):
-        found = {b: joined(sample(first), sample(b)) for b in asked}
+        dtype_names = {b: joined(sample(first), sample(b)) for b in asked}
 
-    assert found == asked
+    assert dtype_names == asked
 
 
 @pytest.mark.parametrize("scalar", LATTICE["numpy_scalars"])
@@ -119,9 +121,11 @@ def test_a_numpy_scalar_promotes_like_an_array_of_its_dtype(scalar: str):
     kinds = LATTICE["numpy_scalar_kinds"]
     one = dtypes.FROM_SHORT[scalar].type(1)
     with rune.enable_x64():
-        found = [joined(sample(b), one) for b in kinds]
+        dtype_names = [joined(sample(b), one) for b in kinds]
 
-    assert dict(zip(kinds, found)) == dict(zip(kinds, LATTICE["numpy_scalars"][scalar].split()))
+    assert dict(zip(kinds, dtype_names)) == dict(
+        zip(kinds, LATTICE["numpy_scalars"][scalar].split())
+    )
 
 
 @pytest.mark.parametrize("scalar", ["i64", "f64", "c128"])
@@ -174,28 +178,28 @@ def test_a_mode_that_does_not_exist_is_refused():
 
 @pytest.mark.parametrize("first", JAX["scalars"])
 def test_a_python_scalar_adapts_to_the_array_beside_it(first: str):
-    found = [shown(rnp.add, sample(first), sample(b)) for b in SCALARS]
+    dtype_names = [shown(rnp.add, sample(first), sample(b)) for b in SCALARS]
 
     expected = comparable("", JAX["scalars"][first])
-    assert dict(zip(SCALARS, found)) == dict(zip(SCALARS, expected))
+    assert dict(zip(SCALARS, dtype_names)) == dict(zip(SCALARS, expected))
 
 
 @pytest.mark.parametrize("first", JAX["scalars_x64"])
 def test_a_python_scalar_is_64_bit_where_that_is_the_default(first: str):
     with rune.enable_x64():
-        found = [shown(rnp.add, sample(first), sample(b)) for b in SCALARS]
+        dtype_names = [shown(rnp.add, sample(first), sample(b)) for b in SCALARS]
 
     expected = comparable("", JAX["scalars_x64"][first])
-    assert dict(zip(SCALARS, found)) == dict(zip(SCALARS, expected))
+    assert dict(zip(SCALARS, dtype_names)) == dict(zip(SCALARS, expected))
 
 
-@pytest.mark.parametrize(("given", "wide"), [(float, "f8"), (int, "i8"), (complex, "c16")])
-def test_a_python_type_as_a_dtype_is_64_bit_where_that_is_the_default(given: type, wide: str):
+@pytest.mark.parametrize(("python_type", "wide"), [(float, "f8"), (int, "i8"), (complex, "c16")])
+def test_a_python_type_as_a_dtype_is_64_bit_where_that_is_the_default(python_type: type, wide: str):
     with rune.enable_x64():
-        found = rnp.zeros(1, given).dtype, rnp.ones(1).astype(given).dtype
+        result_dtypes = rnp.zeros(1, python_type).dtype, rnp.ones(1).astype(python_type).dtype
 
-    assert found == (np.dtype(wide), np.dtype(wide))
-    assert rnp.zeros(1, given).dtype.itemsize * 2 == np.dtype(wide).itemsize
+    assert result_dtypes == (np.dtype(wide), np.dtype(wide))
+    assert rnp.zeros(1, python_type).dtype.itemsize * 2 == np.dtype(wide).itemsize
 
 
 NUMPYS = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 ? b1 <i4 bool int8 uint64 float16 complex64"
@@ -205,13 +209,13 @@ NUMPYS = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16 ? b1 <i4 bool int8 uint64 floa
 def test_a_dtype_by_a_name_that_numpy_knows_is_numpys(name: str):
     x = rnp.ones(2)
 
-    found = {
+    result_dtypes = {
         rnp.dtype(name), rnp.zeros(2, name).dtype, x.astype(name).dtype, rnp.array(1, name).dtype,
         rnp.concatenate([x, x], dtype=name).dtype, rune.ShapeDtypeStruct((2,), name).dtype,
         lax.convert_element_type(x, name).dtype, rnp.result_type(name),
     }  # fmt: skip
 
-    assert found == {np.dtype(name)}
+    assert result_dtypes == {np.dtype(name)}
 
 
 @pytest.mark.parametrize(
@@ -247,10 +251,10 @@ COUNTERS = {
 def test_what_counts_in_32_bits_inside_works_where_64_bits_are_the_default(name: str):
     call, expected = COUNTERS[name]
     with rune.enable_x64():
-        found = call(SQUARE)
+        result = call(SQUARE)
 
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    assert result.dtype == np.float64
+    np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12)
 
 
 def trace(x: Any) -> Any:
@@ -265,8 +269,8 @@ def test_the_result_type_of_one_operand(name: str):
     expected = {k: ON_PURPOSE.get((name, k), row[k]) for k in kinds}
 
     function = trace if name == "trace_" else getattr(rnp, name)
-    found = comparable(name, " ".join(shown(function, sample(k)) for k in kinds))
-    assert dict(zip(kinds, found)) == expected
+    dtype_names = comparable(name, " ".join(shown(function, sample(k)) for k in kinds))
+    assert dict(zip(kinds, dtype_names)) == expected
 
 
 RUNNING = ("cumsum", "cumprod", "diff")  # not asked of scalars
@@ -281,8 +285,10 @@ def test_the_result_type_of_two_operands(name: str):
     }
 
     function = getattr(rnp, name)
-    found = comparable(name, " ".join(shown(function, sample(a), sample(b)) for a, b in expected))
-    assert {k: v for k, v in zip(expected, found) if v != expected[k]} == {}
+    dtype_names = comparable(
+        name, " ".join(shown(function, sample(a), sample(b)) for a, b in expected)
+    )
+    assert {k: v for k, v in zip(expected, dtype_names) if v != expected[k]} == {}
 
 
 @pytest.mark.parametrize("name", JAX["binary"])
@@ -292,9 +298,9 @@ def test_a_python_scalar_beside_64_bits_takes_them_in_every_function(name: str):
         x = sample(kind)
         expected = shown(function, x, x)
 
-        found = shown(function, x, scalar), shown(function, scalar, x)
+        dtype_names = shown(function, x, scalar), shown(function, scalar, x)
 
-        assert found == (expected, expected), kind
+        assert dtype_names == (expected, expected), kind
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "nansum", "nanprod", "cumsum", "cumprod"])

@@ -35,8 +35,8 @@ def rows(*shape: int) -> np.ndarray:
 def looped(kind: str, data: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
     _, reduce, neutral = KINDS[kind]
     empty = np.full(data.shape[1:], neutral)
-    taken = (data[ids == k] for k in range(count))
-    return np.stack([reduce(rows, axis=0) if len(rows) else empty for rows in taken])
+    segments = (data[ids == k] for k in range(count))
+    return np.stack([reduce(rows, axis=0) if len(rows) else empty for rows in segments])
 
 
 @each
@@ -44,44 +44,44 @@ def looped(kind: str, data: np.ndarray, ids: np.ndarray, count: int) -> np.ndarr
 def test_a_segment_is_what_its_rows_make_together(kind: str, shape: tuple[int, ...]):
     data = rows(*shape)
 
-    found = rune.jit(lambda x, i: KINDS[kind][0](x, i, 5))(array(data), IDS)
+    segments = rune.jit(lambda x, i: KINDS[kind][0](x, i, 5))(array(data), IDS)
 
-    near(looped(kind, data, IDS, 5), found, relative=1e-12, why="another order")
+    near(looped(kind, data, IDS, 5), segments, relative=1e-12, why="another order")
 
 
 @each
 def test_integers_have_limits_of_their_own(kind: str):
     neutral = {"sum": 0, "prod": 1, "max": -(2**31), "min": 2**31 - 1}[kind]
 
-    found = KINDS[kind][0](np.array([5], np.int32), np.array([1]), 2)
+    limits = KINDS[kind][0](np.array([5], np.int32), np.array([1]), 2)
 
-    assert np.asarray(found).tolist() == [neutral, 5]
+    assert np.asarray(limits).tolist() == [neutral, 5]
 
 
 def test_numbers_out_of_bounds_may_be_taken_to_the_nearest_segment():
     data = np.arange(7.0)
 
-    found = ops.segment_sum(array(data), IDS, 5, mode="clip")
+    segments = ops.segment_sum(array(data), IDS, 5, mode="clip")
 
-    near(looped("sum", data, IDS.clip(0, 4), 5), found, relative=0, why="exact")
+    near(looped("sum", data, IDS.clip(0, 4), 5), segments, relative=0, why="exact")
 
 
 @each
 def test_lanes_are_independent(kind: str):
     data, ids = rows(3, 7), np.stack([IDS, IDS[::-1], IDS * 0])
 
-    found = rune.vmap(lambda x, i: KINDS[kind][0](x, i, 5))(array(data), ids)
+    segments = rune.vmap(lambda x, i: KINDS[kind][0](x, i, 5))(array(data), ids)
 
     expected = [looped(kind, d, i, 5) for d, i in zip(data, ids, strict=True)]
-    near(np.stack(expected), found, relative=1e-12, why="another order")
+    near(np.stack(expected), segments, relative=1e-12, why="another order")
 
 
 def test_the_derivative_of_a_sum_is_that_of_its_segment():
     weights = array(np.arange(5.0))
 
-    found = rune.grad(lambda x: (ops.segment_sum(x, IDS, 5) * weights).sum())(array(rows(7)))
+    gradient = rune.grad(lambda x: (ops.segment_sum(x, IDS, 5) * weights).sum())(array(rows(7)))
 
-    assert np.asarray(found).tolist() == [2.0, 0.0, 2.0, 4.0, 0.0, 0.0, 0.0]
+    assert np.asarray(gradient).tolist() == [2.0, 0.0, 2.0, 4.0, 0.0, 0.0, 0.0]
 
 
 def test_without_a_number_of_segments_they_are_counted():
@@ -93,9 +93,9 @@ def test_no_rows_make_segments_of_identities():
 
 
 def test_complex_numbers_are_multiplied():
-    found = ops.segment_prod(array(np.array([1j, 1j, 2.0])), np.array([0, 0, 1]), 2)
+    segments = ops.segment_prod(array(np.array([1j, 1j, 2.0])), np.array([0, 0, 1]), 2)
 
-    near(np.array([-1, 2 + 0j]), found, relative=1e-12, why="exact")
+    near(np.array([-1, 2 + 0j]), segments, relative=1e-12, why="exact")
 
 
 @pytest.mark.parametrize(

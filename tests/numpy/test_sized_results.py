@@ -40,13 +40,13 @@ CALLS: dict[str, Call] = {
 each = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 
-def same(expected: Any, found: Any) -> None:
-    for a, b in zip(tree.leaves(expected), tree.leaves(found), strict=True):
+def same(expected: Any, actual: Any) -> None:
+    for a, b in zip(tree.leaves(expected), tree.leaves(actual), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def listed(found: Any) -> list[Any]:
-    return [np.asarray(leaf).tolist() for leaf in tree.leaves(found)]
+def listed(actual: Any) -> list[Any]:
+    return [np.asarray(leaf).tolist() for leaf in tree.leaves(actual)]
 
 
 def count(result: Any) -> int:
@@ -55,27 +55,27 @@ def count(result: Any) -> int:
 
 @each
 def test_a_size_that_fits_changes_nothing(call: Call):
-    whole = call(array(X), array(Y))
+    unsized = call(array(X), array(Y))
 
-    same(whole, rune.jit(lambda x, y: call(x, y, size=count(whole)))(X, Y))
+    same(unsized, rune.jit(lambda x, y: call(x, y, size=count(unsized)))(X, Y))
 
 
 @each
 def test_what_is_past_the_size_is_left_out(call: Call):
-    whole = call(array(X), array(Y))
+    unsized = call(array(X), array(Y))
 
-    found = rune.jit(lambda x, y: call(x, y, size=1))(X, Y)
+    sized = rune.jit(lambda x, y: call(x, y, size=1))(X, Y)
 
-    same([leaf[:1] for leaf in tree.leaves(whole)][:1], tree.leaves(found)[:1])
+    same([leaf[:1] for leaf in tree.leaves(unsized)][:1], tree.leaves(sized)[:1])
 
 
 @each
 def test_the_fill_stands_behind_the_last(call: Call):
-    whole = call(array(X), array(Y))
+    unsized = call(array(X), array(Y))
 
-    found = rune.jit(lambda x, y: call(x, y, size=8, fill_value=-7))(X, Y)
+    sized = rune.jit(lambda x, y: call(x, y, size=8, fill_value=-7))(X, Y)
 
-    first, longer = tree.leaves(whole)[0], tree.leaves(found)[0]
+    first, longer = tree.leaves(unsized)[0], tree.leaves(sized)[0]
     same(first, longer[: len(first)])
     assert np.all(np.asarray(longer[len(first) :]) == -7)
 
@@ -106,16 +106,16 @@ def test_the_default_fills_are_those_of_jax():
     assert listed(rnp.nonzero(x > 2, size=4)) == [[0, 3, 0, 0]]
     assert listed(rnp.setxor1d(x, y, size=5)) == [[3, 9, 3, 3, 3]]
     assert listed(rnp.setdiff1d(x, y, size=3)) == [[3, 0, 0]]
-    found = rnp.intersect1d(x, y, return_indices=True, size=4)
-    assert listed(found) == [[1, 5, 1, 1], [1, 3, 4, 4], [0, 1, 4, 4]]
+    results = rnp.intersect1d(x, y, return_indices=True, size=4)
+    assert listed(results) == [[1, 5, 1, 1], [1, 3, 4, 4], [0, 1, 4, 4]]
 
 
 def test_every_axis_has_a_fill_of_its_own():
     mask = array(np.eye(2))
 
-    found = rnp.nonzero(mask, size=3, fill_value=(7, 8))
+    results = rnp.nonzero(mask, size=3, fill_value=(7, 8))
 
-    assert listed(found) == [[0, 1, 7], [0, 1, 8]]
+    assert listed(results) == [[0, 1, 7], [0, 1, 8]]
 
 
 def test_nothing_fills_the_distinct_elements_of_nothing():
@@ -134,9 +134,9 @@ def test_a_size_may_be_symbolic():
 def test_the_derivative_of_distinct_elements_goes_to_the_first_of_each():
     x = array(np.array([2.0, 1.0, 2.0]))
 
-    found = rune.grad(lambda v: (rnp.unique(v, size=2) * array(np.array([5.0, 7.0]))).sum())(x)
+    gradient = rune.grad(lambda v: (rnp.unique(v, size=2) * array(np.array([5.0, 7.0]))).sum())(x)
 
-    assert listed(found) == [[7.0, 5.0, 0.0]]
+    assert listed(gradient) == [[7.0, 5.0, 0.0]]
 
 
 def test_counts_of_a_given_length_leave_larger_numbers_out():

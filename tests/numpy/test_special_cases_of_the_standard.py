@@ -79,15 +79,15 @@ def images(case: Case) -> Iterator[Case]:
         yield case
         return
     a, b = case.operands
-    found = [case, replace(case, operands=(a, -b), factors=(1, -1))]
+    mirrored = [case, replace(case, operands=(a, -b), factors=(1, -1))]
     if case.name in ODD | EVEN:
-        found += [negated(image) for image in found]
-    yield from found
+        mirrored += [negated(image) for image in mirrored]
+    yield from mirrored
     if case.name == "log":
         for name, by in DIVIDED.items():
-            yield from (replace(i, name=name, factors=(by, i.factors[1] * by)) for i in found)
+            yield from (replace(i, name=name, factors=(by, i.factors[1] * by)) for i in mirrored)
     for name in (n for n, source in TURNED.items() if source == case.name):
-        yield from (turned(name, image) for image in found)
+        yield from (turned(name, image) for image in mirrored)
 
 
 def negated(case: Case) -> Case:
@@ -107,12 +107,12 @@ def turned(name: str, case: Case) -> Case:
 @functools.cache
 def cases(table: str) -> dict[str, list[Case]]:
     """All cases of a table by function."""
-    found: dict[str, dict[Any, Case]] = {}
+    by_name: dict[str, dict[Any, Case]] = {}
     for row in rows(table):
         for case in images(row) if table == "parts" else [row]:
             key = repr(case.operands) if table == "parts" else (repr(case.operands), case.wanted)
-            found.setdefault(case.name, {}).setdefault(key, case)
-    return {name: list(column.values()) for name, column in found.items()}
+            by_name.setdefault(case.name, {}).setdefault(key, case)
+    return {name: list(column.values()) for name, column in by_name.items()}
 
 
 def numbers(table: str, name: str, width: int) -> np.ndarray:
@@ -121,17 +121,19 @@ def numbers(table: str, name: str, width: int) -> np.ndarray:
 
 
 def operands(table: str, name: str, width: int) -> list[np.ndarray]:
-    given = numbers(table, name, width)
-    return [given.view(f"c{width // 4}")[:, 0]] if table == "parts" else list(given.T)
+    rows = numbers(table, name, width)
+    return [rows.view(f"c{width // 4}")[:, 0]] if table == "parts" else list(rows.T)
 
 
 @functools.cache
 def results(table: str, width: int, way: str) -> dict[str, np.ndarray]:
     """What every function of a table gives."""
-    given = {n: list(map(array, operands(table, n, width))) for n in cases(table)}
+    arguments = {n: list(map(array, operands(table, n, width))) for n in cases(table)}
     compiled = WAYS.get(way) or functools.partial(rune.jit, device=way)
-    found = compiled(lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(given)
-    return {n: np.asarray(y) for n, y in found.items()}
+    results_by_name = compiled(lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(
+        arguments
+    )
+    return {n: np.asarray(y) for n, y in results_by_name.items()}
 
 
 # --- what the words mean ----------------------------------------------------------------------
@@ -149,46 +151,46 @@ def sign(x: float) -> float:
     return math.copysign(1.0, x)
 
 
-def is_same(wanted: float, found: float) -> bool:
+def is_same(wanted: float, value: float) -> bool:
     """Both NaN, or near and of one sign."""
-    if math.isnan(wanted) or math.isnan(found):
-        return math.isnan(wanted) and math.isnan(found)
-    return math.isclose(wanted, found, rel_tol=1e-6) and sign(wanted) == sign(found)
+    if math.isnan(wanted) or math.isnan(value):
+        return math.isnan(wanted) and math.isnan(value)
+    return math.isclose(wanted, value, rel_tol=1e-6) and sign(wanted) == sign(value)
 
 
-def agrees(word: str, operands: list[float], found: float) -> bool:
+def agrees(word: str, operands: list[float], value: float) -> bool:
     """Whether a number is what a word of the tables says."""
     if " or " in word:
-        return any(agrees(choice, operands, found) for choice in word.split(" or "))
+        return any(agrees(choice, operands, value) for choice in word.split(" or "))
     if word in ("+", "-"):
-        return math.isnan(found) or sign(found) == float(f"{word}1")
+        return math.isnan(value) or sign(value) == float(f"{word}1")
     if word[0] == "~":
-        return is_same(number(word[1:]), abs(found))
+        return is_same(number(word[1:]), abs(value))
     x, y = operands[0], operands[-1]
     named = {"x": x, "y": y, "|x|": abs(x), "-|x|": -abs(x), "|y|": abs(y)}
-    return is_same(named[word] if word in named else number(word), found)
+    return is_same(named[word] if word in named else number(word), value)
 
 
-def fits(case: Case, given: list[float], y: Any) -> bool:
+def fits(case: Case, values: list[float], y: Any) -> bool:
     """Whether a result is what a case says."""
-    found = (y.real, y.imag) if len(case.wanted) == 2 else (y,)
-    there = (factor * float(v) for factor, v in zip(case.factors, found))
-    return all(agrees(word, given, v) for word, v in zip(case.wanted, there, strict=True))
+    parts = (y.real, y.imag) if len(case.wanted) == 2 else (y,)
+    there = (factor * float(v) for factor, v in zip(case.factors, parts))
+    return all(agrees(word, values, v) for word, v in zip(case.wanted, there, strict=True))
 
 
-def held(table: str, way: str, found: dict[str, Any]) -> dict[str, Any]:
+def held(table: str, way: str, results_by_name: dict[str, Any]) -> dict[str, Any]:
     """Results without those of functions that are left."""
-    left = LEFT.get(way, LEFT["compiled"])
-    return {n: y for n, y in found.items() if table != "parts" or n not in left}
+    exceptions = LEFT.get(way, LEFT["compiled"])
+    return {n: y for n, y in results_by_name.items() if table != "parts" or n not in exceptions}
 
 
-def wrong(table: str, width: int, found: dict[str, np.ndarray]) -> list[str]:
+def wrong(table: str, width: int, results_by_name: dict[str, np.ndarray]) -> list[str]:
     """The cases of a table that results do not agree with."""
     return [
         f"{name}{case.operands} = {y}, not {case.wanted} over {case.factors}"
-        for name, column in found.items()
-        for case, given, y in zip(cases(table)[name], numbers(table, name, width), column)
-        if not fits(case, given.tolist(), y)
+        for name, column in results_by_name.items()
+        for case, values, y in zip(cases(table)[name], numbers(table, name, width), column)
+        if not fits(case, values.tolist(), y)
     ]
 
 
@@ -199,9 +201,9 @@ def wrong(table: str, width: int, found: dict[str, np.ndarray]) -> list[str]:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("table", TABLES)
 def test_every_special_case_of_the_standard_holds(table: str, width: int, way: str):
-    found = held(table, way, results(table, width, way))
+    results_by_name = held(table, way, results(table, width, way))
 
-    assert wrong(table, width, found) == []
+    assert wrong(table, width, results_by_name) == []
 
 
 ON_DEVICES = [
@@ -214,9 +216,9 @@ ON_DEVICES = [
 @pytest.mark.parametrize("place", one_in(8, ON_DEVICES))
 def test_every_special_case_of_the_standard_holds_on_an_executor(place: str):
     table, _, width, _, _, device = place.split()
-    found = held(table, device, results(table, int(width), device))
+    results_by_name = held(table, device, results(table, int(width), device))
 
-    assert wrong(table, int(width), found) == []
+    assert wrong(table, int(width), results_by_name) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -224,8 +226,8 @@ def test_every_special_case_of_the_standard_holds_on_an_executor(place: str):
 def test_compiled_special_cases_are_those_of_eager_code(table: str, width: int):
     eager, compiled = (results(table, width, way) for way in WAYS)
 
-    for name, found in held(table, "compiled", eager).items():
-        np.testing.assert_allclose(compiled[name], found, rtol=2e-6, err_msg=name)
+    for name, column in held(table, "compiled", eager).items():
+        np.testing.assert_allclose(compiled[name], column, rtol=2e-6, err_msg=name)
 
 
 OPERATORS = {
@@ -237,21 +239,21 @@ OPERATORS = {
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("place", ["", "i"])
 def test_operators_have_the_special_cases_of_their_functions(place: str, width: int):
-    found = {}
+    results_by_name = {}
     for name, of in OPERATORS.items():
         x, y = (rnp.mutable(array(v)) for v in operands("two", name, width))
-        found[name] = np.asarray(getattr(operator, f"{place}{of}")(x, y))
+        results_by_name[name] = np.asarray(getattr(operator, f"{place}{of}")(x, y))
 
-    assert wrong("two", width, found) == []
+    assert wrong("two", width, results_by_name) == []
 
 
 def test_the_tables_are_those_that_numpy_follows():
     with np.errstate(all="ignore"):
         for table in TABLES:
             names = held(table, "NumPy", cases(table))
-            found = {n: getattr(np, n)(*operands(table, n, 64)) for n in names}
+            results_by_name = {n: getattr(np, n)(*operands(table, n, 64)) for n in names}
 
-            assert wrong(table, 64, found) == []
+            assert wrong(table, 64, results_by_name) == []
 
 
 # --- statistics -------------------------------------------------------------------------------
@@ -286,6 +288,6 @@ def test_parts_of_a_complex_mean_are_the_means_of_the_parts(function: Any, way: 
 def test_a_product_of_complex_numbers_begins_with_the_first_one(count: int, way: str):
     z = np.stack([PLANE, *np.full((count - 1, PLANE.size), 2 - 1j)])
 
-    found = np.asarray(WAYS[way](functools.partial(rnp.cumprod, axis=0))(array(z)))
+    products = np.asarray(WAYS[way](functools.partial(rnp.cumprod, axis=0))(array(z)))
 
-    np.testing.assert_equal(found[0], PLANE)
+    np.testing.assert_equal(products[0], PLANE)

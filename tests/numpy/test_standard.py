@@ -52,8 +52,8 @@ def whole(xp: Any) -> Any:
     return xp.reshape(xp.arange(24), (2, 3, 4))
 
 
-def equal(found: Any, wanted: Any) -> None:
-    np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+def equal(actual: Any, wanted: Any) -> None:
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(wanted))
 
 
 # --- indexing and assignment ------------------------------------------------------------------
@@ -121,9 +121,9 @@ def test_a_mask_of_another_size_is_an_error_of_index(xp: Any, shape: tuple[int, 
 def test_integer_arrays_index_together(xp: Any):
     x = whole(xp)
 
-    found = x[made(xp, [0, 1], "int64"), made(xp, [2, 0], "int64"), 1]
+    elements = x[made(xp, [0, 1], "int64"), made(xp, [2, 0], "int64"), 1]
 
-    equal(found, HOST[[0, 1], [2, 0], 1])
+    equal(elements, HOST[[0, 1], [2, 0], 1])
 
 
 IN_PLACE = [
@@ -137,9 +137,9 @@ def test_an_operator_in_place_keeps_the_object(xp: Any, name: str, dtype: str):
     x, y = made(xp, [[3, 2], [5, 1]], dtype), made(xp, [[1, 2], [2, 1]], dtype)
     wanted = getattr(operator, name)(x, y)
 
-    found = getattr(operator, f"i{name.rstrip('_')}")(x, y)
+    result = getattr(operator, f"i{name.rstrip('_')}")(x, y)
 
-    assert found is x
+    assert result is x
     assert x.dtype == getattr(xp, dtype)
     equal(x, wanted)
 
@@ -206,20 +206,20 @@ def test_integers_of_64_bits_are_kept(xp: Any, number: int):
     "bounds", [(5,), (2.5,), (1, 5), (1, 10, 3), (5, 1, -2), (0, 1, 0.25), (3, 3), (10, 0, -1)]
 )
 def test_arange_has_numpys_length_and_kind(xp: Any, bounds: tuple):
-    found, wanted = xp.arange(*bounds), np.arange(*bounds)
+    numbers, wanted = xp.arange(*bounds), np.arange(*bounds)
 
-    np.testing.assert_allclose(np.asarray(found), wanted)
-    assert xp.isdtype(found.dtype, "real floating") == (wanted.dtype.kind == "f")
+    np.testing.assert_allclose(np.asarray(numbers), wanted)
+    assert xp.isdtype(numbers.dtype, "real floating") == (wanted.dtype.kind == "f")
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("stop", [1, 0, -3.5, 4j])
 def test_linspace_is_numpys(xp: Any, stop: Any, endpoint: bool, count: int):
-    found = xp.linspace(0, stop, num=count, endpoint=endpoint)
+    numbers = xp.linspace(0, stop, num=count, endpoint=endpoint)
 
     np.testing.assert_allclose(
-        np.asarray(found), np.linspace(0, stop, count, endpoint=endpoint), rtol=1e-6
+        np.asarray(numbers), np.linspace(0, stop, count, endpoint=endpoint), rtol=1e-6
     )
 
 
@@ -250,9 +250,9 @@ def test_arange_counts_integers_of_64_bits_to_the_last(
 ):
     xp = rnp.ones(1).__array_namespace__()  # NumPy's length is that of a quotient of floats
 
-    found = xp.arange(start, stop, step, dtype=getattr(xp, dtype))
+    numbers = xp.arange(start, stop, step, dtype=getattr(xp, dtype))
 
-    assert np.asarray(found).tolist() == list(range(start, stop, step))
+    assert np.asarray(numbers).tolist() == list(range(start, stop, step))
 
 
 @pytest.mark.parametrize(("dtype", "start", "stop", "step"), WIDE)
@@ -260,10 +260,10 @@ def test_arange_counts_integers_of_64_bits_to_the_last(
 def test_linspace_has_integers_for_ends(dtype: str, start: int, stop: int, step: int, count: int):
     xp = rnp.ones(1).__array_namespace__()  # NumPy's ends are floats, too
 
-    found = np.asarray(xp.linspace(start, stop, count, dtype=getattr(xp, dtype))).tolist()
+    numbers = np.asarray(xp.linspace(start, stop, count, dtype=getattr(xp, dtype))).tolist()
 
     parts = max(count - 1, 1)
-    assert found == [start + (stop - start) * k // parts for k in range(count)]
+    assert numbers == [start + (stop - start) * k // parts for k in range(count)]
 
 
 @pytest.mark.parametrize("k", [3, -3, 5, 2**31 - 2, 2**31, -(2**31), 2**62, -(2**62)])
@@ -283,10 +283,10 @@ def test_a_diagonal_may_lie_far_outside_of_a_matrix(k: int):
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_dtypes_are_equal_to_themselves_alone(xp: Any, dtype: str):
-    found = xp.ones(1, dtype=getattr(xp, dtype)).dtype
+    dtype_there = xp.ones(1, dtype=getattr(xp, dtype)).dtype
 
-    assert [o for o in ALL if found == getattr(xp, o)] == [dtype]
-    assert [o for o in ALL if getattr(xp, o) == found] == [dtype]
+    assert [o for o in ALL if dtype_there == getattr(xp, o)] == [dtype]
+    assert [o for o in ALL if getattr(xp, o) == dtype_there] == [dtype]
     assert {getattr(xp, dtype): 1}[getattr(xp, dtype)] == 1
 
 
@@ -297,8 +297,8 @@ def test_a_number_beside_an_array_promotes_as_the_standard_says(xp: Any, dtype: 
             wanted = strict.result_type(strict.ones(1, dtype=getattr(strict, dtype)), number)
         except TypeError:
             continue
-        found = xp.result_type(xp.ones(1, dtype=getattr(xp, dtype)), number)
-        assert found == getattr(xp, str(wanted).rsplit(".", 1)[-1])
+        result_dtype = xp.result_type(xp.ones(1, dtype=getattr(xp, dtype)), number)
+        assert result_dtype == getattr(xp, str(wanted).rsplit(".", 1)[-1])
 
 
 def test_no_operands_have_no_dtype():
@@ -309,9 +309,9 @@ def test_no_operands_have_no_dtype():
 def test_an_array_can_be_cast_where_its_dtype_can():
     xp = rnp.ones(1).__array_namespace__()
     for one, other in itertools.product(ALL, ALL):
-        found = xp.can_cast(xp.ones(2, dtype=getattr(xp, one)), getattr(xp, other))
+        verdict = xp.can_cast(xp.ones(2, dtype=getattr(xp, one)), getattr(xp, other))
 
-        assert found is xp.can_cast(getattr(xp, one), getattr(xp, other))
+        assert verdict is xp.can_cast(getattr(xp, one), getattr(xp, other))
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
@@ -345,19 +345,19 @@ INDICES: dict[str, Callable[[Any, Any], list[Any]]] = {
 def test_positions_and_counts_have_the_dtype_that_is_said(xp: Any, name: str):
     said = xp.__array_namespace_info__().default_dtypes()["indexing"]
 
-    for found in INDICES[name](xp, made(xp, [3.0, 1.0, 1.0])):
-        assert found.dtype == said
+    for result in INDICES[name](xp, made(xp, [3.0, 1.0, 1.0])):
+        assert result.dtype == said
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *COMPLEX])
 def test_limits_are_those_of_the_parts(xp: Any, dtype: str):
-    found, wanted = xp.finfo(getattr(xp, dtype)), np.finfo(dtype)
+    limits, wanted = xp.finfo(getattr(xp, dtype)), np.finfo(dtype)
 
     for name in ("eps", "max", "min", "smallest_normal"):
-        assert float(getattr(found, name)) == float(getattr(wanted, name))
-    assert found.dtype == wanted.dtype
-    assert found.bits == wanted.bits
-    assert xp is np or type(found.eps) is float
+        assert float(getattr(limits, name)) == float(getattr(wanted, name))
+    assert limits.dtype == wanted.dtype
+    assert limits.bits == wanted.bits
+    assert xp is np or type(limits.eps) is float
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
@@ -384,11 +384,11 @@ REDUCTIONS = "sum prod max min mean std var all any count_nonzero".split()
 def test_reductions_take_every_choice_of_axes(xp: Any, name: str, keepdims: bool):
     data = np.arange(1.0, 25).reshape(2, 3, 4)
     for axis in (None, 0, -1, (0, 1), (0, 2), ()):
-        found = getattr(xp, name)(made(xp, data, "float64"), axis=axis, keepdims=keepdims)
+        reduced = getattr(xp, name)(made(xp, data, "float64"), axis=axis, keepdims=keepdims)
         wanted = getattr(np, name)(data, axis=axis, keepdims=keepdims)
 
-        assert found.shape == np.shape(wanted)
-        np.testing.assert_allclose(np.asarray(found), wanted)
+        assert reduced.shape == np.shape(wanted)
+        np.testing.assert_allclose(np.asarray(reduced), wanted)
 
 
 SEVERAL: dict[str, Callable[[Any], Any]] = {
@@ -446,10 +446,10 @@ def test_results_of_factorisations_have_names(xp: Any, name: str):
     matrix = made(xp, [[2.0, 1.0], [1.0, 3.0]], "float64")
 
     for x in (matrix, xp.stack([matrix, matrix])):
-        found = getattr(xp.linalg, name)(x)
-        assert isinstance(found, tuple)
-        for part, result in zip(NAMED[name], found, strict=True):
-            equal(getattr(found, part), result)
+        results = getattr(xp.linalg, name)(x)
+        assert isinstance(results, tuple)
+        for part, result in zip(NAMED[name], results, strict=True):
+            equal(getattr(results, part), result)
 
 
 @pytest.mark.parametrize("name", "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft".split())

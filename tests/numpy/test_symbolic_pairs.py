@@ -124,8 +124,8 @@ def test_one_program_is_right_for_all_pairs_of_sizes(name: str):
     gradient(*arguments(6, 6))
     for sizes in SIZES:
         args = arguments(*sizes)
-        with rune.counting() as seen:
-            found = compiled(*args), gradient(*args)
+        with rune.counting() as counts:
+            results = compiled(*args), gradient(*args)
         expected = f(*args), rune.grad(loss(f), argnums=(0, 1, 2))(*args)
-        near(expected, found, relative=5e-5, why="f32, other order of sums")
-        assert (seen.traces, seen.compiles) == (0, 0)
+        near(expected, results, relative=5e-5, why="f32, other order of sums")
+        assert (counts.traces, counts.compiles) == (0, 0)

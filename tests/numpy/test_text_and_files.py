@@ -70,10 +70,10 @@ def test_several_arrays_are_saved_by_name(save: Callable[..., None]):
 
     save(file, rnp.asarray(X), b=rnp.arange(3))
     file.seek(0)
-    found = rnp.load(file)
+    arrays = rnp.load(file)
 
-    assert sorted(found) == ["arr_0", "b"]
-    same(X, found["arr_0"])
+    assert sorted(arrays) == ["arr_0", "b"]
+    same(X, arrays["arr_0"])
 
 
 def test_a_dtype_that_a_file_cannot_name_is_refused():
@@ -131,21 +131,21 @@ def test_what_makes_no_numbers_is_refused(call: Callable[[], Any], message: str)
 @pytest.mark.parametrize("values", [5.0, np.array([1.0, 2.0])], ids=["one", "two"])
 def test_filling_a_diagonal_gives_what_numpy_writes(shape: tuple, wrap: bool, values: Any):
     x = np.zeros(shape, np.float32)
-    found = rnp.fill_diagonal(x, values, wrap=wrap, inplace=False)
+    filled = rnp.fill_diagonal(x, values, wrap=wrap, inplace=False)
 
     np.fill_diagonal(x, values, wrap=wrap)
 
-    same(x, found)
+    same(x, filled)
 
 
 @pytest.mark.parametrize("values", [[7.0], [7.0, 8.0], [7.0] * 9], ids=len)
 def test_placing_gives_what_numpy_writes(values: list[float]):
     x, mask = X.copy(), X > 0.3
-    found = rnp.place(x, mask, np.array(values), inplace=False)
+    filled = rnp.place(x, mask, np.array(values), inplace=False)
 
     np.place(x, mask, values)
 
-    same(x, found)
+    same(x, filled)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_a_ufunc_updates_a_copy():
         expected = x.copy()
         getattr(np, name).at(expected, at, np.float32(2))
 
-        found = getattr(rnp, name).at(rnp.asarray(x), at, 2.0, inplace=False)
+        updated = getattr(rnp, name).at(rnp.asarray(x), at, 2.0, inplace=False)
 
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        np.testing.assert_allclose(updated, expected, rtol=1e-6)
     with pytest.raises(ValueError, match=r"add.at: cannot write into an array"):
         rnp.add.at(rnp.asarray(x), at, 1.0)

@@ -112,9 +112,9 @@ def test_an_element_named_repeatedly_is_changed_as_often(index: Any, name: str):
     values = np.random.default_rng(0).choice([1.0, 1.25], X[index(ROWS, COLUMNS)].shape)
     UFUNC[name].at(expected, index(ROWS, COLUMNS), values)
 
-    found = updated(name, index)(rnp.array(X + 1), ROWS, COLUMNS, values)
+    result = updated(name, index)(rnp.array(X + 1), ROWS, COLUMNS, values)
 
-    near(expected, found, relative=2e-6, why="quotients and powers are taken once, of the product")
+    near(expected, result, relative=2e-6, why="quotients and powers are taken once, of the product")
 
 
 @each_update
@@ -132,10 +132,10 @@ def test_every_lane_updates_at_its_own_indices(name: str):
     rows = rnp.array([[0, 0, 2], [1, 1, 1]])
     function = updated(name, lambda i, j: i)
 
-    found = rune.vmap(lambda i: function(rnp.array(X + 1), i, 0, 2.0))(rows)
+    lanes = rune.vmap(lambda i: function(rnp.array(X + 1), i, 0, 2.0))(rows)
 
     expected = [function(rnp.array(X + 1), i, 0, 2.0) for i in rows]
-    same(np.stack(expected), found)
+    same(np.stack(expected), lanes)
 
 
 def test_numbers_that_name_one_element_after_wrapping_or_clipping_are_no_distinct_indices():
@@ -149,9 +149,9 @@ def test_numbers_that_name_one_element_after_wrapping_or_clipping_are_no_distinc
 def test_a_promise_of_distinct_indices_is_taken_at_its_word():
     x, at = rnp.ones(3), rnp.array([1, 2])
 
-    found = rune.jit(lambda i: x.at[i].multiply(2.0, unique_indices=True))(at)
+    updated = rune.jit(lambda i: x.at[i].multiply(2.0, unique_indices=True))(at)
 
-    assert found.tolist() == [1.0, 2.0, 2.0]
+    assert updated.tolist() == [1.0, 2.0, 2.0]
 
 
 # --- modes ------------------------------------------------------------------------------------
@@ -191,10 +191,10 @@ def test_get_clamps_in_the_other_modes(mode: str | None):
 def test_negative_indices_are_out_of_bounds_where_they_do_not_wrap():
     x, at = rnp.arange(3), np.array([-1, 0])
 
-    kept = x.at[at].set(9, wrap_negative_indices=False)
+    updated = x.at[at].set(9, wrap_negative_indices=False)
     read = x.at[-1].get(mode="fill", fill_value=7, wrap_negative_indices=False)
 
-    assert (kept.tolist(), int(read)) == ([9, 1, 2], 7)
+    assert (updated.tolist(), int(read)) == ([9, 1, 2], 7)
 
 
 @pytest.mark.parametrize("mode", ["one_hot", "raise"])
@@ -228,9 +228,9 @@ def test_elements_that_are_not_named_keep_all_their_bits():
 
 
 def test_integers_are_divided_as_floats():
-    found = rnp.arange(4).at[np.array([3])].divide(2)
+    quotients = rnp.arange(4).at[np.array([3])].divide(2)
 
-    assert (found.tolist(), str(found.dtype)) == ([0.0, 1.0, 2.0, 1.5], "float32")
+    assert (quotients.tolist(), str(quotients.dtype)) == ([0.0, 1.0, 2.0, 1.5], "float32")
 
 
 def test_sums_and_products_of_bools_are_logical():
@@ -248,9 +248,9 @@ def test_complex_elements_are_multiplied_as_often_as_they_are_named(way: Any):
     expected = x.copy()
     np.multiply.at(expected, at[:4], values[:4])
 
-    found = way(lambda x, i, v: x.at[i].multiply(v))(array(x), array(at), array(values))
+    products = way(lambda x, i, v: x.at[i].multiply(v))(array(x), array(at), array(values))
 
-    near(expected, found, relative=1e-6, why="the order of four factors")
+    near(expected, products, relative=1e-6, why="the order of four factors")
 
 
 # --- apply ------------------------------------------------------------------------------------

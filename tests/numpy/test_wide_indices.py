@@ -58,11 +58,11 @@ def test_wide_positions_are_read_where_integers_say(dtype: str, mode: str, way: 
     def reads(x: Any, i: Any) -> Any:
         return x.at[i].get(mode=mode), rnp.take(x, i, mode=mode)
 
-    got, taken = WAYS[way](reads)(rnp.asarray(X), positions(dtype))
+    got, elements = WAYS[way](reads)(rnp.asarray(X), positions(dtype))
 
     same(read(dtype, mode), np.asarray(got))
     # np.take's "clip" knows no counting from the end.
-    same(read(dtype, mode, mode != "clip"), np.asarray(taken))
+    same(read(dtype, mode, mode != "clip"), np.asarray(elements))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -104,8 +104,8 @@ def test_windows_start_where_integers_say(dtype: str, way: str, lanes: Callable)
     function = WAYS[way](lanes(window))
     for position in HARD[dtype]:
         at = start(position, 3)
-        found = function(rnp.asarray(X), rnp.asarray(np.array(position, dtype), dtype=dtype))
-        same(X[at : at + 3], np.asarray(found))
+        elements = function(rnp.asarray(X), rnp.asarray(np.array(position, dtype), dtype=dtype))
+        same(X[at : at + 3], np.asarray(elements))
 
 
 def _of_lanes(f: Callable) -> Callable:

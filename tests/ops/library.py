@@ -23,6 +23,6 @@ USES: tuple[Use, ...] = (
 
 def uses(primitive: Primitive) -> list[Use]:
     """The uses of a primitive. Errors: AssertionError where there is none."""
-    found = [u for u in USES if u.primitive is primitive]
-    assert found, f"add a use of {primitive} to tests/ops/library_<family>.py"
-    return found
+    uses_of_primitive = [u for u in USES if u.primitive is primitive]
+    assert uses_of_primitive, f"add a use of {primitive} to tests/ops/library_<family>.py"
+    return uses_of_primitive

@@ -39,10 +39,10 @@ def _solved(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
         c = others[-1]
         if transposed:
             a, b = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
-        left = np.einsum("...ij,kl->...ikjl", a, np.eye(b.shape[-1]))
-        right = np.einsum("ij,...lk->...ikjl", np.eye(a.shape[-1]), b)
+        left_terms = np.einsum("...ij,kl->...ikjl", a, np.eye(b.shape[-1]))
+        right_terms = np.einsum("ij,...lk->...ikjl", np.eye(a.shape[-1]), b)
         size = c.shape[-2] * c.shape[-1]
-        both = (left + right).reshape(*c.shape[:-2], size, size)
+        both = (left_terms + right_terms).reshape(*c.shape[:-2], size, size)
         flat = np.linalg.solve(both, c.reshape(*c.shape[:-2], size, 1))
         return [flat.reshape(c.shape)]
 
@@ -96,11 +96,11 @@ def _commuted(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
         for lane in np.ndindex(*c.shape[:-2]):
             read = np.triu(h[lane], -1)
             system = np.kron(one, read.T) - np.kron(read, one)
-            system, given = system[np.ix_(equations, unknowns)], c[lane].ravel()
+            system, cotangents = system[np.ix_(equations, unknowns)], c[lane].ravel()
             if transposed:
-                out[lane][equations] = np.linalg.solve(system.T, given[unknowns])
+                out[lane][equations] = np.linalg.solve(system.T, cotangents[unknowns])
             else:
-                out[lane][unknowns] = np.linalg.solve(system, given[equations])
+                out[lane][unknowns] = np.linalg.solve(system, cotangents[equations])
         return [out.reshape(c.shape)]
 
     return expected

@@ -32,8 +32,10 @@ def _expected(kind: str, axes: tuple[int, ...], odd: bool) -> Callable[..., list
     *others, last = axes
 
     def forward(x: np.ndarray) -> np.ndarray:
-        found = _all(x, axes, -1)
-        return np.take(found, range(x.shape[last] // 2 + 1), last) if kind == "rfft" else found
+        spectrum = _all(x, axes, -1)
+        return (
+            np.take(spectrum, range(x.shape[last] // 2 + 1), last) if kind == "rfft" else spectrum
+        )
 
     def backward(x: np.ndarray) -> np.ndarray:
         if kind == "irfft":

@@ -53,8 +53,8 @@ def _definite(a: Any) -> Sequence[Any]:
 
 def _lower_only(a: Any) -> Sequence[Any]:
     """The same numbers, and above the diagonal others, which are not read."""
-    (made,) = _definite(a)
-    return (m.lower_triangle(made) + m.upper_triangle(a, 1),)
+    (definite,) = _definite(a)
+    return (m.lower_triangle(definite) + m.upper_triangle(a, 1),)
 
 
 def _root(a: np.ndarray) -> list[np.ndarray]:

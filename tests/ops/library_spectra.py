@@ -58,10 +58,10 @@ def _other_triangle(lower: bool) -> Callable[[Any], Sequence[Any]]:
     """The same numbers in one triangle; the other one and the phase of the diagonal differ."""
 
     def prepare(a: Any) -> Sequence[Any]:
-        (made,) = _graded(a)
-        kept, other = (m.lower_triangle, m.upper_triangle) if lower else (
+        (definite,) = _graded(a)
+        triangle, other = (m.lower_triangle, m.upper_triangle) if lower else (
             m.upper_triangle, m.lower_triangle)  # fmt: skip
-        return (kept(made) + other(a, 1 if lower else -1),)
+        return (triangle(definite) + other(a, 1 if lower else -1),)
 
     return prepare
 
@@ -124,9 +124,9 @@ def _seen_of_svd(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     k = s.shape[-1]
     thin_u, thin_v = m.part(u, -1, 0, k), m.adjoint(m.part(vh, -2, 0, k))
     unitary = rnp.matmul(m.adjoint(u), u), rnp.matmul(vh, m.adjoint(vh))
-    rest = (_projector(m.part(x, -1, k, x.shape[-1])) for x in (u, m.adjoint(vh)))
+    projectors = (_projector(m.part(x, -1, k, x.shape[-1])) for x in (u, m.adjoint(vh)))
     weighted = [_weighted(p, q) for p in (thin_u, thin_v) for q in (thin_u, thin_v)]
-    return s, *weighted, *unitary, *rest
+    return s, *weighted, *unitary, *projectors
 
 
 def _projector(x: Any) -> Any:
@@ -141,8 +141,8 @@ def _svd_truth(full_matrices: bool) -> Callable[[np.ndarray], Sequence[np.ndarra
         weights = np.asarray(WEIGHTS[:k])
         weighted = [(p * weights) @ _adjoint(q) for p in thin for q in thin]
         unitary = [_adjoint(u) @ u, vh @ _adjoint(vh)]
-        rest = [x[..., k:] @ _adjoint(x[..., k:]) for x in (u, _adjoint(vh))]
-        return s, *weighted, *(np.round(x) for x in unitary), *rest
+        projectors = [x[..., k:] @ _adjoint(x[..., k:]) for x in (u, _adjoint(vh))]
+        return s, *weighted, *(np.round(x) for x in unitary), *projectors
 
     return expected
 
@@ -188,8 +188,8 @@ def _seen_of_eig(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     largest = [rnp.take_along_axis(x, rnp.argmax(abs(x), -2, keepdims=True), -2) for x in (u, v)]
     lengths = [rnp.sum(abs(x) ** 2, -2) for x in (u, v)]
     inner = rnp.sum(rnp.conj(u) * v, -2)
-    made = rnp.matmul(v * (w / inner)[..., None, :], m.adjoint(u))
-    return *powers, of_right, of_left, *(x.imag for x in largest), *lengths, made
+    rebuilt = rnp.matmul(v * (w / inner)[..., None, :], m.adjoint(u))
+    return *powers, of_right, of_left, *(x.imag for x in largest), *lengths, rebuilt
 
 
 def _eig_truth(a: np.ndarray) -> Sequence[np.ndarray]:
@@ -220,8 +220,8 @@ def _seen_of_schur(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     below = m.lower_triangle(t, -1 if a.dtype in dtypes.COMPLEX else -2)
     turned = rnp.matmul(a, z) - rnp.matmul(z, t)
     projected = rnp.abs(rnp.matmul(m.adjoint(z), rnp.matmul(a, z))) - rnp.abs(t)
-    made = rnp.matmul(rnp.matmul(z, t), m.adjoint(z))
-    return made, rnp.matmul(m.adjoint(z), z), below, turned, projected
+    rebuilt = rnp.matmul(rnp.matmul(z, t), m.adjoint(z))
+    return rebuilt, rnp.matmul(m.adjoint(z), z), below, turned, projected
 
 
 def _schur_truth(a: np.ndarray) -> Sequence[np.ndarray]:
@@ -241,15 +241,15 @@ def _unitary(packed: Any, taus: Any) -> Any:
 def _seen_of_hessenberg(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     packed, taus = outputs
     q, h = _unitary(packed, taus), m.upper_triangle(packed, -1)
-    made = rnp.matmul(rnp.matmul(q, h), m.adjoint(q))
-    return made, rnp.matmul(m.adjoint(q), q), packed, taus
+    rebuilt = rnp.matmul(rnp.matmul(q, h), m.adjoint(q))
+    return rebuilt, rnp.matmul(m.adjoint(q), q), packed, taus
 
 
 def _hessenberg_truth(a: np.ndarray) -> Sequence[np.ndarray]:
     (gehrd,) = scipy.linalg.get_lapack_funcs(("gehrd",), (a,))
     n = a.shape[-1]
-    found = [gehrd(x) for x in a.reshape(-1, n, n)]
-    packed, taus = (np.stack(x) for x in ([f[0] for f in found], [f[1] for f in found]))
+    reductions = [gehrd(x) for x in a.reshape(-1, n, n)]
+    packed, taus = (np.stack(x) for x in ([f[0] for f in reductions], [f[1] for f in reductions]))
     return *_schur_truth(a)[:2], packed.reshape(a.shape), taus.reshape(*a.shape[:-2], n - 1)
 
 
@@ -259,9 +259,9 @@ def _seen_of_tridiagonal(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
     above = rnp.eye(d.shape[-1], k=1, dtype=d.dtype) * beside[..., None, :]
     t = m.from_diagonal(d) + above + rnp.swapaxes(above, -1, -2)
     t = t.astype(q.dtype)
-    kept = [m.upper_triangle(m.lower_triangle(x, -1), -1) for x in (packed, t)]
-    made = rnp.matmul(rnp.matmul(q, t), m.adjoint(q))
-    return made, rnp.matmul(m.adjoint(q), q), kept[0] - kept[1]
+    columns = [m.upper_triangle(m.lower_triangle(x, -1), -1) for x in (packed, t)]
+    rebuilt = rnp.matmul(rnp.matmul(q, t), m.adjoint(q))
+    return rebuilt, rnp.matmul(m.adjoint(q), q), columns[0] - columns[1]
 
 
 def _upside_down(outputs: Sequence[Any], a: Any) -> Sequence[Any]:

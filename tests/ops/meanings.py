@@ -48,8 +48,8 @@ def _reduce_precision(x: float, exponent_bits: int, mantissa_bits: int) -> float
     if x == 0 or not math.isfinite(x):
         return x
     part, exponent = math.frexp(x)
-    whole = round(math.ldexp(part, mantissa_bits + 1))
-    rounded = math.ldexp(whole, exponent - mantissa_bits - 1)
+    integer = round(math.ldexp(part, mantissa_bits + 1))
+    rounded = math.ldexp(integer, exponent - mantissa_bits - 1)
     largest = 2 ** (exponent_bits - 1) - 1
     if abs(rounded) >= 2.0 ** (largest + 1):
         return math.copysign(math.inf, x)
@@ -203,12 +203,12 @@ def _concatenate(*xs: np.ndarray, axis: int) -> np.ndarray:
 def _reduce(combine: Callable[[Any, Any], Any], *initial: Any) -> Callable[..., np.ndarray]:
     def meaning(x: np.ndarray, *, axes: tuple) -> np.ndarray:
         shape = tuple(d for i, d in enumerate(x.shape) if i not in axes)
-        found: dict[tuple, list] = {at: [] for at in np.ndindex(*shape)}
+        groups: dict[tuple, list] = {at: [] for at in np.ndindex(*shape)}
         for at in np.ndindex(*x.shape):
-            found[tuple(p for i, p in enumerate(at) if i not in axes)].append(plain(x[at]))
+            groups[tuple(p for i, p in enumerate(at) if i not in axes)].append(plain(x[at]))
 
         def element(at: tuple) -> np.ndarray:
-            return typed(functools.reduce(combine, found[at], *initial), x.dtype)
+            return typed(functools.reduce(combine, groups[at], *initial), x.dtype)
 
         return _each(shape, x.dtype, element)
 
@@ -268,15 +268,15 @@ def _window(at: tuple, i: np.ndarray, x: np.ndarray, dims: Any, sizes: tuple, mo
     batch = tuple(p for axis, p in enumerate(at) if axis not in dims.offset)
     gone = {*dims.collapsed, *dims.operand_batching}
     offsets = iter([at[axis] for axis in dims.offset])
-    found = [0 if axis in gone else next(offsets) for axis in range(x.ndim)]
+    position = [0 if axis in gone else next(offsets) for axis in range(x.ndim)]
     for axis, source in zip(dims.operand_batching, dims.indices_batching):
-        found[axis] += batch[source]
+        position[axis] += batch[source]
     for number, axis in enumerate(dims.start_map):
         start, last = int(i[(*batch, number)]), x.shape[axis] - sizes[axis]
         if mode == "fill" and not 0 <= start <= last:
             return None
-        found[axis] += min(max(start, 0), last)
-    return tuple(found)
+        position[axis] += min(max(start, 0), last)
+    return tuple(position)
 
 
 def _gather(
@@ -289,8 +289,8 @@ def _gather(
     shape = tuple(next(window) if a in dims.offset else next(batch) for a in range(rank))
 
     def element(at: tuple) -> Any:
-        found = _window(at, i, x, dims, slice_sizes, mode)
-        return fill if found is None else x[found]
+        position = _window(at, i, x, dims, slice_sizes, mode)
+        return fill if position is None else x[position]
 
     return _each(shape, x.dtype, element)
 
@@ -301,9 +301,9 @@ def _scatter(combine: Callable[[Any, Any], Any]) -> Callable[..., np.ndarray]:
     ) -> np.ndarray:
         out = x.copy()
         for at in np.ndindex(*u.shape):
-            found = _window(at, i, x, dims, slice_sizes, mode)
-            if found is not None:
-                out[found] = typed(combine(plain(out[found]), plain(u[at])), x.dtype)
+            position = _window(at, i, x, dims, slice_sizes, mode)
+            if position is not None:
+                out[position] = typed(combine(plain(out[position]), plain(u[at])), x.dtype)
         return out
 
     return meaning
@@ -376,15 +376,15 @@ def _conv_general_dilated(
     ]
 
     def place(at: tuple, k: tuple) -> tuple | None:
-        found = []
+        results = []
         for o, i, s, d, gap, (lo, _), n in zip(
             at, k, strides, rhs_dilation, lhs_dilation, padding, x.shape[2:], strict=True
         ):
-            inside, rest = divmod(o * s + i * d - lo, gap)
-            if rest or not 0 <= inside < n:
+            inside, remainder = divmod(o * s + i * d - lo, gap)
+            if remainder or not 0 <= inside < n:
                 return None
-            found.append(inside)
-        return tuple(found)
+            results.append(inside)
+        return tuple(results)
 
     def element(at: tuple) -> Any:
         n, o, *where = at
@@ -399,8 +399,8 @@ def _conv_general_dilated(
                     total = total + plain(x[(batch, first + c, *source)]) * plain(w[(o, c, *k)])
         return typed(total, x.dtype)
 
-    found = _each((batches // groups[1], outs, *counts), x.dtype, element)
-    return found.transpose(np.argsort(specs[2]))
+    results = _each((batches // groups[1], outs, *counts), x.dtype, element)
+    return results.transpose(np.argsort(specs[2]))
 
 
 def _reduce_window(
@@ -433,7 +433,10 @@ def _reduce_window(
                     at, k, strides, window_dilation, padding, base_dilation, strict=True
                 )
             ]
-            if all(rest == 0 and 0 <= p < n for (p, rest), n in zip(places, x.shape, strict=True)):
+            if all(
+                remainder == 0 and 0 <= p < n
+                for (p, remainder), n in zip(places, x.shape, strict=True)
+            ):
                 held.append(plain(x[tuple(p for p, _ in places)]))
         return typed(functools.reduce(fold, held) if held else empty, x.dtype)
 

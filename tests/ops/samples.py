@@ -52,10 +52,10 @@ class Operand:
         if self.dtype in dtypes.INTEGER:
             low = max(self.low, 0) if self.dtype in dtypes.UNSIGNED else self.low
             return rng.integers(int(low), int(self.high), shape, endpoint=True).astype(self.dtype)
-        found = self._spread(rng, shape)
+        numbers = self._spread(rng, shape)
         if self.dtype in dtypes.COMPLEX:
-            return (found + 1j * self._spread(rng, shape)).astype(self.dtype)
-        return found.astype(self.dtype)
+            return (numbers + 1j * self._spread(rng, shape)).astype(self.dtype)
+        return numbers.astype(self.dtype)
 
     def _spread(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         count = int(np.prod(shape))
@@ -144,9 +144,9 @@ def elementwise_samples(primitive: Primitive) -> Iterator[Sample]:
     """Every dtype that the type rule takes, each with every allowed parameter."""
     for dtype in sorted(dtypes.ANY | dtypes.KEYS, key=dtypes.short):
         for params in PARAMS.get(primitive.name, [{}]):
-            made = elementwise_sample(primitive, dtype, params, ((2, 3),) * arity(primitive))
-            if _accepts(primitive, made.types, params):
-                yield made
+            sample = elementwise_sample(primitive, dtype, params, ((2, 3),) * arity(primitive))
+            if _accepts(primitive, sample.types, params):
+                yield sample
 
 
 def elementwise_sample(
@@ -176,8 +176,8 @@ def _reductions(primitive: Primitive) -> list[Sample]:
     dtype = bool_ if primitive.name in ("reduce_and", "reduce_or") else f64
     x = Operand((2, 3, 4), dtype, 0.2, 2.0)
     subsets = (axes for n in range(4) for axes in itertools.combinations(range(3), n))
-    found = [_of(primitive, x, axes=axes) for axes in subsets]
-    return [*found, _of(primitive, Operand((3, 0), dtype), axes=(0,))]
+    samples_of_axes = [_of(primitive, x, axes=axes) for axes in subsets]
+    return [*samples_of_axes, _of(primitive, Operand((3, 0), dtype), axes=(0,))]
 
 
 def _cumulatives(primitive: Primitive) -> list[Sample]:
@@ -199,9 +199,9 @@ def _pads() -> list[Sample]:
         ((-1, 0), (0, -2), (0, 0)), ((2, -1), (-1, 3), (1, 0)), ((-2, -3), (1, 5), (2, 1)),
         ((-3, 0), (2, 0), (0, 0)),
     ]  # fmt: skip
-    found = [_of(ops.pad, x, value, low=a, high=b, interior=c) for a, b, c in amounts]
+    padded = [_of(ops.pad, x, value, low=a, high=b, interior=c) for a, b, c in amounts]
     empty = _of(ops.pad, Operand((0, 2)), value, low=(1, 0), high=(2, 0), interior=(3, 0))
-    return [*found, empty]
+    return [*padded, empty]
 
 
 def _dots() -> list[Sample]:
@@ -340,11 +340,11 @@ def _convolutions() -> list[Sample]:
         ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)), ((1, 0, 2, 3), (1, 0, 3, 2), (1, 0, 2, 3)),
         ((3, 1, 0, 2), (0, 2, 1, 3), (3, 2, 1, 0)),
     ]  # fmt: skip
-    moved = [
-        _conv(_ordered(x, specs[0]), _ordered(w, specs[1]), *rest, specs=specs)
-        for specs in orders for x, w, *rest in (CONVOLUTIONS[n] for n in (0, 2, 3))
+    permuted = [
+        _conv(_ordered(x, specs[0]), _ordered(w, specs[1]), *settings, specs=specs)
+        for specs in orders for x, w, *settings in (CONVOLUTIONS[n] for n in (0, 2, 3))
     ]  # fmt: skip
-    return [*plain, *moved]
+    return [*plain, *permuted]
 
 
 def _ordered(shape: tuple[int, ...], spec: tuple[int, ...]) -> tuple[int, ...]:
@@ -352,12 +352,13 @@ def _ordered(shape: tuple[int, ...], spec: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _conv(
-    x: tuple, w: tuple, strides: tuple, padding: tuple, left: tuple, right: tuple, groups: tuple,
-    specs: tuple,
+    x: tuple, w: tuple, strides: tuple, padding: tuple, lhs_dilation: tuple, rhs_dilation: tuple,
+    groups: tuple, specs: tuple,
 ) -> Sample:  # fmt: skip
     return _of(
         ops.conv_general_dilated, Operand(x, f64, 0.2), Operand(w, f64, 0.2), strides=strides,
-        padding=padding, lhs_dilation=left, rhs_dilation=right, specs=specs, groups=groups,
+        padding=padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation, specs=specs,
+        groups=groups,
     )  # fmt: skip
 
 
@@ -371,15 +372,15 @@ SLIDES: list[tuple] = [
 
 
 def _slides() -> list[Sample]:
-    found = []
+    slides = []
     for combine in ("add", "mul", "max", "min", "and", "or"):
         dtype = i32 if combine in ("and", "or") else f64
         for shape, window, strides, padding, base, dilation in SLIDES:
-            found.append(_of(
+            slides.append(_of(
                 ops.reduce_window, Operand(shape, dtype, 0.2, 2.0), combine=combine, window=window,
                 strides=strides, padding=padding, base_dilation=base, window_dilation=dilation,
             ))  # fmt: skip
-    return found
+    return slides
 
 
 WORD = Operand((), dtypes.u32, 0, (1 << 32) - 1)
@@ -444,35 +445,37 @@ SAMPLES: dict[str, list[Sample]] = {
 def samples(primitive: Primitive) -> tuple[Sample, ...]:
     """Calls of a primitive in all its dtypes and kinds of parameters."""
     if primitive.name in SAMPLES:
-        found = SAMPLES[primitive.name]
-        return (*found, *_retyped(found[0]))
+        declared = SAMPLES[primitive.name]
+        return (*declared, *_retyped(declared[0]))
     if primitive.family not in ELEMENTWISE:
         raise AssertionError(
             f"{primitive.name}: no samples; add a line to SAMPLES in tests/ops/samples.py"
         )
-    found = tuple(elementwise_samples(primitive))
-    assert found, f"{primitive.name}: its type rule takes no dtype at all"
-    return found
+    declared = tuple(elementwise_samples(primitive))
+    assert declared, f"{primitive.name}: its type rule takes no dtype at all"
+    return declared
 
 
 def _retyped(sample: Sample) -> Iterator[Sample]:
     """The sample with its f64 operands in every other dtype that the type rule takes."""
     for dtype in sorted((dtypes.ANY | dtypes.KEYS) - {f64}, key=dtypes.short):
         operands = tuple(replace(o, dtype=dtype) if o.dtype == f64 else o for o in sample.operands)
-        made = replace(sample, operands=operands)
-        if operands != sample.operands and _accepts(sample.primitive, made.types, made.params):
-            yield made
+        candidate = replace(sample, operands=operands)
+        if operands != sample.operands and _accepts(
+            sample.primitive, candidate.types, candidate.params
+        ):
+            yield candidate
 
 
 def smooth_samples(primitive: Primitive) -> tuple[Sample, ...]:
     """The calls in f64 and c128, whose derivatives are held against differences."""
-    found = [s for s in samples(primitive) if s.active and _all_double(s)]
-    found.sort(key=lambda s: any(o.dtype in dtypes.COMPLEX for o in s.operands))
+    smooth = [s for s in samples(primitive) if s.active and _all_double(s)]
+    smooth.sort(key=lambda s: any(o.dtype in dtypes.COMPLEX for o in s.operands))
     if primitive.family in ELEMENTWISE and primitive.name != "convert":
-        bases = {s.types[-1].dtype: s for s in reversed(found)}
+        bases = {s.types[-1].dtype: s for s in reversed(smooth)}
         for base in reversed(bases.values()):
-            found += [_reshaped(base, shapes) for shapes in shape_combinations(len(base.operands))]
-    return tuple(found)
+            smooth += [_reshaped(base, shapes) for shapes in shape_combinations(len(base.operands))]
+    return tuple(smooth)
 
 
 def _reshaped(sample: Sample, shapes: tuple) -> Sample:

@@ -42,10 +42,10 @@ def choices(count: int) -> list[tuple[bool, ...]]:
 
 def worth_trying(primitive: Primitive) -> list[Sample]:
     """All samples but those that differ in dtype alone; rank-0 operands beside ranked ones."""
-    found = samples(primitive)
-    distinct = {(tuple(o.shape for o in s.operands), str(s.params)): s for s in found}
-    kept = list(distinct.values())
-    return kept if len(kept) < 40 else kept[::5]
+    candidates = samples(primitive)
+    distinct = {(tuple(o.shape for o in s.operands), str(s.params)): s for s in candidates}
+    chosen = list(distinct.values())
+    return chosen if len(chosen) < 40 else chosen[::5]
 
 
 @each_primitive
@@ -55,10 +55,10 @@ def test_vmap_equals_the_stacked_loop_for_every_choice_of_batched_operands(primi
             values = lanes_of(sample, batched)
             axes = tuple(0 if b else None for b in batched)
 
-            found = rune.vmap(lambda *xs, s=sample: s.primitive(*xs, **s.params), axes)(*values)
+            lanes = rune.vmap(lambda *xs, s=sample: s.primitive(*xs, **s.params), axes)(*values)
 
             ulps = 4 if primitive.family == "contraction" else 1
-            close(looped(sample, values, batched), found, ulps=ulps, why=f"{sample}: {batched}")
+            close(looped(sample, values, batched), lanes, ulps=ulps, why=f"{sample}: {batched}")
 
 
 @each_primitive
@@ -73,9 +73,9 @@ def test_ranked_and_rank_zero_operands_mix_under_vmap(primitive: Primitive):
             values = lanes_of(shaped, batched)
             axes = tuple(0 if b else None for b in batched)
 
-            found = rune.vmap(lambda *xs, s=shaped: s.primitive(*xs, **s.params), axes)(*values)
+            lanes = rune.vmap(lambda *xs, s=shaped: s.primitive(*xs, **s.params), axes)(*values)
 
-            close(looped(shaped, values, batched), found, ulps=1, why=f"{shaped}: {batched}")
+            close(looped(shaped, values, batched), lanes, ulps=1, why=f"{shaped}: {batched}")
 
 
 def _with_shape(operand: Any, shape: tuple[int, ...]) -> Any:
@@ -92,8 +92,8 @@ def test_nested_vmap_equals_two_loops(primitive: Primitive):
             return s.primitive(*xs, **s.params)
 
         outer = [rune.vmap(call)(*(array(v.numpy()[i]) for v in values)) for i in range(2)]
-        found = rune.vmap(rune.vmap(call))(*values)
-        close(np.stack([o.numpy() for o in outer]), found, ulps=4, why="sums reordered")
+        lanes = rune.vmap(rune.vmap(call))(*values)
+        close(np.stack([o.numpy() for o in outer]), lanes, ulps=4, why="sums reordered")
 
 
 def test_a_value_without_lanes_is_computed_once():
@@ -109,8 +109,8 @@ def test_a_value_without_lanes_is_computed_once():
 
 
 def test_iota_and_size_have_no_lanes():
-    found = rune.vmap(lambda x: ops.iota(shape=(2,), axis=0, dtype=dtypes.i32), out_axes=None)(
+    lanes = rune.vmap(lambda x: ops.iota(shape=(2,), axis=0, dtype=dtypes.i32), out_axes=None)(
         array(np.ones(3, np.float32))
     )
 
-    same(np.arange(2, dtype=np.int32), found)
+    same(np.arange(2, dtype=np.int32), lanes)

@@ -44,19 +44,19 @@ def test_a_pullback_of_complex_numbers_is_that_of_jax(name: str):
         for by, expected in zip((1, 1j), rows):
             if name == "arccosh" and point.real < 0:
                 continue
-            (found,) = pulled(getattr(rnp, name), point, by=by)
+            (cotangent,) = pulled(getattr(rnp, name), point, by=by)
 
-            near(complex(*expected), found, relative=1e-12, why=WHY)
+            near(complex(*expected), cotangent, relative=1e-12, why=WHY)
 
 
 def test_the_derivative_of_arccosh_is_right_in_the_left_half_plane_too():
     # JAX 0.10.2 gives the other sign there: its root of (z-1)(z+1) is that of one product.
     z, h = -0.5 + 0.25j, 1e-6
 
-    (found,) = pulled(rnp.arccosh, z)
+    (cotangent,) = pulled(rnp.arccosh, z)
 
     difference = (cmath.acosh(z + h) - cmath.acosh(z - h)) / (2 * h)
-    near(difference, found, relative=1e-8, why="central differences")
+    near(difference, cotangent, relative=1e-8, why="central differences")
 
 
 @pytest.mark.parametrize("at", JAX["pow"])
@@ -67,9 +67,9 @@ def test_both_pullbacks_of_a_power_are_those_of_jax(at: str):
 
 
 def test_the_gradient_of_a_real_function_is_the_conjugate_of_the_direction_of_ascent():
-    found = rune.grad(lambda z: rnp.abs(z) ** 2)(number(1 + 2j))
+    gradient = rune.grad(lambda z: rnp.abs(z) ** 2)(number(1 + 2j))
 
-    near(2 - 4j, complex(found), relative=1e-12, why=WHY)
+    near(2 - 4j, complex(gradient), relative=1e-12, why=WHY)
 
 
 def test_a_step_along_the_conjugate_gradient_descends():
@@ -88,9 +88,9 @@ def test_the_pullback_of_a_square_conjugates_nothing():
 
 
 def test_a_holomorphic_gradient_is_the_complex_derivative():
-    found = rune.grad(lambda z: z**3, holomorphic=True)(number(1 + 2j))
+    gradient = rune.grad(lambda z: z**3, holomorphic=True)(number(1 + 2j))
 
-    near(3 * (1 + 2j) ** 2, complex(found), relative=1e-12, why=WHY)
+    near(3 * (1 + 2j) ** 2, complex(gradient), relative=1e-12, why=WHY)
 
 
 def test_a_complex_result_has_no_gradient_unless_it_is_said_to_be_holomorphic():
@@ -106,17 +106,17 @@ def test_a_real_gradient_through_complex_numbers_is_real():
     def function(x: Any) -> Any:
         return rnp.real(rnp.exp(1j * x) * (2 - 1j))
 
-    found = rune.grad(function)(array(np.float64(0.3)))
+    gradient = rune.grad(function)(array(np.float64(0.3)))
 
-    assert found.dtype == dtypes.f64
-    near(JAX["real through complex"], float(found), relative=1e-12, why=WHY)
+    assert gradient.dtype == dtypes.f64
+    near(JAX["real through complex"], float(gradient), relative=1e-12, why=WHY)
 
 
 def test_jacfwd_goes_from_real_to_complex():
-    found = rune.jacfwd(lambda x: rnp.exp(1j * x))(array(np.array([0.1, 0.7])))
+    jacobian = rune.jacfwd(lambda x: rnp.exp(1j * x))(array(np.array([0.1, 0.7])))
 
     expected = [complex(*v) for v in JAX["jacfwd"]]
-    near(np.array(expected), np.diagonal(np.asarray(found)), relative=1e-12, why=WHY)
+    near(np.array(expected), np.diagonal(np.asarray(jacobian)), relative=1e-12, why=WHY)
 
 
 def test_the_transpose_of_a_conversion_from_real_numbers_takes_the_real_part():
@@ -129,11 +129,11 @@ def test_the_sign_of_a_complex_number_has_its_true_derivative_and_not_zero():
     # JAX 0.10.2 gives 0, as for real numbers; the direction z/|z| does turn.
     z, dz = number(3 + 4j), number(1j)
 
-    _, found = rune.jvp(ops.sign, (z,), (dz,))
+    _, tangent = rune.jvp(ops.sign, (z,), (dz,))
 
     direction = (3 + 4j) / 5
     across = (direction.conjugate() * 1j).imag
-    near(1j * direction * across / 5, complex(found), relative=1e-12, why=WHY)
+    near(1j * direction * across / 5, complex(tangent), relative=1e-12, why=WHY)
 
 
 @pytest.mark.parametrize("name", ["less", "floor", "hypot", "arctan2", "isposinf"])
@@ -145,6 +145,6 @@ def test_what_needs_an_order_or_a_sign_refuses_complex_numbers(name: str):
 
 
 def test_an_element_named_twice_is_multiplied_twice():
-    found = rnp.ones(3, "c64").at[rnp.array([0, 0])].multiply(2j)
+    product = rnp.ones(3, "c64").at[rnp.array([0, 0])].multiply(2j)
 
-    assert np.asarray(found).tolist() == [-4, 1, 1]
+    assert np.asarray(product).tolist() == [-4, 1, 1]

@@ -51,9 +51,9 @@ def test_max_and_min_share_a_tie_equally(primitive: Primitive):
 def test_an_extremum_over_n_ties_gives_each_one_nth(primitive: Primitive):
     x = array(np.full((4,), 3.0))
 
-    found = rune.grad(lambda v: primitive(v, axes=(0,)))(x)
+    gradient = rune.grad(lambda v: primitive(v, axes=(0,)))(x)
 
-    same(np.full((4,), 0.25), found)
+    same(np.full((4,), 0.25), gradient)
 
 
 @pytest.mark.parametrize("primitive", [ops.cummax, ops.cummin], ids=str)
@@ -74,10 +74,10 @@ ZEROS = [[2.0, 0.0, 3.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [2.0, 3.0, 4.0], [5.
 def test_the_gradient_of_a_product_is_right_where_factors_are_zero(values: list[float]):
     x = array(np.array(values))
 
-    found = rune.grad(lambda v: ops.reduce_prod(v, axes=(0,)))(x)
+    gradient = rune.grad(lambda v: ops.reduce_prod(v, axes=(0,)))(x)
 
     others = [math.prod(v for j, v in enumerate(values) if j != i) for i in range(len(values))]
-    same(np.array(others, np.float64), np.asarray(found) + 0.0)
+    same(np.array(others, np.float64), np.asarray(gradient) + 0.0)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -87,13 +87,13 @@ def test_the_gradient_of_a_cumulative_product_is_right_where_factors_are_zero(
 ):
     x, n = array(np.array(values)), len(values)
 
-    found = np.asarray(rune.jacfwd(lambda v: ops.cumprod(v, axis=0, reverse=reverse))(x))
+    jacobian = np.asarray(rune.jacfwd(lambda v: ops.cumprod(v, axis=0, reverse=reverse))(x))
 
     for i in range(n):
         part = range(i, n) if reverse else range(i + 1)
         for j in range(n):
             expected = math.prod(values[k] for k in part if k != j) if j in part else 0.0
-            assert found[i, j] == expected
+            assert jacobian[i, j] == expected
 
 
 # --- edges of domains -------------------------------------------------------------------------
@@ -137,8 +137,8 @@ def read(mode: str, start: int) -> np.ndarray:
 
     def total(x: Any) -> Any:
         zero = np.float64(0)
-        found = ops.gather(x, indices, zero, dims=ROWS, slice_sizes=(1,), mode=mode)
-        return ops.reduce_sum(found, axes=(0,))
+        read = ops.gather(x, indices, zero, dims=ROWS, slice_sizes=(1,), mode=mode)
+        return ops.reduce_sum(read, axes=(0,))
 
     return np.asarray(rune.grad(total)(array(np.array([1.0, 2.0, 3.0]))))
 
@@ -202,9 +202,9 @@ def test_of_an_element_written_twice_only_the_last_write_has_a_gradient():
         )  # fmt: skip
         return ops.reduce_sum(out, axes=(0,))
 
-    found = rune.grad(written)(array(np.array([5.0, 6.0, 7.0])))
+    gradient = rune.grad(written)(array(np.array([5.0, 6.0, 7.0])))
 
-    assert np.asarray(found).tolist() == [0, 1, 1]
+    assert np.asarray(gradient).tolist() == [0, 1, 1]
 
 
 def test_an_element_added_twice_has_a_gradient_for_both():
@@ -214,9 +214,9 @@ def test_an_element_added_twice_has_a_gradient_for_both():
         out = ops.scatter_add(np.zeros(3), indices, u, dims=ROWS, slice_sizes=(1,), mode="fill")
         return ops.reduce_sum(out, axes=(0,))
 
-    found = rune.grad(added)(array(np.array([5.0, 6.0, 7.0])))
+    gradient = rune.grad(added)(array(np.array([5.0, 6.0, 7.0])))
 
-    assert np.asarray(found).tolist() == [1, 1, 0]
+    assert np.asarray(gradient).tolist() == [1, 1, 0]
 
 
 def test_an_overwritten_operand_has_no_gradient_there():
@@ -227,9 +227,9 @@ def test_an_overwritten_operand_has_no_gradient_there():
         out = ops.scatter(x, indices, u, dims=ROWS, slice_sizes=(1,), mode="fill")
         return ops.reduce_sum(ops.mul(out, out), axes=(0,))
 
-    found = rune.grad(written)(array(np.array([1.0, 2.0, 3.0])))
+    gradient = rune.grad(written)(array(np.array([1.0, 2.0, 3.0])))
 
-    assert np.asarray(found).tolist() == [2, 0, 6]
+    assert np.asarray(gradient).tolist() == [2, 0, 6]
 
 
 def test_the_order_of_grad_and_vmap_does_not_matter_for_a_clamped_window():

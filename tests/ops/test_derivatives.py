@@ -39,8 +39,8 @@ STEPS = (ops.reduce_precision,)  # flat between jumps, and their tangents are ro
 def differentiable(primitive: Primitive) -> list[Sample]:
     """Samples whose result can carry a tangent, unless every derivative is refused."""
     refuses = primitive in (*CUTS, *STEPS) or any(p is primitive for p, _ in REFUSING)
-    found = [s for s in smooth_samples(primitive) if _result(s).dtype in dtypes.INEXACT]
-    return [] if refuses else found
+    smooth = [s for s in smooth_samples(primitive) if _result(s).dtype in dtypes.INEXACT]
+    return [] if refuses else smooth
 
 
 def _result(sample: Sample) -> Any:
@@ -72,9 +72,9 @@ def test_jvp_agrees_with_differences_for_every_choice_of_arguments(primitive: Pr
             function, primals = call(sample, active)
             tangents = directions(sample.rng, primals)
 
-            _, found = rune.jvp(function, primals, tangents)
+            _, tangent = rune.jvp(function, primals, tangents)
 
-            near(differences(function, primals, tangents), found, relative=1e-6, why=WHY)
+            near(differences(function, primals, tangents), tangent, relative=1e-6, why=WHY)
 
 
 @each_primitive
@@ -103,9 +103,9 @@ def test_the_second_derivative_agrees_with_differences_of_the_first(primitive: P
         def gradient(*xs: Any, function: Any = function, weight: Any = weight) -> Any:
             return rune.vjp(function, *xs)[1](weight)
 
-        _, found = rune.jvp(gradient, primals, tangents)
+        _, second = rune.jvp(gradient, primals, tangents)
 
-        for number, part in enumerate(found):
+        for number, part in enumerate(second):
             expected = differences(lambda *xs, n=number: gradient(*xs)[n], primals, tangents)
             near(expected, part, relative=1e-5, why=WHY)
 
@@ -135,8 +135,9 @@ def test_what_the_forward_pass_keeps_is_the_reviewed_list(request: pytest.Fixtur
             function, primals = call(sample, sample.active)
             active = [True] * len(primals)
             _, linear = linearize_flat(lambda *xs, f=function: [f(*xs)], primals, active)
-            kept = ", ".join(str(type_of(r)) for r in linear.residuals) or "nothing"
-            lines.append(f"{sample.primitive.name}({', '.join(map(str, sample.types))}): {kept}")
+            residuals = ", ".join(str(type_of(r)) for r in linear.residuals) or "nothing"
+            operands = ", ".join(map(str, sample.types))
+            lines.append(f"{sample.primitive.name}({operands}): {residuals}")
 
     expect_file(request.config, Path(__file__).parent / "residuals.txt", "\n".join(lines))
 
@@ -149,9 +150,9 @@ def test_a_result_without_tangents_is_a_constant_of_differentiation(primitive: P
         function, primals = call(sample, sample.active)
         tangents = [array(np.ones(p.shape, p.dtype)) for p in primals]
 
-        _, found = rune.jvp(function, primals, tangents)
+        _, tangent = rune.jvp(function, primals, tangents)
 
-        assert np.asarray(found).dtype == dtypes.float0
+        assert np.asarray(tangent).dtype == dtypes.float0
 
 
 @pytest.mark.parametrize("primitive", CUTS, ids=str)
@@ -159,9 +160,9 @@ def test_what_cuts_derivatives_has_the_derivative_zero(primitive: Primitive):
     sample = smooth_samples(primitive)[0]
     function, primals = call(sample, sample.active)
 
-    _, found = rune.jvp(function, primals, primals)
+    _, tangent = rune.jvp(function, primals, primals)
 
-    assert not np.asarray(found).any()
+    assert not np.asarray(tangent).any()
 
 
 @pytest.mark.parametrize(("primitive", "number"), REFUSING, ids=str)

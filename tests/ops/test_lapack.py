@@ -21,9 +21,9 @@ def test_a_numpy_without_its_private_solve_gives_the_same(
     with np.errstate(all="ignore"):
         expected = lapack.solve_in_lapack(a, b)
     monkeypatch.setattr(lapack, "_SOLVE", None)
-    found = lapack.solve_in_lapack(a, b)
+    solution = lapack.solve_in_lapack(a, b)
 
-    assert found.dtype == expected.dtype == np.dtype(dtype)
-    assert np.isnan(found[1]).all()
+    assert solution.dtype == expected.dtype == np.dtype(dtype)
+    assert np.isnan(solution[1]).all()
     assert np.isnan(expected[1]).all()
-    near(expected[[0, 2]], found[[0, 2]], relative=1e-5, why="np.linalg solves f32 in f64")
+    near(expected[[0, 2]], solution[[0, 2]], relative=1e-5, why="np.linalg solves f32 in f64")

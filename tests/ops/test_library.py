@@ -69,11 +69,11 @@ def test_a_library_primitive_has_every_rule_and_a_use(primitive: Primitive):
 def test_the_type_rule_gives_the_shapes_and_dtypes_of_the_reference(use: Use):
     inputs = use.prepare(*use.draw())
     assert use.primitive.reference is not None
-    found = use.primitive.reference(*map(np.asarray, inputs), **use.params)
+    results = use.primitive.reference(*map(np.asarray, inputs), **use.params)
     types = use.primitive.type_rule(*map(type_of, inputs), **use.params)
     several = use.primitive.multiple_results
 
-    for array, type in zip(found if several else [found], types if several else [types]):
+    for array, type in zip(results if several else [results], types if several else [types]):
         assert (array.shape, array.dtype) == (type.shape, type.dtype)
 
 
@@ -85,9 +85,9 @@ def test_the_reference_is_what_the_primitive_means(use: Use, narrow: bool):
     close_to_truth(use, use.observed(*drawn), drawn, narrow)
 
 
-def close_to_truth(use: Use, found: Any, drawn: Any, narrow: bool) -> None:
+def close_to_truth(use: Use, results: Any, drawn: Any, narrow: bool) -> None:
     limit = use.tolerance(narrow)
-    near(use.truth(*drawn), list(found), relative=limit, why=f"{use}: rounding")
+    near(use.truth(*drawn), list(results), relative=limit, why=f"{use}: rounding")
 
 
 def takes(device: Device, use: Use, drawn: Any) -> bool:
@@ -123,8 +123,8 @@ def test_one_program_serves_every_number_of_lanes(use: Use):
 
     for size in (2, 3):
         lanes = use.draw(size)
-        found = compiled(*lanes)
-        close_to_truth(use, [x[1] for x in found], [x[1] for x in lanes], False)
+        results = compiled(*lanes)
+        close_to_truth(use, [x[1] for x in results], [x[1] for x in lanes], False)
     assert compiled.cache_size() == 1
 
 

@@ -39,11 +39,11 @@ def test_an_expansion_equals_the_reference(primitive: Primitive):
             return
         arrays = sample.draw()
 
-        found = primitive.expand(*arrays, **sample.params)
+        expanded = primitive.expand(*arrays, **sample.params)
 
         expected = reference(sample.primitive, *arrays, **sample.params)
         why = f"{sample}: products of powers round once each"
-        close(expected, found, ulps=64 if expected.dtype in dtypes.INEXACT else 0, why=why)
+        close(expected, expanded, ulps=64 if expected.dtype in dtypes.INEXACT else 0, why=why)
 
 
 @pytest.mark.parametrize("primitive", VIEWS, ids=str)
@@ -66,11 +66,11 @@ def test_a_scatter_rule_writes_what_the_reference_writes(primitive: Primitive):
     for sample in samples(primitive) if isinstance(primitive.lower, Scatter) else ():
         arrays = sample.draw()
 
-        found = evaluate_scatter(primitive, arrays, sample.params)
+        result = evaluate_scatter(primitive, arrays, sample.params)
 
         expected = reference(primitive, *arrays, **sample.params)
-        ulps = 64 if found.dtype in dtypes.COMPLEX else 2
-        close(expected, found, ulps=ulps, why="the same order; complex products cancel")
+        ulps = 64 if result.dtype in dtypes.COMPLEX else 2
+        close(expected, result, ulps=ulps, why="the same order; complex products cancel")
 
 
 @pytest.mark.parametrize("primitive", [ops.reduce_and, ops.reduce_or], ids=str)
@@ -79,8 +79,8 @@ def test_reducing_no_elements_gives_the_identity_of_the_operation(primitive: Pri
     expected = {"and": -1, "or": 0}[primitive.lower.combine]
 
     for dtype in (dtypes.i32, dtypes.u8, dtypes.bool_):
-        found = reference(primitive, np.zeros((0, 2), dtype), axes=(0,))
-        assert (found == np.array(expected).astype(dtype)).all()
+        identity = reference(primitive, np.zeros((0, 2), dtype), axes=(0,))
+        assert (identity == np.array(expected).astype(dtype)).all()
 
 
 # --- exhaustive, small ------------------------------------------------------------------------
@@ -187,10 +187,10 @@ def through_both(
     position = symbolic_position(last.shape)
     arrays = operands(second[0], between)
     outer = source_of(second[0], position, *map(type_of, arrays), **second[1])
-    found = np.empty_like(last)
+    view_elements = np.empty_like(last)
     for at in np.ndindex(*last.shape):
-        found[at] = _through(outer, at, x, first)
-    return found
+        view_elements[at] = _through(outer, at, x, first)
+    return view_elements
 
 
 def _through(outer: Any, at: tuple[int, ...], x: np.ndarray, first: Any) -> Any:

@@ -77,10 +77,10 @@ def test_a_primitive_that_takes_complex_numbers_can_be_split(primitive: Primitiv
 def test_a_formula_agrees_with_numpy_in_the_plane(primitive: Primitive, dtype: np.dtype):
     z = domain(primitive, plane(dtype))
 
-    expected, found = meaning(primitive, z), by_parts(primitive, z)
+    expected, actual = meaning(primitive, z), by_parts(primitive, z)
 
     fits = np.isfinite(expected)
-    close(expected[fits], found[fits], ulps=ULPS, why=WHY)
+    close(expected[fits], actual[fits], ulps=ULPS, why=WHY)
 
 
 @in_both
@@ -88,10 +88,10 @@ def test_a_formula_agrees_with_numpy_in_the_plane(primitive: Primitive, dtype: n
 def test_arithmetic_agrees_with_numpy_in_the_plane(primitive: Primitive, dtype: np.dtype):
     a, b = plane(dtype), np.roll(plane(dtype), 7)
 
-    expected, found = meaning(primitive, a, b), by_parts(primitive, a, b)
+    expected, actual = meaning(primitive, a, b), by_parts(primitive, a, b)
 
     fits = np.isfinite(expected)
-    close(expected[fits], found[fits], ulps=ULPS, why=WHY)
+    close(expected[fits], actual[fits], ulps=ULPS, why=WHY)
 
 
 @in_both
@@ -109,9 +109,9 @@ def test_a_power_is_finite_though_its_factors_are_not():
     z = np.array([2.082663 - 2.4285204j], np.complex64)
     w = np.array([153.67932 - 209.97823j], np.complex64)
 
-    found = by_parts(ops.pow, z, w)
+    actual = by_parts(ops.pow, z, w)
 
-    near(meaning(ops.pow, z, w), found, relative=1e-3, why="an exponent of two hundred")
+    near(meaning(ops.pow, z, w), actual, relative=1e-3, why="an exponent of two hundred")
 
 
 # --- zeros ------------------------------------------------------------------------------------
@@ -137,16 +137,16 @@ def test_on_the_axes_zeros_keep_their_signs_and_cuts_their_sides(
 ):
     z = domain(primitive, grid(EDGES, dtype))
 
-    expected, found = meaning(primitive, z), by_parts(primitive, z)
+    expected, actual = meaning(primitive, z), by_parts(primitive, z)
 
     same_signs, on_axis = np.ones(z.shape, bool), (z.real == 0) | (z.imag == 0)
     for part in (np.real, np.imag):
-        p, q = part(expected), part(found)
+        p, q = part(expected), part(actual)
         zero = (p == 0) & np.isfinite(q) & np.isfinite(p)
         same_signs &= ~(zero & on_axis) | ((q == 0) & (np.signbit(p) == np.signbit(q)))
-    apart = ulp_distance(expected, found) > ULPS
+    apart = ulp_distance(expected, actual) > ULPS
     wrong = np.isfinite(expected) & (apart | ~same_signs)
-    assert not wrong.any(), shown(z[wrong], expected[wrong], found[wrong])
+    assert not wrong.any(), shown(z[wrong], expected[wrong], actual[wrong])
 
 
 # --- infinities -------------------------------------------------------------------------------
@@ -166,15 +166,15 @@ def test_infinite_arguments_give_what_annex_g_says(primitive: Primitive):
     z = grid(np.array([0.0, 1.0, -1.0, np.inf, -np.inf]), dtypes.c128)
     z = z[np.isinf(z)]
 
-    expected, found = reference(primitive, z), by_parts(primitive, z)
+    expected, actual = reference(primitive, z), by_parts(primitive, z)
 
     for part in ("real", "imag"):
-        p, q = getattr(expected, part), getattr(found, part)
+        p, q = getattr(expected, part), getattr(actual, part)
         signed = part != UNSPECIFIED.get(primitive)
         wrong = kind(p) != kind(q) if signed else np.abs(kind(p)) != np.abs(kind(q))
         with np.errstate(all="ignore"):
             wrong |= (kind(p) == 0) & ~(np.abs(p - q) <= 1e-12)
-        assert not wrong.any(), shown(z[wrong], expected[wrong], found[wrong])
+        assert not wrong.any(), shown(z[wrong], expected[wrong], actual[wrong])
 
 
 def test_a_length_is_infinite_beside_a_nan():

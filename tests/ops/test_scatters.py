@@ -56,11 +56,11 @@ def test_a_thousand_updates_of_seven_elements_all_count(
     updates = rng.choice([0.5, 1.0, 2.0, 4.0], 1000).astype(dtype)
     inside = (indices >= 0) & (indices < 7)
 
-    found = rune.jit(at(primitive), device=device)(array(x), array(indices), array(updates))
+    result = rune.jit(at(primitive), device=device)(array(x), array(indices), array(updates))
 
     expected = x.copy()
     UFUNC[primitive].at(expected, indices[inside], updates[inside])
-    same(expected, np.asarray(found))
+    same(expected, np.asarray(result))
 
 
 @each_scatter
@@ -75,22 +75,22 @@ def test_rows_that_meet_are_combined_column_by_column(device: str, primitive: Pr
         dims = ops.IndexDims((1,), (0,), (0,))
         return primitive(*args, dims=dims, slice_sizes=(1, 6), mode="clip")
 
-    found = rune.jit(function, device=device)(array(x), array(rows), array(updates))
+    result = rune.jit(function, device=device)(array(x), array(rows), array(updates))
 
     expected = x.copy()
     UFUNC[primitive].at(expected, rows[:, 0], updates)
-    same(expected, np.asarray(found))
+    same(expected, np.asarray(result))
 
 
 @pytest.mark.parametrize("device", COMPUTING)
 def test_of_what_is_written_to_one_element_the_last_stays(device: str):
     indices = array(np.tile(np.arange(4, dtype=np.int32), 50))
 
-    found = rune.jit(at(ops.scatter), device=device)(
+    result = rune.jit(at(ops.scatter), device=device)(
         array(np.zeros(4, np.int32)), indices, array(np.arange(200, dtype=np.int32))
     )
 
-    assert np.asarray(found).tolist() == [196, 197, 198, 199]
+    assert np.asarray(result).tolist() == [196, 197, 198, 199]
 
 
 @pytest.mark.parametrize("primitive", [ops.scatter_min, ops.scatter_max], ids=str)
@@ -98,11 +98,11 @@ def test_of_what_is_written_to_one_element_the_last_stays(device: str):
 def test_a_nan_wins_in_the_element_or_among_the_updates(device: str, primitive: Primitive):
     x, updates = np.array([np.nan, 1, 2], np.float32), np.array([5, np.nan, 5, 2], np.float32)
 
-    found = rune.jit(at(primitive), device=device)(
+    result = rune.jit(at(primitive), device=device)(
         array(x), array(np.array([0, 1, 1, 2], np.int32)), array(updates)
     )
 
-    assert np.isnan(np.asarray(found)).tolist() == [True, True, False]
+    assert np.isnan(np.asarray(result)).tolist() == [True, True, False]
 
 
 @each_scatter
@@ -132,10 +132,12 @@ def test_the_derivative_of_a_repeated_factor_is_the_product_of_the_others(
     def element(u: Any) -> Any:
         return ops.reduce_sum(at(ops.scatter_mul)(array(np.array([x])), indices, u), axes=(0,))
 
-    found = rune.grad(element)(array(np.array(factors)))
+    gradient = rune.grad(element)(array(np.array(factors)))
 
     others = [x * np.prod(np.delete(factors, k)) for k in range(4)]
-    near(np.array(others), found, relative=1e-15, absolute=0.0, why="the order of three products")
+    near(
+        np.array(others), gradient, relative=1e-15, absolute=0.0, why="the order of three products"
+    )
 
 
 @pytest.mark.parametrize("u", [[2.0, 3.0, 5.0], [0.0, 3.0, 5.0], [0.0, 0.0, 5.0]], ids=str)
@@ -146,9 +148,9 @@ def test_the_second_derivative_of_a_product_is_right_where_factors_are_zero(u: l
         ones = array(np.array([1.0, 1.0]))
         return ops.reduce_sum(at(ops.scatter_mul)(ones, indices, u), axes=(0,))
 
-    found = np.asarray(rune.hessian(element)(array(np.array(u))))
+    hessian = np.asarray(rune.hessian(element)(array(np.array(u))))
 
-    same(np.array([[0, u[2], u[1]], [u[2], 0, u[0]], [u[1], u[0], 0]], np.float64), found + 0.0)
+    same(np.array([[0, u[2], u[1]], [u[2], 0, u[0]], [u[1], u[0], 0]], np.float64), hessian + 0.0)
 
 
 def test_factors_in_several_elements_and_out_of_bounds_do_not_mix():
@@ -173,10 +175,10 @@ def test_a_product_of_many_factors_is_told_apart_by_every_bit_of_their_numbers()
         out = at(ops.scatter_mul)(array(np.ones(3)), array(at_), u)
         return ops.reduce_sum(out, axes=(0,))
 
-    found = rune.grad(element)(array(u))
+    gradient = rune.grad(element)(array(u))
 
     others = [np.prod(np.delete(u, k)[np.delete(at_, k) == at_[k]]) for k in range(37)]
-    near(np.array(others), found, relative=1e-13, why="the order of twelve factors")
+    near(np.array(others), gradient, relative=1e-13, why="the order of twelve factors")
 
 
 def test_a_product_cannot_be_transposed_in_its_updates():
@@ -204,8 +206,8 @@ def gradients(primitive: Primitive, x: list[float], indices: list[int], u: list[
     """Of the sum of a scatter, in the element and in the updates."""
 
     def total(x: Any, u: Any) -> Any:
-        found = at(primitive)(x, array(np.array(indices, np.int32)), u)
-        return ops.reduce_sum(found, axes=(0,))
+        updated = at(primitive)(x, array(np.array(indices, np.int32)), u)
+        return ops.reduce_sum(updated, axes=(0,))
 
     dx, du = rune.grad(total, (0, 1))(array(np.array(x)), array(np.array(u)))
     return np.asarray(dx).tolist(), np.asarray(du).tolist()
@@ -223,23 +225,23 @@ def test_the_element_and_its_updates_share_a_tie_equally():
 
 
 def test_updates_alone_share_a_tie_when_the_element_loses():
-    found = gradients(ops.scatter_max, [0.0, 5.0], [0, 0, 0, 1], [2.0, 1.0, 2.0, 4.0])
+    shares = gradients(ops.scatter_max, [0.0, 5.0], [0, 0, 0, 1], [2.0, 1.0, 2.0, 4.0])
 
-    assert found == ([0.0, 1.0], [0.5, 0.0, 0.5, 0.0])
+    assert shares == ([0.0, 1.0], [0.5, 0.0, 0.5, 0.0])
 
 
 def test_what_is_out_of_bounds_shares_nothing():
-    found = gradients(ops.scatter_max, [0.0, 5.0], [0, 7, -1], [0.0, 0.0, 5.0])
+    shares = gradients(ops.scatter_max, [0.0, 5.0], [0, 7, -1], [0.0, 0.0, 5.0])
 
-    assert found == ([0.5, 1.0], [0.5, 0.0, 0.0])
+    assert shares == ([0.5, 1.0], [0.5, 0.0, 0.0])
 
 
 def test_the_gradient_of_a_nan_goes_to_the_nans_and_of_untouched_elements_to_themselves():
     nan = np.nan
 
-    found = gradients(ops.scatter_max, [nan, 2.0, nan], [0, 0, 1], [1.0, nan, nan])
+    shares = gradients(ops.scatter_max, [nan, 2.0, nan], [0, 0, 1], [1.0, nan, nan])
 
-    assert found == ([0.5, 0.0, 1.0], [0.0, 0.5, 1.0])
+    assert shares == ([0.5, 0.0, 1.0], [0.0, 0.5, 1.0])
 
 
 def test_ties_are_counted_exactly_in_the_half_types():
@@ -273,9 +275,9 @@ def test_the_derivative_out_of_bounds_is_that_of_what_happens_there(
         return at(primitive, mode)(x, indices, u)
 
     tangents = directions(rng, [x, u])
-    _, found = rune.jvp(function, (x, u), tangents)
+    _, tangent = rune.jvp(function, (x, u), tangents)
 
-    near(differences(function, (x, u), tangents), found, relative=1e-6, why=WHY)
+    near(differences(function, (x, u), tangents), tangent, relative=1e-6, why=WHY)
 
 
 @pytest.mark.parametrize("primitive", [ops.scatter, ops.scatter_add], ids=str)

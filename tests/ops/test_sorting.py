@@ -35,12 +35,12 @@ each_dtype = pytest.mark.parametrize("dtype", ORDERED, ids=dtypes.short)
 def stages(size: int) -> list[list[tuple[int, int]]]:
     """The pairs that meet in each stage."""
     levels = (size - 1).bit_length()
-    found = []
+    steps = []
     for i in range(levels * (levels + 1) // 2):
         numbers = network.stage_numbers(np.asarray(i, np.int32), levels)
         p, r, d = (int(np.asarray(n)) for n in numbers)
-        found.append([(j, j + d) for j in range(size - d) if j & p == r])
-    return found
+        steps.append([(j, j + d) for j in range(size - d) if j & p == r])
+    return steps
 
 
 @pytest.mark.parametrize("size", range(2, 12))
@@ -85,13 +85,13 @@ def row_of(dtype: np.dtype, size: int) -> np.ndarray:
     """Numbers with ties; of floats, NaN, infinities and both zeros as well."""
     rng = np.random.default_rng(size)
     low = 0 if dtype in dtypes.UNSIGNED or dtype == dtypes.bool_ else -3
-    found = rng.integers(low, 2 if dtype == dtypes.bool_ else 4, size).astype(dtype)
+    values = rng.integers(low, 2 if dtype == dtypes.bool_ else 4, size).astype(dtype)
     if dtype in dtypes.COMPLEX:
-        found = found + 1j * rng.integers(-1, 2, size).astype(dtype)
+        values = values + 1j * rng.integers(-1, 2, size).astype(dtype)
     special = np.array([0.0, np.nan, -0.0, -np.inf, np.inf, 0.0], np.float32).astype(dtype) if (
-        dtype in dtypes.INEXACT) else found[:0]  # fmt: skip
-    found[: len(special)] = special[:size]
-    return found[rng.permutation(size)]
+        dtype in dtypes.INEXACT) else values[:0]  # fmt: skip
+    values[: len(special)] = special[:size]
+    return values[rng.permutation(size)]
 
 
 @each_dtype
@@ -111,18 +111,18 @@ def test_every_executor_has_that_order(dtype: np.dtype, device: Any):
         pytest.skip("not a dtype of the device")
     rows = np.stack([row_of(dtype, 13), row_of(dtype, 13)[::-1]])
 
-    found = rune.jit(argsort, device=device.name)(array(rows, dtype))
+    order = rune.jit(argsort, device=device.name)(array(rows, dtype))
 
-    assert np.asarray(found).tolist() == [in_order(row) for row in rows]
+    assert np.asarray(order).tolist() == [in_order(row) for row in rows]
 
 
 @each_device
 def test_zeros_keep_their_signs_and_their_order(device: Any):
     x = np.array([0.0, 1.0, -0.0, -1.0, 0.0, -0.0], np.float32)
 
-    found = rune.jit(rnp.sort, device=device.name)(x)
+    sorted_values = rune.jit(rnp.sort, device=device.name)(x)
 
-    assert np.signbit(found).tolist() == [True, False, True, False, True, False]
+    assert np.signbit(sorted_values).tolist() == [True, False, True, False, True, False]
 
 
 @each_device
@@ -130,9 +130,9 @@ def test_zeros_keep_their_signs_and_their_order(device: Any):
 def test_lengths_that_are_no_powers_of_two_are_sorted(size: int, device: Any):
     x = np.random.default_rng(size).integers(0, size, size).astype(np.int32)
 
-    found = rune.jit(argsort, device=device.name)(x)
+    order = rune.jit(argsort, device=device.name)(x)
 
-    np.testing.assert_array_equal(np.argsort(x, kind="stable"), found)
+    np.testing.assert_array_equal(np.argsort(x, kind="stable"), order)
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference:0"])

@@ -59,10 +59,10 @@ def test_every_primitive_has_a_reference_a_derivative_rule_and_a_lowering(primit
 @each_primitive
 def test_the_type_rule_gives_the_shape_and_dtype_of_the_reference(primitive: Primitive):
     for sample in samples(primitive):
-        _, found = run_reference(sample)
+        _, result = run_reference(sample)
         type = primitive.type_rule(*sample.types, **sample.params)
 
-        assert (type.shape, type.dtype) == (found.shape, found.dtype), str(sample)
+        assert (type.shape, type.dtype) == (result.shape, result.dtype), str(sample)
 
 
 @each_primitive
@@ -72,25 +72,25 @@ def test_rank_zero_operands_stand_beside_ranked_ones(primitive: Primitive):
     base = samples(primitive)[0]
     for shapes in shape_combinations(arity(primitive)):
         sample = elementwise_sample(primitive, base.types[-1].dtype, base.params, shapes)
-        _, found = run_reference(sample)
+        _, result = run_reference(sample)
 
-        assert primitive.type_rule(*sample.types, **sample.params).shape == found.shape
+        assert primitive.type_rule(*sample.types, **sample.params).shape == result.shape
 
 
 @each_primitive
 def test_the_reference_is_what_the_primitive_means(primitive: Primitive):
     for sample in samples(primitive):
-        arrays, found = run_reference(sample)
+        arrays, result = run_reference(sample)
         with np.errstate(all="ignore"):
-            expected = meaning(primitive.name, arrays, found.dtype, sample.params)
+            expected = meaning(primitive.name, arrays, result.dtype, sample.params)
 
-        ulps = 64 if found.dtype in dtypes.COMPLEX else 8 if found.dtype in dtypes.FLOATING else 0
-        expected = np.asarray(expected).astype(found.dtype)
-        if primitive.family == "contraction" and found.dtype in dtypes.INEXACT:
-            limit = 64 * float(ml_dtypes.finfo(found.dtype).eps)
-            near(expected, found, relative=limit, why="products cancel; summed in another order")
+        ulps = 64 if result.dtype in dtypes.COMPLEX else 8 if result.dtype in dtypes.FLOATING else 0
+        expected = np.asarray(expected).astype(result.dtype)
+        if primitive.family == "contraction" and result.dtype in dtypes.INEXACT:
+            limit = 64 * float(ml_dtypes.finfo(result.dtype).eps)
+            near(expected, result, relative=limit, why="products cancel; summed in another order")
         else:
-            close(expected, found, ulps=ulps, why=f"{sample}: order, libm")
+            close(expected, result, ulps=ulps, why=f"{sample}: order, libm")
 
 
 INTEGERS = sorted(dtypes.INTEGER - {dtypes.i4, dtypes.u4}, key=dtypes.short)
@@ -102,12 +102,12 @@ def test_integer_division_truncates_and_never_traps(dtype: np.dtype):
     a = np.array([7, 7, info.min, info.min, info.max, 0], dtype)
     b = np.array([2, 0, np.array(-1).astype(dtype), 0, 3, 0], dtype)
 
-    quotient, rest = ops.div(a, b), ops.rem(a, b)
+    quotient, remainder = ops.div(a, b), ops.rem(a, b)
 
     ones = int(np.invert(np.zeros((), dtype)))
     smallest = info.min if dtype in dtypes.SIGNED else 0
     assert quotient.tolist() == [3, ones, smallest, ones, info.max // 3, ones]
-    assert rest.tolist() == [1, 7, 0, info.min, info.max % 3, 0]
+    assert remainder.tolist() == [1, 7, 0, info.min, info.max % 3, 0]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=dtypes.short)
@@ -126,8 +126,8 @@ def test_float_to_integer_saturates_and_nan_becomes_zero(dtype: np.dtype):
     x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 2.9], np.float32)
 
     info = np.iinfo(dtype)
-    found = reference(ops.convert, x, dtype=dtype)
-    assert found.tolist() == [0, info.max, info.min, info.max, info.min, 2]
+    integers = reference(ops.convert, x, dtype=dtype)
+    assert integers.tolist() == [0, info.max, info.min, info.max, info.min, 2]
 
 
 @pytest.mark.parametrize("primitive", [ops.max, ops.min], ids=lambda p: p.name)

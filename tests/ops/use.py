@@ -60,8 +60,8 @@ class Use:
     def observed(self, *drawn: Any) -> list[Any]:
         """What is looked at, as a function of what is drawn."""
         inputs = self.prepare(*drawn)
-        found = self.primitive(*inputs, **self.params)
-        outputs = found if self.primitive.multiple_results else [found]
+        results = self.primitive(*inputs, **self.params)
+        outputs = results if self.primitive.multiple_results else [results]
         return list(self.observe(outputs, *inputs))
 
     def truth(self, *drawn: Any) -> list[np.ndarray]:

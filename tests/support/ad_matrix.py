@@ -233,14 +233,14 @@ def required(primitive: Primitive) -> set[str]:
     """The rules that a primitive must have, and so those that must be tried."""
     if primitive.name == "custom_lin":
         return {"transpose"}  # its other rules refuse
-    found = set()
+    rules = set()
     if primitive.jvp_equation is not None or _has_slope(primitive.jvp):
-        found.add("jvp")
+        rules.add("jvp")
     if primitive.transpose is not None:
-        found.add("transpose")
+        rules.add("transpose")
     if primitive.batch is not None and primitive.jvp != ():  # what takes nothing has no lanes
-        found.add("batch")
-    return found
+        rules.add("batch")
+    return rules
 
 
 def _has_slope(jvp: Any) -> bool:
@@ -306,9 +306,9 @@ def _batch(function: Function, values: Sequence[Any]) -> None:
         return
     alone = on_host(function(*values))
 
-    found = rune.vmap(function)(*lanes)
+    batch = rune.vmap(function)(*lanes)
 
-    near(np.stack([alone, alone]), found, relative=1e-12, absolute=1e-12, why="sums reordered")
+    near(np.stack([alone, alone]), batch, relative=1e-12, absolute=1e-12, why="sums reordered")
 
 
 @contextmanager
@@ -323,19 +323,19 @@ def recording(primitive: Primitive) -> Iterator[set[str]]:
 
         return run if callable(rule) else rule
 
-    kept = {n: getattr(primitive, n) for n in ("jvp", "jvp_equation", "transpose", "batch")}
+    rules = {n: getattr(primitive, n) for n in ("jvp", "jvp_equation", "transpose", "batch")}
     changed = {
-        "jvp": _noted(kept["jvp"], noting),
-        "jvp_equation": noting("jvp", kept["jvp_equation"]),
-        "transpose": noting("transpose", kept["transpose"]),
-        "batch": noting("batch", kept["batch"]),
+        "jvp": _noted(rules["jvp"], noting),
+        "jvp_equation": noting("jvp", rules["jvp_equation"]),
+        "transpose": noting("transpose", rules["transpose"]),
+        "batch": noting("batch", rules["batch"]),
     }
     try:
         for name, rule in changed.items():
             object.__setattr__(primitive, name, rule)  # frozen for everybody else
         yield ran
     finally:
-        for name, rule in kept.items():
+        for name, rule in rules.items():
             object.__setattr__(primitive, name, rule)
 
 
@@ -352,26 +352,26 @@ def _noted(jvp: Any, noting: Callable[[str, Any], Any]) -> Any:
 
 def all_primitives() -> dict[str, Primitive]:
     """Every primitive that some module of rune defines, by the name of where it was found."""
-    found: dict[str, Primitive] = {}
+    primitives: dict[str, Primitive] = {}
     for info in pkgutil.walk_packages(rune.__path__, "rune."):
         if info.name.endswith("__main__") or info.name.startswith("rune.lowering"):
             continue  # what passes write
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():
             if isinstance(value, Primitive) and value.name not in OF_LOWERING:
-                found[f"{info.name}.{name}"] = value
-    return found
+                primitives[f"{info.name}.{name}"] = value
+    return primitives
 
 
 def untried(table: Mapping[str, Primitive] = TABLE) -> list[str]:
     """What is wrong with a table: primitives and rules that no trial reaches."""
-    found = []
+    messages = []
     for primitive in table.values():
         if primitive.name in OF_PASSES:
             continue
         missing = required(primitive) - tried(primitive)
-        found += [f"{primitive}: no call tries its {rule} rule" for rule in sorted(missing)]
-    return found
+        messages += [f"{primitive}: no call tries its {rule} rule" for rule in sorted(missing)]
+    return messages
 
 
 __all__ = ["OF_PASSES", "TABLE", "all_primitives", "required", "tried", "untried"]

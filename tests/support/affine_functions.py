@@ -49,10 +49,10 @@ class AffineFunction:
 
     def __call__(self, x: Any, y: Any) -> tuple[Any, Any]:
         """The last two vectors."""
-        found = [x, y]
+        values = [x, y]
         for name, i, j in self.steps:
-            found.append(STEPS[name](found[i % len(found)], found[j % len(found)]))
-        return found[-1], found[-2]
+            values.append(STEPS[name](values[i % len(values)], values[j % len(values)]))
+        return values[-1], values[-2]
 
     @property
     def in_dims(self) -> tuple[str, str]:

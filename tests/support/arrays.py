@@ -13,8 +13,8 @@ from rune.core.types import ArrayType
 def array(data: Any, dtype: Any = None) -> Array:
     """A concrete array on the CPU in exactly the dtype of the data; Python floats are f32."""
     if dtype is None and not hasattr(data, "dtype"):
-        found = np.asarray(data)
-        dtype = {"f": np.float32, "i": np.int32}.get(found.dtype.kind)
+        values = np.asarray(data)
+        dtype = {"f": np.float32, "i": np.int32}.get(values.dtype.kind)
     host = np.array(data, dtype, order="C")
     return Array(host, ArrayType(host.shape, host.dtype))
 

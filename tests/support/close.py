@@ -76,10 +76,10 @@ def _ordered(x: np.ndarray) -> np.ndarray:
 
 
 def _pairs(expected: Any, actual: Any) -> list[tuple[str, tuple[np.ndarray, np.ndarray]]]:
-    left, right = tree.leaves_with_path(expected), tree.leaves_with_path(actual)
-    keys = [tree.keystr(p) for p, _ in left]
-    assert keys == [tree.keystr(p) for p, _ in right], "the trees differ"
-    values = [(_host(x), _host(y)) for (_, x), (_, y) in zip(left, right)]
+    expected_leaves, actual_leaves = tree.leaves_with_path(expected), tree.leaves_with_path(actual)
+    keys = [tree.keystr(p) for p, _ in expected_leaves]
+    assert keys == [tree.keystr(p) for p, _ in actual_leaves], "the trees differ"
+    values = [(_host(x), _host(y)) for (_, x), (_, y) in zip(expected_leaves, actual_leaves)]
     return list(zip(keys, values))
 
 

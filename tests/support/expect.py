@@ -43,19 +43,19 @@ def expect(request: pytest.FixtureRequest) -> Any:
     accept = request.config.getoption("--accept")
 
     def compare(value: Any, expected: str) -> None:
-        found, wanted = str(value), textwrap.dedent(expected).strip("\n")
+        actual, wanted = str(value), textwrap.dedent(expected).strip("\n")
         frame = inspect.stack()[1]
-        if found != wanted and accept:
-            _accepted[frame.filename][frame.lineno] = found
+        if actual != wanted and accept:
+            _accepted[frame.filename][frame.lineno] = actual
         else:
-            assert found == wanted
+            assert actual == wanted
 
     return compare
 
 
-def expect_file(config: pytest.Config, path: Path, found: str) -> None:
+def expect_file(config: pytest.Config, path: Path, text_of_value: str) -> None:
     """Compare a text with a golden file, or with --accept write the file."""
-    text = found.rstrip("\n") + "\n"
+    text = text_of_value.rstrip("\n") + "\n"
     if config.getoption("--accept"):
         path.write_text(text)
     wanted = path.read_text()
@@ -67,8 +67,8 @@ def expect_file(config: pytest.Config, path: Path, found: str) -> None:
 def rewritten(source: str, changes: dict[int, str]) -> str:
     """`source` with the second argument of the `expect` call at each line replaced."""
     lines = source.splitlines(keepends=True)
-    found = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call))
-    for call in sorted(filter(_is_expect, found), key=lambda c: -c.lineno):
+    calls = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call))
+    for call in sorted(filter(_is_expect, calls), key=lambda c: -c.lineno):
         new = next((t for line, t in changes.items() if call.lineno <= line <= _end(call)), None)
         if new is not None:
             _replace(lines, call.args[1], new, " " * (call.col_offset + 4))

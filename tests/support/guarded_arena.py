@@ -67,15 +67,15 @@ def spread(plan: Plan, guards: Guards) -> tuple[Plan, Ranges]:
     """The plan with values apart, and the bytes between them; as it is where that cannot be."""
     layout = _Layout(guards)
     try:
-        moved = _moved(plan, layout)
+        spread_plan = _moved(plan, layout)
     except _Symbolic:
         return plan, []
-    if not moved.arena_bytes or layout.total > MOST_BYTES[guards]:
+    if not spread_plan.arena_bytes or layout.total > MOST_BYTES[guards]:
         return plan, []
-    moved = replace(moved, arena_bytes=layout.total)
+    spread_plan = replace(spread_plan, arena_bytes=layout.total)
     ends = [0, *(end for _, end in layout.used)]
     starts = [*(start for start, _ in layout.used), layout.total]
-    return moved, [(a, b) for a, b in zip(ends, starts, strict=True) if a < b]
+    return spread_plan, [(a, b) for a, b in zip(ends, starts, strict=True) if a < b]
 
 
 def _moved(plan: Plan, layout: _Layout) -> Plan:
@@ -140,8 +140,8 @@ def guarded_executable(guards: Guards, watched: list[Watched]) -> type[cpu.CpuEx
     class Guarded(cpu.CpuExecutable):
         def __init__(self, plan: Plan, host: Host, work: Work):
             # A clock knows the steps by their identity.
-            moved, self._gaps = spread(plan, guards) if host.clock is None else (plan, [])
-            super().__init__(moved, host, work)
+            spread_plan, self._gaps = spread(plan, guards) if host.clock is None else (plan, [])
+            super().__init__(spread_plan, host, work)
             if guards is Guards.CANARIES and self._gaps:
                 watched.append(Watched(self._gaps, self._arenas))
 

@@ -85,8 +85,8 @@ class _Point:
                 assert env[name].dtype == dtype, name
                 return env[name]
             case Index(dim=dim):
-                found = size_value(dim, env)
-                return np.broadcast_to(found, np.shape(found) or (1,) * self.rank)
+                size = size_value(dim, env)
+                return np.broadcast_to(size, np.shape(size) or (1,) * self.rank)
             case Cast(arg=arg, dtype=dtype):
                 return convert(self.value(arg, env), dtype)
             case Op(name="bitcast", args=(arg,), dtype=dtype):
@@ -113,8 +113,8 @@ class _Point:
             indices = [np.where(where, i, 0) for i in indices]
             if source.size == 0:
                 return np.zeros((1,) * self.rank, load.dtype)
-            found = self.read(source, indices)
-            return np.where(where, found, np.zeros((), load.dtype))
+            elements = self.read(source, indices)
+            return np.where(where, elements, np.zeros((), load.dtype))
         return self.read(source, indices)
 
     def read(self, source: np.ndarray, indices: Sequence[Any]) -> np.ndarray:
@@ -123,8 +123,8 @@ class _Point:
             return np.zeros(shape, source.dtype)
         for i, d in zip(indices, source.shape):
             assert np.all((np.asarray(i) >= 0) & (np.asarray(i) < d)), "out of bounds"
-        found = source[tuple(np.broadcast_arrays(*indices))] if indices else source
-        return np.broadcast_to(found, shape).astype(source.dtype)
+        elements = source[tuple(np.broadcast_arrays(*indices))] if indices else source
+        return np.broadcast_to(elements, shape).astype(source.dtype)
 
     # --- statements --------------------------------------------------------------------------
 
@@ -180,13 +180,13 @@ class _Point:
         target = self.buffers[name]
         assert target.dtype == value.dtype, (name, target.dtype, value.dtype)
         arrays = [np.broadcast_to(size_value(i, env), value.shape) for i in indices]
-        kept = np.ones(value.shape, bool) if where is None else where
-        at = tuple(a[kept] for a in arrays)
+        mask = np.ones(value.shape, bool) if where is None else where
+        at = tuple(a[mask] for a in arrays)
         for i, d in zip(at, target.shape):
             assert np.all((i >= 0) & (i < d)), f"{name}: written out of bounds"
-        flat = np.ravel_multi_index(at, target.shape) if at else np.zeros(kept.sum(), int)
+        flat = np.ravel_multi_index(at, target.shape) if at else np.zeros(mask.sum(), int)
         assert len(np.unique(flat)) == flat.size, f"{name}: an element is written twice"
-        target.reshape(-1)[flat] = value[kept]
+        target.reshape(-1)[flat] = value[mask]
         self.written[name].reshape(-1)[flat] = True
 
     def ordered(self, w: Write, env: dict[str, Any], extents: list[int]) -> None:
@@ -199,8 +199,8 @@ class _Point:
             value = self.full(self.value(w.value, here), [])
             arrays = [np.broadcast_to(size_value(i, here), value.shape) for i in w.indices]
             if w.condition is not None:
-                kept = np.broadcast_to(self.value(w.condition, here), value.shape)
-                arrays, value = [a[kept] for a in arrays], value[kept]
+                mask = np.broadcast_to(self.value(w.condition, here), value.shape)
+                arrays, value = [a[mask] for a in arrays], value[mask]
             target, at = self.buffers[w.output], tuple(arrays)
             assert value.size <= 1 or len(set(zip(*(a.ravel() for a in at)))) == value.size
             new = value if w.combine is None else COMBINE[w.combine].function(target[at], value)
@@ -227,14 +227,14 @@ def run_dot(
     batch, m, n, k = (parameters[name] for name in ("batch", "m", "n", "k"))
     a, b = inputs
     if parameters["trans_a"]:
-        left = a.reshape(batch, k, m).swapaxes(1, 2)
+        matrices = a.reshape(batch, k, m).swapaxes(1, 2)
     else:
-        left = a.reshape(batch, m, k)
+        matrices = a.reshape(batch, m, k)
     if parameters["trans_b"]:
         right = b.reshape(batch, n, k).swapaxes(1, 2)
     else:
         right = b.reshape(batch, k, n)
-    return np.matmul(left, right).reshape(shape)
+    return np.matmul(matrices, right).reshape(shape)
 
 
 def run_kernel_program(
@@ -249,9 +249,9 @@ def run_kernel_program(
 
     def fresh(value: Any) -> np.ndarray:
         if value.number not in memory:
-            made = np.empty(shape(value.type), value.type.dtype)
-            made.view(np.uint8).fill(0xA5) if made.size and made.ndim else None
-            memory[value.number] = made
+            buffer = np.empty(shape(value.type), value.type.dtype)
+            buffer.view(np.uint8).fill(0xA5) if buffer.size and buffer.ndim else None
+            memory[value.number] = buffer
         return memory[value.number]
 
     for step in program.steps:

@@ -86,12 +86,12 @@ def evaluate(program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def sizes_of(program: Program, args: Sequence[np.ndarray]) -> dict[str, int]:
     """The values of the symbolic sizes that the inputs show."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for var, array in zip(program.inputs, args):
         for size, actual in zip(var.type.shape, array.shape):
             if isinstance(size, Dim) and str(size).isidentifier():
-                found[str(size)] = actual
-    return found
+                sizes[str(size)] = actual
+    return sizes
 
 
 def concrete(params: Mapping[str, Any], args: Sequence[np.ndarray], program: Program) -> Any:
@@ -109,16 +109,16 @@ def concrete(params: Mapping[str, Any], args: Sequence[np.ndarray], program: Pro
 def random_arguments(program: Program, seed: int = 0, **sizes: int) -> list[np.ndarray]:
     """Arrays for the inputs: normal floats, small integers."""
     rng = np.random.default_rng(seed)
-    made = []
+    arguments = []
     for var in program.inputs:
         shape = tuple(dims.evaluate(d, sizes) for d in var.type.shape)
         dtype = var.type.dtype
         if dtype in dtypes.FLOATING:
-            made.append(rng.normal(size=shape).astype(dtype))
+            arguments.append(rng.normal(size=shape).astype(dtype))
         else:
             high = 2 if dtype == dtypes.bool_ else 6
-            made.append(rng.integers(0, high, size=shape).astype(dtype))
-    return made
+            arguments.append(rng.integers(0, high, size=shape).astype(dtype))
+    return arguments
 
 
 def run_plan(
@@ -149,9 +149,9 @@ def run_plan(
             memory(step.target)[:] = memory(step.source)
         else:
             assert isinstance(step, Call), "plans with loops and branches run on an executor"
-            given = {k: v if isinstance(v, bool) else value(v) for k, v in step.parameters}
-            made = run_dot([memory(s) for s in step.inputs], (-1,), given)
-            memory(step.outputs[0])[:] = made
+            parameters = {k: v if isinstance(v, bool) else value(v) for k, v in step.parameters}
+            product = run_dot([memory(s) for s in step.inputs], (-1,), parameters)
+            memory(step.outputs[0])[:] = product
     return results
 
 

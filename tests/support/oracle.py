@@ -50,13 +50,13 @@ def by_reference(program: Program, args: Sequence[Any]) -> list[Any]:
 
 def by_parts(primitive: Primitive, *arrays: np.ndarray) -> np.ndarray:
     """The result of a function of complex numbers by the formulas of ops/parts.py, in NumPy."""
-    given = [
+    parts = [
         (array(np.real(x).copy()), array(np.imag(x).copy())) if np.iscomplexobj(x) else array(x)
         for x in arrays
     ]
-    found = PARTS[primitive](*given)
-    if not isinstance(found, tuple):
-        return np.asarray(found)
+    results = PARTS[primitive](*parts)
+    if not isinstance(results, tuple):
+        return np.asarray(results)
     out = np.empty(arrays[0].shape, arrays[-1].dtype)
-    out.real, out.imag = found
+    out.real, out.imag = results
     return out

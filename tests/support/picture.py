@@ -70,9 +70,9 @@ def differing(a: np.ndarray, b: np.ndarray) -> float:
 
 def expect_picture(config: pytest.Config, golden: Path, html: str, tmp_path: Path) -> None:
     """Compare the drawn page with a stored picture, or with --accept store it."""
-    found = tmp_path / golden.name
-    drawn = draw(html, found)
+    screenshot = tmp_path / golden.name
+    drawn = draw(html, screenshot)
     if config.getoption("--accept"):
-        Image.open(found).quantize(COLOURS).save(golden, optimize=True)
+        Image.open(screenshot).quantize(COLOURS).save(golden, optimize=True)
     share = differing(brightness(golden), drawn)
-    assert share <= SHARE, f"{share:.2%} of {golden.name} differ from {found}; look at both"
+    assert share <= SHARE, f"{share:.2%} of {golden.name} differ from {screenshot}; look at both"

@@ -173,8 +173,8 @@ def _rows(state: State, length: int) -> Any:
 
 
 def _with_row(state: State, row: Any) -> State:
-    moved = rune.checkpoint_name(ops.tanh(ops.add(state[0], row)), "moved")
-    return [moved, *state[1:]]
+    named = rune.checkpoint_name(ops.tanh(ops.add(state[0], row)), "moved")
+    return [named, *state[1:]]
 
 
 def _with_stacked(state: State, ys: Any) -> State:
@@ -212,8 +212,8 @@ def _scan_body(
 ) -> Callable[[Any, Any], tuple[Any, Any]]:
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
         number, state = carry
-        found = step(_with_row(state, _scaled(row, number) if numbered else row))
-        return (number + 1, found), found[0]
+        new_state = step(_with_row(state, _scaled(row, number) if numbered else row))
+        return (number + 1, new_state), new_state[0]
 
     return body
 
@@ -231,15 +231,15 @@ Function = Callable[[State], State]
 
 
 def _custom_jvp(function: Function) -> Function:
-    made = rune.custom_jvp(function)
-    made.defjvp(lambda primals, tangents: rune.jvp(function, primals, tangents))
-    return made
+    wrapped = rune.custom_jvp(function)
+    wrapped.defjvp(lambda primals, tangents: rune.jvp(function, primals, tangents))
+    return wrapped
 
 
 def _custom_vjp(function: Function) -> Function:
-    made = rune.custom_vjp(function)
-    made.defvjp(lambda s: (function(s), s), lambda s, ct: rune.vjp(function, s)[1](ct))
-    return made
+    wrapped = rune.custom_vjp(function)
+    wrapped.defvjp(lambda s: (function(s), s), lambda s, ct: rune.vjp(function, s)[1](ct))
+    return wrapped
 
 
 def _keeping(function: Function) -> Function:
@@ -278,12 +278,12 @@ def unrolled(node: Node, state: State) -> State:
 def _unrolled_scan(node: Scan, state: State) -> State:
     length, rows = node.length, _rows(state, node.length)
     shape = (1, *type_of(state[0]).shape)
-    found: list[Any] = [None] * length
+    rows_out: list[Any] = [None] * length
     for number, t in enumerate(reversed(range(length)) if node.reverse else range(length)):
         row = _scaled(rows[t], np.int32(number)) if node.numbered else rows[t]
         state = unrolled(node.body, _with_row(state, row))
-        found[t] = ops.reshape(state[0], shape=shape)
-    ys = ops.concatenate(*found, axis=0) if found else rows
+        rows_out[t] = ops.reshape(state[0], shape=shape)
+    ys = ops.concatenate(*rows_out, axis=0) if rows_out else rows
     return _with_stacked(state, ys)
 
 

@@ -37,8 +37,8 @@ class _Maker:
 
     def ranked(self) -> Any:
         """A value of rank at least 1."""
-        found = self.pick(1)
-        return found if found.type.ndim else ops.broadcast(found, shape=(3,), axes=())
+        operand = self.pick(1)
+        return operand if operand.type.ndim else ops.broadcast(operand, shape=(3,), axes=())
 
     def axis(self, x: Any) -> int:
         """An axis of x."""
@@ -218,9 +218,9 @@ def random_shared(seed: int, length: int = 12, results: float = 1.0) -> Program:
     def function(*inputs: Any) -> list[Any]:
         maker = _Maker(seed, list(inputs))
         for _ in range(length):
-            made = CHOICES[maker.below(len(CHOICES))](maker)
-            if np.prod(made.type.shape) <= LARGEST:
-                maker.values.append(made)
+            value = CHOICES[maker.below(len(CHOICES))](maker)
+            if np.prod(value.type.shape) <= LARGEST:
+                maker.values.append(value)
         *others, last = maker.values
         return [*(v for v in others if maker.rng.random() < results), last]
 

@@ -51,8 +51,8 @@ def _is_smooth(primitive: Primitive) -> bool:
 @functools.cache
 def _samples_in(primitive: Primitive, kinds: tuple[np.dtype, ...]) -> tuple[Sample, ...]:
     """Samples in the program's dtypes: those in f64 are moved to the first of them."""
-    found = {str(m): m for s in samples(primitive) if _uses(m := _in(s, kinds[0]), kinds)}
-    return tuple(found.values())
+    distinct = {str(m): m for s in samples(primitive) if _uses(m := _in(s, kinds[0]), kinds)}
+    return tuple(distinct.values())
 
 
 def _in(sample: Sample, floating: np.dtype) -> Sample:
@@ -108,8 +108,8 @@ def programs(
     Inputs are of the floating dtype and of `input_kinds`.
     """
     kinds = (floating, dtypes.i32, dtypes.bool_)
-    first, rest = types([floating]), types([floating, *input_kinds])
-    inputs = [draw(first), *draw(st.lists(rest, max_size=2))]
+    first, others = types([floating]), types([floating, *input_kinds])
+    inputs = [draw(first), *draw(st.lists(others, max_size=2))]
     possible = tuple(p for p in primitives if _samples_in(p, kinds))
     steps = draw(st.lists(_one_of(possible), min_size=1, max_size=max_steps))
 
@@ -125,9 +125,9 @@ def programs(
 
 
 def _fitting(primitive: Primitive, kinds: tuple[np.dtype, ...]) -> tuple[Sample, ...]:
-    found = _samples_in(primitive, kinds)
-    assert found, f"{primitive.name}: no sample in {', '.join(map(dtypes.short, kinds))}"
-    return found
+    fitting = _samples_in(primitive, kinds)
+    assert fitting, f"{primitive.name}: no sample in {', '.join(map(dtypes.short, kinds))}"
+    return fitting
 
 
 def _step(draw: st.DrawFn, sample: Sample, pool: Sequence[Any]) -> Any:
@@ -150,25 +150,25 @@ def _operand(draw: st.DrawFn, wanted: Operand, pool: Sequence[Any]) -> Any:
 
 def reshaped(value: Any, shape: tuple[Any, ...]) -> Any:
     """A value of any shape from another: cut, or padded with zeros, in row-major order."""
-    found, count = type_of(value), math.prod(shape)
-    if found.shape == shape:
+    operand_type, count = type_of(value), math.prod(shape)
+    if operand_type.shape == shape:
         return value
-    size = math.prod(found.shape)
+    size = math.prod(operand_type.shape)
     flat = ops.reshape(value, shape=(size,))
     if size > count:
         flat = ops.slice_(flat, start=(0,), limit=(count,), stride=(1,))
     if size < count:
-        zero = np.zeros((), found.dtype)
+        zero = np.zeros((), operand_type.dtype)
         flat = ops.pad(flat, zero, low=(0,), high=(count - size,), interior=(0,))
     return ops.reshape(flat, shape=shape)
 
 
 def _converted(value: Any, dtype: np.dtype) -> Any:
-    found = type_of(value).dtype
-    if found == dtype:
+    operand_dtype = type_of(value).dtype
+    if operand_dtype == dtype:
         return value
     if dtype == dtypes.bool_:
-        return ops.ne(value, np.zeros((), found))
+        return ops.ne(value, np.zeros((), operand_dtype))
     return ops.convert(value, dtype=dtype)
 
 

@@ -218,8 +218,8 @@ if SCIPY_1_18:
 def excused(case: object, variant: object, how: str) -> str | None:
     """The reason for which a variant of a case may differ in this way."""
     line = f"{case} @ {variant}: {how}"
-    found = (why for why, patterns in DIFFERENCES.items() if matches(line, patterns))
-    return next(found, None)
+    reasons = (why for why, patterns in DIFFERENCES.items() if matches(line, patterns))
+    return next(reasons, None)
 
 
 def matches(line: str, patterns: tuple[str, ...]) -> bool:

@@ -114,8 +114,8 @@ def of_reals(case: Case, data: list[np.ndarray], dtype: str = "f64") -> tuple[An
     reals = [k for k, s in enumerate(case.specs) if s.is_real]
 
     def function(*xs: Any) -> Any:
-        given = dict(zip(reals, xs, strict=True))
-        args = [given[k] if k in given else array(d) for k, d in enumerate(data)]
+        values = dict(zip(reals, xs, strict=True))
+        args = [values[k] if k in values else array(d) for k, d in enumerate(data)]
         outs = [rnp.ravel(o) for o in tree.leaves(case.call(case.ours, *args))]
         return rnp.concatenate([rnp.zeros(0, dtype), *outs])
 
@@ -165,15 +165,15 @@ def is_exact(case: Case) -> bool:
 
 def dtypes_of(program: Program) -> set[np.dtype]:
     """Of all that a program and those in it take, compute and give."""
-    pending, found = [program], set()
+    pending, dtypes_in = [program], set()
     while pending:
         inside = pending.pop()
         rows = [(*e.operands, *e.results) for e in inside.equations]
-        found.update(
+        dtypes_in.update(
             atom.type.dtype for row in (*rows, inside.inputs, inside.outputs) for atom in row
         )
         pending.extend(p for e in inside.equations for p in subprograms(e))
-    return found
+    return dtypes_in
 
 
 # --- which cases ------------------------------------------------------------------------------
@@ -196,8 +196,8 @@ def narrow(cases: Sequence[Case]) -> list[Case]:
 
 def placed(cases: Sequence[Case]) -> list[Placed]:
     """Those that can be jitted, on every device."""
-    found = [Placed(c, d) for c in cases if not c.static for d in DEVICES]
-    return [p for p in found if p.is_apt]
+    cases_placed = [Placed(c, d) for c in cases if not c.static for d in DEVICES]
+    return [p for p in cases_placed if p.is_apt]
 
 
 # The name of a law's argument, and what it takes of a room's cases.
@@ -224,26 +224,26 @@ class Laws:
             metafunc.parametrize(name, _CHOICES[name](type(self)), ids=str)
 
     def test_a_function_means_what_the_library_means(self, case: Case):
-        found = case.call(case.ours, *single(rounded(case)))
+        result = case.call(case.ours, *single(rounded(case)))
 
-        near(answer(case), found, relative=2e-5 * case.slack, why="f32 against f64")
+        near(answer(case), result, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
     def test_a_program_on_an_executor_means_what_the_library_means(self, placed: Placed):
         case, device = placed.case, placed.device
 
-        found = rune.jit(bound(case), device=device.name)(*single(rounded(case)))
+        result = rune.jit(bound(case), device=device.name)(*single(rounded(case)))
 
-        near(answer(case), found, relative=2e-5 * case.slack, why="f32 against f64")
+        near(answer(case), result, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
     def test_a_batch_on_an_executor_is_the_loop_over_lanes_in_64_bits(self, batched: Placed):
         case, data = batched.case, rounded(batched.case, (2,))
         expected = looped(case, [array(d) for d in widened(data)], 2)
 
-        found = rune.jit(rune.vmap(bound(case)), device=batched.device.name)(*single(data))
+        lanes = rune.jit(rune.vmap(bound(case)), device=batched.device.name)(*single(data))
 
-        near(expected, found, relative=2e-5 * case.slack, why="f32 against f64")
+        near(expected, lanes, relative=2e-5 * case.slack, why="f32 against f64")
 
     @pytest.mark.filterwarnings("ignore::rune.errors.HostFallbackWarning")
     def test_a_gradient_on_an_executor_is_that_of_the_cpu_in_64_bits(self, derived: Placed):
@@ -251,9 +251,9 @@ class Laws:
         exact, wide = of_reals(case, widened(data))
         function, primals = of_reals(case, data, "f32")
 
-        found = rune.jit(pulled(function), device=derived.device.name)(*primals)
+        gradient = rune.jit(pulled(function), device=derived.device.name)(*primals)
 
-        near(pulled(exact)(*wide), found, relative=2e-4 * case.slack, why="f32 against f64")
+        near(pulled(exact)(*wide), gradient, relative=2e-4 * case.slack, why="f32 against f64")
 
     def test_calls_on_32_bits_compute_with_no_more_as_some_devices_have_no_more(self):
         with rune.configure(check_stages=False):
@@ -280,9 +280,9 @@ class Laws:
         case = compiled
         args = single(drawn(case))
 
-        found = rune.jit(bound(case))(*args)
+        result = rune.jit(bound(case))(*args)
 
-        near(case.call(case.ours, *args), found, relative=2e-6 * case.slack, why=ORDER)
+        near(case.call(case.ours, *args), result, relative=2e-6 * case.slack, why=ORDER)
 
     def test_a_batched_call_is_the_loop_over_lanes(self, compiled: Case):
         case = compiled
@@ -296,10 +296,10 @@ class Laws:
         function, primals = of_reals(smooth, drawn(smooth))
         tangents = directions(np.random.default_rng(0), primals)
 
-        _, found = rune.jvp(function, primals, tangents)
+        _, tangent = rune.jvp(function, primals, tangents)
 
         expected = differences(function, primals, tangents)
-        near(expected, found, relative=1e-6 * smooth.slack, why=WHY)
+        near(expected, tangent, relative=1e-6 * smooth.slack, why=WHY)
 
     def test_a_reverse_derivative_is_the_transpose_of_the_forward_one(self, smooth: Case):
         function, primals = of_reals(smooth, drawn(smooth))
@@ -309,6 +309,6 @@ class Laws:
         cotangents = directions(np.random.default_rng(1), [out])
         _, pull = rune.vjp(function, *primals)
 
-        expected, found = inner(cotangents, [forward]), inner(pull(*cotangents), tangents)
+        expected, actual = inner(cotangents, [forward]), inner(pull(*cotangents), tangents)
         limit = 1e-10 * smooth.slack
-        assert found == pytest.approx(expected, rel=limit, abs=limit)
+        assert actual == pytest.approx(expected, rel=limit, abs=limit)

@@ -41,7 +41,7 @@ class SecondOrder(Laws):
         function, primals = of_reals(second, drawn(second))
         tangents = directions(np.random.default_rng(2), primals)
 
-        _, found = rune.jvp(gradient(function), primals, tangents)
+        _, tangent = rune.jvp(gradient(function), primals, tangents)
 
         expected = differences(gradient(function), primals, tangents)
-        near(expected, found, relative=1e-5 * second.slack, why=WHY)
+        near(expected, tangent, relative=1e-5 * second.slack, why=WHY)

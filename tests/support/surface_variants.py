@@ -45,8 +45,8 @@ def _sensible(law: Variants) -> Variants:
 
     @wraps(law)
     def kept(case: Case) -> Iterator[Variant]:
-        given = law(case)
-        return (v for v in given if not any(fnmatchcase(v.label, p) for p in case.without))
+        variants = law(case)
+        return (v for v in variants if not any(fnmatchcase(v.label, p) for p in case.without))
 
     return kept
 
@@ -60,8 +60,8 @@ def sizes(case: Case) -> Iterator[Variant]:
 
     Those that the case keeps, because they mean something, stay.
     """
-    found = sorted({d for s in case.specs for d in s.shape} - set(case.keeps))
-    for label, to in _renamings(found):
+    extents = sorted({d for s in case.specs for d in s.shape} - set(case.keeps))
+    for label, to in _renamings(extents):
         specs = [replace(s, shape=tuple(to.get(d, d) for d in s.shape)) for s in case.specs]
         yield _in_single(label, drawn(replace(case, specs=tuple(specs))))
 
@@ -105,17 +105,17 @@ def strides(case: Case) -> Iterator[Variant]:
     yield Variant("views of NumPy", theirs, [_every_other(d, np.asarray) for d in data])
 
 
-def _every_other(x: np.ndarray, made: Any) -> Any:
-    return made(np.repeat(x, 2, -1))[..., ::2] if x.ndim else made(x)
+def _every_other(x: np.ndarray, function: Any) -> Any:
+    return function(np.repeat(x, 2, -1))[..., ::2] if x.ndim else function(x)
 
 
-def _reversed(x: np.ndarray, made: Any) -> Any:
+def _reversed(x: np.ndarray, function: Any) -> Any:
     back = (slice(None, None, -1),) * x.ndim
-    return made(x[back].copy())[back]
+    return function(x[back].copy())[back]
 
 
-def _by_columns(x: np.ndarray, made: Any) -> Any:
-    return made(x.T.copy()).T
+def _by_columns(x: np.ndarray, function: Any) -> Any:
+    return function(x.T.copy()).T
 
 
 _VIEWS = {"every other": _every_other, "reversed": _reversed, "by columns": _by_columns}
@@ -130,8 +130,8 @@ _PAIRS = (
 
 def is_elementwise_of_two(case: Case) -> bool:
     """Whether the case calls a ufunc of two arguments, and does nothing else."""
-    found = getattr(case.oracle, case.name, None)
-    return isinstance(found, np.ufunc) and found.nin == 2 and not found.signature
+    ufunc = getattr(case.oracle, case.name, None)
+    return isinstance(ufunc, np.ufunc) and ufunc.nin == 2 and not ufunc.signature
 
 
 @_sensible
@@ -168,10 +168,10 @@ def of_dtypes(case: Case) -> Iterator[Variant]:
 
 def _changed(case: Case, dtype: np.dtype) -> list[int]:
     kinds = [s.kind for s in case.specs]
-    kept = set(_MASK if set(kinds) - set(_MASK) else ())
+    unchanged = set(_MASK if set(kinds) - set(_MASK) else ())
     if set(kinds) - {*_MASK, *_POSITION} and dtype not in dtypes.INTEGER:
-        kept.update(_POSITION)
-    return [k for k, kind in enumerate(kinds) if kind not in kept]
+        unchanged.update(_POSITION)
+    return [k for k, kind in enumerate(kinds) if kind not in unchanged]
 
 
 def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -181,8 +181,8 @@ def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return np.asarray(x * (1 + 0.5j) if x.dtype.kind == "f" else x).astype(dtype)
     real = np.real(x)
     if dtype in dtypes.INTEGER:
-        whole = np.where(real > 0, np.ceil(real), np.floor(real))
-        return (np.abs(whole) if dtype in dtypes.UNSIGNED else whole).astype(dtype)
+        truncated = np.where(real > 0, np.ceil(real), np.floor(real))
+        return (np.abs(truncated) if dtype in dtypes.UNSIGNED else truncated).astype(dtype)
     return real > 0 if dtype == dtypes.bool_ else real.astype(dtype)
 
 
@@ -208,14 +208,16 @@ def disagreement(case: Case, variant: Variant) -> str | None:
         _outcome(case, case.ours, variant.ours, (RuneError, OverflowError))
         return None
     try:
-        found = _outcome(case, case.ours, variant.ours, (RuneError, OverflowError))
+        outcome = _outcome(case, case.ours, variant.ours, (RuneError, OverflowError))
     except Exception as error:
         return f"raises {type(error).__name__}, not an error of its own: {error}"
     if isinstance(expected, Exception):
-        return None if isinstance(found, Exception) else f"gives {found!r} where the oracle raises"
-    if isinstance(found, Exception):
-        return f"raises {str(found).splitlines()[0]}"
-    return _unequal(expected, found, variant.error * case.slack)
+        return (
+            None if isinstance(outcome, Exception) else f"gives {outcome!r} where the oracle raises"
+        )
+    if isinstance(outcome, Exception):
+        return f"raises {str(outcome).splitlines()[0]}"
+    return _unequal(expected, outcome, variant.error * case.slack)
 
 
 def _outcome(case: Case, library: Any, args: Sequence[Any], caught: tuple) -> Any:
@@ -230,12 +232,14 @@ def _is_out_of_bounds(expected: Any) -> bool:
     return isinstance(expected, IndexError) and any(w in str(expected) for w in words)
 
 
-def _unequal(expected: Any, found: Any, error: float) -> str | None:
-    left, right = tree.leaves_with_path(expected), tree.leaves_with_path(found)
-    if [tree.keystr(p) for p, _ in left] != [tree.keystr(p) for p, _ in right]:
-        return f"gives another tree, {found!r} for {expected!r}"
+def _unequal(expected: Any, actual: Any, error: float) -> str | None:
+    expected_leaves, actual_leaves = tree.leaves_with_path(expected), tree.leaves_with_path(actual)
+    if [tree.keystr(p) for p, _ in expected_leaves] != [tree.keystr(p) for p, _ in actual_leaves]:
+        return f"gives another tree, {actual!r} for {expected!r}"
     with np.errstate(all="ignore"):
-        pairs = ((np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(left, right))
+        pairs = (
+            (np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(expected_leaves, actual_leaves)
+        )
         return next((why for x, y in pairs if (why := _differs(x, y, error))), None)
 
 

@@ -66,11 +66,11 @@ def test_accepting_rewrites_the_expected_text_of_the_right_call():
         'def test_b(expect):\n    expect(2, "kept")\n'
     )
 
-    found = rewritten(source, {2: "new\n  lines"})
+    text = rewritten(source, {2: "new\n  lines"})
 
-    assert '    expect(f(1), """\n        new\n          lines""")\n' in found
-    assert 'expect(2, "kept")' in found
-    compile(found, "test", "exec")
+    assert '    expect(f(1), """\n        new\n          lines""")\n' in text
+    assert 'expect(2, "kept")' in text
+    compile(text, "test", "exec")
 
 
 def test_a_wrong_index_map_is_found():
@@ -93,9 +93,9 @@ def test_a_wrong_index_map_is_found():
 def test_a_wrong_position_is_found():
     wrong = replace(ops.iota, lower=Position(lambda i, **_: i[0] + 1))
 
-    found = evaluate_position(wrong, {"shape": (3,), "axis": 0, "dtype": dtypes.i32})
+    positions = evaluate_position(wrong, {"shape": (3,), "axis": 0, "dtype": dtypes.i32})
 
-    assert found.tolist() != [0, 1, 2]
+    assert positions.tolist() != [0, 1, 2]
 
 
 def test_a_primitive_of_a_new_family_without_samples_is_asked_for_some():
@@ -138,6 +138,6 @@ def test_tests_of_a_case_stand_where_its_first_one_in_the_file_stood():
         Item("elsewhere", "b.py", one), Item("third", case=one), Item("last"),
     ]  # fmt: skip
 
-    found = [item.name for item in by_case(items)]
+    order = [item.name for item in by_case(items)]
 
-    assert found == ["plain", "first", "third", "second", "elsewhere", "last"]
+    assert order == ["plain", "first", "third", "second", "elsewhere", "last"]

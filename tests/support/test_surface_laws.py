@@ -20,9 +20,9 @@ WRONG = case("negative", lambda xp, x: xp.negative(x) + (xp is rnp), f(3))
 def test_a_dtype_within_an_inner_program_is_one_of_the_program():
     inner = rune.jit(lambda x: rnp.sum(x.astype("f64")).astype("f32"))
 
-    found = dtypes_of(rune.make_program(lambda x: inner(x) + 1)(rnp.ones(3)))
+    dtypes_within = dtypes_of(rune.make_program(lambda x: inner(x) + 1)(rnp.ones(3)))
 
-    assert found == {dtypes.f32, dtypes.f64}
+    assert dtypes_within == {dtypes.f32, dtypes.f64}
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=lambda d: d.name)
@@ -53,6 +53,6 @@ def test_a_sample_of_some_cases_is_never_empty(monkeypatch: pytest.MonkeyPatch):
 def test_a_case_that_needs_64_bits_is_not_for_a_device_that_has_32():
     exact = case("linalg.pascal 2", lambda sp: sp.linalg.pascal(2), module="scipy")
 
-    found = {p.device.target.backend for p in placed([exact])}
+    backends = {p.device.target.backend for p in placed([exact])}
 
-    assert found == {d.target.backend for d in DEVICES if dtypes.i64 in d.target.dtypes}
+    assert backends == {d.target.backend for d in DEVICES if dtypes.i64 in d.target.dtypes}

@@ -9,10 +9,10 @@ from rune.core.program import Program, subprograms
 
 def functions_in(program: Program) -> dict[str, Any]:
     """What `parse_program` takes to read the program back as it is."""
-    found: dict[str, Any] = {}
+    named_functions: dict[str, Any] = {}
     for equation in program.equations:
         named = (v for v in equation.params.values() if not isinstance(v, Program | type))
-        found.update((repr(v), v) for v in named if repr(v).startswith("<"))
+        named_functions.update((repr(v), v) for v in named if repr(v).startswith("<"))
         for inner in subprograms(equation):
-            found.update(functions_in(inner))
-    return found
+            named_functions.update(functions_in(inner))
+    return named_functions

@@ -40,10 +40,10 @@ def evaluate_view(primitive: Primitive, arrays: Arrays, params: Mapping[str, Any
     types = [type_of(a) for a in arrays]
     out = primitive.type_rule(*types, **params)
     source = source_of(primitive, symbolic_position(out.shape), *types, **params)
-    found = np.empty(out.shape, out.dtype)
+    elements = np.empty(out.shape, out.dtype)
     for at in np.ndindex(*out.shape):
-        found[at] = fetch(source, at, arrays)
-    return found
+        elements[at] = fetch(source, at, arrays)
+    return elements
 
 
 def evaluate_position(primitive: Primitive, params: Mapping[str, Any]) -> np.ndarray:
@@ -51,10 +51,10 @@ def evaluate_position(primitive: Primitive, params: Mapping[str, Any]) -> np.nda
     assert isinstance(primitive.lower, Position)
     out = primitive.type_rule(**params)
     size = primitive.lower.rule(symbolic_position(out.shape), **params)
-    found = np.empty(out.shape, out.dtype)
+    elements = np.empty(out.shape, out.dtype)
     for at in np.ndindex(*out.shape):
-        found[at] = np.asarray(evaluate(size, _named(at))).astype(out.dtype)
-    return found
+        elements[at] = np.asarray(evaluate(size, _named(at))).astype(out.dtype)
+    return elements
 
 
 def evaluate_scatter(primitive: Primitive, arrays: Arrays, params: Mapping[str, Any]) -> Any:
@@ -93,11 +93,11 @@ def environment(piece: Piece, env: dict[str, int], arrays: Arrays) -> dict[str, 
 
 
 def _read(element: Element, env: Mapping[str, int], arrays: Arrays) -> int:
-    found = int(arrays[element.operand][tuple(evaluate(i, env) for i in element.indices)])
+    position = int(arrays[element.operand][tuple(evaluate(i, env) for i in element.indices)])
     if element.clamp is None:
-        return found
+        return position
     low, high = (evaluate(b, env) for b in element.clamp)
-    return min(max(found, low), high)
+    return min(max(position, low), high)
 
 
 def holds(bounds: Bounds, env: Mapping[str, int]) -> bool:
