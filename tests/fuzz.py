@@ -157,18 +157,18 @@ def planted(minutes: float) -> int:
 
     missed = 0
     for name in FAULTS:
-        found = find(name, 60.0 * minutes / len(FAULTS))
-        missed += found is None
-        print(f"{name}: {found or 'not found'}", flush=True)
+        failure = find(name, 60.0 * minutes / len(FAULTS))
+        missed += failure is None
+        print(f"{name}: {failure or 'not found'}", flush=True)
     return int(missed > 0)
 
 
-def holds(seed: int, rest: Sequence[str]) -> bool:
+def holds(seed: int, arguments: Sequence[str]) -> bool:
     """Whether the laws hold for what the seed draws."""
-    paths = [] if any(r.endswith(".py") for r in rest) else LAWS
+    paths = [] if any(r.endswith(".py") for r in arguments) else LAWS
     command = [
         sys.executable, "-m", "pytest", "-x", f"--hypothesis-seed={seed}",
-        "-o", "faulthandler_timeout=1800", *paths, *rest,
+        "-o", "faulthandler_timeout=1800", *paths, *arguments,
     ]  # fmt: skip
     environment = {**os.environ, "RUNE_TEST_PROFILE": "fuzz", "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0

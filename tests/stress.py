@@ -66,8 +66,8 @@ def ended(child: int) -> int:
 
 def computed(number: float) -> None:
     """Compile a function that was never compiled and run it. Errors: AssertionError."""
-    found = float(rune.jit(lambda x: rnp.sum(x * number))(X))
-    numpy.testing.assert_allclose(found, float(X.sum()) * number, rtol=1e-4)
+    total = float(rune.jit(lambda x: rnp.sum(x * number))(X))
+    numpy.testing.assert_allclose(total, float(X.sum()) * number, rtol=1e-4)
 
 
 # --- forks ------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def computed(number: float) -> None:
 
 def forks(count: int) -> Counter[str]:
     """Children of a process with busy threads compute."""
-    found, stop = Counter[str](), threading.Event()
+    outcomes, stop = Counter[str](), threading.Event()
     traced = rune.jit(lambda x: rnp.cos(x) * 2)
 
     def compile_and_drop() -> None:
@@ -96,11 +96,13 @@ def forks(count: int) -> Counter[str]:
         thread.start()
     for _ in range(count):
         code = ended(in_child(child))
-        found["hung" if code == -signal.SIGALRM else "died" if code < 0 else "failed"] += code != 0
+        outcomes["hung" if code == -signal.SIGALRM else "died" if code < 0 else "failed"] += (
+            code != 0
+        )
     stop.set()
     for thread in threads:
         thread.join()
-    return found
+    return outcomes
 
 
 # --- interrupts -------------------------------------------------------------------------------
@@ -108,13 +110,13 @@ def forks(count: int) -> Counter[str]:
 
 def interrupts(count: int) -> Counter[str]:
     """An interrupt anywhere is raised once, and everything works afterwards."""
-    found = Counter[str]()
+    outcomes = Counter[str]()
     loop = rune.jit(lambda n: lax.fori_loop(0, n, lambda i, h: h * 0.5 + 1, rnp.ones(3)))
     endless = rnp.int32(2**31 - 1)
 
     def swallowed(message: Any) -> None:
         if isinstance(message.exc_value, KeyboardInterrupt):
-            found["swallowed by a finaliser, and raised again"] += 1
+            outcomes["swallowed by a finaliser, and raised again"] += 1
             signal.setitimer(signal.ITIMER_REAL, 0.001)
 
     def work(number: int) -> None:
@@ -130,18 +132,18 @@ def interrupts(count: int) -> Counter[str]:
         for number in range(count):
             try:
                 work(number)
-                found["lost"] += 1
+                outcomes["lost"] += 1
             except KeyboardInterrupt:
                 pass
             except Exception as error:
-                found[f"turned into {type(error).__name__}"] += 1
+                outcomes[f"turned into {type(error).__name__}"] += 1
             signal.setitimer(signal.ITIMER_REAL, 0)
             computed(float(number))
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGALRM, before)
         gc.collect()
-    return found
+    return outcomes
 
 
 # --- the cache --------------------------------------------------------------------------------
@@ -154,7 +156,7 @@ def value_of(number: int) -> bytes:
 
 def kills(count: int) -> Counter[str]:
     """Of entries whose writers were killed only whole ones are read."""
-    found = Counter[str]()
+    outcomes = Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         cache = DiskCache(Path(name) / "rune")
 
@@ -166,52 +168,52 @@ def kills(count: int) -> Counter[str]:
             child = in_child(write)
             time.sleep(random.uniform(0, 0.01))
             os.kill(child, signal.SIGKILL)
-            found["not killed"] += ended(child) != -signal.SIGKILL
+            outcomes["not killed"] += ended(child) != -signal.SIGKILL
             for number in range(7):
                 value = cache.load(b"%d" % number)
-                found["wrong values"] += value not in (None, value_of(number))
+                outcomes["wrong values"] += value not in (None, value_of(number))
         cache.store(b"last", b"value")
-        found["writes that failed afterwards"] += cache.load(b"last") != b"value"
-    return found
+        outcomes["writes that failed afterwards"] += cache.load(b"last") != b"value"
+    return outcomes
 
 
-def damaged(whole: bytes) -> bytes:
+def damaged(content: bytes) -> bytes:
     """The bytes of an entry, altered, cut, lengthened or replaced."""
-    at, way = random.randrange(len(whole)), random.randrange(4)
+    at, way = random.randrange(len(content)), random.randrange(4)
     if way == 0:
-        return whole[:at] + bytes([whole[at] ^ (1 << random.randrange(8))]) + whole[at + 1 :]
+        return content[:at] + bytes([content[at] ^ (1 << random.randrange(8))]) + content[at + 1 :]
     if way == 1:
-        return whole[:at]
+        return content[:at]
     if way == 2:
-        return whole + random.randbytes(at + 1)
-    return random.randbytes(at) + whole[at:] if at else b""
+        return content + random.randbytes(at + 1)
+    return random.randbytes(at) + content[at:] if at else b""
 
 
 def damage(count: int) -> Counter[str]:
     """Damaged entries are misses, and programs whose entries are damaged compute."""
-    found = Counter[str]()
+    outcomes = Counter[str]()
     with tempfile.TemporaryDirectory() as name, rune.configure(cache_dir=name):
         cache = DiskCache(Path(name))
         cache.store(KEY, value_of(1))
         path = cache.folder / disk_cache._name(KEY)
-        whole = path.read_bytes()
+        content = path.read_bytes()
         for _ in range(count):
-            bad = damaged(whole)
+            bad = damaged(content)
             path.write_bytes(bad)
             path.chmod(0o600)
-            found["served"] += cache.load(KEY) is not None and bad != whole
+            outcomes["served"] += cache.load(KEY) is not None and bad != content
         for number in range(count // 100):
             computed(number % 10 + 0.5)  # kept by the first round, damaged, and compiled again
             for entry in cache.folder.glob("*.bin"):
                 entry.write_bytes(damaged(entry.read_bytes() or b"cut"))
-    return found
+    return outcomes
 
 
 def users(count: int) -> Counter[str]:
     """What another user puts into the place of the folder is never read."""
-    found = Counter[str]()
+    outcomes = Counter[str]()
     if os.geteuid() != 0:
-        return found
+        return outcomes
     me, other, name = 54321, 54322, Path(tempfile.mkdtemp())
     name.chmod(0o711)
     try:
@@ -221,13 +223,13 @@ def users(count: int) -> Counter[str]:
         way.chmod(0o777)
         started = time.monotonic()
         attacker = in_child(lambda: attack(way, other, HANG_S))
-        found["served"] += ended(in_child(lambda: use(way, me, count))) != 0
+        outcomes["served"] += ended(in_child(lambda: use(way, me, count))) != 0
         os.kill(attacker, signal.SIGKILL)
         ended(attacker)
-        found["hung"] += time.monotonic() - started > HANG_S
+        outcomes["hung"] += time.monotonic() - started > HANG_S
     finally:
         shutil.rmtree(name)
-    return found
+    return outcomes
 
 
 def become(user: int) -> None:
@@ -290,10 +292,10 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.subjects or SUBJECTS:
         work, usual = SUBJECTS[name]
         count, started = max(1, round(usual * options.share)), time.monotonic()
-        found = work(count)
-        told = ", ".join(f"{n} {what}" for what, n in found.items() if n) or "nothing wrong"
-        print(f"{count} {name}: {told} ({time.monotonic() - started:.0f} s)", flush=True)
-        wrong += sum(n for what, n in found.items() if what not in HARMLESS)
+        outcomes = work(count)
+        text = ", ".join(f"{n} {what}" for what, n in outcomes.items() if n) or "nothing wrong"
+        print(f"{count} {name}: {text} ({time.monotonic() - started:.0f} s)", flush=True)
+        wrong += sum(n for what, n in outcomes.items() if what not in HARMLESS)
     return int(wrong > 0)
 
 

@@ -57,8 +57,8 @@ def test_every_name_of_the_tables_has_its_reason():
         "rune.scipy": [of_scipy.MODULES],
         **{f"rune.scipy.{m}": [table] for m, table in of_scipy.MISSING.items()},
     }  # fmt: skip
-    for module, found in tables.items():
-        for table in found:
+    for module, tables_of_module in tables.items():
+        for table in tables_of_module:
             for reason, names in table.items():
                 for name in names.split():
                     said = hint(module, name.replace("*", "x"))

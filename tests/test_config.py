@@ -43,11 +43,11 @@ def restore(statements: list[Any]) -> None:
 
 
 def in_a_thread(question: Callable[[], Any]) -> Any:
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(question()))
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(question()))
     thread.start()
     thread.join()
-    return found[0]
+    return answers[0]
 
 
 def is_wide() -> bool:
@@ -89,17 +89,17 @@ def test_the_last_statement_is_in_force():
 
 
 def test_a_statement_whose_result_is_kept_acts_when_its_thread_goes_on():
-    kept = rune.enable_x64()
+    statement = rune.enable_x64()
 
     assert is_wide()
     assert in_a_thread(is_wide)
-    assert kept is not None
+    assert statement is not None
 
 
 def test_a_statement_that_a_notebook_shows_acts_for_other_threads():
-    kept = rune.enable_x64()
+    statement = rune.enable_x64()
 
-    assert repr(kept) == "configure(x64=True)"
+    assert repr(statement) == "configure(x64=True)"
     assert in_a_thread(is_wide)
 
 
@@ -158,14 +158,14 @@ def test_a_statement_that_is_entered_later_is_taken_back():
 
 def test_a_setting_is_entered_again_and_inside_itself():
     setting = rune.enable_x64()
-    seen = []
+    answers = []
 
     for _ in range(2):
         with setting, setting:
-            seen.append(is_wide())
-        seen.append(is_wide())
+            answers.append(is_wide())
+        answers.append(is_wide())
 
-    assert seen == [True, False, True, False]
+    assert answers == [True, False, True, False]
 
 
 def test_threads_enter_one_setting_at_once():
@@ -189,9 +189,9 @@ def test_threads_enter_one_setting_at_once():
 def test_a_block_lies_over_what_another_thread_sets_meanwhile():
     with rune.enable_x64():
         in_a_thread(lambda: rune.configure(x64=False, promotion="strict"))
-        found = config.current()
+        settings = config.current()
 
-    assert (found.x64, found.promotion) == (True, "strict")
+    assert (settings.x64, settings.promotion) == (True, "strict")
     assert config.current().promotion == "strict"
 
 
@@ -268,17 +268,17 @@ def settings_in_force() -> dict[str, bool]:
 @given(STEPS)
 def test_any_sequence_of_statements_and_blocks_is_what_the_model_says(steps: list[Any]):
     statements: list[list[Any]] = []  # in force: setting or None, name, value
-    kept: list[tuple[Any, str, bool]] = []
+    reusable: list[tuple[Any, str, bool]] = []
     blocks: list[tuple[Any, str, bool]] = []
     for action, name, value, number in steps:
         if action in ("set", "keep"):
             setting = rune.configure(**{name: value})
             statements.append([setting if action == "keep" else None, name, value])
             if action == "keep":
-                kept.append((setting, name, value))
+                reusable.append((setting, name, value))
             del setting
-        elif action == "enter again" and kept:
-            block = kept[number % len(kept)]
+        elif action == "enter again" and reusable:
+            block = reusable[number % len(reusable)]
             statements = [s for s in statements if s[0] is not block[0]]
             block[0].__enter__()
             blocks.append(block)
@@ -312,11 +312,11 @@ def test_a_cached_call_is_made_for_the_settings_in_force():
         dtypes.append(str(f(1.0).dtype))
     with rune.enable_x64():
         dtypes.append(str(f(1.0).dtype))
-    kept = rune.enable_x64()
+    statement = rune.enable_x64()
     dtypes.append(str(f(1.0).dtype))
 
     assert dtypes == ["float64", "float32", "float64", "float32", "float64", "float64"]
-    assert kept is not None
+    assert statement is not None
 
 
 def test_keys_are_watched_for_the_process():
@@ -376,11 +376,11 @@ def test_every_setting_has_a_variable():
     names = [n for n in Config.__slots__ if n != "cache_dir"]
     kinds = {n: "bool" if isinstance(getattr(config.current(), n), bool) else n for n in names}
 
-    found = from_environment({f"RUNE_{n.upper()}": words[kinds[n]] for n in names})
+    settings = from_environment({f"RUNE_{n.upper()}": words[kinds[n]] for n in names})
 
-    assert set(found) == set(names)
-    assert {v for n, v in found.items() if kinds[n] == "bool"} == {True}
-    assert found["compiled_bytes"] == 12345
+    assert set(settings) == set(names)
+    assert {v for n, v in settings.items() if kinds[n] == "bool"} == {True}
+    assert settings["compiled_bytes"] == 12345
 
 
 @pytest.mark.parametrize("word", ["maybe", "2", "tru", " 1", "nan"])

@@ -56,11 +56,11 @@ def test_a_format_that_does_not_fit_is_refused_when_it_is_traced(call: Any, why:
 
 
 def test_callback_hands_over_arrays_and_ignores_what_comes_back():
-    seen: list[Any] = []
+    calls: list[Any] = []
 
     def note(x: Any, *, name: str) -> str:
-        seen.append((type(x).__name__, float(x), name))
+        calls.append((type(x).__name__, float(x), name))
         return "ignored"
 
     assert rune.jit(lambda x: rune.debug.callback(note, x, name="loss"))(2.0) is None
-    assert seen == [("Array", 2.0, "loss")]
+    assert calls == [("Array", 2.0, "loss")]

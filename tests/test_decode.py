@@ -52,8 +52,8 @@ def recomputed(tokens: np.ndarray) -> np.ndarray:
         scores = q @ k.transpose(0, 2, 1) / np.sqrt(HEAD)
         scores = np.where(places[:, None] >= places, scores, -np.inf)
         shares = np.exp(scores - scores.max(-1, keepdims=True))
-        seen = shares / shares.sum(-1, keepdims=True) @ v
-        x = x + seen.transpose(1, 0, 2).reshape(len(tokens), -1) @ layer["mix"]
+        context = shares / shares.sum(-1, keepdims=True) @ v
+        x = x + context.transpose(1, 0, 2).reshape(len(tokens), -1) @ layer["mix"]
         x = x + np.maximum(normalised(x) @ layer["up"], 0) @ layer["down"]
     return normalised(x) @ weights["logits"]
 
@@ -92,24 +92,29 @@ def test_every_way_gives_what_attention_over_the_whole_prefix_gives(way: Any):
 def test_one_compiled_program_serves_all_positions():
     f, cache = declared(), empty_cache()
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for t in range(1, CAPACITY + 1):
             cache, _ = f(WEIGHTS, cache, prefix(t))
-    assert (seen.traces, seen.compiles, seen.runs) == (1, 1, CAPACITY)
+    assert (counts.traces, counts.compiles, counts.runs) == (1, 1, CAPACITY)
 
 
 @pytest.mark.parametrize("device", [d.name for d in rune.devices() if d.target.backend != "null"])
 def test_every_device_decodes_with_one_program(device: str):
     count = 12
     with rune.configure(device=device):
-        f, cache, found = declared(), empty_cache(), []
-        with rune.counting() as seen:
+        f, cache, logits_by_position = declared(), empty_cache(), []
+        with rune.counting() as counts:
             for t in range(1, count + 1):
                 cache, logits = f(WEIGHTS, cache, prefix(t))
-                found.append(np.asarray(logits))
+                logits_by_position.append(np.asarray(logits))
 
-    assert (seen.traces, seen.compiles, seen.runs) == (1, 1, count)
-    near(recomputed(prefix(count)), np.stack(found), relative=1e-4, why="two layers in f32")
+    assert (counts.traces, counts.compiles, counts.runs) == (1, 1, count)
+    near(
+        recomputed(prefix(count)),
+        np.stack(logits_by_position),
+        relative=1e-4,
+        why="two layers in f32",
+    )
 
 
 def test_automatic_sizes_compile_once_more_when_the_length_has_changed_twice():
@@ -117,9 +122,9 @@ def test_automatic_sizes_compile_once_more_when_the_length_has_changed_twice():
 
     with rune.configure(symbolic="auto"):
         for t in (*range(1, 8), CAPACITY):
-            with rune.counting() as seen:
+            with rune.counting() as counts:
                 cache, _ = f(WEIGHTS, cache, prefix(t))
-            compiled.append(seen.compiles)
+            compiled.append(counts.compiles)
     # A length of 1 is a size of its own kind; then 2, 3, and one program from 4 on.
     assert compiled == [1, 1, 1, 1, 0, 0, 0, 0]
 
@@ -132,9 +137,9 @@ def test_a_prefix_that_the_cache_cannot_hold_is_refused():
 def test_the_whole_decoding_is_one_program_that_runs_once():
     f = rune.jit(decode.whole.function, static_argnames="count")
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         f(WEIGHTS, PROMPT, count=COUNT)
-    assert (seen.traces, seen.compiles, seen.runs) == (1, 1, 1)
+    assert (counts.traces, counts.compiles, counts.runs) == (1, 1, 1)
 
 
 # --- where the cache is ---------------------------------------------------------------------------

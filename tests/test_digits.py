@@ -61,9 +61,9 @@ def test_the_file_holds_the_whole_data_set():
 def test_the_held_out_fifth_shares_no_image_with_the_training_set():
     train, held_out = digits_data.load()
 
-    seen = {image.tobytes() for image in train.images}
+    known = {image.tobytes() for image in train.images}
 
-    assert not any(image.tobytes() in seen for image in held_out.images)
+    assert not any(image.tobytes() in known for image in held_out.images)
 
 
 def test_minibatches_show_every_image_once_and_depend_on_the_seed():
@@ -82,10 +82,10 @@ def test_minibatches_show_every_image_once_and_depend_on_the_seed():
 
 
 def test_both_networks_read_97_percent_of_digits_they_never_saw(first_run):
-    found = [float(x) for x in re.findall(r"held-out fifth ([\d.]+)%", first_run.text)]
+    accuracies = [float(x) for x in re.findall(r"held-out fifth ([\d.]+)%", first_run.text)]
 
-    assert len(found) == 2
-    assert min(found) >= 97.0
+    assert len(accuracies) == 2
+    assert min(accuracies) >= 97.0
 
 
 def test_the_script_says_how_many_images_and_which_executor(first_run):
@@ -100,10 +100,10 @@ def test_first_call_and_speed_are_reported(first_run):
 def test_the_figures_are_pictures(first_run):
     names = {"digits", "loss", "mistakes-two-layer-network", "mistakes-mixer"}
 
-    found = {f.stem: f.read_bytes() for f in first_run.out.glob("*.png")}
+    pictures = {f.stem: f.read_bytes() for f in first_run.out.glob("*.png")}
 
-    assert set(found) == names
-    assert all(data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 2000 for data in found.values())
+    assert set(pictures) == names
+    assert all(data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) > 2000 for data in pictures.values())
 
 
 def test_two_runs_print_the_same_numbers(first_run, tmp_path):
@@ -127,8 +127,8 @@ def one_epoch(tmp_path_factory) -> Run:
 
 @pytest.mark.parametrize("device", DRIVEN)
 def test_one_argument_trains_on_another_executor_to_the_same_accuracy(device, one_epoch, tmp_path):
-    found = _run(tmp_path, "--epochs", "1", "--device", device)
+    device_run = _run(tmp_path, "--epochs", "1", "--device", device)
 
-    assert f"executor: {device}" in found.text
-    assert len(accuracies(found)) == 4
-    assert accuracies(found) == pytest.approx(accuracies(one_epoch), abs=0.5)
+    assert f"executor: {device}" in device_run.text
+    assert len(accuracies(device_run)) == 4
+    assert accuracies(device_run) == pytest.approx(accuracies(one_epoch), abs=0.5)

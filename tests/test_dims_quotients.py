@@ -53,11 +53,11 @@ def test_a_sum_that_would_not_be_shorter_stays():
 def test_a_quotient_of_two_quotients_of_one_number_ends():
     y = N + M
 
-    found = (2 * ((y + 1) // 2) + y // 2) // 8
+    quotient = (2 * ((y + 1) // 2) + y // 2) // 8
 
     for n, m in itertools.product(range(1, 20), (1, 2)):
         expected = (2 * ((n + m + 1) // 2) + (n + m) // 2) // 8
-        assert dims.evaluate(found, {"n": n, "m": m}) == expected
+        assert dims.evaluate(quotient, {"n": n, "m": m}) == expected
 
 
 def test_a_quotient_of_a_product_with_a_quotient_ends():
@@ -84,30 +84,30 @@ def plain(total: list, n: int, m: int) -> int:
 
 def symbolic(total: list) -> Size:
     factors: dict[str, Size] = {"1": 1, "m": M, "n//2": N // 2}
-    found: Size = 0
+    size: Size = 0
     for c, f, y, j, k in total:
-        found = found + c * factors[f] * ((Y[y] + j) // k)
-    return found
+        size = size + c * factors[f] * ((Y[y] + j) // k)
+    return size
 
 
 @settings(max_examples=300, deadline=None)
 @given(sums())
 def test_a_shortened_sum_has_every_value_that_it_had(total: list):
-    found = symbolic(total)
+    size = symbolic(total)
 
     for n, m in itertools.product(range(1, 10), (1, 2, 5)):
-        assert dims.evaluate(found, {"n": n, "m": m}) == plain(total, n, m)
+        assert dims.evaluate(size, {"n": n, "m": m}) == plain(total, n, m)
 
 
 @settings(max_examples=200, deadline=None)
 @given(sums())
 def test_a_sum_is_its_own_canonical_form(total: list):
-    found = symbolic(total)
+    size = symbolic(total)
 
-    assert dims.parse(str(found), {"n": N, "m": M}) == found
-    assert dims.substitute(found, {}) == found
-    if isinstance(found, Dim):
-        assert found + M * N - M * N == found
+    assert dims.parse(str(size), {"n": N, "m": M}) == size
+    assert dims.substitute(size, {}) == size
+    if isinstance(size, Dim):
+        assert size + M * N - M * N == size
 
 
 @settings(max_examples=200, deadline=None)

@@ -35,8 +35,8 @@ def test_every_room_has_a_page_with_all_its_names(site: Path, place: str):
 
 def _links(page: Path) -> list[Path]:
     """The files of the site to which a page links."""
-    found = re.findall(r'href="([^"#?:$]+)(?:[#?][^"]*)?"', page.read_text())
-    return [(page.parent / target).resolve() for target in found]
+    targets = re.findall(r'href="([^"#?:$]+)(?:[#?][^"]*)?"', page.read_text())
+    return [(page.parent / target).resolve() for target in targets]
 
 
 def test_every_link_leads_to_a_page(site: Path):
@@ -46,18 +46,18 @@ def test_every_link_leads_to_a_page(site: Path):
 
 
 def test_every_page_is_reached_from_the_first(site: Path):
-    found, ahead = set(), [(site / "index.html").resolve()]
+    reached, ahead = set(), [(site / "index.html").resolve()]
     while ahead:
         page = ahead.pop()
-        if page not in found and page.suffix == ".html":
-            found.add(page)
+        if page not in reached and page.suffix == ".html":
+            reached.add(page)
             ahead += _links(page)
 
-    assert {p.resolve() for p in site.rglob("*.html")} - found == set()
+    assert {p.resolve() for p in site.rglob("*.html")} - reached == set()
 
 
 def test_every_page_of_the_guide_is_there(site: Path):
     for page in pages():
-        found = site / page.relative_to(HERE).with_suffix(".html")
+        file = site / page.relative_to(HERE).with_suffix(".html")
 
-        assert "<h1>" in found.read_text() or "<h1 " in found.read_text(), page
+        assert "<h1>" in file.read_text() or "<h1 " in file.read_text(), page

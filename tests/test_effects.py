@@ -105,20 +105,20 @@ def test_one_handler_may_be_entered_twice():
 
 
 def test_handlers_belong_to_the_thread_that_entered_them():
-    found: list[BaseException | int] = []
+    answers: list[BaseException | int] = []
 
     def elsewhere() -> None:
         try:
-            found.append(perform(Number()))
+            answers.append(perform(Number()))
         except UnhandledEffect as error:
-            found.append(error)
+            answers.append(error)
 
     with Answers(1):
         thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
 
-    assert isinstance(found[0], UnhandledEffect)
+    assert isinstance(answers[0], UnhandledEffect)
 
 
 # --- a recorded kind: numbers counted up --------------------------------------------------------
@@ -194,9 +194,9 @@ def test_a_recorder_answers_from_its_inputs_and_asks_once():
     with Counter(10) as counter:
         perform(Next())
         with Recorder(enter) as recorder:
-            found = [perform(Next()), perform(Next())]
+            answers = [perform(Next()), perform(Next())]
 
-    assert (found, entered, recorder.entered) == ([1000, 1001], [11], [11])
+    assert (answers, entered, recorder.entered) == ([1000, 1001], [11], [11])
     assert counter.count == 1, "the recorder tells nothing by itself"
 
 
@@ -304,6 +304,6 @@ def test_every_lane_of_a_jitted_function_has_an_answer_of_its_own():
     shifted = rune.jit(lambda x: x + perform(Next()))
 
     with Counter(array(10)):
-        found = rune.vmap(shifted)(array([0.0, 0.0, 0.0]))
+        lanes = rune.vmap(shifted)(array([0.0, 0.0, 0.0]))
 
-    assert found.tolist() == [10.0, 11.0, 12.0]
+    assert lanes.tolist() == [10.0, 11.0, 12.0]

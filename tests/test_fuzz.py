@@ -58,10 +58,10 @@ def test_a_planted_fault_is_found(name: str):
 def test_a_failure_shrinks_to_the_steps_that_matter():
     with planted.FAULTS["a lost lane of a tail"]():
         failure = next(f for s in range(1000) if (f := trial(s, WAYS[1:3])) is not None)
-        found = shrunk(failure)
+        smaller = shrunk(failure)
 
-    assert 1 <= len(found.drawn.steps) <= 2
-    assert f"replay: ./scripts/fuzz --seed {failure.seed}" in str(found)
+    assert 1 <= len(smaller.drawn.steps) <= 2
+    assert f"replay: ./scripts/fuzz --seed {failure.seed}" in str(smaller)
 
 
 def test_one_seed_is_one_program_with_one_way_and_one_set_of_arguments():
@@ -79,11 +79,11 @@ def test_without_what_no_result_needs_the_result_is_the_same():
         names = {i.name for i in small.inputs}
         args = {i.name: x for i, x in zip(program.inputs, program.arguments(seed))}
 
-        found = values(small, [args[i.name] for i in small.inputs])
+        results = values(small, [args[i.name] for i in small.inputs])
 
         assert names <= args.keys()
         expected = values(program, list(args.values()))[small.results[0]]
-        np.testing.assert_array_equal(np.asarray(expected), np.asarray(found[small.results[0]]))
+        np.testing.assert_array_equal(np.asarray(expected), np.asarray(results[small.results[0]]))
 
 
 def test_a_run_replays_a_seed_and_counts_it(capsys: pytest.CaptureFixture[str]):
@@ -105,9 +105,9 @@ def test_a_law_that_fails_is_found_and_its_seed_fails_in_the_same_example(
 
 
 def _example(output: str) -> str:
-    found = re.search(r"number=(\d+)", output)
-    assert found is not None
-    return found.group()
+    match = re.search(r"number=(\d+)", output)
+    assert match is not None
+    return match.group()
 
 
 def test_the_laws_that_are_tried_are_there():

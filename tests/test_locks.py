@@ -206,18 +206,18 @@ def test_a_child_compiles_though_a_thread_of_its_parent_was_loading_the_compiler
 
 def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
     library = cpu_compile.library()
-    taken: list[bool] = []
+    answers: list[bool] = []
 
     def look() -> None:
-        taken.append(cpu_compile._lock()._is_owned())
+        answers.append(cpu_compile._lock()._is_owned())
 
     library.ffi.register_lock_callback(look, look)
     try:
         library.parse_assembly("")
     finally:
         library.ffi.unregister_lock_callback(look, look)
-    assert taken
-    assert all(taken)
+    assert answers
+    assert all(answers)
     assert cpu_compile._lock() in locks._held
 
 
@@ -225,8 +225,10 @@ def made_here(source: Source) -> list[str]:
     """Where a file makes a lock that is not held over forks."""
     lines = source.text.splitlines()
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
-    made = [c.lineno for c in calls if ast.unparse(c.func).removeprefix("threading.") in KINDS]
-    return [f"{source}:{line}" for line in made if "locks.held(" not in lines[line - 1]]
+    line_numbers = [
+        c.lineno for c in calls if ast.unparse(c.func).removeprefix("threading.") in KINDS
+    ]
+    return [f"{source}:{line}" for line in line_numbers if "locks.held(" not in lines[line - 1]]
 
 
 def test_every_lock_is_made_in_one_place():
@@ -237,10 +239,10 @@ def test_every_lock_is_made_in_one_place():
 
 def test_a_lock_that_nobody_uses_any_more_is_forgotten():
     before = len(locks._renewed)
-    made = [locks.lock() for _ in range(10)]
+    handles = [locks.lock() for _ in range(10)]
     assert len(locks._renewed) == before + 10
 
-    del made
+    del handles
     assert len(locks._renewed) == before
 
 

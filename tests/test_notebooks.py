@@ -31,11 +31,11 @@ def _texts(notebook: Any) -> list[list[str]]:
 
 def _joined(outputs: list[Any]) -> list[str]:
     """The texts of outputs. What a cell prints may come in pieces, as time passes."""
-    found: list[str] = []
+    texts_found: list[str] = []
     for is_printed, group in groupby(outputs, lambda o: o.get("name") == "stdout"):
         texts = [_text(o) for o in group]
-        found += ["".join(texts)] if is_printed else texts
-    return found
+        texts_found += ["".join(texts)] if is_printed else texts
+    return texts_found
 
 
 def _pictures(notebook: Any) -> int:
@@ -84,6 +84,6 @@ def test_the_committed_outputs_are_those_of_this_code(executed):
     file, notebook, _ = executed
     committed = nbformat.read(file, as_version=4)
 
-    for saved, found in zip(_texts(committed), _texts(notebook), strict=True):
-        assert list(map(_words, saved)) == list(map(_words, found))
+    for saved, actual in zip(_texts(committed), _texts(notebook), strict=True):
+        assert list(map(_words, saved)) == list(map(_words, actual))
     assert _pictures(committed) == _pictures(notebook)

@@ -32,10 +32,10 @@ def drawn(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
 
 def spread(scale: Any, q: Quantized) -> np.ndarray:
     """The scale of every element, by NumPy."""
-    found = np.asarray(scale)
-    if found.shape:
-        found = np.repeat(found, q.shape[q.axis] // found.shape[q.axis], axis=q.axis)
-    return np.broadcast_to(found, np.shape(rune.dequantize(q)))
+    factors = np.asarray(scale)
+    if factors.shape:
+        factors = np.repeat(factors, q.shape[q.axis] // factors.shape[q.axis], axis=q.axis)
+    return np.broadcast_to(factors, np.shape(rune.dequantize(q)))
 
 
 # --- what is stored ---------------------------------------------------------------------------
@@ -79,10 +79,10 @@ def test_an_8_bit_float_is_off_by_half_of_its_last_bit(format: str, bits: int):
 def test_the_largest_magnitude_is_kept_and_never_becomes_infinite_or_nan(format: np.dtype):
     x = array(np.array([[3e38, -1e30], [-3e38, 2e38]], np.float32))
 
-    found = rune.dequantize(rune.quantize(x, format))
+    restored = rune.dequantize(rune.quantize(x, format))
 
-    near(3e38, float(rnp.max(rnp.abs(found))), relative=1e-6, why="f32")
-    assert np.isfinite(np.asarray(found)).all()
+    near(3e38, float(rnp.max(rnp.abs(restored))), relative=1e-6, why="f32")
+    assert np.isfinite(np.asarray(restored)).all()
 
 
 @every_format
@@ -95,9 +95,9 @@ def test_zeros_stay_zeros(format: np.dtype):
 def test_a_nan_shows_in_all_that_shares_its_scale_and_nowhere_else():
     x = array(np.array([[1, np.nan], [2, 3], [4, 5], [6, 7]], np.float32))
 
-    found = np.isnan(np.asarray(rune.dequantize(rune.quantize(x, axis=1))))
+    is_nan = np.isnan(np.asarray(rune.dequantize(rune.quantize(x, axis=1))))
 
-    assert found.tolist() == [[True, True], [False, False], [False, False], [False, False]]
+    assert is_nan.tolist() == [[True, True], [False, False], [False, False], [False, False]]
 
 
 @given(st.integers(1, 9), st.integers(1, 5), st.sampled_from([0, 1]))
@@ -170,9 +170,9 @@ def test_a_product_is_that_of_the_numbers_stored(options: dict[str, Any]):
 def test_a_compiled_product_is_the_eager_one(options: dict[str, Any], device: str):
     x, q = drawn(5, 64), rune.quantize(drawn(64, 32, seed=1), **options)
 
-    found = rune.jit(lambda x, q: x @ q, device=device)(x, q)
+    product = rune.jit(lambda x, q: x @ q, device=device)(x, q)
 
-    near(np.asarray(x @ q), np.asarray(found), relative=2e-5, why="sums of 64 in f32")
+    near(np.asarray(x @ q), np.asarray(product), relative=2e-5, why="sums of 64 in f32")
 
 
 @with_every_option
@@ -233,10 +233,10 @@ def test_the_derivative_with_respect_to_the_activations_is_that_of_the_numbers_s
     def loss(multiply: Any) -> Any:
         return rune.grad(lambda x: rnp.sum(rnp.tanh(multiply(x))))
 
-    found = rune.jit(loss(lambda x: x @ q))(x)
+    gradient = rune.jit(loss(lambda x: x @ q))(x)
 
     expected = loss(lambda x: x @ rune.dequantize(q))(x)
-    near(np.asarray(expected), np.asarray(found), relative=1e-4, why="sums in another order")
+    near(np.asarray(expected), np.asarray(gradient), relative=1e-4, why="sums in another order")
 
 
 def test_a_scale_can_be_learned():
@@ -245,10 +245,10 @@ def test_a_scale_can_be_learned():
     def loss(scale: Any) -> Any:
         return rnp.sum(x @ rune.Quantized(q.values, scale, None, q.format, q.axis, 0, q.dtype))
 
-    found = rune.grad(loss)(q.scale)
+    gradient = rune.grad(loss)(q.scale)
 
     summed = np.asarray(x).sum(0) @ np.asarray(q.values, np.float32)
-    near(summed[None], np.asarray(found), relative=1e-5, why="f32")
+    near(summed[None], np.asarray(gradient), relative=1e-5, why="f32")
 
 
 @pytest.mark.parametrize("format", ["int8", "int4"])
@@ -256,20 +256,20 @@ def test_a_stack_of_quantised_matrices_is_batched_over(format: str):
     w, x = drawn(3, 16, 4), drawn(3, 16)
 
     q = rune.vmap(lambda w: rune.quantize(w, format, axis=0))(w)
-    found = rune.vmap(lambda x, q: x @ q)(x, q)
+    products = rune.vmap(lambda x, q: x @ q)(x, q)
 
     lanes = [x[k] @ rune.quantize(w[k], format, axis=0) for k in range(3)]
-    near(np.stack([np.asarray(v) for v in lanes]), np.asarray(found), relative=1e-5, why="f32")
+    near(np.stack([np.asarray(v) for v in lanes]), np.asarray(products), relative=1e-5, why="f32")
 
 
 def test_quantising_compiles():
     x = drawn(32, 16)
 
-    found = rune.jit(lambda x: rune.quantize(x, "int4", axis=0, group=8))(x)
+    matrix = rune.jit(lambda x: rune.quantize(x, "int4", axis=0, group=8))(x)
 
-    close(np.asarray(rune.quantize(x, "int4", axis=0, group=8).values), np.asarray(found.values),
+    close(np.asarray(rune.quantize(x, "int4", axis=0, group=8).values), np.asarray(matrix.values),
           ulps=0, why="exact")  # fmt: skip
-    assert (found.shape, found.axis, found.size) == ((32, 16), -2, 32)
+    assert (matrix.shape, matrix.axis, matrix.size) == ((32, 16), -2, 32)
 
 
 # --- what is refused --------------------------------------------------------------------------

@@ -20,10 +20,10 @@ def test_forks_interrupts_kills_damage_and_other_users_change_no_result():
         [sys.executable, "-W", "ignore", "-m", "tests.stress", "--share", "0.005"],
         cwd=ROOT, capture_output=True, text=True, timeout=2 * stress.HANG_S,
     )  # fmt: skip
-    told = [line.split(" (")[0] for line in done.stdout.splitlines()]
+    lines = [line.split(" (")[0] for line in done.stdout.splitlines()]
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [line.split()[1].rstrip(":") for line in told] == [*stress.SUBJECTS]
+    assert [line.split()[1].rstrip(":") for line in lines] == [*stress.SUBJECTS]
 
 
 def test_what_goes_wrong_is_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):

@@ -50,10 +50,10 @@ def test_who_catches_an_error_finds_its_whole_traceback():
     with pytest.raises(rune.errors.ShapeError) as caught:
         rune.numpy.linalg.inv(rune.numpy.ones((2, 3)))
 
-    whole = caught.value.__traceback__
-    assert whole is not None
-    assert whole.tb_next is not None
-    shown = users_frames(whole)
+    traceback = caught.value.__traceback__
+    assert traceback is not None
+    assert traceback.tb_next is not None
+    shown = users_frames(traceback)
     assert shown is not None
     assert shown.tb_next is None
 

@@ -227,8 +227,8 @@ def test_register_node_gives_children_flat_indices_as_keys():
 
 def test_register_node_with_keys_names_its_children():
     class Pair:
-        def __init__(self, left: Any, right: Any):
-            self.left, self.right = left, right
+        def __init__(self, first: Any, second: Any):
+            self.left, self.right = first, second
 
     tree.register_node_with_keys(
         Pair,
@@ -301,9 +301,9 @@ def test_a_partial_is_a_node_that_can_be_called():
 
 
 def test_key_paths_print_as_python_would_write_them():
-    found = tree.leaves_with_path({"a": [0, Layer(1, Point(2, 3))]})
+    leaves = tree.leaves_with_path({"a": [0, Layer(1, Point(2, 3))]})
 
-    assert [tree.keystr(path) for path, _ in found] == [
+    assert [tree.keystr(path) for path, _ in leaves] == [
         "['a'][0]",
         "['a'][1].weight",
         "['a'][1].bias.x",
@@ -318,9 +318,9 @@ def test_simple_key_paths_leave_out_the_brackets():
 
 
 def test_insertion_ordered_dicts_have_their_own_keys():
-    found = tree.leaves_with_path([OrderedDict(b=1, a=2), defaultdict(int, d=3, c=4)])
+    leaves = tree.leaves_with_path([OrderedDict(b=1, a=2), defaultdict(int, d=3, c=4)])
 
-    assert "".join(tree.keystr(p) for p, _ in found) == "[0]['b'][0]['a'][1]['d'][1]['c']"
+    assert "".join(tree.keystr(p) for p, _ in leaves) == "[0]['b'][0]['a'][1]['d'][1]['c']"
 
 
 def test_map_with_path_passes_the_path_first():

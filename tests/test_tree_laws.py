@@ -110,9 +110,9 @@ def test_a_node_comes_apart_into_children_one_level_down(x: Any):
 
 @given(trees(), trees())
 def test_a_prefix_broadcasts_to_the_structure_of_the_whole(x: Any, y: Any):
-    whole = tree.map(lambda _: y, x)
+    broadcast = tree.map(lambda _: y, x)
 
-    assert tree.structure(tree.broadcast(x, whole)) == tree.structure(whole)
+    assert tree.structure(tree.broadcast(x, broadcast)) == tree.structure(broadcast)
     assert tree.broadcast(x, x) == x
 
 

@@ -72,9 +72,9 @@ def test_indices_that_may_be_where_they_are_change_nothing(name, way):
     expected = function(rnp.asarray(X), 3)
 
     with rune.debug.checks(bounds=True, nans=True):
-        found = WAYS[way](function, None)(rnp.asarray(X), 3)
+        results = WAYS[way](function, None)(rnp.asarray(X), 3)
 
-    for a, b in zip(rune.tree.leaves(expected), rune.tree.leaves(found)):
+    for a, b in zip(rune.tree.leaves(expected), rune.tree.leaves(results)):
         np.testing.assert_array_equal(a, b)
 
 
@@ -129,13 +129,13 @@ def test_the_line_is_that_of_the_operation(way):
 def test_checks_end_with_their_block_and_cost_one_trace():
     function = rune.jit(lambda x, i: x[i])
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for _ in range(3):
             assert float(function(X, 9)) == 4
             with rune.debug.checks(bounds=True):
                 assert float(function(X, 3)) == 3
 
-    assert seen.traces == 2
+    assert counts.traces == 2
 
 
 def test_symbolic_sizes_are_bounds_too():
@@ -202,8 +202,8 @@ def test_a_watched_loop_takes_as_many_steps_as_before(device):
         x = np.full(3, start, np.float32)
         expected = rune.jit(function, device=device)(x)
         with rune.debug.checks(bounds=True, nans=True, infs=True):
-            found = rune.jit(function, device=device)(x)
-        for a, b in zip(expected, found):
+            results = rune.jit(function, device=device)(x)
+        for a, b in zip(expected, results):
             np.testing.assert_array_equal(a, b)
 
 

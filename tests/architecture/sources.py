@@ -64,17 +64,17 @@ class Statement:
 @functools.cache
 def statements(source: Source) -> tuple[Statement, ...]:
     """Every statement of a file, nested ones too; expressions are not looked into."""
-    found: list[Statement] = []
+    all_statements: list[Statement] = []
     pending: list[tuple[ast.AST, bool, bool]] = [(source.tree, False, False)]
     while pending:
         node, inside, types = pending.pop()
         if isinstance(node, ast.stmt):
-            found.append(Statement(node, inside, types))
+            all_statements.append(Statement(node, inside, types))
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             guarded = types or (name == "body" and _is_type_checking(node))
             pending += [(child, inside, guarded) for child in getattr(node, name, ())]
-    return tuple(found)
+    return tuple(all_statements)
 
 
 def imports(source: Source) -> Iterator[Import]:

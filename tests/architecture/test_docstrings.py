@@ -66,18 +66,18 @@ NO_ARRAYS = frozenset(
 PROMISES = "ArgumentError if an argument is not an array"
 
 
-def told(found: Any) -> str:
+def told(obj: Any) -> str:
     """The docstring."""
-    return (inspect.getdoc(found) or "").strip()
+    return (inspect.getdoc(obj) or "").strip()
 
 
-def is_record(found: Any) -> bool:
+def is_record(obj: Any) -> bool:
     """A class that only holds what it is given: an error, an enumeration, a protocol, fields."""
-    fields = dataclasses.is_dataclass(found) or hasattr(found, "_fields")
+    fields = dataclasses.is_dataclass(obj) or hasattr(obj, "_fields")
     kinds = (BaseException, enum.Enum, rnp.ndarray)
-    if not inspect.isclass(found):
+    if not inspect.isclass(obj):
         return False
-    return fields or issubclass(found, kinds) or found in HANDLES
+    return fields or issubclass(obj, kinds) or obj in HANDLES
 
 
 # Classes whose instances rune makes: nobody calls them.
@@ -95,14 +95,14 @@ def test_every_public_name_begins_with_a_line_that_says_what_it_is(place: str):
 def test_every_public_name_shows_an_example(place: str):
     mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
 
-    assert [name for name, found in mine if ">>>" not in told(found)] == []
+    assert [name for name, obj in mine if ">>>" not in told(obj)] == []
 
 
 @pytest.mark.parametrize("place", ROOMS)
 def test_every_public_name_that_can_be_called_says_its_errors_or_that_there_are_none(place: str):
     mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place and not is_record(f)]
 
-    assert [name for name, found in mine if not re.search(r"[Ee]rrors?\b", told(found))] == []
+    assert [name for name, obj in mine if not re.search(r"[Ee]rrors?\b", told(obj))] == []
 
 
 @pytest.mark.parametrize("place", [room for room in ROOMS if room not in OF_TREES])
@@ -118,7 +118,7 @@ def test_every_name_of_a_room_of_algorithms_says_its_source(place: str):
     mine = [(n, f) for n, f in EVERY if n.rpartition(".")[0] == place]
     algorithms = [(n, f) for n, f in mine if n.rpartition(".")[2] not in DEFINITIONS]
 
-    assert [name for name, found in algorithms if not re.search(r"Sources?:", told(found))] == []
+    assert [name for name, obj in algorithms if not re.search(r"Sources?:", told(obj))] == []
 
 
 def test_every_error_that_a_docstring_names_is_one():
@@ -128,24 +128,24 @@ def test_every_error_that_a_docstring_names_is_one():
     assert sorted((n, e) for n, e in named if e not in known) == []
 
 
-def of_text(found: Any) -> BaseException | None:
+def of_text(function: Any) -> BaseException | None:
     """What comes of calling a function with a text in each place that must be given."""
-    given = inspect.signature(found).parameters.values()
-    required = [p for p in given if p.default is p.empty and p.kind in (0, 1)]
+    parameters = inspect.signature(function).parameters.values()
+    required = [p for p in parameters if p.default is p.empty and p.kind in (0, 1)]
     try:
-        found(*["text"] * max(len(required), 1))
+        function(*["text"] * max(len(required), 1))
     except Exception as error:
         return error
     return None
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "function"),
     [(n, f) for n, f in EVERY if PROMISES in told(f) and callable(f)],
     ids=lambda v: v if isinstance(v, str) else "",
 )
-def test_a_docstring_that_promises_an_error_for_what_is_no_array_keeps_it(name: str, found: Any):
-    error = of_text(found)
+def test_a_docstring_that_promises_an_error_for_what_is_no_array_keeps_it(name: str, function: Any):
+    error = of_text(function)
 
     assert isinstance(error, errors.RuneError | TypeError | ValueError), f"{name}: {error!r}"
 
@@ -165,7 +165,7 @@ def test_every_method_and_attribute_of_an_array_says_what_it_is():
 def test_every_method_of_an_array_that_is_rune_numpys_says_so_and_is_there():
     named = {n: re.findall(r"`rune\.numpy\.(\w+)`", told(getattr(Array, n))) for n in METHODS}
 
-    assert [(n, f) for n, found in named.items() for f in found if not hasattr(rnp, f)] == []
+    assert [(n, f) for n, obj in named.items() for f in obj if not hasattr(rnp, f)] == []
 
 
 def test_every_update_by_at_shows_an_example():
@@ -181,23 +181,23 @@ def test_every_update_by_at_shows_an_example():
 FLOAT = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 
 
-def shown(found: Any) -> Any:
+def shown(obj: Any) -> Any:
     """What holds the docstring of a public object: itself, what it wraps, or its class."""
-    if inspect.isfunction(found) or inspect.isclass(found):
-        return found
-    return inspect.unwrap(found) if hasattr(found, "__wrapped__") else type(found)
+    if inspect.isfunction(obj) or inspect.isclass(obj):
+        return obj
+    return inspect.unwrap(obj) if hasattr(obj, "__wrapped__") else type(obj)
 
 
 def examples() -> list[Any]:
     """The examples of all public names, each object once."""
-    seen: dict[int, tuple[str, Any]] = {}
-    for name, found in EVERY:
-        seen.setdefault(id(shown(found)), (name, shown(found)))
+    by_id: dict[int, tuple[str, Any]] = {}
+    for name, obj in EVERY:
+        by_id.setdefault(id(shown(obj)), (name, shown(obj)))
     finder = doctest.DocTestFinder(recurse=False)
     return [
         test
-        for name, found in seen.values()
-        for test in finder.find(found, name, globs=dict(vars(sys.modules[found.__module__])))
+        for name, obj in by_id.values()
+        for test in finder.find(obj, name, globs=dict(vars(sys.modules[obj.__module__])))
         if test.examples
     ]
 

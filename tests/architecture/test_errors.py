@@ -222,16 +222,16 @@ CALLS: list[tuple[str, str]] = [
 
 def custom_jvp(rule: Any, function: Any = lambda v: v) -> Any:
     """A function with a forward rule."""
-    made = rune.custom_jvp(function)
-    made.defjvp(rule)
-    return made
+    wrapped = rune.custom_jvp(function)
+    wrapped.defjvp(rule)
+    return wrapped
 
 
 def custom_vjp(bwd: Any) -> Any:
     """A function of a tree with a reverse rule."""
-    made = rune.custom_vjp(lambda p: p["a"])
-    made.defvjp(lambda p: (p["a"], None), bwd)
-    return made
+    wrapped = rune.custom_vjp(lambda p: p["a"])
+    wrapped.defvjp(lambda p: (p["a"], None), bwd)
+    return wrapped
 
 
 def namespace() -> dict[str, Any]:
@@ -272,9 +272,9 @@ def works_as_before() -> None:
 
 
 def test_every_message_is_the_one_in_the_golden_text(request: pytest.FixtureRequest):
-    found = [f"== {title}\n{code}\n{shown(provoke(code))}\n" for title, code in CALLS]
+    texts = [f"== {title}\n{code}\n{shown(provoke(code))}\n" for title, code in CALLS]
 
-    expect_file(request.config, HERE / "errors.txt", "\n".join(found))
+    expect_file(request.config, HERE / "errors.txt", "\n".join(texts))
 
 
 @pytest.mark.parametrize(("title", "code"), CALLS, ids=[t for t, _ in CALLS])
@@ -291,8 +291,8 @@ def test_every_message_has_the_form_of_the_grammar_and_leaves_everything_usable(
 def test_a_nan_in_the_data_passes_through_while_nobody_looks():
     x = array([1.0, np.nan, 3.0])
 
-    for found in (x * 2.0, rune.jit(lambda v: v * 2.0)(x), rune.grad(lambda v: (v * v).sum())(x)):
-        same(np.array([2.0, np.nan, 6.0], np.float32), found)
+    for output in (x * 2.0, rune.jit(lambda v: v * 2.0)(x), rune.grad(lambda v: (v * v).sum())(x)):
+        same(np.array([2.0, np.nan, 6.0], np.float32), output)
 
 
 def test_the_nan_check_is_silent_where_there_is_none():

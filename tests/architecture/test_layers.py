@@ -49,7 +49,7 @@ def room(module: str) -> str:
 
 def every_import() -> Iterator[tuple[Source, Import]]:
     """All imports of the package, with their files."""
-    return ((s, found) for s in sources() for found in imports(s))
+    return ((s, imported) for s in sources() for imported in imports(s))
 
 
 def test_every_file_belongs_to_a_room_of_the_design():
@@ -60,20 +60,20 @@ def test_every_file_belongs_to_a_room_of_the_design():
 
 def test_imports_point_down():
     up = []
-    for source, found in every_import():
-        target, here = module_of(found.target, KNOWN), room(source.name)
-        if target and room(target) != here and not found.for_types_only:
+    for source, imported in every_import():
+        target, here = module_of(imported.target, KNOWN), room(source.name)
+        if target and room(target) != here and not imported.for_types_only:
             if HEIGHT[room(target)] >= HEIGHT[here]:
-                up.append(f"{source}:{found.line} imports {target}")
+                up.append(f"{source}:{imported.line} imports {target}")
 
     assert not up
 
 
 def test_no_import_of_the_package_hides_in_a_function_outside_the_backends():
     hidden = [
-        f"{source}:{found.line} imports {found.target}"
-        for source, found in every_import()
-        if found.inside_function and found.target.split(".")[0] == "rune"
+        f"{source}:{imported.line} imports {imported.target}"
+        for source, imported in every_import()
+        if imported.inside_function and imported.target.split(".")[0] == "rune"
         and room(source.name) != "rune.backends"
     ]  # fmt: skip
 
@@ -82,9 +82,10 @@ def test_no_import_of_the_package_hides_in_a_function_outside_the_backends():
 
 def test_drivers_are_imported_in_the_backends_alone():
     astray = [
-        f"{source}:{found.line} imports {found.target}"
-        for source, found in every_import()
-        if found.target.split(".")[0] in ONLY_IN_BACKENDS and room(source.name) != "rune.backends"
+        f"{source}:{imported.line} imports {imported.target}"
+        for source, imported in every_import()
+        if imported.target.split(".")[0] in ONLY_IN_BACKENDS
+        and room(source.name) != "rune.backends"
     ]
 
     assert not astray
@@ -93,9 +94,9 @@ def test_drivers_are_imported_in_the_backends_alone():
 def test_outside_the_backends_only_the_hard_dependencies_are_imported():
     allowed = HARD | {"rune"} | set(sys.stdlib_module_names)
     others = [
-        f"{source}:{found.line} imports {found.target}"
-        for source, found in every_import()
-        if found.target.split(".")[0] not in allowed and room(source.name) != "rune.backends"
+        f"{source}:{imported.line} imports {imported.target}"
+        for source, imported in every_import()
+        if imported.target.split(".")[0] not in allowed and room(source.name) != "rune.backends"
     ]
 
     assert not others
@@ -112,12 +113,12 @@ def test_modules_import_each_other_without_a_cycle():
 
 def _needed(source: Source) -> set[str]:
     """The modules whose import must have ended before this one's body runs."""
-    found = {
+    modules = {
         module_of(i.target, KNOWN)
         for i in imports(source)
         if not i.inside_function and not i.for_types_only
     }
-    return found - {source.name, "", "rune"}
+    return modules - {source.name, "", "rune"}
 
 
 def test_modules_are_loaded_late_at_four_doors_alone():

@@ -52,8 +52,8 @@ def test_data_written_while_a_function_is_traced_count_as_they_are_at_each_use()
         data[:] = 1
         return first, v + data, v + data
 
-    for made, expected in zip(rune.jit(function)(X), (0, 1, 1), strict=True):
-        same(X.numpy() + expected, made)
+    for output, expected in zip(rune.jit(function)(X), (0, 1, 1), strict=True):
+        same(X.numpy() + expected, output)
 
 
 def test_data_used_twice_are_one_constant():

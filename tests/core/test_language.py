@@ -68,11 +68,11 @@ def test_a_transformation_is_left_even_when_the_function_raises():
 
 
 def test_threads_do_not_see_each_others_transformations():
-    seen = []
+    answers = []
 
     def in_thread() -> None:
-        seen.append(is_evaluating())
-        seen.append(float(rune.grad(lambda x: x * x)(3.0)))
+        answers.append(is_evaluating())
+        answers.append(float(rune.grad(lambda x: x * x)(3.0)))
 
     def traced(x: Any) -> Any:
         thread = threading.Thread(target=in_thread)
@@ -82,7 +82,7 @@ def test_threads_do_not_see_each_others_transformations():
 
     rune.jit(traced)(X)
 
-    assert seen == [True, 6.0]
+    assert answers == [True, 6.0]
 
 
 def test_generators_resumed_in_another_context_use_that_context():
@@ -176,9 +176,9 @@ program f(%0: f32[3], %1: f32[3]) {
 
 
 def test_pruning_keeps_what_the_used_results_need(expect: Any):
-    smaller, kept = prune(parse_program(TWO), [False, True])
+    smaller, is_used = prune(parse_program(TWO), [False, True])
 
-    assert kept == (False, True)
+    assert is_used == (False, True)
     expect(smaller, """
         program f(%0: f32[3]) {
           %1: f32[3] = cos %0
@@ -205,9 +205,9 @@ def test_pruning_reaches_into_nested_programs(expect: Any):
 def test_pruning_everything_used_changes_nothing():
     program = parse_program(TWO)
 
-    smaller, kept = prune(program, [True, True])
+    smaller, is_used = prune(program, [True, True])
 
-    assert kept == (True, True)
+    assert is_used == (True, True)
     assert smaller.equations == program.equations
 
 
@@ -233,10 +233,10 @@ def test_substitution_follows_chains_and_leaves_no_stale_use():
     program = parse_program(TWO)
     sin, cos, exp = (e.results[0] for e in program.equations)
 
-    found = substitute(program, {exp: sin, sin: program.inputs[0]}, program.equations[1:2])
+    substituted = substitute(program, {exp: sin, sin: program.inputs[0]}, program.equations[1:2])
 
-    assert found.outputs == (program.inputs[0], cos)
-    check_program(found)
+    assert substituted.outputs == (program.inputs[0], cos)
+    check_program(substituted)
 
 
 def test_subprograms_are_those_in_parameters():

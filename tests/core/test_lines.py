@@ -24,8 +24,8 @@ def function(x: Any) -> Any:
 def lines(program: Program) -> set[str]:
     """The source lines of a program's equations, calls aside, and of the programs it holds."""
     plain = (e for e in program.equations if not subprograms(e))
-    own = {str(e.frame).rpartition(": ")[2] for e in plain}
-    return own.union(*(lines(p) for e in program.equations for p in subprograms(e)))
+    own_lines = {str(e.frame).rpartition(": ")[2] for e in plain}
+    return own_lines.union(*(lines(p) for e in program.equations for p in subprograms(e)))
 
 
 LINE = "return rnp.log(x * 2.0).sum()  # the line"
@@ -63,15 +63,15 @@ def test_what_a_custom_rule_does_is_done_at_lines_of_its_own():
 
     program = rune.make_program(rune.grad(rune.jit(square)))(1.0)
 
-    found = set().union(*(lines(p) for e in program.equations for p in subprograms(e)))
-    assert "return y, tangents[0] * 3.0  # the rule" in found
+    all_lines = set().union(*(lines(p) for e in program.equations for p in subprograms(e)))
+    assert "return y, tangents[0] * 3.0  # the rule" in all_lines
 
 
 def test_a_line_that_is_given_holds_inside_the_block_alone():
-    given = Frame("demo.py", 3, "f")
+    frame = Frame("demo.py", 3, "f")
 
-    with at_line(given):
-        assert user_frame() is given
+    with at_line(frame):
+        assert user_frame() is frame
         with at_line(None):
-            assert user_frame() != given
-    assert user_frame() != given
+            assert user_frame() != frame
+    assert user_frame() != frame

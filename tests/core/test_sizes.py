@@ -33,7 +33,7 @@ def f32(*shape: Any) -> ArrayType:
 
 
 @pytest.mark.parametrize(
-    ("declared", "given", "sizes"),
+    ("declared", "actual", "sizes"),
     [
         (f32(N, 8), f32(3, 8), {"n": 3}),
         (f32(N, M), f32(M, 5), {"n": M, "m": 5}),
@@ -47,12 +47,12 @@ def f32(*shape: Any) -> ArrayType:
     ],
     ids=str,
 )
-def test_sizes_are_read_off_the_types(declared: ArrayType, given: ArrayType, sizes: dict):
-    assert match_sizes((declared,), [given], "f: cannot run") == sizes
+def test_sizes_are_read_off_the_types(declared: ArrayType, actual: ArrayType, sizes: dict):
+    assert match_sizes((declared,), [actual], "f: cannot run") == sizes
 
 
 @pytest.mark.parametrize(
-    ("declared", "given", "message"),
+    ("declared", "actual", "message"),
     [
         (f32(2 * N), f32(7), r"f: cannot run with 2\*n = 7 \(no whole n; axis 0 of argument 0\)"),
         (f32(3 * N + M, M), f32(9, 2), r"with m \+ 3\*n = 9 for m = 2 \(no whole n; axis 0"),
@@ -68,9 +68,9 @@ def test_sizes_are_read_off_the_types(declared: ArrayType, given: ArrayType, siz
     ],
     ids=str,
 )
-def test_types_that_no_sizes_fit_are_refused(declared: ArrayType, given: ArrayType, message: str):
+def test_types_that_no_sizes_fit_are_refused(declared: ArrayType, actual: ArrayType, message: str):
     with pytest.raises(DimensionError, match=message):
-        match_sizes((declared,), [given], "f: cannot run")
+        match_sizes((declared,), [actual], "f: cannot run")
 
 
 def test_an_axis_that_is_a_size_itself_is_read_before_any_other():
@@ -112,36 +112,36 @@ def affine_axes(draw: st.DrawFn) -> tuple[dict[str, int], list[Any]]:
 
 
 @given(affine_axes(), st.data())
-def test_any_affine_sizes_are_found_in_any_order(made: tuple, data: st.DataObject):
-    values, axes = made
+def test_any_affine_sizes_are_found_in_any_order(sizes_and_axes: tuple, data: st.DataObject):
+    values, axes = sizes_and_axes
     cut = data.draw(st.integers(0, len(axes)))
     declared = f32(*axes[:cut]), f32(*axes[cut:])
-    given = [type_with_sizes(t, values) for t in declared]
+    actual = [type_with_sizes(t, values) for t in declared]
 
-    assert match_sizes(declared, given, "f") == values
+    assert match_sizes(declared, actual, "f") == values
 
 
 @given(affine_axes(), st.data())
-def test_what_is_found_fits_every_axis_or_is_refused(made: tuple, data: st.DataObject):
-    _, axes = made
+def test_what_is_found_fits_every_axis_or_is_refused(sizes_and_axes: tuple, data: st.DataObject):
+    _, axes = sizes_and_axes
     shape = [data.draw(st.integers(0, 40)) for _ in axes]
 
     try:
-        found = match_sizes((f32(*axes),), [f32(*shape)], "f")
+        sizes = match_sizes((f32(*axes),), [f32(*shape)], "f")
     except DimensionError:
         return
 
-    assert [dims.substitute(axis, found) for axis in axes] == shape
-    assert all(1 <= size <= 20 for size in found.values())
+    assert [dims.substitute(axis, sizes) for axis in axes] == shape
+    assert all(1 <= size <= 20 for size in sizes.values())
 
 
 # --- programs of symbolic sizes -----------------------------------------------------------------
 
 
 def test_parameters_are_rewritten_wherever_sizes_stand():
-    found = with_sizes((N, (2 * N, 1), "clip", dtypes.f32, None, True), {"n": 3})
+    parameters = with_sizes((N, (2 * N, 1), "clip", dtypes.f32, None, True), {"n": 3})
 
-    assert found == (3, (6, 1), "clip", dtypes.f32, None, True)
+    assert parameters == (3, (6, 1), "clip", dtypes.f32, None, True)
 
 
 def normalised(x: Any) -> Any:
@@ -192,9 +192,9 @@ def test_one_symbolic_program_serves_two_sizes_in_one_outer_program():
     f = rune.jit(normalised, dims={"n": (1, 64)})
     y = array([1.0, 2.0])
 
-    found = rune.jit(lambda a, b: f(a) + f(b))(X, y)
+    result = rune.jit(lambda a, b: f(a) + f(b))(X, y)
 
-    near(expected(X) + expected(y), found, relative=1e-6, why="f32")
+    near(expected(X) + expected(y), result, relative=1e-6, why="f32")
     same(np.asarray(f(y)), np.asarray(f(y)))
 
 

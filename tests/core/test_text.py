@@ -29,10 +29,10 @@ X = array([1.0, 2.0, 3.0])
 
 def round_trip(program: Program) -> Program:
     """The program read back from its text, which it prints again."""
-    found = parse_program(str(program))
-    assert str(found) == str(program)
-    assert same_program(found, program)
-    return found
+    copy = parse_program(str(program))
+    assert str(copy) == str(program)
+    assert same_program(copy, program)
+    return copy
 
 
 def of_literal(value: Any, type: ArrayType) -> Program:
@@ -90,10 +90,10 @@ def test_bool_and_weak_literals(expect: Any):
 def test_small_constants_are_printed_in_full(value: np.ndarray):
     var = Var(ArrayType(value.shape, value.dtype))
 
-    found = round_trip(Program((), (), (var,), ((var, value),)))
+    copy = round_trip(Program((), (), (var,), ((var, value),)))
 
-    same(value, found.constants[0][1])
-    check_program(found)
+    same(value, copy.constants[0][1])
+    check_program(copy)
 
 
 def test_a_long_constant_is_shortened_and_cannot_be_read_back(expect: Any):
@@ -132,10 +132,10 @@ def test_nested_programs_are_read_with_their_own_variables():
     inner = rune.jit(lambda y: (y * 2.0, ops.sin(y)))
     program = rune.make_program(lambda x: rune.jit(lambda v: inner(v)[0] + inner(v)[1])(x))(X)
 
-    found = round_trip(program)
+    copy = round_trip(program)
 
-    check_program(found)
-    same(eval_program(program, [X])[0], eval_program(found, [X])[0])
+    check_program(copy)
+    same(eval_program(program, [X])[0], eval_program(copy, [X])[0])
 
 
 def test_symbolic_sizes_keep_their_ranges():
@@ -143,11 +143,11 @@ def test_symbolic_sizes_keep_their_ranges():
     type = ArrayType((n, m, 4), dtypes.f32)
     program = rune.make_program(lambda x: ops.reshape(x, shape=(4 * m * n,)))(type)
 
-    found = round_trip(program)
+    copy = round_trip(program)
 
     assert "where m in 0..inf, n in 1..4096" in str(program)
-    assert found.input_types == (type,)
-    check_program(found)
+    assert copy.input_types == (type,)
+    check_program(copy)
 
 
 def test_a_size_that_only_a_parameter_mentions_is_declared_too():
@@ -167,9 +167,9 @@ def test_division_of_sizes_in_brackets():
     def function(x: Any) -> Any:
         return ops.broadcast(x, shape=(2, *type.shape), axes=(1, 2))
 
-    found = round_trip(rune.make_program(function)(type))
+    copy = round_trip(rune.make_program(function)(type))
 
-    assert found.input_types == (type,)
+    assert copy.input_types == (type,)
 
 
 def test_source_lines_are_comments_and_are_skipped():

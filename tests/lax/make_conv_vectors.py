@@ -24,11 +24,11 @@ def main() -> None:
     import jax  # pyright: ignore[reportMissingImports]
 
     assert jax.__version__ == VERSION, f"jax {VERSION} required, this is {jax.__version__}"
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     for name, (call, shapes) in CALLS.items():
         outputs = jax.tree.leaves(call(jax.lax, jax.numpy, *draw(name, shapes)))
-        found |= {f"{name} / {k}": np.asarray(x) for k, x in enumerate(outputs)}
-    np.savez_compressed(TARGET, allow_pickle=False, **found)
+        vectors |= {f"{name} / {k}": np.asarray(x) for k, x in enumerate(outputs)}
+    np.savez_compressed(TARGET, allow_pickle=False, **vectors)
 
 
 if __name__ == "__main__":

@@ -97,8 +97,8 @@ def convert_element_type(x: Any, dtype: str) -> Any:
 
 def bitcast_convert_type(x: Any, dtype: str) -> Any:
     kind = {"uint8": np.uint8, "i32": np.int32, "u64": np.uint64}[dtype]
-    found = x.astype(np.int32).view(kind) if x.ndim == 1 else np.ascontiguousarray(x).view(kind)
-    return found.reshape(*x.shape, -1) if kind == np.uint8 else found
+    bits = x.astype(np.int32).view(kind) if x.ndim == 1 else np.ascontiguousarray(x).view(kind)
+    return bits.reshape(*x.shape, -1) if kind == np.uint8 else bits
 
 
 def reduce_precision(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
@@ -154,8 +154,8 @@ def slice_in_dim(x: Any, start: Any, limit: Any, stride: int = 1, axis: int = 0)
 
 
 def index_in_dim(x: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    found = np.take(x, index, axis)
-    return np.expand_dims(found, axis) if keepdims else found
+    element = np.take(x, index, axis)
+    return np.expand_dims(element, axis) if keepdims else element
 
 
 def pad(x: Any, value: Any, config: Any) -> Any:
@@ -222,15 +222,15 @@ def dynamic_slice_in_dim(x: Any, start: Any, size: int, axis: int = 0) -> Any:
 
 
 def dynamic_index_in_dim(x: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
-    found = dynamic_slice_in_dim(x, index, 1, axis)
-    return found if keepdims else np.squeeze(found, axis)
+    element = dynamic_slice_in_dim(x, index, 1, axis)
+    return element if keepdims else np.squeeze(element, axis)
 
 
 def dynamic_update_slice_in_dim(x: Any, update: Any, start: Any, axis: int) -> Any:
     out = np.moveaxis(x.copy(), axis, 0)
-    moved = np.moveaxis(update, axis, 0)
-    at = _clamped(start, out.shape[0], moved.shape[0])
-    out[at : at + moved.shape[0]] = moved
+    slices = np.moveaxis(update, axis, 0)
+    at = _clamped(start, out.shape[0], slices.shape[0])
+    out[at : at + slices.shape[0]] = slices
     return np.moveaxis(out, 0, axis)
 
 
@@ -264,16 +264,16 @@ def gather(x: Any, indices: Any, numbers: GatherDimensionNumbers, sizes: Any, mo
 def _scatter(combine: Any) -> Any:
     def function(x: Any, indices: Any, updates: Any, numbers: ScatterDimensionNumbers) -> Any:
         out = x.copy()
-        kept = [a for a in range(x.ndim) if a not in numbers.inserted_window_dims]
+        axes = [a for a in range(x.ndim) if a not in numbers.inserted_window_dims]
         sizes = [1] * x.ndim
-        for axis, at in zip(kept, numbers.update_window_dims, strict=True):
+        for axis, at in zip(axes, numbers.update_window_dims, strict=True):
             sizes[axis] = updates.shape[at]
         last = tuple(range(indices.ndim - 1, updates.ndim))
-        moved = np.moveaxis(updates, numbers.update_window_dims, last)
+        slices = np.moveaxis(updates, numbers.update_window_dims, last)
         to = numbers.scatter_dims_to_operand_dims
         for where, at in _windows(x, indices, to, sizes, False):
             if at is not None:
-                out[at] = combine(out[at], moved[where].reshape(out[at].shape))
+                out[at] = combine(out[at], slices[where].reshape(out[at].shape))
         return out
 
     return function
@@ -290,8 +290,8 @@ def scatter_apply(x: Any, indices: Any, func: Any, numbers: Any, update_shape: A
 
 
 def index_take(x: Any, idxs: Any, axes: Any) -> Any:
-    moved = np.moveaxis(x, axes, range(len(axes)))
-    return moved[tuple(idxs)]
+    transposed = np.moveaxis(x, axes, range(len(axes)))
+    return transposed[tuple(idxs)]
 
 
 # --- reductions and products ------------------------------------------------------------------
@@ -308,8 +308,8 @@ reduce_xor = _reduction(np.bitwise_xor)
 
 
 def reduce(x: Any, init: Any, computation: Any, axes: Any) -> Any:
-    moved = np.moveaxis(x, axes, range(len(axes)))
-    rows = moved.reshape(-1, *moved.shape[len(axes) :])
+    transposed = np.moveaxis(x, axes, range(len(axes)))
+    rows = transposed.reshape(-1, *transposed.shape[len(axes) :])
     return functools.reduce(computation, rows, np.full(rows.shape[1:], init))
 
 
@@ -323,9 +323,9 @@ def argmin(x: Any, axis: int, dtype: Any) -> Any:
 
 def _cumulative(ufunc: Any) -> Any:
     def function(x: Any, axis: int = 0, reverse: bool = False) -> Any:
-        given = np.flip(x, axis) if reverse else x
-        found = ufunc.accumulate(given, axis)
-        return np.flip(found, axis) if reverse else found
+        operand = np.flip(x, axis) if reverse else x
+        prefixes = ufunc.accumulate(operand, axis)
+        return np.flip(prefixes, axis) if reverse else prefixes
 
     return function
 
@@ -342,12 +342,17 @@ def dot(x: Any, y: Any) -> Any:
 def dot_general(x: Any, y: Any, numbers: Any) -> Any:
     (cx, cy), (bx, by) = numbers
     letters = iter("abcdefghijk")
-    left, right = [next(letters) for _ in range(x.ndim)], [next(letters) for _ in range(y.ndim)]
+    x_letters, y_letters = (
+        [next(letters) for _ in range(x.ndim)],
+        [next(letters) for _ in range(y.ndim)],
+    )
     for i, j in zip((*cx, *bx), (*cy, *by), strict=True):
-        right[j] = left[i]
-    batch = [left[i] for i in bx]
-    free = [c for c in left if c not in right] + [c for c in right if c not in left]
-    return np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(batch + free)}", x, y)
+        y_letters[j] = x_letters[i]
+    batch = [x_letters[i] for i in bx]
+    free = [c for c in x_letters if c not in y_letters] + [
+        c for c in y_letters if c not in x_letters
+    ]
+    return np.einsum(f"{''.join(x_letters)},{''.join(y_letters)}->{''.join(batch + free)}", x, y)
 
 
 batch_matmul = np.matmul

@@ -26,8 +26,8 @@ def expected(name: str) -> list[np.ndarray]:
     return [STORED[key] for key in STORED.files if key.rsplit(" / ", 1)[0] == name]
 
 
-def same(name: str, found: Any) -> None:
-    for x, y in zip(tree.leaves(found), expected(name), strict=True):
+def same(name: str, outputs: Any) -> None:
+    for x, y in zip(tree.leaves(outputs), expected(name), strict=True):
         assert np.shape(x) == y.shape
         np.testing.assert_allclose(np.asarray(x), y, rtol=1e-5, atol=1e-5)  # sums of f32, reordered
 
@@ -56,11 +56,11 @@ def test_lanes_are_calls_of_their_own(name: str):
     arrays = draw(name, shapes)
     lanes = [np.stack([x, 2 * x, -x]) for x in arrays]
 
-    found = rune.jit(rune.vmap(lambda *xs: call(lax, rnp, *xs)))(*lanes)
+    batch = rune.jit(rune.vmap(lambda *xs: call(lax, rnp, *xs)))(*lanes)
 
-    same(name, tree.map(lambda x: x[0], found))
+    same(name, tree.map(lambda x: x[0], batch))
     last = call(lax, rnp, *(x[2] for x in lanes))
-    for x, y in zip(tree.leaves(found), tree.leaves(last), strict=True):
+    for x, y in zip(tree.leaves(batch), tree.leaves(last), strict=True):
         np.testing.assert_allclose(np.asarray(x)[2], np.asarray(y), rtol=1e-5, atol=1e-5)
 
 
@@ -75,12 +75,12 @@ def test_reverse_mode_transposes_forward_mode(name: str):
     weights = np.sin(np.arange(out.size)).reshape(out.shape)
     backward = rune.jit(lambda *xs: rune.vjp(f, *xs)[1](array(weights)))(*arrays)
 
-    left = float(np.sum(np.asarray(forward) * weights))
-    right = sum(
+    forward_sum = float(np.sum(np.asarray(forward) * weights))
+    backward_sum = sum(
         float(np.sum(np.asarray(g) * np.asarray(t)))
         for g, t in zip(backward, tangents, strict=True)
     )
-    np.testing.assert_allclose(left, right, rtol=1e-10)
+    np.testing.assert_allclose(forward_sum, backward_sum, rtol=1e-10)
 
 
 def test_one_program_serves_every_batch_size():
@@ -109,11 +109,11 @@ def test_an_infinite_weight_meets_zeros_of_padding_but_none_of_gaps(
     x = rnp.array([[[1.0, 2.0, 3.0]]])
     w = rnp.array([[[1.0, rnp.inf, 2.0]]])
 
-    found = wrap(lambda x, w: lax.conv_general_dilated(x, w, (1,), [(2, 2)], lhs_dilation=(gap,)))(
-        x, w
-    )
+    convolution = wrap(
+        lambda x, w: lax.conv_general_dilated(x, w, (1,), [(2, 2)], lhs_dilation=(gap,))
+    )(x, w)
 
-    np.testing.assert_array_equal(expected, found[0, 0])
+    np.testing.assert_array_equal(expected, convolution[0, 0])
 
 
 @pytest.mark.parametrize("stride", [1, 3])
@@ -151,10 +151,10 @@ def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
     ({"lhs_dilation": (2, 2)}, ArgumentError), ({"padding": ((-9, 0), (0, 0))}, ShapeError),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(arguments: dict[str, Any], error: type[Exception]):
-    given = {"window_strides": (1, 1), "padding": "SAME"} | arguments
+    keywords = {"window_strides": (1, 1), "padding": "SAME"} | arguments
 
     with pytest.raises(error, match=r"(conv|padding).*: cannot "):
-        lax.conv_general_dilated(rnp.ones((2, 3, 5, 5)), rnp.ones((4, 3, 3, 3)), **given)
+        lax.conv_general_dilated(rnp.ones((2, 3, 5, 5)), rnp.ones((4, 3, 3, 3)), **keywords)
 
 
 def test_windows_of_a_list_want_a_start_for_each_element():

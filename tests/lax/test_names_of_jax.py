@@ -100,8 +100,8 @@ signatures, so it is complete. An argument that is not taken is an error, never 
 def listed_arguments() -> str:
     """The rows of arguments that JAX's functions take and rune's do not."""
     rows = [
-        f"| {shown(names)} | {shown(taken.replace(' ', ', '))} | {instead} |"
-        for names, (taken, instead) in ARGUMENTS.items()
+        f"| {shown(names)} | {shown(argument_names.replace(' ', ', '))} | {instead} |"
+        for names, (argument_names, instead) in ARGUMENTS.items()
     ]
     return HEADING + "\n".join(rows)
 
@@ -115,12 +115,12 @@ def parameters(name: str) -> set[str] | None:
     """What the function of rune takes by name; None where there is none, or nobody knows."""
     room, _, last = f"rune.{name}".rpartition(".")
     try:
-        found = inspect.signature(getattr(import_module(room), last)).parameters.values()
+        parameters = inspect.signature(getattr(import_module(room), last)).parameters.values()
     except (AttributeError, ImportError, TypeError, ValueError):
         return None
-    if any(p.kind is p.VAR_KEYWORD for p in found):
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
-    return {p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
 
 
 def not_taken() -> list[tuple[str, str]]:
@@ -132,8 +132,8 @@ def not_taken() -> list[tuple[str, str]]:
 
 def is_listed(name: str, argument: str) -> bool:
     return any(
-        argument in taken.split() and any(fnmatchcase(name, p) for p in names.split(", "))
-        for names, (taken, _) in ARGUMENTS.items()
+        argument in argument_names.split() and any(fnmatchcase(name, p) for p in names.split(", "))
+        for names, (argument_names, _) in ARGUMENTS.items()
     )
 
 

@@ -163,10 +163,10 @@ def test_a_root_has_an_auxiliary_result_as_well():
 def test_a_negative_start_counts_from_the_end_where_that_is_allowed(allowed: Any, first: float):
     x = rnp.arange(3.0)
 
-    found = lax.dynamic_slice(x, (-2,), (2,), allow_negative_indices=allowed)
+    elements = lax.dynamic_slice(x, (-2,), (2,), allow_negative_indices=allowed)
     changed = lax.dynamic_update_slice(x, X[:1], (-2,), allow_negative_indices=allowed)
 
-    assert found.tolist() == [first, first + 1]
+    assert elements.tolist() == [first, first + 1]
     assert changed.tolist()[int(first)] == 1.0
 
 

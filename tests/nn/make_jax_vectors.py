@@ -26,11 +26,11 @@ def main() -> None:
     import jax  # pyright: ignore[reportMissingImports]
 
     assert jax.__version__ == VERSION, f"jax {VERSION} required, this is {jax.__version__}"
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     for name, (call, shapes) in CALLS.items():
         arrays: Any = draw(name, shapes)
         outputs = jax.tree.leaves(call(jax.nn, *arrays))
-        found |= {f"{name} / {k}": np.asarray(x) for k, x in enumerate(outputs)}
+        vectors |= {f"{name} / {k}": np.asarray(x) for k, x in enumerate(outputs)}
         if name not in SMOOTH:
             continue
 
@@ -39,8 +39,8 @@ def main() -> None:
             return (out * np.cos(np.arange(out.size, dtype="f")).reshape(out.shape)).sum()
 
         gradients = jax.grad(weighted, argnums=tuple(range(len(arrays))))(*arrays)
-        found |= {f"{name} / d{k}": np.asarray(x) for k, x in enumerate(gradients)}
-    np.savez_compressed(TARGET, allow_pickle=False, **found)
+        vectors |= {f"{name} / d{k}": np.asarray(x) for k, x in enumerate(gradients)}
+    np.savez_compressed(TARGET, allow_pickle=False, **vectors)
 
 
 if __name__ == "__main__":

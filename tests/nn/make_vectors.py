@@ -28,25 +28,25 @@ class Functional:
         self.torch = torch
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.torch.nn.functional, name)
+        function = getattr(self.torch.nn.functional, name)
 
         def call(*args: Any, **options: Any) -> Any:
             if name in ("cross_entropy", "nll_loss"):
                 labels = args[1] if args[1].dtype.is_floating_point else args[1].long()
                 args = (args[0], labels, *(w.detach() for w in args[2:]))
-            return found(*args, **options)
+            return function(*args, **options)
 
         return call
 
     def cells(self, name: str, x: Any, state: Any, weights: Any) -> Any:
-        given = tuple(state) if name == "lstm_cell" else state[0]
-        return getattr(self.torch, name)(x, given, *weights)
+        cell_state = tuple(state) if name == "lstm_cell" else state[0]
+        return getattr(self.torch, name)(x, cell_state, *weights)
 
     def layers(self, kind: str, x: Any, weights: Any, ways: int) -> Any:
         layer = getattr(self.torch.nn, kind.upper())(3, 4, 2, bidirectional=ways == 2)
         names = [name for name, _ in layer.named_parameters()]
-        given = dict(zip(names, weights, strict=True))
-        outputs, last = self.torch.func.functional_call(layer, given, (x,))
+        named = dict(zip(names, weights, strict=True))
+        outputs, last = self.torch.func.functional_call(layer, named, (x,))
         return (outputs, *last) if kind == "lstm" else (outputs, last)
 
 
@@ -55,15 +55,15 @@ def answer(torch: Any, case: Case) -> dict[str, np.ndarray]:
     tensors = [torch.tensor(x) for x in case.draw()]
     for t in tensors:
         t.requires_grad_(t.dtype.is_floating_point)
-    found = case.theirs(Functional(torch), *tensors)
-    outputs = found if isinstance(found, tuple) else (found,)
+    results = case.theirs(Functional(torch), *tensors)
+    outputs = results if isinstance(results, tuple) else (results,)
     weighted = [(o * torch.cos(torch.arange(o.numel()).reshape(o.shape))).sum() for o in outputs]
     torch.stack(weighted).sum().backward()
-    made = {f"{case} / {k}": o.detach().numpy() for k, o in enumerate(outputs)}
+    vectors = {f"{case} / {k}": o.detach().numpy() for k, o in enumerate(outputs)}
     for k, t in enumerate(tensors):
         if t.grad is not None:
-            made[f"{case} / d{k}"] = t.grad.numpy()
-    return made
+            vectors[f"{case} / d{k}"] = t.grad.numpy()
+    return vectors
 
 
 def main() -> None:
@@ -71,10 +71,10 @@ def main() -> None:
     import torch  # pyright: ignore[reportMissingImports]
 
     assert torch.__version__.startswith(VERSION), f"torch {VERSION} required"
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     for case in CASES:
-        found |= answer(torch, case)
-    np.savez_compressed(TARGET, allow_pickle=False, **found)
+        vectors |= answer(torch, case)
+    np.savez_compressed(TARGET, allow_pickle=False, **vectors)
 
 
 if __name__ == "__main__":

@@ -31,32 +31,32 @@ PLACED = {
 
 
 def outputs(case: Case, *arrays: Any) -> tuple:
-    found = case.ours(nn, *arrays)
-    return found if isinstance(found, tuple) else (found,)
+    results = case.ours(nn, *arrays)
+    return results if isinstance(results, tuple) else (results,)
 
 
 def weighted(case: Case, *arrays: Any) -> Any:
     """The number whose gradients are stored."""
     total = 0.0
-    for found in outputs(case, *arrays):
-        weights = rnp.cos(rnp.arange(found.size, dtype="f32")).reshape(found.shape)
-        total = total + rnp.sum(found * weights)
+    for output in outputs(case, *arrays):
+        weights = rnp.cos(rnp.arange(output.size, dtype="f32")).reshape(output.shape)
+        total = total + rnp.sum(output * weights)
     return total
 
 
-def equal(name: str, found: Any) -> None:
+def equal(name: str, actual: Any) -> None:
     expected = STORED[name]
-    assert np.shape(found) == expected.shape, name
+    assert np.shape(actual) == expected.shape, name
     # f32 on both sides, summed in another order: some ulps of the largest terms.
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=2e-5, atol=2e-5, err_msg=name)
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
 @each_case
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
 def test_results_are_those_of_torch(case: Case, wrap: Any):
-    found = wrap(lambda *xs: outputs(case, *xs))(*case.draw())
+    results = wrap(lambda *xs: outputs(case, *xs))(*case.draw())
 
-    for number, output in enumerate(found):
+    for number, output in enumerate(results):
         equal(f"{case} / {number}", output)
 
 
@@ -66,9 +66,9 @@ def gradients(case: Case, device: str) -> None:
     smooth = tuple(k for k in range(len(arrays)) if f"{case} / d{k}" in STORED)
     derived = rune.grad(lambda *xs: weighted(case, *xs), argnums=smooth)
 
-    found = rune.jit(derived, device=device)(*arrays)
+    gradients = rune.jit(derived, device=device)(*arrays)
 
-    for number, gradient in zip(smooth, found, strict=True):
+    for number, gradient in zip(smooth, gradients, strict=True):
         equal(f"{case} / d{number}", gradient)
 
 
@@ -81,8 +81,8 @@ def test_gradients_are_those_of_torch(case: Case):
 def test_a_program_on_an_executor_gives_torchs_results_and_gradients(placed: str):
     case, device = PLACED[placed]
 
-    found = rune.jit(lambda *xs: outputs(case, *xs), device=device)(*case.draw())
+    results = rune.jit(lambda *xs: outputs(case, *xs), device=device)(*case.draw())
 
-    for number, output in enumerate(found):
+    for number, output in enumerate(results):
         equal(f"{case} / {number}", output)
     gradients(case, device)

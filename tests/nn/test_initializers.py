@@ -21,11 +21,11 @@ SHAPE = (200, 300)
 @pytest.mark.parametrize("name", calls.INITIALIZERS)
 def test_the_numbers_are_those_of_jax(name: str):
     expected = answers()[name]
-    found = np.asarray(calls.INITIALIZERS[name](random, initializers))
+    weights = np.asarray(calls.INITIALIZERS[name](random, initializers))
 
-    assert expected.dtype == found.dtype
-    limit = 2e-3 if found.dtype == np.float16 else 1e-5
-    near(expected, found, relative=limit, why="two approximations of the normal distribution")
+    assert expected.dtype == weights.dtype
+    limit = 2e-3 if weights.dtype == np.float16 else 1e-5
+    near(expected, weights, relative=limit, why="two approximations of the normal distribution")
 
 
 VARIANCES = {
@@ -37,36 +37,36 @@ VARIANCES = {
 
 @pytest.mark.parametrize("name", VARIANCES)
 def test_mean_and_variance_are_those_promised(name: str):
-    found = np.asarray(getattr(initializers, name)()(KEY, SHAPE))
+    weights = np.asarray(getattr(initializers, name)()(KEY, SHAPE))
 
     stddev = np.sqrt(VARIANCES[name])
-    assert abs(found.mean()) < 5 * stddev / np.sqrt(found.size)
-    assert found.var() == pytest.approx(VARIANCES[name], rel=0.03)
+    assert abs(weights.mean()) < 5 * stddev / np.sqrt(weights.size)
+    assert weights.var() == pytest.approx(VARIANCES[name], rel=0.03)
 
 
 def test_a_convolution_counts_its_receptive_field():
-    found = np.asarray(initializers.he_normal()(KEY, (5, 5, 64, 100)))
+    weights = np.asarray(initializers.he_normal()(KEY, (5, 5, 64, 100)))
 
-    assert found.var() == pytest.approx(2 / (5 * 5 * 64), rel=0.03)
+    assert weights.var() == pytest.approx(2 / (5 * 5 * 64), rel=0.03)
 
 
 def test_without_a_key_an_initializer_draws_one():
     init = initializers.he_normal()
     with random.seed(7):
-        found = init(shape=(3, 4)), init(None, (3, 4)), init(shape=(3, 4), name="w")
+        weights = init(shape=(3, 4)), init(None, (3, 4)), init(shape=(3, 4), name="w")
 
     with random.seed(7):
         keys = random.draw(), random.draw(), random.draw("w")
-    same(tuple(init(k, (3, 4)) for k in keys), found)
+    same(tuple(init(k, (3, 4)) for k in keys), weights)
 
 
 def test_what_needs_no_key_draws_none():
     with random.seed(0):
         initializers.zeros(shape=(2,))
         initializers.constant(3.0)(shape=(2,))
-        found = random.uniform()
+        weights = random.uniform()
 
-    same(random.uniform(random.fold_in(random.key(0), 0)), found)
+    same(random.uniform(random.fold_in(random.key(0), 0)), weights)
 
 
 def test_the_dtype_of_the_call_comes_before_that_of_the_initializer():
@@ -80,9 +80,9 @@ def test_the_dtype_of_the_call_comes_before_that_of_the_initializer():
 def test_initializers_are_jitted_and_mapped():
     init, keys = initializers.glorot_uniform(), random.split(KEY, 3)
 
-    found = rune.jit(rune.vmap(lambda k: init(k, (4, 5))))(keys)
+    weights = rune.jit(rune.vmap(lambda k: init(k, (4, 5))))(keys)
 
-    same(np.stack([np.asarray(init(k, (4, 5))) for k in keys]), np.asarray(found))
+    same(np.stack([np.asarray(init(k, (4, 5))) for k in keys]), np.asarray(weights))
 
 
 def test_a_constant_may_be_an_array():

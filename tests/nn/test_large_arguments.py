@@ -45,21 +45,21 @@ def forward(f: Callable) -> Callable:
 def test_derivatives_of_activations_far_from_zero_are_their_limits(name: str, dtype: str, way: str):
     function, below, above = SLOPES[name]
     x = rnp.asarray(np.array([s * v for s in (-1, 1) for v in LARGE[dtype]]), dtype=dtype)
-    slopes = np.repeat([below, above], len(LARGE[dtype]))
+    limits = np.repeat([below, above], len(LARGE[dtype]))
     reverse = rune.grad(function)
 
     def derivatives(x: Any) -> Any:
         orders = (reverse, forward(function), rune.grad(reverse), forward(reverse))
         return tuple(rune.vmap(order)(x) for order in orders)
 
-    found = [np.asarray(v).astype(np.float64) for v in WAYS[way](derivatives)(x)]
+    derivatives_by_order = [np.asarray(v).astype(np.float64) for v in WAYS[way](derivatives)(x)]
 
     # A slope is a sum of terms of size 1; soft_sign's falls off as 1/x².
     step = 1.1e-4 + float(rnp.finfo(dtype).eps)
-    for slope in found[:2]:
-        np.testing.assert_allclose(slope, slopes, rtol=step, atol=step)
-    for curvature in found[2:]:
-        np.testing.assert_allclose(curvature, np.zeros_like(slopes), atol=1e-5)
+    for slope in derivatives_by_order[:2]:
+        np.testing.assert_allclose(slope, limits, rtol=step, atol=step)
+    for curvature in derivatives_by_order[2:]:
+        np.testing.assert_allclose(curvature, np.zeros_like(limits), atol=1e-5)
 
 
 MASKED: dict[str, Callable] = {
@@ -77,8 +77,8 @@ def test_what_a_mask_leaves_out_has_no_part_in_derivatives(name: str, way: str):
     x = rnp.array([1.0, 2.0, 0.0, -1.0])
 
     def total(x: Any, mask: Any) -> Any:
-        found = MASKED[name](x, where=mask)
-        return rnp.sum(rnp.where(mask, found, 0) * rnp.arange(1.0, 1 + x.shape[-1]))
+        result = MASKED[name](x, where=mask)
+        return rnp.sum(rnp.where(mask, result, 0) * rnp.arange(1.0, 1 + x.shape[-1]))
 
     def both(x: Any, mask: Any) -> Any:
         return rune.grad(total)(x, mask), rune.hessian(total)(x, mask)
@@ -88,8 +88,10 @@ def test_what_a_mask_leaves_out_has_no_part_in_derivatives(name: str, way: str):
 
     assert (wanted[0] != 0).tolist() == [True, True, False, True]
     for left_out in (36.0, 1e4, 3e38, np.inf, -np.inf, np.nan):
-        for expected, found in zip(wanted, derivatives(x.at[2].set(left_out), mask), strict=True):
-            np.testing.assert_array_equal(np.asarray(found), expected)
+        for expected, derivative in zip(
+            wanted, derivatives(x.at[2].set(left_out), mask), strict=True
+        ):
+            np.testing.assert_array_equal(np.asarray(derivative), expected)
 
 
 def test_a_term_of_no_weight_has_no_part_in_a_sum_of_exponentials():

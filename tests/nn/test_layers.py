@@ -19,8 +19,8 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-2, 2, shape).astype(np.float32)
 
 
-def same(expected: Any, found: Any) -> None:
-    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=2e-5, atol=2e-6)
+def same(expected: Any, actual: Any) -> None:
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=2e-5, atol=2e-6)
 
 
 OTHER: Any = "another"
@@ -38,8 +38,8 @@ def test_lanes_of_a_named_axis_are_one_batch(over: Any):
 
     y, after = over(step, axis_name="lanes")(x)
 
-    whole, expected = nn.batch_norm(x.reshape(-1, 5, 2), state)
-    same(whole, np.asarray(y).reshape(-1, 5, 2))
+    normalised, expected = nn.batch_norm(x.reshape(-1, 5, 2), state)
+    same(normalised, np.asarray(y).reshape(-1, 5, 2))
     for lane in range(4):
         same(expected.mean, np.asarray(after.mean)[lane])
         same(expected.var, np.asarray(after.var)[lane])
@@ -66,8 +66,8 @@ def test_without_lanes_of_their_own_every_lane_has_its_statistics():
     y, after = rune.vmap(lambda r: nn.batch_norm(r, state))(x)
 
     for lane in range(4):
-        whole, expected = nn.batch_norm(x[lane], state)
-        same(whole, np.asarray(y)[lane])
+        normalised, expected = nn.batch_norm(x[lane], state)
+        same(normalised, np.asarray(y)[lane])
         same(expected.var, np.asarray(after.var)[lane])
 
 
@@ -107,9 +107,9 @@ def adjacency() -> np.ndarray:
 def test_messages_add_up_as_the_adjacency_matrix_says():
     nodes = numbers(5, 3)
 
-    found = rune.jit(nn.message_passing)(nodes, EDGES[:, 0], EDGES[:, 1])
+    sums = rune.jit(nn.message_passing)(nodes, EDGES[:, 0], EDGES[:, 1])
 
-    same(adjacency() @ nodes, found)
+    same(adjacency() @ nodes, sums)
 
 
 def test_edges_to_nowhere_are_padding():
@@ -128,22 +128,22 @@ def test_means_and_maxima_are_those_of_each_receiver():
 
     combine: Any
     for combine, reduce in (("mean", np.mean), ("max", np.max)):
-        found = nn.message_passing(nodes, EDGES[:, 0], EDGES[:, 1], combine=combine)
+        sums = nn.message_passing(nodes, EDGES[:, 0], EDGES[:, 1], combine=combine)
         for node in range(5):
             rows = nodes[EDGES[EDGES[:, 1] == node, 0]]
-            same(reduce(rows, 0) if len(rows) else np.zeros(3), found[node])
+            same(reduce(rows, 0) if len(rows) else np.zeros(3), sums[node])
 
 
 def test_a_message_sees_both_ends_and_the_edge():
     nodes, edges = numbers(5, 3), numbers(5, 3, seed=1)
     message = lambda a, b, e: a * e - b  # noqa: E731
 
-    found = nn.message_passing(nodes, EDGES[:, 0], EDGES[:, 1], message, edges)
+    sums = nn.message_passing(nodes, EDGES[:, 0], EDGES[:, 1], message, edges)
 
     expected = np.zeros((5, 3), np.float32)
     for (sender, receiver), edge in zip(EDGES, edges, strict=True):
         expected[receiver] += nodes[sender] * edge - nodes[receiver]
-    same(expected, found)
+    same(expected, sums)
 
 
 def test_a_graph_convolution_is_its_dense_formula_and_so_is_its_gradient():
@@ -156,8 +156,8 @@ def test_a_graph_convolution_is_its_dense_formula_and_so_is_its_gradient():
         return nn.gcn_layer(x, EDGES[:, 0], EDGES[:, 1], w, bias)
 
     same(spread @ nodes @ weight + bias, rune.jit(layer)(nodes, weight))
-    found = rune.grad(lambda w: rnp.sum(layer(nodes, w) ** 2))(weight)
-    same(2 * (spread @ nodes).T @ (spread @ nodes @ weight + bias), found)
+    gradient = rune.grad(lambda w: rnp.sum(layer(nodes, w) ** 2))(weight)
+    same(2 * (spread @ nodes).T @ (spread @ nodes @ weight + bias), gradient)
 
 
 # --- pooling, embedding, recurrence -----------------------------------------------------------
@@ -168,24 +168,24 @@ def test_fractional_regions_cover_the_axis_and_repeat_with_the_key():
 
     for seed in range(8):
         key = rune.random.key(seed)
-        found = np.asarray(nn.fractional_max_pool(x, 2, 9, key=key))[0, 0]
-        steps = np.diff(found)
+        pooled = np.asarray(nn.fractional_max_pool(x, 2, 9, key=key))[0, 0]
+        steps = np.diff(pooled)
 
-        assert found.shape == (9,)
-        assert found[-1] == 24  # the last region ends with the axis
-        assert 1 <= found[0] <= 4
+        assert pooled.shape == (9,)
+        assert pooled[-1] == 24  # the last region ends with the axis
+        assert 1 <= pooled[0] <= 4
         assert set(steps) <= {2.0, 3.0, 4.0}
-        assert np.array_equal(found, nn.fractional_max_pool(x, 2, 9, key=key)[0, 0])
+        assert np.array_equal(pooled, nn.fractional_max_pool(x, 2, 9, key=key)[0, 0])
 
 
 def test_gradients_of_fractional_pooling_go_to_the_chosen_cells():
     x, key = numbers(1, 2, 9, 9), rune.random.key(3)
 
-    found = np.asarray(rune.grad(lambda x: rnp.sum(nn.fractional_max_pool(x, 2, 4, key=key)))(x))
+    gradient = np.asarray(rune.grad(lambda x: rnp.sum(nn.fractional_max_pool(x, 2, 4, key=key)))(x))
 
     pooled = np.asarray(nn.fractional_max_pool(x, 2, 4, key=key))
-    assert found.sum() == pooled.size
-    assert set(np.round(x[found > 0], 5)) == set(np.round(pooled.ravel(), 5))
+    assert gradient.sum() == pooled.size
+    assert set(np.round(x[gradient > 0], 5)) == set(np.round(pooled.ravel(), 5))
 
 
 def test_compiled_code_of_a_layer_does_not_grow_with_the_sequence():
@@ -201,9 +201,9 @@ def test_compiled_code_of_a_layer_does_not_grow_with_the_sequence():
 def test_the_row_of_the_padding_gets_no_gradient():
     table, ids = numbers(5, 2), np.array([[1, 2], [2, 4]])
 
-    found = rune.grad(lambda t: rnp.sum(nn.embedding(ids, t, padding_idx=2)))(table)
+    gradient = rune.grad(lambda t: rnp.sum(nn.embedding(ids, t, padding_idx=2)))(table)
 
-    assert np.asarray(found)[:, 0].tolist() == [0, 1, 0, 0, 1]
+    assert np.asarray(gradient)[:, 0].tolist() == [0, 1, 0, 0, 1]
 
 
 @pytest.mark.parametrize(("call", "error"), [

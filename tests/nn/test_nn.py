@@ -81,9 +81,9 @@ def test_an_activation_differentiates_as_its_differences(name: str):
     x = array(np.array([-90.0, -3.5, -1.5, -0.3, 0.5, 3.5, 5.5, 90.0]))
     (t,) = directions(np.random.default_rng(0), [x])
 
-    _, found = rune.jvp(function, (x,), (t,))
+    _, derivative = rune.jvp(function, (x,), (t,))
 
-    near(differences(function, [x], [t]), found, relative=1e-6, why=WHY)
+    near(differences(function, [x], [t]), derivative, relative=1e-6, why=WHY)
 
 
 def test_exact_gelu_uses_the_error_function():
@@ -100,9 +100,9 @@ def test_exact_gelu_uses_the_error_function():
     ],
 )  # fmt: skip
 def test_the_slope_at_a_corner_is_jaxs(name: str, at: float, slope: float):
-    found = rune.grad(getattr(nn, name))(array(np.float64(at)))
+    gradient = rune.grad(getattr(nn, name))(array(np.float64(at)))
 
-    assert float(found) == pytest.approx(slope, rel=1e-12)
+    assert float(gradient) == pytest.approx(slope, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["softplus", "sigmoid", "silu", "gelu", "log_sigmoid", "mish"])
@@ -110,9 +110,9 @@ def test_smooth_activations_have_smooth_second_derivatives_at_zero(name: str):
     slope = rune.grad(getattr(nn, name))
     zero = array(np.float64(0))
 
-    found = rune.grad(slope)(zero)
+    gradient = rune.grad(slope)(zero)
 
-    near(differences(slope, [zero], [array(np.float64(1))]), found, relative=1e-6, why=WHY)
+    near(differences(slope, [zero], [array(np.float64(1))]), gradient, relative=1e-6, why=WHY)
 
 
 def test_relu_keeps_nan():
@@ -166,12 +166,12 @@ def test_log_softmax_is_the_logarithm_and_does_not_underflow():
 
 def test_a_mask_leaves_elements_out():
     x, mask = array(LOGITS), array(np.array([True, False, True, True, False]))
-    kept = np.flatnonzero(np.asarray(mask))
+    columns = np.flatnonzero(np.asarray(mask))
 
-    found = nn.softmax(x, where=mask)
+    probabilities = nn.softmax(x, where=mask)
 
-    near(softmax(LOGITS[:, kept]), found[:, kept], relative=1e-12, why="f64 rounding")
-    assert found[:, 1].tolist() == [0.0] * 3
+    near(softmax(LOGITS[:, columns]), probabilities[:, columns], relative=1e-12, why="f64 rounding")
+    assert probabilities[:, 1].tolist() == [0.0] * 3
     assert nn.log_softmax(x, where=mask)[:, 1].tolist() == [-math.inf] * 3
 
 
@@ -187,9 +187,9 @@ def test_softmax_and_its_kin_differentiate_twice(name: str, order: int):
     x = array(LOGITS[0])
     (t,) = directions(np.random.default_rng(1), [x])
 
-    _, found = rune.jvp(function, (x,), (t,))
+    _, derivative = rune.jvp(function, (x,), (t,))
 
-    near(differences(function, [x], [t]), found, relative=1e-6, why=WHY)
+    near(differences(function, [x], [t]), derivative, relative=1e-6, why=WHY)
 
 
 def test_the_maximum_of_softmax_carries_no_derivative():
@@ -260,18 +260,18 @@ def test_a_normalisation_differentiates_twice(name: str):
     x = array(LOGITS[0])
     (t,) = directions(np.random.default_rng(2), [x])
 
-    _, found = rune.jvp(slope, (x,), (t,))
+    _, derivative = rune.jvp(slope, (x,), (t,))
 
-    near(differences(slope, [x], [t]), found, relative=1e-5, absolute=1e-6, why=WHY)
+    near(differences(slope, [x], [t]), derivative, relative=1e-5, absolute=1e-6, why=WHY)
 
 
 def test_layer_norm_of_large_f16_does_not_overflow():
     x = array(np.array([30000, -30000, 20000, -20000], np.float16))
 
-    found = nn.layer_norm(x)
+    normalised = nn.layer_norm(x)
 
-    assert found.dtype == np.float16
-    near(standardize(np.asarray(x, np.float64)), found, relative=1e-3, why="f16 result")
+    assert normalised.dtype == np.float16
+    near(standardize(np.asarray(x, np.float64)), normalised, relative=1e-3, why="f16 result")
 
 
 # --- classes and losses -----------------------------------------------------------------------
@@ -299,11 +299,11 @@ def test_both_cross_entropies_agree_and_are_minus_the_log_of_the_chosen_class():
 def test_the_gradient_of_cross_entropy_is_softmax_minus_the_label():
     labels = rnp.array([1, 4, 0])
 
-    found = rune.grad(lambda x: nn.softmax_cross_entropy_with_integer_labels(x, labels).sum())(
+    gradient = rune.grad(lambda x: nn.softmax_cross_entropy_with_integer_labels(x, labels).sum())(
         array(LOGITS)
     )
 
-    near(softmax(LOGITS) - np.eye(5)[[1, 4, 0]], found, relative=1e-12, why="f64 rounding")
+    near(softmax(LOGITS) - np.eye(5)[[1, 4, 0]], gradient, relative=1e-12, why="f64 rounding")
 
 
 def test_labels_may_be_small_negative_or_out_of_range():
@@ -321,9 +321,9 @@ def test_labels_may_be_small_negative_or_out_of_range():
 def test_the_loss_keeps_its_digits_where_logits_are_large():
     logits = rnp.array([10000.0, 10000.0 - 10.0])
 
-    found = nn.softmax_cross_entropy_with_integer_labels(logits, rnp.array(0))
+    loss = nn.softmax_cross_entropy_with_integer_labels(logits, rnp.array(0))
 
-    assert float(found) == pytest.approx(math.log1p(math.exp(-10.0)), rel=1e-3)
+    assert float(loss) == pytest.approx(math.log1p(math.exp(-10.0)), rel=1e-3)
 
 
 def test_a_class_of_probability_zero_adds_nothing_even_at_minus_infinity():
@@ -336,11 +336,9 @@ def test_binary_cross_entropy_and_squares_are_their_formulas():
     x, labels = LOGITS[0], np.array([0.0, 1.0, 1.0, 0.0, 0.5])
     p = sigmoid(x)
 
-    found = nn.sigmoid_binary_cross_entropy(array(x), array(labels))
+    loss = nn.sigmoid_binary_cross_entropy(array(x), array(labels))
 
-    near(
-        -(labels * np.log(p) + (1 - labels) * np.log(1 - p)), found, relative=1e-12, why="rounding"
-    )
+    near(-(labels * np.log(p) + (1 - labels) * np.log(1 - p)), loss, relative=1e-12, why="rounding")
     near(
         np.mean((x - labels) ** 2), nn.mse(array(x), array(labels)), relative=1e-12, why="rounding"
     )
@@ -365,5 +363,5 @@ def test_normalisations_batch_and_compile(name: str):
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0), (2, 0, 3)])
 def test_orthogonal_initializers_make_arrays_without_elements(shape: tuple[int, ...]):
     for axis in range(-len(shape), len(shape)):
-        made = nn.initializers.orthogonal(column_axis=axis)(rune.random.key(0), shape)
-        assert made.shape == shape
+        matrix = nn.initializers.orthogonal(column_axis=axis)(rune.random.key(0), shape)
+        assert matrix.shape == shape

@@ -24,11 +24,11 @@ def living(y: Any) -> np.ndarray:
 
 
 def test_elements_are_zero_or_scaled_up():
-    found = np.asarray(dropout(X, 0.25, KEY))
+    output = np.asarray(dropout(X, 0.25, KEY))
 
-    kept = living(found)
-    same(np.asarray(X / 0.75)[kept], found[kept])
-    assert abs((~kept).mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75 / X.size)
+    living_elements = living(output)
+    same(np.asarray(X / 0.75)[living_elements], output[living_elements])
+    assert abs((~living_elements).mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75 / X.size)
 
 
 def test_the_mask_is_that_of_the_key():
@@ -38,17 +38,17 @@ def test_the_mask_is_that_of_the_key():
 
 
 def test_the_derivative_uses_the_same_mask():
-    found = rune.grad(lambda x: rnp.sum(dropout(x, 0.5, KEY)))(X)
+    gradient = rune.grad(lambda x: rnp.sum(dropout(x, 0.5, KEY)))(X)
 
-    same(np.where(living(dropout(X, 0.5, KEY)), np.float32(2), np.float32(0)), np.asarray(found))
+    same(np.where(living(dropout(X, 0.5, KEY)), np.float32(2), np.float32(0)), np.asarray(gradient))
 
 
 def test_lanes_of_keys_have_masks_of_their_own():
     keys = random.split(KEY, 3)
 
-    found = rune.vmap(lambda k: dropout(X, 0.5, k))(keys)
+    lanes = rune.vmap(lambda k: dropout(X, 0.5, k))(keys)
 
-    same(np.stack([np.asarray(dropout(X, 0.5, k)) for k in keys]), np.asarray(found))
+    same(np.stack([np.asarray(dropout(X, 0.5, k)) for k in keys]), np.asarray(lanes))
 
 
 def test_without_a_key_every_call_lane_and_layer_has_a_mask_of_its_own():
@@ -71,10 +71,10 @@ def test_a_named_dropout_keeps_its_mask_when_another_is_inserted_before_it():
 
 
 def test_axes_may_share_one_fate():
-    found = living(dropout(X, 0.5, KEY, broadcast_dims=(-1,)))
+    mask = living(dropout(X, 0.5, KEY, broadcast_dims=(-1,)))
 
-    assert (found == found[:, :1]).all()
-    assert 0 < found[:, 0].sum() < 64
+    assert (mask == mask[:, :1]).all()
+    assert 0 < mask[:, 0].sum() < 64
 
 
 def test_an_evaluation_draws_nothing():
@@ -87,9 +87,9 @@ def test_a_rate_of_one_leaves_nothing():
 
 
 def test_the_rate_may_be_traced():
-    found = rune.jit(lambda r: dropout(X, r, KEY))(0.25)
+    output = rune.jit(lambda r: dropout(X, r, KEY))(0.25)
 
-    same(living(dropout(X, 0.25, KEY)), living(found))
+    same(living(dropout(X, 0.25, KEY)), living(output))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

@@ -187,16 +187,16 @@ LOSSES += [_ctc("without infinities", zero_infinity=True)]
 def _cell(kind: str, label: str, gates: int, states: int, **options: Any) -> Case:
     size = gates * 4
 
-    def ours(nn: Any, x: Any, *rest: Any) -> Any:
-        given, weights = rest[:states], nn.CellParams(*rest[states:])
+    def ours(nn: Any, x: Any, *operands: Any) -> Any:
+        state, weights = operands[:states], nn.CellParams(*operands[states:])
         if kind == "lstm":
-            return tuple(nn.lstm_cell(weights, x, nn.LSTMState(*given)))
-        return getattr(nn, f"{kind}_cell")(weights, x, *given, **options)
+            return tuple(nn.lstm_cell(weights, x, nn.LSTMState(*state)))
+        return getattr(nn, f"{kind}_cell")(weights, x, *state, **options)
 
-    def theirs(F: Any, x: Any, *rest: Any) -> Any:
-        given, weights = rest[:states], rest[states:]
+    def theirs(F: Any, x: Any, *operands: Any) -> Any:
+        state, weights = operands[:states], operands[states:]
         name = {"rnn": f"rnn_{options.get('nonlinearity', 'tanh')}"}.get(kind, kind)
-        return F.cells(f"{name}_cell", x, given, weights)
+        return F.cells(f"{name}_cell", x, state, weights)
 
     weights = (f(size, 3, low=-1, high=1), f(size, 4, low=-1, high=1), f(size), f(size))
     return Case(f"{kind}_cell {label}", ours, theirs, (f(2, 3), *(f(2, 4),) * states, *weights))

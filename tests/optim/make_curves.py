@@ -42,14 +42,14 @@ def path(torch: Any, make: Any) -> list[list[float]]:
     """The parameters after every step of the logistic problem."""
     weights = torch.tensor(START, dtype=torch.float64, requires_grad=True)
     points, labels = (torch.tensor(x, dtype=torch.float64) for x in (POINTS, LABELS))
-    optimizer, found = make([weights]), []
+    optimizer, curve = make([weights]), []
     for _ in range(STEPS):
         optimizer.zero_grad()
         loss = torch.nn.functional.softplus(-labels * (points @ weights)).mean()
         (loss + 0.05 * (weights**2).sum()).backward()
         optimizer.step()
-        found.append(weights.detach().tolist())
-    return found
+        curve.append(weights.detach().tolist())
+    return curve
 
 
 def main() -> None:

@@ -100,15 +100,15 @@ def path(jax: Any, optax: Any, optimizer: Any) -> list[list[float]]:
     def loss(w: Any) -> Any:
         return jnp.mean(jax.nn.softplus(-labels * (points @ w))) + 0.05 * jnp.sum(w**2)
 
-    state, found = optimizer.init(weights), []
+    state, curve = optimizer.init(weights), []
     for _ in range(STEPS):
         value, grad = jax.value_and_grad(loss)(weights)
         updates, state = optax.with_extra_args_support(optimizer).update(
             grad, state, weights, value=value, grad=grad, value_fn=loss
         )
         weights = optax.apply_updates(weights, updates)
-        found.append(weights.tolist())
-    return found
+        curve.append(weights.tolist())
+    return curve
 
 
 def main() -> None:

@@ -38,10 +38,10 @@ SAME_AS_TORCH: dict[str, optim.Optimizer] = {
 
 @pytest.mark.parametrize("name", SAME_AS_TORCH)
 def test_a_path_is_that_of_torch(name: str):
-    found = curve(SAME_AS_TORCH[name])
+    points = curve(SAME_AS_TORCH[name])
 
     # f64 but for the correction of Adam's start, which is computed in f32.
-    np.testing.assert_allclose(found, STORED[name], rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(points, STORED[name], rtol=2e-5, atol=1e-6)
 
 
 # --- by formulas ------------------------------------------------------------------------------
@@ -139,22 +139,22 @@ def test_adafactor_keeps_rows_and_columns_of_a_matrix_alone():
     g = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
     state = part.init(array(g))
-    found, after = part.update(array(g), state)
+    updates, after = part.update(array(g), state)
 
     square = g * g
     estimate = np.outer(square.mean(1), square.mean(0)) / square.mean()
     assert sorted(x.shape for x in state[1:]) == [(1,), (2,), (3,)]
-    np.testing.assert_allclose(np.asarray(found), g / np.sqrt(estimate), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(updates), g / np.sqrt(estimate), rtol=1e-6)
     assert int(after.count) == 1
 
 
 def test_centring_leaves_no_mean_over_all_axes_but_the_first():
     kernel, bias = np.arange(12.0).reshape(2, 3, 2) ** 2, np.arange(2.0)
 
-    found, _ = optim.centralize().update({"k": array(kernel), "b": array(bias)}, ())
+    updates, _ = optim.centralize().update({"k": array(kernel), "b": array(bias)}, ())
 
-    np.testing.assert_allclose(found["k"], kernel - kernel.mean((1, 2), keepdims=True))
-    np.testing.assert_array_equal(found["b"], bias)
+    np.testing.assert_allclose(updates["k"], kernel - kernel.mean((1, 2), keepdims=True))
+    np.testing.assert_array_equal(updates["b"], bias)
 
 
 # --- schedules --------------------------------------------------------------------------------
@@ -196,8 +196,8 @@ def test_a_schedule_is_its_formula_at_every_step_traced_or_not(name: str):
     schedule, expected = SCHEDULES[name]
 
     for wrap in (lambda f: f, rune.jit):
-        found = [float(wrap(schedule)(np.int32(t))) for t in range(25)]
-        np.testing.assert_allclose(found, [expected(t) for t in range(25)], rtol=2e-5, atol=1e-7)
+        rates = [float(wrap(schedule)(np.int32(t))) for t in range(25)]
+        np.testing.assert_allclose(rates, [expected(t) for t in range(25)], rtol=2e-5, atol=1e-7)
 
 
 # --- around optimisers ------------------------------------------------------------------------
@@ -206,19 +206,19 @@ def test_a_schedule_is_its_formula_at_every_step_traced_or_not(name: str):
 def test_steps_of_k_gradients_are_one_step_of_their_mean():
     slow, grads = optim.multi_steps(optim.adam(0.1), 3), np.arange(18.0).reshape(6, 3)
     plain = optim.adam(0.1)
-    state, whole = slow.init(array(np.array(START))), plain.init(array(np.array(START)))
+    state, plain_state = slow.init(array(np.array(START))), plain.init(array(np.array(START)))
     update = rune.jit(slow.update)
 
-    found = []
+    every_update = []
     for g in grads:
         updates, state = update(array(g), state)
-        found.append(np.asarray(updates))
+        every_update.append(np.asarray(updates))
 
     for number in range(2):
         mean = array(grads[3 * number : 3 * number + 3].mean(0))
-        expected, whole = plain.update(mean, whole)
-        np.testing.assert_allclose(found[3 * number + 2], np.asarray(expected), rtol=1e-5)
-        assert not np.any(found[3 * number : 3 * number + 2])
+        expected, plain_state = plain.update(mean, plain_state)
+        np.testing.assert_allclose(every_update[3 * number + 2], np.asarray(expected), rtol=1e-5)
+        assert not np.any(every_update[3 * number : 3 * number + 2])
 
 
 def test_only_leaves_of_the_mask_decay():

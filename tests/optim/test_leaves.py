@@ -69,10 +69,10 @@ def test_complex_leaves_move_as_real_ones_that_were_turned(name: str):
     params, grads = leaf(1.0), leaf(0.3)
     turned = [rnp.asarray(np.asarray(x) * PHASE, "c64") for x in (grads, params)]
 
-    after, found = two_steps(EVERY[name], *turned)
+    after, updates = two_steps(EVERY[name], *turned)
 
     near(
-        np.asarray(two_steps(EVERY[name], grads, params)[1]) * PHASE, found,
+        np.asarray(two_steps(EVERY[name], grads, params)[1]) * PHASE, updates,
         relative=2e-4, absolute=1e-6, why="yogi adds and takes away squares",
     )  # fmt: skip
     assert not any(rnp.iscomplexobj(x) for x in rune.tree.leaves(getattr(after, "nu", ())))
@@ -82,10 +82,10 @@ def test_noise_of_complex_leaves_has_two_parts():
     noise = optim.add_noise(1.0, 0.0, 3)
     zeros = rnp.zeros(1000, "c64")
 
-    found, _ = noise.update(zeros, noise.init(zeros))
+    updates, _ = noise.update(zeros, noise.init(zeros))
 
-    assert 0.4 < float(rnp.var(found.real)) < 0.6
-    assert 0.4 < float(rnp.var(found.imag)) < 0.6
+    assert 0.4 < float(rnp.var(updates.real)) < 0.6
+    assert 0.4 < float(rnp.var(updates.imag)) < 0.6
 
 
 @pytest.mark.parametrize(

@@ -43,18 +43,18 @@ def walked(optimizer: optim.Optimizer, loss: Any, params: Any, steps: int) -> tu
 
 
 def test_the_minimum_of_a_valley_is_found():
-    found, state = walked(optim.lbfgs(), valley, array(np.array([-1.2, 1.0, -0.5, 2.0])), 60)
+    end, state = walked(optim.lbfgs(), valley, array(np.array([-1.2, 1.0, -0.5, 2.0])), 60)
 
-    near(np.ones(4), found, relative=1e-5, why="flat at the minimum: values agree to f64's root")
+    near(np.ones(4), end, relative=1e-5, why="flat at the minimum: values agree to f64's root")
     assert float(state[-1].value) < 1e-10
 
 
 def test_parameters_may_be_a_tree():
     params = {"w": rnp.zeros((2, 3)), "b": rnp.float32(4.0)}
 
-    found, _ = walked(optim.lbfgs(memory_size=4), bowl, params, 15)
+    end, _ = walked(optim.lbfgs(memory_size=4), bowl, params, 15)
 
-    near({"w": np.full((2, 3), 2.0), "b": np.array(-1.0)}, found, relative=1e-3, why="f32 values")
+    near({"w": np.full((2, 3), 2.0), "b": np.array(-1.0)}, end, relative=1e-3, why="f32 values")
 
 
 def test_a_direction_is_that_of_bfgs_with_the_whole_matrix():
@@ -95,11 +95,11 @@ def test_a_zoomed_length_meets_the_strong_wolfe_conditions(first: float):
     value, grad = rune.value_and_grad(valley)(array(w))
     updates = -first * grad
 
-    moved, state = rune.jit(
+    update, state = rune.jit(
         lambda u: part.update(u, part.init(u), array(w), value=value, grad=grad, value_fn=valley)
     )(updates)
 
-    end, slopes = rune.value_and_grad(valley)(array(w) + moved)
+    end, slopes = rune.value_and_grad(valley)(array(w) + update)
     slope, later = float(rnp.dot(grad, updates)), float(rnp.dot(slopes, updates))
     assert bool(state.is_met)
     assert float(end) <= float(value) + 1e-4 * float(state.learning_rate) * slope
@@ -111,9 +111,9 @@ def test_updates_that_point_uphill_are_not_followed():
     part, w = optim.scale_by_zoom_linesearch(20), array(np.array([-1.2, 1.0]))
     value, grad = rune.value_and_grad(valley)(w)
 
-    moved, state = part.update(grad, part.init(w), w, value=value, grad=grad, value_fn=valley)
+    update, state = part.update(grad, part.init(w), w, value=value, grad=grad, value_fn=valley)
 
-    assert not np.any(np.asarray(moved))
+    assert not np.any(np.asarray(update))
     assert float(state.value) == float(value)
 
 
@@ -124,11 +124,11 @@ def test_backtracking_ends_at_the_first_length_that_is_short_enough():
     def loss(p: Any) -> Any:
         return rnp.sum(p**2)
 
-    moved, state = part.update(-8.0 * w, part.init(w), w, value=9.0, grad=2.0 * w, value_fn=loss)
+    update, state = part.update(-8.0 * w, part.init(w), w, value=9.0, grad=2.0 * w, value_fn=loss)
 
     # value(a) = (3 - 24 a)² <= 9 - 72 a holds up to a = 1/8.
     assert float(state.learning_rate) == 0.125
-    assert (moved.tolist(), int(state.steps), bool(state.is_met)) == ([-3.0], 4, True)
+    assert (update.tolist(), int(state.steps), bool(state.is_met)) == ([-3.0], 4, True)
 
 
 def test_backtracking_makes_no_step_where_nothing_is_gained():
@@ -137,9 +137,9 @@ def test_backtracking_makes_no_step_where_nothing_is_gained():
     def loss(p: Any) -> Any:
         return rnp.sum(p)
 
-    moved, state = part.update(w, part.init(w), w, value=1.0, grad=w, value_fn=loss)
+    update, state = part.update(w, part.init(w), w, value=1.0, grad=w, value_fn=loss)
 
-    assert (moved.tolist(), bool(state.is_met)) == ([0.0], False)
+    assert (update.tolist(), bool(state.is_met)) == ([0.0], False)
 
 
 def test_a_loss_of_further_arguments_is_given_them():
@@ -162,12 +162,12 @@ def test_a_loss_of_arguments_by_any_name_is_given_all_of_them():
     def loss(p: Any, **batch: Any) -> Any:
         return rnp.sum((p - batch["shift"]) ** 2)
 
-    moved, _ = part.update(
+    update, _ = part.update(
         rnp.array([2.0]), part.init(w), w, value=4.0, grad=rnp.array([-4.0]), value_fn=loss,
         shift=3.0,
     )  # fmt: skip
 
-    assert moved.tolist() == [2.0]
+    assert update.tolist() == [2.0]
 
 
 def test_value_and_gradient_are_computed_once_and_then_taken_from_the_state():
@@ -184,10 +184,15 @@ def test_value_and_gradient_are_computed_once_and_then_taken_from_the_state():
         grad, optimizer.init(params), params, value=value, grad=grad, value_fn=loss
     )
     before = len(calls)
-    kept = value_and_grad(optim.apply_updates(params, updates), state=state)
+    value_and_slope = value_and_grad(optim.apply_updates(params, updates), state=state)
 
     assert len(calls) == before > 0
-    near(rune.value_and_grad(loss)(params + updates), kept, relative=1e-6, why="the same point")
+    near(
+        rune.value_and_grad(loss)(params + updates),
+        value_and_slope,
+        relative=1e-6,
+        why="the same point",
+    )
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def not_taken() -> list[str]:
     """The arguments that functions of Optax take by name and those of rune.optim do not."""
     lines = (line.split() for line in SIGNATURES.read_text().splitlines())
     here = [(n, theirs) for n, *theirs in lines if hasattr(rune.optim, n)]
-    taken = {n: inspect.signature(getattr(rune.optim, n)).parameters for n, _ in here}
-    return [f"{n}({a})" for n, theirs in here for a in theirs if a not in taken[n]]
+    parameters_here = {n: inspect.signature(getattr(rune.optim, n)).parameters for n, _ in here}
+    return [f"{n}({a})" for n, theirs in here for a in theirs if a not in parameters_here[n]]
 
 
 def test_every_argument_of_optax_is_taken_or_in_the_table():

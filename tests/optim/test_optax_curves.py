@@ -19,15 +19,15 @@ OPTIMIZERS, SCHEDULES = optimizers(optim), schedules(optim)
 
 @pytest.mark.parametrize("name", STORED["curves"])
 def test_a_compiled_path_is_that_of_optax(name: str):
-    found = curve(OPTIMIZERS[name])
+    points = curve(OPTIMIZERS[name])
 
     # f64 but for corrections of starts and rates of schedules, which are computed in f32.
-    np.testing.assert_allclose(found, STORED["curves"][name], rtol=5e-5, atol=2e-6)
+    np.testing.assert_allclose(points, STORED["curves"][name], rtol=5e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", STORED["rates"])
 def test_a_schedule_is_that_of_optax(name: str):
     for wrap in (lambda f: f, rune.jit):
         schedule = wrap(SCHEDULES[name])
-        found = [float(schedule(np.int32(t))) for t in range(25)]
-        np.testing.assert_allclose(found, STORED["rates"][name], rtol=2e-6, atol=1e-7)
+        rates = [float(schedule(np.int32(t))) for t in range(25)]
+        np.testing.assert_allclose(rates, STORED["rates"][name], rtol=2e-6, atol=1e-7)

@@ -158,11 +158,11 @@ def types(tree: Any) -> list[Any]:
 def test_a_step_keeps_every_leafs_shape_and_dtype_and_lowers_the_loss(name: str):
     params, state = parameters(), ALL[name].init(parameters())
 
-    moved, later = step_of(ALL[name])(params, state)
+    new_params, later = step_of(ALL[name])(params, state)
 
-    assert types(moved) == types(params)
+    assert types(new_params) == types(params)
     assert types(later) == types(state)
-    assert float(loss(moved)) < float(loss(params))
+    assert float(loss(new_params)) < float(loss(params))
 
 
 @pytest.mark.parametrize("name", ALL)

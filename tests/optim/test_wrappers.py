@@ -51,12 +51,15 @@ def test_the_fast_optimizer_of_a_round_is_told_what_it_takes_by_name():
 
 
 def test_an_average_of_parameters_follows_at_its_own_rate():
-    params, kept = {"w": rnp.array([4.0]), "h": rnp.ones(1, "bf16")}, {"w": rnp.zeros(1), "h": None}
-    kept["h"] = rnp.zeros(1, "bf16")
+    params, average = (
+        {"w": rnp.array([4.0]), "h": rnp.ones(1, "bf16")},
+        {"w": rnp.zeros(1), "h": None},
+    )
+    average["h"] = rnp.zeros(1, "bf16")
 
-    found = rune.jit(optim.incremental_update)(params, kept, 0.25)
+    averages = rune.jit(optim.incremental_update)(params, average, 0.25)
 
-    assert (found["w"].tolist(), found["h"].dtype) == ([1.0], rnp.bfloat16)
+    assert (averages["w"].tolist(), averages["h"].dtype) == ([1.0], rnp.bfloat16)
 
 
 def test_a_copy_is_renewed_every_few_steps():
@@ -73,11 +76,11 @@ def test_hyperparameters_are_set_in_the_state_without_another_trace():
     _, state = update(g, state)
     # As a Python number would be: weak, so that bf16 leaves stay what they are.
     state.hyperparams["learning_rate"] = rnp.asarray(0.3)
-    found, _ = update(g, state)
+    updates, _ = update(g, state)
 
     plain = optim.adam(0.3, b1=0.5)
     _, before = plain.update(g, plain.init(g))
-    near(plain.update(g, before)[0], found, relative=2e-6, why="b1 is f32 there, Python's here")
+    near(plain.update(g, before)[0], updates, relative=2e-6, why="b1 is f32 there, Python's here")
     assert update.cache_size() == 1
 
 
@@ -87,14 +90,14 @@ def test_hyperparameters_of_a_schedule_are_those_of_the_step():
     )
     state = optimizer.init(rnp.zeros(1))
 
-    seen = []
+    rates = []
     for _ in range(3):
         _, state = optimizer.update(rnp.ones(1), state)
-        seen.append(
+        rates.append(
             (float(state.hyperparams["learning_rate"]), float(state.hyperparams["momentum"]))
         )
 
-    assert seen == [(1.0, 0.5), (0.75, 0.5), (0.5, 0.5)]
+    assert rates == [(1.0, 0.5), (0.75, 0.5), (0.5, 0.5)]
     assert sorted(state.hyperparams) == ["learning_rate", "momentum"]
 
 
@@ -137,8 +140,8 @@ def test_wrappers_hand_on_what_an_inner_optimizer_takes_by_name():
 
     for optimizer in wrapped.values():
         update = rune.jit(lambda value, o=optimizer: o.update(p, o.init(p), p, value=value)[0])
-        found = update(18.0)
-        near(np.array([-6.0]), found["a"], relative=1e-6, why="18 / 9 times 3")
+        updates = update(18.0)
+        near(np.array([-6.0]), updates["a"], relative=1e-6, why="18 / 9 times 3")
 
 
 def test_noise_has_the_variance_that_was_asked_for_and_follows_the_key():

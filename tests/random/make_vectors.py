@@ -25,14 +25,14 @@ def main() -> None:
 
     assert jax.__version__ == VERSION, f"jax {VERSION} required, this is {jax.__version__}"
     jax.config.update("jax_platforms", "cpu")
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     for group in (calls.BITS, calls.EXACT, calls.CHOSEN, calls.CLOSE):
-        found |= {name: np.asarray(call(jax.random)) for name, call in group.items()}
+        vectors |= {name: np.asarray(call(jax.random)) for name, call in group.items()}
     for name, call in calls.INITIALIZERS.items():
-        found[name] = np.asarray(call(jax.random, jax.nn.initializers))
+        vectors[name] = np.asarray(call(jax.random, jax.nn.initializers))
     with jax.enable_x64(True):
-        found |= {name: np.asarray(call(jax.random)) for name, call in calls.BITS_64.items()}
-    np.savez_compressed(TARGET, allow_pickle=False, **found)
+        vectors |= {name: np.asarray(call(jax.random)) for name, call in calls.BITS_64.items()}
+    np.savez_compressed(TARGET, allow_pickle=False, **vectors)
 
 
 if __name__ == "__main__":

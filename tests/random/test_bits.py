@@ -40,11 +40,11 @@ def test_bits_depend_on_the_position_in_row_major_order_alone():
 @each_width
 def test_narrow_bits_are_the_low_ones_of_a_word(width: str):
     key = random.key(1)
-    found = np.asarray(random.bits(key, (9,), width))
+    bits = np.asarray(random.bits(key, (9,), width))
 
-    assert found.dtype == width
+    assert bits.dtype == width
     if width != "uint64":
-        same(np.asarray(random.bits(key, (9,))).astype(width), found)
+        same(np.asarray(random.bits(key, (9,))).astype(width), bits)
 
 
 @given(seed=SEEDS)
@@ -80,28 +80,28 @@ def test_a_shape_is_a_size_or_a_sequence_of_them(shape: Any):
 def test_a_batch_of_keys_gives_what_its_keys_give_one_by_one(impl: str, width: str):
     keys = random.split(random.key(2, impl=impl), 4)
 
-    found = rune.vmap(lambda k: random.bits(k, (2, 3), width))(keys)
+    lanes = rune.vmap(lambda k: random.bits(k, (2, 3), width))(keys)
 
-    same(np.stack([np.asarray(random.bits(k, (2, 3), width)) for k in keys]), np.asarray(found))
+    same(np.stack([np.asarray(random.bits(k, (2, 3), width)) for k in keys]), np.asarray(lanes))
 
 
 def test_two_batch_axes_are_two_loops():
     keys = random.split(random.key(2), (2, 3))
 
-    found = rune.vmap(rune.vmap(lambda k: random.uniform(k, (4,))))(keys)
+    lanes = rune.vmap(rune.vmap(lambda k: random.uniform(k, (4,))))(keys)
 
     same(
         np.stack([[np.asarray(random.uniform(k, (4,))) for k in row] for row in keys]),
-        np.asarray(found),
+        np.asarray(lanes),
     )
 
 
 def test_one_key_in_all_lanes_gives_the_same_bits_in_all_lanes():
     key = random.key(0)
 
-    found = rune.vmap(lambda x: x + random.uniform(key, (3,)), in_axes=0)(rnp.zeros(2))
+    lanes = rune.vmap(lambda x: x + random.uniform(key, (3,)), in_axes=0)(rnp.zeros(2))
 
-    same(np.stack([np.asarray(random.uniform(key, (3,)))] * 2), np.asarray(found))
+    same(np.stack([np.asarray(random.uniform(key, (3,)))] * 2), np.asarray(lanes))
 
 
 # --- compiled ---------------------------------------------------------------------------------
@@ -111,13 +111,13 @@ def test_one_key_in_all_lanes_gives_the_same_bits_in_all_lanes():
 @each_impl
 def test_bits_are_the_same_on_every_executor(device: str, impl: str):
     key = random.key(2**40 + 3, impl=impl)
-    taken = device_named(device).target.dtypes
-    for width in ("uint8", "uint32", *(("uint64",) if dtypes.u64 in taken else ())):
+    supported = device_named(device).target.dtypes
+    for width in ("uint8", "uint32", *(("uint64",) if dtypes.u64 in supported else ())):
         expected = np.asarray(random.bits(key, (3, 50), width))
 
-        found = rune.jit(lambda k, w=width: random.bits(k, (3, 50), w), device=device)(key)
+        bits = rune.jit(lambda k, w=width: random.bits(k, (3, 50), w), device=device)(key)
 
-        same(expected, np.asarray(found))
+        same(expected, np.asarray(bits))
 
 
 @on_every_executor
@@ -147,9 +147,9 @@ def test_samplers_that_loop_run_on_every_executor(device: str):
         return random.permutation(first, 20), random.gamma(second, 0.5, (10,))
 
     order, real = drawn(key)
-    found, gammas = rune.jit(drawn, device=device)(key)
+    device_order, gammas = rune.jit(drawn, device=device)(key)
 
-    same(np.asarray(order), np.asarray(found))
+    same(np.asarray(order), np.asarray(device_order))
     near(real, gammas, relative=1e-5, why="logarithms of two executors")
 
 
@@ -196,9 +196,9 @@ def test_dtypes_of_uniform_numbers_keep_their_own_mantissa():
     for dtype, step in (("float16", 2**-10), ("bfloat16", 2**-7), ("float32", 2**-23)):
         drawn = random.uniform(key, (2000,), dtype)
 
-        found = np.asarray(drawn).astype(np.float64)
+        numbers = np.asarray(drawn).astype(np.float64)
         assert drawn.dtype == dtypes.as_dtype(dtype)
-        assert found.min() >= 0
-        assert found.max() < 1
-        assert (found / step == np.round(found / step)).all()
-        assert np.unique(found).size > min(2000, 1 / step) / 2
+        assert numbers.min() >= 0
+        assert numbers.max() < 1
+        assert (numbers / step == np.round(numbers / step)).all()
+        assert np.unique(numbers).size > min(2000, 1 / step) / 2

@@ -61,12 +61,12 @@ def in_closed_form(device: str) -> dict[str, np.ndarray]:
     return dict(zip([c.name for c in cases], drawn(cases, device), strict=True))
 
 
-def assert_near(case: Case, expected: np.ndarray, found: np.ndarray):
+def assert_near(case: Case, expected: np.ndarray, actual: np.ndarray):
     """Within what the page says of the distribution."""
-    assert expected.dtype == found.dtype == dtypes.f32
-    beside = np.abs(expected.astype(np.float64) - found)
+    assert expected.dtype == actual.dtype == dtypes.f32
+    beside = np.abs(expected.astype(np.float64) - actual)
     apart = {
-        DRAW: ulp_distance(expected, found).max(),
+        DRAW: ulp_distance(expected, actual).max(),
         ONE_PLUS: (beside / np.spacing(1 + np.abs(expected))).max(),
     }
 

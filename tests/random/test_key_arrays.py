@@ -161,19 +161,19 @@ MOVED: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], Any]]] = {
 def test_keys_are_moved_as_their_data(name: str, around: Any):
     move, expected = MOVED[name]
 
-    found = around(move)(KEYS)
+    result = around(move)(KEYS)
 
-    assert found.dtype == KEYS.dtype
-    same(np.ascontiguousarray(expected(DATA)), np.asarray(random.key_data(found)))
+    assert result.dtype == KEYS.dtype
+    same(np.ascontiguousarray(expected(DATA)), np.asarray(random.key_data(result)))
 
 
 @pytest.mark.parametrize("around", [lambda f: f, rune.jit, rune.vmap], ids=["eager", "jit", "vmap"])
 def test_keys_are_arrays_to_isinstance(around: Any):
-    seen: list[bool] = []
+    answers: list[bool] = []
 
-    around(lambda k: (seen.append(isinstance(k, rune.Array)), k)[1])(KEYS)
+    around(lambda k: (answers.append(isinstance(k, rune.Array)), k)[1])(KEYS)
 
-    assert seen == [True]
+    assert answers == [True]
 
 
 def test_key_arrays_say_their_shape_and_size():
@@ -194,13 +194,13 @@ def test_keys_are_compared_one_by_one():
 
 
 def test_a_key_is_one_leaf_of_a_tree():
-    seen: list[Any] = []
+    leaves: list[Any] = []
     keys = {"a": KEYS, "b": [KEYS[0]]}
 
-    rune.tree.map(seen.append, keys)
+    rune.tree.map(leaves.append, keys)
 
-    assert [k.shape for k in seen] == [(2, 3), (3,)]
-    assert seen[0] is KEYS
+    assert [k.shape for k in leaves] == [(2, 3), (3,)]
+    assert leaves[0] is KEYS
     assert rune.tree.structure(KEYS) == rune.tree.structure(0)
     paths = [rune.tree.keystr(p) for p, _ in rune.tree.leaves_with_path(keys)]
     assert paths == ["['a']", "['b'][0]"]
@@ -216,9 +216,9 @@ def test_the_dtype_of_keys_is_of_a_kind_of_its_own():
 
 
 def test_copies_and_pickles_of_keys_are_these_keys():
-    made = [copy.copy(KEYS), copy.deepcopy(KEYS), pickle.loads(pickle.dumps(KEYS))]
+    copies = [copy.copy(KEYS), copy.deepcopy(KEYS), pickle.loads(pickle.dumps(KEYS))]
 
-    for keys in [*made, rune.device_put(KEYS), rune.device_get(KEYS)]:
+    for keys in [*copies, rune.device_put(KEYS), rune.device_get(KEYS)]:
         assert keys.dtype == KEYS.dtype
         same(DATA, np.asarray(random.key_data(keys)))
 

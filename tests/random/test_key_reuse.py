@@ -142,8 +142,8 @@ def test_the_branch_that_is_taken_uses_its_keys():
 
 def test_a_loop_that_splits_its_key_is_right():
     def step(key: Any, _: Any) -> Any:
-        rest, used = random.split(key)
-        return rest, random.uniform(used)
+        next_key, used = random.split(key)
+        return next_key, random.uniform(used)
 
     rune.jit(lambda k: rune.scan(step, k, None, length=5))(random.key(0))
 
@@ -163,8 +163,8 @@ def test_draws_without_a_key_never_use_one_twice():
 def test_lanes_of_a_while_loop_that_have_finished_use_no_key():
     def until(limit: Any, key: Any) -> Any:
         def step(state: Any) -> Any:
-            rest, used = random.split(state[1])
-            return state[0] + random.uniform(used), rest
+            next_key, used = random.split(state[1])
+            return state[0] + random.uniform(used), next_key
 
         return rune.while_loop(lambda s: s[0] < limit, step, (0.0, key))[0]
 

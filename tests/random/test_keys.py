@@ -120,9 +120,9 @@ def test_folding_in_a_number_gives_the_key_at_that_position(impl: str, seed: int
 
 def test_all_64_bits_of_what_is_folded_in_count():
     key = random.key(0)
-    found = {tuple(words(random.fold_in(key, n)).tolist()) for n in (1, 2**32 + 1, 2**63 + 1)}
+    keys = {tuple(words(random.fold_in(key, n)).tolist()) for n in (1, 2**32 + 1, 2**63 + 1)}
 
-    assert len(found) == 3
+    assert len(keys) == 3
 
 
 @given(data=st.integers(0, 2**31 - 1))
@@ -172,16 +172,16 @@ def test_the_dtype_names_the_generator():
 @each_impl
 def test_words_make_the_key_that_they_came_from(impl: str):
     keys = random.split(random.key(5, impl=impl), (2, 3))
-    made = random.wrap_key_data(random.key_data(keys), impl=impl)
+    rebuilt_keys = random.wrap_key_data(random.key_data(keys), impl=impl)
 
-    assert np.asarray(made == keys).all()
+    assert np.asarray(rebuilt_keys == keys).all()
 
 
 def test_a_key_prints_its_words():
     assert repr(random.key(42)) == "Array([ 0, 42], key<fry>[], cpu:0)"
-    seen = []
-    rune.vmap(lambda k: seen.append(repr(k)) or 0.0)(random.split(random.key(0), (3, 2)))
-    assert seen == ["Traced<key<fry>[2]>"]
+    texts = []
+    rune.vmap(lambda k: texts.append(repr(k)) or 0.0)(random.split(random.key(0), (3, 2)))
+    assert texts == ["Traced<key<fry>[2]>"]
 
 
 def test_keys_are_copied_and_pickled():
@@ -207,33 +207,33 @@ def test_a_key_array_is_one_leaf_of_its_own_shape():
 def test_vmap_maps_over_any_axis_of_keys(axis: int):
     keys = random.split(random.key(0), (2, 2))
 
-    found = rune.vmap(random.key_data, in_axes=axis)(keys)
+    lanes = rune.vmap(random.key_data, in_axes=axis)(keys)
 
-    same(np.moveaxis(words(keys), axis % 2, 0), np.asarray(found))
+    same(np.moveaxis(words(keys), axis % 2, 0), np.asarray(lanes))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_vmap_returns_keys_along_any_axis(axis: int):
     keys = random.split(random.key(0), 2)
 
-    found = rune.vmap(lambda k: random.split(k, 2), out_axes=axis)(keys)
+    batch = rune.vmap(lambda k: random.split(k, 2), out_axes=axis)(keys)
 
     lanes = np.stack([words(random.split(k, 2)) for k in keys], axis=axis % 2)
-    same(lanes, words(found))
+    same(lanes, words(batch))
 
 
 def test_split_under_vmap_equals_the_loop():
     keys = random.split(random.key(3), 5)
 
-    found = rune.vmap(lambda k: random.split(k, 2))(keys)
+    lanes = rune.vmap(lambda k: random.split(k, 2))(keys)
 
-    same(np.stack([words(random.split(k, 2)) for k in keys]), words(found))
+    same(np.stack([words(random.split(k, 2)) for k in keys]), words(lanes))
 
 
 def test_lanes_of_seeds_make_keys():
-    found = rune.vmap(random.key)(rnp.arange(3))
+    lanes = rune.vmap(random.key)(rnp.arange(3))
 
-    same(np.stack([words(random.key(seed)) for seed in range(3)]), words(found))
+    same(np.stack([words(random.key(seed)) for seed in range(3)]), words(lanes))
 
 
 def test_a_jitted_function_takes_and_returns_keys_and_is_traced_once():
@@ -250,9 +250,9 @@ def test_a_key_is_no_argument_of_differentiation():
     def loss(x: Any, key: Any) -> Any:
         return rnp.sum(x * random.uniform(key, (3,)))
 
-    found = rune.grad(loss)(rnp.ones(3), random.key(0))
+    gradient = rune.grad(loss)(rnp.ones(3), random.key(0))
 
-    same(np.asarray(random.uniform(random.key(0), (3,))), np.asarray(found))
+    same(np.asarray(random.uniform(random.key(0), (3,))), np.asarray(gradient))
 
 
 # --- what is refused --------------------------------------------------------------------------

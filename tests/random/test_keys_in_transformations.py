@@ -31,10 +31,10 @@ def words(keys: Any) -> np.ndarray:
 
 def chain(key: Any, count: int) -> list[Any]:
     """The key, and what comes of splitting it so many times."""
-    found = [key]
+    keys = [key]
     for _ in range(count):
-        found.append(random.split(found[-1])[0])
-    return found
+        keys.append(random.split(keys[-1])[0])
+    return keys
 
 
 # --- loops, branches, lanes -------------------------------------------------------------------
@@ -83,11 +83,11 @@ def test_lanes_may_part_their_ways_with_keys(around: Any):
         split, _ = lax.while_loop(lambda s: s[1] < count, step, (key, 0))
         return lax.cond(count > 1, lambda k: k, lambda k: random.fold_in(k, 5), split)
 
-    found = around(rune.vmap(run))(KEYS[0], rnp.array([0, 1, 3]))
+    lanes = around(rune.vmap(run))(KEYS[0], rnp.array([0, 1, 3]))
 
     ends = [chain(key, n)[-1] for key, n in zip(KEYS[0], (0, 1, 3))]
     expected = [random.fold_in(ends[0], 5), random.fold_in(ends[1], 5), ends[2]]
-    same(np.stack([words(key) for key in expected]), words(found))
+    same(np.stack([words(key) for key in expected]), words(lanes))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
@@ -98,23 +98,23 @@ def test_lanes_of_slices_and_updates_are_those_of_a_loop(axis: int):
     rows = rnp.moveaxis(KEYS, axis, 0)
     numbers = rnp.arange(rows.shape[0])
 
-    found = rune.vmap(move, in_axes=(0, axis))(numbers, KEYS)
+    lanes = rune.vmap(move, in_axes=(0, axis))(numbers, KEYS)
 
-    same(np.stack([words(move(n, row)) for n, row in zip(numbers, rows)]), words(found))
+    same(np.stack([words(move(n, row)) for n, row in zip(numbers, rows)]), words(lanes))
 
 
 def test_a_number_for_each_lane_is_folded_into_one_key():
-    found = rune.vmap(random.fold_in, in_axes=(None, 0))(KEY, rnp.arange(3))
+    lanes = rune.vmap(random.fold_in, in_axes=(None, 0))(KEY, rnp.arange(3))
 
-    same(np.stack([words(random.fold_in(KEY, n)) for n in range(3)]), words(found))
+    same(np.stack([words(random.fold_in(KEY, n)) for n in range(3)]), words(lanes))
 
 
 def test_lanes_exchange_keys():
-    found = rune.vmap(lambda k: lax.ppermute(k, "i", [(0, 1), (1, 2), (2, 0)]), axis_name="i")(
+    lanes = rune.vmap(lambda k: lax.ppermute(k, "i", [(0, 1), (1, 2), (2, 0)]), axis_name="i")(
         KEYS[0]
     )
 
-    same(words(KEYS[0])[[2, 0, 1]], words(found))
+    same(words(KEYS[0])[[2, 0, 1]], words(lanes))
 
 
 # --- derivatives ------------------------------------------------------------------------------
@@ -140,8 +140,8 @@ def _ruled_forward() -> Any:
 def _ruled_backward() -> Any:
     ruled = rune.custom_vjp(_noise)
 
-    def backward(kept: Any, ct: Any) -> Any:
-        x, key = kept
+    def backward(residuals: Any, ct: Any) -> Any:
+        x, key = residuals
         return ct * rnp.cos(x * random.normal(key)) * random.normal(key), None
 
     ruled.defvjp(lambda x, key: (_noise(x, key), (x, key)), backward)
@@ -163,9 +163,9 @@ DIFFERENTIATED = {
 @pytest.mark.parametrize("name", DIFFERENTIATED)
 @each_way
 def test_a_gradient_goes_past_a_key(name: str, around: Any):
-    found = around(rune.grad(DIFFERENTIATED[name]()))(0.7, KEYS[1, 2])
+    gradient = around(rune.grad(DIFFERENTIATED[name]()))(0.7, KEYS[1, 2])
 
-    near(_slope(0.7, KEYS[1, 2]), found, relative=1e-5, why="f32")
+    near(_slope(0.7, KEYS[1, 2]), gradient, relative=1e-5, why="f32")
 
 
 def test_a_key_has_no_derivative():
@@ -174,12 +174,12 @@ def test_a_key_has_no_derivative():
 
 
 def test_the_gradient_of_keys_is_float0_of_their_shape():
-    found = rune.grad(lambda p: _noise(p["x"], p["keys"][0, 1]), allow_int=True)(
+    gradient = rune.grad(lambda p: _noise(p["x"], p["keys"][0, 1]), allow_int=True)(
         {"x": 0.7, "keys": KEYS}
     )
 
-    near(_slope(0.7, KEYS[0, 1]), found["x"], relative=1e-5, why="f32")
-    assert (found["keys"].dtype, found["keys"].shape) == (rune.float0, (2, 3))
+    near(_slope(0.7, KEYS[0, 1]), gradient["x"], relative=1e-5, why="f32")
+    assert (gradient["keys"].dtype, gradient["keys"].shape) == (rune.float0, (2, 3))
 
 
 def test_tangents_and_cotangents_of_keys_are_float0():
@@ -201,29 +201,29 @@ def test_tangents_and_cotangents_of_keys_are_float0():
 def test_shapes_are_known_without_keys():
     struct = rune.ShapeDtypeStruct((), KEY.dtype)
 
-    found = rune.eval_shape(lambda key: random.split(key, 3), struct)
+    type = rune.eval_shape(lambda key: random.split(key, 3), struct)
 
-    assert (found.shape, found.dtype) == ((3,), KEY.dtype)
-    assert repr(found) == "ShapeDtypeStruct(shape=(3,), dtype=key<fry>)"
+    assert (type.shape, type.dtype) == ((3,), KEY.dtype)
+    assert repr(type) == "ShapeDtypeStruct(shape=(3,), dtype=key<fry>)"
 
 
 def test_keys_are_donated():
-    given = random.split(random.key(11), 4)
-    expected = words(given)[::-1]
+    keys = random.split(random.key(11), 4)
+    expected = words(keys)[::-1]
 
-    found = rune.jit(lambda k: k[::-1], donate_argnums=0)(given)
+    reversed_keys = rune.jit(lambda k: k[::-1], donate_argnums=0)(keys)
 
-    same(np.ascontiguousarray(expected), words(found))
-    assert given.is_deleted()
+    same(np.ascontiguousarray(expected), words(reversed_keys))
+    assert keys.is_deleted()
 
 
 def test_keys_that_a_function_closes_over_are_constants_of_its_program():
     program = rune.make_jaxpr(lambda n: (random.fold_in(KEY, n), KEYS[n, n]))(rnp.int32(1))
-    found = rune.jit(lambda n: (random.fold_in(KEY, n), KEYS[n, n]))(1)
+    results = rune.jit(lambda n: (random.fold_in(KEY, n), KEYS[n, n]))(1)
 
     assert "0x7: key<fry>[]" in str(program)
-    same(words(random.fold_in(KEY, 1)), words(found[0]))
-    same(words(KEYS[1, 1]), words(found[1]))
+    same(words(random.fold_in(KEY, 1)), words(results[0]))
+    same(words(KEYS[1, 1]), words(results[1]))
 
 
 @each_way
@@ -253,10 +253,10 @@ def test_every_executor_moves_and_splits_keys(device: str):
         buffer, drawn = lax.scan(step, keys, keys[1])
         return buffer, drawn, keys == keys[0], random.bits(drawn[0], (3,))
 
-    found = rune.jit(run, device=device)(KEYS, 2)
+    results = rune.jit(run, device=device)(KEYS, 2)
 
     firsts = rnp.stack([random.split(key)[0] for key in KEYS[1]])
-    same(words(KEYS.at[0, 2].set(firsts[2])), words(found[0]))
-    same(words(firsts), words(found[1]))
-    assert np.asarray(found[2]).tolist() == [[True] * 3, [False] * 3]
-    same(np.asarray(random.bits(firsts[0], (3,))), np.asarray(found[3]))
+    same(words(KEYS.at[0, 2].set(firsts[2])), words(results[0]))
+    same(words(firsts), words(results[1]))
+    assert np.asarray(results[2]).tolist() == [[True] * 3, [False] * 3]
+    same(np.asarray(random.bits(firsts[0], (3,))), np.asarray(results[3]))

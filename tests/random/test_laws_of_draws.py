@@ -34,10 +34,10 @@ def words() -> Any:
 
 def keys_of(nest: Nest) -> list[Any]:
     """The words of the keys that a nest draws, with leading axes of lanes and steps."""
-    found: list[Any] = []
+    keys: list[Any] = []
     for part in nest:
-        found += [words()] if part == "draw" else KINDS[part[0]](part[1])
-    return found
+        keys += [words()] if part == "draw" else KINDS[part[0]](part[1])
+    return keys
 
 
 def scanned(nest: Nest) -> Any:
@@ -51,8 +51,8 @@ def looped(nest: Nest) -> Any:
     first = [rnp.zeros((2, *s.shape), s.dtype) for s in shapes]
 
     def step(state: Any) -> Any:
-        i, found = state
-        return i + 1, [f.at[i].set(k) for f, k in zip(found, keys_of(nest), strict=True)]
+        i, keys = state
+        return i + 1, [f.at[i].set(k) for f, k in zip(keys, keys_of(nest), strict=True)]
 
     return rune.while_loop(lambda state: state[0] < 2, step, (0, first))[1]
 
@@ -88,9 +88,9 @@ def test_what_runs_once_draws_what_it_draws_alone(seed: int, nest: Nest, kind: s
     with random.seed(seed):
         expected = rows(keys_of(nest)), drawn(1)
     with random.seed(seed):
-        found = rows(KINDS[kind](nest)), drawn(1)
+        keys = rows(KINDS[kind](nest)), drawn(1)
 
-    same(expected, found)
+    same(expected, keys)
 
 
 @COMPILING
@@ -98,29 +98,29 @@ def test_what_runs_once_draws_what_it_draws_alone(seed: int, nest: Nest, kind: s
 def test_a_lane_or_step_draws_as_under_the_seed_folded_with_its_number(seed, nest, kind, before):
     with random.seed(seed):
         drawn(before)
-        found = KINDS[kind](nest)
+        keys = KINDS[kind](nest)
 
     for index in range(2):
         with random.seed(seed).fold(index):
             drawn(before)
-            same(rows(keys_of(nest)), rows([k[index] for k in found]))
+            same(rows(keys_of(nest)), rows([k[index] for k in keys]))
 
 
 @COMPILING
 @given(seed=SEEDS, counts=st.lists(st.integers(0, 3), min_size=2, max_size=4), data=st.data())
 def test_whichever_branch_is_taken_what_follows_is_the_same(seed, counts, data):
-    taken = data.draw(st.integers(0, len(counts) - 1))
+    branch_number = data.draw(st.integers(0, len(counts) - 1))
 
     def branch(count: int) -> Any:
         return lambda: sum((words() for _ in range(count)), rnp.zeros(2, "uint32"))
 
     with random.seed(seed):
-        total = rune.switch(taken, [branch(n) for n in counts])
+        total = rune.switch(branch_number, [branch(n) for n in counts])
         after = drawn(1)
 
     with random.seed(seed):
         alone = drawn(max(counts) + 1)
-    same(alone[: counts[taken]].sum(axis=0, dtype=np.uint32), np.asarray(total))
+    same(alone[: counts[branch_number]].sum(axis=0, dtype=np.uint32), np.asarray(total))
     same(alone[-1:], after)
 
 
@@ -128,9 +128,9 @@ def test_whichever_branch_is_taken_what_follows_is_the_same(seed, counts, data):
 @given(seed=SEEDS, nest=NESTS)
 def test_no_two_draws_have_the_same_key_through_any_nest_of_transformations(seed, nest):
     with random.seed(seed):
-        found = rows(keys_of(nest))
+        keys = rows(keys_of(nest))
 
-    assert np.unique(found, axis=0).shape == found.shape
+    assert np.unique(keys, axis=0).shape == keys.shape
 
 
 # --- names ------------------------------------------------------------------------------------
@@ -143,13 +143,13 @@ def test_named_draws_survive_any_order_and_any_draws_between_them(seed, names, d
     with random.seed(seed):
         expected = {n: np.asarray(random.key_data(random.draw(n))) for n in names}
 
-    found = {}
+    keys = {}
     with random.seed(seed):
         for name in data.draw(st.permutations(names)):
             drawn(data.draw(st.integers(0, 2)))
-            found[name] = np.asarray(random.key_data(random.draw(name)))
+            keys[name] = np.asarray(random.key_data(random.draw(name)))
 
-    same([expected[n] for n in names], [found[n] for n in names])
+    same([expected[n] for n in names], [keys[n] for n in names])
 
 
 @COMPILING
@@ -158,7 +158,7 @@ def test_a_named_draw_survives_moving_into_a_function(seed: int, kind: str, befo
     with random.seed(seed):
         expected = np.asarray(random.uniform(name="a", shape=(3,)))
 
-    moved: dict[str, Callable[[Any], Any]] = {
+    callers: dict[str, Callable[[Any], Any]] = {
         "jit": lambda f: rune.jit(f)(), "checkpoint": lambda f: rune.checkpoint(f)(),
         "cond": lambda f: rune.cond(True, f, f),
         "grad": lambda f: rune.value_and_grad(lambda x: (x, f()), has_aux=True)(1.0)[0][1],
@@ -167,9 +167,9 @@ def test_a_named_draw_survives_moving_into_a_function(seed: int, kind: str, befo
     }  # fmt: skip
     with random.seed(seed):
         drawn(before)
-        found = moved[kind](lambda: random.uniform(name="a", shape=(3,)))
+        numbers = callers[kind](lambda: random.uniform(name="a", shape=(3,)))
 
-    same(expected, np.asarray(found))
+    same(expected, np.asarray(numbers))
 
 
 # --- nobody to answer -------------------------------------------------------------------------

@@ -60,11 +60,11 @@ def test_choices_and_counts_are_those_of_jax(name: str):
 @pytest.mark.parametrize("name", calls.CLOSE)
 def test_functions_of_uniform_numbers_are_close_to_those_of_jax(name: str):
     expected = answers()[name]
-    found = np.asarray(calls.CLOSE[name](random))
+    drawn = np.asarray(calls.CLOSE[name](random))
 
-    assert expected.dtype == found.dtype
+    assert expected.dtype == drawn.dtype
     limit = 1e-3 if expected.dtype.itemsize == 2 else 2e-5
-    near(expected, found, relative=limit, why="two approximations of one function; cancellation")
+    near(expected, drawn, relative=limit, why="two approximations of one function; cancellation")
 
 
 # --- distributions ----------------------------------------------------------------------------
@@ -72,24 +72,24 @@ def test_functions_of_uniform_numbers_are_close_to_those_of_jax(name: str):
 
 @each_case
 def test_every_number_lies_in_the_support(case: Case):
-    found = numbers(case)
+    drawn = numbers(case)
 
-    assert not np.isnan(found).any()
-    assert found.min() >= case.support[0]
-    assert found.max() <= case.support[1]
+    assert not np.isnan(drawn).any()
+    assert drawn.min() >= case.support[0]
+    assert drawn.max() <= case.support[1]
 
 
 @each_case
 def test_mean_and_variance_are_those_of_the_distribution(case: Case):
-    found = numbers(case)
+    drawn = numbers(case)
     mean, variance, kurtosis = (float(x) for x in case.law.stats("mvk"))
     if not np.isfinite(variance):
-        assert abs(np.median(found) - case.law.median()) < 0.05
+        assert abs(np.median(drawn) - case.law.median()) < 0.05
         return
     spread = np.sqrt(variance / COUNT)
-    assert abs(found.mean() - mean) < 5 * spread
+    assert abs(drawn.mean() - mean) < 5 * spread
     if np.isfinite(kurtosis):
-        assert abs(found.var() / variance - 1) < 5 * np.sqrt((kurtosis + 2) / COUNT) + 1e-3
+        assert abs(drawn.var() / variance - 1) < 5 * np.sqrt((kurtosis + 2) / COUNT) + 1e-3
 
 
 @pytest.mark.parametrize("case", CONTINUOUS, ids=str)
@@ -99,13 +99,15 @@ def test_the_distribution_function_is_that_of_the_distribution(case: Case):
 
 @pytest.mark.parametrize("case", DISCRETE, ids=str)
 def test_every_value_comes_as_often_as_it_should(case: Case):
-    found = numbers(case)
-    values, seen = np.unique(found, return_counts=True)
+    drawn = numbers(case)
+    values, counts = np.unique(drawn, return_counts=True)
     expected = case.law.pmf(values) * COUNT
     common = expected >= 5  # the test needs so many of each
 
-    rest = COUNT - seen[common].sum(), COUNT - expected[common].sum()
-    observed, wanted = (np.append(a[common], b) for a, b in ((seen, rest[0]), (expected, rest[1])))
+    others = COUNT - counts[common].sum(), COUNT - expected[common].sum()
+    observed, wanted = (
+        np.append(a[common], b) for a, b in ((counts, others[0]), (expected, others[1]))
+    )
     keep = wanted > 1e-9
     assert (observed[~keep] == 0).all()
     statistic = ((observed - wanted)[keep] ** 2 / wanted[keep]).sum()
@@ -138,9 +140,9 @@ def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_alone(case: Case):
     alone = numbers(case), np.asarray(case.draw(KEY, (COUNT,))).astype(np.float64)
     keys = rune.tree.map(lambda *words: rnp.stack(words), key_of(case), KEY)
 
-    found = rune.jit(rune.vmap(lambda k: case.draw(k, (COUNT,))))(keys)
+    lanes = rune.jit(rune.vmap(lambda k: case.draw(k, (COUNT,))))(keys)
 
-    same(np.stack(alone), np.asarray(found).astype(np.float64))
+    same(np.stack(alone), np.asarray(lanes).astype(np.float64))
 
 
 OF_A_SHAPE = {
@@ -153,10 +155,10 @@ OF_A_SHAPE = {
 @pytest.mark.parametrize("name", OF_A_SHAPE)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_the_dtype_is_the_one_asked_for(name: str, dtype: str):
-    found = OF_A_SHAPE[name](KEY, (50,), dtype)
+    drawn = OF_A_SHAPE[name](KEY, (50,), dtype)
 
-    assert found.dtype == dtypes.as_dtype(dtype)
-    assert np.isfinite(np.asarray(found).astype(np.float64)).all()
+    assert drawn.dtype == dtypes.as_dtype(dtype)
+    assert np.isfinite(np.asarray(drawn).astype(np.float64)).all()
 
 
 def test_a_64_bit_parameter_makes_64_bit_numbers():
@@ -184,9 +186,9 @@ def test_parameters_broadcast_to_the_shape():
 
 def test_a_parameter_is_per_element():
     scales = rnp.array([1.0, 100.0])
-    found = np.asarray(random.rayleigh(KEY, scales, (1000, 2)))
+    drawn = np.asarray(random.rayleigh(KEY, scales, (1000, 2)))
 
-    ratio = found[:, 1].mean() / found[:, 0].mean()
+    ratio = drawn[:, 1].mean() / drawn[:, 0].mean()
     assert 80 < ratio < 120
 
 
@@ -223,10 +225,10 @@ def test_numbers_are_differentiable_in_their_parameters(name: str):
     draw, h = PARAMETERS[name], 1e-5
     at = rnp.asarray(1.3, dtype="float64")
 
-    found = rune.jacfwd(lambda p: draw(KEY, p))(at)
+    jacobian = rune.jacfwd(lambda p: draw(KEY, p))(at)
 
     ahead, behind = (np.asarray(draw(KEY, at + s)) for s in (h, -h))
-    near((ahead - behind) / (2 * h), np.asarray(found), relative=1e-5, why="central differences")
+    near((ahead - behind) / (2 * h), np.asarray(jacobian), relative=1e-5, why="central differences")
 
 
 def _at_fixed_probability(a: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -251,15 +253,17 @@ def test_the_derivative_of_a_gamma_number_keeps_its_probability(a: float):
 
     x = np.asarray(drawn)
     expected = _at_fixed_probability(np.asarray(parameters), x)
-    kept = x > 1e-12  # below it SciPy's quantiles are no longer smooth
-    near(expected[kept], np.asarray(slopes)[kept], relative=1e-6, why="central differences")
+    is_smooth = x > 1e-12  # below it SciPy's quantiles are no longer smooth
+    near(
+        expected[is_smooth], np.asarray(slopes)[is_smooth], relative=1e-6, why="central differences"
+    )
 
 
 def test_the_derivative_of_the_logarithm_is_finite_where_the_number_is_too_small():
-    found = rune.vmap(rune.grad(lambda a: random.loggamma(KEY, a)))(rnp.array([1e-3, 1e-2]))
+    gradient = rune.vmap(rune.grad(lambda a: random.loggamma(KEY, a)))(rnp.array([1e-3, 1e-2]))
 
     assert (np.asarray(random.gamma(KEY, rnp.array([1e-5, 1e-5]))) == 0).any()
-    assert np.isfinite(np.asarray(found)).all()
+    assert np.isfinite(np.asarray(gradient)).all()
     assert (np.asarray(rune.grad(lambda a: random.gamma(KEY, a))(1e-5)) == 0).all()
 
 
@@ -276,9 +280,9 @@ MEANS = {
 def test_the_mean_of_the_derivatives_is_the_derivative_of_the_mean(name: str):
     draw, at, expected = MEANS[name]
 
-    found = rune.grad(lambda p: rnp.mean(draw(p)))(at)
+    gradient = rune.grad(lambda p: rnp.mean(draw(p)))(at)
 
-    assert float(found) == pytest.approx(expected, rel=0.05)
+    assert float(gradient) == pytest.approx(expected, rel=0.05)
 
 
 # --- parameters out of range ------------------------------------------------------------------
@@ -324,10 +328,10 @@ EDGES = [
 def test_at_the_edge_of_their_range_parameters_leave_what_they_must(number: int):
     draw, least, most = EDGES[number]
 
-    found = np.asarray(draw()).astype(np.float64)
+    drawn = np.asarray(draw()).astype(np.float64)
 
-    assert found.min() >= least
-    assert found.max() <= most
+    assert drawn.min() >= least
+    assert drawn.max() <= most
 
 
 def test_a_number_drawn_by_rejection_depends_on_its_position_alone():
@@ -378,7 +382,7 @@ def test_a_shape_in_the_place_of_the_key_is_refused_with_a_hint():
 
 def test_the_interval_of_uniform_is_half_open_after_rounding():
     low, high = 1.0, float(np.nextafter(np.float32(1), np.float32(2)))
-    found = np.asarray(random.uniform(KEY, (1000,), minval=low, maxval=high))
+    drawn = np.asarray(random.uniform(KEY, (1000,), minval=low, maxval=high))
 
-    close(np.float32(1.0), found.min(), ulps=0, why="two numbers at most")
-    assert found.max() <= high
+    close(np.float32(1.0), drawn.min(), ulps=0, why="two numbers at most")
+    assert drawn.max() <= high

@@ -46,20 +46,20 @@ def noise(x: Any) -> Any:
 @given(seed=SEEDS, count=st.integers(1, 5))
 def test_the_nth_draw_is_the_nth_key_of_the_seed(seed: int, count: int):
     with random.seed(seed):
-        found = drawn(count)
+        keys = drawn(count)
 
-    same(np.asarray(random.key_data(random.split(random.key(seed), count))), found)
+    same(np.asarray(random.key_data(random.split(random.key(seed), count))), keys)
 
 
 def test_a_sampler_without_a_key_draws_one():
     with random.seed(3):
-        found = random.normal(shape=(4,)), random.uniform(), random.bernoulli(p=0.5, shape=(9,))
+        numbers = random.normal(shape=(4,)), random.uniform(), random.bernoulli(p=0.5, shape=(9,))
 
     keys = random.split(random.key(3), 3)
     expected = (
         random.normal(keys[0], (4,)), random.uniform(keys[1]), random.bernoulli(keys[2], 0.5, (9,))
     )  # fmt: skip
-    same(expected, found)
+    same(expected, numbers)
 
 
 def test_a_key_seeds_as_the_number_it_was_made_of():
@@ -122,19 +122,19 @@ def test_a_named_draw_does_not_depend_on_the_draws_around_it():
 def test_a_named_draw_takes_no_number():
     with random.seed(0):
         random.uniform(name="a")
-        found = drawn(2)
+        numbers = drawn(2)
     with random.seed(0):
-        same(drawn(2), found)
+        same(drawn(2), numbers)
 
 
 def test_names_and_seeds_make_different_keys():
-    found = set()
+    keys = set()
     for seed in (0, 1):
         with random.seed(seed):
             words = [random.key_data(random.draw(name)) for name in ("a", "b", "ab", "")]
-            found |= {tuple(np.asarray(w).tolist()) for w in words}
+            keys |= {tuple(np.asarray(w).tolist()) for w in words}
 
-    assert len(found) == 8
+    assert len(keys) == 8
 
 
 def test_a_name_given_twice_is_an_error_with_both_lines():
@@ -173,9 +173,9 @@ def test_a_jitted_function_draws_as_the_function_itself(seed: int, before: int):
     jitted = rune.jit(noise)
     with random.seed(seed):
         drawn(before)
-        found = [np.asarray(jitted(2.0)), np.asarray(jitted(3.0)), drawn(1)]
+        numbers = [np.asarray(jitted(2.0)), np.asarray(jitted(3.0)), drawn(1)]
 
-    same(expected, found)
+    same(expected, numbers)
 
 
 def test_a_jitted_function_is_traced_once_whatever_the_seed_and_the_number_of_the_draw():
@@ -210,9 +210,9 @@ def test_nested_jitted_functions_draw_as_if_they_were_not_jitted():
     with random.seed(0):
         expected = [np.asarray(outer(noise, 1.0)), drawn(1)]
     with random.seed(0):
-        found = [np.asarray(rune.jit(lambda x: outer(rune.jit(noise), x))(1.0)), drawn(1)]
+        numbers = [np.asarray(rune.jit(lambda x: outer(rune.jit(noise), x))(1.0)), drawn(1)]
 
-    same(expected, found)
+    same(expected, numbers)
 
 
 def test_a_stream_inside_a_jitted_function_may_start_from_an_argument():
@@ -235,36 +235,36 @@ def test_a_stream_inside_a_jitted_function_may_start_from_an_argument():
 def test_a_lane_draws_as_the_function_does_under_the_seed_folded_with_its_number(seed, lanes):
     xs = rnp.arange(1.0, lanes + 1)
     with random.seed(seed):
-        found = np.asarray(rune.vmap(noise)(xs))
+        draws = np.asarray(rune.vmap(noise)(xs))
 
     for lane in range(lanes):
         with random.seed(seed).fold(lane):
-            same(np.asarray(noise(xs[lane])), found[lane])
+            same(np.asarray(noise(xs[lane])), draws[lane])
 
 
 def test_lanes_take_from_the_stream_what_one_of_them_takes():
     with random.seed(0):
         rune.vmap(noise)(rnp.ones(5))
-        found = drawn(1)
+        keys = drawn(1)
     with random.seed(0):
-        same(drawn(3)[2:], found)
+        same(drawn(3)[2:], keys)
 
 
 def test_all_lanes_draw_the_same_where_that_is_asked_for():
     with random.seed(0):
-        found = np.asarray(rune.vmap(noise, randomness="same")(rnp.ones(3)))
+        lanes = np.asarray(rune.vmap(noise, randomness="same")(rnp.ones(3)))
     with random.seed(0):
-        same(np.stack([np.asarray(noise(1.0))] * 3), found)
+        same(np.stack([np.asarray(noise(1.0))] * 3), lanes)
 
 
 def test_lanes_of_lanes_are_two_folds():
     with random.seed(1):
-        found = np.asarray(rune.vmap(rune.vmap(noise))(rnp.ones((2, 3))))
+        lanes = np.asarray(rune.vmap(rune.vmap(noise))(rnp.ones((2, 3))))
 
     for i in range(2):
         for j in range(3):
             with random.seed(1).fold(i).fold(j):
-                same(np.asarray(noise(1.0)), found[i, j])
+                same(np.asarray(noise(1.0)), lanes[i, j])
 
 
 @pytest.mark.parametrize(
@@ -286,15 +286,15 @@ def test_jit_inside_or_outside_of_vmap_changes_nothing(nested: Callable[..., Any
 
 def test_a_name_means_another_key_in_every_lane():
     with random.seed(0):
-        found = np.asarray(rune.vmap(lambda x: x + random.uniform(name="a"))(rnp.zeros(4)))
+        lanes = np.asarray(rune.vmap(lambda x: x + random.uniform(name="a"))(rnp.zeros(4)))
 
-    assert np.unique(found).size == 4
+    assert np.unique(lanes).size == 4
 
 
 def test_lanes_without_a_seed_differ_in_eager_code():
-    found = np.asarray(rune.vmap(lambda x: x + random.uniform())(rnp.zeros(4)))
+    lanes = np.asarray(rune.vmap(lambda x: x + random.uniform())(rnp.zeros(4)))
 
-    assert np.unique(found).size == 4
+    assert np.unique(lanes).size == 4
 
 
 # --- derivatives ------------------------------------------------------------------------------
@@ -317,9 +317,9 @@ def test_derivatives_see_the_draws_of_the_function():
 def test_derivatives_take_from_the_stream_what_the_function_takes():
     with random.seed(0):
         rune.value_and_grad(lambda x: x * random.uniform())(1.0)
-        found = drawn(1)
+        keys = drawn(1)
     with random.seed(0):
-        same(drawn(2)[1:], found)
+        same(drawn(2)[1:], keys)
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -351,9 +351,9 @@ def test_asking_for_shapes_or_stages_takes_nothing_from_the_stream():
     with random.seed(0):
         rune.eval_shape(noise, 1.0)
         rune.explain(noise)(1.0)
-        found = drawn(1)
+        keys = drawn(1)
     with random.seed(0):
-        same(drawn(1), found)
+        same(drawn(1), keys)
 
 
 def test_an_error_inside_a_jitted_function_takes_nothing_from_the_stream():
@@ -364,9 +364,9 @@ def test_an_error_inside_a_jitted_function_takes_nothing_from_the_stream():
     with random.seed(0):
         with pytest.raises(ValueError, match="inside"):
             rune.jit(failing)(1.0)
-        found = drawn(1)
+        keys = drawn(1)
     with random.seed(0):
-        same(drawn(1), found)
+        same(drawn(1), keys)
 
 
 def test_lanes_are_different_or_the_same():

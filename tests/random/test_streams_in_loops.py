@@ -38,8 +38,8 @@ def scanned() -> Any:
 def counted() -> Any:
     """The same in a loop whose bounds are known to nobody while tracing."""
 
-    def step(i: Any, found: Any) -> Any:
-        return found.at[i].set(rnp.stack([words(), words()]))
+    def step(i: Any, keys: Any) -> Any:
+        return keys.at[i].set(rnp.stack([words(), words()]))
 
     zeros = rnp.zeros((STEPS, 2, 2), "uint32")
     return rune.fori_loop(rnp.asarray(0), rnp.asarray(STEPS), step, zeros)
@@ -49,8 +49,8 @@ def looped() -> Any:
     """The same in a while loop, without a counter of its own."""
 
     def step(state: Any) -> Any:
-        i, found = state
-        return i + 1, found.at[i].set(rnp.stack([words(), words()]))
+        i, keys = state
+        return i + 1, keys.at[i].set(rnp.stack([words(), words()]))
 
     first = 0, rnp.zeros((STEPS, 2, 2), "uint32")
     return rune.while_loop(lambda state: state[0] < STEPS, step, first)[1]
@@ -59,11 +59,11 @@ def looped() -> Any:
 each_loop = pytest.mark.parametrize("loop", [scanned, counted, looped])
 
 
-def as_rows(found: Any) -> np.ndarray:
+def as_rows(keys: Any) -> np.ndarray:
     """The keys as [step, draw, word]."""
-    if isinstance(found, tuple):
-        return np.stack([np.asarray(f) for f in found], axis=1)
-    return np.asarray(found)
+    if isinstance(keys, tuple):
+        return np.stack([np.asarray(f) for f in keys], axis=1)
+    return np.asarray(keys)
 
 
 @each_loop
@@ -71,20 +71,20 @@ def as_rows(found: Any) -> np.ndarray:
 @given(seed=SEEDS)
 def test_a_step_draws_as_its_body_does_under_the_seed_folded_with_its_number(loop, seed):
     with random.seed(seed):
-        found = as_rows(loop())
+        keys = as_rows(loop())
 
     for step in range(STEPS):
         with random.seed(seed).fold(step):
-            same(drawn(2), found[step])
+            same(drawn(2), keys[step])
 
 
 @each_loop
 def test_a_loop_takes_from_the_stream_what_one_step_takes(loop):
     with random.seed(0):
         loop()
-        found = drawn(1)
+        keys = drawn(1)
     with random.seed(0):
-        same(drawn(3)[2:], found)
+        same(drawn(3)[2:], keys)
 
 
 @each_loop
@@ -104,8 +104,8 @@ def unrolled(unroll: Any) -> Any:
     """A jitted scan of a noisy body, each draw used by the next step."""
 
     def step(carry: Any, x: Any) -> tuple[Any, Any]:
-        found = carry + x * random.uniform(shape=(2,))
-        return found, found * random.uniform()
+        new_carry = carry + x * random.uniform(shape=(2,))
+        return new_carry, new_carry * random.uniform()
 
     return rune.jit(lambda: rune.scan(step, rnp.zeros(2), rnp.arange(5.0), unroll=unroll))
 
@@ -125,23 +125,23 @@ def test_an_unrolled_scan_draws_as_the_rolled_one(seed: int):
 
 def test_loops_and_lanes_fold_from_the_outermost_inwards():
     with random.seed(5):
-        found = as_rows(tuple(rune.vmap(lambda x: scanned(), axis_size=3, in_axes=None)(0)))
+        keys = as_rows(tuple(rune.vmap(lambda x: scanned(), axis_size=3, in_axes=None)(0)))
         other = rune.scan(
             lambda c, x: (c, rune.vmap(lambda y: words())(rnp.arange(3))), 0, None, length=2
         )[1]
 
     for lane in range(3):
         with random.seed(5).fold(lane).fold(2):
-            same(drawn(2), np.moveaxis(found, 1, -2)[lane, 2])
+            same(drawn(2), np.moveaxis(keys, 1, -2)[lane, 2])
         with random.seed(5).fold(1).fold(lane):
             same(drawn(3)[2], np.asarray(other)[1, lane])
 
 
 def test_a_name_means_another_key_in_every_step():
     with random.seed(0):
-        found = rune.scan(lambda c, x: (c, random.uniform(name="a")), 0, None, length=5)[1]
+        numbers = rune.scan(lambda c, x: (c, random.uniform(name="a")), 0, None, length=5)[1]
 
-    assert np.unique(np.asarray(found)).size == 5
+    assert np.unique(np.asarray(numbers)).size == 5
 
 
 def test_the_compiled_loop_serves_every_seed():
@@ -167,23 +167,23 @@ def test_what_follows_a_branch_does_not_depend_on_which_was_taken(pred: bool, tr
                    words())
     )  # fmt: skip
     with random.seed(0):
-        taken, after = function(pred)
+        result, after = function(pred)
 
     with random.seed(0):
         first = drawn(3)
     same(first[2], np.asarray(after))
     expected = first[:2].sum(dtype=np.uint32) if pred else first[0, 0]
-    assert int(np.asarray(taken)) == int(expected)
+    assert int(np.asarray(result)) == int(expected)
 
 
 def test_lanes_with_different_branches_draw_their_own():
     with random.seed(0):
-        found = rune.vmap(lambda p: rune.cond(p, words, lambda: words() * 0))(
+        lanes = rune.vmap(lambda p: rune.cond(p, words, lambda: words() * 0))(
             rnp.array([True, False, True])
         )
-    for lane, taken in enumerate((1, 0, 1)):
+    for lane, pred in enumerate((1, 0, 1)):
         with random.seed(0).fold(lane):
-            same(drawn(1)[0] * np.uint32(taken), np.asarray(found)[lane])
+            same(drawn(1)[0] * np.uint32(pred), np.asarray(lanes)[lane])
 
 
 # --- checkpoints and derivatives of loops -----------------------------------------------------
@@ -210,15 +210,15 @@ def test_the_derivative_of_a_loop_sees_the_draws_of_its_steps():
         steps = rune.scan(lambda c, _: (c, random.uniform()), 0, None, length=STEPS)[1]
     for function in (rune.grad(loss), rune.jit(rune.grad(loss)), rune.grad(rune.jit(loss))):
         with random.seed(1):
-            found = float(function(2.0))
-        assert found == pytest.approx(float(np.prod(np.asarray(steps))), rel=1e-6)
+            derivative = float(function(2.0))
+        assert derivative == pytest.approx(float(np.prod(np.asarray(steps))), rel=1e-6)
 
 
 def test_no_two_steps_of_two_loops_have_the_same_key():
     with random.seed(0):
-        found = rows([as_rows(scanned()), as_rows(looped()), drawn(3)])
+        keys = rows([as_rows(scanned()), as_rows(looped()), drawn(3)])
 
-    assert np.unique(found, axis=0).shape == found.shape
+    assert np.unique(keys, axis=0).shape == keys.shape
 
 
 # --- what is refused --------------------------------------------------------------------------

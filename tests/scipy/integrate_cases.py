@@ -24,8 +24,8 @@ def _solved(method: str) -> Case:
     )  # fmt: skip
 
 
-def _told(found: Any) -> Any:
-    return [found.t, found.y]
+def _told(solution: Any) -> Any:
+    return [solution.t, solution.y]
 
 
 INTEGRATE = [

@@ -62,8 +62,8 @@ def _pivoted(mode: str) -> Any:
 
 def _multiplied(mode: str, turned: bool) -> Any:
     def call(sp: Any, x: Any, c: Any) -> Any:
-        found, r = sp.linalg.qr_multiply(x, c, mode, conjugate=turned)
-        return abs(found) ** 2, abs(r) ** 2
+        product, r = sp.linalg.qr_multiply(x, c, mode, conjugate=turned)
+        return abs(product) ** 2, abs(r) ** 2
 
     return call
 

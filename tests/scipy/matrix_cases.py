@@ -18,8 +18,8 @@ from tests.numpy.spelling import Case, Spec, f
 def of(name: str, call: Any, *specs: Spec, **flags: Any) -> Case:
     """A case named after its function."""
     kinds = " ".join(s.kind + str(s.shape) for s in specs)
-    found = {"slack": 50, **flags}
-    return Case(f"linalg.{name} of {kinds}", call, specs, module="scipy", **found)
+    settings = {"slack": 50, **flags}
+    return Case(f"linalg.{name} of {kinds}", call, specs, module="scipy", **settings)
 
 
 def eye(x: Any, scale: float = 1.0) -> np.ndarray:
@@ -78,16 +78,16 @@ def _eigh_of_pairs(type: int) -> Any:
 
 
 def _eig(sp: Any, x: Any) -> Any:
-    w, left, right = sp.linalg.eig(graded(x), left=True)
-    inner = (left.conj() * right).sum(-2)
-    return w.sum(), (w * w).sum(), ((right * (w * w / inner)) @ turned(left))
+    w, left_vectors, right_vectors = sp.linalg.eig(graded(x), left=True)
+    inner = (left_vectors.conj() * right_vectors).sum(-2)
+    return w.sum(), (w * w).sum(), ((right_vectors * (w * w / inner)) @ turned(left_vectors))
 
 
 def _eig_of_pairs(sp: Any, x: Any, y: Any) -> Any:
     a, b = graded(x), definite(y)
-    w, left, right = sp.linalg.eig(a, b, left=True)
-    of_left = turned(left) @ a - w[:, None] * (turned(left) @ b)
-    return w.sum(), (w * w).sum(), abs(a @ right - b @ right * w), abs(of_left)
+    w, left_vectors, right_vectors = sp.linalg.eig(a, b, left=True)
+    of_left = turned(left_vectors) @ a - w[:, None] * (turned(left_vectors) @ b)
+    return w.sum(), (w * w).sum(), abs(a @ right_vectors - b @ right_vectors * w), abs(of_left)
 
 
 def _eigvals(sp: Any, x: Any) -> Any:

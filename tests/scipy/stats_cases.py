@@ -74,9 +74,9 @@ def _case(name: str, call: Any, *specs: Any, **flags: Any) -> Case:
     return case(f"stats.{name}", call, *specs, module="scipy", **flags)
 
 
-def _moved(shapes: tuple[float, ...], moves: Any, whole: int = 0) -> list[Any]:
+def _moved(shapes: tuple[float, ...], moves: Any, integers: int = 0) -> list[Any]:
     """Parameters beside the given ones; the first `whole` stay whole numbers."""
-    return [s + 0.0 * m if i < whole else s * (1.0 + 0.01 * m)
+    return [s + 0.0 * m if i < integers else s * (1.0 + 0.01 * m)
             for i, (s, m) in enumerate(zip(shapes, moves))]  # fmt: skip
 
 
@@ -110,9 +110,9 @@ def _spared(name: str, methods: str = "") -> dict[str, str]:
 
 def _at_counts(name: str, methods: str, shapes: tuple[float, ...]) -> Case:
     def call(sp: Any, k: Any, *moves: Any) -> Any:
-        given = _moved(shapes, moves, _WHOLE.get(name, 0))
+        parameters = _moved(shapes, moves, _WHOLE.get(name, 0))
         return [
-            getattr(getattr(sp.stats, name), method)(k + 1, *given, loc=1)
+            getattr(getattr(sp.stats, name), method)(k + 1, *parameters, loc=1)
             for method in methods.split()
         ]
 
@@ -124,9 +124,9 @@ def _counts_of(name: str, shapes: tuple[float, ...]) -> Case:
     """The counts at shares, which jump: not at the points drawn."""
 
     def call(sp: Any, u: Any, *moves: Any) -> Any:
-        given = _moved(shapes, moves, _WHOLE.get(name, 0))
+        parameters = _moved(shapes, moves, _WHOLE.get(name, 0))
         family = getattr(sp.stats, name)
-        return [getattr(family, m)(0.5 + 0.5 * u, *given, loc=1) for m in ("ppf", "isf")]
+        return [getattr(family, m)(0.5 + 0.5 * u, *parameters, loc=1) for m in ("ppf", "isf")]
 
     return _case(f"{name}: ppf isf", call, unit(2, 3), *_specs(shapes), smooth=False,
                  without=_spared(name, "ppf"))  # fmt: skip
@@ -139,8 +139,8 @@ def _of_whole(name: str, shapes: tuple[float, ...]) -> Case:
     methods += ["entropy"] * (name not in _NO_ENTROPY)
 
     def call(sp: Any, loc: Any, *moves: Any) -> Any:
-        given = _moved(shapes, moves, _WHOLE.get(name, 0))
-        return [getattr(getattr(sp.stats, name), m)(*given, loc=0.2 + loc) for m in methods]
+        parameters = _moved(shapes, moves, _WHOLE.get(name, 0))
+        return [getattr(getattr(sp.stats, name), m)(*parameters, loc=0.2 + loc) for m in methods]
 
     return _case(f"{name}: {' '.join(methods)}", call, unit(3), *_specs(shapes),
                  without=_spared(name))  # fmt: skip

@@ -48,9 +48,9 @@ def test_a_function_has_its_limits(name: str, rows: Any, dtype: str, relative: f
         points = [np.array(column, dtype) for column in zip(*rows)]
         expected = getattr(scipy.special, name)(*(p.astype("f8") for p in points)).astype(dtype)
 
-    found = getattr(special, name)(*map(array, points))
+    values = getattr(special, name)(*map(array, points))
 
-    near(expected.astype("f8"), found, relative=relative, why="relative to each value")
+    near(expected.astype("f8"), values, relative=relative, why="relative to each value")
 
 
 # From mpmath with 40 digits; SciPy's are wrong from the 11th and the 13th digit on.
@@ -59,9 +59,9 @@ DIGITS = {("j0", 1e6): 3.3104301373987740988e-4, ("ndtri_exp", -1e5): -447.19789
 
 @pytest.mark.parametrize(("name", "at"), DIGITS)
 def test_far_out_the_digits_are_kept(name: str, at: float):
-    found = getattr(special, name)(array(np.float64(at)))
+    values = getattr(special, name)(array(np.float64(at)))
 
-    near(DIGITS[name, at], found, relative=1e-14, why="computed once with 40 digits")
+    near(DIGITS[name, at], values, relative=1e-14, why="computed once with 40 digits")
 
 
 def test_the_faddeeva_function_has_its_limits():
@@ -74,9 +74,9 @@ def test_the_faddeeva_function_has_its_limits():
 
 
 def test_pochhammers_symbol_between_poles_is_differentiated_as_the_polynomial_it_is():
-    found = rune.grad(lambda z: special.poch(z, 2.0))(array(np.float64(-2.0)))
+    gradient = rune.grad(lambda z: special.poch(z, 2.0))(array(np.float64(-2.0)))
 
-    near(-3.0, found, relative=1e-13, why="of z (z + 1)")
+    near(-3.0, gradient, relative=1e-13, why="of z (z + 1)")
 
 
 # --- distributions ----------------------------------------------------------------------------
@@ -108,9 +108,9 @@ def test_a_family_has_a_value_at_the_ends_of_the_line(name: str, shapes: Any, me
     with np.errstate(all="ignore"):
         expected = getattr(getattr(scipy.stats, name), method)(x, *shapes)
 
-    found = getattr(getattr(stats, name), method)(array(x), *shapes)
+    values = getattr(getattr(stats, name), method)(array(x), *shapes)
 
-    near(expected, found, relative=1e-13, why="the same limits")
+    near(expected, values, relative=1e-13, why="the same limits")
 
 
 def test_an_exponential_and_a_normal_number_have_all_probability_between_the_infinities():
@@ -135,9 +135,9 @@ VARIANCES: list[tuple[str, tuple[float, ...]]] = [
 def test_a_variance_with_a_closed_form_is_given(name: str, shapes: Any):
     expected = getattr(scipy.stats, name).var(*shapes)
 
-    found = getattr(stats, name).var(*(array(np.float64(s)) for s in shapes))
+    variance = getattr(stats, name).var(*(array(np.float64(s)) for s in shapes))
 
-    near(expected, found, relative=1e-12, why="differences of SciPy's moments")
+    near(expected, variance, relative=1e-12, why="differences of SciPy's moments")
 
 
 @pytest.mark.parametrize("policy", ["propagate", "omit"])
@@ -148,9 +148,9 @@ def test_a_statistic_does_with_nan_what_scipy_does(name: str, policy: str):
     x = np.array([[0.5, np.nan, 2.0, 0.5, 4.0], [1.0, 2.0, 4.0, 7.0, 7.5]])
     expected = getattr(scipy.stats, name)(x, axis=1, nan_policy=policy)
 
-    found = getattr(stats, name)(array(x), axis=1, nan_policy=policy)
+    statistics = getattr(stats, name)(array(x), axis=1, nan_policy=policy)
 
-    near(expected, found, relative=1e-12, why="f64, by the same formulas")
+    near(expected, statistics, relative=1e-12, why="f64, by the same formulas")
 
 
 @pytest.mark.parametrize("name", ["sem", "rankdata", "mode"])
@@ -162,9 +162,9 @@ def test_a_statistic_refuses_to_raise_for_nan(name: str):
 def test_a_gradient_of_densities_does_not_see_the_end_of_the_support():
     x = array(np.array([0.0, 1.0, INF]))
 
-    found = rune.grad(lambda s: stats.lognorm.pdf(x, s).sum())(array(np.float64(0.9)))
+    gradient = rune.grad(lambda s: stats.lognorm.pdf(x, s).sum())(array(np.float64(0.9)))
 
-    near(-1 / (0.9**2 * np.sqrt(2 * np.pi)), found, relative=1e-12, why="that at 1 alone")
+    near(-1 / (0.9**2 * np.sqrt(2 * np.pi)), gradient, relative=1e-12, why="that at 1 alone")
 
 
 WHERE_IT_LIES: list[tuple[str, tuple[float, ...], dict[str, float]]] = [
@@ -177,10 +177,10 @@ WHERE_IT_LIES: list[tuple[str, tuple[float, ...], dict[str, float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shapes", "moved"), WHERE_IT_LIES)
-def test_the_support_and_an_interval_move_with_the_parameters(name: str, shapes: Any, moved: Any):
+@pytest.mark.parametrize(("name", "shapes", "shift"), WHERE_IT_LIES)
+def test_the_support_and_an_interval_move_with_the_parameters(name: str, shapes: Any, shift: Any):
     theirs, ours = getattr(scipy.stats, name), getattr(stats, name)
-    found = *ours.support(*shapes, **moved), *ours.interval(0.8, *shapes, **moved)
+    ends = *ours.support(*shapes, **shift), *ours.interval(0.8, *shapes, **shift)
 
-    expected = *theirs.support(*shapes, **moved), *theirs.interval(0.8, *shapes, **moved)
-    near(np.array(expected), np.array(found), relative=1e-5, why="f32")
+    expected = *theirs.support(*shapes, **shift), *theirs.interval(0.8, *shapes, **shift)
+    near(np.array(expected), np.array(ends), relative=1e-5, why="f32")

@@ -39,12 +39,12 @@ def rosenbrock(x: Any) -> Any:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_minimum_is_found_in_a_curved_valley(method: str):
-    found = optimize.minimize(
+    minimum = optimize.minimize(
         rosenbrock, array([-1.2, 1.0]), method=method, options={"maxiter": 500}
     )
 
-    assert found.success
-    near(np.ones(2), found.x, relative=1e-3, why="the gradient is 1e-5, the valley flat")
+    assert minimum.success
+    near(np.ones(2), minimum.x, relative=1e-3, why="the gradient is 1e-5, the valley flat")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -55,33 +55,33 @@ def test_a_minimisation_is_one_equation_under_jit_and_works_lane_by_lane(method:
 
     starts, targets = array(np.zeros((3, 2))), array([[1.0, 2.0], [-1.0, 0.5], [0.0, 0.0]])
 
-    found = rune.jit(rune.vmap(least))(starts, targets)
+    minima = rune.jit(rune.vmap(least))(starts, targets)
 
-    near(targets, found, relative=1e-3, why="Nelder-Mead's simplex is 1e-4 wide")
+    near(targets, minima, relative=1e-3, why="Nelder-Mead's simplex is 1e-4 wide")
 
 
 @pytest.mark.parametrize("method", SMOOTH_METHODS)
 def test_the_gradient_at_a_minimum_is_as_small_as_asked_for(method: str):
-    found = optimize.minimize(rosenbrock, array([-1.2, 1.0, 0.5]), method=method, tol=1e-8)
+    minimum = optimize.minimize(rosenbrock, array([-1.2, 1.0, 0.5]), method=method, tol=1e-8)
 
-    assert float(rnp.max(rnp.abs(found.jac))) <= 1e-8
-    near(rune.grad(rosenbrock)(found.x), found.jac, relative=1e-12, why="the same function")
+    assert float(rnp.max(rnp.abs(minimum.jac))) <= 1e-8
+    near(rune.grad(rosenbrock)(minimum.x), minimum.jac, relative=1e-12, why="the same function")
 
 
 def test_bfgs_learns_the_inverse_hessian():
     matrix = array([[3.0, 1.0], [1.0, 2.0]])
 
-    found = optimize.minimize(lambda x: 0.5 * x @ matrix @ x + x[0], array([2.0, -1.0]), tol=1e-9)
+    minimum = optimize.minimize(lambda x: 0.5 * x @ matrix @ x + x[0], array([2.0, -1.0]), tol=1e-9)
 
-    near(np.linalg.inv(matrix), found.hess_inv, relative=1e-2, why="a quasi-Newton estimate")
+    near(np.linalg.inv(matrix), minimum.hess_inv, relative=1e-2, why="a quasi-Newton estimate")
 
 
 def test_too_few_steps_are_told():
-    found = optimize.minimize(rosenbrock, array([-1.2, 1.0]), options={"maxiter": 2})
+    minimum = optimize.minimize(rosenbrock, array([-1.2, 1.0]), options={"maxiter": 2})
 
-    assert not found.success
-    assert int(found.status) == 1
-    assert int(found.nit) == 2
+    assert not minimum.success
+    assert int(minimum.status) == 1
+    assert int(minimum.nit) == 2
 
 
 def test_a_fit_by_least_squares_meets_scipys():
@@ -92,13 +92,13 @@ def test_a_fit_by_least_squares_meets_scipys():
     )
 
     points = array(t)
-    found = rune.jit(
+    fit = rune.jit(
         lambda p: optimize.least_squares(
             lambda q: q[0] * rnp.exp(-q[1] * points) - array(data), p
         ).x
     )(array([1.0, 1.0]))
 
-    near(expected.x, found, relative=1e-6, why="both end at a relative change of 1e-8")
+    near(expected.x, fit, relative=1e-6, why="both end at a relative change of 1e-8")
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_a_minimisation_that_makes_no_sense_is_refused(kwargs: dict, error: type
 def test_roots_between_two_points_are_found_elementwise(name: str):
     powers = array([2.0, 5.0, 0.3])
 
-    found = getattr(optimize, name)(
+    roots = getattr(optimize, name)(
         lambda x, a: x**3 - a, array(np.zeros(3)), array(np.full(3, 4.0)), (powers,)
     )
 
-    near(np.cbrt(powers), found, relative=1e-11, why="an interval of 2e-12")
+    near(np.cbrt(powers), roots, relative=1e-11, why="an interval of 2e-12")
 
 
 @pytest.mark.parametrize("name", ["brentq", "bisect", "newton"])
@@ -170,10 +170,10 @@ def test_brentq_takes_as_many_steps_as_scipys():
     f = lambda x: x**3 - 2.0 * x - 5.0  # noqa: E731
     _, expected = scipy.optimize.brentq(f, 2.0, 3.0, full_output=True)
 
-    _, found = optimize.brentq(f, array(2.0), array(3.0), full_output=True)
+    _, report = optimize.brentq(f, array(2.0), array(3.0), full_output=True)
 
-    assert found.converged
-    assert int(found.iterations) <= expected.iterations + 3
+    assert report.converged
+    assert int(report.iterations) <= expected.iterations + 3
 
 
 def test_a_bracket_without_a_change_of_sign_gives_nan():
@@ -181,28 +181,28 @@ def test_a_bracket_without_a_change_of_sign_gives_nan():
 
 
 def test_newton_with_a_second_derivative_is_halleys_method():
-    found, told = optimize.newton(
+    root, report = optimize.newton(
         lambda x: x**3 - 2.0, array(1.0), fprime=lambda x: 3.0 * x**2, fprime2=lambda x: 6.0 * x,
         full_output=True,
     )  # fmt: skip
 
-    near(np.cbrt(2.0), found, relative=1e-14, why="cubic convergence")
-    assert int(told.iterations) <= 5
+    near(np.cbrt(2.0), root, relative=1e-14, why="cubic convergence")
+    assert int(report.iterations) <= 5
 
 
 def test_golden_finds_the_minimum_of_a_function_of_one_number():
-    found = optimize.golden(lambda x: (x - 0.3) ** 2, brack=(array(-1.0), array(2.0)), tol=1e-7)
+    minimiser = optimize.golden(lambda x: (x - 0.3) ** 2, brack=(array(-1.0), array(2.0)), tol=1e-7)
 
-    near(0.3, found, relative=1e-6, why="the values are flat at the minimum")
+    near(0.3, minimiser, relative=1e-6, why="the values are flat at the minimum")
 
 
 def test_a_system_of_equations_is_solved_under_jit():
     system = lambda x: rnp.stack([x[0] ** 2 + x[1] - 3.0, x[0] - x[1] ** 2 + 1.0])  # noqa: E731
 
-    found = rune.jit(lambda x: optimize.root(system, x, tol=1e-10))(array([1.0, 1.0]))
+    solution = rune.jit(lambda x: optimize.root(system, x, tol=1e-10))(array([1.0, 1.0]))
 
-    assert found.success
-    near(np.zeros(2), system(found.x), relative=1e-9, why="the tolerance")
+    assert solution.success
+    near(np.zeros(2), system(solution.x), relative=1e-9, why="the tolerance")
 
 
 # --- integrals --------------------------------------------------------------------------------
@@ -214,19 +214,19 @@ ENDS = [(0.0, 2.0), (0.5, np.inf), (-np.inf, 0.3), (-np.inf, np.inf), (2.0, 0.0)
 def test_quad_integrates_over_finite_and_infinite_intervals(low: float, high: float):
     expected, _ = scipy.integrate.quad(lambda x: np.exp(-x * x) * np.cos(x), low, high)
 
-    found, error = integrate.quad(
+    integral, error = integrate.quad(
         lambda x: rnp.exp(-x * x) * rnp.cos(x), array(low), array(high), limit=16
     )
 
-    near(expected, found, relative=1e-9, why="16 parts of 21 points")
+    near(expected, integral, relative=1e-9, why="16 parts of 21 points")
     assert float(error) < 1e-6
 
 
 def test_the_derivative_of_quad_is_the_integral_of_the_derivative():
-    whole = lambda a: integrate.quad(lambda x: rnp.exp(-a * x), array(0.0), array(1.0))[0]  # noqa: E731
-    found = rune.grad(whole)
+    integral = lambda a: integrate.quad(lambda x: rnp.exp(-a * x), array(0.0), array(1.0))[0]  # noqa: E731
+    slope = rune.grad(integral)
 
-    near(2 / np.e - 1, found(array(1.0)), relative=1e-12, why="smooth: exact to rounding")
+    near(2 / np.e - 1, slope(array(1.0)), relative=1e-12, why="smooth: exact to rounding")
 
 
 # --- differential equations -------------------------------------------------------------------
@@ -240,15 +240,15 @@ TIMES = array(np.linspace(0.0, 2.0, 5))
 
 
 def test_odeint_meets_the_solution_of_an_oscillator():
-    found = integrate.odeint(oscillator, array([1.0, 0.0]), TIMES, array(2.0))
+    path = integrate.odeint(oscillator, array([1.0, 0.0]), TIMES, array(2.0))
 
-    near(np.cos(np.sqrt(2) * np.asarray(TIMES)), found[:, 0], relative=1e-6, why="rtol 1.4e-8")
+    near(np.cos(np.sqrt(2) * np.asarray(TIMES)), path[:, 0], relative=1e-6, why="rtol 1.4e-8")
 
 
 def test_odeint_runs_backwards_in_time():
-    found = integrate.odeint(oscillator, array([1.0, 0.0]), -TIMES, array(2.0))
+    path = integrate.odeint(oscillator, array([1.0, 0.0]), -TIMES, array(2.0))
 
-    near(np.cos(np.sqrt(2) * np.asarray(TIMES)), found[:, 0], relative=1e-6, why="rtol 1.4e-8")
+    near(np.cos(np.sqrt(2) * np.asarray(TIMES)), path[:, 0], relative=1e-6, why="rtol 1.4e-8")
 
 
 @pytest.mark.parametrize("argument", [0, 1, 2])
@@ -259,14 +259,14 @@ def test_the_adjoint_equation_gives_the_derivatives_of_differences(argument: int
     direction = np.random.default_rng(0).uniform(-1, 1, args[argument].shape)
 
     def moved(h: float) -> float:
-        given = list(args)
-        given[argument] = given[argument] + array(h * direction)
-        return float(loss(*given))
+        arguments = list(args)
+        arguments[argument] = arguments[argument] + array(h * direction)
+        return float(loss(*arguments))
 
-    found = rune.grad(loss, argument)(*args)
+    slopes = rune.grad(loss, argument)(*args)
 
     expected = (moved(1e-4) - moved(-1e-4)) / 2e-4
-    near(expected, np.sum(np.asarray(found) * direction), relative=1e-5, why="rtol of the solver")
+    near(expected, np.sum(np.asarray(slopes) * direction), relative=1e-5, why="rtol of the solver")
 
 
 def test_odeint_takes_trees_and_what_its_function_closes_over():
@@ -282,15 +282,15 @@ def test_odeint_works_under_jit_and_lane_by_lane():
     rates = array([1.0, 2.0, 3.0])
     solve = lambda a: integrate.odeint(lambda y, t: -a * y, array(1.0), TIMES)[-1]  # noqa: E731
 
-    found = rune.jit(rune.vmap(solve))(rates)
+    path = rune.jit(rune.vmap(solve))(rates)
 
-    near(np.exp(-2.0 * np.asarray(rates)), found, relative=1e-6, why="rtol 1.4e-8")
+    near(np.exp(-2.0 * np.asarray(rates)), path, relative=1e-6, why="rtol 1.4e-8")
 
 
 def test_too_few_steps_give_nan():
-    found = integrate.odeint(oscillator, array([1.0, 0.0]), TIMES, array(2.0), mxstep=2)
+    path = integrate.odeint(oscillator, array([1.0, 0.0]), TIMES, array(2.0), mxstep=2)
 
-    assert np.isnan(np.asarray(found)[-1]).all()
+    assert np.isnan(np.asarray(path)[-1]).all()
 
 
 @pytest.mark.parametrize("method", ["RK45", "RK23"])
@@ -299,19 +299,19 @@ def test_solve_ivp_takes_scipys_steps(method: str, span: tuple[float, float]):
     expected = scipy.integrate.solve_ivp(lambda t, y: -t * y, span, [1.0, 2.0], method,
                                          dense_output=True)  # fmt: skip
 
-    found = integrate.solve_ivp(lambda t, y: -t * y, span, array([1.0, 2.0]), method,
+    path = integrate.solve_ivp(lambda t, y: -t * y, span, array([1.0, 2.0]), method,
                                 dense_output=True)  # fmt: skip
 
-    near(expected.t, found.t, relative=1e-10, why="the same steps, to rounding")
-    near(expected.y, found.y, relative=1e-10, why="the same steps, to rounding")
+    near(expected.t, path.t, relative=1e-10, why="the same steps, to rounding")
+    near(expected.y, path.y, relative=1e-10, why="the same steps, to rounding")
     at = np.array([0.4, 1.7])
-    near(expected.sol(at), found.sol(array(at)), relative=1e-10, why="the same extension")
+    near(expected.sol(at), path.sol(array(at)), relative=1e-10, why="the same extension")
 
 
 def test_solve_ivp_gives_the_solution_at_asked_times():
     times = np.array([0.5, 1.0, 2.5])
     expected = scipy.integrate.solve_ivp(lambda t, y: -t * y, (0.0, 3.0), [1.0], t_eval=times)
 
-    found = integrate.solve_ivp(lambda t, y: -t * y, (0.0, 3.0), array([1.0]), t_eval=array(times))
+    path = integrate.solve_ivp(lambda t, y: -t * y, (0.0, 3.0), array([1.0]), t_eval=array(times))
 
-    near(expected.y, found.y, relative=1e-10, why="the same steps, to rounding")
+    near(expected.y, path.y, relative=1e-10, why="the same steps, to rounding")

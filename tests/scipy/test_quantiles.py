@@ -40,22 +40,30 @@ def test_quantiles_of_t_go_on_where_odds_underflow(dtype: str):
     log_beta = float(special.betaln(array(np.array(df / 2)), array(np.array(0.5))))
     log_t = (0.5 * df * np.log(df) - np.log(df) - log_beta - np.log(p)) / df
 
-    found = stats.t.isf(rnp.asarray(p, dtype), rnp.asarray(df, dtype))
+    quantiles = stats.t.isf(rnp.asarray(p, dtype), rnp.asarray(df, dtype))
 
     assert log_t > (44 if dtype == "f4" else 354)  # the odds are its square
     near(
-        np.array(log_t), np.log(np.asarray(found, "f8")), relative=1e-5, why="f32 below a logarithm"
+        np.array(log_t),
+        np.log(np.asarray(quantiles, "f8")),
+        relative=1e-5,
+        why="f32 below a logarithm",
     )
 
 
 def test_a_ratio_of_few_degrees_of_freedom_does_not_overflow_on_the_way():
     n, d, q = 7026.3, 0.0106, 0.349
-    whole = stats.f.ppf(*(array(np.array(v)) for v in (q, n, d)))
+    exact = stats.f.ppf(*(array(np.array(v)) for v in (q, n, d)))
 
-    found = stats.f.ppf(*(rnp.float32(v) for v in (q, n, d)))
+    quantile = stats.f.ppf(*(rnp.float32(v) for v in (q, n, d)))
 
-    assert float(whole) * n / d > 1e38
-    near(np.asarray(whole), np.asarray(found, "f8"), relative=2e-3, why="1 / d magnifies roundings")
+    assert float(exact) * n / d > 1e38
+    near(
+        np.asarray(exact),
+        np.asarray(quantile, "f8"),
+        relative=2e-3,
+        why="1 / d magnifies roundings",
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -79,19 +87,19 @@ def test_the_numbers_are_found_whose_shares_are_asked_for():
 
     for family, shapes in ((stats.logser, (0.9999,)), (stats.betabinom, (5000.0, 0.5, 3.0))):
         shapes = [np.float32(v) for v in shapes]
-        found = family.ppf(family.cdf(k, *shapes), *shapes)
+        quantiles = family.ppf(family.cdf(k, *shapes), *shapes)
         above = family.isf(family.sf(k, *shapes), *shapes)
 
-        np.testing.assert_array_equal(k, np.asarray(found))
+        np.testing.assert_array_equal(k, np.asarray(quantiles))
         np.testing.assert_array_equal(k, np.asarray(above))
 
 
 def test_a_sum_of_thousands_of_masses_does_not_drift():
     k, p = np.array([100, 32_000, 80_000], np.float32), np.float32(0.9999)
 
-    found = stats.logser.cdf(k, p)
+    shares = stats.logser.cdf(k, p)
 
-    near(scipy.stats.logser.cdf(k, float(p)), found, relative=2e-7, why="two roundings of f32")
+    near(scipy.stats.logser.cdf(k, float(p)), shares, relative=2e-7, why="two roundings of f32")
     assert abs(stats.logser.ppf(0.999, p).item() - 32_754) <= 1
     assert np.isfinite(stats.logser.ppf(0.999999, p).item())
 
@@ -99,10 +107,10 @@ def test_a_sum_of_thousands_of_masses_does_not_drift():
 def test_roundings_of_a_hundred_thousand_ratios_do_not_add_up():
     k, n = np.array([100, 30_000, 80_000], np.float32), np.float32(1e5)
 
-    found = stats.betabinom.cdf(k, n, 2.0, 3.0)
+    shares = stats.betabinom.cdf(k, n, 2.0, 3.0)
 
     near(
-        scipy.stats.betabinom.cdf(k, 1e5, 2.0, 3.0), found, relative=5e-6, why="log B(2, 100003)"
+        scipy.stats.betabinom.cdf(k, 1e5, 2.0, 3.0), shares, relative=5e-6, why="log B(2, 100003)"
     )  # fmt: skip
 
 
@@ -133,17 +141,17 @@ def test_quantiles_near_1_are_those_of_the_rest(family: Any):
     shape = np.float32(0.9999 if family is stats.logser else 1.5)
     q = np.array([0.9, 0.999, 0.9999, 0.99999, 1 - 2**-22], np.float32)
 
-    found = family.ppf(q, shape)
+    quantiles = family.ppf(q, shape)
 
-    whole = family.ppf(rnp.asarray(q, "f8"), rnp.asarray(shape, "f8"))
-    near(np.asarray(whole), found, relative=2e-6, why="f32 of numbers up to 10^12")
-    near(np.asarray(found), family.isf(1 - q, shape), relative=0, why="the same share")
+    exact = family.ppf(rnp.asarray(q, "f8"), rnp.asarray(shape, "f8"))
+    near(np.asarray(exact), quantiles, relative=2e-6, why="f32 of numbers up to 10^12")
+    near(np.asarray(quantiles), family.isf(1 - q, shape), relative=0, why="the same share")
 
 
 def test_a_lane_that_is_no_number_ends_no_other_sum():
     k, n = rnp.array([3.0, 3.0]), rnp.array([rnp.nan, 10.0])
 
-    found = stats.betabinom.ppf(stats.betabinom.cdf(k, n, 2.0, 3.0) - 1e-3, n, 2.0, 3.0)
+    quantiles = stats.betabinom.ppf(stats.betabinom.cdf(k, n, 2.0, 3.0) - 1e-3, n, 2.0, 3.0)
 
-    assert np.isnan(found[0])
-    assert found[1].item() == 3.0
+    assert np.isnan(quantiles[0])
+    assert quantiles[1].item() == 3.0

@@ -34,9 +34,9 @@ def test_a_cosine_transform_and_its_inverse_undo_each_other(name: str, type: int
 def test_an_orthogonal_transform_keeps_lengths(name: str, type: int):
     x = rnp.asarray(drawn(12), "f64")
 
-    found = getattr(fft, name)(x, type, norm="ortho")
+    spectrum = getattr(fft, name)(x, type, norm="ortho")
 
-    near(rnp.sum(x * x), rnp.sum(found * found), relative=1e-12, why=ROUNDED)
+    near(rnp.sum(x * x), rnp.sum(spectrum * spectrum), relative=1e-12, why=ROUNDED)
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
@@ -69,9 +69,9 @@ def test_short_time_transforms_are_inverted(size: int, overlap: int | None):
 def test_the_response_to_an_impulse_is_that_of_the_recursion():
     impulse = rnp.zeros(6).at[0].set(1.0)
 
-    found = signal.lfilter(rnp.array([1.0]), rnp.array([2.0, -1.0]), impulse)
+    response = signal.lfilter(rnp.array([1.0]), rnp.array([2.0, -1.0]), impulse)
 
-    near(0.5 ** np.arange(1, 7), found, relative=1e-6, why=ROUNDED)
+    near(0.5 ** np.arange(1, 7), response, relative=1e-6, why=ROUNDED)
 
 
 def test_a_filter_started_in_its_steady_state_passes_a_constant_at_once():

@@ -117,11 +117,11 @@ def _within(domain: Domain, dtype: Any, relative: float) -> None:
         expected = getattr(scipy.special, domain.name)(*(p.astype(np.float64) for p in points))
         expected = expected.astype(dtype).astype(np.float64)  # infinite where f32 overflows
 
-    found = getattr(special, domain.name)(*map(array, points))
+    values = getattr(special, domain.name)(*map(array, points))
 
-    assert found.dtype == dtype
+    assert values.dtype == dtype
     least = float(np.finfo(dtype).tiny)
-    near(expected, found, relative=relative, absolute=least, why="relative, down to the least")
+    near(expected, values, relative=relative, absolute=least, why="relative, down to the least")
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)
@@ -145,17 +145,17 @@ def test_pairs_of_integrals_keep_their_digits(name: str):
     x = np.concatenate([np.linspace(0.01, 30.0, 401), [1e3, 12345.6]])
     expected = list(getattr(scipy.special, name)(x))
 
-    found = list(getattr(special, name)(array(x)))
+    pair = list(getattr(special, name)(array(x)))
 
-    near(expected, found, relative=1e-12, why="SciPy rounds the square in the angle")
+    near(expected, pair, relative=1e-12, why="SciPy rounds the square in the angle")
 
 
 def test_bessel_functions_are_exact_relative_to_their_amplitude():
     x = np.concatenate([np.linspace(0.01, 60.0, 601), [1e3]])
 
     for name in ("j0", "j1", "y0", "y1"):
-        expected, found = getattr(scipy.special, name)(x), getattr(special, name)(array(x))
-        near(expected, found, relative=1e-12, absolute=1e-15, why="zeros are crossed")
+        expected, result = getattr(scipy.special, name)(x), getattr(special, name)(array(x))
+        near(expected, result, relative=1e-12, absolute=1e-15, why="zeros are crossed")
 
 
 def test_bessel_functions_of_all_orders_are_rows():
@@ -174,9 +174,9 @@ def test_spherical_harmonics_are_those_of_scipy():
     theta, phi = np.linspace(0.1, 3.0, 5), np.linspace(0.0, 6.0, 5)
     expected = scipy.special.sph_harm_y(n, m, theta, phi)
 
-    found = special.sph_harm_y(array(n), array(m), array(theta), array(phi))
+    harmonics = special.sph_harm_y(array(n), array(m), array(theta), array(phi))
 
-    near(expected, found, relative=1e-12, why="30 steps of a stable recurrence")
+    near(expected, harmonics, relative=1e-12, why="30 steps of a stable recurrence")
 
 
 # --- derivatives ------------------------------------------------------------------------------
@@ -193,10 +193,10 @@ def test_second_derivatives_are_those_of_differences(name: str, at: float):
     slope = rune.grad(getattr(special, name))
     h = 1e-5
 
-    found = rune.grad(slope)(array(np.float64(at)))
+    curvature = rune.grad(slope)(array(np.float64(at)))
 
     ahead, behind = (slope(array(np.float64(at + s))) for s in (h, -h))
-    near((ahead - behind) / (2 * h), found, relative=1e-6, why="central differences")
+    near((ahead - behind) / (2 * h), curvature, relative=1e-6, why="central differences")
 
 
 @pytest.mark.parametrize("a", [0.3, 4.0, 30.0])
@@ -204,28 +204,28 @@ def test_the_second_derivative_of_gammainc_in_its_parameter_is_that_of_differenc
     slope = rune.grad(lambda a: special.gammainc(a, array(np.float64(1.1)) * a))
     h = 1e-4
 
-    found = rune.grad(slope)(array(np.float64(a)))
+    curvature = rune.grad(slope)(array(np.float64(a)))
 
     ahead, behind = (slope(array(np.float64(a + s))) for s in (h, -h))
-    near((ahead - behind) / (2 * h), found, relative=1e-6, why="central differences")
+    near((ahead - behind) / (2 * h), curvature, relative=1e-6, why="central differences")
 
 
 @pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
 def test_lanes_do_not_depend_on_their_neighbours(name: str):
     a, x = array(np.array([0.5, 3.0, 700.0])), array(np.array([2.0, 1.0, 650.0]))
 
-    found = getattr(special, name)(a, x)
+    lanes = getattr(special, name)(a, x)
 
-    same(rnp.stack([getattr(special, name)(*pair) for pair in zip(a, x)]), found)
+    same(rnp.stack([getattr(special, name)(*pair) for pair in zip(a, x)]), lanes)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_types_are_computed_in_f32_and_rounded_once(dtype: str):
     x = rnp.array([0.3, 1.7, 4.0], dtype)
 
-    found = special.gammaln(x)
+    values = special.gammaln(x)
 
-    same(rnp.astype(special.gammaln(rnp.astype(x, "float32")), dtype), found)
+    same(rnp.astype(special.gammaln(rnp.astype(x, "float32")), dtype), values)
 
 
 def test_complex_numbers_are_refused_by_name():
@@ -234,19 +234,19 @@ def test_complex_numbers_are_refused_by_name():
 
 
 def test_a_gradient_where_an_entropy_is_zero_is_not_nan():
-    found = rune.grad(lambda x: rnp.sum(special.xlogy(x, 2.0)))(array(np.zeros(2)))
+    gradient = rune.grad(lambda x: rnp.sum(special.xlogy(x, 2.0)))(array(np.zeros(2)))
 
-    near(np.full(2, np.log(2.0)), found, relative=1e-7, why="log(2) of a weak f32 number")
+    near(np.full(2, np.log(2.0)), gradient, relative=1e-7, why="log(2) of a weak f32 number")
 
 
 @pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
 def test_a_long_array_is_computed_by_one_program_and_gives_what_its_parts_give(dtype):
     x = rnp.asarray(np.linspace(-3, 3, arguments.LARGE), dtype)
     before = rune.work_stats("cpu").submitted
-    whole = special.ndtr(x)
+    values = special.ndtr(x)
     runs = rune.work_stats("cpu").submitted - before
 
     parts = [special.ndtr(p) for p in rnp.split(x, 4)]
     assert (runs, rune.work_stats("cpu").submitted - before) == (1, 1)
     limit = 2 * float(rnp.finfo(x.dtype).eps)
-    near(rnp.concatenate(parts), whole, relative=8 * limit, absolute=limit, why="another exp")
+    near(rnp.concatenate(parts), values, relative=8 * limit, absolute=limit, why="another exp")

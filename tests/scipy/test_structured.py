@@ -57,11 +57,11 @@ def test_no_matrix_of_n_rows_and_columns_is_written_out(call: Any, data: tuple):
 def test_leading_axes_are_those_of_a_stack(call: Any, data: tuple):
     stacks = [np.stack([x, x[..., ::-1] if x.ndim > 1 else x, x]) for x in data]
 
-    found = np.asarray(call(*map(array, stacks)))
+    results = np.asarray(call(*map(array, stacks)))
 
     for lane in range(3):
         one = call(*(array(x[lane]) for x in stacks))
-        near(np.asarray(one), found[lane], relative=1e-13, why=WHY)
+        near(np.asarray(one), results[lane], relative=1e-13, why=WHY)
 
 
 @each_call
@@ -72,16 +72,16 @@ def test_a_row_that_is_missing_is_told(call: Any, data: tuple):
 
 
 def test_a_singular_band_gives_what_division_by_zero_gives():
-    found = linalg.solve_banded((1, 2), rnp.zeros((4, 3)), rnp.ones(3))
+    solution = linalg.solve_banded((1, 2), rnp.zeros((4, 3)), rnp.ones(3))
 
-    assert not np.isfinite(np.asarray(found)).any()
+    assert not np.isfinite(np.asarray(solution)).any()
 
 
 def test_a_band_that_is_not_positive_definite_gives_nan_from_there_on():
-    found = np.asarray(linalg.cholesky_banded(array(np.array([[4.0, -1.0, 1.0]])), lower=True))
+    factor = np.asarray(linalg.cholesky_banded(array(np.array([[4.0, -1.0, 1.0]])), lower=True))
 
-    assert found[0, 0] == 2
-    assert np.isnan(found[0, 1])
+    assert factor[0, 0] == 2
+    assert np.isnan(factor[0, 1])
 
 
 def test_what_stands_outside_of_the_matrix_is_not_read():
@@ -103,10 +103,10 @@ def test_a_toeplitz_solution_has_the_derivative_of_its_equation():
     def within(c: Any, r: Any, y: Any) -> Any:
         return rnp.sum(weights * linalg.solve_toeplitz((c, r), y))
 
-    given = [array(x) for x in (column, row, b)]
-    found, expected = (rune.grad(f, argnums=(0, 1, 2))(*given) for f in (within, dense))
+    arguments = [array(x) for x in (column, row, b)]
+    slopes, expected = (rune.grad(f, argnums=(0, 1, 2))(*arguments) for f in (within, dense))
 
-    near([np.asarray(x) for x in expected], [np.asarray(x) for x in found], relative=1e-12,
+    near([np.asarray(x) for x in expected], [np.asarray(x) for x in slopes], relative=1e-12,
          absolute=1e-14, why="products by Fourier transforms")  # fmt: skip
 
 
@@ -114,16 +114,16 @@ def test_a_long_toeplitz_system_is_as_exact_as_its_condition():
     column = 0.5 ** np.arange(300)
     b = drawn(300)
 
-    found = np.asarray(linalg.solve_toeplitz(array(column), array(b)))
+    solution = np.asarray(linalg.solve_toeplitz(array(column), array(b)))
 
-    made = scipy.linalg.toeplitz(column) @ found
-    near(b, made, relative=0, absolute=1e-13, why="a condition of 9")
+    product = scipy.linalg.toeplitz(column) @ solution
+    near(b, product, relative=0, absolute=1e-13, why="a condition of 9")
 
 
 def test_a_toeplitz_system_is_solved_with_64_bits_as_the_default():
     c, r, b = np.array([5.0, 1.0, 2.0]), np.array([5.0, 0.5, 0.3]), np.array([1.0, 2.0, 3.0])
 
     with rune.enable_x64():
-        found = linalg.solve_toeplitz((rnp.asarray(c), rnp.asarray(r)), rnp.asarray(b))
+        solution = linalg.solve_toeplitz((rnp.asarray(c), rnp.asarray(r)), rnp.asarray(b))
 
-    near(scipy.linalg.solve_toeplitz((c, r), b), found, relative=1e-12, why="f64")
+    near(scipy.linalg.solve_toeplitz((c, r), b), solution, relative=1e-12, why="f64")

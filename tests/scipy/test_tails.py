@@ -43,9 +43,9 @@ def test_a_tail_has_the_digits_of_its_dtype(name: str):
     x = np.asarray(points, np.float32)
     expected = getattr(getattr(scipy.stats, family), method)(x.astype("f8"), *shapes)
 
-    found = getattr(getattr(stats, family), method)(rnp.asarray(x), *shapes)
+    values = getattr(getattr(stats, family), method)(rnp.asarray(x), *shapes)
 
-    near(expected, found, relative=tolerance, why="roundings of an exponent, at most 160")
+    near(expected, values, relative=tolerance, why="roundings of an exponent, at most 160")
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -66,13 +66,13 @@ def test_derivatives_at_the_median_are_densities(name: str):
     density = float(getattr(scipy.stats, name).pdf(middle, *MEDIANS[name]))
     expected = [density, -density, 2 * density, -2 * density, 1 / density, -1 / density]
 
-    found = [
+    densities = [
         rune.grad(getattr(family, method))(at, *MEDIANS[name])
         for method, at in [(m, middle) for m in ("cdf", "sf", "logcdf", "logsf")]
         + [("ppf", 0.5), ("isf", 0.5)]
     ]
 
-    near(np.array(expected), np.array(found, "f4"), relative=1e-5, why="a few roundings")
+    near(np.array(expected), np.array(densities, "f4"), relative=1e-5, why="a few roundings")
 
 
 @pytest.mark.parametrize("name", ["t", "gennorm"])
