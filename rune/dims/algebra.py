@@ -186,15 +186,12 @@ def _recombine(x: Dim) -> Size:
         for factor in term.factors:
             if not isinstance(factor, Mod):
                 continue
-            cofactor = _cofactor(term, factor)
-            quotient = factor.numerator // factor.denominator
+            quotient, cofactor = factor.numerator // factor.denominator, _cofactor(term, factor)
+            scaled = cofactor * factor.denominator
             for other in x.terms:
                 for partner in other.factors:
                     combined = _whole(factor, partner, quotient)
-                    if (
-                        combined is not None
-                        and _cofactor(other, partner) == cofactor * factor.denominator
-                    ):
+                    if combined is not None and _cofactor(other, partner) == scaled:
                         return x - Dim((term,)) - Dim((other,)) + cofactor * combined
     return x
 
@@ -375,10 +372,8 @@ def interval(x: Size) -> tuple[float, float]:
     """Inclusive bounds, infinite where there is none; sound, and tight in the common cases."""
     if isinstance(x, int):
         return x, x
-    factors = factors_of(x)
-    if len(factors) == len(set(factors)) and all(
-        type(f) is Symbol and f.depth == 0 for f in factors
-    ):
+    parts = factors_of(x)
+    if len(parts) == len(set(parts)) and all(type(f) is Symbol and f.depth == 0 for f in parts):
         return _term_by_term(x)  # exact: independent symbols, each once
     return -_upper(-x), _upper(x)
 
@@ -439,14 +434,10 @@ def _relax_quotient(x: Dim) -> tuple[Size, int] | None:
     """c*d*(y//d) <= c*y or c*(y - d + 1), by the sign of c; the outermost division first."""
     divisions = [(t, f) for t in x.terms for f in t.factors if isinstance(f, FloorDiv)]
     for term, factor in sorted(divisions, key=lambda division: -nesting(division[1])):
-        d, cofactor = factor.denominator, _cofactor(term, factor)
+        d, slope = factor.denominator, _cofactor(term, factor)
         if _at_least_0(d):
-            by = (
-                d // math.gcd(d, cofactor)
-                if isinstance(d, int) and isinstance(cofactor, int)
-                else 1
-            )
-            c, left_over = long_division(by * cofactor, d)
+            by = d // math.gcd(d, slope) if isinstance(d, int) and isinstance(slope, int) else 1
+            c, left_over = long_division(by * slope, d)
             sign = _sign(c)
             if left_over == 0 and sign:
                 end = factor.numerator - (0 if sign > 0 else d - 1)

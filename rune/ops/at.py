@@ -247,9 +247,9 @@ class AtIndex:
     def _combine(self, combine: Primitive, scatter: Any, values: Any, how: How) -> Any:
         """An update that combines what is there with `values`, in their common dtype."""
         _check(how)
-        values, own = unrounded("at", values), type_of(self._x).dtype
+        values, dtype_of_x = unrounded("at", values), type_of(self._x).dtype
         dtype, _ = dtypes.promote(scalar_kind(self._x), scalar_kind(values))
-        if dtype != own:
+        if dtype != dtype_of_x:
             wide = AtIndex(a.cast(self._x, dtype), self._index)
             return self._narrowed(wide._combine(combine, scatter, values, how), how)
         if dtype == dtypes.bool_:
@@ -258,12 +258,12 @@ class AtIndex:
 
     def _narrowed(self, wide: Any, how: How) -> Any:
         """An updated array in the dtype of x; elements that are not named keep all their bits."""
-        own = type_of(self._x).dtype
-        if type_of(wide).dtype == own:
+        dtype = type_of(self._x).dtype
+        if type_of(wide).dtype == dtype:
             return wide
         nowhere = fit(np.array(False), type_of(self._x).shape)
         named = AtIndex(nowhere, self._index).set(True, **how)
-        return a.select(named, a.cast(wide, own), self._x)
+        return a.select(named, a.cast(wide, dtype), self._x)
 
     def _factors(self, values: Any, how: How) -> Any:
         """Ones, multiplied by the values at the named places; in the dtype of x and the values."""
@@ -301,8 +301,8 @@ def _check(how: How) -> str:
     """The mode in which a gather reads what is to be written. Errors: for an unknown option."""
     unknown = how.keys() - How.__annotations__.keys()
     if unknown:
-        given, known = ", ".join(sorted(unknown)), ", ".join(How.__annotations__)
-        raise ArgumentError(f"at: cannot use {given}= (one of {known})")
+        names, known = ", ".join(sorted(unknown)), ", ".join(How.__annotations__)
+        raise ArgumentError(f"at: cannot use {names}= (one of {known})")
     return _mode(how.get("mode"))
 
 

@@ -78,12 +78,12 @@ def _extremum(name: str, reduce: Primitive) -> Primitive:
     def over_lanes(batched: Batched, size: Any, x: Any, axis_name: Hashable) -> tuple[Any, bool]:
         return reduce(x, axes=(0,)) if batched[0] else x, False
 
-    made = Primitive(
+    primitive = Primitive(
         name, "collective", _same,
         jvp=(NOT_DIFFERENTIABLE("use all_gather, and reduce what it gives"),),
-        batch=_mapped(lambda: made), over_lanes=over_lanes,
+        batch=_mapped(lambda: primitive), over_lanes=over_lanes,
     )  # fmt: skip
-    return made
+    return primitive
 
 
 pmax = _extremum("pmax", reduce_max)
@@ -160,10 +160,10 @@ all_to_all: Primitive = Primitive(
 def _permute_over_lanes(
     batched: Batched, size: Any, x: Any, *, permutation: Permutation, axis_name: Hashable
 ) -> tuple[Any, bool]:
-    whole = _all_lanes(x, batched[0], size)
+    lanes = _all_lanes(x, batched[0], size)
     sender = {receiver: sender for sender, receiver in permutation}
     runs = _runs([sender.get(i) for i in range(size)])
-    return concatenate(*(_lanes(whole, first, count) for first, count in runs), axis=0), True
+    return concatenate(*(_lanes(lanes, first, count) for first, count in runs), axis=0), True
 
 
 def _runs(senders: Sequence[int | None]) -> list[tuple[int | None, int]]:
@@ -178,14 +178,14 @@ def _runs(senders: Sequence[int | None]) -> list[tuple[int | None, int]]:
     return runs
 
 
-def _lanes(whole: Any, first: int | None, count: int) -> Any:
+def _lanes(lanes: Any, first: int | None, count: int) -> Any:
     """Some lanes of all; zeros for None."""
-    shape = type_of(whole).shape
+    shape = type_of(lanes).shape
     if first is None:
-        return broadcast(literal_like(0, whole), shape=(count, *shape[1:]), axes=())
+        return broadcast(literal_like(0, lanes), shape=(count, *shape[1:]), axes=())
     start = (first, *(0 for _ in shape[1:]))
     limit = (first + count, *shape[1:])
-    return slice_(whole, start=start, limit=limit, stride=tuple(1 for _ in shape))
+    return slice_(lanes, start=start, limit=limit, stride=tuple(1 for _ in shape))
 
 
 ppermute: Primitive = Primitive(

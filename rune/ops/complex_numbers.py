@@ -32,8 +32,8 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 
 def is_complex(x: Any) -> bool:
     """Whether a value or type has a complex dtype."""
-    found = x if isinstance(x, ArrayType) else type_of(x)
-    return found.dtype in dtypes.COMPLEX
+    type = x if isinstance(x, ArrayType) else type_of(x)
+    return type.dtype in dtypes.COMPLEX
 
 
 def _part_type(name: str) -> Any:
@@ -63,8 +63,8 @@ def _complex_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _zero_part(x: Any) -> np.ndarray:
-    found = type_of(x).dtype
-    return literal(0, real_dtype(found))
+    dtype = type_of(x).dtype
+    return literal(0, real_dtype(dtype))
 
 
 def _complex_transpose(ct: Any, linear: Batched, x: Any, y: Any) -> list[Any]:

@@ -45,20 +45,20 @@ def _dot_type(a: ArrayType, b: ArrayType, *, dimension_numbers: Numbers) -> Arra
 
 
 def _as_matrices(x: np.ndarray, batch: Axes, first: Axes, second: Axes) -> np.ndarray:
-    moved = np.transpose(x, (*batch, *first, *second))
+    transposed = np.transpose(x, (*batch, *first, *second))
     sizes = [math.prod([x.shape[i] for i in axes]) for axes in (first, second)]
-    return moved.reshape(*(x.shape[i] for i in batch), *sizes)
+    return transposed.reshape(*(x.shape[i] for i in batch), *sizes)
 
 
 def _dot_reference(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Numbers) -> np.ndarray:
     (ca, cb), (ba, bb) = dimension_numbers
     free_a, free_b = free_axes(a.ndim, ca, ba), free_axes(b.ndim, cb, bb)
-    left = _as_matrices(a.astype(wide(a.dtype), copy=False), ba, free_a, ca)
-    right = _as_matrices(b.astype(wide(b.dtype), copy=False), bb, cb, free_b)
+    lhs = _as_matrices(a.astype(wide(a.dtype), copy=False), ba, free_a, ca)
+    rhs = _as_matrices(b.astype(wide(b.dtype), copy=False), bb, cb, free_b)
     shape = (
         *(a.shape[i] for i in ba), *(a.shape[i] for i in free_a), *(b.shape[i] for i in free_b),
     )  # fmt: skip
-    return np.matmul(left, right).reshape(shape).astype(a.dtype, copy=False)
+    return np.matmul(lhs, rhs).reshape(shape).astype(a.dtype, copy=False)
 
 
 def _dot_transpose(
@@ -87,9 +87,9 @@ def _wrt_first(
     if (*bx, *contracted, *free_x) == tuple(range(x.ndim)):
         # x's own order: its contracted axes, which `other` holds, come first.
         return dot_general(other, ct, dimension_numbers=((free_o, ct_o), (bo, batch)))
-    found = dot_general(ct, other, dimension_numbers=((ct_o, free_o), (batch, bo)))
+    product = dot_general(ct, other, dimension_numbers=((ct_o, free_o), (batch, bo)))
     order = inverse((*bx, *free_x, *contracted))
-    return found if order == tuple(range(x.ndim)) else transpose(found, permutation=order)
+    return product if order == tuple(range(x.ndim)) else transpose(product, permutation=order)
 
 
 def _dot_batch(

@@ -57,7 +57,7 @@ def _grouped(x: Any, axis: int, groups: Size) -> Any:
 
 def _direct(lhs: Any, rhs: Any, conv: Conv) -> Any:
     if conv.is_padded:  # stored in the array's own order
-        pads = {name: arranged(given, conv.specs[0]) for name, given in conv.pads.items()}
+        pads = {name: arranged(values, conv.specs[0]) for name, values in conv.pads.items()}
         lhs = pad(lhs, zero_like(lhs), **pads)
     x, w = _transposed(lhs, conv.specs[0]), _transposed(rhs, conv.specs[1])
     groups = product(conv.groups)
@@ -89,19 +89,19 @@ def _product(patches: Any, w: Any, conv: Conv, lead: int) -> Any:
     if batch < feature < first:
         return _batch_first(patches, w, conv, lead, inner, of_kernel)
     if conv.specs[0][0] == last:  # batches lie side by side: columns run over them first
-        moved = move_axis(patches, lead, lead + rank + 1)  # [g?, c, *O, n, *K]
+        columns = move_axis(patches, lead, lead + rank + 1)  # [g?, c, *O, n, *K]
         numbers = ((of_kernel, (*(a - (a == 1 + lead) for a in inner),)), (group, group))
-        found = dot_general(w, moved, dimension_numbers=numbers)  # [g?, o, *O, n]
+        product = dot_general(w, columns, dimension_numbers=numbers)  # [g?, o, *O, n]
         roles = (1 + rank, 0, *range(1, 1 + rank))  # where n, o, *O stand
     elif feature < first:
         numbers = ((of_kernel, inner), (group, group))
-        found = dot_general(w, patches, dimension_numbers=numbers)  # [g?, o, n, *O]
+        product = dot_general(w, patches, dimension_numbers=numbers)  # [g?, o, n, *O]
         roles = (1, 0, *range(2, 2 + rank))
     else:
         numbers = ((inner, of_kernel), (group, group))
-        found = dot_general(patches, w, dimension_numbers=numbers)  # [g?, n, *O, o]
+        product = dot_general(patches, w, dimension_numbers=numbers)  # [g?, n, *O, o]
         roles = (0, 1 + rank, *range(1, 1 + rank))
-    return _placed(found, lead, roles, conv.specs[2])
+    return _placed(product, lead, roles, conv.specs[2])
 
 
 def _is_few(size: Size) -> bool:
@@ -130,18 +130,18 @@ def _one_by_one(patches: Any, w: Any, conv: Conv) -> Any:
     )
     array = _spread_by_role(array, (1, 0, *spatial), order, shape)
     taps = _spread_by_role(taps, (1, 2, *spatial[rank:]), order, shape)
-    dtype, whole = type_of(w).dtype, len(order)
+    dtype, ndim = type_of(w).dtype, len(order)
     array, taps = (convert(x, dtype=wide(dtype)) for x in (array, taps))
-    found = reduce_sum(mul(array, taps), axes=tuple(range(whole - rank, whole)))
+    sums = reduce_sum(mul(array, taps), axes=tuple(range(ndim - rank, ndim)))
     joined = arranged((n, g * o, *counted), conv.specs[2])
-    return reshape(convert(found, dtype=dtype), shape=joined)
+    return reshape(convert(sums, dtype=dtype), shape=joined)
 
 
 def _spread_by_role(x: Any, roles: Ints, order: Sequence[int], shape: Shape) -> Any:
     """`x`, whose axes have these roles, in the order of roles, repeated along those it lacks."""
     present = [role for role in order if role in roles]
-    moved = _transposed(x, tuple(roles.index(role) for role in present))
-    return broadcast(moved, shape=shape, axes=tuple(order.index(role) for role in present))
+    ordered = _transposed(x, tuple(roles.index(role) for role in present))
+    return broadcast(ordered, shape=shape, axes=tuple(order.index(role) for role in present))
 
 
 def _batch_first(patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_kernel: Ints) -> Any:
@@ -151,24 +151,24 @@ def _batch_first(patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_ke
     shared = broadcast(w, shape=shape, axes=tuple(range(1, ndim + 1)))
     at = ((0, *range(1, 1 + lead)), (lead, *range(lead)))
     numbers = ((tuple(a + 1 for a in of_kernel), inner), at)
-    found = dot_general(shared, patches, dimension_numbers=numbers)
+    product = dot_general(shared, patches, dimension_numbers=numbers)
     if lead:
-        n, g, o, *rest = type_of(found).shape
-        found = reshape(found, shape=(n, g * o, *rest))
-    return _transposed(found, inverse(conv.specs[2]))
+        n, g, o, *spatial = type_of(product).shape
+        product = reshape(product, shape=(n, g * o, *spatial))
+    return _transposed(product, inverse(conv.specs[2]))
 
 
-def _placed(found: Any, lead: int, roles: Ints, spec: Ints) -> Any:
+def _placed(product: Any, lead: int, roles: Ints, spec: Ints) -> Any:
     """[g?, …] to the order of `spec`, groups joined with the features; `roles` says what is
     where without the groups.
     """
     if lead:
         feature = roles[1]
-        found = move_axis(found, 0, feature)
-        shape = type_of(found).shape
+        product = move_axis(product, 0, feature)
+        shape = type_of(product).shape
         joined = shape[feature] * shape[feature + 1]
-        found = reshape(found, shape=(*shape[:feature], joined, *shape[feature + 2 :]))
-    return _transposed(found, tuple(roles[k] for k in inverse(spec)))
+        product = reshape(product, shape=(*shape[:feature], joined, *shape[feature + 2 :]))
+    return _transposed(product, tuple(roles[k] for k in inverse(spec)))
 
 
 # --- gaps -------------------------------------------------------------------------------------
@@ -194,8 +194,8 @@ def phases_of(lhs: Shape, rhs: Shape, conv: Conv) -> list[list[Phase]] | None:
         return None
     sizes, kernel = pick(lhs, conv.specs[0])[2:], pick(rhs, conv.specs[1])[2:]
     results = counts(lhs, rhs, conv)
-    given = (*sizes, *kernel, *results, *itertools.chain(*conv.padding))
-    if not all(isinstance(d, int) for d in given) or 0 in (*sizes, *kernel, *results):
+    numbers = (*sizes, *kernel, *results, *itertools.chain(*conv.padding))
+    if not all(isinstance(d, int) for d in numbers) or 0 in (*sizes, *kernel, *results):
         return None
     return [_phases_along(conv, k, sizes[k], kernel[k], results[k]) for k in range(conv.rank)]
 
@@ -213,16 +213,16 @@ def _phases_along(conv: Conv, axis: int, size: Any, kernel: Any, result: Any) ->
     period = _period(conv, axis)
     apart = gap // math.gcd(dilation, gap)
     step, spacing = stride * period // gap, dilation * apart // gap
-    found = []
+    phases = []
     for first in range(period):
         at = first * stride - low
         tap = next((k for k in range(min(apart, kernel)) if (at + k * dilation) % gap == 0), kernel)
-        taken = len(range(tap, kernel, apart))
+        taps = len(range(tap, kernel, apart))
         before = -((at + tap * dilation) // gap)
-        spanned = (-(-result // period) - 1) * step + reach(max(taken, 1), spacing)
+        spanned = (-(-result // period) - 1) * step + reach(max(taps, 1), spacing)
         assert isinstance(spanned, int)
-        found.append(Phase(tap, apart, taken, step, spacing, (before, spanned - size - before)))
-    return found
+        phases.append(Phase(tap, apart, taps, step, spacing, (before, spanned - size - before)))
+    return phases
 
 
 def _interleaved(lhs: Any, rhs: Any, conv: Conv, phases: Sequence[Sequence[Phase]]) -> Any:
@@ -263,7 +263,7 @@ class Part:
 
 def part_of(rhs: Shape, conv: Conv, chosen: Sequence[Phase]) -> Part:
     """The part that consists of one phase of each spatial axis."""
-    own = replace(
+    part_conv = replace(
         conv,
         strides=tuple(p.stride for p in chosen), padding=tuple(p.padding for p in chosen),
         lhs_dilation=(1,) * conv.rank, rhs_dilation=tuple(p.dilation for p in chosen),
@@ -273,11 +273,11 @@ def part_of(rhs: Shape, conv: Conv, chosen: Sequence[Phase]) -> Part:
         start[axis], stride[axis] = (p.tap, p.apart) if p.taken else (0, 1)
         limit[axis] = limit[axis] if p.taken else 1
     is_zero = not all(p.taken for p in chosen)
-    return Part(own, tuple(start), tuple(limit), tuple(stride), is_zero)
+    return Part(part_conv, tuple(start), tuple(limit), tuple(stride), is_zero)
 
 
 def _phase(lhs: Any, rhs: Any, conv: Conv, chosen: Sequence[Phase]) -> Any:
     part = part_of(type_of(rhs).shape, conv, chosen)
     kernel = slice_(rhs, start=part.start, limit=part.limit, stride=part.stride)
-    found = _direct(lhs, kernel, part.conv)
-    return zeros_of(type_of(found)) if part.is_zero else found
+    result = _direct(lhs, kernel, part.conv)
+    return zeros_of(type_of(result)) if part.is_zero else result

@@ -69,12 +69,12 @@ def arranged(shape: Sequence[Any], spec: Ints) -> tuple[Any, ...]:
 
 def counts(lhs: Shape, rhs: Shape, conv: Conv) -> Shape:
     """The spatial sizes of the result; a negative one where more is cropped than there is."""
-    found = []
+    sizes = []
     for k in range(conv.rank):
         low, high = conv.padding[k]
-        whole = reach(lhs[conv.specs[0][k + 2]], conv.lhs_dilation[k]) + low + high
+        padded = reach(lhs[conv.specs[0][k + 2]], conv.lhs_dilation[k]) + low + high
         size = rhs[conv.specs[1][k + 2]]
-        if isinstance(whole, int) and whole < 0:
+        if isinstance(padded, int) and padded < 0:
             return (-1,)
-        found.append(window_count(whole, size, conv.strides[k], conv.rhs_dilation[k]))
-    return tuple(found)
+        sizes.append(window_count(padded, size, conv.strides[k], conv.rhs_dilation[k]))
+    return tuple(sizes)

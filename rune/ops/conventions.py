@@ -58,12 +58,12 @@ def normalised_axes(name: str, axis: Axis, of: ArrayType, new: int = 0) -> tuple
     """All axes for None. Errors: AxisError when one is out of range or given twice."""
     if axis is None:
         return tuple(range(of.ndim + new))
-    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    found = tuple(normalised_axis(name, i, of, new) for i in given)  # type: ignore[arg-type]
-    twice = next((i for i in found if found.count(i) > 1), None)
+    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    normalised = tuple(normalised_axis(name, i, of, new) for i in axes)  # type: ignore[arg-type]
+    twice = next((i for i in normalised if normalised.count(i) > 1), None)
     if twice is not None:
-        raise AxisError(f"{name}: cannot use axes {given} of {of} (axis {twice} twice)")
-    return found
+        raise AxisError(f"{name}: cannot use axes {axes} of {of} (axis {twice} twice)")
+    return normalised
 
 
 def size_of(x: Any) -> Size:
@@ -87,21 +87,23 @@ def floor_divide(x: Any, y: Any) -> Any:
         return a.div(x, y)
     if dtype in dtypes.FLOATING:
         return _floor_divide_floats(x, y)
-    quotient, rest = a.div(x, y), a.rem(x, y)
-    opposite = a.ne(a.sign(rest), a.sign(y))
-    down = a.logical_and(a.ne(rest, constant(0, rest)), opposite)
+    quotient, remainder = a.div(x, y), a.rem(x, y)
+    opposite = a.ne(a.sign(remainder), a.sign(y))
+    down = a.logical_and(a.ne(remainder, constant(0, remainder)), opposite)
     return a.select(down, a.sub(quotient, constant(1, quotient)), quotient)
 
 
 def _floor_divide_floats(x: Any, y: Any) -> Any:
     # (x - rest) / y is a whole number up to rounding; x / y alone may round across one.
-    rest = a.rem(x, y)
-    quotient = a.div(a.sub(x, rest), y)
-    opposite = a.ne(a.lt(rest, constant(0, rest)), a.lt(y, constant(0, y)))
-    down = a.logical_and(a.ne(rest, constant(0, rest)), opposite)
-    whole = a.round(a.select(down, a.sub(quotient, constant(1, quotient)), quotient))
+    remainder = a.rem(x, y)
+    quotient = a.div(a.sub(x, remainder), y)
+    opposite = a.ne(a.lt(remainder, constant(0, remainder)), a.lt(y, constant(0, y)))
+    down = a.logical_and(a.ne(remainder, constant(0, remainder)), opposite)
+    rounded = a.round(a.select(down, a.sub(quotient, constant(1, quotient)), quotient))
     plain = a.floor(a.div(x, y))
-    signed = a.select(a.eq(whole, constant(0, whole)), a.copysign(constant(0, whole), plain), whole)
+    signed = a.select(
+        a.eq(rounded, constant(0, rounded)), a.copysign(constant(0, rounded), plain), rounded
+    )
     return a.select(a.ne(y, constant(0, y)), signed, plain)
 
 
@@ -119,17 +121,17 @@ def _truncated_remainder(x: Any, y: Any) -> Any:
 def remainder(x: Any, y: Any) -> Any:
     """Remainder with the sign of the divisor; 0 where an integer is divided by 0."""
     x, y = promoted("remainder", x, y, kind="numeric")
-    rest = _truncated_remainder(x, y)
+    truncated = _truncated_remainder(x, y)
     if type_of(x).dtype in dtypes.UNSIGNED:
-        return rest
-    zero = constant(0, rest)
+        return truncated
+    zero = constant(0, truncated)
     below = a.lt(y, constant(0, y))
-    opposite = a.logical_and(a.ne(rest, zero), a.ne(a.lt(rest, zero), below))
-    moved = a.select(opposite, a.add(rest, y), rest)
+    opposite = a.logical_and(a.ne(truncated, zero), a.ne(a.lt(truncated, zero), below))
+    floored = a.select(opposite, a.add(truncated, y), truncated)
     if type_of(x).dtype not in dtypes.FLOATING:
-        return moved
+        return floored
     # A zero takes the sign of y; sums, unlike copysign, keep the derivative 1 there.
-    return a.select(below, a.neg(a.sub(zero, moved)), a.add(moved, zero))
+    return a.select(below, a.neg(a.sub(zero, floored)), a.add(floored, zero))
 
 
 def power(x: Any, y: Any) -> Any:
@@ -169,8 +171,8 @@ def _joint(x: Any, y: Any) -> tuple:
 def absolute(x: Any) -> Any:
     """Magnitude; unsigned and bool values as they are."""
     x = operand("absolute", x)
-    kept = dtypes.UNSIGNED | {dtypes.bool_}
-    return x if type_of(x).dtype in kept else a.abs(x)
+    without_sign = dtypes.UNSIGNED | {dtypes.bool_}
+    return x if type_of(x).dtype in without_sign else a.abs(x)
 
 
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
@@ -194,32 +196,32 @@ def round(x: Any, decimals: int = 0) -> Any:
         return x if decimals >= 0 else _round_integer(x, 10**-decimals)
     if decimals == 0:
         return a.round(x)
-    found = type_of(x)
-    factor = np.asarray(10.0 ** abs(decimals)).astype(f.wide(found.dtype))
+    type = type_of(x)
+    factor = np.asarray(10.0 ** abs(decimals)).astype(f.wide(type.dtype))
     out, back = (a.mul, a.div) if decimals > 0 else (a.div, a.mul)
-    whole = a.round(out(a.cast(x, f.wide(found.dtype)), factor))
-    return a.cast(back(whole, factor), found.dtype)
+    integral = a.round(out(a.cast(x, f.wide(type.dtype)), factor))
+    return a.cast(back(integral, factor), type.dtype)
 
 
 def _round_integer(x: Any, unit: int) -> Any:
     """The nearest multiple of unit, of two the even one, in integers alone."""
     if unit > ml_dtypes.iinfo(type_of(x).dtype).max:
         return a.mul(x, constant(0, x))
-    whole = floor_divide(x, constant(unit, x))
-    rest = a.sub(x, a.mul(whole, constant(unit, x)))
-    other = a.sub(constant(unit, x), rest)  # the way up; 2 * rest may overflow
-    odd = a.ne(a.logical_and(whole, constant(1, x)), constant(0, x))
-    up = a.logical_or(a.gt(rest, other), a.logical_and(a.eq(rest, other), odd))
-    return a.mul(a.add(whole, a.convert(up, dtype=type_of(x).dtype)), constant(unit, x))
+    quotient = floor_divide(x, constant(unit, x))
+    remainder = a.sub(x, a.mul(quotient, constant(unit, x)))
+    other = a.sub(constant(unit, x), remainder)  # the way up; 2 * rest may overflow
+    odd = a.ne(a.logical_and(quotient, constant(1, x)), constant(0, x))
+    up = a.logical_or(a.gt(remainder, other), a.logical_and(a.eq(remainder, other), odd))
+    return a.mul(a.add(quotient, a.convert(up, dtype=type_of(x).dtype)), constant(unit, x))
 
 
 def astype(x: Any, dtype: np.dtype) -> Any:
     """Conversion to `dtype`; to bool, whether nonzero."""
     x = operand("astype", x)
-    found = type_of(x)
-    if dtype == dtypes.bool_ and found.dtype not in dtypes.KEYS | {dtypes.bool_}:
+    type = type_of(x)
+    if dtype == dtypes.bool_ and type.dtype not in dtypes.KEYS | {dtypes.bool_}:
         return a.ne(x, constant(0, x))
-    return x if found.dtype == dtype and not found.weak else a.convert(x, dtype=dtype)
+    return x if type.dtype == dtype and not type.weak else a.convert(x, dtype=dtype)
 
 
 # --- complex numbers --------------------------------------------------------------------------
@@ -293,11 +295,11 @@ def _missing(x: Any, total: Size, known: Size, sizes: tuple) -> Size:
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
     """Axes permuted; reversed for None."""
     x = operand("transpose", x)
-    found = type_of(x)
-    ndim = found.ndim
-    order = tuple(range(ndim))[::-1] if axes is None else normalised_axes("transpose", axes, found)
+    type = type_of(x)
+    ndim = type.ndim
+    order = tuple(range(ndim))[::-1] if axes is None else normalised_axes("transpose", axes, type)
     if len(order) != ndim:
-        raise AxisError(f"transpose: cannot permute {found} by {axes} (each of {ndim} axes once)")
+        raise AxisError(f"transpose: cannot permute {type} by {axes} (each of {ndim} axes once)")
     return x if order == tuple(range(ndim)) else movement.transpose(x, permutation=order)
 
 
@@ -333,21 +335,21 @@ def squeeze(x: Any, axis: Axis = None) -> Any:
 
 def _is_one(x: Any, axis: int) -> bool:
     size = type_of(x).shape[axis]
-    if (found := equal(size, 1)) is None:
+    if (is_one := equal(size, 1)) is None:
         raise UndecidedComparison(
             f"squeeze: cannot decide whether axis {axis} of {type_of(x)} is 1 ({ranges(size)})",
             "give axis=, or declare the size in dims from 2 on",
             (size, "==", 1),
         )
-    return found
+    return is_one
 
 
 def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
     """Axes of size 1 inserted, so that they stand at `axis` of the result."""
     x = operand("expand_dims", x)
-    given = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
-    ndim = type_of(x).ndim + len(given)
-    at = set(normalised_axes("expand_dims", given, type_of(x), len(given)))  # type: ignore[arg-type]
+    axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    ndim = type_of(x).ndim + len(axes)
+    at = set(normalised_axes("expand_dims", axes, type_of(x), len(axes)))  # type: ignore[arg-type]
     sizes = iter(type_of(x).shape)
     return f.reshape(x, shape=tuple(1 if i in at else next(sizes) for i in range(ndim)))
 

@@ -96,17 +96,17 @@ def _reference(lhs: np.ndarray, rhs: np.ndarray, **params: Any) -> np.ndarray:
     phases = conv_expansion.phases_of(lhs.shape, rhs.shape, conv)
     if phases is None:
         return _sums(lhs, rhs, conv)
-    found = np.zeros(_type_rule(type_of(lhs), type_of(rhs), **params).shape, lhs.dtype)
+    out = np.zeros(_type_rule(type_of(lhs), type_of(rhs), **params).shape, lhs.dtype)
     for chosen in itertools.product(*(enumerate(along) for along in phases)):
         part = conv_expansion.part_of(rhs.shape, conv, [phase for _, phase in chosen])
-        at: list[Any] = [slice(None)] * found.ndim
+        at: list[Any] = [slice(None)] * out.ndim
         for axis, (first, _), along in zip(conv.specs[2][2:], chosen, phases, strict=True):
             at[axis] = slice(first, None, len(along))
-        target = found[tuple(at)]
+        target = out[tuple(at)]
         if not part.is_zero and target.size:
             kernel = rhs[tuple(map(slice, part.start, part.limit, part.stride))]
             target[...] = _sums(lhs, kernel, part.conv)[tuple(map(slice, target.shape))]
-    return found
+    return out
 
 
 def _sums(lhs: np.ndarray, rhs: np.ndarray, conv: Conv) -> np.ndarray:
@@ -130,17 +130,17 @@ def _sums(lhs: np.ndarray, rhs: np.ndarray, conv: Conv) -> np.ndarray:
     last = tuple(range(4 + conv.rank, 4 + 2 * conv.rank))
     patches = np.transpose(patches, (0, 2, 1, *axes, 3, *last))
     out, total = patches.shape[2 : 3 + conv.rank], int(np.prod(w.shape[1:]))
-    left_size = int(np.prod(patches.shape[:2])) * total
-    right = w.reshape(groups, w.shape[0] // groups, total).astype(wide(lhs.dtype), copy=False)
-    found = np.empty((groups, *out, right.shape[1]), lhs.dtype)
-    for part in _runs(out, left_size):
+    lhs_size = int(np.prod(patches.shape[:2])) * total
+    kernel = w.reshape(groups, w.shape[0] // groups, total).astype(wide(lhs.dtype), copy=False)
+    result = np.empty((groups, *out, kernel.shape[1]), lhs.dtype)
+    for part in _runs(out, lhs_size):
         shown = patches[(slice(None), slice(None), *part)]
         sizes = shown.shape[2 : 3 + conv.rank]
-        left = shown.reshape(groups, math.prod(sizes), total).astype(right.dtype, copy=False)
-        sums = np.matmul(left, right.swapaxes(1, 2))
-        found[(slice(None), *part)] = sums.reshape(groups, *sizes, right.shape[1])
-    found = np.moveaxis(found, 0, -2).reshape(*out, w.shape[0])
-    order = np.moveaxis(found, -1, 1)  # n, o, *O
+        lhs_rows = shown.reshape(groups, math.prod(sizes), total).astype(kernel.dtype, copy=False)
+        sums = np.matmul(lhs_rows, kernel.swapaxes(1, 2))
+        result[(slice(None), *part)] = sums.reshape(groups, *sizes, kernel.shape[1])
+    result = np.moveaxis(result, 0, -2).reshape(*out, w.shape[0])
+    order = np.moveaxis(result, -1, 1)  # n, o, *O
     return np.ascontiguousarray(np.transpose(order, inverse(conv.specs[2])))
 
 
@@ -201,8 +201,8 @@ def _wrt_lhs(ct: Any, shape: Shape, rhs: Any, conv: Conv) -> Any:
         conv.lhs_dilation, tuple(padding), conv.strides, conv.rhs_dilation,
         (y_spec, spec, x_spec), (groups, 1),
     )  # fmt: skip
-    found = conv_general_dilated(ct, kernel, **fields_of(back))
-    return _groups_moved(found, x_spec[1], x_spec[0], of_batches)
+    cotangent = conv_general_dilated(ct, kernel, **fields_of(back))
+    return _groups_moved(cotangent, x_spec[1], x_spec[0], of_batches)
 
 
 def _features_swapped(kernel: Any, spec: Ints, groups: Size) -> tuple[Any, Ints]:
@@ -217,10 +217,10 @@ def _groups_moved(x: Any, source: int, target: int, groups: Size) -> Any:
         return x
     shape = type_of(x).shape
     divided = (*shape[:source], groups, shape[source] // groups, *shape[source + 1 :])
-    moved = move_axis(reshape(x, shape=divided), source, target)
-    found = type_of(moved).shape
-    joined = groups * found[target + 1]
-    return reshape(moved, shape=(*found[:target], joined, *found[target + 2 :]))
+    split = move_axis(reshape(x, shape=divided), source, target)
+    result_shape = type_of(split).shape
+    joined = groups * result_shape[target + 1]
+    return reshape(split, shape=(*result_shape[:target], joined, *result_shape[target + 2 :]))
 
 
 def _wrt_rhs(ct: Any, lhs: Any, shape: Shape, conv: Conv) -> Any:
@@ -232,8 +232,8 @@ def _wrt_rhs(ct: Any, lhs: Any, shape: Shape, conv: Conv) -> Any:
         low = conv.padding[k][0]
         spread = reach(shape[w_spec[k + 2]], conv.rhs_dilation[k]) - 1
         window = reach(results[y_spec[k + 2]], conv.strides[k])
-        whole = reach(sizes[x_spec[k + 2]], conv.lhs_dilation[k])
-        padding.append((low, spread + window - whole - low))
+        extent = reach(sizes[x_spec[k + 2]], conv.lhs_dilation[k])
+        padding.append((low, spread + window - extent - low))
     swapped = (
         (x_spec[1], x_spec[0], *x_spec[2:]), (y_spec[1], y_spec[0], *y_spec[2:]),
         (w_spec[1], w_spec[0], *w_spec[2:]),
@@ -260,14 +260,14 @@ def _batch(batched: Batched, size: Any, lhs: Any, rhs: Any, **params: Any) -> tu
         axis = x_batch if of_batches > 1 else x_feature
         groups = (of_features, of_batches * size) if of_batches != 1 else (of_features * size, 1)
         x, w = _folded(lhs, axis, 1), _folded(rhs, w_out, 1)
-        found = conv_general_dilated(x, w, **fields_of(replace(conv, groups=groups)))
-        return _unfolded(found, y_spec[1], size, 1), True
+        result = conv_general_dilated(x, w, **fields_of(replace(conv, groups=groups)))
+        return _unfolded(result, y_spec[1], size, 1), True
     if batched[0]:
-        found = conv_general_dilated(_folded(lhs, x_batch, of_batches), rhs, **params)
-        return _unfolded(found, y_spec[0], size, 1), True
+        result = conv_general_dilated(_folded(lhs, x_batch, of_batches), rhs, **params)
+        return _unfolded(result, y_spec[0], size, 1), True
     groups = product(conv.groups)
-    found = conv_general_dilated(lhs, _folded(rhs, w_out, groups), **params)
-    return _unfolded(found, y_spec[1], size, groups), True
+    result = conv_general_dilated(lhs, _folded(rhs, w_out, groups), **params)
+    return _unfolded(result, y_spec[1], size, groups), True
 
 
 def _no_lanes(batched: Batched, lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
@@ -282,17 +282,17 @@ def _folded(x: Any, axis: int, groups: Size) -> Any:
     shape = type_of(x).shape
     lanes, inner = shape[0], shape[1:]
     divided = (lanes, *inner[:axis], groups, inner[axis] // groups, *inner[axis + 1 :])
-    moved = move_axis(reshape(x, shape=divided), 0, axis + 1)
-    return reshape(moved, shape=(*inner[:axis], lanes * inner[axis], *inner[axis + 1 :]))
+    split = move_axis(reshape(x, shape=divided), 0, axis + 1)
+    return reshape(split, shape=(*inner[:axis], lanes * inner[axis], *inner[axis + 1 :]))
 
 
 def _unfolded(y: Any, axis: int, lanes: Any, groups: Size) -> Any:
     """[g, B, n] in `axis` back to lanes [B, …] and [g, n] there."""
     shape = type_of(y).shape
-    rest = shape[axis] // (groups * lanes)
-    divided = (*shape[:axis], groups, lanes, rest, *shape[axis + 1 :])
-    moved = move_axis(reshape(y, shape=divided), axis + 1, 0)
-    return reshape(moved, shape=(lanes, *shape[:axis], groups * rest, *shape[axis + 1 :]))
+    inner = shape[axis] // (groups * lanes)
+    divided = (*shape[:axis], groups, lanes, inner, *shape[axis + 1 :])
+    lanes_first = move_axis(reshape(y, shape=divided), axis + 1, 0)
+    return reshape(lanes_first, shape=(lanes, *shape[:axis], groups * inner, *shape[axis + 1 :]))
 
 
 conv_general_dilated: Primitive = Primitive(

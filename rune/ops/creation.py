@@ -15,11 +15,11 @@ from rune.ops.family import Batched, require, size_of_axis, view_of
 
 
 def _iota_type(*, shape: Shape, axis: int, dtype: np.dtype) -> ArrayType:
-    made = ArrayType(shape, dtype)
-    require("iota", dtypes.NUMERIC, "numeric", made)
+    type = ArrayType(shape, dtype)
+    require("iota", dtypes.NUMERIC, "numeric", type)
     if not 0 <= axis < len(shape):
         raise ShapeError(f"iota: cannot count along axis {axis} (shape {shape})")
-    return made
+    return type
 
 
 def _iota_reference(*, shape: tuple, axis: int, dtype: np.dtype) -> np.ndarray:

@@ -81,10 +81,10 @@ def fit(value: Any, shape: Shape) -> Any:
 
 def unfit(cotangent: Any, type: ArrayType) -> Any:
     """The cotangent of an operand that `fit` may have broadcast: summed to rank 0."""
-    found = type_of(cotangent)
-    if found.shape == type.shape:
+    cotangent_type = type_of(cotangent)
+    if cotangent_type.shape == type.shape:
         return cotangent
-    return reduce_sum(cotangent, axes=tuple(range(found.ndim)))
+    return reduce_sum(cotangent, axes=tuple(range(cotangent_type.ndim)))
 
 
 def align_batches(batched: Batched, size: Any, args: Sequence[Any]) -> list[Any]:
@@ -117,8 +117,8 @@ def _fitted(rule: JvpRule) -> JvpRule:
         return rule
 
     def fitted(tangent: Any, *values: Any, **params: Any) -> Any:
-        found = rule(tangent, *values, **params)
-        return None if found is None else fit(found, type_of(values[-1]).shape)
+        product = rule(tangent, *values, **params)
+        return None if product is None else fit(product, type_of(values[-1]).shape)
 
     return fitted
 
@@ -147,19 +147,19 @@ def elementwise(
     linear_in: tuple[tuple[int, ...], ...] = (),
 ) -> Primitive:
     """An elementwise primitive; it lowers to the scalar operation of its own name."""
-    made = Primitive(
+    primitive = Primitive(
         name,
         family,
         type_rule,
         reference,
         tuple(map(_fitted, jvp)),
         _unfitted(transpose) if transpose else None,
-        _batch_elementwise(lambda: made),
+        _batch_elementwise(lambda: primitive),
         (lower or Scalar(name)) if expand is None else None,
         expand,
         linear_in=linear_in,
     )
-    return made
+    return primitive
 
 
 def same_type(name: str, allowed: frozenset[np.dtype], kind: str) -> Rule:
@@ -212,11 +212,11 @@ def _broadcast_reference(x: np.ndarray, *, shape: tuple, axes: tuple[int, ...]) 
     spread = [1] * len(shape)
     for size, axis in zip(np.shape(x), axes, strict=True):
         spread[axis] = size
-    found = np.reshape(x, spread)
+    reshaped = np.reshape(x, spread)
     if math.prod(shape) > _SMALL:
-        return np.broadcast_to(found, shape)
-    out = np.empty(shape, found.dtype)
-    out[...] = found
+        return np.broadcast_to(reshaped, shape)
+    out = np.empty(shape, reshaped.dtype)
+    out[...] = reshaped
     return out
 
 
@@ -226,16 +226,16 @@ _SMALL = 1024  # up to so many elements a copy takes less time than NumPy takes 
 def _broadcast_transpose(
     ct: Any, linear: Batched, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]
 ) -> list[Any]:
-    kept = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
-    summed = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in kept))
+    unstretched = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
+    summed = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in unstretched))
     return [summed if type_of(summed).shape == x.shape else reshape(summed, shape=x.shape)]
 
 
 def _broadcast_batch(
     batched: Batched, size: Any, x: Any, *, shape: Shape, axes: tuple[int, ...]
 ) -> tuple[Any, bool]:
-    moved = (0, *(a + 1 for a in axes))
-    return broadcast(x, shape=(size, *shape), axes=moved), True
+    batched_axes = (0, *(a + 1 for a in axes))
+    return broadcast(x, shape=(size, *shape), axes=batched_axes), True
 
 
 def view_of(indices: tuple) -> Source:
@@ -284,8 +284,8 @@ def _sum_reference(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def _sum_transpose(ct: Any, linear: Batched, x: ArrayType, *, axes: tuple[int, ...]) -> list[Any]:
-    kept = tuple(i for i in range(x.ndim) if i not in axes)
-    return [broadcast(ct, shape=x.shape, axes=kept)]
+    remaining = tuple(i for i in range(x.ndim) if i not in axes)
+    return [broadcast(ct, shape=x.shape, axes=remaining)]
 
 
 def batch_reduction(primitive: Callable[[], Primitive]) -> Rule:
@@ -319,13 +319,13 @@ def _reshape_type(x: ArrayType, *, shape: Shape) -> ArrayType:
 
 
 def _reshape_view(indices: tuple, x: ArrayType, *, shape: Shape) -> Source:
-    flat, found = flat_index(indices, shape), []
+    flat, index = flat_index(indices, shape), []
     for size in reversed(x.shape):
         if size == 0:
             return view_of((0,) * x.ndim)  # there is no element to read
-        found.append(0 if size == 1 else flat % size)
+        index.append(0 if size == 1 else flat % size)
         flat = flat // size
-    return view_of(tuple(reversed(found)))
+    return view_of(tuple(reversed(index)))
 
 
 reshape = Primitive(

@@ -48,11 +48,11 @@ class IndexDims:
 
     def batched(self) -> IndexDims:
         """With operand, indices and result all led by one more batch axis."""
-        moved = self.shifted()
+        shifted = self.shifted()
         return replace(
-            moved,
-            operand_batching=(0, *moved.operand_batching),
-            indices_batching=(0, *moved.indices_batching),
+            shifted,
+            operand_batching=(0, *shifted.operand_batching),
+            indices_batching=(0, *shifted.indices_batching),
         )
 
     def window_axes(self, ndim: int) -> Axes:
@@ -97,11 +97,11 @@ def check_dims(
 
 def check_windows(name: str, operand: ArrayType, sizes: Shape, shape: Shape, mode: str) -> None:
     """A window that is moved inside must fit; with no window at all, nothing is read."""
-    for axis, (size, whole) in enumerate(zip(sizes, operand.shape, strict=True)):
-        if mode != "fill" and less(whole, size) and 0 not in shape:
+    for axis, (size, length) in enumerate(zip(sizes, operand.shape, strict=True)):
+        if mode != "fill" and less(length, size) and 0 not in shape:
             raise ShapeError(
-                f"{name}: cannot index {operand} (axis {axis}: windows of {size} in {whole})",
-                hint='mode="fill" takes indices out of bounds' if whole == 0 else None,
+                f"{name}: cannot index {operand} (axis {axis}: windows of {size} in {length})",
+                hint='mode="fill" takes indices out of bounds' if length == 0 else None,
             )
 
 
@@ -116,19 +116,19 @@ def piece_at(
     batch = tuple(p for i, p in enumerate(position) if i not in dims.offset)
     offsets = iter(position[i] for i in dims.offset)
     window = set(dims.window_axes(operand.ndim))
-    elements, where, found = [], [], []
+    elements, where, index = [], [], []
     for axis, size in enumerate(operand.shape):
         at: Size = next(offsets) if axis in window else 0
         if axis in dims.operand_batching:
             at = batch[dims.indices_batching[dims.operand_batching.index(axis)]]
         elif axis in dims.start_map:
             source = (*batch, dims.start_map.index(axis))
-            start, bounds, made = _start(axis, source, size - sizes[axis], clip)
-            elements += made
+            start, bounds, start_elements = _start(axis, source, size - sizes[axis], clip)
+            elements += start_elements
             where += bounds
             at = at + start
-        found.append(at)
-    return Piece(0, tuple(found), tuple(where), tuple(elements))
+        index.append(at)
+    return Piece(0, tuple(index), tuple(where), tuple(elements))
 
 
 def _start(
@@ -156,15 +156,15 @@ def positions(
     rank = indices.ndim - 1 + len(window)
     batch_axes = [i for i in range(rank) if i not in dims.offset]
     inside: np.ndarray = np.ones((1,) * rank, bool)
-    found, stride = np.zeros((1,) * rank, np.intp), 1
+    flat, stride = np.zeros((1,) * rank, np.intp), 1
     for axis in reversed(range(operand.ndim)):
         if axis in window:
             along = _along(np.arange(sizes[axis]), rank, [dims.offset[window.index(axis)]])
-            found = _plus(found, along, stride)
+            flat = _plus(flat, along, stride)
         if axis in dims.operand_batching:
             batch = dims.indices_batching[dims.operand_batching.index(axis)]
             along = _along(np.arange(operand.shape[axis]), rank, [batch_axes[batch]])
-            found = _plus(found, along, stride)
+            flat = _plus(flat, along, stride)
         if axis in dims.start_map:
             start = places(indices[..., dims.start_map.index(axis)])
             last = operand.shape[axis] - sizes[axis]
@@ -173,9 +173,9 @@ def positions(
                     is_in = (start >= 0) & (start <= last)
                     inside = inside & _along(is_in, rank, batch_axes)
                 start = np.clip(start, 0, last)
-            found = _plus(found, _along(start, rank, batch_axes), stride)
+            flat = _plus(flat, _along(start, rank, batch_axes), stride)
         stride *= operand.shape[axis]
-    return found, inside
+    return flat, inside
 
 
 def places(indices: np.ndarray) -> np.ndarray:

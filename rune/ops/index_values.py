@@ -31,8 +31,8 @@ def signed(positions: Any, size: Size) -> Any:
     return cast(positions, target)
 
 
-def _target(found: np.dtype, size: Size) -> np.dtype:
-    is_wide = found in (dtypes.i64, dtypes.u64) or (found == dtypes.u32 and not _is_short(size))
+def _target(dtype: np.dtype, size: Size) -> np.dtype:
+    is_wide = dtype in (dtypes.i64, dtypes.u64) or (dtype == dtypes.u32 and not _is_short(size))
     return dtypes.i64 if is_wide else dtypes.i32
 
 

@@ -100,19 +100,19 @@ def _rows_taken(
     Indices are clamped. None for other windows, and where each lane has an operand of its own.
     """
     is_whole = all(
-        size == whole or axis in dims.start_map
-        for axis, (size, whole) in enumerate(zip(slice_sizes, operand.shape, strict=True))
+        size == length or axis in dims.start_map
+        for axis, (size, length) in enumerate(zip(slice_sizes, operand.shape, strict=True))
     )
     is_one_axis = len(dims.start_map) == 1 and dims.collapsed == dims.start_map
     if dims.operand_batching or not (is_one_axis and is_whole):
         return None
     (axis,) = dims.start_map
     start = places(indices[..., 0])
-    found = np.take(operand, start, axis=axis, mode="clip")
-    batch = [k for k in range(found.ndim) if k not in dims.offset]
+    rows = np.take(operand, start, axis=axis, mode="clip")
+    batch = [k for k in range(rows.ndim) if k not in dims.offset]
     # Where in the result the axes of `found` are wanted.
     wanted = [*dims.offset[:axis], *batch, *dims.offset[axis:]]
-    return found.transpose(np.argsort(wanted))
+    return rows.transpose(np.argsort(wanted))
 
 
 def _gather_transpose(
@@ -120,16 +120,16 @@ def _gather_transpose(
     slice_sizes: Shape, mode: str,
 ) -> list[Any]:  # fmt: skip
     params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
-    found: list[Any] = [None, None, None]
+    cotangents: list[Any] = [None, None, None]
     shape = operand.shape if linear[0] else type_of(operand).shape
     if linear[0]:
-        found[0] = scatter_add(fit(zero_like(ct), shape), indices, ct, **params)
+        cotangents[0] = scatter_add(fit(zero_like(ct), shape), indices, ct, **params)
     if linear[2]:
         yes, no = np.ones((), np.bool_), np.zeros((), np.bool_)
         read = gather(fit(yes, shape), indices, no, **params)
         filled = select(read, zero_like(ct), ct)
-        found[2] = reduce_sum(filled, axes=tuple(range(type_of(ct).ndim)))
-    return found
+        cotangents[2] = reduce_sum(filled, axes=tuple(range(type_of(ct).ndim)))
+    return cotangents
 
 
 def _gather_batch(
@@ -140,20 +140,22 @@ def _gather_batch(
         params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
         return _gather_batched_fill(batched, size, operand, indices, fill, params), True
     if batched[0] and batched[1]:
-        moved, sizes = dims.batched(), (1, *slice_sizes)
+        batched_dims, sizes = dims.batched(), (1, *slice_sizes)
     elif batched[0]:
-        moved = _operand_lanes(dims)
+        batched_dims = _operand_lanes(dims)
         sizes = (size, *slice_sizes)
     else:
-        moved = replace(dims, offset=up(dims.offset), indices_batching=up(dims.indices_batching))
+        batched_dims = replace(
+            dims, offset=up(dims.offset), indices_batching=up(dims.indices_batching)
+        )
         sizes = slice_sizes
-    return gather(operand, indices, fill, dims=moved, slice_sizes=sizes, mode=mode), True
+    return gather(operand, indices, fill, dims=batched_dims, slice_sizes=sizes, mode=mode), True
 
 
 def _operand_lanes(dims: IndexDims) -> IndexDims:
     """The operand has a leading lane axis that every window spans whole."""
-    moved = dims.shifted()
-    return replace(moved, offset=(0, *moved.offset), indices_batching=dims.indices_batching)
+    shifted = dims.shifted()
+    return replace(shifted, offset=(0, *shifted.offset), indices_batching=dims.indices_batching)
 
 
 def _gather_batched_fill(
@@ -162,10 +164,10 @@ def _gather_batched_fill(
     zero, no = zero_like(fill), np.zeros((), np.bool_)
     where = (batched[0] or not batched[1], batched[1], False)
     operand = operand if where[0] == batched[0] else repeat_lane(operand, size)
-    found, _ = _gather_batch(where, size, operand, indices, zero, **params)
+    gathered, _ = _gather_batch(where, size, operand, indices, zero, **params)
     yes = fit(np.ones((), np.bool_), type_of(operand).shape)
     mask, _ = _gather_batch(where, size, yes, indices, no, **params)
-    return select(mask, found, broadcast(fill, shape=type_of(found).shape, axes=(0,)))
+    return select(mask, gathered, broadcast(fill, shape=type_of(gathered).shape, axes=(0,)))
 
 
 def read_back(x: Any, indices: Any, params: Mapping[str, Any], absent: Any = 0) -> Any:
@@ -232,8 +234,8 @@ def _scatter_reference(write: Any) -> Rule:
             if inside.all():
                 write(out.reshape(-1), places.reshape(-1), updates.reshape(-1))
             else:
-                kept = np.broadcast_to(inside, updates.shape)
-                write(out.reshape(-1), places[kept], updates[kept])
+                mask = np.broadcast_to(inside, updates.shape)
+                write(out.reshape(-1), places[mask], updates[mask])
         return out
 
     return reference
@@ -263,16 +265,18 @@ def scatter_primitive(
         operand = operand if batched[0] else repeat_lane(operand, size)
         updates = updates if batched[2] else repeat_lane(updates, size)
         if batched[1]:
-            moved, sizes = dims.batched(), (1, *slice_sizes)
+            batched_dims, sizes = dims.batched(), (1, *slice_sizes)
         else:
-            moved, sizes = _operand_lanes(dims), (size, *slice_sizes)
-        return made(operand, indices, updates, dims=moved, slice_sizes=sizes, mode=mode), True
+            batched_dims, sizes = _operand_lanes(dims), (size, *slice_sizes)
+        return primitive(
+            operand, indices, updates, dims=batched_dims, slice_sizes=sizes, mode=mode
+        ), True
 
-    made = Primitive(
+    primitive = Primitive(
         name, "indexing", _scatter_type(name, kind), _scatter_reference(write), Joint(jvp),
         transpose, batch, Scatter(combine, 2, _scatter_rule), linear_in=linear_in,
     )  # fmt: skip
-    return made
+    return primitive
 
 
 # --- which updates meet in one element --------------------------------------------------------
@@ -321,16 +325,16 @@ def _scatter_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params:
 def _scatter_transpose(
     ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any
 ) -> list[Any]:
-    found: list[Any] = [None, None, None]
+    cotangents: list[Any] = [None, None, None]
     u = updates if linear[2] else type_of(updates)
     if linear[0]:
-        found[0] = scatter(ct, indices, fit(zero_like(ct), u.shape), **params)
+        cotangents[0] = scatter(ct, indices, fit(zero_like(ct), u.shape), **params)
     if linear[2]:
-        found[2] = read_back(ct, indices, params)
+        cotangents[2] = read_back(ct, indices, params)
         if windows_meeting(indices, params["dims"]) != 1:
             last = _last_written(type_of(ct), indices, u, params)
-            found[2] = select(last, found[2], zero_like(ct))
-    return found
+            cotangents[2] = select(last, cotangents[2], zero_like(ct))
+    return cotangents
 
 
 def _add_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:

@@ -336,8 +336,8 @@ def _element(a: Any, lead: Shape, i: int, j: int) -> Any:
 def from_elements(entries: Sequence[Sequence[Any]], lead: Shape) -> Any:
     """The matrices of these elements; rank-0 elements are the same in all lanes."""
     n = len(lead)
-    made = [
+    matrix_rows = [
         concatenate(*(reshape(fit(x, lead), shape=(*lead, 1, 1)) for x in row), axis=n + 1)
         for row in entries
     ]
-    return concatenate(*made, axis=n)
+    return concatenate(*matrix_rows, axis=n)

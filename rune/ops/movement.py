@@ -167,13 +167,13 @@ def _pad_transpose(
     interior: tuple[int, ...],
 ) -> list[Any]:  # fmt: skip
     """The cotangent of x is the padded cotangent cropped; that of the value is all the rest."""
-    found = [_crop(ct, low, high, interior) if linear[0] else None, None]
+    cotangents = [_crop(ct, low, high, interior) if linear[0] else None, None]
     if linear[1]:
         shape = x.shape if linear[0] else type_of(x).shape
         inside = _where_padded(shape, low=low, high=high, interior=interior)
-        rest = select(inside, zero_like(ct), ct)
-        found[1] = reduce_sum(rest, axes=tuple(range(type_of(ct).ndim)))
-    return found
+        padding = select(inside, zero_like(ct), ct)
+        cotangents[1] = reduce_sum(padding, axes=tuple(range(type_of(ct).ndim)))
+    return cotangents
 
 
 def _where_padded(shape: Shape, **params: Any) -> Any:
@@ -185,11 +185,11 @@ def _where_padded(shape: Shape, **params: Any) -> Any:
 def _crop(ct: Any, low: Shape, high: Shape, interior: tuple[int, ...]) -> Any:
     negative_low, negative_high = tuple(-lo for lo in low), tuple(-hi for hi in high)
     zeros = (0,) * len(low)
-    whole = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
+    spaced = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
     if all(gap == 0 for gap in interior):
-        return whole
-    shape = type_of(whole).shape
-    return slice_(whole, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
+        return spaced
+    shape = type_of(spaced).shape
+    return slice_(spaced, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
 
 
 def _pad_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
@@ -217,14 +217,14 @@ def _pad_view(
     indices: tuple, x: ArrayType, value: ArrayType, *, low: Shape, high: Shape,
     interior: tuple[int, ...],
 ) -> Source:  # fmt: skip
-    where, found = [], []
+    where, index = [], []
     for i, size, lo, gap in zip(indices, x.shape, low, interior, strict=True):
         inner = i - lo
         where.append(Bounds(inner, 0, _padded(size, 0, 0, gap)))
         if gap != 0:
             where.append(Bounds(inner % (gap + 1), 0, 1))
-        found.append(inner // (gap + 1))
-    return Source((Piece(0, tuple(found), tuple(where)),), fill=1)
+        index.append(inner // (gap + 1))
+    return Source((Piece(0, tuple(index), tuple(where)),), fill=1)
 
 
 pad: Primitive = Primitive(
@@ -295,15 +295,15 @@ def _concatenate_jvp(tangents: Any, args: Any, y: Any, *, axis: int) -> Any:
 
 
 def _concatenate_transpose(ct: Any, linear: Batched, *inputs: Any, axis: int) -> list[Any]:
-    shape, found, start = type_of(ct).shape, [], 0
+    shape, cotangents, start = type_of(ct).shape, [], 0
     for is_linear, x in zip(linear, inputs, strict=True):
         size = type_of(x).shape[axis] if not is_linear else x.shape[axis]
         low = tuple(start if i == axis else 0 for i in range(len(shape)))
         limit = tuple(start + size if i == axis else d for i, d in enumerate(shape))
         part = slice_(ct, start=low, limit=limit, stride=(1,) * len(shape)) if is_linear else None
-        found.append(part)
+        cotangents.append(part)
         start = start + size
-    return found
+    return cotangents
 
 
 def spread_batches(batched: Batched, size: Any, args: Any) -> list[Any]:
@@ -328,8 +328,8 @@ def _concatenate_view(indices: tuple, *types: ArrayType, axis: int) -> Source:
     pieces, start = [], 0
     for number, t in enumerate(types):
         end = start + t.shape[axis]
-        moved = tuple(i - start if a == axis else i for a, i in enumerate(indices))
-        pieces.append(Piece(number, moved, (Bounds(indices[axis], start, end),)))
+        index = tuple(i - start if a == axis else i for a, i in enumerate(indices))
+        pieces.append(Piece(number, index, (Bounds(indices[axis], start, end),)))
         start = end
     return Source(tuple(pieces))
 

@@ -228,8 +228,8 @@ class Operators(NamespaceMethods):
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
         """Another shape, one size may be -1; `order` "F" reads and writes columns first."""
-        given = shape[0] if len(shape) == 1 else shape
-        return namespace().reshape(self, given, order)
+        sizes = shape[0] if len(shape) == 1 else shape
+        return namespace().reshape(self, sizes, order)
 
     def ravel(self, order: str = "C") -> Any:
         """One axis."""

@@ -51,8 +51,8 @@ def _from_the_end(x: Any) -> Any:
 def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
     """`x` in order along an axis: NaN last, or first if descending; flattened for None."""
     rows, at = along_last("sort", operand("sort", x), axis)
-    (found,) = _sort(rows, num_keys=1)
-    return back(_from_the_end(found) if descending else found, at)
+    (ascending,) = _sort(rows, num_keys=1)
+    return back(_from_the_end(ascending) if descending else ascending, at)
 
 
 def argsort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
@@ -60,9 +60,9 @@ def argsort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
     rows, at = along_last("argsort", operand("argsort", x), axis)
     if descending:
         # The stable order of the reversed row, read backwards, is the stable one descending.
-        found = _from_the_end(_argsort(_from_the_end(rows)))
+        backward = _from_the_end(_argsort(_from_the_end(rows)))
         last = size_value(type_of(rows).shape[-1] - 1, dtypes.i32)
-        return back(cast(sub(last, found), index_dtype()), at)
+        return back(cast(sub(last, backward), index_dtype()), at)
     return back(cast(_argsort(rows), index_dtype()), at)
 
 
@@ -77,13 +77,13 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     if sorter is not None:
         x = take_last(x, operand("searchsorted", sorter))
     shape = type_of(values).shape
-    found = search_sorted(x, reshape(values, -1), side=side)
-    return cast(reshape(found, shape), index_dtype())
+    positions = search_sorted(x, reshape(values, -1), side=side)
+    return cast(reshape(positions, shape), index_dtype())
 
 
-def _require_row(name: str, found: ArrayType) -> None:
-    if found.ndim != 1:
-        raise ShapeError(f"{name}: cannot search {found} (one axis required)")
+def _require_row(name: str, type: ArrayType) -> None:
+    if type.ndim != 1:
+        raise ShapeError(f"{name}: cannot search {type} (one axis required)")
 
 
 def true_positions(mask: Any, size: Size, fill: Any) -> Any:
@@ -94,6 +94,6 @@ def true_positions(mask: Any, size: Size, fill: Any) -> Any:
     (count,) = type_of(mask).shape
     so_far = cumsum(cast(mask, dtypes.i32), axis=0, reverse=False)
     number = add(iota(shape=(size,), axis=0, dtype=dtypes.i32), literal(1, dtypes.i32))
-    found = search_sorted(so_far, number, side="left")
-    is_there = lt(found, size_value(count, dtypes.i32))
-    return select(is_there, found, broadcast_to("nonzero", fill, (size,)))
+    positions = search_sorted(so_far, number, side="left")
+    is_there = lt(positions, size_value(count, dtypes.i32))
+    return select(is_there, positions, broadcast_to("nonzero", fill, (size,)))

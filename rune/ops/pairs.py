@@ -168,8 +168,8 @@ def scaled(x: Pair) -> Scaled:
 
 def absolute(x: Pair) -> Real:
     """|x|; infinite if a part is, even beside a NaN."""
-    found = scaled(x)
-    return a.mul(found.length, found.by_exponent(lambda e: 2.0**-e))
+    unit = scaled(x)
+    return a.mul(unit.length, unit.by_exponent(lambda e: 2.0**-e))
 
 
 def sign(x: Pair) -> Pair:
@@ -197,16 +197,16 @@ def angle_of(x: Pair) -> Real:
 
 def sqrt(x: Pair) -> Pair:
     """The root with a real part that is not negative; on the cut, the sign of zero decides."""
-    found = scaled(x)
-    p, q = found.number
+    unit = scaled(x)
+    p, q = unit.number
     half = like(0.5, p)
-    larger = t.sqrt(a.mul(a.add(a.abs(p), found.length), half))
+    larger = t.sqrt(a.mul(a.add(a.abs(p), unit.length), half))
     zero = like(0, p)
     is_zero = a.eq(larger, zero)
     safe = a.select(is_zero, like(1, p), larger)
     smaller = a.select(is_zero, zero, a.div(a.mul(a.abs(q), half), safe))
     right = a.ge(p, zero)
-    back = found.by_exponent(lambda e: 2.0 ** (-e // 2))
+    back = unit.by_exponent(lambda e: 2.0 ** (-e // 2))
     real = a.mul(a.select(right, larger, smaller), back)
     imaginary = a.mul(a.select(right, smaller, larger), back)
     endless = is_infinite(x[1])
@@ -270,16 +270,16 @@ def expm1(x: Pair) -> Pair:
 
 def logistic(x: Pair) -> Pair:
     """1 / (1 + exp(-x)), from the one of exp(x) and exp(-x) that does not overflow."""
-    left = a.lt(x[0], like(0, x[0]))
-    power = exp(select(left, x, neg(x)))
+    is_negative = a.lt(x[0], like(0, x[0]))
+    power = exp(select(is_negative, x, neg(x)))
     one = like(1, x[0]), like(0, x[0])
-    return div(select(left, power, one), add(one, power))
+    return div(select(is_negative, power, one), add(one, power))
 
 
 def _log_of(x: Pair, square_less_one: Real, near: Real) -> Real:
     """log |x|; where `near` holds, from |x|² - 1."""
-    found = scaled(x)
-    far = a.add(t.log(found.length), found.by_exponent(lambda e: -e * math.log(2)))
+    unit = scaled(x)
+    far = a.add(t.log(unit.length), unit.by_exponent(lambda e: -e * math.log(2)))
     close = a.mul(t.log1p(square_less_one), like(0.5, far))
     return a.select(near, close, far)
 
@@ -305,10 +305,10 @@ def log1p(x: Pair) -> Pair:
     one, two, bound = (like(v, x[0]) for v in (1, 2, 0.5))
     less_one = a.add(a.mul(x[0], a.add(two, x[0])), a.mul(x[1], x[1]))
     near = a.lt(a.max(a.abs(x[0]), a.abs(x[1])), bound)
-    moved = a.add(one, x[0]), x[1]
-    far = log_length(moved)
+    shifted = a.add(one, x[0]), x[1]
+    far = log_length(shifted)
     close = a.mul(t.log1p(a.select(near, less_one, like(0, one))), bound)
-    return a.select(near, close, far), angle_of(moved)
+    return a.select(near, close, far), angle_of(shifted)
 
 
 def power(x: Pair, y: Pair) -> Pair:
@@ -349,11 +349,11 @@ def _mul_infinities(x: Pair, y: Pair) -> Pair:
         return p, q
 
     far_x, far_y = (a.logical_or(*map(is_infinite, z)) for z in (x, y))
-    made = mul(x, y)
+    product = mul(x, y)
     turned = mul(numbers(directions(x, far_x), far_y), directions(numbers(y, far_x), far_y))
-    lost = a.logical_and(a.ne(made[0], made[0]), a.ne(made[1], made[1]))
+    lost = a.logical_and(a.ne(product[0], product[0]), a.ne(product[1], product[1]))
     lost = a.logical_and(lost, a.logical_or(far_x, far_y))
-    return select(lost, times(turned, like(math.inf, x[0])), made)
+    return select(lost, times(turned, like(math.inf, x[0])), product)
 
 
 def _is_finite(x: Pair) -> Real:

@@ -80,12 +80,12 @@ def tanh(x: Pair) -> Pair:
     divisor = a.add(one, a.mul(secant, a.mul(near, near)))
     grown = a.mul(_product(secant, near), t.sqrt(a.add(one, a.mul(near, near))))
     real = a.select(far, one, _quotient(grown, divisor))
-    # At infinity any angle will do; elsewhere what is no angle makes NaN of both parts.
+    # At infinity any angle will do; elsewhere an infinite or NaN angle makes both parts NaN.
     turned = a.mul(t.sin(x[1]), t.cos(x[1]))
     turned = a.select(is_infinite(length), a.copysign(like(0, turned), x[1]), turned)
     real = a.select(a.ne(turned, turned), a.select(far, turned, real), real)
-    rest = a.mul(t.exp(a.mul(like(-2, length), length)), a.mul(like(4, turned), turned))
-    return a.copysign(real, x[0]), a.select(far, rest, _quotient(tangent, divisor))
+    limit_imag = a.mul(t.exp(a.mul(like(-2, length), length)), a.mul(like(4, turned), turned))
+    return a.copysign(real, x[0]), a.select(far, limit_imag, _quotient(tangent, divisor))
 
 
 def _quotient(x: Real, y: Real) -> Real:
@@ -118,34 +118,34 @@ def _direction(x: Pair) -> tuple[Real, Pair]:
 
     def end(part: Real, infinite: Real) -> Real:
         # A NaN stays one: its direction is not known.
-        rest = a.select(a.eq(part, part), like(0, part), part)
-        return a.copysign(a.select(infinite, like(1, part), rest), part)
+        finite = a.select(a.eq(part, part), like(0, part), part)
+        return a.copysign(a.select(infinite, like(1, part), finite), part)
 
     return a.logical_or(*ends), (end(x[0], ends[0]), end(x[1], ends[1]))
 
 
 def asin(x: Pair) -> Pair:
     """Inverse sine."""
-    left, right = _roots_beside(x)
+    root_minus, root_plus = _roots_beside(x)
     endless, (p, q) = _direction(x)
     above = a.select(endless, p, x[0])
-    beside = a.select(endless, a.abs(q), mul(left, right)[0])
+    beside = a.select(endless, a.abs(q), mul(root_minus, root_plus)[0])
     real = a.select(a.eq(x[0], like(0, x[0])), x[0], t.atan2(above, beside))
-    return real, _beyond(endless, t.asinh(_area(left, right)), x[1])
+    return real, _beyond(endless, t.asinh(_area(root_minus, root_plus)), x[1])
 
 
-def _beyond(endless: Real, found: Real, sign: Real) -> Real:
+def _beyond(endless: Real, value: Real, sign: Real) -> Real:
     """What is found, or an infinity of that sign where x is infinite, even beside a NaN."""
-    return a.select(endless, a.copysign(like(math.inf, found), sign), found)
+    return a.select(endless, a.copysign(like(math.inf, value), sign), value)
 
 
 def _acos(x: Pair) -> Pair:
-    left, right = _roots_beside(x)
+    root_minus, root_plus = _roots_beside(x)
     endless, (p, q) = _direction(x)
-    near = a.mul(like(2, x[0]), t.atan2(left[0], right[0]))
+    near = a.mul(like(2, x[0]), t.atan2(root_minus[0], root_plus[0]))
     real = a.select(endless, t.atan2(a.abs(q), p), near)
     real = _right_on_axis(x[0], real, like(1, real))
-    return real, _beyond(endless, t.asinh(_area(right, left)), a.neg(x[1]))
+    return real, _beyond(endless, t.asinh(_area(root_plus, root_minus)), a.neg(x[1]))
 
 
 def _right_on_axis(x: Real, angle: Real, sign: Real) -> Real:
@@ -156,19 +156,19 @@ def _right_on_axis(x: Real, angle: Real, sign: Real) -> Real:
 
 def _acosh(x: Pair) -> Pair:
     one = like(1, x[0])
-    left, right = sqrt((a.sub(x[0], one), x[1])), sqrt((a.add(x[0], one), x[1]))
+    root_minus, root_plus = sqrt((a.sub(x[0], one), x[1])), sqrt((a.add(x[0], one), x[1]))
     endless, (p, q) = _direction(x)
-    near = a.mul(like(2, x[0]), t.atan2(left[1], right[0]))
+    near = a.mul(like(2, x[0]), t.atan2(root_minus[1], root_plus[0]))
     angle = _right_on_axis(x[0], a.select(endless, t.atan2(q, p), near), x[1])
-    return _beyond(endless, t.asinh(mul(conj(left), right)[0]), one), angle
+    return _beyond(endless, t.asinh(mul(conj(root_minus), root_plus)[0]), one), angle
 
 
 def atanh(x: Pair) -> Pair:
     """Inverse hyperbolic tangent; far out, that of 1/x and a right angle."""
     one, p, q = like(1, x[0]), a.abs(x[0]), x[1]
     far = a.gt(a.max(p, a.abs(q)), like(2.0 ** RANGES[type_of(p).dtype].large, p))
-    left, square = a.sub(one, p), a.mul(q, q)
-    divisor = a.add(a.mul(left, left), square)
+    distance, square = a.sub(one, p), a.mul(q, q)
+    divisor = a.add(a.mul(distance, distance), square)
     near = a.mul(t.log1p(a.div(a.mul(like(4, p), p), divisor)), like(0.25, p))
     # Beside the pole, where only q is left and its square may vanish: log(2/|q|) / 2.
     beside = a.mul(a.sub(like(math.log(2), p), t.log(a.abs(q))), like(0.5, p))
@@ -176,7 +176,7 @@ def atanh(x: Pair) -> Pair:
     real = a.select(far, _over_square(p, q), real)
     nothing = a.logical_or(a.eq(p, like(0, p)), a.logical_or(is_infinite(p), is_infinite(q)))
     real = a.select(nothing, like(0, p), real)
-    behind = a.sub(a.mul(left, a.add(one, p)), square)
+    behind = a.sub(a.mul(distance, a.add(one, p)), square)
     angle = a.mul(t.atan2(a.mul(like(2, q), q), behind), like(0.5, q))
     right = a.copysign(like(math.pi / 2, q), q)
     return a.copysign(real, x[0]), a.select(a.logical_or(far, is_infinite(q)), right, angle)

@@ -93,9 +93,9 @@ def _hint(value: Any) -> str | None:
 def scalar_kind(value: Any) -> tuple[np.dtype, bool]:
     """(dtype, weak) as which an operand promotes: NumPy's of 64 bits as those of 32, a symbolic
     size as a Python integer."""
-    found = dtypes.scalar_type(0 if isinstance(value, Dim) else value)
-    if found is not None:
-        return found
+    scalar = dtypes.scalar_type(0 if isinstance(value, Dim) else value)
+    if scalar is not None:
+        return scalar
     if isinstance(value, np.ndarray | np.generic):
         return dtypes.canonical(value.dtype), False
     type = type_of(value)
@@ -234,23 +234,23 @@ def _common(name: str, shapes: Sequence[Shape], axis: int, sizes: Sequence[Any])
 
 def broadcast_to(name: str, value: Any, shape: Shape) -> Any:
     """`value` with leading axes added and size-1 axes stretched to `shape`."""
-    found = type_of(value).shape
-    if found == shape:
+    current = type_of(value).shape
+    if current == shape:
         return value
-    if broadcast_shape(name, found, shape) != shape:
+    if broadcast_shape(name, current, shape) != shape:
         raise ShapeError(f"{name}: cannot broadcast {type_of(value)} to {shape}")
-    squeezed, axes = _stretch(found, shape)
-    if squeezed != found:
+    squeezed, axes = _stretch(current, shape)
+    if squeezed != current:
         value = reshape(value, shape=squeezed)
     return broadcast(value, shape=shape, axes=axes)
 
 
 @functools.lru_cache(maxsize=4096)
-def _stretch(found: Shape, shape: Shape) -> tuple[Shape, tuple[int, ...]]:
+def _stretch(current: Shape, shape: Shape) -> tuple[Shape, tuple[int, ...]]:
     """The shape without the axes to stretch, and where its axes stand in `shape`."""
-    offset = len(shape) - len(found)
-    kept = tuple(i for i, d in enumerate(found) if d != 1 or shape[offset + i] == 1)
-    return tuple(found[i] for i in kept), tuple(offset + i for i in kept)
+    offset = len(shape) - len(current)
+    unstretched = tuple(i for i, d in enumerate(current) if d != 1 or shape[offset + i] == 1)
+    return tuple(current[i] for i in unstretched), tuple(offset + i for i in unstretched)
 
 
 def broadcast_together(name: str, values: Sequence[Any]) -> list[Any]:
@@ -272,9 +272,9 @@ def apply(primitive: Primitive, *values: Any) -> Any:
             if scalar is not None:
                 return primitive(a, scalar)
         else:
-            found = getattr(a, "type", None)
-            same = found is not None and found is getattr(b, "type", None)
-            if same and found.dtype is not dtypes.bool_:  # type: ignore[union-attr]
+            type_of_a = getattr(a, "type", None)
+            same = type_of_a is not None and type_of_a is getattr(b, "type", None)
+            if same and type_of_a.dtype is not dtypes.bool_:  # type: ignore[union-attr]
                 return primitive(a, b)
     operands = promoted(primitive.name, *values)
     if primitive in _OF_BOOL and type_of(operands[0]).dtype == dtypes.bool_:
@@ -291,8 +291,8 @@ def _adapted(name: str, scalar: Scalar, type: ArrayType | None) -> np.ndarray | 
     if type is None or type.weak:
         return None
     if type.dtype in dtypes.FLOATING:
-        whole = scalar.__class__ is int
-        return _typed(_checked(name, scalar, type.dtype) if whole else scalar, type.dtype)
+        is_integer = scalar.__class__ is int
+        return _typed(_checked(name, scalar, type.dtype) if is_integer else scalar, type.dtype)
     if scalar.__class__ is int and type.dtype in dtypes.INTEGER:
         return np.array(_checked(name, scalar, type.dtype)).astype(type.dtype)
     return None

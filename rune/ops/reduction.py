@@ -57,8 +57,8 @@ Axes = tuple[int, ...]
 
 def expand_axes(y: Any, shape: tuple, axes: Axes) -> Any:
     """A reduced value broadcast back over the removed `axes`."""
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    return broadcast(y, shape=shape, axes=kept)
+    remaining = tuple(i for i in range(len(shape)) if i not in axes)
+    return broadcast(y, shape=shape, axes=remaining)
 
 
 def _reduction(
@@ -70,11 +70,11 @@ def _reduction(
             raise ShapeError(f"{name}: cannot reduce {x} over axes {axes} (no elements)")
         return reduced_type(name, x, axes)
 
-    made = Primitive(
+    primitive = Primitive(
         name, "reduction", type_rule, nibbles(reference), (jvp,),
-        batch=batch_reduction(lambda: made), lower=Reduction(combine),
+        batch=batch_reduction(lambda: primitive), lower=Reduction(combine),
     )  # fmt: skip
-    return made
+    return primitive
 
 
 # --- products and extrema ---------------------------------------------------------------------
@@ -87,9 +87,9 @@ def _prod_reference(x: np.ndarray, *, axes: Axes) -> np.ndarray:
 def _prod_jvp(dx: Any, x: Any, y: Any, *, axes: Axes) -> Any:
     """sum_i dx_i prod_{j != i} x_j, the inner products from both sides: right where x has zeros."""
     shape = type_of(x).shape
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    order = (*kept, *axes)
-    rows = tuple(shape[i] for i in kept)
+    remaining = tuple(i for i in range(len(shape)) if i not in axes)
+    order = (*remaining, *axes)
+    rows = tuple(shape[i] for i in remaining)
     flat = [
         reshape(transpose(v, permutation=order), shape=(*rows, _count(shape, axes)))
         for v in (dx, x)
@@ -171,10 +171,10 @@ def _arg_expand(extremum: Callable[[], Primitive], worst: float) -> Rule:
             best = logical_and(level, is_best(select(level, parts[1], last)))
         else:
             best = is_best(x)
-        found = logical_or(best, is_nan)
+        is_match = logical_or(best, is_nan)
         position = iota(shape=shape, axis=axis, dtype=dtype)
         size = literal_like(np.iinfo(dtype).max, position)
-        return reduce_min(select(found, position, size), axes=(axis,))
+        return reduce_min(select(is_match, position, size), axes=(axis,))
 
     return expand
 
@@ -185,14 +185,14 @@ def _arg_reduction(
     def batch(
         batched: Batched, size: Any, x: Any, *, axis: int, dtype: np.dtype
     ) -> tuple[Any, bool]:
-        return made(x, axis=axis + 1, dtype=dtype), True
+        return primitive(x, axis=axis + 1, dtype=dtype), True
 
-    made = Primitive(
+    primitive = Primitive(
         name, "reduction", _arg_type,
         lambda x, *, axis, dtype: np.asarray(reference(x, axis=axis)).astype(dtype),
         (ZERO,), batch=batch, expand=_arg_expand(extremum, worst),
     )  # fmt: skip
-    return made
+    return primitive
 
 
 argmax = _arg_reduction("argmax", np.argmax, lambda: reduce_max, -np.inf)
@@ -262,13 +262,13 @@ def _cumulative(
     name: str, kind: str, combine: str, ufunc: Any, jvp: JvpRule, transpose_rule: Rule | None = None
 ) -> Primitive:
     def batch(batched: Batched, size: Any, x: Any, *, axis: int, reverse: bool) -> tuple[Any, bool]:
-        return made(x, axis=axis + 1, reverse=reverse), True
+        return primitive(x, axis=axis + 1, reverse=reverse), True
 
-    made = Primitive(
+    primitive = Primitive(
         name, "cumulative", _cumulative_type(name, kind), nibbles(_cumulative_reference(ufunc)),
         (jvp,), transpose=transpose_rule, batch=batch, lower=Cumulative(combine),
     )  # fmt: skip
-    return made
+    return primitive
 
 
 def _lowest(x: Any) -> np.ndarray:

@@ -29,18 +29,18 @@ def view(x: Any, dtype: np.dtype) -> Any:
     Errors: DtypeError for int4 and for bool from other bits; ShapeError where the widths do not
             divide the last axis, or there is none.
     """
-    found = type_of(x).dtype
-    if found == dtype:
+    current = type_of(x).dtype
+    if current == dtype:
         return x
-    if dtypes.bool_ in (found, dtype):
+    if dtypes.bool_ in (current, dtype):
         return _of_bool(x, dtype)
-    if {found, dtype} & {dtypes.i4, dtypes.u4}:
+    if {current, dtype} & {dtypes.i4, dtypes.u4}:
         raise DtypeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)}")
-    if dtype in dtypes.COMPLEX or found in dtypes.COMPLEX:
+    if dtype in dtypes.COMPLEX or current in dtypes.COMPLEX:
         return _complex(x, dtype)
-    if found.itemsize == dtype.itemsize:
+    if current.itemsize == dtype.itemsize:
         return a.bitcast(x, dtype=dtype)
-    return (_narrower if found.itemsize > dtype.itemsize else _wider)(x, dtype)
+    return (_narrower if current.itemsize > dtype.itemsize else _wider)(x, dtype)
 
 
 def _of_bool(x: Any, dtype: np.dtype) -> Any:
@@ -52,8 +52,8 @@ def _of_bool(x: Any, dtype: np.dtype) -> Any:
 
 def _complex(x: Any, dtype: np.dtype) -> Any:
     """A complex number is its real part and its imaginary part."""
-    found = type_of(x).dtype
-    if found in dtypes.COMPLEX:
+    current = type_of(x).dtype
+    if current in dtypes.COMPLEX:
         return view(_joined([cn.real(x), cn.imag(x)]), dtype)
     pairs = _split(view(x, cn.PART[dtype]), 2)
     return cn.complex(*pairs)

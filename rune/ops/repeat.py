@@ -58,8 +58,8 @@ def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list
     # The captured values lead the inputs of a staged program; a loop's step leads them all.
     count_captured = len(staged.captured)
     inputs = staged.program.inputs
-    step, own = inputs[count_captured], inputs[count_captured + 1 :]
-    program = replace(staged.program, inputs=(step, *inputs[:count_captured], *own))
+    step, uncaptured = inputs[count_captured], inputs[count_captured + 1 :]
+    program = replace(staged.program, inputs=(step, *inputs[:count_captured], *uncaptured))
     return repeated(
         *staged.captured, *carry, body=program, consts=count_captured, count=count
     )  # fmt: skip
@@ -122,7 +122,7 @@ def _checked(staged: Staged, types: Sequence[ArrayType]) -> Staged:
     return staged
 
 
-def _same(found: Sequence[ArrayType], expected: Sequence[ArrayType]) -> None:
-    for x, y in zip(found, expected, strict=True):
+def _same(actual: Sequence[ArrayType], expected: Sequence[ArrayType]) -> None:
+    for x, y in zip(actual, expected, strict=True):
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             raise CheckError(f"repeat: cannot carry {x} (the carry is {y})")

@@ -81,12 +81,12 @@ def _products(x: ArrayType, indices: Any, u: Any, params: Any) -> tuple[Any, Any
         # A half is known by the number of the last update in it.
         last = _at_rows(scatter, fit(_i32(0), (2 * groups,)), half, numbers(total))
         group, groups = _at_rows(gather, last, half, _i32(-1)), total
-    whole, others = reshape(u, shape=(total,)), fit(one, (total,))
+    products, others = reshape(u, shape=(total,)), fit(one, (total,))
     for half, ones in reversed(halves):
-        found = _at_rows(scatter, ones, half, whole)  # all of one half write the same
-        other = _at_rows(gather, found, logical_xor(half, _i32(1)), one)
-        whole, others = mul(whole, other), mul(others, other)
-    return reshape(whole, shape=shape), reshape(others, shape=shape)
+        half_products = _at_rows(scatter, ones, half, products)  # all of one half write the same
+        other = _at_rows(gather, half_products, logical_xor(half, _i32(1)), one)
+        products, others = mul(products, other), mul(others, other)
+    return reshape(products, shape=shape), reshape(others, shape=shape)
 
 
 def multiply_at(x: Any, indices: Any, u: Any, **params: Any) -> Any:
@@ -94,8 +94,8 @@ def multiply_at(x: Any, indices: Any, u: Any, **params: Any) -> Any:
     other primitives."""
     if type_of(x).dtype not in dtypes.COMPLEX:
         return scatter_mul(x, indices, u, **params)
-    whole, _ = _products(type_of(x), indices, u, params)
-    return scatter(x, indices, mul(read_back(x, indices, params), whole), **params)
+    products, _ = _products(type_of(x), indices, u, params)
+    return scatter(x, indices, mul(read_back(x, indices, params), products), **params)
 
 
 def _i32(number: int) -> np.ndarray:
@@ -144,11 +144,11 @@ def _extremum_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params
     from_x, from_u = _matches(x, y), _matches(u, read_back(y, i, params))
     count = scatter_add(cast(from_x, dtypes.i32), i, cast(from_u, dtypes.i32), **params)
     share = div(literal_like(1, x), cast(count, type_of(x).dtype))
-    kept = zeros_like(x) if dx is None else select(from_x, mul(dx, share), zero_like(x))
+    from_operand = zeros_like(x) if dx is None else select(from_x, mul(dx, share), zero_like(x))
     if du is None:
-        return kept
-    moved = select(from_u, mul(du, read_back(share, i, params)), zero_like(u))
-    return scatter_add(kept, i, moved, **params)
+        return from_operand
+    from_updates = select(from_u, mul(du, read_back(share, i, params)), zero_like(u))
+    return scatter_add(from_operand, i, from_updates, **params)
 
 
 scatter_min = scatter_primitive("scatter_min", "ordered", "min", np.minimum.at, _extremum_jvp)

@@ -81,18 +81,18 @@ def _segments(
         unique_indices: bool = False, bucket_size: int | None = None, mode: str | None = None,
     ) -> Any:  # fmt: skip
         x, ids = operand(name, data), operand(name, segment_ids)
-        found, rows = type_of(ids), type_of(x)
-        if found.dtype not in dtypes.INTEGER:
-            raise DtypeError(f"{name}: cannot use {found} as numbers (integer dtype required)")
-        if not rows.shape or found.shape != rows.shape[:1]:
-            raise ShapeError(f"{name}: cannot number the rows of {rows} by {found}")
+        ids_type, rows = type_of(ids), type_of(x)
+        if ids_type.dtype not in dtypes.INTEGER:
+            raise DtypeError(f"{name}: cannot use {ids_type} as numbers (integer dtype required)")
+        if not rows.shape or ids_type.shape != rows.shape[:1]:
+            raise ShapeError(f"{name}: cannot number the rows of {rows} by {ids_type}")
         if mode not in _MODES:
             raise ArgumentError(f"{name}: cannot use mode={mode!r} (fill, drop, clip)")
         count = _count(name, ids, num_segments)
         if count == 0 or 0 in rows.shape:
             return fit(identity(x), (count, *rows.shape[1:]))
         return scatter(
-            fit(identity(x), (count, *rows.shape[1:])), reshape(ids, shape=(*found.shape, 1)), x,
+            fit(identity(x), (count, *rows.shape[1:])), reshape(ids, shape=(*ids_type.shape, 1)), x,
             dims=IndexDims(tuple(range(1, rows.ndim)), (0,), (0,)),
             slice_sizes=(1, *rows.shape[1:]), mode=_MODES[mode],
         )  # fmt: skip

@@ -62,10 +62,10 @@ def _window_sizes(x: ArrayType, axes: Ints) -> Shape:
 
 
 def _with_axes(shape: Shape, axes: Ints, sizes: Sequence[Size]) -> Shape:
-    found = list(shape)
+    changed = list(shape)
     for axis, size in zip(axes, sizes, strict=True):
-        found[axis] = size
-    return tuple(found)
+        changed[axis] = size
+    return tuple(changed)
 
 
 def _shear_type(x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> ArrayType:
@@ -95,10 +95,10 @@ def _shear_reference(x: np.ndarray, *, axes: Ints, strides: Ints, dilations: Int
 def _shear_view(
     indices: tuple, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints
 ) -> Source:
-    found, first = list(indices), x.ndim - len(axes)
+    index, first = list(indices), x.ndim - len(axes)
     for number, (axis, stride, dilation) in enumerate(zip(axes, strides, dilations, strict=True)):
-        found[axis] = indices[axis] * stride + indices[first + number] * dilation
-    return view_of(tuple(found))
+        index[axis] = indices[axis] * stride + indices[first + number] * dilation
+    return view_of(tuple(index))
 
 
 def _shear_transpose(
@@ -138,8 +138,8 @@ def unshear(y: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) ->
     spread = pad(y, zero_like(y), low=tuple(low), high=tuple(high), interior=tuple(interior))
     inner = tuple(range(first, rank))
     ones = (1,) * len(axes)
-    moved = shear(reverse(spread, axes=inner), axes=axes, strides=ones, dilations=dilations)
-    return reverse(moved, axes=inner)
+    sheared = shear(reverse(spread, axes=inner), axes=axes, strides=ones, dilations=dilations)
+    return reverse(sheared, axes=inner)
 
 
 def windows(x: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Any:

@@ -60,8 +60,8 @@ def is_of_rows(operand: ArrayType, dims: IndexDims, slice_sizes: Shape) -> bool:
     others."""
     placed = scattered_axes(dims)
     return all(
-        size == 1 and a not in dims.window_axes(operand.ndim) if a in placed else size == whole
-        for a, (size, whole) in enumerate(zip(slice_sizes, operand.shape, strict=True))
+        size == 1 and a not in dims.window_axes(operand.ndim) if a in placed else size == length
+        for a, (size, length) in enumerate(zip(slice_sizes, operand.shape, strict=True))
     )
 
 
@@ -76,11 +76,11 @@ def scatter_by_sorting(
     order = (*placed, *window)
     rows = _as_rows(transpose(operand, permutation=order), len(placed))
     batch = tuple(a for a in range(type_of(updates).ndim) if a not in dims.offset)
-    given = _as_rows(transpose(updates, permutation=(*batch, *dims.offset)), len(batch))
+    new_rows = _as_rows(transpose(updates, permutation=(*batch, *dims.offset)), len(batch))
     places = _places(shape, placed, indices, dims, mode)
-    changed = _combined_rows(combine, rows, places, given)
-    moved = reshape(changed, shape=tuple(shape[a] for a in order))
-    return transpose(moved, permutation=inverse(order))
+    changed = _combined_rows(combine, rows, places, new_rows)
+    ordered = reshape(changed, shape=tuple(shape[a] for a in order))
+    return transpose(ordered, permutation=inverse(order))
 
 
 def _as_rows(x: Any, axes: int) -> Any:
@@ -103,17 +103,17 @@ def _places(shape: Shape, placed: tuple[int, ...], indices: Any, dims: IndexDims
             inside = logical_and(inside, is_within)
         place = add(mul(place, size), at)
     count = size_value(product(shape[a] for a in placed), dtypes.i32)
-    found = place if mode == "clip" else select(inside, place, count)
-    return reshape(found, shape=(product(batch),))
+    numbers = place if mode == "clip" else select(inside, place, count)
+    return reshape(numbers, shape=(product(batch),))
 
 
 def _component(indices: Any, number: int) -> Any:
     *batch, _ = type_of(indices).shape
     start, limit = (0,) * len(batch), tuple(batch)
-    found = slice_(
+    column = slice_(
         indices, start=(*start, number), limit=(*limit, number + 1), stride=(1,) * (len(batch) + 1)
     )
-    return reshape(found, shape=limit)
+    return reshape(column, shape=limit)
 
 
 def _within(raw: Any, size: Size) -> tuple[Any, Any]:
@@ -125,38 +125,38 @@ def _within(raw: Any, size: Size) -> tuple[Any, Any]:
     return cast(max(min(raw, last), zero), dtypes.i32), inside
 
 
-def _combined_rows(combine: str | None, rows: Any, places: Any, given: Any) -> Any:
+def _combined_rows(combine: str | None, rows: Any, places: Any, updates: Any) -> Any:
     """Rows [S, W] changed by the rows `given` [U, W] at `places` [U]."""
     places, order = sort(places, positions_like(places), num_keys=1)
-    given = _rows_at(given, order)
+    updates = _rows_at(updates, order)
     if combine is not None:
-        given = _runs_combined(COMBINE[combine], places, given)
+        updates = _runs_combined(COMBINE[combine], places, updates)
     count = type_of(rows).shape[0]
     number = iota(shape=(count,), axis=0, dtype=dtypes.i32)
     last = sub(search_sorted(places, number, side="right"), _i32(1))
     last = max(last, fit(_i32(0), (count,)))
     changes = _like_rows(eq(take_last(places, last), number), rows)
-    found = _rows_at(given, last)
-    new = found if combine is None else COMBINE[combine](rows, found)
+    latest = _rows_at(updates, last)
+    new = latest if combine is None else COMBINE[combine](rows, latest)
     return select(changes, new, rows)
 
 
-def _runs_combined(combine: Primitive, places: Any, given: Any) -> Any:
+def _runs_combined(combine: Primitive, places: Any, updates: Any) -> Any:
     """For every row what the rows of its place make, up to and with itself."""
     (count,) = type_of(places).shape
     number = iota(shape=(count,), axis=0, dtype=dtypes.i32)
 
-    def step(i: Any, found: Any) -> list[Any]:
+    def step(i: Any, sums: Any) -> list[Any]:
         before = sub(number, shl(_i32(1), i))
         is_there = ge(before, _i32(0))
         before = max(before, _i32(0))
         same = logical_and(is_there, eq(take_last(places, before), places))
-        joined = combine(_rows_at(found, before), found)
-        return [select(_like_rows(same, found), joined, found)]
+        joined = combine(_rows_at(sums, before), sums)
+        return [select(_like_rows(same, sums), joined, sums)]
 
     most = bounds(count)[1]
     levels = 31 if most is None else (most - 1).bit_length()
-    return repeat(levels, step, given)[0] if levels else given
+    return repeat(levels, step, updates)[0] if levels else updates
 
 
 def _like_rows(mask: Any, rows: Any) -> Any:

@@ -37,12 +37,12 @@ def reduce(
     name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims: bool = False
 ) -> Any:
     """A reduction primitive with NumPy's axis and keepdims."""
-    found = type_of(x)
-    axes = normalised_axes(name, axis, found)
+    type = type_of(x)
+    axes = normalised_axes(name, axis, type)
     out = primitive(x, axes=axes)
-    if found.weak:
-        out = a.convert(out, dtype=found.dtype)
-    return _kept(out, found.shape, axes) if keepdims else out
+    if type.weak:
+        out = a.convert(out, dtype=type.dtype)
+    return _kept(out, type.shape, axes) if keepdims else out
 
 
 def _kept(out: Any, shape: tuple, axes: tuple[int, ...]) -> Any:
@@ -53,11 +53,11 @@ def summable(x: Any, dtype: Any = None) -> Any:
     """`x` in the dtype that a sum of it has: small integers and bool widen to the default width."""
     if dtype is not None:
         return astype(x, dtypes.as_dtype(dtype))
-    found = type_of(x).dtype
-    if found != dtypes.bool_ and found not in dtypes.INTEGER:
+    current = type_of(x).dtype
+    if current != dtypes.bool_ and current not in dtypes.INTEGER:
         return x
-    wide = dtypes.canonical(dtypes.u64 if found in dtypes.UNSIGNED else dtypes.i64)
-    return astype(x, wide) if found.itemsize < wide.itemsize else x
+    wide = dtypes.canonical(dtypes.u64 if current in dtypes.UNSIGNED else dtypes.i64)
+    return astype(x, wide) if current.itemsize < wide.itemsize else x
 
 
 def sum(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -79,8 +79,8 @@ def _inexact(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
     """The operand in the dtype to compute in, and the dtype of the result."""
     x = operand(name, x) if dtype is None else astype(x, dtypes.as_dtype(dtype))
     (x,) = promoted(name, x, kind="inexact")
-    found = type_of(x).dtype
-    return a.cast(x, f.wide(found)), found
+    result_dtype = type_of(x).dtype
+    return a.cast(x, f.wide(result_dtype)), result_dtype
 
 
 def squared_length(x: Any) -> Any:
@@ -97,11 +97,11 @@ def _count(x: Any, axes: tuple[int, ...]) -> Size:
 
 def mean(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; integers as floats, but in `dtype`, if it is an integer's."""
-    x, kept = _inexact("mean", x, dtype)
-    kept = kept if dtype is None else dtypes.as_dtype(dtype)
+    x, result_dtype = _inexact("mean", x, dtype)
+    result_dtype = result_dtype if dtype is None else dtypes.as_dtype(dtype)
     axes = normalised_axes("mean", axis, type_of(x))
     total = reduce("mean", f.reduce_sum, x, axes, keepdims)
-    return a.cast(_share(total, _count(x, axes)), kept)
+    return a.cast(_share(total, _count(x, axes)), result_dtype)
 
 
 def _share(total: Any, count: Size) -> Any:
@@ -114,16 +114,16 @@ def var(
     mean: Any = None,
 ) -> Any:  # fmt: skip
     """Mean squared distance from the mean, divided by the count minus `ddof`; always real."""
-    x, kept = _inexact("var", x, dtype)
+    x, result_dtype = _inexact("var", x, dtype)
     axes = normalised_axes("var", axis, type_of(x))
     if mean is None:
         total = reduce("var", f.reduce_sum, x, axes, True)
         mean = _share(total, _count(x, axes))
     squares = squared_length(a.sub(*promoted("var", x, mean)))
-    kept = real_dtype(kept)
+    result_dtype = real_dtype(result_dtype)
     count = f.size_value(_count(x, axes), type_of(squares).dtype)
     total = reduce("var", f.reduce_sum, squares, axes, keepdims)
-    return a.cast(a.div(total, left_over(count, ddof)), kept)
+    return a.cast(a.div(total, left_over(count, ddof)), result_dtype)
 
 
 def left_over(count: Any, ddof: Any) -> Any:
@@ -139,9 +139,9 @@ def left_over(count: Any, ddof: Any) -> Any:
 def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
         mean: Any = None) -> Any:  # fmt: skip
     """Square root of the variance."""
-    x, kept = _inexact("std", x, dtype)
-    found = transcendental.sqrt(var(x, axis, None, ddof, keepdims, mean))
-    return a.cast(found, real_dtype(kept))
+    x, result_dtype = _inexact("std", x, dtype)
+    root = transcendental.sqrt(var(x, axis, None, ddof, keepdims, mean))
+    return a.cast(root, real_dtype(result_dtype))
 
 
 # --- order ------------------------------------------------------------------------------------
@@ -175,16 +175,20 @@ def _extremum(
 def _complex_extremum(name: str, x: Any, axis: Axis, keepdims: bool) -> Any:
     """The first or the last of the sorted numbers; NaN if there is one."""
     shape, axes = type_of(x).shape, normalised_axes(name, axis, type_of(x))
-    left = tuple(i for i in range(len(shape)) if i not in axes)
+    remaining = tuple(i for i in range(len(shape)) if i not in axes)
     count = product(shape[i] for i in axes)
     if count == 0:
         raise ShapeError(f"{name}: cannot reduce {type_of(x)} over axes {axes} (no elements)")
-    rows = transpose(x, permutation=(*left, *axes))
-    (ordered,) = sort(reshape(rows, (*(shape[i] for i in left), count)), num_keys=1)
+    rows = transpose(x, permutation=(*remaining, *axes))
+    (ordered,) = sort(reshape(rows, (*(shape[i] for i in remaining), count)), num_keys=1)
     extremum = _element_of_rows(ordered, count - 1 if name == "max" else 0)
-    kept = tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
-    has_nan = reshape(reduction.reduce_or(a.ne(x, x), axes=axes), kept)
-    return a.select(has_nan, literal_like(complex(np.nan, np.nan), x), reshape(extremum, kept))
+    result_shape = tuple(
+        1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes
+    )
+    has_nan = reshape(reduction.reduce_or(a.ne(x, x), axes=axes), result_shape)
+    return a.select(
+        has_nan, literal_like(complex(np.nan, np.nan), x), reshape(extremum, result_shape)
+    )
 
 
 def _element_of_rows(x: Any, at: Size) -> Any:

@@ -48,8 +48,8 @@ def read(
     """
     truth = scalar_mask(x, index)
     if truth is not None:
-        whole = read(x, None)
-        return whole if truth else read(whole, slice(0, 0))
+        everything = read(x, None)
+        return everything if truth else read(everything, slice(0, 0))
     promised = mode == "promise_in_bounds"
     entries = parse(x, index, wrap, outside=mode == "fill", promised=promised)
     if promised and are_numbers(entries) and not config.current().check_bounds:
@@ -71,8 +71,8 @@ def scalar_mask(x: Any, index: Any) -> bool | None:
     item: Any = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(item, bool | np.bool_):
         return bool(item)
-    found = getattr(item, "dtype", None)
-    if found != dtypes.bool_ or item.shape:
+    dtype = getattr(item, "dtype", None)
+    if dtype != dtypes.bool_ or item.shape:
         return None
     if isinstance(item, Tracer):
         raise _traced_mask(x, item)
@@ -140,11 +140,11 @@ def raw_entries(x: Any, index: Any) -> list[Any]:
     axis = 0
     for item in items if ellipses else (*items, Ellipsis):
         if item is Ellipsis:
-            made = [slice(None)] * (len(shape) - used)
+            expanded = [slice(None)] * (len(shape) - used)
         else:
-            made = _mask_entries(x, item, axis) if _is_mask(item) else [item]
-        entries += made
-        axis += sum(e is not None for e in made)
+            expanded = _mask_entries(x, item, axis) if _is_mask(item) else [item]
+        entries += expanded
+        axis += sum(e is not None for e in expanded)
     return entries
 
 
@@ -177,13 +177,13 @@ def _item(x: Any, entry: Any) -> Any:
         return int(entry)
     if isinstance(entry, np.ndarray) and entry.dtype in (dtypes.i64, dtypes.u64):
         return entry  # narrowed beside the size of its axis
-    found = operand("index", entry)
-    type_ = type_of(found)
+    array = operand("index", entry)
+    type_ = type_of(array)
     if type_.dtype not in dtypes.INTEGER and not (type_.dtype == dtypes.bool_ and type_.shape):
         raise DtypeError(
             f"index: cannot index with {type_} into {type_of(x)} (integer dtype required)"
         )
-    return found
+    return array
 
 
 def _axes_taken(item: Any) -> int:
@@ -199,12 +199,12 @@ def _is_mask(item: Any) -> bool:
 def _mask_entries(x: Any, mask: Any, axis: int) -> list[Any]:
     if isinstance(mask, Tracer):
         raise _traced_mask(x, mask)
-    found = type_of(mask)
+    mask_type = type_of(mask)
     # A mask with a size of 0 selects nothing, whatever the size of the axis is.
-    sizes = type_of(x).shape[axis : axis + found.ndim]
-    if any(n not in (0, size) for n, size in zip(found.shape, sizes, strict=True)):
+    sizes = type_of(x).shape[axis : axis + mask_type.ndim]
+    if any(n not in (0, size) for n, size in zip(mask_type.shape, sizes, strict=True)):
         raise AxisError(
-            f"index: cannot index {type_of(x)} with a mask {found} (axis {axis}: shapes differ)"
+            f"index: cannot index {type_of(x)} with a mask {mask_type} (axis {axis}: shapes differ)"
         )
     return [np.asarray(i, np.int32) for i in np.nonzero(np.asarray(mask))]
 
@@ -355,8 +355,8 @@ class Vectors:
     def dims(self, ndim: int) -> IndexDims:
         """The gather (or scatter) that reads one window per index vector."""
         rank = len(self.batch) + ndim - len(self.axes)
-        taken = range(self.position, self.position + len(self.batch))
-        offset = tuple(i for i in range(rank) if i not in taken)
+        batch_axes = range(self.position, self.position + len(self.batch))
+        offset = tuple(i for i in range(rank) if i not in batch_axes)
         return IndexDims(offset, self.axes, (*self.axes, *self.parts))
 
     def window(self, shape: Shape) -> Shape:

@@ -40,9 +40,9 @@ def _lowering(primitive: Primitive) -> str:
         return "expand"
     if primitive.lower is None:
         return ABSENT
-    found = primitive.lower
-    detail = getattr(found, "op", getattr(found, "combine", None))
-    return type(found).__name__ + (f" {detail}" if detail else "")
+    rule = primitive.lower
+    detail = getattr(rule, "op", getattr(rule, "combine", None))
+    return type(rule).__name__ + (f" {detail}" if detail else "")
 
 
 def row(primitive: Primitive) -> tuple[str, ...]:

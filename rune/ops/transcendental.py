@@ -154,13 +154,13 @@ def _wrapped_power(x: np.ndarray, exponent: int) -> np.ndarray:
 
 def _integer_pow_expand(x: Any, *, exponent: int) -> Any:
     """Repeated squaring: about 2 log2(exponent) products."""
-    result, square, left = fit(literal_like(1, x), type_of(x).shape), x, builtins.abs(exponent)
+    result, square, remaining = fit(literal_like(1, x), type_of(x).shape), x, builtins.abs(exponent)
     first = True
-    while left:
-        if left & 1:
+    while remaining:
+        if remaining & 1:
             result, first = (square if first else mul(result, square)), False
-        left >>= 1
-        square = mul(square, square) if left else square
+        remaining >>= 1
+        square = mul(square, square) if remaining else square
     return result if exponent >= 0 else div(literal_like(1, x), result)
 
 

@@ -38,13 +38,13 @@ from rune.ops.windows import dynamic_update_slice
 
 def change_window(x: Any, entries: Entries, combine: Primitive | None, values: Any) -> Any:
     """x with values, or combine(window, values), in the window that basic entries name."""
-    kept = [e for e in entries if e is not None]
-    parts = ranges(type_of(x).shape, kept)
+    indices = [e for e in entries if e is not None]
+    parts = ranges(type_of(x).shape, indices)
     sizes = tuple(p.size for p in parts)
     shape = basic_shape(sizes, entries)
     values = broadcast_to("at", values, shape)
     if combine is not None:
-        values = combine(_reshaped(sliced(x, kept), shape), values)
+        values = combine(_reshaped(sliced(x, indices), shape), values)
     return _put_back(x, parts, _reshaped(values, sizes))
 
 
@@ -74,20 +74,20 @@ def _put_back(x: Any, parts: Sequence[Range], window: Any) -> Any:
 
 def scattered(scatter: Any, x: Any, entries: Entries, values: Any, mode: str) -> Any:
     """x updated by `scatter` (a primitive, or made of one) at index arrays and slices."""
-    whole, entries = with_new_axes(x, entries)
-    return _reshaped(_scattered(scatter, whole, entries, values, mode), type_of(x).shape)
+    ranked, entries = with_new_axes(x, entries)
+    return _reshaped(_scattered(scatter, ranked, entries, values, mode), type_of(x).shape)
 
 
 def _scattered(scatter: Any, x: Any, entries: Entries, values: Any, mode: str) -> Any:
     shape = type_of(x).shape
     basic = [e if isinstance(e, slice) else slice(None) for e in entries]
-    taken = ranges(shape, basic)
-    if any(p.stride != 1 or p.flipped for p in taken):
+    slices = ranges(shape, basic)
+    if any(p.stride != 1 or p.flipped for p in slices):
         # Windows of a scatter have no steps: what the slices take is updated and put back.
-        rest = [slice(None) if isinstance(e, slice) else e for e in entries]
-        part = _scattered(scatter, sliced(x, basic), rest, values, mode)
-        return _put_back(x, taken, part)
-    parts = {i: p for i, p in enumerate(taken) if p != Range(0, shape[i])}
+        arrays = [slice(None) if isinstance(e, slice) else e for e in entries]
+        part = _scattered(scatter, sliced(x, basic), arrays, values, mode)
+        return _put_back(x, slices, part)
+    parts = {i: p for i, p in enumerate(slices) if p != Range(0, shape[i])}
     vectors = index_vectors(shape, entries, parts)
     dims, window = vectors.dims(len(shape)), vectors.window(shape)
     target = result_shape(type_of(vectors.indices), dims, window)

@@ -130,13 +130,13 @@ def _slide(params: dict[str, Any]) -> Slide:
 
 def counts(shape: Shape, slide: Slide) -> Shape:
     """The number of windows along every axis. Errors: ShapeError for a window that is empty."""
-    found = []
+    numbers = []
     for axis, size in enumerate(shape):
         low, high = slide.padding[axis]
-        whole = reach(size, slide.base_dilation[axis]) + low + high
+        padded = reach(size, slide.base_dilation[axis]) + low + high
         at = slide.strides[axis], slide.window_dilation[axis]
-        found.append(window_count(whole, slide.window[axis], *at))
-    return tuple(found)
+        numbers.append(window_count(padded, slide.window[axis], *at))
+    return tuple(numbers)
 
 
 def _type_rule(x: ArrayType, *, combine: str, **params: Any) -> ArrayType:
@@ -216,11 +216,11 @@ def _jvp(dx: Any, x: Any, y: Any, *, combine: str, **params: Any) -> Any:
 
 def _product_jvp(dx: Any, x: Any, y: Any, slide: Slide) -> Any:
     one = literal(1, type_of(x).dtype)
-    (shown, axes), (moved, _) = _laid_out(x, slide, one), _laid_out(dx, slide, zero_like(dx))
+    (primal, axes), (tangent, _) = _laid_out(x, slide, one), _laid_out(dx, slide, zero_like(dx))
     assert isinstance(reduce_prod.jvp, tuple)
     rule = reduce_prod.jvp[0]
     assert callable(rule)
-    return rule(moved, shown, y, axes=axes)
+    return rule(tangent, primal, y, axes=axes)
 
 
 def _first_jvp(dx: Any, x: Any, slide: Slide, combine: str) -> Any:

@@ -85,8 +85,8 @@ def _dynamic_slice_view(
     position: tuple, operand: ArrayType, *starts: ArrayType, sizes: Shape
 ) -> Source:
     elements = _clamped(len(starts), 1, operand, sizes)
-    found = tuple(p + _start_symbol(e) for p, e in zip(position, elements, strict=True))
-    return Source((Piece(0, found, (), tuple(elements)),))
+    index = tuple(p + _start_symbol(e) for p, e in zip(position, elements, strict=True))
+    return Source((Piece(0, index, (), tuple(elements)),))
 
 
 def _slice_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, *, sizes: Shape) -> Any:
@@ -157,9 +157,9 @@ def _update_view(
     position: tuple, operand: ArrayType, update: ArrayType, *starts: ArrayType
 ) -> Source:
     elements = _clamped(len(starts), 2, operand, update.shape)
-    moved = tuple(p - _start_symbol(e) for p, e in zip(position, elements, strict=True))
-    where = tuple(Bounds(m, 0, n) for m, n in zip(moved, update.shape, strict=True))
-    return Source((Piece(1, moved, where, tuple(elements)), Piece(0, position)))
+    index = tuple(p - _start_symbol(e) for p, e in zip(position, elements, strict=True))
+    where = tuple(Bounds(m, 0, n) for m, n in zip(index, update.shape, strict=True))
+    return Source((Piece(1, index, where, tuple(elements)), Piece(0, position)))
 
 
 def _update_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any) -> Any:

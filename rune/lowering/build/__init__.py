@@ -112,13 +112,13 @@ def _tile(kernel: Kernel, target: Target) -> Tile | None:
 
 def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:
     """A whole tile; where rows are left over, the last point takes them one by one."""
-    whole = loops.body(tile_body(kernel, tile), {}, _stored(kernel))
+    full_tile = loops.body(tile_body(kernel, tile), {}, _stored(kernel))
     axis, outer = kernel.domain[tile.axis], tiled_axis(kernel, tile)
     if axis.size % tile.rows == 0:
-        return whole
-    left = Axis(f"{axis.name}_row", axis.size - outer.symbol * tile.rows)
-    row = outer.symbol * tile.rows + left.symbol
+        return full_tile
+    leftover = Axis(f"{axis.name}_row", axis.size - outer.symbol * tile.rows)
+    row = outer.symbol * tile.rows + leftover.symbol
     single = loops.body(copy_body(kernel, axis.name, row, "_s"), {}, _stored(kernel))
-    remainder = nodes.For(left.name, left.size, Kind.SERIAL, tuple(single))
+    remainder = nodes.For(leftover.name, leftover.size, Kind.SERIAL, tuple(single))
     is_whole = Op("lt", (Index(outer.symbol), of_size(axis.size // tile.rows)), dtypes.bool_)
-    return [nodes.If(is_whole, tuple(whole), (remainder,))]
+    return [nodes.If(is_whole, tuple(full_tile), (remainder,))]

@@ -30,17 +30,17 @@ class _Access:
 
 def alias_pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
     """All (input, output) pairs of a flat kernel; memory planning takes what it can use."""
-    made = {b for _, b in kernel.in_place}
+    in_place = {b for _, b in kernel.in_place}
     reads = _reads(kernel)
-    writes = {b.name: _only_write(kernel, b.name) for b in kernel.outputs if b.name not in made}
-    found = [
-        (given.name, output.name)
+    writes = {b.name: _only_write(kernel, b.name) for b in kernel.outputs if b.name not in in_place}
+    pairs = [
+        (source.name, output.name)
         for output in kernel.outputs
         if (write := writes.get(output.name)) is not None
-        for given in kernel.inputs
-        if _fits(given, output) and all(_is_before(r, write) for r in reads.get(given.name, ()))
+        for source in kernel.inputs
+        if _fits(source, output) and all(_is_before(r, write) for r in reads.get(source.name, ()))
     ]
-    return (*kernel.in_place, *found)
+    return (*kernel.in_place, *pairs)
 
 
 def _fits(a: Buffer, b: Buffer) -> bool:
@@ -70,11 +70,11 @@ def _only_write(kernel: Kernel, output: str) -> _Access | None:
 
 def _reads(kernel: Kernel) -> dict[str, set[_Access]]:
     """Every read of a kernel, by buffer."""
-    found: dict[str, set[_Access]] = {}
+    reads: dict[str, set[_Access]] = {}
     for number, statement in enumerate(kernel.body):
         axes = inner_axes(statement)
         for part in (p for e in expressions(statement) for p in walk_expr(e)):
             if isinstance(part, Load):
                 access = _Access(number, axes, part.indices[0])
-                found.setdefault(part.buffer, set()).add(access)
-    return found
+                reads.setdefault(part.buffer, set()).add(access)
+    return reads

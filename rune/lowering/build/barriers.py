@@ -104,13 +104,13 @@ def _inside_grid(
 
 def _threads(loop: For) -> dict[str, int]:
     """The thread variables of the nest that begins here, and their extents."""
-    found: dict[str, int] = {}
+    extents: dict[str, int] = {}
     stmt: Stmt = loop
     while isinstance(stmt, For) and stmt.kind is Kind.WORKGROUP:
         assert isinstance(stmt.extent, int)
-        found[stmt.var] = stmt.extent
+        extents[stmt.var] = stmt.extent
         stmt = stmt.body[0] if len(stmt.body) == 1 else Barrier()
-    return found
+    return extents
 
 
 def _in_threads(loop: For, group: _Group) -> For:
@@ -126,33 +126,34 @@ def _in_threads(loop: For, group: _Group) -> For:
 Seen = tuple[Access, ...]  # since the last barrier
 
 
-def _separate(body: Body, seen: Seen, group: _Group) -> tuple[Body, Seen]:
+def _separate(body: Body, earlier: Seen, group: _Group) -> tuple[Body, Seen]:
     """The statements with barriers between those that conflict, and what is seen at the end."""
     done: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Barrier):
-            seen = ()
+            earlier = ()
         else:
-            own = tuple(_accesses(stmt, group, ()))
-            if _conflict(seen, own, group):
+            accesses = tuple(_accesses(stmt, group, ()))
+            if _conflict(earlier, accesses, group):
                 done.append(Barrier())
-                seen = ()
-            stmt, seen = _within(stmt, own, seen, group)
+                earlier = ()
+            stmt, earlier = _within(stmt, accesses, earlier, group)
         done.append(stmt)
-    return tuple(done), seen
+    return tuple(done), earlier
 
 
-def _within(stmt: Stmt, own: Seen, seen: Seen, group: _Group) -> tuple[Stmt, Seen]:
+def _within(stmt: Stmt, accesses: Seen, earlier: Seen, group: _Group) -> tuple[Stmt, Seen]:
     """A statement without conflicts inside it, and what is seen after it."""
-    if stmt in group.independent or not _conflict(own, own, group):
-        return stmt, (*seen, *own)
+    if stmt in group.independent or not _conflict(accesses, accesses, group):
+        return stmt, (*earlier, *accesses)
     if not isinstance(stmt, For) or not _is_uniform(stmt, group):
         raise CheckError(
-            f"barriers: cannot separate threads within one statement ({_first(own, own, group)})"
+            f"barriers: cannot separate threads within one statement "
+            f"({_first(accesses, accesses, group)})"
         )
     # In one round the loop variable is the same for all threads that no barrier holds apart.
     inside = replace(group, uniform=group.uniform | {stmt.var})
-    once, after = _separate(stmt.body, seen, inside)
+    once, after = _separate(stmt.body, earlier, inside)
     # The second time, what the rounds before have left is seen as well.
     again, after = _separate(once, tuple(_earlier(a, stmt.var) for a in after), inside)
     return replace(stmt, body=again), after
@@ -267,8 +268,8 @@ def _is_own(a: Access, b: Access, group: _Group) -> bool:
 
 def _of_another(x: Size, group: _Group) -> Size:
     """An index as another thread has it: only what is uniform has the same value there."""
-    own = size_names(x) - group.uniform
-    return rename_size(x, {name: f"{name}_elsewhere" for name in own})
+    varying = size_names(x) - group.uniform
+    return rename_size(x, {name: f"{name}_elsewhere" for name in varying})
 
 
 def _split_off(index: Size, name: str) -> tuple[int, Size] | None:

@@ -77,14 +77,14 @@ def blocked(kernel: Kernel, blocks: Blocks) -> tuple[list[Axis], list[Stmt]]:
     domain[blocks.axis], domain[-1] = outer
     at = {a.name: o.symbol * side + i.symbol for a, o, i in zip(axes, outer, inner)}
     point = loops.body(place_body(kernel.body, at), {}, {})
-    whole = loops.nest(inner, [Kind.SERIAL, Kind.VECTOR], point)
+    square = loops.nest(inner, [Kind.SERIAL, Kind.VECTOR], point)
     partial = [(a, o) for a, o in zip(axes, outer) if a.size % side != 0]
     if not partial:
-        return domain, whole
+        return domain, square
     inside = _all([_less(at[a.name], a.size) for a, _ in partial])
     tested = loops.nest(inner, [Kind.SERIAL, Kind.VECTOR], [nodes.If(inside, tuple(point))])
     full = _all([_less(o.symbol, a.size // side) for a, o in partial])
-    return domain, [nodes.If(full, tuple(whole), tuple(tested))]
+    return domain, [nodes.If(full, tuple(square), tuple(tested))]
 
 
 def _less(a: Size, b: Size) -> Expr:

@@ -23,11 +23,11 @@ Shapes = Mapping[str, tuple[Size, ...]]
 
 def shapes_of(kernel: Kernel) -> dict[str, tuple[Size, ...]]:
     """The shape of every buffer and scratch row."""
-    found = {b.name: b.type.shape for b in (*kernel.inputs, *kernel.outputs)}
+    shapes = {b.name: b.type.shape for b in (*kernel.inputs, *kernel.outputs)}
     for statement in kernel.body:
         if isinstance(statement, Fill):
-            found[statement.name] = tuple(axis.size for axis in statement.axes)
-    return found
+            shapes[statement.name] = tuple(axis.size for axis in statement.axes)
+    return shapes
 
 
 def flatten(kernel: Kernel) -> Kernel:

@@ -54,13 +54,13 @@ def _joins(current: Together, statement: Statement) -> bool:
     if not _is_free(first) or not _is_free(statement) or inner_axes(first) != inner_axes(statement):
         return False
     late = {s.name for s in current if isinstance(s, Reduce)}
-    made = {_target(s): _indices(s) for s in current if isinstance(s, Fill | Write)}
+    written = {_target(s): _indices(s) for s in current if isinstance(s, Fill | Write)}
     for expr in expressions(statement):
         for part in walk_expr(expr):
             if isinstance(part, Local) and part.name in late:
                 return False
-            if isinstance(part, Load) and part.buffer in made:
-                if part.indices != made[part.buffer]:
+            if isinstance(part, Load) and part.buffer in written:
+                if part.indices != written[part.buffer]:
                     return False
     return True
 
@@ -98,21 +98,21 @@ def body(
 
     rows:   elements to allocate for each scratch row. stored: the dtype of each output.
     """
-    found: list[Stmt] = []
+    statements_out: list[Stmt] = []
     for together in group(statements):
         first = together[0]
         if isinstance(first, Let):
-            found.append(first)
+            statements_out.append(first)
         elif isinstance(first, Scan):
-            found += _scan(first, stored[first.output])
+            statements_out += _scan(first, stored[first.output])
         elif isinstance(first, Write) and not _is_free(first):
             kinds = [Kind.SERIAL] * len(first.axes)
-            found += nest(first.axes, kinds, _inner(first))
+            statements_out += nest(first.axes, kinds, _inner(first))
         elif not inner_axes(first):
-            found += _without_axes(together)
+            statements_out += _without_axes(together)
         else:
-            found += _together(together, rows)
-    return found
+            statements_out += _together(together, rows)
+    return statements_out
 
 
 def _without_axes(together: Together) -> Iterator[Stmt]:
@@ -163,10 +163,10 @@ def _accumulator(statement: Reduce) -> str:
 
 def nest(axes: Iterable[Axis], kinds: Iterable[Kind], inner: Iterable[Stmt]) -> list[Stmt]:
     """`inner` within loops, the first axis outermost."""
-    made: list[Stmt] = list(inner)
+    nested: list[Stmt] = list(inner)
     for axis, kind in reversed(list(zip(axes, kinds))):
-        made = [nodes.For(axis.name, axis.size, kind, tuple(made))]
-    return made
+        nested = [nodes.For(axis.name, axis.size, kind, tuple(nested))]
+    return nested
 
 
 def _inner(statement: Statement) -> list[Stmt]:
@@ -201,15 +201,15 @@ def _scan(scan: Scan, stored: np.dtype) -> Iterator[Stmt]:
 
 def row_sizes(statements: Iterable[Statement]) -> dict[str, int]:
     """Elements to allocate for each scratch row: its size, or the most it can be."""
-    found = {}
+    elements = {}
     for statement in statements:
         if isinstance(statement, Fill):
-            found[statement.name] = 1
+            elements[statement.name] = 1
             for axis in statement.axes:
                 high = dims.bounds(axis.size)[1]
                 assert high is not None, "kernelize puts only bounded rows into scratch"
-                found[statement.name] *= max(1, high)
-    return found
+                elements[statement.name] *= max(1, high)
+    return elements
 
 
 __all__ = ["Cast", "body", "group", "nest", "row_sizes"]

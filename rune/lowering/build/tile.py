@@ -88,8 +88,8 @@ def copy_body(kernel: Kernel, axis: str, at: Size, suffix: str) -> tuple[Stateme
 
 
 def _bound(statement: Statement) -> tuple[str, ...]:
-    own = (statement.name,) if isinstance(statement, Let | Reduce) else ()
-    return own if isinstance(statement, Let) else (*own, *(let.name for let in statement.lets))
+    names = (statement.name,) if isinstance(statement, Let | Reduce) else ()
+    return names if isinstance(statement, Let) else (*names, *(let.name for let in statement.lets))
 
 
 def place_body(
@@ -109,11 +109,15 @@ def _place(statement: Statement, at: Mapping[str, Size], names: Mapping[str, str
         placed = dims.substitute(x, at) if any(_mentions(x, name) for name in at) else x
         return rename_size(placed, names) if names else placed
 
-    moved = map_statement(map_sizes(statement, on_size), lambda e: map_expr(on_node, e))
-    if isinstance(moved, Let):
-        return replace(moved, name=names.get(moved.name, moved.name))
-    lets = tuple(Let(names.get(let.name, let.name), let.value) for let in moved.lets)
-    moved = replace(moved, lets=lets)
-    if isinstance(moved, Reduce):
-        return replace(moved, name=names.get(moved.name, moved.name))
-    return moved
+    placed_statement = map_statement(map_sizes(statement, on_size), lambda e: map_expr(on_node, e))
+    if isinstance(placed_statement, Let):
+        return replace(
+            placed_statement, name=names.get(placed_statement.name, placed_statement.name)
+        )
+    lets = tuple(Let(names.get(let.name, let.name), let.value) for let in placed_statement.lets)
+    placed_statement = replace(placed_statement, lets=lets)
+    if isinstance(placed_statement, Reduce):
+        return replace(
+            placed_statement, name=names.get(placed_statement.name, placed_statement.name)
+        )
+    return placed_statement

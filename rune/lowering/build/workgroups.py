@@ -120,10 +120,10 @@ def _is_nest(stmt: Stmt) -> bool:
 
 def _nest(loop: For) -> list[For]:
     """The loops of a perfect nest."""
-    found = [loop]
-    while len(found[-1].body) == 1 and isinstance(found[-1].body[0], For):
-        found.append(found[-1].body[0])
-    return found
+    loops = [loop]
+    while len(loops[-1].body) == 1 and isinstance(loops[-1].body[0], For):
+        loops.append(loops[-1].body[0])
+    return loops
 
 
 def _points(nest: Stmt) -> int:
@@ -168,14 +168,14 @@ def _divided(nest: For, team: Team) -> For | If:
     """The nest with one of its loops divided between the threads."""
     loops = _nest(nest)
     chosen = _chosen(loops, team.count)
-    made: tuple[Stmt, ...] = loops[-1].body
+    body: tuple[Stmt, ...] = loops[-1].body
     for number in reversed(range(len(loops))):
-        loop = replace(loops[number], body=made)
+        loop = replace(loops[number], body=body)
         loop = replace(loop, kind=Kind.SERIAL)
-        made = (_every_nth(loop, team) if number == chosen else loop,)
-    (whole,) = made
-    assert isinstance(whole, For | If)
-    return whole
+        body = (_every_nth(loop, team) if number == chosen else loop,)
+    (divided,) = body
+    assert isinstance(divided, For | If)
+    return divided
 
 
 def _chosen(loops: Sequence[For], threads: int) -> int:

@@ -68,21 +68,21 @@ def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
 
 def _with_variables(program: Program) -> Program:
     """The program with literal results, and those that loops and branches take, computed."""
-    made: list[Equation] = []
+    equations: list[Equation] = []
 
     def variable(atom: Atom) -> Var:
         if isinstance(atom, Var):
             return atom
         result = Var(atom.type)
-        made.append(Equation(broadcast, (atom,), {"shape": (), "axes": ()}, (result,)))
+        equations.append(Equation(broadcast, (atom,), {"shape": (), "axes": ()}, (result,)))
         return result
 
     for equation in program.equations:
         if is_control(equation) or equation.primitive is host_call:
             equation = replace(equation, operands=tuple(map(variable, equation.operands)))
-        made.append(equation)
+        equations.append(equation)
     outputs = tuple(map(variable, program.outputs))
-    return program.with_equations(made, outputs)
+    return program.with_equations(equations, outputs)
 
 
 # --- assembly ---------------------------------------------------------------------------------
@@ -93,14 +93,14 @@ def _assemble(
 ) -> KernelProgram:
     values = _number(program, stored)
     writer = _Steps(stored, state, target, names, values, _size_names(program))
-    steps, made = writer.all()
+    steps, callees = writer.all()
     used = {name for step in steps for name in kernel_names(step)}
     named = {name: replace(kernel, name=name) for kernel, name in names.items() if name in used}
     inputs = tuple(values[v] for v in _arguments(program))
     outputs = tuple(values[a] for a in stored.outputs if isinstance(a, Var))
     return KernelProgram(
         program.name, inputs, steps, outputs, program.output_types, named,
-        _not_fused(state, made, values),
+        _not_fused(state, callees, values),
     )  # fmt: skip
 
 
@@ -136,25 +136,25 @@ class _Steps:
     def all(self) -> tuple[tuple[KernelStep, ...], dict[int, str]]:
         """The steps in order, and what each group is called."""
         steps: list[KernelStep] = []
-        made: dict[int, str] = {}
+        callees: dict[int, str] = {}
         written: set[Equation] = set()  # of several results: every one of them is a group
         for number in in_order(self.state):
             first = self.state.roots[self.state.groups[number].members[0]]
             if first.kind is Kind.CONTROL:
-                made[number] = first.equation.primitive.name
+                callees[number] = first.equation.primitive.name
                 if first.equation not in written:
                     written.add(first.equation)
                     steps.append(self.control(first.equation))
             elif first.kind is Kind.ROUTINE:
-                made[number] = call_of(first.equation)[0]
+                callees[number] = call_of(first.equation)[0]
                 if first.equation not in written:
                     written.add(first.equation)
                     steps.append(self.routine(first.equation))
             else:
                 step = self.invoke(self.state.groups[number])
-                made[number] = step.kernel
+                callees[number] = step.kernel
                 steps.append(step)
-        return tuple(steps), made
+        return tuple(steps), callees
 
     def routine(self, equation: Equation) -> Routine:
         """A call of a library."""
@@ -208,14 +208,14 @@ def _base_name(members: list[Root]) -> str:
 
 
 def _not_fused(
-    state: Fusion, made: dict[int, str], values: dict[Var, Value]
+    state: Fusion, callees: dict[int, str], values: dict[Var, Value]
 ) -> tuple[NotFused, ...]:
     """For every pair of kernels of which one reads the other, why they are two."""
-    found: dict[tuple[int, int], NotFused] = {}
+    reasons: dict[tuple[int, int], NotFused] = {}
     for q, r in state.aligned:
         a, b = state.owner[q], state.owner[r]
-        if a != b and (a, b) not in found:
+        if a != b and (a, b) not in reasons:
             why = match(state, a, b)
             assert isinstance(why, str)
-            found[a, b] = NotFused(values[state.roots[q].var], made[a], made[b], why)
-    return tuple(dict.fromkeys(found.values()))  # results of one loop are groups of their own
+            reasons[a, b] = NotFused(values[state.roots[q].var], callees[a], callees[b], why)
+    return tuple(dict.fromkeys(reasons.values()))  # results of one loop are groups of their own

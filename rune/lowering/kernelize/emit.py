@@ -135,8 +135,8 @@ class Emitter:
 
     def answer(self, key: Key) -> Held:
         """The value for a request; whatever it needs is computed first."""
-        found = self.find(key)
-        pending = [] if found is not None else [key]
+        value = self.find(key)
+        pending = [] if value is not None else [key]
         while pending:
             key = pending[-1]
             if self.find(key) is not None:
@@ -148,7 +148,7 @@ class Emitter:
                 continue
             self.remember(key, self.make(key))
             pending.pop()
-        return found or self.memo[0].get(key) or self.memo[1][key]
+        return value or self.memo[0].get(key) or self.memo[1][key]
 
     def find(self, key: Key) -> Held | None:
         """A remembered answer."""
@@ -208,14 +208,14 @@ class Emitter:
                 for a in equation.operands
                 if isinstance(a, Var)
             ]
-        found = resolve(equation, indices)
+        resolved = resolve(equation, indices)
         elements = [
-            need for piece in found.pieces for need in self.element_needs(equation, piece, guard)
+            need for piece in resolved.pieces for need in self.element_needs(equation, piece, guard)
         ]
         if any(self.find(need) is None for need in elements):
             return elements
         return [
-            (atom, at, where) for atom, at, where in self.parts(equation, found, guard)
+            (atom, at, where) for atom, at, where in self.parts(equation, resolved, guard)
             if isinstance(atom, Var)
         ]  # fmt: skip
 
@@ -254,9 +254,9 @@ class Emitter:
         """An operand that has been answered."""
         if isinstance(atom, Literal):
             return self.literal(atom)
-        found = self.find((atom, indices if atom.type.shape else (), guard))
-        assert found is not None
-        return found
+        value = self.find((atom, indices if atom.type.shape else (), guard))
+        assert value is not None
+        return value
 
     def operation(self, name: str, args: list[Held], dtype: np.dtype) -> Held:
         """An operation; arguments of a lower level, or too deep, are bound first."""
@@ -283,11 +283,11 @@ class Emitter:
 
     # --- views -------------------------------------------------------------------------------
 
-    def view(self, equation: Equation, found: Resolved, guard: Expr | None) -> Held:
+    def view(self, equation: Equation, resolved: Resolved, guard: Expr | None) -> Held:
         """The first piece whose conditions hold, else the fill."""
-        parts = self.parts(equation, found, guard)
+        parts = self.parts(equation, resolved, guard)
         values = [self.argument(atom, at, where) for atom, at, where in parts]
-        conditions = [self.condition(p.where) for p in self.renamed(equation, found, guard)]
+        conditions = [self.condition(p.where) for p in self.renamed(equation, resolved, guard)]
         result = values.pop()
         for value, condition in zip(values[::-1], conditions[: len(values)][::-1]):
             choice = [condition, value, result]
@@ -295,21 +295,21 @@ class Emitter:
         return result
 
     def parts(
-        self, equation: Equation, found: Resolved, guard: Expr | None
+        self, equation: Equation, resolved: Resolved, guard: Expr | None
     ) -> list[tuple[Atom, Indices, Expr | None]]:
         """What each piece, and the fill, show and under which guard."""
-        made: list[tuple[Atom, Indices, Expr | None]] = []
-        for piece in self.renamed(equation, found, guard):
+        parts: list[tuple[Atom, Indices, Expr | None]] = []
+        for piece in self.renamed(equation, resolved, guard):
             condition = self.condition(piece.where)
             where = self.both(guard, condition)
-            made.append((equation.operands[piece.operand], piece.indices, where))
-        if found.fill is not None:
-            made.append((equation.operands[found.fill], (), guard))
-        return made
+            parts.append((equation.operands[piece.operand], piece.indices, where))
+        if resolved.fill is not None:
+            parts.append((equation.operands[resolved.fill], (), guard))
+        return parts
 
-    def renamed(self, equation: Equation, found: Resolved, guard: Expr | None) -> list[Piece]:
+    def renamed(self, equation: Equation, resolved: Resolved, guard: Expr | None) -> list[Piece]:
         """The pieces with their data-dependent integers named."""
-        return self.renamed_pieces(equation, found.pieces, guard)
+        return self.renamed_pieces(equation, resolved.pieces, guard)
 
     def renamed_pieces(
         self, equation: Equation, pieces: tuple[Piece, ...], guard: Expr | None
@@ -325,8 +325,8 @@ class Emitter:
         """The name of an i64 local that holds an integer read from an operand, clamped."""
         atom = equation.operands[element.operand]
         key = (atom, element.indices, guard, element.clamp)
-        found = self.memo[0].get(key) or self.memo[1].get(key)
-        if found is None:
+        local = self.memo[0].get(key) or self.memo[1].get(key)
+        if local is None:
             value = self.signed(self.argument(atom, element.indices, guard))
             if element.clamp is not None:
                 low, high = (Held(of_size(x), self.level((x,))) for x in element.clamp)
@@ -334,11 +334,11 @@ class Emitter:
                 value = self.operation("min", [value, high], dtypes.i64)
             name = self.fresh("g")
             self.let(name, value)
-            found = Held(Local(name, dtypes.i64), value.level)
+            local = Held(Local(name, dtypes.i64), value.level)
             self.levels[name] = value.level
-            self.memo[value.level][key] = found
-        assert isinstance(found.expr, Local)
-        return found.expr.name
+            self.memo[value.level][key] = local
+        assert isinstance(local.expr, Local)
+        return local.expr.name
 
     def condition(self, where: tuple[Bounds, ...]) -> Held | None:
         """All of the conditions, as a local; None where all hold.
@@ -348,14 +348,14 @@ class Emitter:
         decisive = [c for bounds in where for c in comparisons(bounds)]
         if not decisive:
             return None
-        found = self.memo[0].get(where) or self.memo[1].get(where)
-        if found is None:
-            found = self.all([
+        conjunction = self.memo[0].get(where) or self.memo[1].get(where)
+        if conjunction is None:
+            conjunction = self.all([
                 self.operation(name, [self.index(a), self.index(b)], dtypes.bool_)
                 for name, a, b in decisive
             ])  # fmt: skip
-            self.memo[found.level][where] = found
-        return found
+            self.memo[conjunction.level][where] = conjunction
+        return conjunction
 
     def all(self, conditions: list[Held]) -> Held:
         """The conjunction, as a local."""
@@ -369,11 +369,11 @@ class Emitter:
         if guard is None or condition is None:
             return guard if condition is None else condition.expr
         key = (guard, condition.expr)
-        found = self.memo[0].get(key) or self.memo[1].get(key)
-        if found is None:
-            found = self.all([Held(guard, self.expr_level(guard)), condition])
-            self.memo[found.level][key] = found
-        return found.expr
+        conjunction = self.memo[0].get(key) or self.memo[1].get(key)
+        if conjunction is None:
+            conjunction = self.all([Held(guard, self.expr_level(guard)), condition])
+            self.memo[conjunction.level][key] = conjunction
+        return conjunction.expr
 
     def index(self, x: Size) -> Held:
         """An index expression as a value."""

@@ -101,9 +101,9 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusio
         for var in root.reads:
             readers.setdefault(var, []).append(root.number)
     aligned = {
-        (q, root.number): _alignment(root, roots[q], found)
+        (q, root.number): _alignment(root, roots[q], indices)
         for root in roots
-        for var, found in root.reads.items()
+        for var, indices in root.reads.items()
         for q in makers.get(var, ())
     }
     groups = {
@@ -115,7 +115,7 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusio
     return Fusion(roots, makers, readers, results, aligned, groups, owner, above, below, rows)
 
 
-def _alignment(reader: Root, read: Root, found: Iterable[tuple]) -> tuple[int | None, ...]:
+def _alignment(reader: Root, read: Root, indices: Iterable[tuple]) -> tuple[int | None, ...]:
     """For each axis of the root that is read, the axis of the reader that walks it in step.
 
     An axis of the reader that walks two at once, as along a diagonal, is in step with neither.
@@ -123,7 +123,7 @@ def _alignment(reader: Root, read: Root, found: Iterable[tuple]) -> tuple[int | 
     if not read.is_whole:
         return (None,) * len(read.sizes)
     axes = {s: k for k, s in enumerate(axis_symbols(reader.sizes))}
-    columns = zip(*found)
+    columns = zip(*indices)
     walked = [
         _only({_axis(index, axes, size, reader) for index in column})
         for column, size in zip(columns, read.sizes)
@@ -138,8 +138,8 @@ def _axis(index: Size, axes: Mapping, size: Size, reader: Root) -> int | None:
     return k if k is not None and reader.sizes[k] == size else None
 
 
-def _only(found: set[int | None]) -> int | None:
-    return found.pop() if len(found) == 1 else None
+def _only(axes: set[int | None]) -> int | None:
+    return axes.pop() if len(axes) == 1 else None
 
 
 def _reachability(count: int, edges: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -221,9 +221,9 @@ def _buffers(state: Fusion, *groups: Group) -> int:
     most = max(len(state.roots[m].reads) for m in members)
     if most - len(members) > cost.MAX_BUFFERS:  # at least so many: not worth counting
         return most - len(members)
-    made = {state.roots[m].var for m in members}
-    read = {v for m in members for v in state.roots[m].reads} - made
-    return len(read) + sum(is_written(state, var, members) for var in made)
+    results = {state.roots[m].var for m in members}
+    read = {v for m in members for v in state.roots[m].reads} - results
+    return len(read) + sum(is_written(state, var, members) for var in results)
 
 
 def is_written(state: Fusion, var: Var, members: Iterable[int]) -> bool:
@@ -238,15 +238,15 @@ def _is_reducing(state: Fusion, group: Group) -> bool:
 
 def _corresponding(state: Fusion, first: Group, second: Group) -> Pairs:
     """The axes of both domains that walk in step along every edge between them."""
-    found: dict[int, int] | None = None
+    pairs: dict[int, int] | None = None
     for q, r in _edges(state, first, second):
         aligned, here = state.aligned[q, r], {}
         for axis, place in enumerate(first.places[q]):
             reader = aligned[place]
             if reader is not None and reader in second.places[r]:
                 here[axis] = second.places[r].index(reader)
-        found = here if found is None else _agreement(found, here)
-    return tuple(sorted((found or {}).items(), key=lambda pair: pair[1]))
+        pairs = here if pairs is None else _agreement(pairs, here)
+    return tuple(sorted((pairs or {}).items(), key=lambda pair: pair[1]))
 
 
 def _edges(state: Fusion, first: Group, second: Group) -> list[tuple[int, int]]:
@@ -316,14 +316,14 @@ def _join(state: Fusion, a: int, b: int, pairs: Pairs) -> None:
 
 def _join_reach(state: Fusion, a: int, b: int) -> None:
     """What reaches one of two groups that are now one reaches what either reaches."""
-    own = sum(1 << m % WINDOW for m in state.groups[a].members)
+    members = sum(1 << m % WINDOW for m in state.groups[a].members)
     above, below = state.above, state.below
     over, under = above[a] | above[b], below[a] | below[b]
-    for number in _bits((above[a] ^ above[b]) & ~own):
-        below[a // WINDOW * WINDOW + number] |= under | own
-    for number in _bits((below[a] ^ below[b]) & ~own):
-        above[a // WINDOW * WINDOW + number] |= over | own
-    above[a], below[a] = over & ~own, under & ~own
+    for number in _bits((above[a] ^ above[b]) & ~members):
+        below[a // WINDOW * WINDOW + number] |= under | members
+    for number in _bits((below[a] ^ below[b]) & ~members):
+        above[a // WINDOW * WINDOW + number] |= over | members
+    above[a], below[a] = over & ~members, under & ~members
 
 
 def _bits(mask: int) -> Iterable[int]:
@@ -372,15 +372,15 @@ def _saves_memory(state: Fusion, first: Group, second: Group) -> bool:
 
 def _way(state: Fusion, group: Group, var: Var) -> set[tuple[int | None, ...]]:
     """How members read `var`: for each of its axes, the axis of the domain that walks it."""
-    found = set()
+    ways = set()
     for m in group.members:
         root = state.roots[m]
         axes = {s: k for k, s in enumerate(axis_symbols(root.sizes))}
         for indices in root.reads.get(var, ()):
             inner = tuple(axes.get(i) if not isinstance(i, int) else None for i in indices)
             places = group.places[m]
-            found.add(tuple(places.index(k) if k in places else None for k in inner))
-    return found
+            ways.add(tuple(places.index(k) if k in places else None for k in inner))
+    return ways
 
 
 # --- ranges of one value ----------------------------------------------------------------------

@@ -111,23 +111,23 @@ def reduced_sizes(equation: Equation) -> tuple[Size, ...]:
 def reduction_operand(equation: Equation, indices: Indices, inner: Indices) -> Request:
     """The operand of a reduction at the result's `indices` and the reduced axes' `inner`."""
     axes = sorted(equation.params["axes"])
-    kept, reduced = iter(indices), iter(inner)
+    free, reduced = iter(indices), iter(inner)
     operand = equation.operands[0]
-    found = tuple(next(reduced) if a in axes else next(kept) for a in range(operand.type.ndim))
-    return operand, found
+    position = tuple(next(reduced) if a in axes else next(free) for a in range(operand.type.ndim))
+    return operand, position
 
 
 def dot_operands(equation: Equation, indices: Indices, inner: Indices) -> tuple[Request, Request]:
     """Both operands of a dot at the result's `indices` and the contracted axes' `inner`."""
     contracting, batch = equation.params["dimension_numbers"]
-    start, found = len(batch[0]), []
+    start, requests = len(batch[0]), []
     for operand, cs, bs in zip(equation.operands, contracting, batch):
         at: dict[int, Size] = dict(zip(cs, inner)) | dict(zip(bs, indices))
         free = free_axes(operand.type.ndim, cs, bs)
         at |= dict(zip(free, indices[start:]))
         start += len(free)
-        found.append((operand, tuple(at[a] for a in range(operand.type.ndim))))
-    return found[0], found[1]
+        requests.append((operand, tuple(at[a] for a in range(operand.type.ndim))))
+    return requests[0], requests[1]
 
 
 def starts(equation: Equation, kind: Kind, indices: Indices, stored: Stored) -> list[Request]:
@@ -154,11 +154,11 @@ def _needs(equation: Equation, indices: Indices, fresh: Iterator[int]) -> Iterat
         for operand in equation.operands:
             yield operand, indices if operand.type.shape else ()
         return
-    found = resolve(equation, indices)
-    for piece in found.pieces:
+    resolved = resolve(equation, indices)
+    for piece in resolved.pieces:
         yield from _piece_needs(equation, piece, fresh)
-    if found.fill is not None:
-        yield equation.operands[found.fill], ()
+    if resolved.fill is not None:
+        yield equation.operands[resolved.fill], ()
 
 
 def _piece_needs(equation: Equation, piece: Piece, fresh: Iterator[int]) -> Iterator[Request]:
@@ -174,15 +174,15 @@ def _walk(
 ) -> dict[Var, dict[Indices, None]]:
     """What is read from stored values and inputs; `cuts` gathers breakpoints of the axes."""
     reads: dict[Var, dict[Indices, None]] = {}
-    seen: set[Request] = set()
+    visited: set[Request] = set()
     fresh = itertools.count()
     pending = requests[::-1]
     while pending:
         request = pending.pop()
         atom, indices = request
-        if not isinstance(atom, Var) or request in seen:
+        if not isinstance(atom, Var) or request in visited:
             continue
-        seen.add(request)
+        visited.add(request)
         equation = stored.definitions.get(atom)
         if equation is None or atom in stored.stored:
             reads.setdefault(atom, {})[indices] = None
@@ -195,9 +195,9 @@ def _walk(
 
 def gather_cuts(equation: Equation, indices: Indices, cuts: dict[Dim, set[Size]]) -> None:
     """Add the breakpoints of a view's conditions that depend on a single axis."""
-    found = resolve(equation, indices)
+    resolved = resolve(equation, indices)
     known = {s for a in equation.operands for d in a.type.shape for s in dims.symbols(d)}
-    for bounds in (b for piece in found.pieces for b in piece.where):
+    for bounds in (b for piece in resolved.pieces for b in piece.where):
         for axis in dims.symbols(bounds.index):
             name = dims.symbol(axis.name, axis.low, axis.high)
             if name in cuts:
@@ -207,24 +207,24 @@ def gather_cuts(equation: Equation, indices: Indices, cuts: dict[Dim, set[Size]]
 
 def find_roots(program: Program, stored: Stored) -> tuple[Root, ...]:
     """All roots of a program, each after those it reads."""
-    found: list[Root] = []
+    roots: list[Root] = []
     for equation in stored.equations:
         for var in equation.results:
             if var in stored.stored and not any(_is_empty(d) for d in var.type.shape):
-                found += _ranges(analyse(equation, var, stored), stored, len(found))
+                roots += _ranges(analyse(equation, var, stored), stored, len(roots))
     wanted = {a for a in stored.outputs if isinstance(a, Var)}
     wanted |= {v for e in stored.equations if effect_of(e) is not None for v in e.results}
-    return _needed(found, wanted)
+    return _needed(roots, wanted)
 
 
 def _needed(roots: list[Root], results: set[Var]) -> tuple[Root, ...]:
     """The roots that are read or are results: a view may turn out to show nothing of a value."""
-    needed, kept = set(results), []
+    needed, needed_roots = set(results), []
     for root in reversed(roots):
         if root.var in needed:
-            kept.append(root)
+            needed_roots.append(root)
             needed.update(root.reads)
-    return tuple(replace(r, number=n) for n, r in enumerate(reversed(kept)))
+    return tuple(replace(r, number=n) for n, r in enumerate(reversed(needed_roots)))
 
 
 def _is_empty(size: Size) -> bool:
@@ -260,7 +260,7 @@ def analyse(
         work += max(cost.count(a.type.shape) for a in equation.operands)
     return Root(
         number, var, equation, kind, offsets, shape, work,
-        {v: tuple(found) for v, found in reads.items()},
+        {v: tuple(positions) for v, positions in reads.items()},
         parallel_axes(equation, kind, shape),
         tuple(tuple(cuts.get(s, ())) if isinstance(s, Dim) else () for s in symbols),
     )  # fmt: skip
@@ -281,9 +281,9 @@ def _longer(sizes: tuple[Size, ...]) -> tuple[int, ...]:
 
 def inner_places(root: Root, places: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of a root that run inside when `places` are the domain's."""
-    own = (root.equation.params["axis"],) if root.kind is Kind.SCAN else ()
+    scan_axes = (root.equation.params["axis"],) if root.kind is Kind.SCAN else ()
     return tuple(
-        k for k, size in enumerate(root.sizes) if k in own or (size != 1 and k not in places)
+        k for k, size in enumerate(root.sizes) if k in scan_axes or (size != 1 and k not in places)
     )
 
 
@@ -308,10 +308,10 @@ def scatter_axes(equation: Equation) -> dict[int, int]:
     assert isinstance(lower, Scatter)
     updates = equation.operands[lower.updates].type.shape
     symbols = axis_symbols(updates, "j")
-    found = scatter_piece(equation, symbols).indices
+    piece_indices = scatter_piece(equation, symbols).indices
     shape = equation.results[0].type.shape
     return {
-        axis: symbols.index(at) for axis, at in enumerate(found)
+        axis: symbols.index(at) for axis, at in enumerate(piece_indices)
         if at in symbols and updates[symbols.index(at)] == shape[axis] != 1
     }  # fmt: skip
 
@@ -328,11 +328,11 @@ def _ranges(root: Root, stored: Stored, first: int) -> list[Root]:
     cells = list(itertools.product(*axes)) if root.cuts else []
     if not 1 < len(cells) <= cost.MAX_CELLS:
         return [_numbered(root, first)]
-    made = []
+    roots = []
     for cell in cells:
         offsets, sizes = tuple(o for o, _ in cell), tuple(s for _, s in cell)
-        made.append(analyse(root.equation, root.var, stored, first + len(made), offsets, sizes))
-    return made
+        roots.append(analyse(root.equation, root.var, stored, first + len(roots), offsets, sizes))
+    return roots
 
 
 def _numbered(root: Root, number: int) -> Root:

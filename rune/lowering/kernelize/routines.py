@@ -60,11 +60,11 @@ def _dot_reference(
     a: np.ndarray, b: np.ndarray, *, batch: int, m: int, n: int, k: int, trans_a: bool,
     trans_b: bool, shape: tuple[int, ...],
 ) -> np.ndarray:  # fmt: skip
-    left = np.reshape(a, (batch, k, m) if trans_a else (batch, m, k))
-    right = np.reshape(b, (batch, n, k) if trans_b else (batch, k, n))
-    left = left.swapaxes(1, 2) if trans_a else left
-    right = right.swapaxes(1, 2) if trans_b else right
-    return np.matmul(left, right).reshape(shape)
+    lhs = np.reshape(a, (batch, k, m) if trans_a else (batch, m, k))
+    rhs = np.reshape(b, (batch, n, k) if trans_b else (batch, k, n))
+    lhs = lhs.swapaxes(1, 2) if trans_a else lhs
+    rhs = rhs.swapaxes(1, 2) if trans_b else rhs
+    return np.matmul(lhs, rhs).reshape(shape)
 
 
 routine_dot = Primitive("routine_dot", "routine", _dot_type, _dot_reference)
@@ -107,25 +107,25 @@ def _route(equation: Equation, definitions: Definitions, strided: bool) -> list[
     if _unpacks(a, n, definitions) or _unpacks(b, m, definitions):
         return []
     shape = equation.results[0].type.shape
-    made = _strided(a, b, shape, definitions) if strided else None
-    made = made or _dense(a, b, shape, definitions)
+    equations = _strided(a, b, shape, definitions) if strided else None
+    equations = equations or _dense(a, b, shape, definitions)
     if dtype in THROUGH_F32:
-        apply(made, convert, made[-1].results[0], dtype=dtype)
-    made[-1] = replace(made[-1], results=equation.results, frame=equation.frame)
-    return made
+        apply(equations, convert, equations[-1].results[0], dtype=dtype)
+    equations[-1] = replace(equations[-1], results=equation.results, frame=equation.frame)
+    return equations
 
 
 def _dense(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> list[Equation]:
     """The product of operands in row-major order, packed where they are not."""
-    made: list[Equation] = []
-    left, trans_a = _ordered(a, False, definitions) or (_packed(a, False, made), False)
-    right, trans_b = _ordered(b, True, definitions) or (_packed(b, True, made), False)
+    equations: list[Equation] = []
+    lhs, trans_a = _ordered(a, False, definitions) or (_packed(a, False, equations), False)
+    rhs, trans_b = _ordered(b, True, definitions) or (_packed(b, True, equations), False)
     if a.atom.type.dtype in THROUGH_F32:
-        left, right = (apply(made, convert, x, dtype=dtypes.f32) for x in (left, right))
+        lhs, rhs = (apply(equations, convert, x, dtype=dtypes.f32) for x in (lhs, rhs))
     sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
     params = dict(zip(PARAMETERS, (*sizes, trans_a, trans_b)))
-    apply(made, routine_dot, left, right, shape=shape, **params)
-    return made
+    apply(equations, routine_dot, lhs, rhs, shape=shape, **params)
+    return equations
 
 
 def _strided(
@@ -134,37 +134,37 @@ def _strided(
     """The product of operands through their views, if one of them is not in row-major order."""
     if _ordered(a, False, definitions) and _ordered(b, True, definitions):
         return None
-    made: list[Equation] = []
-    found = [walk(side, definitions) for side in (a, b)]
+    equations: list[Equation] = []
+    natural = [walk(side, definitions) for side in (a, b)]
     walks = [
-        _packed_walk(side, w, right, made) if w is not None and is_scattered(w, right) else w
-        for side, w, right in zip((a, b), found, (False, True), strict=True)
+        _packed_walk(side, w, right, equations) if w is not None and is_scattered(w, right) else w
+        for side, w, right in zip((a, b), natural, (False, True), strict=True)
     ]
-    left, right = walks
-    if left is None or right is None:
+    lhs, right = walks
+    if lhs is None or right is None:
         return None
-    bases = [w.base for w in (left, right)]
+    bases = [w.base for w in (lhs, right)]
     if a.atom.type.dtype in THROUGH_F32:
-        bases = [apply(made, convert, x, dtype=dtypes.f32) for x in bases]
+        bases = [apply(equations, convert, x, dtype=dtypes.f32) for x in bases]
     sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
     apply(
-        made, strided_dot, *bases, shape=shape, sizes=sizes, left=left.params,
+        equations, strided_dot, *bases, shape=shape, sizes=sizes, left=lhs.params,
         right=right.params,
     )  # fmt: skip
-    return made
+    return equations
 
 
-def _packed_walk(side: Operand, seen: Walk, right: bool, made: list[Equation]) -> Walk:
+def _packed_walk(side: Operand, natural: Walk, right: bool, equations: list[Equation]) -> Walk:
     """The operand in row-major order, but for batch axes that only repeat it."""
     shape, batch = side.atom.type.shape, side.batch
-    repeated = tuple(axis for axis in batch if seen.steps[axis] == 0)
+    repeated = tuple(axis for axis in batch if natural.steps[axis] == 0)
     one = apply(
-        made, slice_, side.atom, start=(0,) * len(shape), stride=(1,) * len(shape),
+        equations, slice_, side.atom, start=(0,) * len(shape), stride=(1,) * len(shape),
         limit=tuple(1 if axis in repeated else d for axis, d in enumerate(shape)),
     )  # fmt: skip
     second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
     order = (*batch, *second, *third)
-    base = apply(made, transpose, one, permutation=order)
+    base = apply(equations, transpose, one, permutation=order)
     steps: dict[int, Size] = {}
     step: Size = 1
     for axis in reversed(order):
@@ -217,11 +217,11 @@ def _ordered(side: Operand, right: bool, definitions: Definitions) -> tuple[Atom
     [batch, rows, k]. None where the elements lie in neither order.
     """
     indices = generic(side.atom.type.shape)
-    base, found = trace(side.atom, indices, definitions)
+    base, base_indices = trace(side.atom, indices, definitions)
     half = side.atom.type.dtype in THROUGH_F32
     if not isinstance(base, Var) or half or _count(base) != _count(side.atom):
         return None
-    position = flat_index(found, base.type.shape)
+    position = flat_index(base_indices, base.type.shape)
     rows_first = position == _position(side, indices, (side.rows, side.contracted))
     rows_last = position == _position(side, indices, (side.contracted, side.rows))
     if not rows_first and not rows_last:
@@ -238,10 +238,10 @@ def _position(side: Operand, indices: tuple, order: tuple[Axes, Axes]) -> Size:
     return flat_index((indices[a] for a in axes), (side.atom.type.shape[a] for a in axes))
 
 
-def _packed(side: Operand, right: bool, made: list[Equation]) -> Var:
+def _packed(side: Operand, right: bool, equations: list[Equation]) -> Var:
     """A view of the operand in the order that the routine reads."""
     second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
     order = (*side.batch, *second, *third)
-    moved = apply(made, transpose, side.atom, permutation=order)
+    transposed = apply(equations, transpose, side.atom, permutation=order)
     shape = (side.size(side.batch), side.size(second), side.size(third))
-    return apply(made, reshape, moved, shape=shape)
+    return apply(equations, reshape, transposed, shape=shape)

@@ -39,8 +39,8 @@ def _join_type(x: ArrayType, *, axis: int, size: Size) -> ArrayType:
 
 
 def _join_reference(x: Any, *, axis: int, size: int) -> Any:
-    whole = x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
-    return whole[(slice(None),) * axis + (slice(0, size),)]
+    joined = x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
+    return joined[(slice(None),) * axis + (slice(0, size),)]
 
 
 def _join_view(indices: tuple, x: ArrayType, *, axis: int, size: Size) -> Source:
@@ -77,15 +77,15 @@ def _split(equation: Equation, limits: _Limits) -> list[Equation]:
     (x,), axis = equation.operands, equation.params["axis"]
     if not _is_long(x.type, axis, limits):
         return []
-    made: list[Equation] = []
+    equations: list[Equation] = []
     dtype = x.type.dtype
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
-    x = x if acc == dtype else apply(made, ops.convert, x, dtype=acc)
-    y = _scanned(equation, x, axis, limits, made)
+    x = x if acc == dtype else apply(equations, ops.convert, x, dtype=acc)
+    y = _scanned(equation, x, axis, limits, equations)
     if acc != dtype:
-        apply(made, ops.convert, y, dtype=dtype)
-    made[-1] = replace(made[-1], results=equation.results)
-    return [replace(e, frame=equation.frame) for e in made]
+        apply(equations, ops.convert, y, dtype=dtype)
+    equations[-1] = replace(equations[-1], results=equation.results)
+    return [replace(e, frame=equation.frame) for e in equations]
 
 
 def _is_long(type: ArrayType, axis: int, limits: _Limits) -> bool:
@@ -96,37 +96,37 @@ def _is_long(type: ArrayType, axis: int, limits: _Limits) -> bool:
 
 
 def _scanned(
-    equation: Equation, x: Atom, axis: int, limits: _Limits, made: list[Equation]
+    equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]
 ) -> Atom:
     """`x` scanned along `axis` like the equation's operand."""
     primitive, reverse = equation.primitive, equation.params["reverse"]
     if not _is_long(x.type, axis, limits):
-        return apply(made, primitive, x, axis=axis, reverse=reverse)
+        return apply(equations, primitive, x, axis=axis, reverse=reverse)
     assert isinstance(primitive.lower, Cumulative)
     neutral = identity(primitive.lower.combine, x.type)
-    parts = apply(made, split_axis, x, neutral, axis=axis, size=cost.SCAN_PART)
-    inner = apply(made, primitive, parts, axis=axis + 1, reverse=reverse)
-    totals = _last(inner, axis + 1, reverse, made)
+    parts = apply(equations, split_axis, x, neutral, axis=axis, size=cost.SCAN_PART)
+    inner = apply(equations, primitive, parts, axis=axis + 1, reverse=reverse)
+    totals = _last(inner, axis + 1, reverse, equations)
     ndim = totals.type.ndim
     shift = tuple((-1 if reverse else 1) if i == axis else 0 for i in range(ndim))
     back = tuple(-s for s in shift)
     # Shifted first, so that what is before a part is an array of its own.
-    others = apply(made, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
-    before = _scanned(equation, others, axis, limits, made)
-    kept = tuple(i for i in range(ndim + 1) if i != axis + 1)
-    spread = apply(made, ops.broadcast, before, shape=inner.type.shape, axes=kept)
+    others = apply(equations, ops.pad, totals, neutral, low=shift, high=back, interior=(0,) * ndim)
+    before = _scanned(equation, others, axis, limits, equations)
+    other_axes = tuple(i for i in range(ndim + 1) if i != axis + 1)
+    spread = apply(equations, ops.broadcast, before, shape=inner.type.shape, axes=other_axes)
     combine = COMBINE[primitive.lower.combine]
     # The earlier part comes first, as in a scan from one end to the other.
-    both = apply(made, combine, spread, inner)
-    return apply(made, join_axis, both, axis=axis, size=x.type.shape[axis])
+    both = apply(equations, combine, spread, inner)
+    return apply(equations, join_axis, both, axis=axis, size=x.type.shape[axis])
 
 
-def _last(x: Atom, axis: int, reverse: bool, made: list[Equation]) -> Atom:
+def _last(x: Atom, axis: int, reverse: bool, equations: list[Equation]) -> Atom:
     """The elements of x where a scan along `axis` ends, that axis removed."""
     shape = x.type.shape
     at = 0 if reverse else shape[axis] - 1
     start = tuple(at if i == axis else 0 for i in range(len(shape)))
     limit = tuple(at + 1 if i == axis else d for i, d in enumerate(shape))
-    ends = apply(made, ops.slice_, x, start=start, limit=limit, stride=(1,) * len(shape))
-    left = tuple(d for i, d in enumerate(shape) if i != axis)
-    return apply(made, ops.reshape, ends, shape=left)
+    ends = apply(equations, ops.slice_, x, start=start, limit=limit, stride=(1,) * len(shape))
+    remaining = tuple(d for i, d in enumerate(shape) if i != axis)
+    return apply(equations, ops.reshape, ends, shape=remaining)

@@ -113,14 +113,14 @@ def _limited(equations: Sequence[Equation], forced: frozenset[Var]) -> frozenset
         if is_routine(equation) or is_control(equation):
             continue
         operands = dict.fromkeys(a for a in equation.operands if isinstance(a, Var))
-        found = _read(operands, read)
+        reads = _read(operands, read)
         for operand in sorted(operands, key=lambda a: -len(read.get(a, ()))):
-            if len(found) <= cost.MAX_BUFFERS or operand not in read:
+            if len(reads) <= cost.MAX_BUFFERS or operand not in read:
                 break
             stored.add(operand)
             del read[operand]
-            found = _read(operands, read)
-        read.update((v, found) for v in equation.results if v not in stored)
+            reads = _read(operands, read)
+        read.update((v, reads) for v in equation.results if v not in stored)
     return frozenset(stored)
 
 
@@ -161,8 +161,8 @@ def _is_small_window(equation: Equation) -> bool:
         return True
     if equation.primitive is not dynamic_update_slice:
         return False
-    whole, window = (cost.count(a.type.shape) for a in equation.operands[:2])
-    return whole >= max(cost.IN_PLACE, cost.WINDOW_SHARE * window) and window > 0
+    array, window = (cost.count(a.type.shape) for a in equation.operands[:2])
+    return array >= max(cost.IN_PLACE, cost.WINDOW_SHARE * window) and window > 0
 
 
 # --- demand -----------------------------------------------------------------------------------
@@ -311,14 +311,14 @@ def _drop_needless(
     prices: dict[Var, _Price] = {}
     dots = _dots(equations)
     demands = _demands(equations, forced | chosen)
-    kept = set(forced)
+    stored = set(forced)
     for equation in equations:
         if is_control(equation) or (result := equation.results[0]) in forced:
             continue
         price = _price(equation, prices)
         demand = demands.get(result, {})
         if result in chosen and _wants_storing(equation, price, demand, dots):
-            kept.add(result)
+            stored.add(result)
         else:
             prices[result] = price
-    return frozenset(kept)
+    return frozenset(stored)

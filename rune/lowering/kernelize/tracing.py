@@ -28,10 +28,10 @@ def trace(atom: Atom, indices: Indices, definitions: Definitions) -> tuple[Atom,
         equation = definitions[atom]
         if not isinstance(equation.primitive.lower, View):
             break
-        found = resolve(equation, indices)
-        if len(found.pieces) != 1 or found.pieces[0].where or found.pieces[0].elements:
+        resolved = resolve(equation, indices)
+        if len(resolved.pieces) != 1 or resolved.pieces[0].where or resolved.pieces[0].elements:
             break
-        atom, indices = equation.operands[found.pieces[0].operand], found.pieces[0].indices
+        atom, indices = equation.operands[resolved.pieces[0].operand], resolved.pieces[0].indices
     return atom, indices
 
 
@@ -40,8 +40,8 @@ def same_elements(atom: Atom, definitions: Definitions) -> Atom:
     if not isinstance(atom, Var) or atom not in definitions or 0 in atom.type.shape:
         return atom
     indices = generic(atom.type.shape)
-    base, found = trace(atom, indices, definitions)
+    base, base_indices = trace(atom, indices, definitions)
     if isinstance(base, Literal) or base.type.dtype != atom.type.dtype:
         return atom
-    same = flat_index(found, base.type.shape) == flat_index(indices, atom.type.shape)
+    same = flat_index(base_indices, base.type.shape) == flat_index(indices, atom.type.shape)
     return base if same and product(base.type.shape) == product(atom.type.shape) else atom

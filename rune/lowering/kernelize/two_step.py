@@ -49,8 +49,8 @@ def _split_reference(x: np.ndarray, fill: np.ndarray, *, axis: int, size: int) -
 
 def _split_view(indices: tuple, x: ArrayType, fill: ArrayType, *, axis: int, size: int) -> Source:
     position = indices[axis] * size + indices[axis + 1]
-    found = (*indices[:axis], position, *indices[axis + 2 :])
-    return Source((Piece(0, found, (Bounds(position, 0, x.shape[axis]),)),), fill=1)
+    index = (*indices[:axis], position, *indices[axis + 2 :])
+    return Source((Piece(0, index, (Bounds(position, 0, x.shape[axis]),)),), fill=1)
 
 
 split_axis = Primitive(
@@ -86,33 +86,35 @@ def _split(equation: Equation, rows: int) -> list[Equation]:
     step = choose(operand.type, axes, rows)
     if step is None:
         return []
-    made: list[Equation] = []
+    equations: list[Equation] = []
     dtype = operand.type.dtype
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
-    x = operand if acc == dtype else apply(made, convert, operand, dtype=acc)
+    x = operand if acc == dtype else apply(equations, convert, operand, dtype=acc)
     while step is not None:
-        x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, made)
+        x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, equations)
         step = choose(x.type, axes, rows)
-    x = apply(made, equation.primitive, x, axes=axes)
+    x = apply(equations, equation.primitive, x, axes=axes)
     if acc != dtype:
-        apply(made, convert, x, dtype=dtype)
-    made[-1] = replace(made[-1], results=equation.results)
-    return [replace(e, frame=equation.frame) for e in made]
+        apply(equations, convert, x, dtype=dtype)
+    equations[-1] = replace(equations[-1], results=equation.results)
+    return [replace(e, frame=equation.frame) for e in equations]
 
 
 def _reduce_part(
-    primitive: Primitive, combine: str, x: Var, axes: Axes, step: _Step, made: list[Equation]
+    primitive: Primitive, combine: str, x: Var, axes: Axes, step: _Step, equations: list[Equation]
 ) -> tuple[Var, Axes]:
     """Do one step; the value, and the axes still to reduce."""
     now = step.axes
     if step.size:
-        x = apply(made, split_axis, x, identity(combine, x.type), axis=step.axis, size=step.size)
-        moved = {a: a + (a > step.axis) for a in axes}
-        now = tuple(sorted({step.axis + 1, *(moved[a] for a in now if a != step.axis)}))
-        axes = tuple(sorted({step.axis, step.axis + 1, *(moved[a] for a in axes)}))
-    left = [a for a in axes if a not in now]
-    x = apply(made, primitive, x, axes=now)
-    return x, tuple(a - sum(b < a for b in now) for a in left)
+        x = apply(
+            equations, split_axis, x, identity(combine, x.type), axis=step.axis, size=step.size
+        )
+        shifted = {a: a + (a > step.axis) for a in axes}
+        now = tuple(sorted({step.axis + 1, *(shifted[a] for a in now if a != step.axis)}))
+        axes = tuple(sorted({step.axis, step.axis + 1, *(shifted[a] for a in axes)}))
+    remaining = [a for a in axes if a not in now]
+    x = apply(equations, primitive, x, axes=now)
+    return x, tuple(a - sum(b < a for b in now) for a in remaining)
 
 
 def identity(combine: str, type: ArrayType) -> Literal:
@@ -121,10 +123,10 @@ def identity(combine: str, type: ArrayType) -> Literal:
     return Literal(value, ArrayType((), type.dtype))
 
 
-def apply(made: list[Equation], primitive: Primitive, *operands: Atom, **params: Any) -> Var:
+def apply(equations: list[Equation], primitive: Primitive, *operands: Atom, **params: Any) -> Var:
     """The result of one more equation, put behind those that are made."""
     result = Var(primitive.type_rule(*(a.type for a in operands), **params))
-    made.append(Equation(primitive, operands, params, (result,)))
+    equations.append(Equation(primitive, operands, params, (result,)))
     return result
 
 
@@ -142,13 +144,13 @@ def choose(type: ArrayType, axes: Axes, rows: int) -> _Step | None:
     """
     if (longest := _longest(type, axes)) is not None:
         return _Step(axes, longest, cost.PART)
-    kept = tuple(d for a, d in enumerate(type.shape) if a not in axes)
+    results = tuple(d for a, d in enumerate(type.shape) if a not in axes)
     work = cost.count(type.shape)
     columns = bool(axes) and type.ndim - 1 not in axes
     needed = cost.PARALLEL_COLUMNS if columns else rows
     if not axes or work <= cost.SPLIT_WORK:
         return None
-    if cost.count(kept) >= needed:
+    if cost.count(results) >= needed:
         return _of_long_rows(type, axes)
     return _columns(type, axes) if columns else _rows(type, axes)
 
@@ -189,8 +191,8 @@ def _columns(type: ArrayType, axes: Axes) -> _Step | None:
     """Reduce pieces of the first axis, and all the other axes with them."""
     axis = axes[0]
     size = cost.estimate(type.shape[axis])
-    rest = max(1, cost.count(type.shape) // max(1, size))
-    return _part(type.shape[axis], max(1, 4 * cost.PART // rest), axis, axes)
+    others = max(1, cost.count(type.shape) // max(1, size))
+    return _part(type.shape[axis], max(1, 4 * cost.PART // others), axis, axes)
 
 
 def _part(size: Size, wanted: int, axis: int, axes: Axes) -> _Step | None:

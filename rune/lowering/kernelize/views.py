@@ -64,37 +64,37 @@ def _with_literals(piece: Piece, equation: Equation) -> Piece:
 
 def simplify(source: Source) -> Resolved:
     """The source without pieces that never hold, and without conditions that always do."""
-    kept: list[Piece] = []
+    possible: list[Piece] = []
     for piece in source.pieces:
         where = _undecided(piece.where)
         if where is None:
             continue
-        kept.append(piece if where == piece.where else replace(piece, where=where))
+        possible.append(piece if where == piece.where else replace(piece, where=where))
         if not where:
-            return Resolved(tuple(kept), None, True)
-    return Resolved(tuple(kept), source.fill, source.fill is None)
+            return Resolved(tuple(possible), None, True)
+    return Resolved(tuple(possible), source.fill, source.fill is None)
 
 
 def _undecided(where: tuple[Bounds, ...]) -> tuple[Bounds, ...] | None:
     """The conditions that depend on values; None if one never holds."""
-    kept = []
+    undecided = []
     for bounds in where:
         above, below = at_most(bounds.low, bounds.index), less(bounds.index, bounds.high)
         if above is False or below is False:
             return None
         if not (above and below):
-            kept.append(bounds)
-    return tuple(kept)
+            undecided.append(bounds)
+    return tuple(undecided)
 
 
 def comparisons(bounds: Bounds) -> list[tuple[str, Size, Size]]:
     """The comparisons that decide low <= index < high, without those that always hold."""
-    found = []
+    tests = []
     if not at_most(bounds.low, bounds.index):
-        found.append(("ge", bounds.index, bounds.low))
+        tests.append(("ge", bounds.index, bounds.low))
     if not less(bounds.index, bounds.high):
-        found.append(("lt", bounds.index, bounds.high))
-    return found
+        tests.append(("lt", bounds.index, bounds.high))
+    return tests
 
 
 def rename(piece: Piece, names: dict[str, str]) -> Piece:

@@ -57,16 +57,16 @@ class Walk:
 
     def digits(self, axes: Axes) -> Digits:
         """The index over these axes, in mixed radix."""
-        found: list[tuple[Size, Size]] = []
+        digits: list[tuple[Size, Size]] = []
         for axis in reversed(axes):
             size, step = self.side.atom.type.shape[axis], self.steps[axis]
             if size == 1:
                 continue
-            if found and step == found[-1][0] * found[-1][1]:
-                found[-1] = (found[-1][0] * size, found[-1][1])
+            if digits and step == digits[-1][0] * digits[-1][1]:
+                digits[-1] = (digits[-1][0] * size, digits[-1][1])
             else:
-                found.append((size, step))
-        return tuple(found) or ((1, 0),)
+                digits.append((size, step))
+        return tuple(digits) or ((1, 0),)
 
     @property
     def params(self) -> tuple[Size, Digits, Digits, Digits]:
@@ -79,33 +79,33 @@ class Walk:
 def walk(side: Operand, definitions: Definitions) -> Walk | None:
     """How an operand is read behind its views; None where that is no walk."""
     indices = generic(side.atom.type.shape)
-    base, found = trace(side.atom, indices, definitions)
+    base, base_indices = trace(side.atom, indices, definitions)
     if not isinstance(base, Var) or base.type.dtype != side.atom.type.dtype:
         return None
-    place = flat_index(found, base.type.shape)
+    place = flat_index(base_indices, base.type.shape)
     names = [str(index) for index in indices]
     offset = _at(place, dict.fromkeys(names, 0))
     steps = tuple(_at(place, {n: int(n == name) for n in names}) - offset for name in names)
-    whole = offset
+    linear = offset
     for step, index in zip(steps, indices, strict=True):
-        whole = whole + step * index
-    made = Walk(side, base, offset, steps)
-    fits = whole == place and all(len(digits) <= MAX_DIGITS for digits in made.params[1:])
-    return made if fits else None
+        linear = linear + step * index
+    result = Walk(side, base, offset, steps)
+    fits = linear == place and all(len(digits) <= MAX_DIGITS for digits in result.params[1:])
+    return result if fits else None
 
 
 def _at(place: Size, values: Mapping[str, Size]) -> Size:
     return substitute(place, values) if isinstance(place, Dim) else place
 
 
-def is_scattered(seen: Walk, right: bool) -> bool:
+def is_scattered(natural: Walk, right: bool) -> bool:
     """Whether no index runs on in memory, of an operand that a copy would not make larger."""
-    _, _, rows, inner = seen.params
+    _, _, rows, inner = natural.params
     if any(_run(digits) >= RUN for digits in ((rows, inner) if right else (inner,))):
         return False
-    shape = seen.side.atom.type.shape
-    once = tuple(d for d, step in zip(shape, seen.steps, strict=True) if step != 0)
-    return cost.count(once) <= cost.count(seen.base.type.shape)
+    shape = natural.side.atom.type.shape
+    once = tuple(d for d, step in zip(shape, natural.steps, strict=True) if step != 0)
+    return cost.count(once) <= cost.count(natural.base.type.shape)
 
 
 def _run(digits: Digits) -> int:
@@ -157,23 +157,23 @@ strided_dot = Primitive("strided_dot", "routine", _type_rule, _reference)
 
 def call_parameters(params: Mapping[str, Any]) -> tuple[tuple[str, Size], ...]:
     """The parameters of a call, each a size: `a_rows0` digits of size and `a_rows0_step`."""
-    found: dict[str, Size] = dict(zip(SIZES, params["sizes"], strict=True))
+    sizes: dict[str, Size] = dict(zip(SIZES, params["sizes"], strict=True))
     for side, (operand, roles) in zip("ab", ROLES.items(), strict=True):
         offset, *listed = params[operand]
-        found[f"{side}_offset"] = offset
+        sizes[f"{side}_offset"] = offset
         for role, digits in zip(roles, listed, strict=True):
             for number, (size, step) in enumerate(digits):
-                found |= {f"{role}{number}": size, f"{role}{number}_step": step}
-    return tuple(found.items())
+                sizes |= {f"{role}{number}": size, f"{role}{number}_step": step}
+    return tuple(sizes.items())
 
 
 def digits_of(parameters: Mapping[str, Any], role: str) -> tuple[tuple[Any, Any], ...]:
     """The digits of one role of a call."""
-    found: list[tuple[Any, Any]] = []
-    while f"{role}{len(found)}" in parameters:
-        name = f"{role}{len(found)}"
-        found.append((parameters[name], parameters[f"{name}_step"]))
-    return tuple(found)
+    digits: list[tuple[Any, Any]] = []
+    while f"{role}{len(digits)}" in parameters:
+        name = f"{role}{len(digits)}"
+        digits.append((parameters[name], parameters[f"{name}_step"]))
+    return tuple(digits)
 
 
 def concrete_parameters(parameters: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, int]:

@@ -66,17 +66,17 @@ class _Writer:
 
     def inner(self, sizes: Iterable[Size]) -> tuple[Axis, ...]:
         """Inner axes of these sizes."""
-        taken = self.emit.taken
-        return tuple(Axis(_free(f"j{k}", taken), size) for k, size in enumerate(sizes))
+        reserved = self.emit.taken
+        return tuple(Axis(_free(f"j{k}", reserved), size) for k, size in enumerate(sizes))
 
     def axes(self, root: Root) -> tuple[tuple[Axis, ...], Indices]:
         """The inner axes of a root, and the indices of its generic element."""
         places = self.group.places[root.number]
-        rest = inner_places(root, places)
-        inner = self.inner(root.sizes[k] for k in rest)
+        inner_axes = inner_places(root, places)
+        inner = self.inner(root.sizes[k] for k in inner_axes)
         at: dict[int, Size] = dict.fromkeys(range(len(root.sizes)), 0)
         at |= {k: s for k, s in zip(places, self.symbols)}
-        at |= {k: axis_symbol(axis) for k, axis in zip(rest, inner)}
+        at |= {k: axis_symbol(axis) for k, axis in zip(inner_axes, inner)}
         return inner, tuple(o + at[k] for k, o in enumerate(root.offsets))
 
     def begin(self, axes: Iterable[Axis]) -> None:
@@ -119,8 +119,8 @@ class _Writer:
         value = self.emit.computed(root.var, indices)
         name = self.emit.fresh("row")
         self.emit.body.append(Fill(name, inner, self.emit.end(), value.expr))
-        rest = inner_places(root, self.group.places[root.number])
-        self.emit.rows[root.var] = (name, rest)
+        inner_axes = inner_places(root, self.group.places[root.number])
+        self.emit.rows[root.var] = (name, inner_axes)
         if root.var in self.emit.outputs:
             self.begin(inner)
             self.write(root, indices, self.emit.value(root.var, indices).expr, inner)
@@ -233,9 +233,9 @@ class _Writer:
         operand = equation.operands[lower.updates]
         if 0 in operand.type.shape:
             return
-        rest = [u for u in range(operand.type.ndim) if u not in walked]
-        inner = self.inner(operand.type.shape[u] for u in rest)
-        walked |= {u: axis_symbol(axis) for u, axis in zip(rest, inner)}
+        unwalked = [u for u in range(operand.type.ndim) if u not in walked]
+        inner = self.inner(operand.type.shape[u] for u in unwalked)
+        walked |= {u: axis_symbol(axis) for u, axis in zip(unwalked, inner)}
         at = tuple(walked[u] for u in range(operand.type.ndim))
         self.begin(inner)
         value = self.emit.value(operand, at)
@@ -278,12 +278,12 @@ def axis_symbol(axis: Axis) -> Dim:
     return axis.symbol
 
 
-def _free(name: str, taken: frozenset[str]) -> str:
-    return name if name not in taken else _free(name + "_", taken)
+def _free(name: str, reserved: frozenset[str]) -> str:
+    return name if name not in reserved else _free(name + "_", reserved)
 
 
 def write_kernel(
-    state: Fusion, group: Group, stored: Stored, target: Target, taken: frozenset[str]
+    state: Fusion, group: Group, stored: Stored, target: Target, reserved: frozenset[str]
 ) -> Written:
     """The kernel of one group; it has no name yet."""
     roots = [state.roots[m] for m in group.members]
@@ -294,8 +294,8 @@ def write_kernel(
     scratch, recomputed = _place(state, group, roots, outputs, target)
     # A copy for every kernel would make the whole quadratic.
     in_memory = stored.stored - recomputed if recomputed else stored.stored
-    emit = Emitter(stored.definitions, in_memory, stored.uses, outputs=outputs, taken=taken)
-    domain = tuple(Axis(_free(f"i{k}", taken), size) for k, size in enumerate(group.domain))
+    emit = Emitter(stored.definitions, in_memory, stored.uses, outputs=outputs, taken=reserved)
+    domain = tuple(Axis(_free(f"i{k}", reserved), size) for k, size in enumerate(group.domain))
     symbols = tuple(map(axis_symbol, domain))
     writer = _Writer(state, group, emit, domain, scratch, symbols, stored.in_place)
     for root in roots:
@@ -312,16 +312,16 @@ def _place(
     state: Fusion, group: Group, roots: list[Root], outputs: dict[Var, Buffer], target: Target
 ) -> tuple[frozenset[Var], frozenset[Var]]:
     """The members that live in scratch, and those that are computed again."""
-    scratch, recomputed, left = set(), set(), target.scratch_bytes
+    scratch, recomputed, room = set(), set(), target.scratch_bytes
     for root in roots:
         places = group.places[root.number]
         read = any(r in group.places for r in state.readers.get(root.var, ()))
         if root.kind is not Kind.MAP or not inner_places(root, places) or not read:
             continue
         size = _row_bytes(root, places)
-        if size is not None and size <= left:
+        if size is not None and size <= room:
             scratch.add(root.var)
-            left -= size
+            room -= size
         elif root.var not in outputs:
             recomputed.add(root.var)
     return frozenset(scratch), frozenset(recomputed)

@@ -80,14 +80,17 @@ class _Versions:
 
     def read_by(self, expr: Expr) -> frozenset[str]:
         """The changing Vars and buffers that an expression reads."""
-        found = self.known.get(id(expr))
-        if found is None:
-            own = {n for size in expr_sizes(expr) for n in size_names(size)}
+        entry = self.known.get(id(expr))
+        if entry is None:
+            names = {n for size in expr_sizes(expr) for n in size_names(size)}
             if isinstance(expr, Local | Load):
-                own.add(expr.name if isinstance(expr, Local) else expr.buffer)
+                names.add(expr.name if isinstance(expr, Local) else expr.buffer)
             inner = (self.read_by(arg) for arg in operands(expr))
-            found = self.known[id(expr)] = expr, frozenset(own & self.numbers.keys()).union(*inner)
-        return found[1]
+            entry = self.known[id(expr)] = (
+                expr,
+                frozenset(names & self.numbers.keys()).union(*inner),
+            )
+        return entry[1]
 
     def change(self, names: Iterable[str]) -> None:
         for name in names:
@@ -119,8 +122,8 @@ def _versions(code: KernelCode) -> _Versions:
     changing = _changed(code.body)
     together: dict[str, frozenset[str]] = {}
     for a, b in code.aliases:
-        whole = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
-        together.update(dict.fromkeys(whole, whole))
+        aliases = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
+        together.update(dict.fromkeys(aliases, aliases))
     names = changing | {n for c in changing for n in together.get(c, ())}
     return _Versions(dict.fromkeys(names, 0), buffers_written(code.body), together)
 
@@ -137,7 +140,7 @@ def _is_worth(expr: Expr) -> bool:
 
 def _count(code: KernelCode) -> list[_Entry]:
     """First walk: every value in the order of its first place, and how often it is wanted."""
-    versions, found = _versions(code), []
+    versions, entries = _versions(code), []
 
     def visit(expr: Expr, table: ChainMap[Key, _Entry]) -> None:
         if not _is_worth(expr):
@@ -149,7 +152,7 @@ def _count(code: KernelCode) -> list[_Entry]:
         for inner in operands(expr):
             visit(inner, table)
         table[key] = _Entry(1)
-        found.append(table[key])
+        entries.append(table[key])
 
     def body(statements: Body, table: ChainMap[Key, _Entry]) -> None:
         for stmt in statements:
@@ -161,7 +164,7 @@ def _count(code: KernelCode) -> list[_Entry]:
             versions.after(stmt)
 
     body(code.body, ChainMap())
-    return found
+    return entries
 
 
 @dataclass(slots=True)
@@ -188,13 +191,13 @@ class _Sharer:
             local = table[key].local
             assert local is not None
             return local
-        made = self.parts(expr, table, front)
+        value = self.parts(expr, table, front)
         entry = table[key] = next(self.entries)
         if entry.wanted == 1:
-            return made
+            return value
         name = fresh("common", self.taken)
         self.taken.add(name)
-        front.append(Let(name, made))
+        front.append(Let(name, value))
         entry.local = Local(name, expr.dtype)
         return entry.local
 

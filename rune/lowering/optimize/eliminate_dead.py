@@ -70,8 +70,8 @@ class _Round:
         self.live: set[str] = set()
 
     def body(self, body: Body) -> Body:
-        kept = [new for stmt in reversed(body) for new in self.stmt(stmt)]
-        return tuple(reversed(kept))
+        live = [new for stmt in reversed(body) for new in self.stmt(stmt)]
+        return tuple(reversed(live))
 
     def stmt(self, stmt: Stmt) -> tuple[Stmt, ...]:
         if not self.is_needed(stmt):

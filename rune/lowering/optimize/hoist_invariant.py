@@ -74,7 +74,7 @@ class _Hoister:
         varying = set(names_bound((loop,)) | names_assigned(loop.body))
         written = buffers_written(loop.body)
         front: list[Stmt] = []
-        kept: list[Stmt] = []
+        remaining: list[Stmt] = []
 
         def is_invariant(expr: Expr) -> bool:
             safe = runs or all(self.in_bounds(e) for e in walk_expr(expr) if isinstance(e, Load))
@@ -85,8 +85,8 @@ class _Hoister:
                 front.append(stmt)
                 varying.discard(stmt.name)
             else:
-                kept.append(self.parts(stmt, is_invariant, front))
-        return [*front, with_bodies(loop, tuple(kept))]
+                remaining.append(self.parts(stmt, is_invariant, front))
+        return [*front, with_bodies(loop, tuple(remaining))]
 
     def in_bounds(self, load: Load) -> bool:
         if load.buffer not in self.read_only:

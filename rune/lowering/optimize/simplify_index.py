@@ -152,8 +152,8 @@ def _condition(op: Op) -> Expr:
         case "select", (Const() as chosen, yes, no):
             return yes if chosen.value else no
         case name, (a, b) if name in _COMPARE:
-            left, right = as_size(a), as_size(b)
-            known = None if left is None or right is None else _COMPARE[name](left, right)
+            first, second = as_size(a), as_size(b)
+            known = None if first is None or second is None else _COMPARE[name](first, second)
             return op if known is None else _TRUE if known else _FALSE
         case _:
             return op

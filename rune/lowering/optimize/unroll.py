@@ -38,7 +38,7 @@ def unroll(code: KernelCode) -> KernelCode:
     if not any(isinstance(s, For) and s.kind is Kind.UNROLLED for s in walk(code.body)):
         return code
     unique = unique_names(code)
-    taken = all_names(unique)
+    used_names = all_names(unique)
 
     def expand(stmt: Stmt) -> Body:
         if not isinstance(stmt, For) or stmt.kind is not Kind.UNROLLED:
@@ -46,19 +46,19 @@ def unroll(code: KernelCode) -> KernelCode:
         extent = stmt.extent
         if not isinstance(extent, int) or extent * sum(1 for _ in walk(stmt.body)) > LIMIT:
             return (replace(stmt, kind=Kind.SERIAL),)
-        copies = (_copy(stmt, number, taken) for number in range(extent))
+        copies = (_copy(stmt, number, used_names) for number in range(extent))
         return tuple(new for copy in copies for new in copy)
 
     return replace(unique, body=map_stmts(expand, unique.body))
 
 
-def _copy(loop: For, number: int, taken: set[str]) -> Body:
+def _copy(loop: For, number: int, used_names: set[str]) -> Body:
     body = loop.body
     if number:
         names = {}
         for name in sorted(names_bound(body)):
-            names[name] = fresh(name, taken)
-            taken.add(names[name])
+            names[name] = fresh(name, used_names)
+            used_names.add(names[name])
         body = rename(body, names)
     return replace_symbols(body, {loop.var: number})
 

@@ -46,16 +46,16 @@ class _Touch:
 
 
 def _touches(loop: For, memory: dict[str, str]) -> list[_Touch]:
-    found = []
+    touches = []
     for stmt in walk(loop.body):
         if isinstance(stmt, Store):
-            found.append(_Touch(memory.get(stmt.buffer, stmt.buffer), stmt.index, True))
+            touches.append(_Touch(memory.get(stmt.buffer, stmt.buffer), stmt.index, True))
         for expr in expressions(stmt):
             for part in walk_expr(expr):
                 if isinstance(part, Load):
                     name = memory.get(part.buffer, part.buffer)
-                    found.append(_Touch(name, part.indices[0], False))
-    return found
+                    touches.append(_Touch(name, part.indices[0], False))
+    return touches
 
 
 def _stride(index: Size, var: str) -> int | None:
@@ -67,8 +67,8 @@ def is_independent(loop: For, memory: dict[str, str]) -> bool:
     """Whether no iteration touches an element that another one writes, nor carries a Var."""
     if any(isinstance(s, (Alloc, Barrier, For)) for s in walk(loop.body)):
         return False
-    own = names_bound(loop.body)
-    touches = [t for t in _touches(loop, memory) if t.memory not in own]
+    local_names = names_bound(loop.body)
+    touches = [t for t in _touches(loop, memory) if t.memory not in local_names]
     for name in {t.memory for t in touches if t.writes}:
         places = {t.index for t in touches if t.memory == name}
         # One place, and another one in every iteration.

@@ -18,17 +18,17 @@ from rune.lowering.passes import Pass
 
 def eliminate_common(program: Program) -> Program:
     """The program with every repeated equation replaced by its first occurrence."""
-    seen: dict[Hashable, Equation] = {}
+    firsts: dict[Hashable, Equation] = {}
     replaced: dict[Var, Atom] = {}
-    kept: list[Equation] = []
+    equations: list[Equation] = []
     for equation in program.equations:
         key = _key(equation, replaced)
-        first = None if key is None else seen.setdefault(key, equation)
+        first = None if key is None else firsts.setdefault(key, equation)
         if first is None or first is equation:
-            kept.append(equation)
+            equations.append(equation)
         else:
             replaced.update(zip(equation.results, first.results))
-    return substitute(program, replaced, kept) if replaced else program
+    return substitute(program, replaced, equations) if replaced else program
 
 
 def _key(equation: Equation, replaced: Mapping[Var, Atom]) -> Hashable | None:

@@ -20,15 +20,15 @@ from rune.lowering.passes import Pass
 def eliminate_dead(program: Program) -> Program:
     """The program without equations that no output depends on."""
     live = {a for a in program.outputs if isinstance(a, Var)}
-    kept: list[Equation] = []
+    needed: list[Equation] = []
     for equation in reversed(program.equations):
         wanted = tuple(v in live for v in equation.results)
         if any(wanted) or effect_of(equation) is not None:
-            kept.append(shrunk(equation, wanted))
-            live.update(a for a in kept[-1].operands if isinstance(a, Var))
-    if len(kept) == len(program.equations) and all(map(is_, reversed(kept), program.equations)):
+            needed.append(shrunk(equation, wanted))
+            live.update(a for a in needed[-1].operands if isinstance(a, Var))
+    if len(needed) == len(program.equations) and all(map(is_, reversed(needed), program.equations)):
         return program
-    return program.with_equations(reversed(kept), program.outputs)
+    return program.with_equations(reversed(needed), program.outputs)
 
 
 PASS = Pass("eliminate-dead", "remove equations that no output needs", eliminate_dead)

@@ -50,12 +50,12 @@ def _hoisted(equation: Equation) -> tuple[Equation, ...]:
             same.update(e.results)
             invariant.append(e)
     needed: set[Var] = set()
-    kept: list[Equation] = []
+    hoisted: list[Equation] = []
     for e in reversed(invariant):
         if _is_dear(e) or not needed.isdisjoint(e.results):
-            kept.append(e)
+            hoisted.append(e)
             needed.update(a for a in e.operands if isinstance(a, Var))
-    return tuple(reversed(kept))
+    return tuple(reversed(hoisted))
 
 
 def _consts(equation: Equation, program: Program) -> Sequence[Var]:
@@ -81,24 +81,24 @@ def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equatio
         outside.update(zip(e.results, results, strict=True))
         operands = tuple(outside.get(a, a) for a in e.operands)
         before.append(replace(e, operands=operands, results=results))
-    made = _read_behind(body, hoisted)
-    rest = [e for e in body.equations if e not in set(hoisted)]
+    values = _read_behind(body, hoisted)
+    remaining = [e for e in body.equations if e not in set(hoisted)]
     condition: Program | None = params["condition"]
-    moved = replace(
+    loop = replace(
         equation,
         operands=(
-            *equation.operands[:consts], *(outside[v] for v in made), *equation.operands[consts:],
+            *equation.operands[:consts], *(outside[v] for v in values), *equation.operands[consts:],
         ),
         params={
             **params,
-            "consts": consts + len(made),
-            "body": replace(body.with_equations(rest, body.outputs),
-                            inputs=_insert(body, consts, made)),
+            "consts": consts + len(values),
+            "body": replace(body.with_equations(remaining, body.outputs),
+                            inputs=_insert(body, consts, values)),
             "condition": condition and replace(
-                condition, inputs=_insert(condition, consts, [Var(v.type) for v in made])),
+                condition, inputs=_insert(condition, consts, [Var(v.type) for v in values])),
         },
     )  # fmt: skip
-    return before, moved
+    return before, loop
 
 
 def _read_behind(body: Program, hoisted: Sequence[Equation]) -> list[Var]:

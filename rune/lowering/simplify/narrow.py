@@ -30,10 +30,10 @@ def narrow(program: Program) -> Program:
     broadcasts: dict[Var, Equation] = {}
     body: list[Equation] = []
     for equation in program.equations:
-        made = _narrowed(equation, broadcasts)
-        body += made
-        if made[-1].primitive is broadcast:
-            broadcasts[made[-1].results[0]] = made[-1]
+        replacement = _narrowed(equation, broadcasts)
+        body += replacement
+        if replacement[-1].primitive is broadcast:
+            broadcasts[replacement[-1].results[0]] = replacement[-1]
     same = len(body) == len(program.equations)
     return program if same else program.with_equations(body, program.outputs)
 
@@ -57,17 +57,17 @@ def _narrowed(equation: Equation, broadcasts: Mapping[Var, Equation]) -> list[Eq
 
 def _common_spread(equation: Equation, broadcasts: Mapping[Var, Equation]) -> Spread | None:
     """How all ranked operands were broadcast, if in one way and to more elements."""
-    found: set[Spread] = set()
+    spreads: set[Spread] = set()
     for atom in equation.operands:
         if not atom.type.shape:
             continue
         inner = broadcasts.get(atom) if isinstance(atom, Var) else None
         if inner is None:
             return None
-        found.add((inner.operands[0].type.shape, atom.type.shape, inner.params["axes"]))
-    if len(found) != 1:
+        spreads.add((inner.operands[0].type.shape, atom.type.shape, inner.params["axes"]))
+    if len(spreads) != 1:
         return None
-    (spread,) = found
+    (spread,) = spreads
     return spread if product(spread[0]) != product(spread[1]) else None
 
 

@@ -42,8 +42,8 @@ class Seen:
     def inner(self, number: int, primitive: Primitive) -> Equation | None:
         """The equation behind an operand, if it is of this primitive."""
         atom = self.operands[number]
-        found = self.definitions.get(atom) if isinstance(atom, Var) else None
-        return found if found is not None and found.primitive is primitive else None
+        definition = self.definitions.get(atom) if isinstance(atom, Var) else None
+        return definition if definition is not None and definition.primitive is primitive else None
 
 
 Answer = Atom | Equation | None
@@ -57,86 +57,86 @@ def literal(atom: Atom) -> np.ndarray | None:
 
 def is_value(atom: Atom, value: float) -> bool:
     """Whether an atom is the literal `value`, the sign of zero included."""
-    found = literal(atom)
-    if found is None or found.dtype in dtypes.COMPLEX:
+    number = literal(atom)
+    if number is None or number.dtype in dtypes.COMPLEX:
         return False
-    same = found == np.asarray(value).astype(found.dtype)
-    return bool(same) and (found.dtype in EXACT or np.signbit(found) == np.signbit(value))
+    same = number == np.asarray(value).astype(number.dtype)
+    return bool(same) and (number.dtype in EXACT or np.signbit(number) == np.signbit(value))
 
 
-def is_exact(seen: Seen) -> bool:
+def is_exact(site: Seen) -> bool:
     """Whether the operands are integers or booleans."""
-    return seen.operands[0].type.dtype in EXACT
+    return site.operands[0].type.dtype in EXACT
 
 
-def constant(seen: Seen, value: float) -> Equation:
+def constant(site: Seen, value: float) -> Equation:
     """The result as the same number everywhere."""
-    type = seen.type
+    type = site.type
     number = Literal(np.asarray(value).astype(type.dtype), type.with_shape(()))
     params = {"shape": type.shape, "axes": ()}
-    return replace(seen.equation, primitive=broadcast, operands=(number,), params=params)
+    return replace(site.equation, primitive=broadcast, operands=(number,), params=params)
 
 
 # --- arithmetic -------------------------------------------------------------------------------
 
 
-def add_zero(seen: Seen) -> Answer:
+def add_zero(site: Seen) -> Answer:
     """x + -0.0 = x;  x + 0 = x for integers."""
-    a, b = seen.operands
-    neutral = 0.0 if is_exact(seen) else -0.0
+    a, b = site.operands
+    neutral = 0.0 if is_exact(site) else -0.0
     return a if is_value(b, neutral) else b if is_value(a, neutral) else None
 
 
-def subtract_zero(seen: Seen) -> Answer:
+def subtract_zero(site: Seen) -> Answer:
     """x - 0.0 = x;  x - x = 0 for integers."""
-    a, b = seen.operands
+    a, b = site.operands
     if is_value(b, 0.0):
         return a
-    return constant(seen, 0) if a is b and is_exact(seen) else None
+    return constant(site, 0) if a is b and is_exact(site) else None
 
 
-def multiply_one(seen: Seen) -> Answer:
+def multiply_one(site: Seen) -> Answer:
     """x * 1 = x;  x * 0 = 0 for integers."""
-    a, b = seen.operands
+    a, b = site.operands
     if is_value(b, 1.0) or is_value(a, 1.0):
         return a if is_value(b, 1.0) else b
-    zero = is_exact(seen) and (is_value(a, 0) or is_value(b, 0))
-    return constant(seen, 0) if zero else None
+    zero = is_exact(site) and (is_value(a, 0) or is_value(b, 0))
+    return constant(site, 0) if zero else None
 
 
-def divide_one(seen: Seen) -> Answer:
+def divide_one(site: Seen) -> Answer:
     """x / 1 = x."""
-    a, b = seen.operands
+    a, b = site.operands
     return a if is_value(b, 1.0) else None
 
 
-def remainder_one(seen: Seen) -> Answer:
+def remainder_one(site: Seen) -> Answer:
     """x rem 1 = 0 for integers."""
-    return constant(seen, 0) if is_exact(seen) and is_value(seen.operands[1], 1) else None
+    return constant(site, 0) if is_exact(site) and is_value(site.operands[1], 1) else None
 
 
-def twice(seen: Seen) -> Answer:
+def twice(site: Seen) -> Answer:
     """neg neg x = x;  not not x = x."""
-    inner = seen.inner(0, seen.equation.primitive)
+    inner = site.inner(0, site.equation.primitive)
     return inner.operands[0] if inner is not None else None
 
 
-def idempotent(seen: Seen) -> Answer:
+def idempotent(site: Seen) -> Answer:
     """max(x, x) = min(x, x) = (x and x) = (x or x) = x."""
-    a, b = seen.operands
+    a, b = site.operands
     return a if a is b else None
 
 
 def neutral_bits(neutral: int, absorbing: int | None) -> Law:
     """x or 0 = x, x and -1 = x, and what absorbs."""
 
-    def law(seen: Seen) -> Answer:
-        a, b = seen.operands
+    def law(site: Seen) -> Answer:
+        a, b = site.operands
         for x, y in ((a, b), (b, a)):
             if _is_bits(y, neutral):
                 return x
             if absorbing is not None and _is_bits(y, absorbing):
-                return constant(seen, absorbing)
+                return constant(site, absorbing)
         return None
 
     return law
@@ -148,31 +148,31 @@ def _is_bits(atom: Atom, bits: int) -> bool:
     return value is not None and bool(np.invert(value) == 0 if bits else value == 0)
 
 
-def xor_self(seen: Seen) -> Answer:
+def xor_self(site: Seen) -> Answer:
     """x xor x = 0."""
-    a, b = seen.operands
-    return constant(seen, 0) if a is b else None
+    a, b = site.operands
+    return constant(site, 0) if a is b else None
 
 
-def shift_none(seen: Seen) -> Answer:
+def shift_none(site: Seen) -> Answer:
     """x shl 0 = x shr 0 = x."""
-    a, b = seen.operands
+    a, b = site.operands
     return a if is_value(b, 0) else None
 
 
 def compare_self(answer: bool) -> Law:
     """x == x for integers, and so on."""
 
-    def law(seen: Seen) -> Answer:
-        a, b = seen.operands
-        return constant(seen, answer) if a is b and is_exact(seen) else None
+    def law(site: Seen) -> Answer:
+        a, b = site.operands
+        return constant(site, answer) if a is b and is_exact(site) else None
 
     return law
 
 
-def select_known(seen: Seen) -> Answer:
+def select_known(site: Seen) -> Answer:
     """select(c, x, x) = x;  select(true, x, y) = x."""
-    condition, x, y = seen.operands
+    condition, x, y = site.operands
     known = literal(condition)
     if x is y:
         return x
@@ -191,19 +191,19 @@ def is_lossless(source: np.dtype, target: np.dtype) -> bool:
     return (floats or integers) and bool(np.can_cast(source, target, "safe"))
 
 
-def convert_same(seen: Seen) -> Answer:
+def convert_same(site: Seen) -> Answer:
     """A conversion to the dtype that is there."""
-    return seen.operands[0] if seen.operands[0].type.dtype == seen.type.dtype else None
+    return site.operands[0] if site.operands[0].type.dtype == site.type.dtype else None
 
 
-def convert_twice(seen: Seen) -> Answer:
+def convert_twice(site: Seen) -> Answer:
     """A conversion there and back, or through a dtype that holds every value."""
-    inner = seen.inner(0, ops.convert)
+    inner = site.inner(0, ops.convert)
     if inner is None or not is_lossless(inner.operands[0].type.dtype, inner.results[0].type.dtype):
         return None
-    if inner.operands[0].type is seen.type:
+    if inner.operands[0].type is site.type:
         return inner.operands[0]
-    return replace(seen.equation, operands=inner.operands)
+    return replace(site.equation, operands=inner.operands)
 
 
 SCALAR_LAWS: Mapping[Primitive, tuple[Law, ...]] = {

@@ -61,9 +61,9 @@ def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | 
 def _first_answer(equation: Equation, definitions: Mapping[Var, Equation]) -> Answer:
     """The answer of the first law that applies and keeps the type."""
     primitive = equation.primitive
-    seen = Seen(equation, definitions)
+    site = Seen(equation, definitions)
     for law in (*SCALAR_LAWS.get(primitive, ()), *laws_of(primitive)):
-        answer = law(seen)
+        answer = law(site)
         if answer is not None and _type(answer) is equation.results[0].type:
             return answer
     return None

@@ -19,105 +19,105 @@ from rune.ops.family import broadcast, reshape
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
 
 
-def _with(seen: Seen, inner: Equation, **params: Any) -> Equation:
+def _with(site: Seen, inner: Equation, **params: Any) -> Equation:
     """The equation on the inner one's operand."""
-    return replace(seen.equation, operands=inner.operands, params=params)
+    return replace(site.equation, operands=inner.operands, params=params)
 
 
-def same_shape(seen: Seen) -> Answer:
+def same_shape(site: Seen) -> Answer:
     """A reshape to the shape that is there."""
-    return seen.operands[0] if seen.operands[0].type.shape == seen.type.shape else None
+    return site.operands[0] if site.operands[0].type.shape == site.type.shape else None
 
 
-def reshape_twice(seen: Seen) -> Answer:
+def reshape_twice(site: Seen) -> Answer:
     """reshape reshape x = reshape x."""
-    inner = seen.inner(0, reshape)
-    return None if inner is None else _with(seen, inner, shape=seen.type.shape)
+    inner = site.inner(0, reshape)
+    return None if inner is None else _with(site, inner, shape=site.type.shape)
 
 
-def transpose_nothing(seen: Seen) -> Answer:
+def transpose_nothing(site: Seen) -> Answer:
     """A transposition that leaves the axes in order."""
-    order = seen.equation.params["permutation"]
-    return seen.operands[0] if order == tuple(range(len(order))) else None
+    order = site.equation.params["permutation"]
+    return site.operands[0] if order == tuple(range(len(order))) else None
 
 
-def transpose_twice(seen: Seen) -> Answer:
+def transpose_twice(site: Seen) -> Answer:
     """Two transpositions are one."""
-    inner = seen.inner(0, transpose)
+    inner = site.inner(0, transpose)
     if inner is None:
         return None
-    first, second = inner.params["permutation"], seen.equation.params["permutation"]
-    return _with(seen, inner, permutation=tuple(first[p] for p in second))
+    first, second = inner.params["permutation"], site.equation.params["permutation"]
+    return _with(site, inner, permutation=tuple(first[p] for p in second))
 
 
-def broadcast_nothing(seen: Seen) -> Answer:
+def broadcast_nothing(site: Seen) -> Answer:
     """A broadcast to the shape that is there, axis by axis."""
-    same = seen.operands[0].type.shape == seen.type.shape
-    in_order = seen.equation.params["axes"] == tuple(range(seen.type.ndim))
-    return seen.operands[0] if same and in_order else None
+    same = site.operands[0].type.shape == site.type.shape
+    in_order = site.equation.params["axes"] == tuple(range(site.type.ndim))
+    return site.operands[0] if same and in_order else None
 
 
-def broadcast_twice(seen: Seen) -> Answer:
+def broadcast_twice(site: Seen) -> Answer:
     """Two broadcasts are one."""
-    inner = seen.inner(0, broadcast)
+    inner = site.inner(0, broadcast)
     if inner is None:
         return None
-    outer = seen.equation.params["axes"]
+    outer = site.equation.params["axes"]
     axes = tuple(outer[a] for a in inner.params["axes"])
-    return _with(seen, inner, shape=seen.type.shape, axes=axes)
+    return _with(site, inner, shape=site.type.shape, axes=axes)
 
 
-def broadcast_reshaped(seen: Seen) -> Answer:
+def broadcast_reshaped(site: Seen) -> Answer:
     """A broadcast of x[:, None] is one of x."""
-    inner = seen.inner(0, reshape)
+    inner = site.inner(0, reshape)
     if inner is None:
         return None
     source, shape = inner.operands[0].type.shape, inner.results[0].type.shape
-    kept = _kept(source, shape)
-    if kept is None:
+    axis_map = _kept(source, shape)
+    if axis_map is None:
         return None
-    axes = tuple(seen.equation.params["axes"][k] for k in kept)
-    return _with(seen, inner, shape=seen.type.shape, axes=axes)
+    axes = tuple(site.equation.params["axes"][k] for k in axis_map)
+    return _with(site, inner, shape=site.type.shape, axes=axes)
 
 
 def _kept(source: Shape, shape: Shape) -> tuple[int, ...] | None:
     """Where the axes of `source` went in a reshape that only inserted axes of size 1."""
-    kept = tuple(k for k, d in enumerate(shape) if d != 1)
-    return kept if tuple(shape[k] for k in kept) == source else None
+    axes = tuple(k for k, d in enumerate(shape) if d != 1)
+    return axes if tuple(shape[k] for k in axes) == source else None
 
 
-def reverse_nothing(seen: Seen) -> Answer:
+def reverse_nothing(site: Seen) -> Answer:
     """A reversal of no axis, or of the same axes twice."""
-    axes = seen.equation.params["axes"]
+    axes = site.equation.params["axes"]
     if not axes:
-        return seen.operands[0]
-    inner = seen.inner(0, reverse)
+        return site.operands[0]
+    inner = site.inner(0, reverse)
     same = inner is not None and set(inner.params["axes"]) == set(axes)
     return inner.operands[0] if inner is not None and same else None
 
 
-def slice_nothing(seen: Seen) -> Answer:
+def slice_nothing(site: Seen) -> Answer:
     """A slice that takes everything."""
-    params = seen.equation.params
+    params = site.equation.params
     steps = all(s == 1 for s in params["stride"]) and not any(s != 0 for s in params["start"])
-    return seen.operands[0] if steps and seen.operands[0].type is seen.type else None
+    return site.operands[0] if steps and site.operands[0].type is site.type else None
 
 
-def pad_nothing(seen: Seen) -> Answer:
+def pad_nothing(site: Seen) -> Answer:
     """A padding by nothing."""
-    params = seen.equation.params
+    params = site.equation.params
     widths = (*params["low"], *params["high"], *params["interior"])
-    return seen.operands[0] if all(w == 0 for w in widths) else None
+    return site.operands[0] if all(w == 0 for w in widths) else None
 
 
-def join_one(seen: Seen) -> Answer:
+def join_one(site: Seen) -> Answer:
     """A concatenation of one array."""
-    return seen.operands[0] if len(seen.operands) == 1 else None
+    return site.operands[0] if len(site.operands) == 1 else None
 
 
-def reduce_nothing(seen: Seen) -> Answer:
+def reduce_nothing(site: Seen) -> Answer:
     """A reduction over no axes."""
-    return None if seen.equation.params["axes"] else seen.operands[0]
+    return None if site.equation.params["axes"] else site.operands[0]
 
 
 VIEW_LAWS: Mapping[Primitive, tuple[Law, ...]] = {

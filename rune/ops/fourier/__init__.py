@@ -68,9 +68,9 @@ def _reference(x: np.ndarray, *, kind: str, axes: Axes, odd: bool) -> np.ndarray
     sizes = [x.shape[axis] for axis in axes]
     if kind == "irfft":
         sizes[-1] = 2 * (sizes[-1] - 1) + odd
-    found = _NUMPY[kind](x, s=sizes, axes=axes)
+    result = _NUMPY[kind](x, s=sizes, axes=axes)
     dtype = {"rfft": WHOLE, "irfft": PART}.get(kind, {}).get(x.dtype, x.dtype)
-    return found.astype(dtype, copy=False)
+    return result.astype(dtype, copy=False)
 
 
 _NUMPY: dict[str, Any] = {
@@ -84,9 +84,9 @@ def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
     Kernels are three to eight times as fast from about 2**14 elements on, but cost most of a second
     to compile.
     """
-    whole = x if kind == "rfft" else _type(x, kind=kind, axes=axes, odd=odd)
-    sizes = [d for d in whole.shape if isinstance(d, int)]
-    return whole.is_symbolic or math.prod(sizes) < GENERATED_FROM
+    longest = x if kind == "rfft" else _type(x, kind=kind, axes=axes, odd=odd)
+    sizes = [d for d in longest.shape if isinstance(d, int)]
+    return longest.is_symbolic or math.prod(sizes) < GENERATED_FROM
 
 
 # --- derivatives --------------------------------------------------------------------------------
@@ -104,8 +104,8 @@ def _transpose_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
     parity = n % 2
     if not isinstance(parity, int):
         return _transpose_real_whole(ct, axes, n)
-    found = fft(weighted(conj(ct), last, n, 0.5), kind="irfft", axes=axes, odd=parity == 1)
-    return mul(found, size_value(product(x.shape[axis] for axis in axes), x.dtype))
+    inverse = fft(weighted(conj(ct), last, n, 0.5), kind="irfft", axes=axes, odd=parity == 1)
+    return mul(inverse, size_value(product(x.shape[axis] for axis in axes), x.dtype))
 
 
 def _transpose_real_whole(ct: Any, axes: Axes, n: Size) -> Any:
@@ -113,17 +113,17 @@ def _transpose_real_whole(ct: Any, axes: Axes, n: Size) -> Any:
     shape = type_of(ct).shape
     none = (0,) * len(shape)
     high = tuple(n - d if k == axes[-1] else 0 for k, d in enumerate(shape))
-    whole = pad(ct, literal(0, type_of(ct).dtype), low=none, high=high, interior=none)
-    return real(fft(whole, kind="fft", axes=axes, odd=False))
+    padded = pad(ct, literal(0, type_of(ct).dtype), low=none, high=high, interior=none)
+    return real(fft(padded, kind="fft", axes=axes, odd=False))
 
 
 def _transpose_inverse_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
     """Of irfft: the conjugate of the transform, each frequency that stands for two doubled."""
-    found = type_of(ct)
+    ct_type = type_of(ct)
     spectrum = conj(fft(ct, kind="rfft", axes=axes, odd=False))
-    doubled = weighted(spectrum, axes[-1], found.shape[axes[-1]], 2)
-    total = size_value(product(found.shape[axis] for axis in axes), found.dtype)
-    return _scaled(doubled, div(literal(1, found.dtype), total))
+    doubled = weighted(spectrum, axes[-1], ct_type.shape[axes[-1]], 2)
+    total = size_value(product(ct_type.shape[axis] for axis in axes), ct_type.dtype)
+    return _scaled(doubled, div(literal(1, ct_type.dtype), total))
 
 
 def weighted(x: Any, axis: int, n: Size, weight: float) -> Any:

@@ -44,8 +44,8 @@ def reverse(x: Pair, axis: int) -> Pair:
 def split_axis(x: Pair, axis: int, sizes: tuple[Size, ...], count: int = 1) -> Pair:
     """`count` axes from `axis` on, replaced by axes of these sizes."""
     shape = shape_of(x)
-    made = (*shape[:axis], *sizes, *shape[axis + count :])
-    real, imag = (v if made == shape else reshape(v, shape=made) for v in x)
+    split = (*shape[:axis], *sizes, *shape[axis + count :])
+    real, imag = (v if split == shape else reshape(v, shape=split) for v in x)
     return real, imag
 
 

@@ -34,8 +34,8 @@ def transform_by_convolution(x: Pair, axis: int, n: int) -> Pair:
     filtered = times(spectrum, transform_by_stages(_filter(n, size, dtype), 0, stages), axis)
     # The inverse transform is the transform with the parts exchanged, before and after.
     imag, real = transform_by_stages((filtered[1], filtered[0]), axis, stages)
-    found = times(cut((real, imag), axis, 0, n), chirp, axis)
-    return pairs.times(found, literal(1 / size, dtype))
+    spectrum_of_x = times(cut((real, imag), axis, 0, n), chirp, axis)
+    return pairs.times(spectrum_of_x, literal(1 / size, dtype))
 
 
 def _chirp(k: np.ndarray, n: int, dtype: np.dtype) -> Pair:

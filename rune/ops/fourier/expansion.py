@@ -45,8 +45,8 @@ def expand(x: Any, *, kind: str, axes: Axes, odd: bool) -> Any:
     *others, last = axes
     if kind == "rfft":
         return c.complex(*_forward(_of_real(x, last), tuple(others)))
-    found = _scaled(_inverse(_parts(x), tuple(others)), tuple(others))
-    return _to_real(found, last, odd)
+    spectrum = _scaled(_inverse(_parts(x), tuple(others)), tuple(others))
+    return _to_real(spectrum, last, odd)
 
 
 def _parts(x: Any) -> Pair:
@@ -96,13 +96,13 @@ def _by_summation(x: Pair, axis: int) -> Pair:
     count = size_value(n, dtypes.i32)
     k = iota(shape=(n,), axis=0, dtype=dtypes.i32)
     sizes = tuple(1 if d == axis else size for d, size in enumerate(shape))
-    rest = tuple(d for d in range(len(shape)) if d != axis)
+    others = tuple(d for d in range(len(shape)) if d != axis)
 
     def step(j: Any, turns: Any, *sums: Any) -> list[Any]:
         starts = [j if d == axis else np.int32(0) for d in range(len(shape))]
         row = (dynamic_slice(v, *starts, sizes=sizes) for v in x)
-        real, imag = (reshape(v, shape=tuple(shape[d] for d in rest)) for v in row)
-        turned = times(spread((real, imag), rest, shape), unit_roots(turns, count, dtype), axis)
+        real, imag = (reshape(v, shape=tuple(shape[d] for d in others)) for v in row)
+        turned = times(spread((real, imag), others, shape), unit_roots(turns, count, dtype), axis)
         # turns = jk mod n, one k further for the next j: products would not fit in 32 bits.
         after = a.add(turns, k)
         after = a.select(a.lt(after, count), after, a.sub(after, count))
@@ -119,8 +119,8 @@ def _of_real(x: Any, axis: int) -> Pair:
     """Frequencies 0 to n//2 of real numbers."""
     n = type_of(x).shape[axis]
     if not isinstance(n, int) or n % 2:
-        found = _transform((x, zeros_like(x)), axis)
-        return cut(found, axis, 0, n // 2 + 1)
+        spectrum = _transform((x, zeros_like(x)), axis)
+        return cut(spectrum, axis, 0, n // 2 + 1)
     half = n // 2
     pair = split_axis((x, x), axis, (half, 2))
     z = _transform(_neighbours(pair, axis), axis)
@@ -160,8 +160,8 @@ def _to_real(x: Pair, axis: int, odd: bool) -> Any:
     even, odds = _sum_and_difference(x, axis)
     odds = times(pairs.times_i(odds), pairs.conj(_half_turn(n, axis, x)), axis)
     z = cut(pairs.add(even, odds), axis, 0, half)
-    found = pairs.times(_inverse(z, (axis,)), _reciprocal(z, n))
-    places = split_axis(found, axis, (half, 1))
+    neighbours = pairs.times(_inverse(z, (axis,)), _reciprocal(z, n))
+    places = split_axis(neighbours, axis, (half, 1))
     both = concatenate(*places, axis=axis + 1)
     shape = shape_of(x)
     return reshape(both, shape=(*shape[:axis], n, *shape[axis + 1 :]))
@@ -180,5 +180,5 @@ def _to_real_whole(x: Pair, axis: int, n: Any) -> Any:
     """The same by all n frequencies: those from 1 on return, conjugated, from the other end."""
     size = shape_of(x)[axis]
     mirrored = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))
-    found = _inverse(join([x, mirrored], axis), (axis,))[0]
-    return a.mul(found, _reciprocal(x, n))
+    signal = _inverse(join([x, mirrored], axis), (axis,))[0]
+    return a.mul(signal, _reciprocal(x, n))

@@ -18,13 +18,13 @@ def prime_factors(n: int) -> tuple[int, ...]:
     >>> prime_factors(360)
     (2, 2, 2, 3, 3, 5)
     """
-    found, divisor = [], 2
+    factors, divisor = [], 2
     while divisor * divisor <= n:
         while n % divisor == 0:
-            found.append(divisor)
+            factors.append(divisor)
             n //= divisor
         divisor += 1
-    return (*found, n) if n > 1 else tuple(found)
+    return (*factors, n) if n > 1 else tuple(factors)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -32,9 +32,11 @@ def unit_roots(t: Any, n: Any, dtype: np.dtype) -> Pair:
     n = literal_like(n, t) if isinstance(n, int) else n
     two, four, eight = (literal_like(k, t) for k in (2, 4, 8))
     quarter = a.div(a.add(a.mul(t, eight), n), a.mul(n, two))
-    rest = a.sub(a.mul(t, four), a.mul(quarter, n))  # of a quarter, in units of 1/n: within ±n/2
+    remainder = a.sub(
+        a.mul(t, four), a.mul(quarter, n)
+    )  # of a quarter, in units of 1/n: within ±n/2
     unit = a.div(literal(math.pi / 2, dtype), a.cast(n, dtype))
-    angle = a.mul(a.cast(rest, dtype), unit)
+    angle = a.mul(a.cast(remainder, dtype), unit)
     c, s = cos(angle), sin(angle)
     is_odd, is_high = _has_bit(quarter, 1), _has_bit(quarter, 2)
     real, imag = a.select(is_odd, s, c), a.select(is_odd, c, s)
@@ -48,9 +50,9 @@ def _has_bit(x: Any, bit: int) -> Any:
 
 def square_modulo(x: Any, n: int) -> Any:
     """x² mod n for 0 <= x < n: Horner's rule over hexadecimal digits, none of which overflows."""
-    found, modulus = literal_like(0, x), literal_like(n, x)
+    result, modulus = literal_like(0, x), literal_like(n, x)
     for shift in reversed(range(0, max(1, (n - 1).bit_length()), 4)):
         digit = a.logical_and(a.shr(x, literal_like(shift, x)), literal_like(15, x))
-        moved = a.rem(a.mul(found, literal_like(16, x)), modulus)
-        found = a.rem(a.add(moved, a.rem(a.mul(digit, x), modulus)), modulus)
-    return found
+        shifted = a.rem(a.mul(result, literal_like(16, x)), modulus)
+        result = a.rem(a.add(shifted, a.rem(a.mul(digit, x), modulus)), modulus)
+    return result

@@ -56,10 +56,10 @@ def _stage(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pair:
     inner = axis + (runs > 1)  # the axis of the runs' elements
     if done > 1:
         chunks = _turned(chunks, inner, radix, done)
-    found = {2: _two, 4: _four}.get(radix, _odd)(chunks)
+    transformed = {2: _two, 4: _four}.get(radix, _odd)(chunks)
     if runs == 1:
-        return join(found, axis)
-    apart = [split_axis(y, axis, (runs, 1, done), 2) for y in found]
+        return join(transformed, axis)
+    apart = [split_axis(y, axis, (runs, 1, done), 2) for y in transformed]
     real, imag = join(apart, axis + 1)
     return split_axis((in_memory(real), in_memory(imag)), axis, (radix * size,), 3)
 
@@ -92,13 +92,13 @@ def _odd(x: Sequence[Pair]) -> list[Pair]:
     n, half = len(x), range(1, len(x) // 2 + 1)
     sums = [pairs.add(x[k], x[n - k]) for k in half]
     differences = [pairs.over_i(pairs.sub(x[k], x[n - k])) for k in half]
-    found: dict[int, Pair] = {0: _total([x[0], *sums])}
+    frequencies: dict[int, Pair] = {0: _total([x[0], *sums])}
     for q in half:
         cosines, sines = (_weights(f, q, n, x[0]) for f in (math.cos, math.sin))
         even = _total([x[0], *map(pairs.times, sums, cosines)])
         odd = _total(list(map(pairs.times, differences, sines)))
-        found[q], found[n - q] = pairs.add(even, odd), pairs.sub(even, odd)
-    return [found[q] for q in range(n)]
+        frequencies[q], frequencies[n - q] = pairs.add(even, odd), pairs.sub(even, odd)
+    return [frequencies[q] for q in range(n)]
 
 
 def _weights(function: Callable[[float], float], q: int, n: int, like: Pair) -> list[np.ndarray]:
@@ -124,10 +124,10 @@ def _stage_by_matrix(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pa
         turns = _table(radix, done, radix * done, dtype)
         x = pairs.mul(x, spread(turns, (axis, axis + 2), shape_of(x)))
     roots = complex(*_table(radix, radix, radix, dtype))
-    found = dot_general(roots, complex(*x), dimension_numbers=(((1,), (axis,)), ((), ())))
+    product = dot_general(roots, complex(*x), dimension_numbers=(((1,), (axis,)), ((), ())))
     order = (*range(1, axis + 2), 0, *range(axis + 2, len(shape) + 2))
-    found = reshape(transpose(found, permutation=order), shape=shape)
-    return real(found), imag(found)
+    product = reshape(transpose(product, permutation=order), shape=shape)
+    return real(product), imag(product)
 
 
 def _table(rows: int, columns: int, n: int, dtype: np.dtype) -> Pair:

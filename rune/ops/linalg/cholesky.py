@@ -109,8 +109,8 @@ def _expand(a: Any) -> Any:
     if is_small(type_of(a)):
         return in_memory(_written_out(a))
     shape = type_of(a).shape
-    found = _blocked(a) if is_static(shape) and shape[-1] > BLOCK else _columns(a, a, np.int32(0))
-    return _or_all_nan(found)
+    factor = _blocked(a) if is_static(shape) and shape[-1] > BLOCK else _columns(a, a, np.int32(0))
+    return _or_all_nan(factor)
 
 
 def _blocked(a: Any) -> Any:
@@ -120,8 +120,8 @@ def _blocked(a: Any) -> Any:
 
     def step(k: Any, out: Any) -> list[Any]:
         start = mul(k, np.int32(BLOCK))
-        own = window(out, -2, start, BLOCK)
-        panel = sub(window(padded, -1, start, BLOCK), matmul(out, adjoint(own)))
+        block_rows = window(out, -2, start, BLOCK)
+        panel = sub(window(padded, -1, start, BLOCK), matmul(out, adjoint(block_rows)))
         return [put(out, -1, start, _columns(padded, panel, start))]
 
     (out,) = steps(size // BLOCK, step, zeros(padded))
@@ -138,8 +138,8 @@ def _columns(a: Any, panel: Any, start: Any) -> Any:
 
     def step(j: Any, out: Any) -> list[Any]:
         here = add(start, j)
-        own = window(out, -2, here, 1)
-        column = sub(window(panel, -1, j, 1), matmul(out, adjoint(own)))
+        pivot_row = window(out, -2, here, 1)
+        column = sub(window(panel, -1, j, 1), matmul(out, adjoint(pivot_row)))
         pivot = real_part(window(column, -2, here, 1))
         root = as_dtype_of(sqrt(_positive(pivot)), column)
         root = broadcast(root, shape=type_of(column).shape, axes=tuple(range(len(shape))))
@@ -173,27 +173,27 @@ def _last(n: Any) -> int:
 
 def _written_out(a: Any) -> Any:
     """Every element of L as one expression over the lanes."""
-    given, lead = elements(a), type_of(a).shape[:-2]
-    n = len(given)
+    entries, lead = elements(a), type_of(a).shape[:-2]
+    n = len(entries)
     factor: list[list[Any]] = [[number(0, a)] * n for _ in range(n)]
     for j in range(n):
-        pivot = real_part(_less_products(given[j][j], factor[j][:j], factor[j][:j]))
+        pivot = real_part(_less_products(entries[j][j], factor[j][:j], factor[j][:j]))
         root = as_dtype_of(sqrt(_positive(pivot)), a)
         factor[j][j] = root
         for i in range(j + 1, n):
-            factor[i][j] = div(_less_products(given[i][j], factor[i][:j], factor[j][:j]), root)
+            factor[i][j] = div(_less_products(entries[i][j], factor[i][:j], factor[j][:j]), root)
     if n == 0:
         return a
     failed = ne(real_part(factor[-1][-1]), real_part(factor[-1][-1]))
-    whole = [
+    checked = [
         [select(failed, nan_like(a), factor[i][j]) if j <= i else factor[i][j] for j in range(n)]
         for i in range(n)
     ]
-    return from_elements(whole, lead)
+    return from_elements(checked, lead)
 
 
-def _less_products(x: Any, left: list[Any], right: list[Any]) -> Any:
-    for p, q in zip(left, right, strict=True):
+def _less_products(x: Any, first: list[Any], second: list[Any]) -> Any:
+    for p, q in zip(first, second, strict=True):
         x = sub(x, mul(p, conjugate(q)))
     return x
 

@@ -59,18 +59,20 @@ def product_jvp(packed: Any, taus: Any, da: Any, dtaus: Any, width: Size) -> Any
     v = unit_vectors(packed, np.int32(0))
     over, ahead = upper_triangle(matmul(adjoint(v), v), 1), part(adjoint(v), -1, 0, width)
     inner = _weighted(over, taus, scaled_rows(taus, ahead))
-    change, moved = None, None
+    change, from_vectors = None, None
     if dtaus is not None:
         change = scaled_rows(dtaus, sub(ahead, matmul(over, inner)))
     if da is not None:
         dv = lower_triangle(da, -1)
         along = matmul(adjoint(dv), v)
         turned = upper_triangle(add(along, adjoint(along)), 1)
-        own = scaled_rows(taus, sub(part(adjoint(dv), -1, 0, width), matmul(turned, inner)))
-        change = own if change is None else add(change, own)
-        moved = matmul(dv, inner)
+        from_coefficients = scaled_rows(
+            taus, sub(part(adjoint(dv), -1, 0, width), matmul(turned, inner))
+        )
+        change = from_coefficients if change is None else add(change, from_coefficients)
+        from_vectors = matmul(dv, inner)
     out = matmul(v, _weighted(over, taus, change))
-    return neg(out if moved is None else add(out, moved))
+    return neg(out if from_vectors is None else add(out, from_vectors))
 
 
 def _weighted(over: Any, taus: Any, x: Any) -> Any:
@@ -97,11 +99,11 @@ def reflections_jvp(packed: Any, taus: Any, dq: Any) -> tuple[Any, Any]:
     inside = triangular_solve(head, change, lower=True, unit_diagonal=True)
     turn = lower_triangle(_over(lower_triangle(inside, -1), divisor), -1)
     dr = upper_triangle(sub(inside, matmul(turn, r)))
-    moved = lower_triangle(matmul(head, turn), -1)
+    dv = lower_triangle(matmul(head, turn), -1)
     if m != k:
-        rest = neg(add(part(dq, -2, k, m), matmul(part(v, -2, k, m), dr)))
-        moved = concatenate(moved, _over(rest, divisor), axis=type_of(packed).ndim - 2)
-    return moved, diagonal(dr)
+        below = neg(add(part(dq, -2, k, m), matmul(part(v, -2, k, m), dr)))
+        dv = concatenate(dv, _over(below, divisor), axis=type_of(packed).ndim - 2)
+    return dv, diagonal(dr)
 
 
 def _over(x: Any, r: Any) -> Any:

@@ -59,8 +59,10 @@ def _reference(h: np.ndarray, c: np.ndarray, *, transposed: bool) -> np.ndarray:
     for j in order:
         to = j - 1 if transposed else j + 1
         pivot = h[..., max(j, to), min(j, to), None]
-        rest = c[..., j] + _times(outer, out[..., j]) - _times(out, outer[..., j])
-        out[..., j + 1 + (not transposed) :, to] = (rest / pivot)[..., j + 1 + (not transposed) :]
+        right_side = c[..., j] + _times(outer, out[..., j]) - _times(out, outer[..., j])
+        out[..., j + 1 + (not transposed) :, to] = (right_side / pivot)[
+            ..., j + 1 + (not transposed) :
+        ]
     return out
 
 
@@ -85,13 +87,13 @@ def _expand(h: Any, c: Any, *, transposed: bool) -> Any:
         to = sub(j, np.int32(1)) if transposed else add(j, np.int32(1))
         row, column = (j, to) if transposed else (to, j)
         pivot = spread(window(window(h, -2, row, 1), -1, column, 1), column_shape)
-        moved = sub(matmul(outer, window(out, -1, j, 1)), matmul(out, window(outer, -1, j, 1)))
-        rest = div(add(window(c, -1, j, 1), moved), pivot)
+        commutator = sub(matmul(outer, window(out, -1, j, 1)), matmul(out, window(outer, -1, j, 1)))
+        quotient = div(add(window(c, -1, j, 1), commutator), pivot)
         # Below the subdiagonal of column `to`, whichever way the columns are walked.
-        return [put(out, -1, to, keep(gt(rows(column_shape), row), rest))]
+        return [put(out, -1, to, keep(gt(rows(column_shape), row), quotient))]
 
-    (found,) = steps(n - 2, step, zeros(c))
-    return found
+    (solution,) = steps(n - 2, step, zeros(c))
+    return solution
 
 
 # --- derivative -------------------------------------------------------------------------------

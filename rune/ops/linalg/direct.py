@@ -113,9 +113,9 @@ matrix_solve: Primitive = Primitive(
 def sign_of(pivots: Any, dtype: np.dtype) -> Any:
     """1 for an even number of exchanges, -1 for an odd one. i32[*B, K] -> [*B]."""
     shape = type_of(pivots).shape
-    own = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
-    moved = cast(ne(pivots, own), dtypes.i32)
-    odd = rem(reduce_sum(moved, axes=(len(shape) - 1,)), np.int32(2))
+    position = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
+    exchanges = cast(ne(pivots, position), dtypes.i32)
+    odd = rem(reduce_sum(exchanges, axes=(len(shape) - 1,)), np.int32(2))
     return cast(sub(np.int32(1), mul(np.int32(2), odd)), dtype)
 
 
@@ -147,15 +147,15 @@ def _det_expand(a: Any) -> list[Any]:
 def _trace_of_solution(a: Any, da: Any) -> Any:
     """tr(A⁻¹ A')."""
     factors, _, order = lu(stop_gradient(a))
-    moved = linear_solve(a, factors, order, da, transposed=False)
-    return reduce_sum(diagonal(moved), axes=(type_of(a).ndim - 2,))
+    solution = linear_solve(a, factors, order, da, transposed=False)
+    return reduce_sum(diagonal(solution), axes=(type_of(a).ndim - 2,))
 
 
 def _det_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
     """Of regular matrices; `rune.numpy.linalg.det` has one for all."""
     (a,), (da,) = primals, tangents
-    found = det(a)
-    return [found], [mul(found, _trace_of_solution(a, da))]
+    determinant = det(a)
+    return [determinant], [mul(determinant, _trace_of_solution(a, da))]
 
 
 matrix_det: Primitive = Primitive(

@@ -158,9 +158,9 @@ def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     """Without the vectors that nobody reads."""
     names = [n for n in ("left", "right") if equation.params[n]]
     needed = {n: w for n, w in zip(names, wanted[1:], strict=True)}
-    kept = (equation.results[0], *(r for r, w in zip(equation.results[1:], wanted[1:]) if w))
+    results = (equation.results[0], *(r for r, w in zip(equation.results[1:], wanted[1:]) if w))
     params = {n: needed.get(n, False) for n in ("left", "right")}
-    return replace(equation, results=kept, params=params)
+    return replace(equation, results=results, params=params)
 
 
 eig: Primitive = Primitive(

@@ -89,14 +89,14 @@ def _reference(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray
 
 def _expand(a: Any, *, lower: bool, vectors: bool) -> list[Any]:
     shape = type_of(a).shape
-    whole = hermitian(a, lower)
-    scale = jacobi.unit_scale(whole)
-    scaled = div(whole, as_dtype_of(jacobi.over_matrices(scale, shape), a))
+    full = hermitian(a, lower)
+    scale = jacobi.unit_scale(full)
+    scaled = div(full, as_dtype_of(jacobi.over_matrices(scale, shape), a))
     work, basis = _diagonalised(scaled, vectors)
-    found = real_part(diagonal(work))
-    order = jacobi.ascending(found)
+    eigenvalues = real_part(diagonal(work))
+    order = jacobi.ascending(eigenvalues)
     scale = broadcast(scale, shape=shape[:-1], axes=_leading(shape))
-    values = jacobi.in_order(mul(found, scale), order)
+    values = jacobi.in_order(mul(eigenvalues, scale), order)
     if not vectors:
         return [values]
     return [values, swapped(permuted_rows(swapped(basis), order))]
@@ -125,9 +125,9 @@ def _diagonalised(a: Any, vectors: bool) -> tuple[Any, Any]:
 def _is_far(work: Any) -> Any:
     """Whether what is off the diagonal is above the rounding of the matrix. bool[*B]"""
     axes = (type_of(work).ndim - 2, type_of(work).ndim - 1)
-    off, whole = (reduce_sum(_squares(x), axes=axes) for x in (off_diagonal(work), work))
+    off, total = (reduce_sum(_squares(x), axes=axes) for x in (off_diagonal(work), work))
     unit = np.finfo(real_dtype(type_of(work).dtype)).eps
-    return gt(off, mul(whole, number(unit**2, whole)))
+    return gt(off, mul(total, number(unit**2, total)))
 
 
 def _squares(x: Any) -> Any:
@@ -147,8 +147,8 @@ def _round(number_: Any, work: Any, *basis: Any) -> list[Any]:
     # Both sides are turned as columns: what is turned is Hermitian.
     both = off_diagonal(jacobi.turned(adjoint(jacobi.turned(work, turn)), turn))
     both = select(met, number(0, both), both)
-    made = add(both, from_diagonal(as_dtype_of(sub(on, turn.e), work)))
-    return [made, *(jacobi.turned(b, turn) for b in basis)]
+    next_work = add(both, from_diagonal(as_dtype_of(sub(on, turn.e), work)))
+    return [next_work, *(jacobi.turned(b, turn) for b in basis)]
 
 
 # --- derivative -------------------------------------------------------------------------------

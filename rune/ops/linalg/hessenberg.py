@@ -95,9 +95,9 @@ def reflector(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     greatest = np.clip(greatest, least, 1 / least)
     x = x * (1 / greatest)
     head = x[..., 0]
-    rest = np.sum(np.abs(x[..., 1:]) ** 2, -1)
-    done = (rest == 0) & (np.imag(head) == 0)
-    norm = np.sqrt(np.abs(head) ** 2 + rest)
+    tail = np.sum(np.abs(x[..., 1:]) ** 2, -1)
+    done = (tail == 0) & (np.imag(head) == 0)
+    norm = np.sqrt(np.abs(head) ** 2 + tail)
     beta = np.where(np.real(head) < 0, norm, -norm)
     beta = np.where(done, np.real(head), beta)
     divisor = np.where(done, 1, head - beta)
@@ -127,8 +127,8 @@ def expanded(a: Any) -> list[Any]:
         v, tau, packed = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
         shape = type_of(work).shape
         inner = matmul(adjoint(v), work)
-        left = _outer(v, mul(spread(conjugate(tau), type_of(inner).shape), inner), shape)
-        work = select(gt(columns(shape), k), sub(work, left), work)
+        rows_change = _outer(v, mul(spread(conjugate(tau), type_of(inner).shape), inner), shape)
+        work = select(gt(columns(shape), k), sub(work, rows_change), work)
         across = matmul(work, v)
         across = mul(spread(tau, type_of(across).shape), across)
         work = sub(work, _outer(across, adjoint(v), shape))
@@ -181,21 +181,21 @@ def _turn(h: Any, inside: Any) -> tuple[Any, Any]:
     """The skew-Hermitian X with a first row and column of zeros, and M - X H + H X."""
     below = hessenberg_commutator(h, inside, transposed=False)
     turn = sub(below, adjoint(below))
-    moved = _moved(inside, turn, h)
+    dh = _moved(inside, turn, h)
     if not is_complex(h):
-        return turn, moved
-    phases = _phases(h, moved)
-    return add(turn, phases), _moved(moved, phases, h)
+        return turn, dh
+    phases = _phases(h, dh)
+    return add(turn, phases), _moved(dh, phases, h)
 
 
 def _moved(inside: Any, turn: Any, h: Any) -> Any:
     return add(sub(inside, matmul(turn, h)), matmul(h, turn))
 
 
-def _phases(h: Any, moved: Any) -> Any:
+def _phases(h: Any, dh: Any) -> Any:
     """The imaginary diagonal of X, from 0 on, that keeps the subdiagonal real."""
     n = type_of(h).shape[-1]
-    here, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, moved))
+    here, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, dh))
     turns = div(imag(change), real_part(here))
     first = type_of(turns).ndim - 1
     zero = number(0, turns)

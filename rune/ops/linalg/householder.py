@@ -72,9 +72,9 @@ def factorise(a: Any, count: Size) -> list[Any]:
 
     def step(k: Any, work: Any, taus: Any) -> list[Any]:
         start = mul(k, np.int32(block))
-        packed, own = _panel(window(work, -1, start, block), start, block)
-        moved = _applied_on_the_right(work, packed, own, start, block)
-        return [put(moved, -1, start, packed), put(taus, -2, start, own)]
+        packed, panel_taus = _panel(window(work, -1, start, block), start, block)
+        updated = _applied_on_the_right(work, packed, panel_taus, start, block)
+        return [put(updated, -1, start, packed), put(taus, -2, start, panel_taus)]
 
     first = full(number(0, a), (*lead, reach, 1))
     packed, taus = steps(reach // block, step, wide, first)
@@ -122,8 +122,8 @@ def reflection(x: Any, here: Any) -> tuple[Any, Any, Any]:
     greatest, unit = as_dtype_of(greatest, x), mul(x, spread(inverse, shape))
     head, tail = _summed(keep(eq(row, here), unit), last), keep(gt(row, here), unit)
     # Stored: every element of the column would compute them anew.
-    found = _scalars(head, _summed(_squares(tail), last))
-    tau, beta, scale = (in_memory(x) for x in found)
+    scalars = _scalars(head, _summed(_squares(tail), last))
+    tau, beta, scale = (in_memory(x) for x in scalars)
     below = mul(tail, spread(scale, shape))
     v = select(eq(row, here), number(1, x), below)
     beta = spread(mul(beta, greatest), shape)
@@ -142,14 +142,14 @@ def _squares(x: Any) -> Any:
     return add(mul(re, re), mul(im, im))
 
 
-def _scalars(head: Any, rest: Any) -> tuple[Any, Any, Any]:
+def _scalars(head: Any, tail: Any) -> tuple[Any, Any, Any]:
     """tau, the new head, and what the tail is multiplied by, of |tail|² = rest."""
     re = real_part(head)
-    is_done = eq(rest, number(0, rest))
-    whole = add(_squares(head), rest)
+    is_done = eq(tail, number(0, tail))
+    length = add(_squares(head), tail)
     if type_of(head).dtype in dtypes.COMPLEX:
         is_done = select(is_done, eq(imag(head), number(0, re)), is_done)
-    norm = sqrt(whole)
+    norm = sqrt(length)
     beta = select(lt(re, number(0, re)), norm, neg(norm))
     safe = select(is_done, number(1, beta), beta)
     full_beta = as_dtype_of(safe, head)
@@ -169,8 +169,8 @@ def _scalars(head: Any, rest: Any) -> tuple[Any, Any, Any]:
 def unit_vectors(packed: Any, start: Any) -> Any:
     """The vectors of reflections start, start + 1, …: zeros above and ones in their own row."""
     shape = type_of(packed).shape
-    row, own = rows(shape), add(columns(shape), start)
-    return select(eq(row, own), number(1, packed), keep(gt(row, own), packed))
+    row, diagonal_row = rows(shape), add(columns(shape), start)
+    return select(eq(row, diagonal_row), number(1, packed), keep(gt(row, diagonal_row), packed))
 
 
 def triangular_factor(v: Any, taus: Any) -> Any:
@@ -185,8 +185,8 @@ def triangular_factor(v: Any, taus: Any) -> Any:
         column = neg(mul(tau, matmul(t, before)))
         return [put(t, -1, k, select(eq(row, k), tau, column))]
 
-    (found,) = steps(shape[-1], step, zeros(gram))
-    return found
+    (factor,) = steps(shape[-1], step, zeros(gram))
+    return factor
 
 
 def product(packed: Any, taus: Any, width: Size) -> Any:
@@ -209,8 +209,8 @@ def product(packed: Any, taus: Any, width: Size) -> Any:
         v = unit_vectors(window(packed, -1, first, block), first)
         return [_reflected(q, v, triangular_factor(v, window(taus, -2, first, block)))]
 
-    (found,) = steps(reach // block, step, start)
-    return found
+    (product,) = steps(reach // block, step, start)
+    return product
 
 
 def _reflected(x: Any, v: Any, t: Any) -> Any:

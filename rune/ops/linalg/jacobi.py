@@ -72,19 +72,19 @@ def rounds(n: Size) -> Size:
 def partners(round: Any, n: Size) -> Any:
     """Whom each of n columns meets; itself, where one is left over. i32[N]"""
     count = size_value(rounds(n), dtypes.i32)
-    own = iota(shape=(n,), axis=0, dtype=dtypes.i32)
+    column = iota(shape=(n,), axis=0, dtype=dtypes.i32)
     last = size_value(n - 1, dtypes.i32)
-    opposite = rem(sub(add(_spread(round, n), _spread(count, n)), own), _spread(count, n))
+    opposite = rem(sub(add(_spread(round, n), _spread(count, n)), column), _spread(count, n))
     # The one left over, i + i = round, is round times the inverse of two; so is the last's partner.
     middle = rem(mul(round, size_value((n + n % 2) // 2, dtypes.i32)), count)
-    met = select(eq(own, opposite), last, opposite)
-    is_last = eq(own, _spread(count, n))  # where their number is even
+    met = select(eq(column, opposite), last, opposite)
+    is_last = eq(column, _spread(count, n))  # where their number is even
     met = select(is_last, middle, met)
     odd = n % 2
     if odd == 0:
         return met
-    rests = logical_and(eq(own, middle), eq(size_value(odd, dtypes.i32), np.int32(1)))
-    return select(rests, own, met)
+    rests = logical_and(eq(column, middle), eq(size_value(odd, dtypes.i32), np.int32(1)))
+    return select(rests, column, met)
 
 
 def _spread(x: Any, n: Size) -> Any:
@@ -119,21 +119,21 @@ class Turn:
     e: Any  # real [*B, N]
 
 
-def rotations(own: Any, product: Any, partner: Any) -> Turn:
+def rotations(squares: Any, product: Any, partner: Any) -> Turn:
     """Such that the products of partners vanish; the small angles.
 
     own:      the product of each column with itself, real [*B, N]
     product:  that of each column, conjugated, with its partner [*B, N]
     """
     # Stored here and below: every element of a column would compute its rotation anew.
-    own, product = in_memory(own), in_memory(product)
-    shape = type_of(own).shape
+    squares, product = in_memory(squares), in_memory(product)
+    shape = type_of(squares).shape
     place = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
     met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
     length = abs(product)
     nothing = logical_or(eq(length, number(0, length)), eq(place, met))
     safe, one = select(nothing, number(1, length), length), number(1, length)
-    tau = div(sub(taken(own, -1, partner), own), mul(number(2, length), safe))
+    tau = div(sub(taken(squares, -1, partner), squares), mul(number(2, length), safe))
     size = abs(tau)
     t = div(one, add(size, sqrt(add(mul(tau, tau), one))))
     # Of a pair with equal products one takes the positive angle and one the negative.
@@ -150,9 +150,9 @@ def rotations(own: Any, product: Any, partner: Any) -> Turn:
 
 def turned(a: Any, turn: Turn) -> Any:
     """Every column turned with its partner. Shapes: [*B, M, N] -> [*B, M, N]."""
-    own = scaled_columns(a, as_dtype_of(turn.d, a))
-    other = scaled_columns(taken(a, -1, turn.partner), turn.s)
-    return sub(a, add(own, other))
+    cosine_part = scaled_columns(a, as_dtype_of(turn.d, a))
+    sine_part = scaled_columns(taken(a, -1, turn.partner), turn.s)
+    return sub(a, add(cosine_part, sine_part))
 
 
 def is_pair(partner: Any, shape: Shape) -> Any:
@@ -170,9 +170,9 @@ def unit_scale(a: Any) -> Any:
     lengths = abs(a)
     if any(isinstance(d, int) and d == 0 for d in type_of(a).shape[-2:]):
         return add(reduce_sum(lengths, axes=(n - 2, n - 1)), number(1, lengths))
-    found = reduce_max(lengths, axes=(n - 2, n - 1))
-    found = select(is_finite(found), found, nan_like(found))
-    return select(eq(found, number(0, found)), number(1, found), found)
+    greatest = reduce_max(lengths, axes=(n - 2, n - 1))
+    greatest = select(is_finite(greatest), greatest, nan_like(greatest))
+    return select(eq(greatest, number(0, greatest)), number(1, greatest), greatest)
 
 
 def over_matrices(x: Any, shape: Shape) -> Any:
@@ -188,11 +188,11 @@ def ascending(w: Any) -> Any:
     """
     *lead, n = type_of(w).shape
     shape = (*lead, n, n)
-    own = broadcast(w, shape=shape, axes=tuple(range(len(shape) - 1)))
+    value = broadcast(w, shape=shape, axes=tuple(range(len(shape) - 1)))
     other = broadcast(w, shape=shape, axes=(*range(len(lead)), len(lead) + 1))
     row, column = rows(shape), columns(shape)
-    tie = logical_and(logical_not(lt(own, other)), lt(column, row))
-    rank = reduce_sum(cast(logical_or(lt(other, own), tie), dtypes.i32), axes=(len(lead) + 1,))
+    tie = logical_and(logical_not(lt(value, other)), lt(column, row))
+    rank = reduce_sum(cast(logical_or(lt(other, value), tie), dtypes.i32), axes=(len(lead) + 1,))
     seat = broadcast(rank, shape=shape, axes=(*range(len(lead)), len(lead) + 1))
     return reduce_sum(select(eq(seat, row), column, np.int32(0)), axes=(len(lead) + 1,))
 
@@ -200,8 +200,8 @@ def ascending(w: Any) -> Any:
 def in_order(w: Any, order: Any) -> Any:
     """The elements at these positions. Shapes: [*B, N], i32[*B, N] -> [*B, N]."""
     shape = type_of(w).shape
-    made = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
-    return reduce_sum(made, axes=(len(shape),))
+    permuted = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
+    return reduce_sum(permuted, axes=(len(shape),))
 
 
 # --- lengths ----------------------------------------------------------------------------------

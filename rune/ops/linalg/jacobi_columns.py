@@ -34,8 +34,8 @@ def orthogonalised(a: Any, vectors: bool) -> tuple[Any, Any, Any]:
         return logical_and(lt(number_, np.int32(jacobi.SWEEPS)), unfinished)
 
     def sweep(number_: Any, _: Any, *carry: Any) -> list[Any]:
-        made = steps(jacobi.rounds(n), _round, np.bool_(False), *carry)
-        return [add(number_, np.int32(1)), *made]
+        carried = steps(jacobi.rounds(n), _round, np.bool_(False), *carry)
+        return [add(number_, np.int32(1)), *carried]
 
     basis = (eye((*lead, n, n), type_of(a).dtype),) if vectors else ()
     _, _, work, *basis = repeat_while(more, sweep, np.int32(0), np.bool_(True), a, *basis)
@@ -50,9 +50,9 @@ def _round(number_: Any, unfinished: Any, work: Any, *basis: Any) -> list[Any]:
     product = reduce_sum(mul(conjugate(work), jacobi.taken(work, -1, partner)),
                          axes=(len(shape) - 2,))  # fmt: skip
     turn = jacobi.rotations(squares, product, partner)
-    found = [jacobi.turned(x, turn) for x in (work, *basis)]
+    turned = [jacobi.turned(x, turn) for x in (work, *basis)]
     far = _is_far(squares, product, partner, shape[-2])
-    return [logical_or(unfinished, reduce_or(far, axes=tuple(range(type_of(far).ndim)))), *found]
+    return [logical_or(unfinished, reduce_or(far, axes=tuple(range(type_of(far).ndim)))), *turned]
 
 
 def _is_far(squares: Any, product: Any, partner: Any, m: Size) -> Any:

@@ -29,9 +29,9 @@ def routine(name: str, public: Callable[..., Any], *, complex64: bool = True) ->
     public:    the function of np.linalg that means the same
     complex64: whether the ufunc has a loop for it; where it has none, c128 is computed and rounded
     """
-    found = getattr(_umath_linalg, name, None)
-    inner = functools.partial(_each, public) if found is None else found
-    wide = found is None or not complex64
+    ufunc = getattr(_umath_linalg, name, None)
+    inner = functools.partial(_each, public) if ufunc is None else ufunc
+    wide = ufunc is None or not complex64
 
     def run(x: np.ndarray) -> Any:
         single = x.dtype in (np.float32, np.complex64)
@@ -70,10 +70,10 @@ def _each(public: Callable[..., Any], x: np.ndarray) -> Any:
     outs = [np.full((len(flat), *k.shape), np.nan, k.dtype) for k in kinds]
     for lane, matrix in enumerate(flat):
         try:
-            found = public(matrix)
+            results = public(matrix)
         except LinAlgError:
             continue
-        for out, value in zip(outs, found if several else (found,), strict=True):
+        for out, value in zip(outs, results if several else (results,), strict=True):
             out[lane] = value
     outs = [o.reshape(*x.shape[:-2], *o.shape[1:]) for o in outs]
     return tuple(outs) if several else outs[0]

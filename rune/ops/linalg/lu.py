@@ -89,8 +89,8 @@ def _square_factors(factors: Any) -> tuple[Any, Any]:
 
 def _over_upper(x: Any, upper: Any) -> Any:
     """X U⁻¹."""
-    found = triangular_solve(swapped(upper), swapped(x), lower=True, unit_diagonal=False)
-    return swapped(found)
+    solution = triangular_solve(swapped(upper), swapped(x), lower=True, unit_diagonal=False)
+    return swapped(solution)
 
 
 lu: Primitive = Primitive(

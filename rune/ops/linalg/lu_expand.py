@@ -101,9 +101,9 @@ def _eliminated(a: Any, start: Any, count: Any) -> list[Any]:
         safe = select(eq(pivot, number(0, pivot)), number(1, pivot), pivot)
         below = logical_and(gt(row, here), eq(column, k))
         work = select(below, div(work, spread(safe, shape)), work)
-        left = keep(gt(rows((*shape[:-1], 1)), here), window(work, -1, k, 1))
-        right = keep(gt(columns((*lead, 1, shape[-1])), k), top)
-        work = sub(work, mul(spread(left, shape), spread(right, shape)))
+        multipliers = keep(gt(rows((*shape[:-1], 1)), here), window(work, -1, k, 1))
+        pivot_row = keep(gt(columns((*lead, 1, shape[-1])), k), top)
+        work = sub(work, mul(spread(multipliers, shape), spread(pivot_row, shape)))
         return [work, put(pivots, -2, k, chosen), order]
 
     lu, pivots, order = steps(count, step, a, pivots, order)
@@ -115,8 +115,8 @@ def _pivot_row(column: Any, here: Any) -> Any:
     shape = type_of(column).shape
     sizes = size(column)
     open_ = select(ge(rows(shape), here), sizes, number(-1, sizes))
-    found = argmax(open_, axis=len(shape) - 2, dtype=dtypes.i32)
-    return reshape(found, shape=(*shape[:-2], 1, 1))
+    row = argmax(open_, axis=len(shape) - 2, dtype=dtypes.i32)
+    return reshape(row, shape=(*shape[:-2], 1, 1))
 
 
 def _exchanged(x: Any, here: Any, chosen: Any) -> Any:
@@ -127,8 +127,8 @@ def _exchanged(x: Any, here: Any, chosen: Any) -> Any:
     first = window(x, -2, here, 1)
     second = reduce_sum(keep(is_chosen, x), axes=(len(shape) - 2,))
     second = reshape(second, shape=type_of(first).shape)
-    moved = select(is_chosen, spread(first, shape), x)
-    return select(eq(row, here), spread(second, shape), moved)
+    half = select(is_chosen, spread(first, shape), x)
+    return select(eq(row, here), spread(second, shape), half)
 
 
 # --- blocks -----------------------------------------------------------------------------------
@@ -143,11 +143,11 @@ def _blocked(a: Any, count: Any) -> list[Any]:
 
     def step(k: Any, work: Any, pivots: Any, order: Any) -> list[Any]:
         start = mul(k, np.int32(BLOCK))
-        done, swaps, own = _eliminated(window(work, -1, start, BLOCK), start, BLOCK)
-        moved = put(permuted_rows(work, own), -1, start, done)
+        done, swaps, permutation = _eliminated(window(work, -1, start, BLOCK), start, BLOCK)
+        permuted = put(permuted_rows(work, permutation), -1, start, done)
         swaps = reshape(swaps, shape=(*lead, BLOCK, 1))
-        return [_updated(moved, start, done), put(pivots, -2, start, swaps),
-                permuted_rows(order, own)]  # fmt: skip
+        return [_updated(permuted, start, done), put(pivots, -2, start, swaps),
+                permuted_rows(order, permutation)]  # fmt: skip
 
     lu, pivots, order = steps(reach // BLOCK, step, grown(a, height, width), pivots, order)
     pivots = reshape(part(pivots, -2, 0, count), shape=(*lead, count))
@@ -157,13 +157,13 @@ def _blocked(a: Any, count: Any) -> list[Any]:
 def _updated(work: Any, start: Any, done: Any) -> Any:
     """Rows of U right of the block, and what is below them less L times these rows."""
     end = add(start, np.int32(BLOCK))
-    own = window(work, -2, start, BLOCK)
-    right = ge(columns(type_of(own).shape), end)
+    block_rows = window(work, -2, start, BLOCK)
+    right = ge(columns(type_of(block_rows).shape), end)
     triangle = window(done, -2, start, BLOCK)
-    solved = triangular_solve(triangle, own, lower=True, unit_diagonal=True)
-    work = put(work, -2, start, select(right, solved, own))
-    left = keep(ge(rows(type_of(done).shape), end), done)
-    return sub(work, matmul(left, keep(right, solved)))
+    solved = triangular_solve(triangle, block_rows, lower=True, unit_diagonal=True)
+    work = put(work, -2, start, select(right, solved, block_rows))
+    multipliers = keep(ge(rows(type_of(done).shape), end), done)
+    return sub(work, matmul(multipliers, keep(right, solved)))
 
 
 # --- tiny matrices ----------------------------------------------------------------------------
@@ -196,12 +196,12 @@ def _joined(numbers: list[Any], lead: tuple) -> Any:
 
 def _greatest(column: list[Any], first: int) -> Any:
     """The number, counted from `first`, of the greatest element."""
-    best, found = size(column[0]), np.asarray(first, np.int32)
+    best, place = size(column[0]), np.asarray(first, np.int32)
     for i, x in enumerate(map(size, column[1:]), first + 1):
         # NaN counts as greatest, as in NumPy's argmax.
         is_more = logical_or(gt(x, best), logical_and(ne(x, x), eq(best, best)))
-        found, best = select(is_more, np.asarray(i, np.int32), found), select(is_more, x, best)
-    return found
+        place, best = select(is_more, np.asarray(i, np.int32), place), select(is_more, x, best)
+    return place
 
 
 def _exchange(where: Any, first: list[Any], second: list[Any]) -> None:

@@ -103,8 +103,8 @@ def _recurse(a: np.ndarray, pivots: np.ndarray) -> None:
 
 def _exchange(a: np.ndarray, pivots: np.ndarray) -> None:
     order = permutation_of(pivots, a.shape[0])
-    moved = np.flatnonzero(order != np.arange(len(order)))
-    a[moved] = a[order[moved]]
+    exchanged = np.flatnonzero(order != np.arange(len(order)))
+    a[exchanged] = a[order[exchanged]]
 
 
 def _eliminate_leaf(a: np.ndarray, pivots: np.ndarray) -> None:

@@ -53,7 +53,7 @@ from rune.ops.movement import concatenate
 WIDEST = 256  # columns up to which compiled loops in f32 keep up with LAPACK (measured)
 
 
-def _pays(a: ArrayType, *rest: ArrayType, **params: Any) -> bool:
+def _pays(a: ArrayType, *others: ArrayType, **params: Any) -> bool:
     """Whether LAPACK is faster than the compiled expansion on the CPU.
 
     It computes in double precision: complex numbers are its own at any size, f64 where matrices are
@@ -169,8 +169,8 @@ def _jvp(
     lead_q = part(q, -1, 0, k)
     dq, dr = _economic_jvp(lead_q, part(r, -2, 0, k), da)
     if type_of(q).shape[-1] != k:
-        rest = part(q, -1, k, m)
-        turned = neg(matmul(lead_q, matmul(adjoint(dq), rest)))
+        complement = part(q, -1, k, m)
+        turned = neg(matmul(lead_q, matmul(adjoint(dq), complement)))
         dq, dr = concatenate(dq, turned, axis=type_of(a).ndim - 1), grown(dr, m, n)
     return [q, r], [dq, dr]
 

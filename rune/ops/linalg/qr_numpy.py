@@ -39,8 +39,8 @@ def _factorise(a: np.ndarray, taus: np.ndarray) -> None:
     count = len(taus)
     for start in range(0, count, PANEL):
         end = min(start + PANEL, count)
-        packed, own = np.linalg.qr(a[start:, start:end], mode="raw")
-        a[start:, start:end], taus[start:end] = packed.T, own
+        packed, panel_taus = np.linalg.qr(a[start:, start:end], mode="raw")
+        a[start:, start:end], taus[start:end] = packed.T, panel_taus
         if end < a.shape[1]:
             v, t = _block(a[start:, start:end], taus[start:end])
             a[start:, end:] -= v @ (t.conj().T @ (v.conj().T @ a[start:, end:]))

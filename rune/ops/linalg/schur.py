@@ -87,11 +87,11 @@ def _turn(t: Any, inside: Any) -> tuple[Any, Any]:
     factors = neg(form), z, form, z
     below = sylvester(neg(t), t, *factors, inside, transposed=False, below=True)
     turn = sub(below, adjoint(below))
-    moved = _moved(inside, turn, t)
+    dt = _moved(inside, turn, t)
     if not is_complex(t):
-        own = _turn_of_blocks(t, moved)
-        turn, moved = add(turn, own), _moved(moved, own, t)
-    return turn, select(under_blocks(t), number(0, t), moved)
+        block_turn = _turn_of_blocks(t, dt)
+        turn, dt = add(turn, block_turn), _moved(dt, block_turn, t)
+    return turn, select(under_blocks(t), number(0, t), dt)
 
 
 def _triangular(t: Any) -> tuple[Any, Any]:
@@ -105,13 +105,13 @@ def _moved(inside: Any, turn: Any, t: Any) -> Any:
     return add(sub(inside, matmul(turn, t)), matmul(t, turn))
 
 
-def _turn_of_blocks(t: Any, moved: Any) -> Any:
+def _turn_of_blocks(t: Any, dt: Any) -> Any:
     """The angles (Ṫ₂₂ - Ṫ₁₁) / 2 (b + c) that keep blocks [[a, b], [c, a]] in their form."""
     n = type_of(t).shape[-1]
     if n == 0:
         return t
     below, above = beside_diagonal(t)
-    on, is_block = diagonal(moved), ne(below, number(0, below))
+    on, is_block = diagonal(dt), ne(below, number(0, below))
     change = keep(is_block, sub(part(on, -1, 1, n), part(on, -1, 0, n - 1)))
     twice = mul(number(2, below), add(below, above))
     angle = from_diagonal(div(change, select(is_block, twice, number(1, twice))))

@@ -68,5 +68,5 @@ def over_matrices(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> n
     if 0 in lead:  # no lane to tell the shape of a result
         one = function(*(np.ones(a.shape[-2:], a.dtype) for a in arrays))
         return np.empty((*lead, *one.shape), one.dtype)
-    made = np.stack([function(*lane) for lane in zip(*flat, strict=True)])
-    return made.reshape(*lead, *made.shape[1:])
+    stacked = np.stack([function(*lane) for lane in zip(*flat, strict=True)])
+    return stacked.reshape(*lead, *stacked.shape[1:])

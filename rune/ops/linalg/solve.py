@@ -62,10 +62,10 @@ def _reference(
     a: np.ndarray, factors: np.ndarray, order: np.ndarray, b: np.ndarray, *, transposed: bool
 ) -> np.ndarray:
     if not transposed:
-        moved = np.take_along_axis(b, order[..., None], axis=-2)
-        return _through(factors, moved, False)
-    found = _through(np.swapaxes(factors, -1, -2), b, True)
-    return np.take_along_axis(found, np.argsort(order, axis=-1)[..., None], axis=-2)
+        permuted = np.take_along_axis(b, order[..., None], axis=-2)
+        return _through(factors, permuted, False)
+    solution = _through(np.swapaxes(factors, -1, -2), b, True)
+    return np.take_along_axis(solution, np.argsort(order, axis=-1)[..., None], axis=-2)
 
 
 def _through(factors: np.ndarray, b: np.ndarray, upper_first: bool) -> np.ndarray:
@@ -105,8 +105,8 @@ def _permuted_back(x: Any, order: Any) -> Any:
         rows, numbers = right_side_rows(x), _numbers(order)
         if not rows:
             return x
-        made = [_chosen(rows, _place(numbers, i)) for i in range(len(rows))]
-        return concatenate(*made, axis=type_of(x).ndim - 2)
+        permuted = [_chosen(rows, _place(numbers, i)) for i in range(len(rows))]
+        return concatenate(*permuted, axis=type_of(x).ndim - 2)
     pairs = (*shape, shape[-1])
     at = eq(broadcast(order, shape=pairs, axes=tuple(range(len(shape)))), columns(pairs))
     return permuted_rows(x, reduce_sum(keep(at, row_numbers(pairs)), axes=(len(shape) - 1,)))
@@ -125,20 +125,20 @@ def _numbers(order: Any) -> list[Any]:
 
 def _place(numbers: list[Any], i: int) -> Any:
     """Where number i stands."""
-    found = np.asarray(0, np.int32)
+    place = np.asarray(0, np.int32)
     for k, number in enumerate(numbers[1:], 1):
-        found = select(eq(number, np.int32(i)), np.asarray(k, np.int32), found)
-    return found
+        place = select(eq(number, np.int32(i)), np.asarray(k, np.int32), place)
+    return place
 
 
 def _chosen(rows: list[Any], number: Any) -> Any:
     """The row of that number, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
     shape = type_of(rows[0]).shape
     number = broadcast(number, shape=shape, axes=tuple(range(type_of(number).ndim)))
-    found = rows[0]
+    chosen = rows[0]
     for k, row in enumerate(rows[1:], 1):
-        found = select(eq(number, np.int32(k)), row, found)
-    return found
+        chosen = select(eq(number, np.int32(k)), row, chosen)
+    return chosen
 
 
 # --- derivative -------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ def _jvp_b(db: Any, a: Any, factors: Any, order: Any, b: Any, x: Any, *, transpo
 def _transpose(
     ct: Any, linear: Batched, a: Any, factors: Any, order: Any, b: Any, *, transposed: bool
 ) -> list[Any]:
-    found = linear_solve(a, factors, order, ct, transposed=not transposed)
-    return [None, None, None, found]
+    cotangent = linear_solve(a, factors, order, ct, transposed=not transposed)
+    return [None, None, None, cotangent]
 
 
 linear_solve: Primitive = Primitive(

@@ -95,8 +95,12 @@ def _expand(a: Any, *, full_matrices: bool, vectors: bool) -> list[Any]:
     m, n = type_of(a).shape[-2:]
     if smaller(m, n) == n:
         return _tall(a, full_matrices, vectors)
-    found = _tall(adjoint(a), full_matrices, vectors)
-    return [adjoint(x) if x is not found[1] else x for x in reversed(found)] if vectors else found
+    factors = _tall(adjoint(a), full_matrices, vectors)
+    return (
+        [adjoint(x) if x is not factors[1] else x for x in reversed(factors)]
+        if vectors
+        else factors
+    )
 
 
 def _tall(a: Any, full_matrices: bool, vectors: bool) -> list[Any]:
@@ -192,8 +196,10 @@ def _with_rest(du: Any, u: Any, full: Any) -> Any:
     m, k = type_of(u).shape[-2:]
     if type_of(full).shape[-1] == k:
         return du
-    rest = part(full, -1, k, m)
-    return concatenate(du, neg(matmul(u, matmul(adjoint(du), rest))), axis=type_of(u).ndim - 1)
+    complement = part(full, -1, k, m)
+    return concatenate(
+        du, neg(matmul(u, matmul(adjoint(du), complement))), axis=type_of(u).ndim - 1
+    )
 
 
 def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:

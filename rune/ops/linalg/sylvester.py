@@ -108,9 +108,9 @@ def _reference(
         inside = _by_diagonals(ta, tb, inside[..., ::-1, ::-1], first, n)[..., ::-1, ::-1]
     else:
         inside = _by_diagonals(ta, tb, inside, 1 - m, 0 if below else n)
-    found = za @ inside @ np.conj(np.swapaxes(zb, -1, -2))
-    found = (found if np.iscomplexobj(c) else np.real(found)).astype(dtype)
-    return np.where(_under_blocks(b), found, np.zeros((), dtype)) if below else found
+    solution = za @ inside @ np.conj(np.swapaxes(zb, -1, -2))
+    solution = (solution if np.iscomplexobj(c) else np.real(solution)).astype(dtype)
+    return np.where(_under_blocks(b), solution, np.zeros((), dtype)) if below else solution
 
 
 def _under_blocks(t: np.ndarray) -> np.ndarray:
@@ -127,9 +127,9 @@ def _by_diagonals(
     for d in range(first, limit):
         i = np.arange(max(0, -d), min(m, n - d))
         j = i + d
-        left = np.sum(a[..., i, :] * np.swapaxes(x[..., :, j], -1, -2), -1)
-        right = np.sum(x[..., i, :] * np.swapaxes(b[..., :, j], -1, -2), -1)
-        x[..., i, j] = (c[..., i, j] - left - right) / (a[..., i, i] + b[..., j, j])
+        from_a = np.sum(a[..., i, :] * np.swapaxes(x[..., :, j], -1, -2), -1)
+        from_b = np.sum(x[..., i, :] * np.swapaxes(b[..., :, j], -1, -2), -1)
+        x[..., i, j] = (c[..., i, j] - from_a - from_b) / (a[..., i, i] + b[..., j, j])
     return x
 
 
@@ -152,9 +152,9 @@ def _expand(
         inside = _turned_round(inside)
     else:
         inside = _diagonal_steps(ta, tb, inside, 0, m - 1 if below else m + n - 1)
-    found = matmul(matmul(za, inside), adjoint(zb))
-    found = found if dtype in dtypes.COMPLEX else real_part(found)
-    return keep(under_blocks(b), found) if below else found
+    solution = matmul(matmul(za, inside), adjoint(zb))
+    solution = solution if dtype in dtypes.COMPLEX else real_part(solution)
+    return keep(under_blocks(b), solution) if below else solution
 
 
 def under_blocks(t: Any) -> Any:
@@ -181,22 +181,22 @@ def _diagonal_steps(a: Any, b: Any, c: Any, first: Size, limit: Size) -> Any:
     if m == 0 or n == 0:
         return c
     b_by_columns, c_by_columns = _padded(swapped(b), m), _padded(swapped(c), m)
-    own = diagonal(a)
+    diagonal_of_a = diagonal(a)
     # In row i of `others`: every element's row, so that the diagonal of B is met at i + d.
     others = _padded(from_diagonal(diagonal(b)), m)
 
     def step(k: Any, x: Any) -> list[Any]:
         t = add(k, size_of(first))
         met = window(_padded(swapped(x), m), -2, t, m)
-        left = _row_sums(mul(a, met))
-        right = _row_sums(mul(x, window(b_by_columns, -2, t, m)))
-        rest = sub(diagonal(window(c_by_columns, -2, t, m)), add(left, right))
-        found = div(rest, add(own, _row_sums(window(others, -2, t, m))))
+        from_a = _row_sums(mul(a, met))
+        from_b = _row_sums(mul(x, window(b_by_columns, -2, t, m)))
+        right_side = sub(diagonal(window(c_by_columns, -2, t, m)), add(from_a, from_b))
+        entries = div(right_side, add(diagonal_of_a, _row_sums(window(others, -2, t, m))))
         here = eq(columns(shape), add(rows(shape), sub(t, size_of(m - 1))))
-        return [select(here, broadcast(found, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
+        return [select(here, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), x)]
 
-    (found,) = steps(limit - first, step, zeros(c))
-    return found
+    (solution,) = steps(limit - first, step, zeros(c))
+    return solution
 
 
 def size_of(size: Size) -> Any:
@@ -266,9 +266,9 @@ def _root_reference(t: np.ndarray) -> np.ndarray:
     for d in range(1, n):
         i = np.arange(n - d)
         j = i + d
-        rest = t[..., i, j] - np.sum(r[..., i, :] * np.swapaxes(r[..., :, j], -1, -2), -1)
+        right_side = t[..., i, j] - np.sum(r[..., i, :] * np.swapaxes(r[..., :, j], -1, -2), -1)
         both = r[..., i, i] + r[..., j, j]
-        r[..., i, j] = np.where(both == 0, np.where(rest == 0, 0, np.nan), rest / both)
+        r[..., i, j] = np.where(both == 0, np.where(right_side == 0, 0, np.nan), right_side / both)
     return r
 
 
@@ -277,25 +277,25 @@ def _root_expand(t: Any) -> Any:
     n = shape[-1]
     if n == 0:
         return t
-    own = sqrt(diagonal(t))
+    roots = sqrt(diagonal(t))
     columns_of_t = _padded(swapped(t), n)
-    others = _padded(from_diagonal(own), n)
+    others = _padded(from_diagonal(roots), n)
 
     def step(k: Any, r: Any) -> list[Any]:
         d = add(k, np.int32(1))
         start = add(d, size_of(n - 1))
         met = window(_padded(swapped(r), n), -2, start, n)
-        rest = sub(diagonal(window(columns_of_t, -2, start, n)), _row_sums(mul(r, met)))
-        both = add(own, _row_sums(window(others, -2, start, n)))
+        right_side = sub(diagonal(window(columns_of_t, -2, start, n)), _row_sums(mul(r, met)))
+        both = add(roots, _row_sums(window(others, -2, start, n)))
         nothing = eq(both, number(0, both))
-        found = div(rest, select(nothing, number(1, both), both))
-        none = select(eq(rest, number(0, rest)), rest, nan_like(rest))
-        found = select(nothing, none, found)
+        entries = div(right_side, select(nothing, number(1, both), both))
+        none = select(eq(right_side, number(0, right_side)), right_side, nan_like(right_side))
+        entries = select(nothing, none, entries)
         here = eq(columns(shape), add(rows(shape), d))
-        return [select(here, broadcast(found, shape=shape, axes=tuple(range(len(shape) - 1))), r)]
+        return [select(here, broadcast(entries, shape=shape, axes=tuple(range(len(shape) - 1))), r)]
 
-    (found,) = steps(n - 1, step, from_diagonal(own))
-    return found
+    (root,) = steps(n - 1, step, from_diagonal(roots))
+    return root
 
 
 def _root_jvp(dt: Any, t: Any, r: Any) -> Any:

@@ -83,8 +83,8 @@ def solve_in_numpy(a: np.ndarray, b: np.ndarray, *, lower: bool, unit_diagonal: 
         )
         return flipped[..., ::-1, :]
     if a.ndim > 2 and prefers_lanes(a):
-        found = _substituted_lanes(lanes_last(a), lanes_last(b), unit_diagonal)
-        return lanes_first(found, b.shape[:-2])
+        solution = _substituted_lanes(lanes_last(a), lanes_last(b), unit_diagonal)
+        return lanes_first(solution, b.shape[:-2])
     one = _solved_in_blocks if a.shape[-1] >= LARGE else _substituted
     return over_matrices(lambda p, q: one(p, q, unit_diagonal), a, b)
 
@@ -112,16 +112,16 @@ def _substituted_lanes(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
 
 def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     n, size = a.shape[0], next_multiple(a.shape[0], BLOCK)
-    whole = np.eye(size, dtype=a.dtype)
-    whole[:n, :n] = a
-    blocks = [whole[k : k + BLOCK, k : k + BLOCK] for k in range(0, size, BLOCK)]
+    padded = np.eye(size, dtype=a.dtype)
+    padded[:n, :n] = a
+    blocks = [padded[k : k + BLOCK, k : k + BLOCK] for k in range(0, size, BLOCK)]
     units = np.broadcast_to(np.eye(BLOCK, dtype=a.dtype)[..., None], (BLOCK, BLOCK, len(blocks)))
     inverses = _substituted_lanes(np.stack(blocks, -1), units, unit)
     out = np.array(b)
     for number_, start in enumerate(range(0, n, BLOCK)):
         end = min(start + BLOCK, n)
-        rest = out[start:end] - a[start:end, :start] @ out[:start]
-        out[start:end] = inverses[: end - start, : end - start, number_] @ rest
+        right_side = out[start:end] - a[start:end, :start] @ out[:start]
+        out[start:end] = inverses[: end - start, : end - start, number_] @ right_side
     return out
 
 
@@ -152,11 +152,11 @@ def _by_rows(a: Any, b: Any, unit: bool) -> Any:
     below = lower_triangle(a, -1)
 
     def step(i: Any, out: Any) -> list[Any]:
-        rest = sub(window(b, -2, i, 1), matmul(window(below, -2, i, 1), out))
+        solution = sub(window(b, -2, i, 1), matmul(window(below, -2, i, 1), out))
         if not unit:
             pivot = window(window(a, -2, i, 1), -1, i, 1)
-            rest = div(rest, spread(pivot, type_of(rest).shape))
-        return [put(out, -2, i, rest)]
+            solution = div(solution, spread(pivot, type_of(solution).shape))
+        return [put(out, -2, i, solution)]
 
     (out,) = steps(type_of(a).shape[-1], step, zeros(b))
     return out
@@ -166,15 +166,17 @@ def _in_blocks(a: Any, b: Any, unit: bool) -> Any:
     n, count = type_of(a).shape[-1], type_of(b).shape[-1]
     block = BLOCK if n <= 512 else WIDE
     size = next_multiple(n, block)
-    whole = lower_triangle(grown_by_identity(a, size))
+    padded = lower_triangle(grown_by_identity(a, size))
     sides = grown(b, size, count)
-    inverses = _diagonal_inverses(whole, block, unit)
+    inverses = _diagonal_inverses(padded, block, unit)
 
     def step(k: Any, out: Any) -> list[Any]:
         start = mul(k, np.int32(block))
         # Unknowns from `start` on are still zero, so that the triangle needs no mask.
-        rest = sub(window(sides, -2, start, block), matmul(window(whole, -2, start, block), out))
-        return [put(out, -2, start, matmul(window(inverses, -2, start, block), rest))]
+        right_side = sub(
+            window(sides, -2, start, block), matmul(window(padded, -2, start, block), out)
+        )
+        return [put(out, -2, start, matmul(window(inverses, -2, start, block), right_side))]
 
     (out,) = steps(size // block, step, zeros(sides))
     return corner(out, n, count)
@@ -192,16 +194,16 @@ def _diagonal_inverses(a: Any, block: int, unit: bool) -> Any:
 
 
 def _written_out(a: Any, b: Any, lower: bool, unit: bool) -> Any:
-    given, sides = elements(a), right_side_rows(b)
-    n = len(given)
+    entries, sides = elements(a), right_side_rows(b)
+    n = len(entries)
     order = range(n) if lower else reversed(range(n))
     out: list[Any] = [None] * n
     done: list[int] = []
     for i in order:
         value = sides[i]
         for j in done:
-            value = sub(value, times_row(given[i][j], out[j]))
-        out[i] = value if unit else over_row(value, given[i][i])
+            value = sub(value, times_row(entries[i][j], out[j]))
+        out[i] = value if unit else over_row(value, entries[i][i])
         done.append(i)
     return concatenate(*out, axis=type_of(b).ndim - 2) if n else b
 
@@ -239,8 +241,8 @@ def _jvp_a(da: Any, a: Any, b: Any, x: Any, *, lower: bool, unit_diagonal: bool)
 def _transpose(
     ct: Any, linear: Batched, a: Any, b: Any, *, lower: bool, unit_diagonal: bool
 ) -> list[Any]:
-    found = triangular_solve(swapped(a), ct, lower=not lower, unit_diagonal=unit_diagonal)
-    return [None, found]
+    cotangent = triangular_solve(swapped(a), ct, lower=not lower, unit_diagonal=unit_diagonal)
+    return [None, cotangent]
 
 
 triangular_solve: Primitive = Primitive(

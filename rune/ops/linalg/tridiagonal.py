@@ -58,9 +58,9 @@ def _reference(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nda
     if 0 in b.shape:
         return b
     if b.size <= FEW * main.shape[-1]:
-        found = _by_numbers(lower, main, upper, b)
-        if found is not None:
-            return found
+        solution = _by_numbers(lower, main, upper, b)
+        if solution is not None:
+            return solution
     # The rows come first: a step works on one row of all lanes.
     lower, main, upper = (np.moveaxis(x, -1, 0)[..., None] for x in (lower, main, upper))
     return np.moveaxis(_by_rows(lower, main, upper, np.moveaxis(b, -2, 0)), 0, -2)
@@ -77,10 +77,10 @@ def _by_rows(
         above = (here, right, np.zeros_like(here))
         below = (lower[i + 1], main[i + 1], upper[i + 1])
         pivots[i] = [np.where(keeps, p, q) for p, q in zip(above, below, strict=True)]
-        rest = [np.where(keeps, q, p) for p, q in zip(above, below, strict=True)]
+        eliminated = [np.where(keeps, q, p) for p, q in zip(above, below, strict=True)]
         first[i] = np.where(keeps, side, sides[i + 1])
-        factor = rest[0] / pivots[i, 0]
-        here, right = rest[1] - factor * pivots[i, 1], rest[2] - factor * pivots[i, 2]
+        factor = eliminated[0] / pivots[i, 0]
+        here, right = eliminated[1] - factor * pivots[i, 1], eliminated[2] - factor * pivots[i, 2]
         side = np.where(keeps, sides[i + 1], side) - factor * first[i]
     out = np.empty_like(first)
     out[n - 1] = side / here
@@ -98,10 +98,10 @@ def _by_numbers(
     flat = [x.reshape(-1, n).tolist() for x in (lower, main, upper)]
     sides = b.reshape(-1, n, b.shape[-1])
     try:
-        for lane, (below, own, above) in enumerate(zip(*flat, strict=True)):
+        for lane, (below, on_diagonal, above) in enumerate(zip(*flat, strict=True)):
             for k in range(b.shape[-1]):
-                found = _one_by_one(below, own, above, sides[lane, :, k].tolist())
-                out.reshape(sides.shape)[lane, :, k] = found
+                column = _one_by_one(below, on_diagonal, above, sides[lane, :, k].tolist())
+                out.reshape(sides.shape)[lane, :, k] = column
     except (ZeroDivisionError, OverflowError):
         return None
     return out
@@ -109,21 +109,25 @@ def _by_numbers(
 
 def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
     n, rows = len(main), []
-    here, right, given = main[0], upper[0], side[0]
+    here, right, value = main[0], upper[0], side[0]
     for i in range(1, n):
-        below, own, beyond = lower[i], main[i], upper[i]
+        below, on_diagonal, beyond = lower[i], main[i], upper[i]
         if abs(below) <= abs(here):
             factor = below / here
-            rows.append((here, right, 0, given))
-            here, right, given = own - factor * right, beyond, side[i] - factor * given
+            rows.append((here, right, 0, value))
+            here, right, value = on_diagonal - factor * right, beyond, side[i] - factor * value
         else:
             factor = here / below
-            rows.append((below, own, beyond, side[i]))
-            here, right, given = right - factor * own, -factor * beyond, given - factor * side[i]
-    out = [given / here]
+            rows.append((below, on_diagonal, beyond, side[i]))
+            here, right, value = (
+                right - factor * on_diagonal,
+                -factor * beyond,
+                value - factor * side[i],
+            )
+    out = [value / here]
     one, two = out[0], 0
-    for pivot, next_, second, given in reversed(rows):
-        one, two = (given - next_ * one - second * two) / pivot, one
+    for pivot, next_, second, value in reversed(rows):
+        one, two = (value - next_ * one - second * two) / pivot, one
         out.append(one)
     return out[::-1]
 
@@ -141,9 +145,9 @@ def _expand(lower: Any, main: Any, upper: Any, b: Any) -> Any:
     start = [_row(x, 0) for x in rows[1:]]
     (here, _, side), done = repeat_rows(_eliminate, start, [part(x, 0, 1, n) for x in rows])
     last = div(side, _beside(here, side))
-    _, found = repeat_rows(_substitute, [last, zeros(last)], done, reverse=True)
+    _, solution = repeat_rows(_substitute, [last, zeros(last)], done, reverse=True)
     last = reshape(last, shape=(1, *type_of(last).shape))
-    return move_axis(concatenate(*found, last, axis=0), 0, first)
+    return move_axis(concatenate(*solution, last, axis=0), 0, first)
 
 
 def _row(x: Any, k: int) -> Any:
@@ -157,20 +161,20 @@ def _eliminate(pending: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], l
     keeps = le(size(below[0]), size(here))
     above = [here, right, zeros(here)]
     pivots = [select(keeps, p, q) for p, q in zip(above, below, strict=True)]
-    rest = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
+    eliminated = [select(keeps, q, p) for p, q in zip(above, below, strict=True)]
     both = _beside(keeps, side)
     first, second = select(both, side, next_side), select(both, next_side, side)
-    factor = div(rest[0], pivots[0])
-    here, right = (sub(rest[k], mul(factor, pivots[k])) for k in (1, 2))
+    factor = div(eliminated[0], pivots[0])
+    here, right = (sub(eliminated[k], mul(factor, pivots[k])) for k in (1, 2))
     side = sub(second, mul(_beside(factor, side), first))
     return [here, right, side], [*pivots, first]
 
 
 def _substitute(known: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     (one, two), (pivot, right, second, side) = known, row
-    rest = sub(sub(side, mul(_beside(right, one), one)), mul(_beside(second, two), two))
-    found = div(rest, _beside(pivot, rest))
-    return [found, one], [found]
+    right_side = sub(sub(side, mul(_beside(right, one), one)), mul(_beside(second, two), two))
+    solution = div(right_side, _beside(pivot, right_side))
+    return [solution, one], [solution]
 
 
 def _beside(x: Any, side: Any) -> Any:
@@ -187,8 +191,8 @@ def _jvp(tangents: Sequence[Any], primals: Sequence[Any], x: Any) -> Any:
     change = tangents[3]
     for offset, tangent in zip((-1, 0, 1), tangents, strict=False):
         if tangent is not None:
-            moved = neg(mul(_columns(tangent, x), _shifted(x, offset, -2)))
-            change = moved if change is None else add(change, moved)
+            from_diagonal = neg(mul(_columns(tangent, x), _shifted(x, offset, -2)))
+            change = from_diagonal if change is None else add(change, from_diagonal)
     return tridiagonal_solve(*diagonals, change)
 
 
@@ -206,8 +210,8 @@ def _shifted(x: Any, offset: int, axis: int) -> Any:
 
 
 def _transpose(ct: Any, linear: Batched, lower: Any, main: Any, upper: Any, b: Any) -> list[Any]:
-    found = tridiagonal_solve(_shifted(upper, -1, -1), main, _shifted(lower, 1, -1), ct)
-    return [None, None, None, found]
+    cotangent = tridiagonal_solve(_shifted(upper, -1, -1), main, _shifted(lower, 1, -1), ct)
+    return [None, None, None, cotangent]
 
 
 tridiagonal_solve: Primitive = Primitive(

@@ -53,8 +53,8 @@ def _reference(a: np.ndarray, *, lower: bool) -> tuple[np.ndarray, ...]:
         return packed[..., ::-1, ::-1], d[..., ::-1], e[..., ::-1], taus[..., ::-1]
     below = np.tril(a, -1)
     n = a.shape[-1]
-    whole = below + np.conj(np.swapaxes(below, -1, -2)) + np.eye(n, dtype=a.dtype) * np.real(a)
-    packed, taus = reduced(whole)
+    full = below + np.conj(np.swapaxes(below, -1, -2)) + np.eye(n, dtype=a.dtype) * np.real(a)
+    packed, taus = reduced(full)
     d, e = (np.real(np.diagonal(packed, k, -2, -1)) for k in (0, -1))
     return packed, d, e, taus
 
@@ -96,8 +96,8 @@ def _lower_jvp(outs: Sequence[Any], da: Any) -> list[Any]:
     form = hermitian(upper_triangle(packed, -1))
     dh, dv, dtaus = form_jvp(packed, taus, form, hermitian(da))
     on, beside = diagonal(dh), _below_diagonal(dh)
-    kept = upper_triangle(lower_triangle(dh, 1), -1)
-    return [add(kept, dv), real_part(on), real_part(beside), dtaus]
+    band = upper_triangle(lower_triangle(dh, 1), -1)
+    return [add(band, dv), real_part(on), real_part(beside), dtaus]
 
 
 tridiagonal: Primitive = Primitive(

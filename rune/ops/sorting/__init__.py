@@ -67,15 +67,15 @@ def _sort_type(*types: ArrayType, num_keys: int) -> tuple[ArrayType, ...]:
 def _sort_reference(*operands: np.ndarray, num_keys: int) -> tuple[np.ndarray, ...]:
     if len(operands) == 1:
         return (order.sorted_rows(operands[0]),)
-    found = order.permutation(operands[:num_keys])
-    return tuple(order.take_rows(x, found) for x in operands)
+    permutation = order.permutation(operands[:num_keys])
+    return tuple(order.take_rows(x, permutation) for x in operands)
 
 
 def _sort_expand(*operands: Any, num_keys: int) -> list[Any]:
     if len(operands) == 1 and type_of(operands[0]).dtype not in dtypes.INEXACT:
         return [network.sort_integers(operands[0])]
-    found = network.permutation(operands[:num_keys])
-    return [take_last(x, found) for x in operands]
+    permutation = network.permutation(operands[:num_keys])
+    return [take_last(x, permutation) for x in operands]
 
 
 def _sort_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
@@ -106,8 +106,8 @@ def _top_k_type(x: ArrayType, *, k: int) -> tuple[ArrayType, ...]:
     size = last_axis("top_k", x)
     if k < 0 or not k <= size:
         raise ArgumentError(f"top_k: cannot take {k} of {size} elements ({x})")
-    found = x.with_shape((*x.shape[:-1], k))
-    return found, ArrayType(found.shape, dtypes.i32)
+    values = x.with_shape((*x.shape[:-1], k))
+    return values, ArrayType(values.shape, dtypes.i32)
 
 
 def _top_k_reference(x: np.ndarray, *, k: int) -> tuple[np.ndarray, ...]:
@@ -117,10 +117,10 @@ def _top_k_reference(x: np.ndarray, *, k: int) -> tuple[np.ndarray, ...]:
 
 def _top_k_expand(x: Any, *, k: int) -> list[Any]:
     keys = [network.reversed_order(key) for key in network.ordered(x)]
-    found = network.permutation(keys)
+    permutation = network.permutation(keys)
     shape = type_of(x).shape
     limit, none = (*shape[:-1], k), (0,) * len(shape)
-    positions = slice_(found, start=none, limit=limit, stride=(1,) * len(shape))
+    positions = slice_(permutation, start=none, limit=limit, stride=(1,) * len(shape))
     return [take_last(x, positions), positions]
 
 

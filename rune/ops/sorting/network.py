@@ -97,15 +97,15 @@ def _run(keys: Sequence[Any]) -> list[Any]:
     size = size_value(shape[-1], dtypes.i32)
 
     def step(i: Any, *values: Any) -> list[Any]:
-        period, rest, distance = stage_numbers(i, levels)
+        period, phase, distance = stage_numbers(i, levels)
         position = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
         before = sub(position, distance)
-        is_low = logical_and(_meets(position, period, rest), lt(position, sub(size, distance)))
-        is_high = logical_and(ge(before, _ZERO), _meets(before, period, rest))
+        is_low = logical_and(_meets(position, period, phase), lt(position, sub(size, distance)))
+        is_high = logical_and(ge(before, _ZERO), _meets(before, period, phase))
         partner = select(is_low, add(position, distance), select(is_high, before, position))
         others = [take_last(v, partner) for v in values]
         moves = select(is_low, less(others, values), less(values, others))
-        return [select(moves, other, own) for own, other in zip(values, others, strict=True)]
+        return [select(moves, other, value) for value, other in zip(values, others, strict=True)]
 
     return repeat(levels * (levels + 1) // 2, step, *keys) if levels else list(keys)
 
@@ -143,16 +143,16 @@ def _float(value: float) -> Any:
 _ZERO = _integer(0)
 
 
-def _meets(position: Any, period: Any, rest: Any) -> Any:
-    return eq(logical_and(position, period), rest)
+def _meets(position: Any, period: Any, phase: Any) -> Any:
+    return eq(logical_and(position, period), phase)
 
 
 def less(a: Sequence[Any], b: Sequence[Any]) -> Any:
     """a < b, lexicographically."""
-    found = lt(a[-1], b[-1])
+    is_less = lt(a[-1], b[-1])
     for x, y in reversed(list(zip(a[:-1], b[:-1], strict=True))):
-        found = logical_or(lt(x, y), logical_and(eq(x, y), found))
-    return found
+        is_less = logical_or(lt(x, y), logical_and(eq(x, y), is_less))
+    return is_less
 
 
 def take_last(x: Any, positions: Any) -> Any:

@@ -25,10 +25,10 @@ def sorted_rows(x: np.ndarray) -> np.ndarray:
     """`x` sorted along its last axis."""
     if x.dtype not in _NATIVE:
         return take_rows(x, permutation([x]))
-    found = np.sort(x, axis=-1)
+    rows = np.sort(x, axis=-1)
     if x.dtype in dtypes.FLOATING and np.signbit(x[x == 0]).any():
-        found[found == 0] = x[x == 0]  # a row has as many zeros as before, and keeps their order
-    return found
+        rows[rows == 0] = x[x == 0]  # a row has as many zeros as before, and keeps their order
+    return rows
 
 
 def permutation(keys: Sequence[np.ndarray]) -> np.ndarray:
@@ -92,9 +92,9 @@ def _ordered_bits(x: np.ndarray, unsigned: np.dtype) -> np.ndarray:
     turned = bits >> (8 * unsigned.itemsize - 1)  # all ones where negative
     turned |= np.iinfo(signed).min
     turned ^= bits
-    found = turned.view(unsigned)
-    found[np.isnan(x)] = ~unsigned.type(0)
-    return found
+    ordered = turned.view(unsigned)
+    ordered[np.isnan(x)] = ~unsigned.type(0)
+    return ordered
 
 
 def take_rows(x: np.ndarray, positions: np.ndarray) -> np.ndarray:

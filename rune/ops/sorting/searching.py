@@ -42,10 +42,10 @@ def _type(x: ArrayType, values: ArrayType, *, side: str) -> ArrayType:
 
 def _reference(x: np.ndarray, values: np.ndarray, *, side: Any) -> np.ndarray:
     keys, wanted = order.search_keys(x), order.search_keys(values)
-    found = np.zeros(values.shape, np.int32)
+    positions = np.zeros(values.shape, np.int32)
     for row in np.ndindex(*values.shape[:-1]):
-        found[row] = _searched(keys[row], wanted[row], side)
-    return found
+        positions[row] = _searched(keys[row], wanted[row], side)
+    return positions
 
 
 def _searched(keys: np.ndarray, wanted: np.ndarray, side: Any) -> np.ndarray:
@@ -58,15 +58,15 @@ def _searched(keys: np.ndarray, wanted: np.ndarray, side: Any) -> np.ndarray:
     table = np.full((1 << width) - 1, last, keys.dtype)
     table[: len(keys)] = keys
     less = np.less if side == "left" else np.less_equal
-    found = np.zeros(len(wanted), np.intp)
+    positions = np.zeros(len(wanted), np.intp)
     for start in range(0, len(wanted), BLOCK):
-        values, low = wanted[start : start + BLOCK], found[start : start + BLOCK]
+        values, low = wanted[start : start + BLOCK], positions[start : start + BLOCK]
         for bit in reversed(range(width)):
             is_after = less(np.take(table, low + ((1 << bit) - 1)), values)
             low += np.multiply(is_after, 1 << bit, dtype=np.intp)
     nowhere = np.flatnonzero(wanted != wanted)  # NaN, after all numbers
-    found[nowhere] = np.searchsorted(keys, wanted[nowhere], side)
-    return np.minimum(found, len(keys))
+    positions[nowhere] = np.searchsorted(keys, wanted[nowhere], side)
+    return np.minimum(positions, len(keys))
 
 
 def _expand(x: Any, values: Any, *, side: str) -> Any:
