@@ -59,10 +59,10 @@ def run_build(program, device, args):
     memory = {v: a.reshape(-1) for v, a in zip(kernels.inputs, args)}
     shapes = [tuple(d if isinstance(d, int) else sizes[str(d)] for d in t.shape)
               for t in kernels.output_types]  # fmt: skip
-    made = [np.empty(int(np.prod(s)), t.dtype) for s, t in zip(shapes, kernels.output_types)]
-    memory |= dict(zip(kernels.outputs, made))
+    results = [np.empty(int(np.prod(s)), t.dtype) for s, t in zip(shapes, kernels.output_types)]
+    memory |= dict(zip(kernels.outputs, results))
     interpret(code, [memory[v] for v in (*step.operands, *step.results)], sizes)
-    return [m.reshape(s) for m, s in zip(made, shapes)]
+    return [m.reshape(s) for m, s in zip(results, shapes)]
 
 
 def hold(function, *types, device=PLAIN, **sizes):
@@ -197,13 +197,13 @@ def test_a_dot_is_right_whatever_the_remainder(numbers, size, device):
 
 
 def test_rows_of_a_dot_are_tiled_and_the_rest_is_done_one_by_one():
-    whole = code_of(dot(AB), f32(64, 32), f32(32, 48))
-    rest = code_of(dot(AB), f32(67, 32), f32(32, 48))
+    even = code_of(dot(AB), f32(64, 32), f32(32, 48))
+    ragged = code_of(dot(AB), f32(67, 32), f32(32, 48))
 
-    assert grid(whole) == [8, 48]
-    assert grid(rest) == [9, 48]
-    assert not any(isinstance(s, If) for s in walk(whole.body))
-    assert any(isinstance(s, If) for s in walk(rest.body))
+    assert grid(even) == [8, 48]
+    assert grid(ragged) == [9, 48]
+    assert not any(isinstance(s, If) for s in walk(even.body))
+    assert any(isinstance(s, If) for s in walk(ragged.body))
 
 
 def test_the_epilogue_of_a_tiled_dot_is_done_for_every_row():
@@ -269,11 +269,11 @@ def test_a_transposition_in_squares_is_right(name: str):
 
 
 def test_a_transposition_walks_squares():
-    whole = code_of(lambda x: ops.transpose(x, permutation=(1, 0)), f32(64, 48))
+    kernel = code_of(lambda x: ops.transpose(x, permutation=(1, 0)), f32(64, 48))
     edges = code_of(lambda x: ops.transpose(x, permutation=(1, 0)), f32(67, 45))
 
-    assert grid(whole) == [3, 4]
-    assert not any(isinstance(s, If) for s in walk(whole.body))
+    assert grid(kernel) == [3, 4]
+    assert not any(isinstance(s, If) for s in walk(kernel.body))
     assert grid(edges) == [3, 5]
     assert any(isinstance(s, If) for s in walk(edges.body))
 

@@ -58,5 +58,5 @@ def test_what_a_driver_tells_is_shown_by_operation():
 
 def test_devices_compute_with_what_they_say_that_they_have():
     for device in rune.devices():
-        told = {dtype for operation, dtype in device.target.native if operation == "fma"}
-        assert told <= device.target.program_dtypes | {dtypes.f16, dtypes.bf16}
+        fused_dtypes = {dtype for operation, dtype in device.target.native if operation == "fma"}
+        assert fused_dtypes <= device.target.program_dtypes | {dtypes.f16, dtypes.bf16}

@@ -294,14 +294,14 @@ def test_every_primitive_compiles_in_every_dtype(nvrtc: Any, family: str, arch: 
 @functools.cache
 def kernels_of(family: str) -> tuple[Rendered, ...]:
     """The kernels that the samples of a family become, each with a name of its own."""
-    found = []
+    kernels = []
     for primitive in ops.PRIMITIVES:
         chosen = (
             [s for s in samples(primitive) if is_taken(s)] if primitive.family == family else []
         )
         for code in lowered(chosen).values() if chosen else ():
-            found.append(render(replace(code, name=f"{primitive.name}_{code.name}"), CUDA_C))
-    return tuple(found)
+            kernels.append(render(replace(code, name=f"{primitive.name}_{code.name}"), CUDA_C))
+    return tuple(kernels)
 
 
 def is_taken(sample: Sample) -> bool:
@@ -314,9 +314,9 @@ def lowered(chosen: Sequence[Sample]) -> Any:
     counts = [len(s.operands) for s in chosen]
 
     def everything(*flat: Any) -> list[Any]:
-        rest = iter(flat)
-        given = [[next(rest) for _ in range(n)] for n in counts]
-        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, given, strict=True)]
+        remaining = iter(flat)
+        operands = [[next(remaining) for _ in range(n)] for n in counts]
+        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, operands, strict=True)]
 
     types = [t for s in chosen for t in s.types]
     return lower(program_of(everything, *types), TARGET).kernels

@@ -33,18 +33,18 @@ def note(x: Any) -> None:
 
 def ordered(function: Any, *args: Any) -> Program:
     """The program of a function, its calls in order."""
-    made = in_order(decompose(rune.make_program(function)(*args)))
-    check_program(made)
-    return made
+    program = in_order(decompose(rune.make_program(function)(*args)))
+    check_program(program)
+    return program
 
 
 def calls(program: Program) -> list[Any]:
     """The calls of Python in a program, and in those it holds, in order."""
-    found = []
+    host_calls = []
     for equation in program.equations:
-        found += [equation] if equation.primitive is host_call else []
-        found += [c for p in subprograms(equation) for c in calls(p)]
-    return found
+        host_calls += [equation] if equation.primitive is host_call else []
+        host_calls += [c for p in subprograms(equation) for c in calls(p)]
+    return host_calls
 
 
 # --- effects ------------------------------------------------------------------------------------
@@ -142,9 +142,9 @@ def test_a_condition_that_calls_back_is_computed_before_and_in_each_step(
         rune.debug.print("step {}", c)
         return c + 1.0
 
-    found = rune.jit(lambda x: rune.while_loop(condition, body, x), device=device)(1.0)
+    total = rune.jit(lambda x: rune.while_loop(condition, body, x), device=device)(1.0)
 
-    assert float(found) == 3.0
+    assert float(total) == 3.0
     assert capsys.readouterr().out.splitlines() == [
         "is 1.0 < 3", "step 1.0", "is 2.0 < 3", "step 2.0", "is 3.0 < 3",
     ]  # fmt: skip

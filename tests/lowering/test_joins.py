@@ -66,22 +66,22 @@ def test_many_pieces_of_any_sizes_are_joined_as_numpy_does(sizes: list[int], axi
     draw = np.random.default_rng(seed)
     pieces = [draw.normal(size=(2, n) if axis else (n, 2)).astype(np.float32) for n in sizes]
 
-    found = rune.jit(lambda xs: rnp.concatenate(xs, axis=axis))(pieces)
+    joined = rune.jit(lambda xs: rnp.concatenate(xs, axis=axis))(pieces)
 
-    np.testing.assert_array_equal(found, np.concatenate(pieces, axis))
+    np.testing.assert_array_equal(joined, np.concatenate(pieces, axis))
 
 
 def test_slices_of_one_array_are_stacked_in_another_order():
     x, order = np.arange(1300.0, dtype=np.float32).reshape(650, 2), np.arange(650)[::-1]
 
-    found = rune.jit(lambda x: rnp.stack([x[i] for i in order]))(x)
+    joined = rune.jit(lambda x: rnp.stack([x[i] for i in order]))(x)
 
-    np.testing.assert_array_equal(found, x[order])
+    np.testing.assert_array_equal(joined, x[order])
 
 
 def test_each_of_many_pieces_gets_its_part_of_the_gradient():
     pieces, weights = [np.float32(k) for k in range(650)], np.arange(650, dtype=np.float32)
 
-    found = rune.jit(rune.grad(lambda xs: rnp.sum(rnp.stack(xs) * weights)))(pieces)
+    gradients = rune.jit(rune.grad(lambda xs: rnp.sum(rnp.stack(xs) * weights)))(pieces)
 
-    np.testing.assert_array_equal(rnp.stack(found), weights)
+    np.testing.assert_array_equal(rnp.stack(gradients), weights)

@@ -38,9 +38,9 @@ BESIDE = {
 def test_a_value_may_be_stored_beside_its_diagonal(name: str, device: str):
     expected = [np.asarray(a) for a in BESIDE[name](np, X)]
 
-    found = rune.jit(lambda x: BESIDE[name](rnp, x), device=device)(X)
+    outputs = rune.jit(lambda x: BESIDE[name](rnp, x), device=device)(X)
 
-    near(expected, [np.asarray(a) for a in found], relative=1e-6, why="whole numbers in f32")
+    near(expected, [np.asarray(a) for a in outputs], relative=1e-6, why="whole numbers in f32")
 
 
 POINTS = np.random.default_rng(0).normal(size=(9, 2))
@@ -75,6 +75,6 @@ def test_the_hessian_of_a_compiled_gaussian_process_is_that_of_its_differences()
     at = np.array([0.1, -0.2, 0.3])
 
     with rune.enable_x64():
-        found = rune.hessian(rune.jit(_by_rune))(at)
+        hessian = rune.hessian(rune.jit(_by_rune))(at)
 
-    near([_by_differences(at)], [np.asarray(found)], relative=1e-5, why="second differences")
+    near([_by_differences(at)], [np.asarray(hessian)], relative=1e-5, why="second differences")

@@ -166,8 +166,8 @@ def test_what_groups_depend_on_is_what_their_edges_lead_to(window: int, seed: in
             a, b = state.owner[q], state.owner[r]
             if a != b:
                 above[b] |= above[a] | set(state.groups[a].members)
-    for g, found in above.items():
-        assert state.above[g] == sum(1 << m % window for m in found)
+    for g, members in above.items():
+        assert state.above[g] == sum(1 << m % window for m in members)
     for g in state.groups:
         below = {m for h in state.groups if g in above[h] for m in state.groups[h].members}
         assert state.below[g] == sum(1 << m % window for m in below)

@@ -42,8 +42,8 @@ def steps(function, *types) -> Any:
 def flags(function, *types) -> tuple[bool, bool]:
     """(trans_a, trans_b) of the only step."""
     (step,) = steps(function, *types)
-    given = dict(step.parameters)
-    return given["trans_a"], given["trans_b"]
+    parameters = dict(step.parameters)
+    return parameters["trans_a"], parameters["trans_b"]
 
 
 def dot(numbers):
@@ -60,8 +60,8 @@ def test_either_axis_may_be_contracted_without_a_copy(ca: int, cb: int):
 
 def test_transposed_and_reshaped_operands_are_read_where_they_lie():
     def function(a, b):
-        left = ops.transpose(ops.reshape(a, shape=(96, 64)), permutation=(1, 0))
-        return ops.dot_general(left, b, dimension_numbers=(((1,), (0,)), ((), ())))
+        operand = ops.transpose(ops.reshape(a, shape=(96, 64)), permutation=(1, 0))
+        return ops.dot_general(operand, b, dimension_numbers=(((1,), (0,)), ((), ())))
 
     assert flags(function, f32(2, 48, 64), f32(96, 80)) == (True, False)
 
@@ -85,9 +85,9 @@ def test_batch_axes_that_lead_need_no_copy():
 def test_batch_axes_inside_are_packed_by_a_kernel():
     numbers = (((3,), (3,)), ((0, 2), (0, 2)))  # [batch, length, heads, depth]
 
-    found = steps(dot(numbers), f32(2, 32, 3, 64), f32(2, 32, 3, 64))
+    step_list = steps(dot(numbers), f32(2, 32, 3, 64), f32(2, 32, 3, 64))
 
-    assert [type(s) for s in found] == [Invoke, Invoke, Routine]
+    assert [type(s) for s in step_list] == [Invoke, Invoke, Routine]
 
 
 def test_several_contracted_axes_are_one():

@@ -103,8 +103,8 @@ def test_movement_then_a_sum_and_a_sum_then_movement(pair):
     first, second = (MOVEMENTS[name] for name in pair)
 
     def function(x):
-        moved = first(x)
-        total = ops.reduce_sum(moved, axes=(moved.type.ndim - 1,))
+        view = first(x)
+        total = ops.reduce_sum(view, axes=(view.type.ndim - 1,))
         return second(ops.broadcast(total, shape=(*total.type.shape, 2), axes=_axes(total)))
 
     hold(function, f32(3, 4))
@@ -225,8 +225,8 @@ def test_a_window_at_a_start_from_memory_is_clamped():
 
 def test_a_window_read_where_it_was_written_needs_no_condition():
     def written_and_read(x, part, i):
-        whole = ops.dynamic_update_slice(x, part, i)
-        return ops.neg(ops.dynamic_slice(ops.tanh(whole), i, sizes=(3,)))
+        buffer = ops.dynamic_update_slice(x, part, i)
+        return ops.neg(ops.dynamic_slice(ops.tanh(buffer), i, sizes=(3,)))
 
     program = program_of(written_and_read, f32(7), f32(3), i32())
     args = random_arguments(program)

@@ -26,8 +26,8 @@ X = np.arange(5, dtype=np.float32)
 def library(name: str = "twice", pays: Any = None, **rules: Any) -> Primitive:
     """A primitive that doubles."""
     lower = Library() if pays is None else Library(pays)
-    given = {"expand": lambda x: ops.add(x, x), "reference": lambda x: x + x, **rules}
-    return Primitive(name, "test", lambda x: x, jvp=(), lower=lower, **given)
+    rule_fields = {"expand": lambda x: ops.add(x, x), "reference": lambda x: x + x, **rules}
+    return Primitive(name, "test", lambda x: x, jvp=(), lower=lower, **rule_fields)
 
 
 def lowered(primitive: Primitive, routines: frozenset[str]) -> Program:
@@ -71,10 +71,10 @@ def test_several_results_come_from_either_way(device: str):
     )  # fmt: skip
 
     for run in (both, rune.jit(both, device=device)):
-        doubled, whole = run(X)
+        doubled, integers = run(X)
 
         assert np.array_equal(doubled, X + X)
-        assert np.array_equal(whole, X.astype(np.int32))
+        assert np.array_equal(integers, X.astype(np.int32))
 
 
 def test_complex_arrays_reach_the_library_whole():
@@ -111,10 +111,10 @@ def test_an_expansion_loops_on_every_device(device: Any):
     polynomial = library(expand=horner, pays=lambda x: False)
     count = library(expand=halvings, pays=lambda x: False)
 
-    found = rune.jit(lambda x: (polynomial(x), count(x)), device=device.name)(X)
+    outputs = rune.jit(lambda x: (polynomial(x), count(x)), device=device.name)(X)
 
-    assert np.array_equal(found[0], np.polyval([1, 0, 1, 2, 3, 4], X))
-    assert np.array_equal(found[1], np.full(5, 3))
+    assert np.array_equal(outputs[0], np.polyval([1, 0, 1, 2, 3, 4], X))
+    assert np.array_equal(outputs[1], np.full(5, 3))
 
 
 def test_a_loop_of_an_expansion_is_one_equation_whatever_its_length():

@@ -35,10 +35,10 @@ def test_a_sum_of_ones_counts_them(device: str, name: str):
     axes = axis if isinstance(axis, tuple) else (axis,)
     summed = rune.jit(lambda x: rnp.broadcast_to(x, shape).sum(axis), device=device)
 
-    found = np.asarray(summed(np.float32(1)))
+    total = np.asarray(summed(np.float32(1)))
 
     expected = np.float32(np.prod([shape[a] for a in axes]))
-    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-6)
+    np.testing.assert_allclose(total, np.broadcast_to(expected, total.shape), rtol=1e-6)
 
 
 def test_rows_are_cut_where_they_are_long():

@@ -192,8 +192,8 @@ def test_every_pass_keeps_what_loops_and_branches_mean(name: str):
 
     for one in program_passes(PLAIN):
         program = one.run(program)
-        for wanted, found in zip(expected, eval_program(program, args), strict=True):
-            close(np.asarray(wanted), np.asarray(found), ulps=4, why="order of additions")
+        for wanted, result in zip(expected, eval_program(program, args), strict=True):
+            close(np.asarray(wanted), np.asarray(result), ulps=4, why="order of additions")
 
 
 # --- cost -------------------------------------------------------------------------------------
@@ -202,10 +202,10 @@ def test_every_pass_keeps_what_loops_and_branches_mean(name: str):
 @pytest.mark.parametrize("length", [2, 1_000, 1_000_000])
 def test_a_loop_is_one_step_whatever_its_length(length: int):
     program = rune.make_program(running_sum)(rune.ArrayType((length, 4), dtypes.f32))
-    made = stages(program, WITH_DOT)
+    every_stage = stages(program, WITH_DOT)
 
-    assert [type(s) for s in all_steps(made.plan)].count(Loop) == 1
-    assert len(made.codes) <= 4
+    assert [type(s) for s in all_steps(every_stage.plan)].count(Loop) == 1
+    assert len(every_stage.codes) <= 4
 
 
 def test_the_rows_of_a_result_are_written_in_place():
@@ -241,10 +241,10 @@ def test_unrolling_writes_out_so_many_steps_where_they_divide_the_length():
     def unrolled(xs: Any) -> Any:
         return control.scan(lambda c, x: (rnp.sin(c) + x, c), xs[0], xs, unroll=3)
 
-    made = stages(rune.make_program(unrolled)(rune.ArrayType((12, 4), dtypes.f32)), WITH_DOT)
+    every_stage = stages(rune.make_program(unrolled)(rune.ArrayType((12, 4), dtypes.f32)), WITH_DOT)
 
-    assert loop_of(made.plan).count == 4
-    assert sum(e.primitive.name == "sin" for e in _body(made.simplified).equations) == 3
+    assert loop_of(every_stage.plan).count == 4
+    assert sum(e.primitive.name == "sin" for e in _body(every_stage.simplified).equations) == 3
 
 
 def _body(program: Program) -> Program:

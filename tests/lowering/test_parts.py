@@ -143,9 +143,9 @@ def test_compiled_complex_code_agrees_with_eager(name: str, device: str):
     if name == "bits" and dtypes.u64 not in device_named(device).target.dtypes:
         pytest.skip(f"no u64 on {device}")
 
-    found = rune.jit(function, device=device)(z)
+    result = rune.jit(function, device=device)(z)
 
-    near(np.asarray(function(z)), np.asarray(found), relative=1e-5, why="f32, other order of sums")
+    near(np.asarray(function(z)), np.asarray(result), relative=1e-5, why="f32, other order of sums")
 
 
 @on_every_executor
@@ -162,9 +162,9 @@ def test_loops_and_branches_carry_complex_values(device: str):
 
     z, rows = array(np.complex64(1 + 0.5j)), drawn(6)
 
-    found = rune.jit(function, device=device)(z, rows)
+    result = rune.jit(function, device=device)(z, rows)
 
-    for a, b in zip(function(z, rows), found, strict=True):
+    for a, b in zip(function(z, rows), result, strict=True):
         near(np.asarray(a), np.asarray(b), relative=1e-5, why="f32")
 
 
@@ -180,9 +180,9 @@ def test_a_donated_complex_argument_lends_its_memory():
     z = drawn(1000)
     expected = np.asarray(z * 2)
 
-    found = rune.jit(lambda z: z * 2, donate_argnums=0)(z)
+    result = rune.jit(lambda z: z * 2, donate_argnums=0)(z)
 
-    close(expected, np.asarray(found), ulps=0, why="exact")
+    close(expected, np.asarray(result), ulps=0, why="exact")
     assert z.is_deleted()
 
 

@@ -52,11 +52,11 @@ def test_a_value_is_used_up_before_the_next_one_is_made():
 
 def test_the_order_of_the_program_decides_between_equals():
     x = Value(0, f32(4))
-    made = [Value(n, f32(4)) for n in range(1, 6)]
-    steps = tuple(step(f"k{v.number}", [v], [x]) for v in made)
-    types = tuple(v.type for v in made)
+    values = [Value(n, f32(4)) for n in range(1, 6)]
+    steps = tuple(step(f"k{v.number}", [v], [x]) for v in values)
+    types = tuple(v.type for v in values)
 
-    program = KernelProgram("f", (x,), steps, tuple(made), types, {})
+    program = KernelProgram("f", (x,), steps, tuple(values), types, {})
 
     assert schedule(program) == program
 

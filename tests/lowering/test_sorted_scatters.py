@@ -60,11 +60,11 @@ def test_by_sorting_a_scatter_gives_what_it_means(sample: Sample, device: Any):
     def run(*xs: Any) -> Any:
         return by_sorting(sample.primitive, *xs, **sample.params)
 
-    found = rune.jit(run, device=device.name)(*map(array, drawn))
+    updated = rune.jit(run, device=device.name)(*map(array, drawn))
 
     assert sample.primitive.reference is not None
     expected = sample.primitive.reference(*drawn, **sample.params)
-    near(expected, found, relative=1e-12, why="sums of few in another order")
+    near(expected, updated, relative=1e-12, why="sums of few in another order")
 
 
 def test_there_are_such_samples_of_every_scatter():

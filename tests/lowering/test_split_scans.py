@@ -115,10 +115,10 @@ def test_a_nan_reaches_everything_behind_it(device: str):
     x = np.ones(3000, np.float32)
     x[1500] = np.nan
 
-    found = scanned(ops.cummax, x, 0, False, device)
+    maxima = scanned(ops.cummax, x, 0, False, device)
 
-    assert np.isnan(found[1500:]).all()
-    assert (found[:1500] == 1).all()
+    assert np.isnan(maxima[1500:]).all()
+    assert (maxima[:1500] == 1).all()
 
 
 @each_device
@@ -127,10 +127,10 @@ def test_half_types_are_summed_in_f32_from_end_to_end(device: str):
     if dtypes.bf16 not in {d.name: d for d in rune.devices()}[device].target.program_dtypes:
         pytest.skip("no bf16 there")
 
-    found = rune.jit(cumsum, device=device)(x)
+    sums = rune.jit(cumsum, device=device)(x)
 
     # One after another in bf16, ones stop adding up at 256.
-    near(np.arange(1.0, 4097.0), found.astype("f32"), relative=2**-8, why="one rounding to bf16")
+    near(np.arange(1.0, 4097.0), sums.astype("f32"), relative=2**-8, why="one rounding to bf16")
 
 
 def test_one_plan_serves_every_size():

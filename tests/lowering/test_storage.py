@@ -40,9 +40,9 @@ PASS = legalize_storage(WIDE_ONLY)
 
 def legal(text: str) -> KernelCode:
     """Kernel code after the pass, checked."""
-    made = PASS.run(parse(text))
-    check(made)
-    return made
+    kernel = PASS.run(parse(text))
+    check(kernel)
+    return kernel
 
 
 # --- what it looks like -----------------------------------------------------------------------
@@ -97,9 +97,9 @@ def program_of_all(chosen: list[Sample]) -> Program:
     counts = [len(s.operands) for s in chosen]
 
     def everything(*flat: Any) -> list[Any]:
-        rest = iter(flat)
-        given = [[next(rest) for _ in range(n)] for n in counts]
-        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, given, strict=True)]
+        remaining = iter(flat)
+        operands = [[next(remaining) for _ in range(n)] for n in counts]
+        return [s.primitive(*xs, **s.params) for s, xs in zip(chosen, operands, strict=True)]
 
     return program_of(everything, *(t for s in chosen for t in s.types))
 
@@ -120,9 +120,9 @@ def test_a_primitive_computes_the_same_bits_without_narrow_dtypes(primitive: Pri
     program = program_of_all(chosen)
     args = [a for s in chosen for a in s.draw()]
 
-    found = run(program, WIDE_ONLY, args)
+    outputs = run(program, WIDE_ONLY, args)
 
-    same(run(program, TARGET, args), found)
+    same(run(program, TARGET, args), outputs)
 
 
 # --- statements -------------------------------------------------------------------------------
@@ -131,10 +131,10 @@ def test_a_primitive_computes_the_same_bits_without_narrow_dtypes(primitive: Pri
 def both(text: str, **buffers: np.ndarray) -> None:
     """The code computes the same before and after the pass."""
     code = parse(text)
-    expected, found = ([b.copy() for b in buffers.values()] for _ in range(2))
+    expected, outputs = ([b.copy() for b in buffers.values()] for _ in range(2))
 
     interpret(code, expected, {})
-    held = [b.view(p.dtype) for b, p in zip(found, legal(text).params, strict=True)]
+    held = [b.view(p.dtype) for b, p in zip(outputs, legal(text).params, strict=True)]
     interpret(legal(text), held, {})
 
     same(expected, [h.view(e.dtype) for h, e in zip(held, expected, strict=True)])

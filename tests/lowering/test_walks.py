@@ -35,11 +35,11 @@ STRIDED = target("dot", "strided_dot")
 def routed(function: Callable[..., Any], *types: ArrayType, **sizes: int) -> Program:
     """The program after routing, held against the one before."""
     program = program_of(function, *types)
-    found = route_dots(program, STRIDED)
-    check_program(found)
+    routed_program = route_dots(program, STRIDED)
+    check_program(routed_program)
     args = random_arguments(program, **sizes)
-    agree(evaluate(program, args), evaluate(found, args), relative=1e-4)
-    return found
+    agree(evaluate(program, args), evaluate(routed_program, args), relative=1e-4)
+    return routed_program
 
 
 def names(program: Program) -> list[str]:

@@ -154,10 +154,10 @@ def test_what_threads_of_a_group_do(expect):
 
 def without(code: KernelCode, number: int | None = None) -> KernelCode:
     """The code without one of its barriers, or without any."""
-    seen = itertools.count()
+    numbers = itertools.count()
 
     def drop(stmt) -> Body:
-        is_it = isinstance(stmt, Barrier) and (number is None or next(seen) == number)
+        is_it = isinstance(stmt, Barrier) and (number is None or next(numbers) == number)
         return () if is_it else (stmt,)
 
     return replace(code, body=map_stmts(drop, code.body))

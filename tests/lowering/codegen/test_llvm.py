@@ -35,17 +35,17 @@ MASKED = pytest.mark.skipif(not WIDE, reason="the host has no masked vectors of 
 def buffers(code: KernelCode, **sizes: int) -> list[np.ndarray]:
     """Random contents for every parameter."""
     rng = np.random.default_rng(0)
-    made = []
+    arrays = []
     for param in code.params:
         count = dims.evaluate(param.size, sizes)
         integer = param.dtype in dtypes.INTEGER
         values = rng.integers(-3, 12, count) if integer else rng.normal(size=count)
-        made.append(values.astype(param.dtype))
-    return made
+        arrays.append(values.astype(param.dtype))
+    return arrays
 
 
-def expected(code: KernelCode, given: list[np.ndarray], **sizes: int) -> list[np.ndarray]:
-    result = [b.copy() for b in given]
+def expected(code: KernelCode, buffers: list[np.ndarray], **sizes: int) -> list[np.ndarray]:
+    result = [b.copy() for b in buffers]
     interpret(code, result, sizes)
     return result
 
@@ -82,14 +82,14 @@ def test_random_kernels_compute_what_the_interpreter_computes(on):
 
 def outermost(body, lanes, aliases=frozenset()) -> Choice:
     """The outermost loops that may run in lanes, whatever they cost."""
-    found, pending = set(), list(body)
+    loops, pending = set(), list(body)
     while pending:
         stmt = pending.pop()
         if isinstance(stmt, For) and is_vectorisable(stmt, aliases):
-            found.add(id(stmt))
+            loops.add(id(stmt))
         else:
             pending += [inner for body in bodies(stmt) for inner in body]
-    return Choice(frozenset(found), 1.0)
+    return Choice(frozenset(loops), 1.0)
 
 
 @pytest.mark.parametrize("on", MACHINES)

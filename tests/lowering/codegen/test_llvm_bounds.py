@@ -73,18 +73,18 @@ def named(case: object) -> str:
 
 @pytest.mark.parametrize(("source", "target", "length"), SAMPLE, ids=named)
 def test_a_conversion_writes_its_elements_and_no_byte_beside_them(source, target, length):
-    found = written(converted(source, target, length), length, "wide")
+    output = written(converted(source, target, length), length, "wide")
 
-    assert found.tobytes() == meant(source, target, length).tobytes()
+    assert output.tobytes() == meant(source, target, length).tobytes()
 
 
 @pytest.mark.parametrize("machine", ["host", "narrow"])
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 9, 17, 33, 65])
 def test_narrower_vectors_write_no_byte_beside_their_elements(length, machine):
     for source, target in [(dtypes.f32, dtypes.bf16), (dtypes.i64, dtypes.i8)]:
-        found = written(converted(source, target, length), length, machine)
+        output = written(converted(source, target, length), length, machine)
 
-        assert found.tobytes() == meant(source, target, length).tobytes()
+        assert output.tobytes() == meant(source, target, length).tobytes()
 
 
 @pytest.mark.parametrize("lanes", [8, 16, 32, 64])
@@ -96,9 +96,9 @@ def test_narrower_vectors_write_no_byte_beside_their_elements(length, machine):
 def test_a_tail_that_only_llvm_knows_to_be_one_element_is_one_element(source, target, lanes):
     code = converted(source, target, lanes * N + 1)
 
-    found = written(code, 2 * lanes + 1, "wide", n=2)
+    output = written(code, 2 * lanes + 1, "wide", n=2)
 
-    assert found.tobytes() == meant(source, target, 2 * lanes + 1).tobytes()
+    assert output.tobytes() == meant(source, target, 2 * lanes + 1).tobytes()
 
 
 @pytest.mark.parametrize("lane", [0, 3, 15])

@@ -29,8 +29,8 @@ def nest(code: KernelCode):
 
 
 def transposed(text: str) -> tuple[str, int] | None:
-    found = find_transposed(*nest(parse(text)))
-    return None if found is None else (found.axis.var, len(found.loads))
+    match = find_transposed(*nest(parse(text)))
+    return None if match is None else (match.axis.var, len(match.loads))
 
 
 def kernel(value: str, grid: str = "for i in 64 grid { for j in 64 grid {", head: str = "") -> str:

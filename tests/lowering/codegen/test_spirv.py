@@ -307,8 +307,8 @@ def test_a_dot_may_fuse_its_products():
 def test_float_controls_are_those_of_the_types_in_use():
     modes = [line.split()[1:] for line in shown("softmax").splitlines() if "ExecutionMode" in line]
 
-    kept = ["DenormPreserve", "RoundingModeRTE", "SignedZeroInfNanPreserve"]
-    assert modes[1:] == [[mode, "32"] for mode in kept]
+    expected = ["DenormPreserve", "RoundingModeRTE", "SignedZeroInfNanPreserve"]
+    assert modes[1:] == [[mode, "32"] for mode in expected]
 
 
 def test_a_driver_that_may_drop_nan_compares_bits():
@@ -389,15 +389,15 @@ def test_random_code_is_valid(seed: int, tmp_path):
 @validated
 @each_primitive
 def test_every_sample_of_a_primitive_gives_valid_modules(primitive: Primitive, tmp_path):
-    seen: set[str] = set()
+    forms: set[str] = set()
 
     for sample in filter(_is_taken, samples(primitive)):
         program = program_of(lambda *xs, s=sample: s.primitive(*xs, **s.params), *sample.types)
         for code in lower(program, TARGET).kernels.values():
             # Kernels that differ in dtypes alone are one: those are the business of the test above.
             form = re.sub(r"(bf|[bifu])\d+|bool", "T", re.sub(r"[-.e\d]+_", "N_", to_code(code)))
-            assert form in seen or complaint(render(code, TARGET).words, tmp_path) == "", sample
-            seen.add(form)
+            assert form in forms or complaint(render(code, TARGET).words, tmp_path) == "", sample
+            forms.add(form)
 
 
 def _is_taken(sample: Sample) -> bool:

@@ -87,7 +87,7 @@ def test_a_type_is_declared_once(kinds: list[str]):
     ids = {kind: {module.type(kind) for _ in range(2)} for kind in kinds}
 
     declared = Counter(op for op, _ in split(module.declarations))
-    assert all(len(found) == 1 for found in ids.values())
+    assert all(len(ids_of_type) == 1 for ids_of_type in ids.values())
     assert sum(declared.values()) == len(set(kinds))
 
 
@@ -147,14 +147,14 @@ def test_lengths_add_up_to_the_module(name: str):
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.i32, dtypes.u8, dtypes.f64], ids=dtypes.short)
 def test_no_type_constant_or_capability_stands_there_twice(dtype: np.dtype):
     for expr in operations(dtype):
-        found = instructions(render(kernel_of(expr, dtype), TARGET).words)
+        module_instructions = instructions(render(kernel_of(expr, dtype), TARGET).words)
         plain = [
             (op, *operands[1:])
-            for op, operands in found
+            for op, operands in module_instructions
             if op in _RESULT_FIRST - {Op.Label, Op.TypeStruct, Op.TypePointer}
         ]
-        plain += [(op, *o) for op, o in found if op == Op.Capability]
-        plain += [(op, o[0], *o[2:]) for op, o in found if op == Op.Constant]
+        plain += [(op, *o) for op, o in module_instructions if op == Op.Capability]
+        plain += [(op, o[0], *o[2:]) for op, o in module_instructions if op == Op.Constant]
         assert max(Counter(plain).values()) == 1, expr
 
 
@@ -168,7 +168,7 @@ _NEEDS = {
 @pytest.mark.parametrize("dtype", sorted(TARGET.dtypes, key=dtypes.short), ids=dtypes.short)
 def test_a_capability_stands_where_its_type_does_and_nowhere_else(dtype: np.dtype):
     for expr in operations(dtype):
-        found = instructions(render(kernel_of(expr, dtype), TARGET).words)
-        declared = {o[0] for op, o in found if op == Op.Capability}
-        types = {(op, *o[1:2]) for op, o in found if op in (Op.TypeInt, Op.TypeFloat)}
+        module_instructions = instructions(render(kernel_of(expr, dtype), TARGET).words)
+        declared = {o[0] for op, o in module_instructions if op == Op.Capability}
+        types = {(op, *o[1:2]) for op, o in module_instructions if op in (Op.TypeInt, Op.TypeFloat)}
         assert {c for c, type in _NEEDS.items() if type in types} == declared & set(_NEEDS), expr

@@ -119,13 +119,13 @@ class Maker:
 
     def body(self, count: int) -> tuple[Stmt, ...]:
         """A body of about `count` statements; what it binds is forgotten after it."""
-        kept = {n: list(getattr(self, n)) for n in ("lets", "symbols", "variables", "scratch")}
+        scope = {n: list(getattr(self, n)) for n in ("lets", "symbols", "variables", "scratch")}
         self.depth += 1
-        made = [s for _ in range(count) for s in self.statements()]
+        statements = [s for _ in range(count) for s in self.statements()]
         self.depth -= 1
-        for name, value in kept.items():
+        for name, value in scope.items():
             setattr(self, name, value)
-        return tuple(made)
+        return tuple(statements)
 
     def statements(self) -> list[Stmt]:
         makers = [self.let, self.let, self.integer, self.store, self.assign]
@@ -135,17 +135,17 @@ class Maker:
 
     def let(self) -> list[Stmt]:
         dtype = self.rng.choice((f32, f32, i32))
-        made = Let(self.name("t"), self.number(dtype, 3))
-        self.lets.append(Local(made.name, dtype))
-        return [made]
+        let = Let(self.name("t"), self.number(dtype, 3))
+        self.lets.append(Local(let.name, dtype))
+        return [let]
 
     def integer(self) -> list[Stmt]:
         """An integer Let that indices may mention, clamped to its bounds."""
         high = self.rng.randrange(1, 9)
         clamped = op("max", const(0, i32), op("min", const(high, i32), self.number(i32, 2)))
-        made = Let(self.name("k"), clamped)
-        self.symbols.append(symbol(made.name, 0, high))
-        return [made]
+        let = Let(self.name("k"), clamped)
+        self.symbols.append(symbol(let.name, 0, high))
+        return [let]
 
     def store(self) -> list[Stmt]:
         value = self.number(f32, 3)
@@ -158,9 +158,9 @@ class Maker:
         if self.variables and self.rng.random() < 0.7:
             target = self.rng.choice(self.variables)
             return [Assign(target.name, self.number(target.dtype, 2))]
-        made = Var(self.name("v"), self.number(f32, 2))
-        self.variables.append(Local(made.name, f32))
-        return [made]
+        var = Var(self.name("v"), self.number(f32, 2))
+        self.variables.append(Local(var.name, f32))
+        return [var]
 
     def small(self) -> Expr:
         """A small integer as f32: sums of them are exact in any order."""
@@ -178,30 +178,30 @@ class Maker:
         total = Var(self.name("s"), self.small())
         combine = self.rng.choice(("add", "max", "min"))
         kind = self.rng.choice((Kind.SERIAL, Kind.VECTOR, Kind.UNROLLED))
-        seen = self.variables
+        outer_variables = self.variables
         self.variables = []  # a reduction does not read what it changes
 
         def make(j: Size) -> tuple[Stmt, ...]:
             lets = self.let()
-            made = (*lets, Accumulate(total.name, combine, self.small()))
+            statements = (*lets, Accumulate(total.name, combine, self.small()))
             self.lets.pop()
-            return made
+            return statements
 
         loop = self.inside(self.rng.randrange(1, 7), kind, make)
-        self.variables = seen
+        self.variables = outer_variables
         self.lets.append(Local(total.name, f32))
         return [total, loop]
 
     def carry(self) -> list[Stmt]:
         """A loop whose iterations depend on each other."""
-        made = Var(self.name("v"), self.number(f32, 1))
-        self.variables.append(Local(made.name, f32))
+        var = Var(self.name("v"), self.number(f32, 1))
+        self.variables.append(Local(var.name, f32))
         loop = self.inside(
             self.rng.randrange(1, 4),
             self.rng.choice((Kind.SERIAL, Kind.UNROLLED)),
-            lambda j: (*self.body(2), Assign(made.name, self.number(f32, 2))),
+            lambda j: (*self.body(2), Assign(var.name, self.number(f32, 2))),
         )
-        return [made, loop]
+        return [var, loop]
 
     def copies(self) -> list[Stmt]:
         extent = self.rng.randrange(0, 4)
@@ -212,10 +212,10 @@ class Maker:
         """Scratch, filled: one element per iteration."""
         name = self.name("e")
         kind = self.rng.choice((Kind.SERIAL, Kind.VECTOR, Kind.UNROLLED))
-        seen = self.variables
+        outer_variables = self.variables
         self.variables = []
         loop = self.inside(ROW, kind, lambda j: (Store(name, j, self.number(f32, 2)),))
-        self.variables = seen
+        self.variables = outer_variables
         self.scratch.append(name)
         return [Alloc(name, f32, ROW, AddressSpace.LOCAL), loop]
 

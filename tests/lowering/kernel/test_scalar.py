@@ -49,10 +49,10 @@ def test_division_truncates_and_the_remainder_takes_the_dividends_sign(a, b):
     wide = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     x, y = np.array([a], np.int32), np.array([b], np.int32)
 
-    quotient, rest = SCALAR_MEANING["div"](x, y), SCALAR_MEANING["rem"](x, y)
+    quotient, remainder = SCALAR_MEANING["div"](x, y), SCALAR_MEANING["rem"](x, y)
 
     same(np.array([wide]).astype(np.int32), quotient)
-    same(np.array([a - wide * b]).astype(np.int32), rest)
+    same(np.array([a - wide * b]).astype(np.int32), remainder)
 
 
 @given(I32, st.integers(-70, 70))
@@ -60,10 +60,10 @@ def test_shifts_beyond_the_width_give_zero_or_the_sign(a, n):
     x, amount = np.array([a], np.int32), np.array([n], np.int32)
     inside = 0 <= n < 32
 
-    left, right = SCALAR_MEANING["shl"](x, amount), SCALAR_MEANING["shr"](x, amount)
+    left_shift, right_shift = SCALAR_MEANING["shl"](x, amount), SCALAR_MEANING["shr"](x, amount)
 
-    same(np.array([(a << n) if inside else 0]).astype(np.int64).astype(np.int32), left)
-    same(np.array([a >> n if inside else (-1 if a < 0 else 0)]).astype(np.int32), right)
+    same(np.array([(a << n) if inside else 0]).astype(np.int64).astype(np.int32), left_shift)
+    same(np.array([a >> n if inside else (-1 if a < 0 else 0)]).astype(np.int32), right_shift)
 
 
 def test_integer_powers_wrap_and_negative_exponents_give_the_integer_part():
@@ -90,9 +90,9 @@ def test_float_to_integer_saturates_and_nan_gives_zero(target):
     high = 2 ** (width - signed) - 1
     low = -high - 1 if signed else 0
 
-    found = convert(np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 2.9, 0.5]), target)
+    integers = convert(np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 2.9, 0.5]), target)
 
-    assert [int(v) for v in found] == [0, high, low, high, low, 2, 0]
+    assert [int(v) for v in integers] == [0, high, low, high, low, 2, 0]
 
 
 def test_max_and_min_propagate_nan():
@@ -117,11 +117,11 @@ def test_fma_rounds_once(values):
     a, b, c = (np.array([v], np.float32) for v in values)
     exact = Fraction(values[0]) * Fraction(values[1]) + Fraction(values[2])
 
-    found = SCALAR_MEANING["fma"](a, b, c)[0]
+    value = SCALAR_MEANING["fma"](a, b, c)[0]
 
-    if math.isfinite(found) and exact:
-        below, above = (np.nextafter(found, np.float32(end)) for end in (-np.inf, np.inf))
-        distance = abs(Fraction(float(found)) - exact)
+    if math.isfinite(value) and exact:
+        below, above = (np.nextafter(value, np.float32(end)) for end in (-np.inf, np.inf))
+        distance = abs(Fraction(float(value)) - exact)
         assert all(
             distance <= abs(Fraction(float(other)) - exact)
             for other in (below, above)
@@ -132,20 +132,20 @@ def test_fma_rounds_once(values):
 def test_erf_inv_undoes_erf_to_the_last_digits_of_both_tails():
     x = np.linspace(-5.5, 5.5, 45)
 
-    found = SCALAR_MEANING["erf_inv"](SCALAR_MEANING["erf"](x[np.abs(x) < 2.5]))
+    inverse = SCALAR_MEANING["erf_inv"](SCALAR_MEANING["erf"](x[np.abs(x) < 2.5]))
 
-    close(x[np.abs(x) < 2.5], found, ulps=400, why="erf is flat: its own ulp is many of x")
+    close(x[np.abs(x) < 2.5], inverse, ulps=400, why="erf is flat: its own ulp is many of x")
     assert SCALAR_MEANING["erf_inv"](np.array([-1.0, 1.0])).tolist() == [-np.inf, np.inf]
     assert np.isnan(SCALAR_MEANING["erf_inv"](np.array([1.5])))
 
 
 def test_erf_inv_keeps_its_digits_up_to_the_last_number_below_one():
-    rest = 2.0 ** -np.arange(1, 54)
+    distances = 2.0 ** -np.arange(1, 54)
 
-    found = SCALAR_MEANING["erf_inv"](1 - rest)
+    inverse = SCALAR_MEANING["erf_inv"](1 - distances)
 
-    close(special.erfcinv(rest), found, ulps=4, why="Halley steps against an erfc of 1 ulp")
-    close(-special.erfcinv(rest), SCALAR_MEANING["erf_inv"](rest - 1), ulps=4, why="odd")
+    close(special.erfcinv(distances), inverse, ulps=4, why="Halley steps against an erfc of 1 ulp")
+    close(-special.erfcinv(distances), SCALAR_MEANING["erf_inv"](distances - 1), ulps=4, why="odd")
 
 
 def test_sign_and_logistic_keep_their_edges():

@@ -33,9 +33,9 @@ HEAD = "code f(x: read f32[64], k: read i32[64], y: write f32[64]) sizes n in 1.
 
 def code(body: str) -> KernelCode:
     """The kernel with this body."""
-    made = parse(f"{HEAD} {{ {body} }}")
-    check(made)
-    return made
+    kernel = parse(f"{HEAD} {{ {body} }}")
+    check(kernel)
+    return kernel
 
 
 def after(p: Pass[KernelCode], body: str) -> str:

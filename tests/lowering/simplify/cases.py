@@ -45,12 +45,12 @@ class Case:
 
 def read_cases(name: str) -> list[Case]:
     """The cases of a file beside this one."""
-    found = []
+    all_cases = []
     for block in re.split(r"^== ", (Path(__file__).parent / name).read_text(), flags=re.M)[1:]:
-        title, _, rest = block.partition("\n")
-        before, passed, after = re.split(r"^-- ([\w-]+)\n", rest, flags=re.M)
-        found.append(Case(title, before.strip(), PASSES[passed], after.strip()))
-    return found
+        title, _, text = block.partition("\n")
+        before, passed, after = re.split(r"^-- ([\w-]+)\n", text, flags=re.M)
+        all_cases.append(Case(title, before.strip(), PASSES[passed], after.strip()))
+    return all_cases
 
 
 def normal(text: str) -> str:
