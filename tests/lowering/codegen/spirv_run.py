@@ -48,18 +48,18 @@ def complaint(words: bytes, folder: Path) -> str:
 def operations(dtype: np.dtype) -> list[Op | Cast]:
     """Every operation on operands of a dtype, and its conversions to all others."""
     i = dims.symbol("i", 0, 7)
-    given = [Load(name, (i,), dtype) for name in "abc"]
-    found: list[Op | Cast] = [Cast(given[0], d) for d in sorted(KINDS, key=dtypes.short)]
+    loads = [Load(name, (i,), dtype) for name in "abc"]
+    expressions: list[Op | Cast] = [Cast(loads[0], d) for d in sorted(KINDS, key=dtypes.short)]
     for name, op in OPERATIONS.items():
         if dtype not in op.dtypes:
             continue
-        args: tuple[Expr, ...] = tuple(given[: op.arity])
+        args: tuple[Expr, ...] = tuple(loads[: op.arity])
         if name == "select":
-            args = (Op("lt", (given[0], given[1]), dtypes.bool_), *given[1:])
+            args = (Op("lt", (loads[0], loads[1]), dtypes.bool_), *loads[1:])
         same = (d for d in sorted(KINDS, key=dtypes.short) if d.itemsize == dtype.itemsize)
         result = result_dtype(name, dtype)
-        found += [Op(name, args, d) for d in (same if result is None else [result])]
-    return found
+        expressions += [Op(name, args, d) for d in (same if result is None else [result])]
+    return expressions
 
 
 def kernel_of(expr: Op | Cast, dtype: np.dtype) -> KernelCode:

@@ -94,20 +94,20 @@ def test_f64_error_functions_are_near_the_c_librarys(name):
     x = x[(np.abs(x) < 26) & (np.abs(x) > 1e-300)]
     expected = np.array([getattr(math, name)(v) for v in x])
 
-    found = errors(apply(name, x), expected)
+    errors_in_ulp = errors(apply(name, x), expected)
 
-    assert found.max() <= 3, x[np.argmax(found)]
+    assert errors_in_ulp.max() <= 3, x[np.argmax(errors_in_ulp)]
 
 
 def test_f64_erf_inv_undoes_erf():
     y = np.concatenate([np.linspace(-3, 3, 5001), 10.0 ** -np.arange(1, 300)])
     x = np.array([math.erf(v) for v in y])
 
-    found = apply("erf_inv", x)
+    inverse = apply("erf_inv", x)
 
     # What rounding x loses grows with the slope of erf_inv.
     slope = np.sqrt(np.pi) / 2 * np.exp(y * y)
-    assert (np.abs(found - y) <= 3 * np.spacing(np.abs(y)) + np.spacing(np.abs(x)) * slope).all()
+    assert (np.abs(inverse - y) <= 3 * np.spacing(np.abs(y)) + np.spacing(np.abs(x)) * slope).all()
 
 
 POWERS = [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, math.inf, -math.inf, math.nan, 1e30, 1e-30,
@@ -144,9 +144,9 @@ def test_f64_atan2_is_within_2_ulp():
     rng = np.random.default_rng(3)
     x, y = (rng.standard_normal(40_000) * 10 ** rng.uniform(-9, 9, 40_000) for _ in range(2))
 
-    found = errors(apply("atan2", x, y), np.arctan2(x.astype(np.longdouble), y))
+    errors_in_ulp = errors(apply("atan2", x, y), np.arctan2(x.astype(np.longdouble), y))
 
-    assert found.max() <= 2
+    assert errors_in_ulp.max() <= 2
 
 
 @pytest.mark.skipif(not EXTENDED, reason="no extended precision to compare with")
@@ -188,7 +188,7 @@ def test_every_lane_count_gives_the_same_bits(name):
     if not MACHINES["host"].masked:
         pytest.skip("the host has no fused multiply-add at every width")
 
-    found = {key: apply(name, x, on=on).view(np.uint32) for key, on in MACHINES.items()}
+    bits = {key: apply(name, x, on=on).view(np.uint32) for key, on in MACHINES.items()}
 
-    assert (found["narrow"] == found["wide"]).all()
-    assert (found["narrow"] == found["host"]).all()
+    assert (bits["narrow"] == bits["wide"]).all()
+    assert (bits["narrow"] == bits["host"]).all()

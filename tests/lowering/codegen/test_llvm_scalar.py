@@ -52,32 +52,32 @@ def differences(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
 
 
 def arguments(name: str, dtype: np.dtype) -> list[np.ndarray]:
-    given = [values(dtype, k) for k in range(OPERATIONS[name].arity)]
+    operands = [values(dtype, k) for k in range(OPERATIONS[name].arity)]
     if name == "select":
-        given[0] = values(dtypes.bool_, 0)
-    return given
+        operands[0] = values(dtypes.bool_, 0)
+    return operands
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_an_operation_means_what_the_table_says(name):
     for dtype in (d for d in DTYPES if d in OPERATIONS[name].dtypes):
-        given = arguments(name, dtype)
+        operands = arguments(name, dtype)
 
-        actual = apply(name, *given)
+        actual = apply(name, *operands)
 
-        expected = np.asarray(SCALAR_MEANING[name](*given))
+        expected = np.asarray(SCALAR_MEANING[name](*operands))
         wrong = differences(expected, actual) if name != "rsqrt" else []
-        assert not len(wrong), (dtype, [a[wrong] for a in given], expected[wrong], actual[wrong])
+        assert not len(wrong), (dtype, [a[wrong] for a in operands], expected[wrong], actual[wrong])
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 @pytest.mark.parametrize("dtype", [dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64], ids=str)
 def test_a_function_follows_its_meaning_roughly(name, dtype):
-    given = [values(dtype, k) for k in range(OPERATIONS[name].arity)]
+    operands = [values(dtype, k) for k in range(OPERATIONS[name].arity)]
 
     with np.errstate(all="ignore"):
-        actual = apply(name, *given).astype(np.float64)
-        expected = np.asarray(SCALAR_MEANING[name](*given)).astype(np.float64)
+        actual = apply(name, *operands).astype(np.float64)
+        expected = np.asarray(SCALAR_MEANING[name](*operands)).astype(np.float64)
 
     tiny = float(np.finfo(np.float32).tiny) if dtype != dtypes.f16 else 1e-3
     np.testing.assert_allclose(actual, expected, rtol=RELATIVE[dtype.itemsize], atol=tiny)
@@ -119,11 +119,11 @@ def test_bitcast_keeps_every_bit(source):
 @pytest.mark.parametrize("name", ["div", "rem", "shl", "shr", "pow", "max", "select", "nextafter"])
 def test_other_machines_compute_the_same(name):
     dtype = dtypes.f32 if name == "nextafter" else dtypes.i32
-    given = arguments(name, dtype)
+    operands = arguments(name, dtype)
 
-    found = [apply(name, *given, on=machine) for machine in MACHINES.values()]
+    results = [apply(name, *operands, on=machine) for machine in MACHINES.values()]
 
-    assert not any(len(differences(found[0], other)) for other in found[1:])
+    assert not any(len(differences(results[0], other)) for other in results[1:])
 
 
 def test_multiply_and_add_are_not_fused():

@@ -45,8 +45,8 @@ def known(name: str, dtype: np.dtype) -> Function:
 
 def parts_of(function: Function) -> list[Expr]:
     """Every expression in it."""
-    whole = [e for stmt in walk(function.body) for e in expressions(stmt)]
-    return [part for e in (*whole, function.result) for part in walk_expr(e)]
+    roots = [e for stmt in walk(function.body) for e in expressions(stmt)]
+    return [part for e in (*roots, function.result) for part in walk_expr(e)]
 
 
 def apply(name: str, *arrays: np.ndarray) -> np.ndarray:
@@ -66,10 +66,10 @@ def apply(name: str, *arrays: np.ndarray) -> np.ndarray:
     return out
 
 
-def assert_within(limit: float, found: np.ndarray, expected: np.ndarray, *args: np.ndarray):
-    wrong = errors(found, expected)
+def assert_within(limit: float, actual: np.ndarray, expected: np.ndarray, *args: np.ndarray):
+    wrong = errors(actual, expected)
     worst = int(np.argmax(wrong))
-    assert wrong[worst] <= limit, (*(a[worst] for a in args), found[worst], wrong[worst])
+    assert wrong[worst] <= limit, (*(a[worst] for a in args), actual[worst], wrong[worst])
 
 
 # --- accuracy ---------------------------------------------------------------------------------
@@ -104,11 +104,11 @@ def test_f64_erf_inv_undoes_erf():
     y = np.concatenate([np.linspace(-3, 3, 5001), 10.0 ** -np.arange(1, 300)])
     x = np.array([math.erf(v) for v in y])
 
-    found = apply("erf_inv", x)
+    inverse = apply("erf_inv", x)
 
     # What rounding x loses grows with the slope of erf_inv.
     slope = np.sqrt(np.pi) / 2 * np.exp(y * y)
-    assert (np.abs(found - y) <= 3 * np.spacing(np.abs(y)) + np.spacing(np.abs(x)) * slope).all()
+    assert (np.abs(inverse - y) <= 3 * np.spacing(np.abs(y)) + np.spacing(np.abs(x)) * slope).all()
 
 
 def test_f64_erf_inv_is_right_up_to_the_last_number_below_1():
@@ -179,10 +179,12 @@ def test_the_remainder_of_floats_is_exact(dtype: np.dtype):
     with np.errstate(all="ignore"):
         expected = np.fmod(x, y)
 
-    found = apply("rem", x, y)
+    remainder = apply("rem", x, y)
 
-    both_nan = np.isnan(found) & np.isnan(expected)
-    assert ((found == expected) & (np.signbit(found) == np.signbit(expected)) | both_nan).all()
+    both_nan = np.isnan(remainder) & np.isnan(expected)
+    assert (
+        (remainder == expected) & (np.signbit(remainder) == np.signbit(expected)) | both_nan
+    ).all()
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=dtypes.short)
@@ -209,9 +211,9 @@ def test_signs_of_zero_are_kept_by_odd_functions(dtype: np.dtype):
     odd = ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "erf_inv",
            "expm1", "log1p", "cbrt")  # fmt: skip
     for name in odd:
-        found = apply(name, np.array([0.0, -0.0], dtype))
-        assert (found == 0).all(), name
-        assert np.signbit(found).tolist() == [False, True], name
+        zeros = apply(name, np.array([0.0, -0.0], dtype))
+        assert (zeros == 0).all(), name
+        assert np.signbit(zeros).tolist() == [False, True], name
 
 
 # --- what renderers rely on -------------------------------------------------------------------

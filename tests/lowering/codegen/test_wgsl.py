@@ -27,8 +27,8 @@ from tests.lowering.kernel.examples import TEXTS, example
 
 def function(text: str, *memories: int) -> str:
     """The entry point alone."""
-    whole = render(parse(text), memories or None).text
-    return whole[whole.index("@compute") :].rstrip()
+    module_text = render(parse(text), memories or None).text
+    return module_text[module_text.index("@compute") :].rstrip()
 
 
 def body(text: str, *memories: int) -> str:
@@ -385,13 +385,13 @@ def accepted(device: wgpu.WgpuBackend, rendered: Rendered) -> bool:
 def operations(dtype: np.dtype, i: Size) -> KernelCode:
     """One kernel with every operation on a dtype, and a conversion to every other."""
     x, flag = Load("x", (i,), dtype), Load("flag", (i,), dtypes.bool_)
-    made: list[Expr] = [Cast(x, d) for d in sorted(STORED, key=dtypes.short)]
+    values: list[Expr] = [Cast(x, d) for d in sorted(STORED, key=dtypes.short)]
     for name, op in OPERATIONS.items():
         result = result_dtype(name, dtype)
         if dtype in op.dtypes and result is not None:
             args = (flag, x, x) if name == "select" else (x,) * op.arity
-            made.append(Op(name, args, result))
-    lets = [Let(f"made{k}", e) for k, e in enumerate(made)]
+            values.append(Op(name, args, result))
+    lets = [Let(f"made{k}", e) for k, e in enumerate(values)]
     params = (
         Param("x", dtype, 8, Access.READ),
         Param("flag", dtypes.bool_, 8, Access.READ),
