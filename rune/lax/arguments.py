@@ -27,7 +27,7 @@ _KINDS = (
 
 
 def _kind(dtype: np.dtype) -> int:
-    return next(k for k, found in enumerate(_KINDS) if dtype in found)
+    return next(k for k, members in enumerate(_KINDS) if dtype in members)
 
 
 def alike(name: str, *xs: Any) -> list[Any]:
@@ -35,8 +35,8 @@ def alike(name: str, *xs: Any) -> list[Any]:
 
     Errors: DtypeError for dtypes that differ, ShapeError for shapes that do.
     """
-    given = [value(name, x) for x in xs]
-    types = [type_of(x) for x in given]
+    operands = [value(name, x) for x in xs]
+    types = [type_of(x) for x in operands]
     strong = {t.dtype for t in types if not t.weak} or {t.dtype for t in types}
     mixed = len(strong) > 1 or len({_kind(t.dtype) for t in types}) > 1
     if mixed:
@@ -50,7 +50,7 @@ def alike(name: str, *xs: Any) -> list[Any]:
             hint="functions of rune.lax do not add axes; those of rune.numpy do",
         )
     # Beside an array Python's numbers are rounded once, to its dtype, not by way of 32 bits.
-    return promoted(name, *(given if all(t.weak for t in types) else xs))
+    return promoted(name, *(operands if all(t.weak for t in types) else xs))
 
 
 def given_axes(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:
@@ -58,14 +58,14 @@ def given_axes(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:
     return normalised_axes(name, numbers(name, axes), type_of(x))
 
 
-def numbers(name: str, given: Sequence[int]) -> tuple[int, ...]:
+def numbers(name: str, entries: Sequence[int]) -> tuple[int, ...]:
     """A sequence of numbers, as a tuple. Errors: ArgumentError for a number alone."""
-    if not isinstance(given, Iterable):
+    if not isinstance(entries, Iterable):
         raise ArgumentError(
-            f"{name}: cannot use {given!r} (a sequence of numbers required)",
+            f"{name}: cannot use {entries!r} (a sequence of numbers required)",
             hint="functions of rune.lax take a tuple also for a single axis",
         )
-    return tuple(given)
+    return tuple(entries)
 
 
 def documented(

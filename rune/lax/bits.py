@@ -119,9 +119,9 @@ def _divided(x: Any, new: np.dtype, ratio: int) -> Any:
     wide = ops.broadcast(bits, shape=shape, axes=tuple(range(len(shape) - 1)))
     dtype = type_of(bits).dtype
     by = ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtype)
-    moved = ops.shr(wide, ops.mul(by, literal_like(bit_width(new), by)))
-    mask = literal_like((1 << bit_width(new)) - 1, moved)
-    return ops.bitcast(ops.convert(ops.logical_and(moved, mask), dtype=_bits(new)), dtype=new)
+    parts = ops.shr(wide, ops.mul(by, literal_like(bit_width(new), by)))
+    mask = literal_like((1 << bit_width(new)) - 1, parts)
+    return ops.bitcast(ops.convert(ops.logical_and(parts, mask), dtype=_bits(new)), dtype=new)
 
 
 def _joined(x: Any, new: np.dtype, ratio: int) -> Any:
@@ -133,8 +133,8 @@ def _joined(x: Any, new: np.dtype, ratio: int) -> Any:
         )
     wide = ops.convert(ops.bitcast(x, dtype=_bits(type.dtype)), dtype=_bits(new))
     by = ops.iota(shape=type.shape, axis=type.ndim - 1, dtype=_bits(new))
-    moved = ops.shl(wide, ops.mul(by, literal_like(bit_width(type.dtype), by)))
-    return ops.bitcast(ops.reduce_or(moved, axes=(type.ndim - 1,)), dtype=new)
+    parts = ops.shl(wide, ops.mul(by, literal_like(bit_width(type.dtype), by)))
+    return ops.bitcast(ops.reduce_or(parts, axes=(type.ndim - 1,)), dtype=new)
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:

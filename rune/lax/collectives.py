@@ -54,12 +54,12 @@ def axis_index(axis_name: Name) -> Any:
     >>> rune.vmap(lambda x: x + rune.lax.axis_index("i"), axis_name="i")(rnp.zeros(3))
     Array([0., 1., 2.], f32[3], cpu:0)
     """
-    found = None
+    number = None
     for name in _names(axis_name):
         size = size_of(name)
         here = ops.axis_index(axis_name=name)
-        found = here if found is None else found * size + here
-    return found
+        number = here if number is None else number * size + here
+    return number
 
 
 def _over_names(primitive: Any, operation: str) -> Callable[[Any, Name], Any]:
@@ -161,14 +161,14 @@ def all_gather(x: Any, axis_name: Name, *, axis: int = 0, tiled: bool = False) -
 
     def one(x: Any) -> Any:
         x = rnp.asarray(x)
-        own = type_of(x)
-        place = normalised_axis("all_gather", axis, own if tiled else _longer(own))
+        x_type = type_of(x)
+        place = normalised_axis("all_gather", axis, x_type if tiled else _longer(x_type))
         for name in reversed(names):
             x = ops.all_gather(x, axis=place, lanes=size_of(name), axis_name=name)
         lanes = axis_size(names)
         if not tiled:
-            return rnp.reshape(x, (*own.shape[:place], lanes, *own.shape[place:]))
-        shape = (*own.shape[:place], lanes * own.shape[place], *own.shape[place + 1 :])
+            return rnp.reshape(x, (*x_type.shape[:place], lanes, *x_type.shape[place:]))
+        shape = (*x_type.shape[:place], lanes * x_type.shape[place], *x_type.shape[place + 1 :])
         return rnp.reshape(x, shape)
 
     return tree.map(one, x)
@@ -249,9 +249,9 @@ def all_to_all(
 
     def one(x: Any) -> Any:
         x = rnp.asarray(x)
-        own = type_of(x)
-        split = normalised_axis("all_to_all", split_axis, own)
-        concat = normalised_axis("all_to_all", concat_axis, own)
+        x_type = type_of(x)
+        split = normalised_axis("all_to_all", split_axis, x_type)
+        concat = normalised_axis("all_to_all", concat_axis, x_type)
         x = _parts("all_to_all", x, split, size, tiled)
         x = ops.all_to_all(x, split_axis=split, concat_axis=concat, lanes=size, axis_name=name)
         return _joined(x, concat) if tiled else x

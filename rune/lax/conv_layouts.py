@@ -114,12 +114,12 @@ def padtype_to_pads(
         )
     if word == "VALID":
         return [(0, 0)] * len(window_shape)
-    found: list[tuple[Size, Size]] = []
+    pads: list[tuple[Size, Size]] = []
     for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         total = _same_total(size, window, stride)
         half, other = total // 2, total - total // 2
-        found.append((half, other) if word == "SAME" else (other, half))
-    return found
+        pads.append((half, other) if word == "SAME" else (other, half))
+    return pads
 
 
 def _same_total(size: Size, window: Size, stride: int) -> Size:
@@ -139,8 +139,8 @@ def pads_of(
     """
     if isinstance(padding, str):
         return tuple(padtype_to_pads(shape, window, strides, padding))
-    given = listed(name, "padding", padding)
-    pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in given)
+    entries = listed(name, "padding", padding)
+    pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in entries)
     if len(pairs) != len(window) or any(len(p) != 2 for p in pairs):
         raise ArgumentError(
             f"{name}: cannot pad {len(window)} axes by {padding} (a pair for each required)"
@@ -149,10 +149,10 @@ def pads_of(
 
 
 def ints(name: str, what: str, values: Sequence[int] | None, rank: int) -> Ints:
-    given = [1] * rank if values is None else listed(name, what, values)
-    found = tuple(static_int(name, what, v) for v in given)
-    if len(found) != rank or any(value < 1 for value in found):
+    entries = [1] * rank if values is None else listed(name, what, values)
+    numbers = tuple(static_int(name, what, v) for v in entries)
+    if len(numbers) != rank or any(value < 1 for value in numbers):
         raise ArgumentError(
-            f"{name}: cannot use {what} {found} for {rank} axes (one each, at least 1)"
+            f"{name}: cannot use {what} {numbers} for {rank} axes (one each, at least 1)"
         )
-    return found
+    return numbers

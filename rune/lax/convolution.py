@@ -68,19 +68,19 @@ def conv_general_dilated(
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     rank = lhs.ndim - 2
     strides = ints(name, "strides", window_strides, rank)
-    left = ints(name, "lhs_dilation", lhs_dilation, rank)
-    right = ints(name, "rhs_dilation", rhs_dilation, rank)
-    spread = [reach(lhs.shape[a], d) for a, d in zip(numbers.lhs_spec[2:], left, strict=True)]
-    window = [reach(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], right, strict=True)]
-    if isinstance(padding, str) and padding.upper() != "VALID" and any(d != 1 for d in left):
+    lhs_gaps = ints(name, "lhs_dilation", lhs_dilation, rank)
+    rhs_gaps = ints(name, "rhs_dilation", rhs_dilation, rank)
+    spread = [reach(lhs.shape[a], d) for a, d in zip(numbers.lhs_spec[2:], lhs_gaps, strict=True)]
+    window = [reach(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_gaps, strict=True)]
+    if isinstance(padding, str) and padding.upper() != "VALID" and any(d != 1 for d in lhs_gaps):
         raise ArgumentError(
-            f"{name}: cannot pad by {padding!r} with lhs_dilation {left} (the words do not say "
+            f"{name}: cannot pad by {padding!r} with lhs_dilation {lhs_gaps} (the words do not say "
             "which output is meant)",
             hint="conv_transpose, or pairs of numbers",
         )
     return ops.conv_general_dilated(
         lhs, rhs, strides=strides, padding=pads_of(name, padding, spread, window, strides),
-        lhs_dilation=left, rhs_dilation=right, specs=tuple(map(tuple, numbers)),
+        lhs_dilation=lhs_gaps, rhs_dilation=rhs_gaps, specs=tuple(map(tuple, numbers)),
         groups=(feature_group_count, batch_group_count),
     )  # fmt: skip
 
@@ -156,10 +156,8 @@ def conv_transpose(
     """
     lhs, rhs = _operands(lhs, rhs, preferred_element_type)
     rank = lhs.ndim - 2
-    given = dimension_numbers
-    numbers = conv_dimension_numbers(
-        lhs.shape, rhs.shape, _channels_last(rank) if given is None else given
-    )
+    layout = _channels_last(rank) if dimension_numbers is None else dimension_numbers
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, layout)
     strides = ints("conv_transpose", "strides", strides, rank)
     dilation = ints("conv_transpose", "rhs_dilation", rhs_dilation, rank)
     sizes = [reach(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], dilation, strict=True)]
@@ -262,7 +260,7 @@ def conv_general_dilated_local(
     patches = conv_general_dilated_patches(
         lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers
     )
-    found = ops.dot_general(  # [*T, N, O]
+    out = ops.dot_general(  # [*T, N, O]
         rnp.transpose(patches, (*numbers.out_spec[2:], *numbers.out_spec[:2])),
         rnp.transpose(rhs, (*numbers.rhs_spec[2:], *numbers.rhs_spec[:2])),
         dimension_numbers=_local_numbers(lhs.ndim - 2),
@@ -271,7 +269,7 @@ def conv_general_dilated_local(
     order = [0] * (rank + 2)
     for axis, place in zip(numbers.out_spec, (rank, rank + 1, *range(rank)), strict=True):
         order[axis] = place
-    return rnp.transpose(found, order)
+    return rnp.transpose(out, order)
 
 
 def _local_numbers(rank: int) -> Any:
@@ -319,8 +317,8 @@ def conv_general_shape_tuple(
     """
     numbers = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     lhs, rhs = ([s[a] for a in spec] for s, spec in zip((lhs_shape, rhs_shape), numbers))
-    found = conv_shape_tuple(lhs, rhs, window_strides, padding)
-    return tuple(found[list(numbers.out_spec).index(a)] for a in range(len(found)))
+    shape = conv_shape_tuple(lhs, rhs, window_strides, padding)
+    return tuple(shape[list(numbers.out_spec).index(a)] for a in range(len(shape)))
 
 
 def conv_transpose_shape_tuple(
@@ -342,5 +340,5 @@ def conv_transpose_shape_tuple(
     if isinstance(padding, str):
         pairs = [_undone(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)]
     spread = [reach(size, s) for size, s in zip(lhs[2:], window_strides, strict=True)]
-    found = conv_shape_tuple([*lhs[:2], *spread], rhs, (1,) * len(spread), pairs)
-    return tuple(found[list(numbers.out_spec).index(a)] for a in range(len(found)))
+    shape = conv_shape_tuple([*lhs[:2], *spread], rhs, (1,) * len(spread), pairs)
+    return tuple(shape[list(numbers.out_spec).index(a)] for a in range(len(shape)))

@@ -23,15 +23,15 @@ from rune.ops.index_values import from_end, signed
 def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
     """One start per axis as rank-0 integers, negative ones counted from the end if allowed."""
     type = type_of(x)
-    given = listed(name, "start_indices", start_indices)
-    if len(given) != type.ndim:
-        raise ShapeError(f"{name}: cannot start in {type} at {len(given)} indices (one per axis)")
+    indices = listed(name, "start_indices", start_indices)
+    if len(indices) != type.ndim:
+        raise ShapeError(f"{name}: cannot start in {type} at {len(indices)} indices (one per axis)")
     allowed = [negative] * type.ndim if isinstance(negative, bool) else list(negative)
     if len(allowed) != type.ndim:
         raise ArgumentError(
             f"{name}: cannot use {len(allowed)} of allow_negative_indices for {type} (one per axis)"
         )
-    starts = zip(given, type.shape, allowed, strict=True)
+    starts = zip(indices, type.shape, allowed, strict=True)
     return [(from_end if back else signed)(value(name, s), d) for s, d, back in starts]
 
 
@@ -78,10 +78,10 @@ def dynamic_update_slice(
 
 
 def _at_axis(name: str, x: Any, index: Any, axis: int) -> tuple[list[Any], int]:
-    (found,) = given_axes(name, x, (axis,))
+    (place,) = given_axes(name, x, (axis,))
     starts: list[Any] = [0] * type_of(x).ndim
-    starts[found] = index
-    return starts, found
+    starts[place] = index
+    return starts, place
 
 
 def dynamic_slice_in_dim(
@@ -102,9 +102,9 @@ def dynamic_slice_in_dim(
     Array([1, 2], i32[2], cpu:0)
     """
     x = value("dynamic_slice_in_dim", operand)
-    starts, found = _at_axis("dynamic_slice_in_dim", x, start_index, axis)
+    starts, place = _at_axis("dynamic_slice_in_dim", x, start_index, axis)
     sizes = list(type_of(x).shape)
-    sizes[found] = slice_size
+    sizes[place] = slice_size
     return dynamic_slice(x, tuple(starts), sizes, allow_negative_indices=allow_negative_indices)
 
 

@@ -157,17 +157,17 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     >>> lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
     (Array(3., f32*[], cpu:0), Array(2., f32*[], cpu:0))
     """
-    found = value("round", x)
+    number = value("round", x)
     if rounding_method not in tuple(RoundingMethod):
         raise ArgumentError(
             f"round: cannot round by {rounding_method!r} (a lax.RoundingMethod required)"
         )
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
-        return ops.round(found)
-    kept = ops.trunc(found)
-    is_half = ops.ge(ops.abs(ops.sub(found, kept)), constant(0.5, found))
-    away = ops.copysign(ops.select(is_half, constant(1, found), constant(0, found)), found)
-    return ops.add(kept, away)
+        return ops.round(number)
+    truncated = ops.trunc(number)
+    is_half = ops.ge(ops.abs(ops.sub(number, truncated)), constant(0.5, number))
+    away = ops.copysign(ops.select(is_half, constant(1, number), constant(0, number)), number)
+    return ops.add(truncated, away)
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
@@ -226,17 +226,19 @@ def select_n(which: Any, *cases: Any) -> Any:
     """
     if not cases:
         raise ArgumentError("select_n: cannot choose among no cases (at least one required)")
-    number, given = value("select_n", which), alike("select_n", *cases)
+    number, options = value("select_n", which), alike("select_n", *cases)
     if type_of(number).dtype in dtypes.INEXACT:
         raise DtypeError(f"select_n: cannot choose by {type_of(number)} (bool or integer required)")
     if type_of(number).dtype == dtypes.bool_:
-        if len(given) > 2:
-            raise ArgumentError(f"select_n: cannot choose among {len(given)} cases by a bool (two)")
-        return ops.select(number, given[-1], given[0])
-    found = given[-1]
-    for k in range(len(given) - 2, -1, -1):
-        found = ops.select(ops.le(number, constant(k, number)), given[k], found)
-    return found
+        if len(options) > 2:
+            raise ArgumentError(
+                f"select_n: cannot choose among {len(options)} cases by a bool (two)"
+            )
+        return ops.select(number, options[-1], options[0])
+    chosen = options[-1]
+    for k in range(len(options) - 2, -1, -1):
+        chosen = ops.select(ops.le(number, constant(k, number)), options[k], chosen)
+    return chosen
 
 
 # --- complex numbers --------------------------------------------------------------------------
@@ -279,8 +281,8 @@ def conj(x: Any) -> Any:
     >>> lax.conj(1 + 2j)
     Array(1.-2.j, c64*[], cpu:0)
     """
-    found = value("conj", x)
-    return ops.conj(found if is_complex(found) else ops.complex(found, constant(0, found)))
+    number = value("conj", x)
+    return ops.conj(number if is_complex(number) else ops.complex(number, constant(0, number)))
 
 
 complex = binary(

@@ -92,8 +92,8 @@ class GatherScatterMode(enum.Enum):
 
 
 def _mode(mode: Any) -> str:
-    found = GatherScatterMode.from_any(mode)
-    return "fill" if found is GatherScatterMode.ONE_HOT else found.value
+    mode_value = GatherScatterMode.from_any(mode)
+    return "fill" if mode_value is GatherScatterMode.ONE_HOT else mode_value.value
 
 
 def gather(
@@ -294,8 +294,8 @@ def scatter_apply(
     most = ops.reduce_max(count, axes=tuple(range(type_of(count).ndim)))
 
     def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
-        done, found = state
-        return done + 1, ops.select(ops.gt(count, done), func(found), found)
+        done, total = state
+        return done + 1, ops.select(ops.gt(count, done), func(total), total)
 
     if unique_indices:
         return step((np.int32(0), x))[1]
@@ -316,11 +316,11 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
            [1, 4]], i32[2,2], cpu:0)
     """
     x = value("index_take", src)
-    found = given_axes("index_take", x, axes)
+    places = given_axes("index_take", x, axes)
     vectors = [ops.reshape(value("index_take", i), shape=(_length(i), 1)) for i in idxs]
-    sizes = tuple(1 if a in found else d for a, d in enumerate(type_of(x).shape))
-    offset = tuple(range(1, type_of(x).ndim - len(found) + 1))
-    numbers = GatherDimensionNumbers(offset, tuple(sorted(found)), found)
+    sizes = tuple(1 if a in places else d for a, d in enumerate(type_of(x).shape))
+    offset = tuple(range(1, type_of(x).ndim - len(places) + 1))
+    numbers = GatherDimensionNumbers(offset, tuple(sorted(places)), places)
     return gather(x, ops.concatenate(*vectors, axis=1), numbers, sizes, mode="clip")
 
 

@@ -108,12 +108,12 @@ def _rotated(r: Any, w: Any) -> Any:
         cosine = ops.select(is_zero, number(1, length), ops.div(head, safe))
         sine = ops.div(other, safe)
         turned = ops.add(ops.mul(cosine, here), ops.mul(sine, w))
-        rest = ops.sub(ops.mul(cosine, w), ops.mul(sine, here))
+        remainder = ops.sub(ops.mul(cosine, w), ops.mul(sine, here))
         rows_of = ops.broadcast(turned, shape=(n, n), axes=(1,))
-        return ops.select(ops.eq(row, k), rows_of, r), rest
+        return ops.select(ops.eq(row, k), rows_of, r), remainder
 
-    found, _ = fori_loop(0, n, step, (r, w))
-    return upper_triangle(found)
+    triangle, _ = fori_loop(0, n, step, (r, w))
+    return upper_triangle(triangle)
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
@@ -148,14 +148,14 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     >>> lax.linalg.lu_pivots_to_permutation(rnp.array([2, 1]), 3)
     Array([2, 1, 0], i32[3], cpu:0)
     """
-    found = value("lu_pivots_to_permutation", pivots)
+    exchanges = value("lu_pivots_to_permutation", pivots)
     rows = static_int("lu_pivots_to_permutation", "a size", permutation_size)
-    if type_of(found).shape[-1] > rows:
+    if type_of(exchanges).shape[-1] > rows:
         raise ArgumentError(
-            f"lu_pivots_to_permutation: cannot permute {rows} rows by {type_of(found)} "
+            f"lu_pivots_to_permutation: cannot permute {rows} rows by {type_of(exchanges)} "
             "(more pivots than rows)"
         )
-    return permutation_of_pivots(c.astype(found, dtypes.i32), rows)
+    return permutation_of_pivots(c.astype(exchanges, dtypes.i32), rows)
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, ...]:
@@ -275,9 +275,9 @@ def triangular_solve(
     if transpose_a == left_side:
         x, lower = swapped(x), not lower
     y = y if left_side else swapped(y)
-    found = ops.linalg.triangular_solve(x, y, lower=lower, unit_diagonal=unit_diagonal)
-    found = found if left_side else swapped(found)
-    return c.squeeze(found, -1 if left_side else -2) if is_vector else found
+    solution = ops.linalg.triangular_solve(x, y, lower=lower, unit_diagonal=unit_diagonal)
+    solution = solution if left_side else swapped(solution)
+    return c.squeeze(solution, -1 if left_side else -2) if is_vector else solution
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
@@ -295,8 +295,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
     >>> lax.linalg.tridiagonal_solve(0 * one, 2 * one, 0 * one, rnp.ones((3, 1)))[:, 0]
     Array([0.5, 0.5, 0.5], f32[3], cpu:0)
     """
-    found = [value("tridiagonal_solve", x) for x in (dl, d, du, b)]
-    return ops.linalg.tridiagonal_solve(*found)
+    operands = [value("tridiagonal_solve", x) for x in (dl, d, du, b)]
+    return ops.linalg.tridiagonal_solve(*operands)
 
 
 def symmetric_product(
@@ -317,12 +317,12 @@ def symmetric_product(
            [3., 3.]], f32[2,2], cpu:0)
     """
     a, other = value("symmetric_product", a_matrix), value("symmetric_product", c_matrix)
-    found = ops.mul(number(alpha, a), matmul(a, swapped(a)))
-    found = ops.add(found, ops.mul(number(beta, a), other))
+    product = ops.mul(number(alpha, a), matmul(a, swapped(a)))
+    product = ops.add(product, ops.mul(number(beta, a), other))
     if not symmetrize_output:
-        return found
-    below = lower_triangle(found, -1)
-    return ops.add(lower_triangle(found), swapped(below))
+        return product
+    below = lower_triangle(product, -1)
+    return ops.add(lower_triangle(product), swapped(below))
 
 
 __all__ = [

@@ -218,12 +218,12 @@ def qdwh(
     if dynamic_shape is not None:
         raise ArgumentError("qdwh: cannot take dynamic_shape (sizes are static)")
     a = value("qdwh", x)
-    found = type_of(a)
-    if found.ndim != 2 or not found.shape[0] >= found.shape[1]:
-        raise ShapeError(f"qdwh: cannot take {found} (one matrix, not wider than high, required)")
-    if found.dtype not in (dtypes.f32, dtypes.f64, *dtypes.COMPLEX):
-        raise DtypeError(f"qdwh: cannot take {found} (f32, f64, c64 or c128 required)")
-    real = real_dtype(found.dtype)
+    a_type = type_of(a)
+    if a_type.ndim != 2 or not a_type.shape[0] >= a_type.shape[1]:
+        raise ShapeError(f"qdwh: cannot take {a_type} (one matrix, not wider than high, required)")
+    if a_type.dtype not in (dtypes.f32, dtypes.f64, *dtypes.COMPLEX):
+        raise DtypeError(f"qdwh: cannot take {a_type} (f32, f64, c64 or c128 required)")
+    real = real_dtype(a_type.dtype)
     unit = float(np.finfo(real).eps) if eps is None else eps
     u, steps, converged = _halley(a, 10 if max_iterations is None else max_iterations, unit, real)
     h = matmul(adjoint(u), a)
@@ -254,8 +254,8 @@ def _halley(a: Any, most: int, unit: float, real: np.dtype) -> tuple[Any, Any, A
     def stepped(state: Any) -> Any:
         u, low, _, step = state
         alpha, beta, gamma, low = _weights(low)
-        moved = _step(u, *(ops.cast(w, type_of(u).dtype) for w in (alpha, beta, gamma)))
-        return moved, low, _length(ops.sub(moved, u)), ops.add(step, np.int32(1))
+        iterate = _step(u, *(ops.cast(w, type_of(u).dtype) for w in (alpha, beta, gamma)))
+        return iterate, low, _length(ops.sub(iterate, u)), ops.add(step, np.int32(1))
 
     start = first, full(number(unit, norm), ()), full(number(1, norm), ()), np.int32(0)
     u, _, change, step = while_loop(more, stepped, start)
@@ -274,8 +274,8 @@ def _weights(low: Any) -> tuple[Any, Any, Any, Any]:
     a = ops.add(root, ops.mul(half, ops.sqrt(ops.add(inside, extra))))
     b = ops.mul(number(0.25, low), ops.mul(ops.sub(a, one), ops.sub(a, one)))
     c = ops.sub(ops.add(a, b), one)
-    made = ops.div(ops.mul(low, ops.add(a, ops.mul(b, square))), ops.add(one, ops.mul(c, square)))
-    return a, b, c, ops.min(made, one)
+    bound = ops.div(ops.mul(low, ops.add(a, ops.mul(b, square))), ops.add(one, ops.mul(c, square)))
+    return a, b, c, ops.min(bound, one)
 
 
 def _step(u: Any, a: Any, b: Any, c: Any) -> Any:

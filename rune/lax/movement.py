@@ -72,10 +72,10 @@ def broadcast_in_dim(
         raise ShapeError(
             f"broadcast_in_dim: cannot broadcast {type_of(x)} to {target} at axes {axes}"
         )
-    kept = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
-    if len(kept) < len(sizes):
-        x = ops.reshape(x, shape=tuple(sizes[k] for k in kept))
-    return ops.broadcast(x, shape=target, axes=tuple(axes[k] for k in kept))
+    unstretched = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
+    if len(unstretched) < len(sizes):
+        x = ops.reshape(x, shape=tuple(sizes[k] for k in unstretched))
+    return ops.broadcast(x, shape=target, axes=tuple(axes[k] for k in unstretched))
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
@@ -90,11 +90,11 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     >>> lax.broadcast_to_rank(rnp.ones(3), 2).shape
     (1, 3)
     """
-    found = value("broadcast_to_rank", x)
-    more = rank - type_of(found).ndim
+    array = value("broadcast_to_rank", x)
+    more = rank - type_of(array).ndim
     if more < 0:
-        raise ShapeError(f"broadcast_to_rank: cannot give {type_of(found)} the rank {rank}")
-    return ops.reshape(found, shape=(*(1,) * more, *type_of(found).shape))
+        raise ShapeError(f"broadcast_to_rank: cannot give {type_of(array)} the rank {rank}")
+    return ops.reshape(array, shape=(*(1,) * more, *type_of(array).shape))
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
@@ -121,8 +121,8 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> Shape:
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    found = [shape_of("broadcast_shapes", s) for s in shapes]
-    return broadcast_shape("broadcast_shapes", *found) if found else ()
+    sizes = [shape_of("broadcast_shapes", s) for s in shapes]
+    return broadcast_shape("broadcast_shapes", *sizes) if sizes else ()
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
@@ -286,12 +286,12 @@ def slice_in_dim(
     Array([3, 4, 5], i32[3], cpu:0)
     """
     x = value("slice_in_dim", operand)
-    (found,) = given_axes("slice_in_dim", x, (axis,))
+    (place,) = given_axes("slice_in_dim", x, (axis,))
     shape = type_of(x).shape
-    first = _from_front(0 if start_index is None else start_index, shape[found])
-    last = _from_front(shape[found] if limit_index is None else limit_index, shape[found])
+    first = _from_front(0 if start_index is None else start_index, shape[place])
+    last = _from_front(shape[place] if limit_index is None else limit_index, shape[place])
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[found], limits[found], strides[found] = first, last, stride
+    starts[place], limits[place], strides[place] = first, last, stride
     return slice(x, starts, limits, strides)
 
 
@@ -313,13 +313,13 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     Array([5], i32[1], cpu:0)
     """
     x = value("index_in_dim", operand)
-    (found,) = given_axes("index_in_dim", x, (axis,))
-    size = type_of(x).shape[found]
+    (place,) = given_axes("index_in_dim", x, (axis,))
+    size = type_of(x).shape[place]
     at = _from_front(static_size("index_in_dim", "an index", index), size)
     if not 0 <= at < size:
-        raise ShapeError(f"index_in_dim: cannot take {index} of {type_of(x)} (axis {found})")
-    picked = slice_in_dim(x, at, at + 1, axis=found)
-    return picked if keepdims else squeeze(picked, (found,))
+        raise ShapeError(f"index_in_dim: cannot take {index} of {type_of(x)} (axis {place})")
+    picked = slice_in_dim(x, at, at + 1, axis=place)
+    return picked if keepdims else squeeze(picked, (place,))
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
@@ -338,8 +338,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Array([0, 1, 0, 2], i32[4], cpu:0)
     """
     x, fill = alike("pad", operand, padding_value)
-    given = listed("pad", "padding_config", padding_config)
-    config = [tuple(listed("pad", "padding_config", c)) for c in given]
+    entries = listed("pad", "padding_config", padding_config)
+    config = [tuple(listed("pad", "padding_config", c)) for c in entries]
     if len(config) != type_of(x).ndim or any(len(c) != 3 or c[2] < 0 for c in config):
         raise ShapeError(
             f"pad: cannot pad {type_of(x)} by {config} ((low, high, interior >= 0) for each axis)"
@@ -363,9 +363,9 @@ def concatenate(operands: Any, dimension: int) -> Any:
     >>> lax.concatenate([rnp.zeros(1), rnp.ones(2)], 0)
     Array([0., 1., 1.], f32[3], cpu:0)
     """
-    found = values("concatenate", operands)
-    (axis,) = given_axes("concatenate", found[0], (dimension,))
-    return ops.concatenate(*found, axis=axis)
+    arrays = values("concatenate", operands)
+    (axis,) = given_axes("concatenate", arrays[0], (dimension,))
+    return ops.concatenate(*arrays, axis=axis)
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
@@ -381,13 +381,13 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     [Array([0], i32[1], cpu:0), Array([1, 2], i32[2], cpu:0)]
     """
     x = value("split", operand)
-    (found,) = given_axes("split", x, (axis,))
+    (place,) = given_axes("split", x, (axis,))
     sizes = numbers("split", sizes)
     ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
-    if not ends or ends[-1] != type_of(x).shape[found]:
-        raise ShapeError(f"split: cannot split axis {found} of {type_of(x)} into {tuple(sizes)}")
+    if not ends or ends[-1] != type_of(x).shape[place]:
+        raise ShapeError(f"split: cannot split axis {place} of {type_of(x)} into {tuple(sizes)}")
     return [
-        slice_in_dim(x, end - size, end, axis=found) for size, end in zip(sizes, ends, strict=True)
+        slice_in_dim(x, end - size, end, axis=place) for size, end in zip(sizes, ends, strict=True)
     ]
 
 

@@ -60,16 +60,16 @@ def dot_general(
     (2, 4)
     """
     a, b = value("dot_general", lhs), value("dot_general", rhs)
-    given = [
+    pairs = [
         listed("dot_general", "dimension_numbers", pair)
         for pair in listed("dot_general", "dimension_numbers", dimension_numbers)
     ]
-    if [len(pair) for pair in given] != [2, 2]:
+    if [len(pair) for pair in pairs] != [2, 2]:
         raise ArgumentError(
             f"dot_general: cannot use dimension_numbers={dimension_numbers!r} "
             "(((contracted, contracted), (batch, batch)) required)"
         )
-    (ca, cb), (ba, bb) = given
+    (ca, cb), (ba, bb) = pairs
     numbers = (
         (given_axes("dot_general", a, ca), given_axes("dot_general", b, cb)),
         (given_axes("dot_general", a, ba), given_axes("dot_general", b, bb)),

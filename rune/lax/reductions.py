@@ -29,20 +29,22 @@ _TEXT = """{doc}
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
-    >>> lax.{name}(rnp.array({given}), (1,))
+    >>> lax.{name}(rnp.array({example}), (1,))
     {shown}
     """
 
 
 def _reduction(
-    name: str, primitive: Callable[..., Any], doc: str, given: str, shown: str, refused: str
+    name: str, primitive: Callable[..., Any], doc: str, example: str, shown: str, refused: str
 ) -> Any:
     def function(operand: Any, axes: Sequence[int]) -> Any:
         x = value(name, operand)
         return primitive(x, axes=given_axes(name, x, axes))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _TEXT.format(name=name, doc=doc, given=given, shown=shown, refused=refused)
+    function.__doc__ = _TEXT.format(
+        name=name, doc=doc, example=example, shown=shown, refused=refused
+    )
     return function
 
 
@@ -132,16 +134,16 @@ def reduce(
     known = _KNOWN.get(computation) if len(xs) == 1 else None
     if known is not None:
         return tree.unflatten(treedef, [computation(known(xs[0], axes=axes), starts[0])])
-    found = _folded(_over_arrays(computation, treedef), [_rows(x, axes) for x in xs], starts)
-    return tree.unflatten(treedef, found)
+    totals = _folded(_over_arrays(computation, treedef), [_rows(x, axes) for x in xs], starts)
+    return tree.unflatten(treedef, totals)
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> Any:
     """The reduced axes as one, in front."""
     shape = type_of(x).shape
-    kept = tuple(a for a in range(len(shape)) if a not in axes)
-    moved = transpose(x, (*axes, *kept))
-    return reshape(moved, (product(shape[a] for a in axes), *(shape[a] for a in kept)))
+    other_axes = tuple(a for a in range(len(shape)) if a not in axes)
+    transposed = transpose(x, (*axes, *other_axes))
+    return reshape(transposed, (product(shape[a] for a in axes), *(shape[a] for a in other_axes)))
 
 
 def _over_arrays(computation: Callable[..., Any], treedef: Any) -> Callable[..., list[Any]]:
@@ -164,22 +166,22 @@ def _over_arrays(computation: Callable[..., Any], treedef: Any) -> Callable[...,
 def _folded(combine: Callable[..., list[Any]], rows: list[Any], starts: list[Any]) -> list[Any]:
     """Halves combined until one row is left, which the initial values lead."""
     shape = type_of(rows[0]).shape[1:]
-    found = [ops.fit(s, shape) for s in starts]
+    initial = [ops.fit(s, shape) for s in starts]
     count = type_of(rows[0]).shape[0]
     while count > 1:
         half = count // 2
         merged = combine([x[:half] for x in rows], [x[half : 2 * half] for x in rows])
-        rest = [x[2 * half :] for x in rows]
-        rows = [ops.concatenate(m, r, axis=0) for m, r in zip(merged, rest, strict=True)]
+        remainder = [x[2 * half :] for x in rows]
+        rows = [ops.concatenate(m, r, axis=0) for m, r in zip(merged, remainder, strict=True)]
         count -= half
-    return combine(found, [x[0] for x in rows]) if count else found
+    return combine(initial, [x[0] for x in rows]) if count else initial
 
 
 def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..., Any]:
     def function(operand: Any, axis: int, index_dtype: Any) -> Any:
         x = value(name, operand)
-        (found,) = given_axes(name, x, (axis,))
-        return primitive(x, axis=found, dtype=dtypes.as_dtype(index_dtype))
+        (place,) = given_axes(name, x, (axis,))
+        return primitive(x, axis=place, dtype=dtypes.as_dtype(index_dtype))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The first position of the {which} along an axis, or of a NaN.
@@ -208,8 +210,8 @@ def _cumulative(
 ) -> Callable[..., Any]:
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         x = value(name, operand)
-        (found,) = given_axes(name, x, (axis,))
-        return primitive(x, axis=found, reverse=bool(reverse))
+        (place,) = given_axes(name, x, (axis,))
+        return primitive(x, axis=place, reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The {what} of all elements up to each one; `reverse`: from each one on.

@@ -30,15 +30,15 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     (Array([1, 2], i32[2], cpu:0), Array([7., 5.], f32[2], cpu:0))
     """
     is_one = not isinstance(operand, list | tuple)
-    given: Sequence[Any] = (operand,) if is_one else operand
-    if not given:
+    arrays: Sequence[Any] = (operand,) if is_one else operand
+    if not arrays:
         raise ArgumentError("sort: cannot sort no arrays (at least one required)")
     rows, at = [], 0
-    for x in given:
-        moved, at = o.along_last("sort", value("sort", x), dimension)
-        rows.append(moved)
-    found = tuple(o.back(x, at) for x in ops.sort(*rows, num_keys=num_keys))
-    return found[0] if is_one else found
+    for x in arrays:
+        row, at = o.along_last("sort", value("sort", x), dimension)
+        rows.append(row)
+    ordered = tuple(o.back(x, at) for x in ops.sort(*rows, num_keys=num_keys))
+    return ordered[0] if is_one else ordered
 
 
 def sort_key_val(
@@ -71,8 +71,8 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     (Array([9., 5.], f32[2], cpu:0), Array([1, 2], i32[2], cpu:0))
     """
     rows, at = o.along_last("top_k", value("top_k", operand), axis)
-    found, positions = ops.top_k(rows, k=static_int("top_k", "k", k))
-    return o.back(found, at), o.back(positions, at)
+    largest, positions = ops.top_k(rows, k=static_int("top_k", "k", k))
+    return o.back(largest, at), o.back(positions, at)
 
 
 def approx_max_k(
@@ -112,8 +112,8 @@ def approx_min_k(
     size, count = type_of(rows).shape[-1], static_int("approx_min_k", "k", k)
     if not (0 <= count and count <= size):
         raise ArgumentError(f"approx_min_k: cannot take {count} of {size} elements")
-    found = ops.sort(rows, positions_like(rows), num_keys=1)
-    first, second = (o.back(_first(x, count), at) for x in found)
+    ordered = ops.sort(rows, positions_like(rows), num_keys=1)
+    first, second = (o.back(_first(x, count), at) for x in ordered)
     return first, second
 
 

@@ -17,14 +17,14 @@ def _special(name: str, rule: Any, doc: str, call: str, shown: str, operands: st
     names = operands.split()
 
     def function(*xs: Any, **named: Any) -> Any:
-        given = [*xs, *(named.pop(n) for n in names[len(xs) :] if n in named)]
+        arguments = [*xs, *(named.pop(n) for n in names[len(xs) :] if n in named)]
         if named:
             raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
-        if len(given) != len(names):
+        if len(arguments) != len(names):
             raise ArgumentError(
-                f"{name}: cannot take {len(given)} operands ({len(names)} required: {operands})"
+                f"{name}: cannot take {len(arguments)} operands ({len(names)} required: {operands})"
             )
-        return rule(*alike(name, *given))
+        return rule(*alike(name, *arguments))
 
     function.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any) for n in names],

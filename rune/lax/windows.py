@@ -63,12 +63,12 @@ def reduce_window(
     )  # fmt: skip
     combine = _monoid(computation, arrays[0]) if len(arrays) == 1 else None
     if combine is not None:
-        found = [ops.reduce_window(arrays[0], combine=combine, **fields_of(slide))]
+        results = [ops.reduce_window(arrays[0], combine=combine, **fields_of(slide))]
         if not _is_identity(inits[0], combine):
-            found = [computation(rnp.broadcast_to(inits[0], found[0].shape), found[0])]
+            results = [computation(rnp.broadcast_to(inits[0], results[0].shape), results[0])]
     else:
-        found = _folded(arrays, inits, _on_leaves(computation, treedef), slide)
-    return tree.unflatten(treedef, found)
+        results = _folded(arrays, inits, _on_leaves(computation, treedef), slide)
+    return tree.unflatten(treedef, results)
 
 
 def slide_of(
@@ -85,9 +85,9 @@ def slide_of(
             f"reduce_window: cannot slide {tuple(window)} over {len(shape)} axes (strides {steps}, "
             f"dilations {base} and {dilation}; one number per axis required)"
         )
-    whole = [reach(n, d) for n, d in zip(shape, base, strict=True)]
+    dilated = [reach(n, d) for n, d in zip(shape, base, strict=True)]
     spans = [reach(k, d) for k, d in zip(window, dilation, strict=True)]
-    pads = pads_of("reduce_window", padding, whole, spans, steps)
+    pads = pads_of("reduce_window", padding, dilated, spans, steps)
     return Slide(tuple(window), steps, pads, base, dilation)
 
 
@@ -116,9 +116,9 @@ def _is_identity(value: Any, combine: str) -> bool:
 
 
 def _on_leaves(computation: Callable[..., Any], treedef: Any) -> Callable[..., list[Any]]:
-    def combine(left: list[Any], right: list[Any]) -> list[Any]:
-        whole = computation(tree.unflatten(treedef, left), tree.unflatten(treedef, right))
-        return tree.leaves(whole)
+    def combine(first: list[Any], second: list[Any]) -> list[Any]:
+        combined = computation(tree.unflatten(treedef, first), tree.unflatten(treedef, second))
+        return tree.leaves(combined)
 
     return combine
 
@@ -132,8 +132,8 @@ def _folded(
     shown = []
     for x, init in zip(arrays, inits, strict=True):
         padded = ops.pad(x, init, **slide.pads)
-        found = windows(padded, axes, slide.window, slide.strides, slide.window_dilation)
-        shown.append(rnp.reshape(found, (*counts(x.shape, slide), -1)))
+        views = windows(padded, axes, slide.window, slide.strides, slide.window_dilation)
+        shown.append(rnp.reshape(views, (*counts(x.shape, slide), -1)))
     while shown[0].shape[-1] > 1:
         half = shown[0].shape[-1] // 2
         pairs = combine(

@@ -60,10 +60,10 @@ def dot_product_attention(
     scores = scores * (1 / math.sqrt(h) if scale is None else scale)
     if bias is not None:
         scores = (scores + _grouped(bias, heads, n)).astype(wide)
-    seen = _seen(mask, heads, n, t, s, is_causal, local_window_size)
-    seen = _both(seen, _lengths(query_seq_lengths, key_value_seq_lengths, t, s))
-    if seen is not None:
-        scores = rnp.where(seen, scores, MASKED)
+    visible = _seen(mask, heads, n, t, s, is_causal, local_window_size)
+    visible = _both(visible, _lengths(query_seq_lengths, key_value_seq_lengths, t, s))
+    if visible is not None:
+        scores = rnp.where(visible, scores, MASKED)
     scores = scores.astype(rnp.float32)
     weights = softmax(scores, -1).astype(k.dtype)
     out = rnp.reshape(rnp.einsum("bkgts,bskh->btkgh", weights, v), (b, t, n, h))
@@ -118,36 +118,36 @@ def _seen(
     mask: Any, heads: int, n: int, t: Any, s: Any, is_causal: bool,
     window: int | Sequence[int] | None,
 ) -> Any:  # fmt: skip
-    found = None
+    visible = None
     if mask is not None:
-        found = _grouped(mask, heads, n)
-        if found.dtype != rnp.bool_:
+        visible = _grouped(mask, heads, n)
+        if visible.dtype != rnp.bool_:
             raise DtypeError(
-                f"dot_product_attention: cannot mask by {found.type} (bool required)",
+                f"dot_product_attention: cannot mask by {visible.type} (bool required)",
                 hint="what is added to the scores goes into bias",
             )
     queries, keys = rnp.arange(t)[:, None], rnp.arange(s)[None, :]
     if is_causal:
-        found = _both(found, keys <= queries)
+        visible = _both(visible, keys <= queries)
     if window is not None:
-        left, right = (window, window) if isinstance(window, int) else window
-        if left < 0 or right < 0:
+        before, after = (window, window) if isinstance(window, int) else window
+        if before < 0 or after < 0:
             raise ArgumentError(
                 f"dot_product_attention: cannot see a window of {window} keys (0 or more required)"
             )
-        found = _both(found, (queries <= keys + left) & (queries >= keys - right))
-    return found
+        visible = _both(visible, (queries <= keys + before) & (queries >= keys - after))
+    return visible
 
 
 def _lengths(queries: Any, keys: Any, t: Any, s: Any) -> Any:
     """bool [B, 1, 1, T, S]: both the query and the key exist."""
-    found = None
+    exists = None
     if queries is not None:
-        found = (rnp.arange(t) < rnp.asarray(queries)[:, None])[:, None, None, :, None]
+        exists = (rnp.arange(t) < rnp.asarray(queries)[:, None])[:, None, None, :, None]
     if keys is not None:
-        exists = (rnp.arange(s) < rnp.asarray(keys)[:, None])[:, None, None, None, :]
-        found = _both(found, exists)
-    return found
+        has_key = (rnp.arange(s) < rnp.asarray(keys)[:, None])[:, None, None, None, :]
+        exists = _both(exists, has_key)
+    return exists
 
 
 def _both(a: Any, b: Any) -> Any:

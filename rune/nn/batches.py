@@ -71,7 +71,7 @@ def batch_norm(
     (Array([-1.,  1.], f32[2], cpu:0), Array([0.2], f32[1], cpu:0))
     """
     record("batch_norm", state, BatchNormState)
-    wide, kept = widened(x)
+    wide, dtype = widened(x)
     channel = normalised_axis("batch_norm", axis, wide.type)
     others = tuple(a for a in range(wide.ndim) if a != channel)
     shape = tuple(1 if a in others else d for a, d in enumerate(wide.shape))
@@ -83,7 +83,7 @@ def batch_norm(
     out = _normalised(wide, mean, var, shape, epsilon)
     out = out if scale is None else out * rnp.reshape(scale, shape)
     out = out if bias is None else out + rnp.reshape(bias, shape)
-    return rounded(out, kept), state
+    return rounded(out, dtype), state
 
 
 def _statistics(x: Any, axes: tuple[int, ...], axis_name: Any) -> tuple[Any, Any, Any]:
@@ -133,7 +133,7 @@ def group_norm(
     >>> nn.group_norm(rnp.array([[1.0, 3.0, 5.0, 7.0]]), 2, epsilon=0.0)
     Array([[-1.,  1., -1.,  1.]], f32[1,4], cpu:0)
     """
-    wide, kept = widened(x)
+    wide, dtype = widened(x)
     groups = static_int("group_norm", "groups", groups)
     channels = wide.shape[1] if wide.ndim > 1 else None
     if channels is None or groups < 1 or (isinstance(channels, int) and channels % groups):
@@ -148,4 +148,4 @@ def group_norm(
     shape = (1, -1, *(1,) * (wide.ndim - 2))
     out = out if scale is None else out * rnp.reshape(scale, shape)
     out = out if bias is None else out + rnp.reshape(bias, shape)
-    return rounded(out, kept)
+    return rounded(out, dtype)

@@ -23,10 +23,10 @@ Padding = str | int | Sequence[Any]
 
 def each(name: str, what: str, value: Each, rank: int) -> tuple[int, ...]:
     """A whole number for every axis. Errors: ArgumentError for too many or too few, and others."""
-    found = (value,) * rank if isinstance(value, int) else whole(name, what, value)
-    if len(found) != rank:
-        raise ArgumentError(f"{name}: cannot use {what} {found} ({rank} numbers required)")
-    return found
+    numbers = (value,) * rank if isinstance(value, int) else whole(name, what, value)
+    if len(numbers) != rank:
+        raise ArgumentError(f"{name}: cannot use {what} {numbers} ({rank} numbers required)")
+    return numbers
 
 
 def whole(name: str, what: str, values: Any) -> tuple[Any, ...]:

@@ -25,13 +25,13 @@ def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
     ids, table = rnp.asarray(ids), rnp.asarray(table)
     if not rnp.issubdtype(ids.dtype, rnp.integer):
         raise DtypeError(f"embedding: cannot look up {ids.type} (integer dtype required)")
-    found = rnp.take(table, ids, 0)
+    rows = rnp.take(table, ids, 0)
     if padding_idx is None:
-        return found
+        return rows
     count = table.shape[0]
     if not isinstance(padding_idx, int) or not -count <= padding_idx < count:
         raise ArgumentError(
             f"embedding: cannot use {padding_idx=} (a row of {table.type} required)"
         )
     row = padding_idx % count
-    return rnp.where((ids == row)[..., None], ops.stop_gradient(found), found)
+    return rnp.where((ids == row)[..., None], ops.stop_gradient(rows), rows)

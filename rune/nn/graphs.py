@@ -80,15 +80,15 @@ def gcn_layer(nodes: Any, senders: Any, receivers: Any, weight: Any, bias: Any =
     Array([[1.],
            [2.]], f32[2,1], cpu:0)
     """
-    given, weight = rnp.asarray(nodes), rnp.asarray(weight)
-    if given.ndim != 2 or weight.ndim != 2:
+    features, weight = rnp.asarray(nodes), rnp.asarray(weight)
+    if features.ndim != 2 or weight.ndim != 2:
         raise ShapeError(
-            f"gcn_layer: cannot take nodes {given.type} and weight {weight.type} (matrices)"
+            f"gcn_layer: cannot take nodes {features.type} and weight {weight.type} (matrices)"
         )
-    x = given @ weight
+    x = features @ weight
     count = x.shape[0]
     receivers = rnp.asarray(receivers)
     degrees = aggregate(rnp.ones(receivers.shape, x.dtype), receivers, count) + 1
     roots = 1 / rnp.sqrt(degrees)[:, None]
-    found = roots * (message_passing(x * roots, senders, receivers) + x * roots)
-    return found if bias is None else found + bias
+    out = roots * (message_passing(x * roots, senders, receivers) + x * roots)
+    return out if bias is None else out + bias

@@ -60,8 +60,8 @@ class Initializer:
         """The array. `key`, `name`: as for samplers. Errors: ShapeError, DtypeError."""
         wanted = self.dtype if dtype is None else dtype
         kind = _inexact(self.name, None if wanted is None else dtypes.as_dtype(wanted))
-        found = take_key(self.name, key, name) if self.needs_key else key
-        return self.draw(found, static_shape(self.name, shape), kind)
+        draw_key = take_key(self.name, key, name) if self.needs_key else key
+        return self.draw(draw_key, static_shape(self.name, shape), kind)
 
     def __repr__(self) -> str:
         return f"<initializer {self.name}>"
@@ -274,8 +274,8 @@ def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> 
     def make(
         in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
     ) -> Initializer:
-        made = variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
-        return Initializer(made.draw, name, dtype)
+        scaling = variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+        return Initializer(scaling.draw, name, dtype)
 
     make.__name__ = name
     make.__doc__ = f"""variance_scaling({scale}, {mode!r}, {distribution!r}).

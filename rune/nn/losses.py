@@ -51,7 +51,7 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
             "(integer dtype required)",
             hint="softmax_cross_entropy takes distributions",
         )
-    x, kept = widened(logits)
+    x, dtype = widened(logits)
     if labels.ndim != x.ndim - 1:
         raise ShapeError(
             f"softmax_cross_entropy_with_integer_labels: cannot use labels {labels.type} for "
@@ -65,7 +65,7 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
     chosen = rnp.where(is_class(labels, count, axis), shifted, 0.0)
     loss = rnp.log(rnp.sum(rnp.exp(shifted), axis)) - rnp.sum(chosen, axis)
     known = rnp.logical_and(rnp.greater_equal(labels, 0), rnp.less(labels, count))
-    return rounded(rnp.where(known, loss, rnp.nan), kept)
+    return rounded(rnp.where(known, loss, rnp.nan), dtype)
 
 
 def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:

@@ -110,12 +110,12 @@ def standardize(
     >>> nn.standardize(rnp.array([-1.0, 1.0]), epsilon=0.0)
     Array([-1.,  1.], f32[2], cpu:0)
     """
-    x, kept = widened(x)
+    x, dtype = widened(x)
     if mean is None:
         mean = rnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
         variance = rnp.var(x, axis, keepdims=True, where=where, mean=mean)
-    return rounded((x - mean) * _reciprocal_root(variance, epsilon), kept)
+    return rounded((x - mean) * _reciprocal_root(variance, epsilon), dtype)
 
 
 def _reciprocal_root(variance: Any, epsilon: Any) -> Any:
@@ -151,7 +151,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-5) 
     >>> nn.rms_norm(rnp.array([2.0, -2.0]), epsilon=0.0)
     Array([ 1., -1.], f32[2], cpu:0)
     """
-    x, kept = widened(x)
+    x, dtype = widened(x)
     square = rnp.mean(x * x, axis, keepdims=True)
-    out = rounded(x * _reciprocal_root(square, epsilon), kept)
+    out = rounded(x * _reciprocal_root(square, epsilon), dtype)
     return out if scale is None else out * scale

@@ -48,7 +48,7 @@ def _slide(
     beyond = (0,) * rank
     if ceil:
         spatial = zip(x.shape[outer:], sizes, strides, dilations, pairs, strict=True)
-        beyond = tuple(_beyond(*given) for given in spatial)
+        beyond = tuple(_beyond(*along_axis) for along_axis in spatial)
     ends = [(lo, hi + more) for (lo, hi), more in zip(pairs, beyond, strict=True)]
     ones = (1,) * outer
     return Slide(
@@ -130,8 +130,8 @@ def _counts(x: Any, slide: Slide, beyond: tuple[int, ...], include_pad: bool) ->
     inside = rnp.ones((*(1,) * outer, *x.shape[outer:]), x.dtype)
     pads = list(slide.padding)
     if include_pad:
-        kept = [(lo, hi - more) for (lo, hi), more in zip(pads[outer:], beyond, strict=True)]
-        inside = rnp.pad(inside, [*pads[:outer], *kept], constant_values=1)
+        pad_pairs = [(lo, hi - more) for (lo, hi), more in zip(pads[outer:], beyond, strict=True)]
+        inside = rnp.pad(inside, [*pads[:outer], *pad_pairs], constant_values=1)
         pads = [*pads[:outer], *((0, more) for more in beyond)]
     fields = fields_of(slide) | {"padding": tuple(pads)}
     return ops.reduce_window(inside, combine="add", **fields)
@@ -198,8 +198,8 @@ def _max_of_regions(x: Any, axis: int, starts: Any, ends: Any) -> Any:
     inside = _regions(x.shape[axis], starts, ends)
     spread = rnp.moveaxis(x, axis, -1)[..., None, :]
     least = -rnp.inf if rnp.issubdtype(x.dtype, rnp.floating) else rnp.iinfo(x.dtype).min
-    found = rnp.max(rnp.where(inside, spread, least), -1)
-    return rnp.moveaxis(found, -1, axis)
+    largest = rnp.max(rnp.where(inside, spread, least), -1)
+    return rnp.moveaxis(largest, -1, axis)
 
 
 def fractional_max_pool(

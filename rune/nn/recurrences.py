@@ -246,30 +246,30 @@ def _layers(
         state = _first(name, layers, x)
     last: list[Any] = []
     for layer in layers:
-        found = []
+        outputs = []
         for number, weights in enumerate(layer):
             start = tree.map(operator.itemgetter(len(last)), state)
             states, after = recurrent(cell, weights, x, start, reverse=number == 1)
-            found.append(output(states))
+            outputs.append(output(states))
             last.append(after)
-        x = found[0] if len(found) == 1 else rnp.concatenate(found, -1)
+        x = outputs[0] if len(outputs) == 1 else rnp.concatenate(outputs, -1)
     return x, tree.map(lambda *states: rnp.stack(states), *last)
 
 
 def _directions(name: str, params: Any) -> list[tuple[CellParams, ...]]:
     """The cells of every layer: one, or one each way."""
     layers = [params] if isinstance(params, CellParams) else list(params)
-    found = [(p,) if isinstance(p, CellParams) else tuple(p) for p in layers]
-    strangers = [c for layer in found for c in layer if not isinstance(c, CellParams)]
-    if strangers or not found:
+    passes = [(p,) if isinstance(p, CellParams) else tuple(p) for p in layers]
+    strangers = [c for layer in passes for c in layer if not isinstance(c, CellParams)]
+    if strangers or not passes:
         kind = type(strangers[0]).__name__ if strangers else "no layer"
         raise ArgumentError(f"{name}: cannot run {kind} (CellParams, or layers of them, required)")
-    if any(len(layer) not in (1, 2) for layer in found) or len(set(map(len, found))) != 1:
+    if any(len(layer) not in (1, 2) for layer in passes) or len(set(map(len, passes))) != 1:
         raise ArgumentError(
-            f"{name}: cannot run layers of {[len(layer) for layer in found]} cells (one in every "
+            f"{name}: cannot run layers of {[len(layer) for layer in passes]} cells (one in every "
             "layer, or two: forwards and backwards)"
         )
-    return found
+    return passes
 
 
 def _first(name: str, layers: list[tuple[CellParams, ...]], x: Any) -> Any:

@@ -66,9 +66,11 @@ def scaled_matmul(
     >>> nn.scaled_matmul(a, a, s, s)
     Array([[[1.]]], f32[1,1,1], cpu:0)
     """
-    left, right = _unscaled(lhs, lhs_scales), _unscaled(rhs, rhs_scales)
-    found = ops.dot_general(left, right, dimension_numbers=(((2,), (2,)), ((0,), (0,))))
-    return rnp.astype(found, dtypes.as_dtype(preferred_element_type))
+    lhs_values, rhs_values = _unscaled(lhs, lhs_scales), _unscaled(rhs, rhs_scales)
+    product = ops.dot_general(
+        lhs_values, rhs_values, dimension_numbers=(((2,), (2,)), ((0,), (0,)))
+    )
+    return rnp.astype(product, dtypes.as_dtype(preferred_element_type))
 
 
 def _unscaled(x: Any, scales: Any) -> Any:
@@ -108,23 +110,23 @@ def scaled_dot_general(
     numbers = (tuple(ca), tuple(cb)), (tuple(ba), tuple(bb))
     lhs, rhs = rnp.asarray(lhs), rnp.asarray(rhs)
     if configs is None:
-        left, right = lhs.astype(dtype), rhs.astype(dtype)
-        return ops.dot_general(left, right, dimension_numbers=numbers)
+        lhs_values, rhs_values = lhs.astype(dtype), rhs.astype(dtype)
+        return ops.dot_general(lhs_values, rhs_values, dimension_numbers=numbers)
     a, shape_a = _as_matrices(lhs, numbers[0][0], numbers[1][0])
     b, shape_b = _as_matrices(rhs, numbers[0][1], numbers[1][1])
     of_a, of_b, of_gradient = configs
-    found = _quantised(of_a, of_b, of_gradient)(a.astype("f32"), b.astype("f32"))
+    product = _quantised(of_a, of_b, of_gradient)(a.astype("f32"), b.astype("f32"))
     batch = tuple(lhs.shape[i] for i in numbers[1][0])
-    return rnp.reshape(found, (*batch, *shape_a, *shape_b)).astype(dtype)
+    return rnp.reshape(product, (*batch, *shape_a, *shape_b)).astype(dtype)
 
 
 def _as_matrices(x: Any, contracted: tuple, batch: tuple) -> tuple[Any, tuple]:
     """[B, M, K], and the shape that M stands for."""
     free = tuple(i for i in range(x.ndim) if i not in contracted and i not in batch)
-    moved = rnp.transpose(x, (*batch, *free, *contracted))
+    transposed = rnp.transpose(x, (*batch, *free, *contracted))
     shape, inner = tuple(x.shape[i] for i in free), tuple(x.shape[i] for i in contracted)
     sizes = [_product(tuple(x.shape[i] for i in batch)), _product(shape), _product(inner)]
-    return rnp.reshape(moved, sizes), shape
+    return rnp.reshape(transposed, sizes), shape
 
 
 def _product(sizes: tuple) -> Any:
@@ -140,8 +142,8 @@ def _quantised(of_a: Any, of_b: Any, of_gradient: Any) -> Any:
     def forward(a: Any, b: Any) -> tuple[Any, Any]:
         return _multiply(a, b, of_a, of_b), (a, b)
 
-    def backward(kept: Any, ct: Any) -> tuple[Any, Any]:
-        a, b = kept
+    def backward(residuals: Any, ct: Any) -> tuple[Any, Any]:
+        a, b = residuals
         of_left = _multiply(ct, rnp.swapaxes(b, 1, 2), of_gradient, of_b)
         turned = rnp.swapaxes(ct, 1, 2)
         return of_left, _multiply(turned, rnp.swapaxes(a, 1, 2), of_gradient, of_a)

@@ -46,8 +46,8 @@ def value(name: str, x: Any) -> Any:
     scalar = dtypes.scalar_type(x)
     if scalar is not None:
         return as_array(x, *scalar)
-    found = operand(name, x)
-    return as_array(found) if isinstance(found, np.ndarray) else found
+    operand_value = operand(name, x)
+    return as_array(operand_value) if isinstance(operand_value, np.ndarray) else operand_value
 
 
 def values(name: str, xs: Any) -> list[Any]:
@@ -95,26 +95,26 @@ def is_on_host(x: Any) -> bool:
 
 def inexact(name: str, x: Any) -> Any:
     """`x` in an inexact dtype: integers and bools become f32 (64-bit ones f64)."""
-    found = getattr(x, "type", None)
-    if found is not None and found.dtype in dtypes.FLOATING:
+    x_type = getattr(x, "type", None)
+    if x_type is not None and x_type.dtype in dtypes.FLOATING:
         return x
     return promoted(name, x, kind="inexact")[0]
 
 
 def floating(name: str, x: Any) -> Any:
     """`x` as a real array, integers and bools as floats. Errors: DtypeError for complex numbers."""
-    found = inexact(name, x)
-    if type_of(found).dtype in dtypes.COMPLEX:
-        raise DtypeError(f"{name}: cannot take {type_of(found)} (real dtype required)")
-    return found
+    number = inexact(name, x)
+    if type_of(number).dtype in dtypes.COMPLEX:
+        raise DtypeError(f"{name}: cannot take {type_of(number)} (real dtype required)")
+    return number
 
 
-def refuse(name: str, **given: Any) -> None:
+def refuse(name: str, **arguments: Any) -> None:
     """Errors: ArgumentError when one of these arguments is given (is not None)."""
-    for argument, found in given.items():
-        if found is not None:
+    for argument, argument_value in arguments.items():
+        if argument_value is not None:
             raise ArgumentError(
-                f"{name}: cannot use {argument}= (given {type(found).__name__})",
+                f"{name}: cannot use {argument}= (given {type(argument_value).__name__})",
                 hint="arrays are immutable and laid out by the compiler; use the result instead",
             )
 
@@ -171,8 +171,8 @@ def shape_of(name: str, shape: Any) -> Shape:
 
     Errors: ShapeError for a negative size, ArgumentError if an argument is not an integer.
     """
-    given = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
-    sizes = tuple(static_size(name, "a size", s) for s in given)
+    entries = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
+    sizes = tuple(static_size(name, "a size", s) for s in entries)
     if any(s < 0 for s in sizes):
         raise ShapeError(f"{name}: cannot make the shape {sizes} (a size is negative)")
     return sizes
@@ -203,14 +203,14 @@ def _listed(xs: Any) -> Sequence[Any]:
 
 
 def placed(x: Any, device: str | Device | None) -> Any:
-    """`x` on a device and committed to it; where it is for None. Errors: DeviceError."""
+    """`x` on a device and committed to it; unchanged for None. Errors: DeviceError."""
     return x if device is None else device_put(x, device)
 
 
-def beside(made: Any, x: Any) -> Any:
-    """`made` on the device that `x` is committed to; as it is where one of them is traced."""
-    concrete = type(made) is Array and type(x) is Array
-    return device_put(made, x.device) if concrete and x.committed else made
+def beside(out: Any, x: Any) -> Any:
+    """`out` on the device that `x` is committed to; unchanged if either is traced."""
+    concrete = type(out) is Array and type(x) is Array
+    return device_put(out, x.device) if concrete and x.committed else out
 
 
 def known(name: str, x: Any, needed: str) -> np.ndarray:

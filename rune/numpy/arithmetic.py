@@ -337,10 +337,10 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     (Array(-0.5, f32*[], cpu:0), Array(-1., f32*[], cpu:0))
     """
     x = inexact("modf", x)
-    whole = ops.trunc(x)
+    integer = ops.trunc(x)
     infinite = ops.eq(ops.abs(x), constant(np.inf, x))
-    rest = ops.select(infinite, constant(0, x), ops.sub(x, whole))
-    return ops.copysign(rest, x), whole
+    fraction = ops.select(infinite, constant(0, x), ops.sub(x, integer))
+    return ops.copysign(fraction, x), integer
 
 
 def nan_to_num(
@@ -356,18 +356,18 @@ def nan_to_num(
     Array([0., 9.], f32[2], cpu:0)
     """
     x = value("nan_to_num", x)
-    found = type_of(x).dtype
-    if found in dtypes.COMPLEX:
+    dtype = type_of(x).dtype
+    if dtype in dtypes.COMPLEX:
         return c.by_parts(lambda part: nan_to_num(part, copy, nan, posinf, neginf), x)
-    if found not in dtypes.FLOATING:
+    if dtype not in dtypes.FLOATING:
         return x
-    largest = float(finfo(found).max)
+    largest = float(finfo(dtype).max)
     x = _replaced(x, ops.ne(x, x), nan)
     x = _replaced(x, ops.eq(x, constant(np.inf, x)), largest if posinf is None else posinf)
     return _replaced(x, ops.eq(x, constant(-np.inf, x)), -largest if neginf is None else neginf)
 
 
 def _replaced(x: Any, where: Any, by: Any) -> Any:
-    found = type_of(x)
-    replacement = as_type(unrounded("nan_to_num", by), found.dtype, found.weak)
+    x_type = type_of(x)
+    replacement = as_type(unrounded("nan_to_num", by), x_type.dtype, x_type.weak)
     return ops.select(*broadcast_together("nan_to_num", [where, replacement, x]))

@@ -41,10 +41,10 @@ def limits(dtype: Any) -> Limits:
 
     Errors: DtypeError for other dtypes.
     """
-    found = finfo(dtype)
+    info = finfo(dtype)
     return Limits(
-        int(found.bits), float(found.eps), float(found.max), float(found.min),
-        float(found.smallest_normal), np.dtype(found.dtype),
+        int(info.bits), float(info.eps), float(info.max), float(info.min),
+        float(info.smallest_normal), np.dtype(info.dtype),
     )  # fmt: skip
 
 
@@ -81,8 +81,8 @@ class ArrayNamespaceInfo:
 
         kind: one of `isdtype`, or a tuple of them; all for None.
         """
-        found = device_named(device) if isinstance(device, str) else device
-        known = (found or self.default_device()).target.dtypes
+        chosen = device_named(device) if isinstance(device, str) else device
+        known = (chosen or self.default_device()).target.dtypes
         # Of complex numbers a device computes with the parts.
         wanted = {n: d for n, d in _STANDARD.items() if kind is None or isdtype(d, kind)}
         return {n: d for n, d in wanted.items() if real_dtype(d) in known}

@@ -45,17 +45,17 @@ def mean(
 def _in_floats(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
     """x in the dtype to compute in, and the dtype of the result."""
     x = inexact(name, x if dtype is None else c.astype(x, dtypes.as_dtype(dtype)))
-    found = type_of(x).dtype
-    return ops.cast(x, wide(found)), found
+    dtype_out = type_of(x).dtype
+    return ops.cast(x, wide(dtype_out)), dtype_out
 
 
 def _masked_mean(name: str, x: Any, where: Any, axis: Axis, dtype: Any, keepdims: bool) -> Any:
-    x, found = _in_floats(name, x, dtype)
+    x, x_dtype = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     total = r.sum(ops.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
     count = r.sum(mask, axis, real_dtype(type_of(x).dtype), keepdims=keepdims)
     shared = c.by_parts(lambda part: ops.div(part, count), total)
-    return ops.cast(shared, found if dtype is None else dtypes.as_dtype(dtype))
+    return ops.cast(shared, x_dtype if dtype is None else dtypes.as_dtype(dtype))
 
 
 def var(
@@ -89,14 +89,14 @@ def _correction(name: str, ddof: float, correction: float | None) -> float:
 def _masked_var(
     name: str, x: Any, where: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, mean: Any
 ) -> Any:
-    x, kept = _in_floats(name, x, dtype)
+    x, x_dtype = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     centre = _masked_mean(name, x, mask, axis, None, True) if mean is None else mean
     squares = st.squared_length(ops.select(mask, apply(ops.sub, x, centre), constant(0, x)))
     total = r.sum(squares, axis, keepdims=keepdims)
     count = r.sum(mask, axis, type_of(squares).dtype, keepdims=keepdims)
-    found = ops.div(total, st.left_over(count, ddof))
-    return ops.cast(found, real_dtype(kept))
+    variance = ops.div(total, st.left_over(count, ddof))
+    return ops.cast(variance, real_dtype(x_dtype))
 
 
 def std(
@@ -115,10 +115,10 @@ def std(
     Array(1., f32[], cpu:0)
     """
     refuse("std", out=out)
-    x, found = _in_floats("std", value("std", a), dtype)
+    x, x_dtype = _in_floats("std", value("std", a), dtype)
     less = _correction("std", ddof, correction)
     squared = var(x, axis, ddof=less, keepdims=keepdims, where=where, mean=mean)
-    return ops.cast(ops.sqrt(squared), real_dtype(found))
+    return ops.cast(ops.sqrt(squared), real_dtype(x_dtype))
 
 
 def average(
@@ -136,23 +136,23 @@ def average(
     """
     x = inexact("average", value("average", a))
     if weights is None:
-        found = st.mean(x, axis, None, keepdims)
+        mean = st.mean(x, axis, None, keepdims)
         ones = broadcast_to("average", constant(1, x), type_of(x).shape)
-        return (found, r.sum(ones, axis, keepdims=keepdims)) if returned else found
+        return (mean, r.sum(ones, axis, keepdims=keepdims)) if returned else mean
     x, w = together("average", x, weights)
     w = _weights(x, w, axis)
     total = r.sum(w, axis, keepdims=keepdims)
-    found = ops.div(r.sum(ops.mul(x, w), axis, keepdims=keepdims), total)
-    return (found, total) if returned else found
+    mean = ops.div(r.sum(ops.mul(x, w), axis, keepdims=keepdims), total)
+    return (mean, total) if returned else mean
 
 
 def _weights(x: Any, w: Any, axis: Axis) -> Any:
-    shape, given = type_of(x).shape, type_of(w).shape
-    if given == shape:
+    shape, w_shape = type_of(x).shape, type_of(w).shape
+    if w_shape == shape:
         return w
     axes = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     places = [c.normalised_axis("average", at, type_of(x)) for at in axes]
-    if not places or given != tuple(shape[at] for at in places):
+    if not places or w_shape != tuple(shape[at] for at in places):
         raise ShapeError(f"average: cannot weight {type_of(x)} by {type_of(w)} (axis {axis})")
     w = ops.transpose(w, permutation=tuple(sorted(range(len(places)), key=places.__getitem__)))
     spread = tuple(d if i in places else 1 for i, d in enumerate(shape))
@@ -284,12 +284,14 @@ def _nan_extremum(
     if where is not None and initial is None:
         raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
     among = None if initial is None else fill
-    found = reduce(ops.select(mask, x, constant(fill, x)), axis, None, keepdims, among, where)
+    extremum = reduce(ops.select(mask, x, constant(fill, x)), axis, None, keepdims, among, where)
     some = r.any(mask, axis, None, keepdims, where=where)
-    found = ops.select(some, found, constant(np.nan, found))
+    extremum = ops.select(some, extremum, constant(np.nan, extremum))
     if initial is None:
-        return found
-    return (fmax if largest else fmin)(found, as_type(initial, type_of(found).dtype, name=name))
+        return extremum
+    return (fmax if largest else fmin)(
+        extremum, as_type(initial, type_of(extremum).dtype, name=name)
+    )
 
 
 def nanmax(
@@ -333,8 +335,8 @@ def _nan_position(
     x, mask = _number(name, x)
     if mask is None:
         return reduce(x, axis, keepdims)
-    found = reduce(ops.select(mask, x, constant(fill, x)), axis, keepdims)
-    return ops.select(st.any(mask, axis, keepdims), found, constant(-1, found))
+    position = reduce(ops.select(mask, x, constant(fill, x)), axis, keepdims)
+    return ops.select(st.any(mask, axis, keepdims), position, constant(-1, position))
 
 
 def nanargmax(
@@ -384,8 +386,8 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     """
     refuse("nancumsum", out=out)
     x, mask = _number("nancumsum", a)
-    kept = x if mask is None else ops.select(mask, x, constant(0, x))
-    return r.cumsum(kept, axis, dtype)
+    terms = x if mask is None else ops.select(mask, x, constant(0, x))
+    return r.cumsum(terms, axis, dtype)
 
 
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
@@ -401,5 +403,5 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
     """
     refuse("nancumprod", out=out)
     x, mask = _number("nancumprod", a)
-    kept = x if mask is None else ops.select(mask, x, constant(1, x))
-    return r.cumprod(kept, axis, dtype)
+    factors = x if mask is None else ops.select(mask, x, constant(1, x))
+    return r.cumprod(factors, axis, dtype)

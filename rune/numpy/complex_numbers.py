@@ -72,8 +72,8 @@ def angle(z: Any, deg: bool = False) -> Any:
     Array([ 90., 180.], f32[2], cpu:0)
     """
     z = inexact("angle", value("angle", z))
-    found = ops.atan2(c.imag(z), c.real(z))
-    return ops.mul(found, constant(180 / math.pi, found)) if deg else found
+    radians = ops.atan2(c.imag(z), c.real(z))
+    return ops.mul(radians, constant(180 / math.pi, radians)) if deg else radians
 
 
 def iscomplex(x: Any) -> Any:

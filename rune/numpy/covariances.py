@@ -24,8 +24,8 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
         raise ShapeError(f"{name}: cannot take {', '.join(str(type_of(x)) for x in both)} (rank 2)")
     rows = [_rows(x, rowvar) for x in c.same_dtype(name, *both)]
     rows = rows[:1] if type_of(rows[0]).shape[0] == 0 else rows  # as NumPy: nothing with nothing
-    found = rows[0] if len(rows) == 1 else concatenate(rows, 0)
-    return found if dtype is None else c.astype(found, dtypes.as_dtype(dtype))
+    variables = rows[0] if len(rows) == 1 else concatenate(rows, 0)
+    return variables if dtype is None else c.astype(variables, dtypes.as_dtype(dtype))
 
 
 def _rows(x: Any, rowvar: bool) -> Any:
@@ -37,18 +37,18 @@ def _rows(x: Any, rowvar: bool) -> Any:
 def _weights(fweights: Any, aweights: Any, count: Any, like: Any) -> tuple[Any, Any]:
     """(weight of each observation or None, weights of importance alone or None)."""
     real = real_dtype(type_of(like).dtype)
-    found = None
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
+    product = None
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is None:
             continue
-        w = value("cov", given)
+        w = value("cov", weights)
         if type_of(w).shape != (count,):
             raise ShapeError(f"cov: cannot use {name}={type_of(w)} ({count} observations)")
         if name == "fweights" and type_of(w).dtype not in dtypes.INTEGER:
             raise DtypeError(f"cov: cannot use {name}={type_of(w)} (integer dtype required)")
         w = c.astype(w, real)
-        found = w if found is None else ops.mul(found, w)
-    return found, None if aweights is None else c.astype(value("cov", aweights), real)
+        product = w if product is None else ops.mul(product, w)
+    return product, None if aweights is None else c.astype(value("cov", aweights), real)
 
 
 def cov(
@@ -114,11 +114,11 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     Array([[ 1., -1.],
            [-1.,  1.]], f32[2,2], cpu:0)
     """
-    found = cov(x, y, rowvar, dtype=dtype)
-    if rank(found) == 0:
-        return ops.div(found, found)
-    spread = ops.sqrt(c.real(diagonal(found)))
-    scaled = apply(ops.div, apply(ops.div, found, c.expand_dims(spread, 1)), spread)
+    covariance = cov(x, y, rowvar, dtype=dtype)
+    if rank(covariance) == 0:
+        return ops.div(covariance, covariance)
+    spread = ops.sqrt(c.real(diagonal(covariance)))
+    scaled = apply(ops.div, apply(ops.div, covariance, c.expand_dims(spread, 1)), spread)
     return c.by_parts(lambda part: c.clip(part, -1, 1), scaled)
 
 

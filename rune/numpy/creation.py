@@ -44,10 +44,10 @@ def array(
            [3, 4]], bf16[2,2], cpu:0)
     """
     refuse_order("array", order)
-    made = _from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
-    missing = ndmin - type_of(made).ndim
-    made = made if missing <= 0 else c.expand_dims(made, tuple(range(missing)))
-    return placed(made, device)
+    out = _from_object(object, None if dtype is None else dtypes.as_dtype(dtype))
+    missing = ndmin - type_of(out).ndim
+    out = out if missing <= 0 else c.expand_dims(out, tuple(range(missing)))
+    return placed(out, device)
 
 
 def asarray(
@@ -65,8 +65,8 @@ def asarray(
     """
     if copy is False and not _is_kept(a, dtype):
         raise ArgumentError(f"asarray: cannot keep copy=False ({type(a).__name__} is copied)")
-    made = array(a, dtype, order=order, device=device)
-    return ops.convert(made, dtype=type_of(made).dtype) if copy and made is a else made
+    out = array(a, dtype, order=order, device=device)
+    return ops.convert(out, dtype=type_of(out).dtype) if copy and out is a else out
 
 
 def copy(a: Any, order: str | None = None) -> Any:
@@ -105,16 +105,16 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> An
     >>> rnp.asarray_chkfinite([1.0])
     Array([1.], f32[1], cpu:0)
     """
-    made = asarray(a, dtype, order)
-    if type_of(made).dtype in dtypes.INEXACT and not np.all(np.isfinite(np.asarray(made))):
-        raise ArgumentError(f"asarray_chkfinite: cannot take {type_of(made)} (NaN or infinite)")
-    return made
+    out = asarray(a, dtype, order)
+    if type_of(out).dtype in dtypes.INEXACT and not np.all(np.isfinite(np.asarray(out))):
+        raise ArgumentError(f"asarray_chkfinite: cannot take {type_of(out)} (NaN or infinite)")
+    return out
 
 
 def _is_kept(a: Any, dtype: Any) -> bool:
     """Whether an array serves as it is."""
-    kept = isinstance(a, Operators)
-    return kept and (dtype is None or dtypes.as_dtype(dtype) == type_of(a).dtype)
+    is_array = isinstance(a, Operators)
+    return is_array and (dtype is None or dtypes.as_dtype(dtype) == type_of(a).dtype)
 
 
 def _from_object(x: Any, dtype: np.dtype | None) -> Any:
@@ -128,8 +128,8 @@ def _from_object(x: Any, dtype: np.dtype | None) -> Any:
     if isinstance(x, Dim) and dtype is not None:
         return as_type(x, dtype)
     if isinstance(x, Dim) or hasattr(x, "__rune_array__"):
-        found = value("array", x)
-        return found if dtype is None else c.astype(found, dtype)
+        out = value("array", x)
+        return out if dtype is None else c.astype(out, dtype)
     return as_array(x, dtype)
 
 
@@ -140,13 +140,13 @@ def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Any:
         except ValueError as error:
             raise ArgumentError(f"array: cannot make an array of ragged lists ({error})") from None
     rows = [_from_object(row, dtype) for row in x]
-    found = c.same_dtype("array", *rows)
-    shapes = {type_of(row).shape for row in found}
+    promoted_rows = c.same_dtype("array", *rows)
+    shapes = {type_of(row).shape for row in promoted_rows}
     if len(shapes) != 1:
         raise ArgumentError(
             f"array: cannot stack rows of different shapes {sorted(map(str, shapes))}"
         )
-    joined = [c.expand_dims(row, 0) for row in found]
+    joined = [c.expand_dims(row, 0) for row in promoted_rows]
     stacked = joined[0] if len(joined) == 1 else ops.concatenate(*joined, axis=0)
     return ops.convert(stacked, dtype=type_of(stacked).dtype)
 
@@ -166,9 +166,13 @@ def _holds_arrays(x: list | tuple) -> bool:
 
 
 def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
-    found, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
+    fill_dtype, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
     # A number fills keys with itself as each of their words.
-    fill = literal(fill, found) if found in dtypes.KEYS else as_type(fill, found, weak, "full")
+    fill = (
+        literal(fill, fill_dtype)
+        if fill_dtype in dtypes.KEYS
+        else as_type(fill, fill_dtype, weak, "full")
+    )
     return ops.broadcast(fill, shape=shape, axes=())
 
 
@@ -183,8 +187,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> rnp.zeros((2,), int)
     Array([0, 0], i32[2], cpu:0)
     """
-    made = _filled(shape_of("zeros", shape), 0, dtype or dtypes.canonical(dtypes.f64))
-    return placed(made, device)
+    out = _filled(shape_of("zeros", shape), 0, dtype or dtypes.canonical(dtypes.f64))
+    return placed(out, device)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
@@ -197,8 +201,8 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     >>> rnp.ones(2)
     Array([1., 1.], f32[2], cpu:0)
     """
-    made = _filled(shape_of("ones", shape), 1, dtype or dtypes.canonical(dtypes.f64))
-    return placed(made, device)
+    out = _filled(shape_of("ones", shape), 1, dtype or dtypes.canonical(dtypes.f64))
+    return placed(out, device)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
@@ -230,10 +234,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     if dtypes.scalar_type(fill_value) is not None:
         return placed(_filled(sizes, fill_value, dtype), device)
     if dtype is None:
-        found = value("full", fill_value)
+        fill = value("full", fill_value)
     else:
-        found = in_dtype("full", fill_value, dtypes.as_dtype(dtype))
-    return placed(broadcast_to("full", found, sizes), device)
+        fill = in_dtype("full", fill_value, dtypes.as_dtype(dtype))
+    return placed(broadcast_to("full", fill, sizes), device)
 
 
 def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any, device: Any) -> Any:
@@ -328,15 +332,15 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
         count = maximum(0, -((start - stop) // step))
         return _count_to(count, start, step, dtypes.as_dtype(dtype or int))
     low, high, by = (_concrete(x) for x in (start, stop, step))
-    found = dtypes.as_dtype(dtype) if dtype is not None else _common(low, high, by)
-    if by == 0 or found not in dtypes.NUMERIC:
-        raise ArgumentError(f"arange: cannot count by {by} in {dtypes.short(found)}")
+    out_dtype = dtypes.as_dtype(dtype) if dtype is not None else _common(low, high, by)
+    if by == 0 or out_dtype not in dtypes.NUMERIC:
+        raise ArgumentError(f"arange: cannot count by {by} in {dtypes.short(out_dtype)}")
     exact = all(isinstance(n, int) for n in (low, high, by))  # beyond 2**53, too
     count = max(0, -((low - high) // by) if exact else math.ceil((high - low) / by))
-    whole = float(low).is_integer() and float(by).is_integer()
-    if whole and (found in dtypes.INTEGER or found.itemsize >= 4):
-        return _count_to(count, int(low), int(by), found)
-    return as_array(np.arange(low, high, by)[:count].astype(found), found)
+    is_integral = float(low).is_integer() and float(by).is_integer()
+    if is_integral and (out_dtype in dtypes.INTEGER or out_dtype.itemsize >= 4):
+        return _count_to(count, int(low), int(by), out_dtype)
+    return as_array(np.arange(low, high, by)[:count].astype(out_dtype), out_dtype)
 
 
 def _concrete(x: Any) -> Any:

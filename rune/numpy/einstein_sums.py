@@ -77,24 +77,24 @@ def _read(
 # --- the notation -----------------------------------------------------------------------------
 
 
-def _from_lists(given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+def _from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """The string form of einsum(x, [0, 1], y, [1, 2], [0, 2])."""
-    operands, lists = given[0 : len(given) // 2 * 2 : 2], given[1::2]
+    operands, lists = arguments[0 : len(arguments) // 2 * 2 : 2], arguments[1::2]
     text = ",".join(_letters(axes) for axes in lists)
-    return (f"{text}->{_letters(given[-1])}" if len(given) % 2 else text), tuple(operands)
+    return (f"{text}->{_letters(arguments[-1])}" if len(arguments) % 2 else text), tuple(operands)
 
 
 def _letters(axes: Any) -> str:
-    found = listed("einsum", "the axes of an operand", axes)
-    return "".join("..." if i is Ellipsis else chr(ord("a") + i) for i in found)
+    numbers = listed("einsum", "the axes of an operand", axes)
+    return "".join("..." if i is Ellipsis else chr(ord("a") + i) for i in numbers)
 
 
 def _parsed(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
     """The letters of every operand and of the result, with letters for each ellipsis."""
     text = subscripts.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    inputs = left.split(",")
-    _check_notation(subscripts, inputs + ([right] if arrow else []))
+    terms, arrow, result_term = text.partition("->")
+    inputs = terms.split(",")
+    _check_notation(subscripts, inputs + ([result_term] if arrow else []))
     if len(inputs) != len(arrays):
         raise ArgumentError(
             f"einsum: cannot match {subscripts!r} to {len(arrays)} operands ({len(inputs)} named)"
@@ -103,7 +103,7 @@ def _parsed(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
     named = [t.replace("...", h) for t, h in zip(inputs, hidden, strict=True)]
     most = max(hidden, key=len)
     if arrow:
-        output = right.replace("...", most)
+        output = result_term.replace("...", most)
     else:
         counts = Counter(letter for term in inputs for letter in term.replace("...", ""))
         output = most + "".join(sorted(k for k, n in counts.items() if n == 1))
@@ -171,8 +171,8 @@ def _without_ones(term: Term, sizes: dict[str, Size]) -> Term:
     gone = [i for i, k in enumerate(term.letters) if shape[i] == 1 and sizes[k] != 1]
     if not gone:
         return term
-    kept = "".join(k for i, k in enumerate(term.letters) if i not in gone)
-    return Term(c.squeeze(term.array, tuple(gone)), kept)
+    letters = "".join(k for i, k in enumerate(term.letters) if i not in gone)
+    return Term(c.squeeze(term.array, tuple(gone)), letters)
 
 
 # --- paths ------------------------------------------------------------------------------------
@@ -284,5 +284,5 @@ def _multiplied(x: Term, y: Term) -> Term:
 def _spread(term: Term, letters: str) -> Any:
     order = [term.letters.index(k) for k in letters if k in term.letters]
     missing = tuple(i for i, k in enumerate(letters) if k not in term.letters)
-    moved = c.transpose(term.array, order)
-    return c.expand_dims(moved, missing) if missing else moved
+    transposed = c.transpose(term.array, order)
+    return c.expand_dims(transposed, missing) if missing else transposed

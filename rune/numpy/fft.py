@@ -299,16 +299,16 @@ def _along(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) ->
     x = _resized(x, dict(zip(numbers, held, strict=True)))
     parity = sizes[-1] % 2 if kind == "irfft" else 0
     if isinstance(parity, int):
-        found = ops.fft(x, kind=kind, axes=numbers, odd=parity == 1)
+        spectrum = ops.fft(x, kind=kind, axes=numbers, odd=parity == 1)
     else:
-        found = _to_real(x, numbers, sizes[-1])
-    return _normed(found, kind, product(sizes), norm)
+        spectrum = _to_real(x, numbers, sizes[-1])
+    return _normed(spectrum, kind, product(sizes), norm)
 
 
 def _to_real(x: Any, axes: tuple[int, ...], n: Size) -> Any:
     """irfft to a length that may be odd or not: the doubled half, transformed among zeros."""
-    whole = _resized(weighted(x, axes[-1], n, 2), {axes[-1]: n})
-    return c.real(ops.fft(whole, kind="ifft", axes=axes, odd=False))
+    full = _resized(weighted(x, axes[-1], n, 2), {axes[-1]: n})
+    return c.real(ops.fft(full, kind="ifft", axes=axes, odd=False))
 
 
 def checked_norm(name: str, norm: str | None) -> str:
@@ -336,25 +336,25 @@ def _as_complex(name: str, a: Any) -> Any:
 
 def _axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
     """The axes, from the front; by default all, or as many at the end as there are sizes."""
-    found = type_of(x)
+    x_type = type_of(x)
     if s is None:
-        return c.normalised_axes(name, axes, found)
+        return c.normalised_axes(name, axes, x_type)
     if not isinstance(s, Sequence):
         raise ArgumentError(f"{name}: cannot use s={s!r} (a sequence of lengths required)")
-    given = tuple(range(-len(s), 0)) if axes is None else tuple(axes)
-    if len(s) != len(given):
-        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(given)} axes")
-    return c.normalised_axes(name, given, found)
+    chosen = tuple(range(-len(s), 0)) if axes is None else tuple(axes)
+    if len(s) != len(chosen):
+        raise ArgumentError(f"{name}: cannot use {len(s)} sizes for {len(chosen)} axes")
+    return c.normalised_axes(name, chosen, x_type)
 
 
 def _lengths(name: str, kind: str, x: Any, s: Any, axes: Sequence[int]) -> list[Size]:
     """The length of the transform along each axis."""
     shape = type_of(x).shape
-    own = [shape[axis] for axis in axes]
+    defaults = [shape[axis] for axis in axes]
     if kind == "irfft":
-        own[-1] = 2 * (own[-1] - 1)
-    given = own if s is None else [static_size(name, "a length", size) for size in s]
-    sizes = [mine if size == -1 else size for size, mine in zip(given, own, strict=True)]
+        defaults[-1] = 2 * (defaults[-1] - 1)
+    wanted = defaults if s is None else [static_size(name, "a length", size) for size in s]
+    sizes = [mine if size == -1 else size for size, mine in zip(wanted, defaults, strict=True)]
     for axis, size in zip(axes, sizes, strict=True):
         if size < 1:
             raise ShapeError(f"{name}: cannot transform {type_of(x)} (axis {axis}: length {size})")
@@ -363,12 +363,12 @@ def _lengths(name: str, kind: str, x: Any, s: Any, axes: Sequence[int]) -> list[
 
 def _resized(x: Any, sizes: dict[int, Size]) -> Any:
     """x cut, or padded with zeros, at the end of its axes."""
-    found = type_of(x)
-    high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(found.shape))
+    x_type = type_of(x)
+    high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(x_type.shape))
     if all(isinstance(by, int) and by == 0 for by in high):
         return x
-    none = (0,) * found.ndim
-    return ops.pad(x, literal(0, found.dtype), low=none, high=high, interior=none)
+    none = (0,) * x_type.ndim
+    return ops.pad(x, literal(0, x_type.dtype), low=none, high=high, interior=none)
 
 
 def _normed(y: Any, kind: str, total: Size, norm: str) -> Any:
@@ -428,8 +428,8 @@ def _positive(name: str, n: Any) -> Size:
 
 def _frequencies(k: Any, n: Size, d: Any, dtype: Any, device: Any) -> Any:
     kind = dtypes.as_dtype(float if dtype is None else dtype)
-    found = c.astype(k, kind) / ((n if isinstance(n, int) else size_value(n, kind)) * d)
-    return found if device is None else device_put(found, device)
+    frequencies = c.astype(k, kind) / ((n if isinstance(n, int) else size_value(n, kind)) * d)
+    return frequencies if device is None else device_put(frequencies, device)
 
 
 def fftshift(x: Any, axes: Any = None) -> Any:

@@ -43,10 +43,10 @@ def polyfit(
     scale = sqrt((matrix * matrix).sum(axis=0))
     matrix = matrix / scale
     cutoff = type_of(x).shape[0] * finfo(type_of(x).dtype).eps if rcond is None else rcond
-    found, residuals, order_found, values = lstsq(matrix, right, cutoff)
-    p = (found.T / scale).T
+    solution, residuals, matrix_rank, values = lstsq(matrix, right, cutoff)
+    p = (solution.T / scale).T
     if full:
-        return p, residuals, order_found, values, cutoff
+        return p, residuals, matrix_rank, values, cutoff
     return (p, _covariance(matrix, scale, residuals, x, order, cov)) if cov else p
 
 

@@ -32,11 +32,11 @@ class _Layout:
 
 
 def _layout(dtype: np.dtype) -> _Layout:
-    whole = {2: dtypes.i16, 4: dtypes.i32, 8: dtypes.i64}.get(dtype.itemsize)
-    if whole is None:
+    integer = {2: dtypes.i16, 4: dtypes.i32, 8: dtypes.i64}.get(dtype.itemsize)
+    if integer is None:
         raise DtypeError(f"frexp: cannot take {dtypes.short(dtype)} apart (16 bits or more needed)")
     limits = finfo(dtype)
-    return _Layout(int(limits.nmant), int(limits.maxexp) - 1, whole)
+    return _Layout(int(limits.nmant), int(limits.maxexp) - 1, integer)
 
 
 def frexp(x: Any, /) -> tuple[Any, Any]:
@@ -54,15 +54,15 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     layout = _layout(type_of(x).dtype)
     lift = layout.fraction_bits + 1
     tiny = constant(float(finfo(type_of(x).dtype).tiny), x)
-    # A subnormal number has no exponent of its own until it is made large.
+    # A subnormal number has no exponent of its own until it is scaled up.
     is_small = ops.lt(ops.abs(x), tiny)
-    seen = ops.select(is_small, ops.mul(x, constant(2.0**lift, x)), x)
-    field = _exponent_field(ops.stop_gradient(seen), layout)
+    normal = ops.select(is_small, ops.mul(x, constant(2.0**lift, x)), x)
+    field = _exponent_field(ops.stop_gradient(normal), layout)
     exponent = ops.sub(field, constant(layout.bias - 1, field))
     lifted = ops.select(is_small, ops.sub(exponent, constant(lift, exponent)), exponent)
     regular = ops.logical_and(c.is_finite(x), ops.ne(x, constant(0, x)))
-    kept = ops.select(regular, lifted, constant(0, lifted))
-    return _times_power_of_two(x, ops.neg(kept)), kept
+    power = ops.select(regular, lifted, constant(0, lifted))
+    return _times_power_of_two(x, ops.neg(power)), power
 
 
 def _exponent_field(x: Any, layout: _Layout) -> Any:
@@ -118,8 +118,8 @@ def spacing(x: Any, /) -> Any:
     x = floating("spacing", value("spacing", x))
     size = ops.abs(x)
     step = ops.sub(ops.nextafter(size, constant(np.inf, x)), size)
-    found = ops.select(ops.lt(x, constant(0, x)), ops.neg(step), step)
-    return ops.select(c.is_finite(x), found, constant(np.nan, x))
+    signed_step = ops.select(ops.lt(x, constant(0, x)), ops.neg(step), step)
+    return ops.select(c.is_finite(x), signed_step, constant(np.nan, x))
 
 
 __all__ = ["frexp", "ldexp", "spacing"]

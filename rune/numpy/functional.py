@@ -65,12 +65,12 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
     """
     x = value("apply_over_axes", a)
     for axis in c.normalised_axes("apply_over_axes", axes, type_of(x)):
-        found = func(x, axis)
-        if rank(found) not in (rank(x), rank(x) - 1):
+        out = func(x, axis)
+        if rank(out) not in (rank(x), rank(x) - 1):
             raise ShapeError(
-                f"apply_over_axes: cannot use {type_of(found)} (rank {rank(x)} required)"
+                f"apply_over_axes: cannot use {type_of(out)} (rank {rank(x)} required)"
             )
-        x = found if rank(found) == rank(x) else c.expand_dims(found, axis)
+        x = out if rank(out) == rank(x) else c.expand_dims(out, axis)
     return x
 
 
@@ -88,11 +88,11 @@ def fromfunction(
     Array([[ 0, 10],
            [ 1, 11]], i32[2,2], cpu:0)
     """
-    sizes, found = shape_of("fromfunction", shape), dtypes.as_dtype(dtype)
+    sizes, position_dtype = shape_of("fromfunction", shape), dtypes.as_dtype(dtype)
     mapped = partial(function, **kwargs)
     for axis in reversed(range(len(sizes))):
         mapped = vmap(mapped, in_axes=tuple(0 if i == axis else None for i in range(len(sizes))))
-    return mapped(*(ops.iota(shape=(size,), axis=0, dtype=found) for size in sizes))
+    return mapped(*(ops.iota(shape=(size,), axis=0, dtype=position_dtype) for size in sizes))
 
 
 def piecewise(
@@ -123,8 +123,8 @@ def piecewise(
         out = where(condition, _on(function, x, condition, args, kw), out)
         covered = condition if covered is None else ops.logical_or(covered, condition)
     if len(funclist) > len(conditions):
-        rest = ops.logical_not(covered) if covered is not None else value("piecewise", True)
-        out = where(rest, _on(funclist[-1], x, rest, args, kw), out)
+        uncovered = ops.logical_not(covered) if covered is not None else value("piecewise", True)
+        out = where(uncovered, _on(funclist[-1], x, uncovered, args, kw), out)
     return out
 
 
@@ -133,11 +133,11 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
     if isinstance(condlist, list | tuple):
         if condlist and isinstance(condlist[0], bool | int) and rank(x):
             raise ArgumentError("piecewise: cannot take a list of truths (use rune.numpy.array)")
-        found = list(condlist)
+        conditions = list(condlist)
     else:
         of_all = rank(condlist) == rank(x)
-        found = [condlist] if of_all else listed("piecewise", "condlist", condlist)
-    return [c.astype(value("piecewise", v), dtypes.bool_) for v in found]
+        conditions = [condlist] if of_all else listed("piecewise", "condlist", condlist)
+    return [c.astype(value("piecewise", v), dtypes.bool_) for v in conditions]
 
 
 def _zero(x: Any) -> Any:
@@ -150,8 +150,8 @@ def _on(function: Any, x: Any, chosen: Any, args: tuple, kw: dict) -> Any:
     if not callable(function):
         return c.astype(value("piecewise", function), dtype)
     is_floating = dtype in dtypes.INEXACT
-    seen = where(chosen, x, ops.stop_gradient(x)) if is_floating else x
-    return c.astype(value("piecewise", function(seen, *args, **kw)), dtype)
+    operand = where(chosen, x, ops.stop_gradient(x)) if is_floating else x
+    return c.astype(value("piecewise", function(operand, *args, **kw)), dtype)
 
 
 # --- vectorize --------------------------------------------------------------------------------
@@ -184,10 +184,10 @@ def vectorize(
         free = [i for i in range(len(args)) if i not in excluded]
         keys = [k for k in kwargs if k not in names]
 
-        def of_arrays(*found: Any) -> Any:
-            given = dict(zip((*free, *keys), found, strict=True))
-            whole = [given.get(i, a) for i, a in enumerate(args)]
-            return pyfunc(*whole, **names, **{k: given[k] for k in keys})
+        def of_arrays(*arrays: Any) -> Any:
+            by_argument = dict(zip((*free, *keys), arrays, strict=True))
+            positional = [by_argument.get(i, a) for i, a in enumerate(args)]
+            return pyfunc(*positional, **names, **{k: by_argument[k] for k in keys})
 
         arrays = [value("vectorize", args[i]) for i in free]
         arrays += [value("vectorize", kwargs[k]) for k in keys]
@@ -204,10 +204,10 @@ def _parsed(signature: str) -> tuple[Cores, Cores]:
     sides = signature.split("->") if isinstance(signature, str) else ()
     if len(sides) != 2 or not all(_SIGNATURE.fullmatch(s.strip()) for s in sides):
         raise ArgumentError(f"vectorize: cannot read the signature {signature!r}")
-    left, right = (
+    inputs, outputs = (
         [tuple(re.findall(r"\w+", group)) for group in re.findall(_NAMES, s)] for s in sides
     )
-    return left, right
+    return inputs, outputs
 
 
 def _mapped(function: Function, arrays: list[Any], cores: Cores, outs: Cores | None) -> Any:
@@ -245,16 +245,16 @@ def _note(core: tuple[str, ...], shape: Shape, sizes: dict[str, Any]) -> None:
 
 
 def _without_ones(x: Any, loop: Shape) -> Any:
-    kept = tuple(d for d in loop if d != 1)
-    return c.reshape(x, (*kept, *type_of(x).shape[len(loop) :]))
+    lanes = tuple(d for d in loop if d != 1)
+    return c.reshape(x, (*lanes, *type_of(x).shape[len(loop) :]))
 
 
 def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs: Any) -> Any:
     """The core call. Errors: ShapeError when a result is not what the signature says."""
-    found = function(*xs)
+    out = function(*xs)
     if outs is None:
-        return found
-    leaves = tree.leaves(found)
+        return out
+    leaves = tree.leaves(out)
     if len(leaves) != len(outs):
         raise ArgumentError(
             f"vectorize: cannot return {len(leaves)} arrays (the signature has {len(outs)})"
@@ -264,7 +264,7 @@ def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs:
         if len(shape) != len(core):
             raise ShapeError(f"vectorize: cannot return the shape {shape} for ({','.join(core)})")
         _note(core, shape, sizes)
-    return found
+    return out
 
 
 def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:

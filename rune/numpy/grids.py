@@ -50,16 +50,16 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
            [0, 1]], i32[2,2], cpu:0)
     """
     sizes = shape_of("indices", dimensions)
-    found = dtypes.canonical(dtypes.i64) if dtype is None else dtypes.as_dtype(dtype)
+    kind = dtypes.canonical(dtypes.i64) if dtype is None else dtypes.as_dtype(dtype)
     n = len(sizes)
     thin = [
-        ops.iota(shape=tuple(d if i == a else 1 for i, d in enumerate(sizes)), axis=a, dtype=found)
+        ops.iota(shape=tuple(d if i == a else 1 for i, d in enumerate(sizes)), axis=a, dtype=kind)
         for a in range(n)
     ]  # fmt: skip
     if sparse:
         return tuple(thin)
     if not thin:
-        return ops.iota(shape=(0,), axis=0, dtype=found)
+        return ops.iota(shape=(0,), axis=0, dtype=kind)
     wide = [c.expand_dims(broadcast_to("indices", x, sizes), 0) for x in thin]
     return wide[0] if n == 1 else ops.concatenate(*wide, axis=0)
 
@@ -75,16 +75,18 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     >>> [i.shape for i in rnp.ix_(rnp.arange(2), rnp.arange(3))]
     [(2, 1), (1, 3)]
     """
-    found = []
-    for axis, given in enumerate(args):
-        x = array(given) if isinstance(given, list | tuple) else value("ix_", given)
+    open_mesh = []
+    for axis, arg in enumerate(args):
+        x = array(arg) if isinstance(arg, list | tuple) else value("ix_", arg)
         if rank(x) != 1:
             raise ShapeError(f"ix_: cannot use {type_of(x)} (rank 1 required)")
         x = nonzero(x)[0] if type_of(x).dtype == dtypes.bool_ else x
         size = type_of(x).shape[0]
-        whole = x if size != 0 else c.astype(x, dtypes.i32)
-        found.append(c.reshape(whole, tuple(size if i == axis else 1 for i in range(len(args)))))
-    return tuple(found)
+        positions = x if size != 0 else c.astype(x, dtypes.i32)
+        open_mesh.append(
+            c.reshape(positions, tuple(size if i == axis else 1 for i in range(len(args))))
+        )
+    return tuple(open_mesh)
 
 
 # --- diagonals and triangles ------------------------------------------------------------------
@@ -116,19 +118,19 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     >>> len(rnp.diag_indices_from(rnp.zeros((2, 2, 2))))
     3
     """
-    found = type_of(value("diag_indices_from", arr))
-    if found.ndim < 2 or any(d != found.shape[0] for d in found.shape):
+    arr_type = type_of(value("diag_indices_from", arr))
+    if arr_type.ndim < 2 or any(d != arr_type.shape[0] for d in arr_type.shape):
         raise ShapeError(
-            f"diag_indices_from: cannot take the diagonal of {found} (2 or more equal sizes)"
+            f"diag_indices_from: cannot take the diagonal of {arr_type} (2 or more equal sizes)"
         )
-    return diag_indices(found.shape[0], found.ndim)
+    return diag_indices(arr_type.shape[0], arr_type.ndim)
 
 
 def _of_matrix(name: str, arr: Any) -> tuple[int, int]:
-    found = type_of(value(name, arr))
-    if found.ndim != 2:
-        raise ShapeError(f"{name}: cannot take a triangle of {found} (rank 2 required)")
-    rows, columns = (static_int(name, "a size", d) for d in found.shape)
+    arr_type = type_of(value(name, arr))
+    if arr_type.ndim != 2:
+        raise ShapeError(f"{name}: cannot take a triangle of {arr_type} (rank 2 required)")
+    rows, columns = (static_int(name, "a size", d) for d in arr_type.shape)
     return rows, columns
 
 
@@ -229,17 +231,17 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     sizes = shape_of("unravel_index", shape)
     if order not in ("C", "F"):
         raise ArgumentError(f'unravel_index: cannot use order={order!r} ("C" or "F")')
-    whole, kind = product(sizes), type_of(x).dtype
-    x = from_end(x, whole)
+    elements, kind = product(sizes), type_of(x).dtype
+    x = from_end(x, elements)
     dtype = type_of(x).dtype
-    total = size_value(whole, dtype)
+    total = size_value(elements, dtype)
     x = c.clip(x, 0, ops.sub(total, constant(1, total)))
-    found: list[Any] = []
+    coordinates: list[Any] = []
     for size in sizes if order == "F" else reversed(sizes):
         count = size_value(size, dtype)
-        found.append(ops.cast(c.remainder(x, count), kind))
+        coordinates.append(ops.cast(c.remainder(x, count), kind))
         x = c.floor_divide(x, count)
-    return tuple(found if order == "F" else reversed(found))
+    return tuple(coordinates if order == "F" else reversed(coordinates))
 
 
 def ravel_multi_index(
@@ -265,11 +267,11 @@ def ravel_multi_index(
             f"{len(sizes)} axes (order {order!r})"
         )
     pairs = [_bounded(x, d, m) for x, d, m in zip(parts, sizes, modes, strict=True)]
-    found: Any = 0
+    position: Any = 0
     steps = list(zip(pairs, sizes, strict=True))
     for x, size in steps if order == "C" else reversed(steps):
-        found = found * size_value(size, type_of(x).dtype) + x
-    return found
+        position = position * size_value(size, type_of(x).dtype) + x
+    return position
 
 
 def _bounded(x: Any, size: Size, mode: str) -> Any:
@@ -286,10 +288,10 @@ def _bounded(x: Any, size: Size, mode: str) -> Any:
 
 
 def _integers(name: str, x: Any) -> Any:
-    found = value(name, x)
-    if type_of(found).dtype not in dtypes.INTEGER:
-        raise DtypeError(f"{name}: cannot use {type_of(found)} as positions (integers required)")
-    return c.astype(found, dtypes.i32) if type_of(found).dtype.itemsize < 4 else found
+    integers = value(name, x)
+    if type_of(integers).dtype not in dtypes.INTEGER:
+        raise DtypeError(f"{name}: cannot use {type_of(integers)} as positions (integers required)")
+    return c.astype(integers, dtypes.i32) if type_of(integers).dtype.itemsize < 4 else integers
 
 
 # --- objects to be indexed --------------------------------------------------------------------
@@ -329,10 +331,10 @@ class _Grid:
         if isinstance(key, slice):
             return _counted(self.name, key)
         vectors = c.same_dtype(self.name, *(_counted(self.name, k) for k in key))
-        found = meshgrid(*vectors, indexing="ij", sparse=self.sparse)
+        grids = meshgrid(*vectors, indexing="ij", sparse=self.sparse)
         if self.sparse:
-            return tuple(found)
-        return ops.concatenate(*(c.expand_dims(x, 0) for x in found), axis=0)
+            return tuple(grids)
+        return ops.concatenate(*(c.expand_dims(x, 0) for x in grids), axis=0)
 
 
 class _Joined:
@@ -362,23 +364,23 @@ class _Joined:
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         try:
-            given = [int(part) for part in text.split(",")]
+            numbers = [int(part) for part in text.split(",")]
         except ValueError:
             why = "'axis,rank,place' required"
             raise ArgumentError(f"{self.name}: cannot follow {text!r} ({why})") from None
-        return tuple((*given, *(0, 1, -1)[len(given) :])[:3])  # type: ignore[return-value]
+        return tuple((*numbers, *(0, 1, -1)[len(numbers) :])[:3])  # type: ignore[return-value]
 
     def _part(self, item: Any, least: int, start: int) -> Any:
         if isinstance(item, slice):
-            made = _counted(self.name, item)
+            part = _counted(self.name, item)
         else:
-            made = array(item) if not isinstance(item, Operators) else item
-        missing = least - rank(made)
+            part = array(item) if not isinstance(item, Operators) else item
+        missing = least - rank(part)
         if missing <= 0:
-            return made
+            return part
         first = min(max(start if start >= 0 else start + missing + 1, 0), missing)
-        shape = ((1,) * first, type_of(made).shape, (1,) * (missing - first))
-        return c.reshape(made, sum(shape, ()))
+        shape = ((1,) * first, type_of(part).shape, (1,) * (missing - first))
+        return c.reshape(part, sum(shape, ()))
 
 
 class _Index:

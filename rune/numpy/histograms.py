@@ -51,9 +51,9 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     if count == 0:
         return fit(value("digitize", np.zeros((), o.index_dtype())), type_of(wanted).shape)
     ascends = edges[-1] >= edges[0]
-    found = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), wanted, side)
+    number = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), wanted, side)
     # Among descending edges as many are reached as the reversed ones have left to reach.
-    return where(ascends, found, ops.sub(size_value(count, type_of(found).dtype), found))
+    return where(ascends, number, ops.sub(size_value(count, type_of(number).dtype), number))
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
@@ -70,17 +70,17 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     (Array([1, 0, 2], i32[3], cpu:0), Array([1, 0], i32[2], cpu:0))
     """
     places = value("bincount", x)
-    found = type_of(places)
-    if found.dtype not in dtypes.INTEGER | {dtypes.bool_}:
-        raise DtypeError(f"bincount: cannot count {found} (integer dtype required)")
-    if found.ndim != 1:
-        raise ShapeError(f"bincount: cannot count {found} (one axis required)")
-    places = c.astype(places, dtypes.i32) if found.dtype == dtypes.bool_ else places
+    x_type = type_of(places)
+    if x_type.dtype not in dtypes.INTEGER | {dtypes.bool_}:
+        raise DtypeError(f"bincount: cannot count {x_type} (integer dtype required)")
+    if x_type.ndim != 1:
+        raise ShapeError(f"bincount: cannot count {x_type} (one axis required)")
+    places = c.astype(places, dtypes.i32) if x_type.dtype == dtypes.bool_ else places
     places = c.clip(places, 0, None)
     if length is None:
-        most = int(known("bincount", st.amax(places), "length")) + 1 if found.shape[0] != 0 else 0
+        most = int(known("bincount", st.amax(places), "length")) + 1 if x_type.shape[0] != 0 else 0
         length = max(most, static_int("bincount", "minlength", minlength))
-    counted = _weights("bincount", weights, found.shape, dtypes.canonical(dtypes.i64))
+    counted = _weights("bincount", weights, x_type.shape, dtypes.canonical(dtypes.i64))
     size = static_size("bincount", "a length", length)
     return segment_sum(counted, signed(places, size), size)
 
@@ -89,10 +89,10 @@ def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:
     """The weights, ones if there are none. Errors: ShapeError for other shapes."""
     if weights is None:
         return fit(as_array(1, dtype), shape)
-    found = value(name, weights)
-    if type_of(found).shape != shape:
-        raise ShapeError(f"{name}: cannot weight elements of shape {shape} by {type_of(found)}")
-    return c.astype(found, dtype) if type_of(found).dtype == dtypes.bool_ else found
+    array = value(name, weights)
+    if type_of(array).shape != shape:
+        raise ShapeError(f"{name}: cannot weight elements of shape {shape} by {type_of(array)}")
+    return c.astype(array, dtype) if type_of(array).dtype == dtypes.bool_ else array
 
 
 # --- edges ------------------------------------------------------------------------------------
@@ -170,12 +170,12 @@ def _bins_of(x: Any, edges: Any) -> Any:
     """The number of each value's bin, -1 outside all of them."""
     values, edges = c.same_dtype("histogram", x, edges)
     count = type_of(edges).shape[0] - 1
-    found = ops.cast(o.searchsorted(edges, values, "right"), dtypes.i32)
-    found = ops.sub(found, value("histogram", np.int32(1)))
+    bins = ops.cast(o.searchsorted(edges, values, "right"), dtypes.i32)
+    bins = ops.sub(bins, value("histogram", np.int32(1)))
     last = size_value(count - 1, dtypes.i32)
     is_last = ops.eq(values, fit(edges[-1], type_of(values).shape))
     inside = ops.logical_or(is_last, ops.lt(values, fit(edges[-1], type_of(values).shape)))
-    return ops.select(inside, ops.min(found, last), constant(-1, found))
+    return ops.select(inside, ops.min(bins, last), constant(-1, bins))
 
 
 def histogram(
@@ -205,8 +205,8 @@ def histogram(
 
 
 def _count_dtype(x: Any) -> np.dtype:
-    found = type_of(x).dtype
-    return wide(found) if found in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
+    dtype = type_of(x).dtype
+    return wide(dtype) if dtype in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
 
 
 def _outside(places: Any) -> Any:
@@ -264,12 +264,12 @@ def histogramdd(
     if isinstance(sample, _Listed):
         points = [value("histogramdd", v) for v in sample]
     else:
-        given = value("histogramdd", sample)
-        if type_of(given).ndim == 1:
-            given = c.reshape(given, (-1, 1))
-        if type_of(given).ndim != 2:
-            raise ShapeError(f"histogramdd: cannot take {type_of(given)} (points [N, D] expected)")
-        points = [given[:, k] for k in _numbers(type_of(given).shape[1])]
+        rows = value("histogramdd", sample)
+        if type_of(rows).ndim == 1:
+            rows = c.reshape(rows, (-1, 1))
+        if type_of(rows).ndim != 2:
+            raise ShapeError(f"histogramdd: cannot take {type_of(rows)} (points [N, D] expected)")
+        points = [rows[:, k] for k in _numbers(type_of(rows).shape[1])]
     return _histogram("histogramdd", points, bins, range, weights, density)
 
 
@@ -277,14 +277,14 @@ def _numbers(count: Size) -> Sequence[int]:
     return tuple(np.arange(static_int("histogramdd", "a number of axes", count)).tolist())
 
 
-def _each(name: str, what: str, given: Any, count: int) -> list[Any]:
-    """One of `given` for every axis. Errors: ArgumentError for another number of them."""
-    if given is None or isinstance(given, int | np.integer | str):
-        return [given] * count
-    found = list(given)
-    if len(found) != count:
-        raise ArgumentError(f"{name}: cannot use {len(found)} {what} for {count} axes")
-    return found
+def _each(name: str, what: str, choice: Any, count: int) -> list[Any]:
+    """One choice for every axis. Errors: ArgumentError if their number is not that of the axes."""
+    if choice is None or isinstance(choice, int | np.integer | str):
+        return [choice] * count
+    choices = list(choice)
+    if len(choices) != count:
+        raise ArgumentError(f"{name}: cannot use {len(choices)} {what} for {count} axes")
+    return choices
 
 
 def _histogram(
@@ -300,11 +300,11 @@ def _histogram(
     place: Any = None
     outside: Any = None
     for p, e, size in zip(points, edges, shape, strict=True):
-        found = _bins_of(p, e)
-        beyond = ops.lt(found, constant(0, found))
+        bin_number = _bins_of(p, e)
+        beyond = ops.lt(bin_number, constant(0, bin_number))
         outside = beyond if outside is None else ops.logical_or(outside, beyond)
         count = size_value(size, dtypes.i32)
-        place = found if place is None else ops.add(ops.mul(place, count), found)
+        place = bin_number if place is None else ops.add(ops.mul(place, count), bin_number)
     counted = _weights(name, weights, type_of(points[0]).shape, _count_dtype(points[0]))
     flat = ops.select(outside, constant(-1, place), place)
     counts = segment_sum(counted, _outside(flat), product(shape))

@@ -40,11 +40,11 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     >>> rnp.frombuffer(b"abc", "uint8")
     Array([97, 98, 99], u8[3], cpu:0)
     """
-    found = dtypes.as_dtype(dtype)
+    kind = dtypes.as_dtype(dtype)
     try:
-        return _made(np.frombuffer(buffer, found, count, offset), found)
+        return _made(np.frombuffer(buffer, kind, count, offset), kind)
     except ValueError as error:
-        raise ArgumentError(f"frombuffer: cannot read {dtypes.short(found)} ({error})") from None
+        raise ArgumentError(f"frombuffer: cannot read {dtypes.short(kind)} ({error})") from None
 
 
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
@@ -57,9 +57,9 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
     >>> rnp.fromiter((i * i for i in range(3)), int)
     Array([0, 1, 4], i32[3], cpu:0)
     """
-    found = dtypes.as_dtype(dtype)
+    kind = dtypes.as_dtype(dtype)
     try:
-        return _made(np.fromiter(iter, found, count), found)
+        return _made(np.fromiter(iter, kind, count), kind)
     except ValueError as error:
         raise ArgumentError(f"fromiter: cannot read {count} numbers ({error})") from None
 
@@ -74,11 +74,11 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     >>> rnp.fromstring("1 2 3", int, sep=" ")
     Array([1, 2, 3], i32[3], cpu:0)
     """
-    found = dtypes.as_dtype(dtype)
+    kind = dtypes.as_dtype(dtype)
     if not sep:
         raise ArgumentError("fromstring: cannot split without a separator", hint="use frombuffer")
     try:
-        return _made(np.fromstring(string, found, count, sep=sep), found)
+        return _made(np.fromstring(string, kind, count, sep=sep), kind)
     except (ValueError, DeprecationWarning) as error:
         raise ArgumentError(f"fromstring: cannot read {string!r} ({error})") from None
 
@@ -97,12 +97,12 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     ...     rnp.fromfile(file.name, "uint8")
     Array([1, 2], u8[2], cpu:0)
     """
-    found = dtypes.as_dtype(dtype)
+    kind = dtypes.as_dtype(dtype)
     if not (isinstance(file, str | bytes | os.PathLike) or hasattr(file, "fileno")):
         raise ArgumentError(
             f"fromfile: cannot read {type(file).__name__} (a file or its name required)"
         )
-    return _made(np.fromfile(file, found, count, sep, offset), found)
+    return _made(np.fromfile(file, kind, count, sep, offset), kind)
 
 
 def loadtxt(fname: Any, dtype: Any = float, **options: Any) -> Any:
@@ -117,8 +117,8 @@ def loadtxt(fname: Any, dtype: Any = float, **options: Any) -> Any:
     Array([[1., 2.],
            [3., 4.]], f32[2,2], cpu:0)
     """
-    found = dtypes.as_dtype(dtype)
-    return _made(np.loadtxt(fname, dtype=found, **options), found)
+    kind = dtypes.as_dtype(dtype)
+    return _made(np.loadtxt(fname, dtype=kind, **options), kind)
 
 
 def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:
@@ -215,13 +215,13 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     Array([1., 1.], f64[2], cpu:0)
     """
     try:
-        found = np.load(file, *args, **{**kwargs, "allow_pickle": False})
-        if isinstance(found, np.lib.npyio.NpzFile):
-            with found:
-                return {name: as_array(found[name], found[name].dtype) for name in found.files}
+        data = np.load(file, *args, **{**kwargs, "allow_pickle": False})
+        if isinstance(data, np.lib.npyio.NpzFile):
+            with data:
+                return {name: as_array(data[name], data[name].dtype) for name in data.files}
     except _DAMAGE as error:
         raise ArgumentError(f"load: cannot read {file!r} ({error})") from None
-    return as_array(found, found.dtype)
+    return as_array(data, data.dtype)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:

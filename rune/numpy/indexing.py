@@ -120,11 +120,11 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     values = c.reshape(in_dtype("put", v, type_of(x).dtype), -1)
     flat = c.reshape(x, -1)
     places = c.reshape(_positions("put", ind, type_of(flat).shape[0], kind), -1)
-    count, given = type_of(places).shape[0], type_of(values).shape[0]
-    if count == 0 or given == 0:
+    count, value_count = type_of(places).shape[0], type_of(values).shape[0]
+    if count == 0 or value_count == 0:
         return x
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
-    updates = read(values, c.remainder(number, size_value(given, dtypes.i32)))
+    updates = read(values, c.remainder(number, size_value(value_count, dtypes.i32)))
     out = ops.scatter(
         flat, _vectors(places), updates,
         dims=IndexDims((), (0,), (0,)), slice_sizes=(1,), mode=_of_primitive(kind),
@@ -169,11 +169,11 @@ def put_along_axis(
            [5., 0.]], f32[2,2], cpu:0)
     """
     _refuse_in_place("put_along_axis", inplace)
-    whole = value("put_along_axis", arr)
-    x, vectors, how = _along("put_along_axis", whole, indices, axis, mode)
+    array = value("put_along_axis", arr)
+    x, vectors, how = _along("put_along_axis", array, indices, axis, mode)
     updates = as_type(unrounded("put_along_axis", values), type_of(x).dtype, name="put_along_axis")
     updates = broadcast_to("put_along_axis", updates, type_of(vectors).shape[:-1])
-    return c.reshape(ops.scatter(x, vectors, updates, **how), type_of(whole).shape)
+    return c.reshape(ops.scatter(x, vectors, updates, **how), type_of(array).shape)
 
 
 def _along(

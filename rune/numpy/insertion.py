@@ -46,18 +46,20 @@ def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
         raise TracerError(
             f"{name}: cannot use traced positions (the result's shape would depend on them)"
         )
-    found = np.asarray(where)
-    if found.dtype == bool:
-        if found.shape != (size,):
-            raise ShapeError(f"{name}: cannot use a mask of shape {found.shape} (axis of {size})")
-        return np.flatnonzero(found)
-    if found.size == 0:
+    places = np.asarray(where)
+    if places.dtype == bool:
+        if places.shape != (size,):
+            raise ShapeError(f"{name}: cannot use a mask of shape {places.shape} (axis of {size})")
+        return np.flatnonzero(places)
+    if places.size == 0:
         return np.zeros(0, np.int64)
-    if found.dtype.kind not in "iu":
-        raise DtypeError(f"{name}: cannot use positions of dtype {found.dtype} (integers required)")
-    if np.any((found < -size) | (found >= end)):
+    if places.dtype.kind not in "iu":
+        raise DtypeError(
+            f"{name}: cannot use positions of dtype {places.dtype} (integers required)"
+        )
+    if np.any((places < -size) | (places >= end)):
         raise AxisError(f"{name}: cannot find position {where} (an axis of size {size})")
-    return np.where(found < 0, found + size, found)
+    return np.where(places < 0, places + size, places)
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
@@ -74,9 +76,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x, at, size = _along("delete", value("delete", arr), axis)
     gone = np.unique(_places("delete", obj, size, size))
     if len(gone) > SLICES:
-        kept = np.ones(size, np.bool_)
-        kept[gone] = False
-        return take(x, np.flatnonzero(kept).astype(np.int32), at)
+        mask = np.ones(size, np.bool_)
+        mask[gone] = False
+        return take(x, np.flatnonzero(mask).astype(np.int32), at)
     bounds = [-1, *gone.tolist(), size]
     parts = [cut_out(x, at, a + 1, b) for a, b in pairwise(bounds) if b > a + 1]
     return ops.concatenate(*parts, axis=at) if parts else cut_out(x, at, 0, 0)
@@ -113,16 +115,16 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return take(concatenate([new, x], at), order, at) if len(order) else x
 
 
-def _one_place(given: Any, x: Any, at: int, single: bool) -> Any:
+def _one_place(values: Any, x: Any, at: int, single: bool) -> Any:
     """All values go to one position; for an integer, NumPy's, their first axis is put in."""
-    if rank(given) == 0:
-        given = c.expand_dims(given, tuple(range(rank(x))))
-    elif single and rank(given) <= rank(x):
-        padded = c.reshape(given, (*(1,) * (rank(x) - rank(given)), *type_of(given).shape))
+    if rank(values) == 0:
+        values = c.expand_dims(values, tuple(range(rank(x))))
+    elif single and rank(values) <= rank(x):
+        padded = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
         order = list(range(1, rank(x)))
         order.insert(at, 0)
-        given = c.transpose(padded, order)
-    padded = c.reshape(given, (*(1,) * (rank(x) - rank(given)), *type_of(given).shape))
+        values = c.transpose(padded, order)
+    padded = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
     return broadcast_to(
         "insert", padded, _with_size(type_of(x).shape, at, type_of(padded).shape[at])
     )
@@ -151,8 +153,8 @@ def resize(a: Any, new_shape: Any) -> Any:
     if count == 0 or total == 0:
         return ops.broadcast(constant(0, x), shape=shape, axes=())
     if isinstance(total, int) and isinstance(count, int) and total <= SLICES * count:
-        whole, rest = divmod(total, count)
-        parts = [x] * whole + ([cut_out(x, 0, 0, rest)] if rest else [])
+        copies, remainder = divmod(total, count)
+        parts = [x] * copies + ([cut_out(x, 0, 0, remainder)] if remainder else [])
         return c.reshape(ops.concatenate(*parts, axis=0), shape)
     number = ops.iota(shape=(total,), axis=0, dtype=dtypes.i32)
     return c.reshape(take(x, c.remainder(number, size_value(count, dtypes.i32)), 0), shape)
@@ -177,10 +179,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     places = np.nonzero(np.asarray(x))
     index = [slice(None)] * rank(x)
     for i in c.normalised_axes("trim_zeros", axis, type_of(x)):
-        found = places[i]
-        low = int(found.min()) if len(found) and "f" in sides else 0
-        high = int(found.max()) + 1 if len(found) and "b" in sides else type_of(x).shape[i]
-        index[i] = slice(low, high) if len(found) else slice(0, 0)
+        nonzero = places[i]
+        low = int(nonzero.min()) if len(nonzero) and "f" in sides else 0
+        high = int(nonzero.max()) + 1 if len(nonzero) and "b" in sides else type_of(x).shape[i]
+        index[i] = slice(low, high) if len(nonzero) else slice(0, 0)
     return x[tuple(index)]
 
 
@@ -203,10 +205,12 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
     x = value("choose", a)
     if type_of(x).dtype not in dtypes.INTEGER | {dtypes.bool_}:
         raise DtypeError(f"choose: cannot choose by {type_of(x)} (integer dtype required)")
-    found = listed("choose", "choices", choices)
-    if not found:
+    listed_choices = listed("choose", "choices", choices)
+    if not listed_choices:
         raise ArgumentError("choose: cannot choose between nothing")
-    options = c.same_dtype("choose", *(array(v) if isinstance(v, list) else v for v in found))
+    options = c.same_dtype(
+        "choose", *(array(v) if isinstance(v, list) else v for v in listed_choices)
+    )
     x = _in_range(x, len(options), mode)
     spread = broadcast_together("choose", [x, *options])
     out_ = spread[-1]
@@ -329,11 +333,11 @@ def _of_size(x: Any, truth: Any, at: int, size: int, fill_value: Any) -> Any:
     place = ops.sub(ops.cumsum(ones, axis=0, reverse=False), constant(1, ones))
     place = ops.select(truth, place, constant(size, place))
     fill = np.asarray(fill_value).astype(type_of(x).dtype)
-    made = ops.broadcast(fill, shape=(size, *type_of(x).shape[1:]), axes=())
-    made = made.at[place].set(x, mode="drop")
-    order = list(range(1, rank(made)))
+    out = ops.broadcast(fill, shape=(size, *type_of(x).shape[1:]), axes=())
+    out = out.at[place].set(x, mode="drop")
+    order = list(range(1, rank(out)))
     order.insert(at, 0)
-    return c.transpose(made, order)
+    return c.transpose(out, order)
 
 
 def place(

@@ -31,11 +31,11 @@ from rune.ops.statistics import cumsum
 def _joined(name: str, arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
     if dtype is not None:
         arrays = [c.astype(x, dtypes.as_dtype(dtype)) for x in arrays]
-    found = c.same_dtype(name, *arrays)
-    if not type_of(found[0]).shape:
+    parts = c.same_dtype(name, *arrays)
+    if not type_of(parts[0]).shape:
         raise ShapeError(f"{name}: cannot join arrays of rank 0", hint="use stack")
-    at = c.normalised_axis(name, axis, type_of(found[0]))
-    return found[0] if len(found) == 1 else ops.concatenate(*found, axis=at)
+    at = c.normalised_axis(name, axis, type_of(parts[0]))
+    return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=at)
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
@@ -320,9 +320,11 @@ def repeat(
 
 def _repeated_to(x: Any, counts: Any, axis: int, total: int) -> Any:
     """Place p shows the slice whose run holds p: the first run that ends after p."""
-    found, size = type_of(counts), type_of(x).shape[axis]
-    if found.dtype not in dtypes.INTEGER or found.shape not in {(), (1,), (size,)}:
-        raise ShapeError(f"repeat: cannot repeat {type_of(x)} {found} times along axis {axis}")
+    counts_type, size = type_of(counts), type_of(x).shape[axis]
+    if counts_type.dtype not in dtypes.INTEGER or counts_type.shape not in {(), (1,), (size,)}:
+        raise ShapeError(
+            f"repeat: cannot repeat {type_of(x)} {counts_type} times along axis {axis}"
+        )
     ends = cumsum(broadcast_to("repeat", counts, (size,)), axis=0)
     places = ops.iota(shape=(total,), axis=0, dtype=type_of(ends).dtype)
     runs = c.clip(searchsorted(ends, places, "right"), None, size - 1)
@@ -333,8 +335,8 @@ def repeated(x: Any, times: Size, axis: int) -> Any:
     """Every slice along `axis` `times` times in a row."""
     shape = type_of(x).shape
     spread = (*shape[: axis + 1], times, *shape[axis + 1 :])
-    kept = tuple(i if i <= axis else i + 1 for i in range(len(shape)))
-    return c.reshape(ops.broadcast(x, shape=spread, axes=kept), _scaled(shape, axis, times))
+    axes = tuple(i if i <= axis else i + 1 for i in range(len(shape)))
+    return c.reshape(ops.broadcast(x, shape=spread, axes=axes), _scaled(shape, axis, times))
 
 
 def _scaled(shape: tuple, axis: int, times: Size) -> tuple:
@@ -360,6 +362,6 @@ def tile(A: Any, reps: Any) -> Any:
     times = (1,) * (ndim - len(times)) + tuple(times)
     shape = (1,) * (ndim - rank(x)) + type_of(x).shape
     spread = tuple(size for pair in zip(times, shape, strict=True) for size in pair)
-    kept = tuple(2 * i + 1 for i in range(ndim))
-    wide = ops.broadcast(c.reshape(x, shape), shape=spread, axes=kept)
+    axes = tuple(2 * i + 1 for i in range(ndim))
+    wide = ops.broadcast(c.reshape(x, shape), shape=spread, axes=axes)
     return c.reshape(wide, tuple(n * d for n, d in zip(times, shape, strict=True)))

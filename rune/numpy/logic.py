@@ -64,8 +64,8 @@ greater_equal = _compare(
 
 
 def _truths(name: str, xs: Sequence[Any]) -> list[Any]:
-    found = [c.astype(value(name, x), dtypes.bool_) for x in xs]
-    return broadcast_together(name, found)
+    truths = [c.astype(value(name, x), dtypes.bool_) for x in xs]
+    return broadcast_together(name, truths)
 
 
 def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
@@ -260,10 +260,10 @@ def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     bound = apply(ops.add, apply(ops.mul, ops.abs(y), rtol), atol)
     near = apply(ops.le, ops.abs(ops.sub(x, y)), bound)
     finite = ops.logical_and(c.is_finite(x), c.is_finite(y))
-    found = ops.logical_or(ops.logical_and(near, finite), ops.eq(x, y))
+    is_close = ops.logical_or(ops.logical_and(near, finite), ops.eq(x, y))
     if not equal_nan:
-        return found
-    return ops.logical_or(found, ops.logical_and(ops.ne(x, x), ops.ne(y, y)))
+        return is_close
+    return ops.logical_or(is_close, ops.logical_and(ops.ne(x, x), ops.ne(y, y)))
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
@@ -292,10 +292,10 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     x, y = value("array_equal", a1), value("array_equal", a2)
     if type_of(x).shape != type_of(y).shape:
         return value("array_equal", False)
-    found = apply(ops.eq, x, y)
+    is_equal = apply(ops.eq, x, y)
     if equal_nan:
-        found = ops.logical_or(found, ops.logical_and(isnan(x), isnan(y)))
-    return st.all(found)
+        is_equal = ops.logical_or(is_equal, ops.logical_and(isnan(x), isnan(y)))
+    return st.all(is_equal)
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:

@@ -53,8 +53,8 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     """
     rows, columns = _matrix_sizes("eye", N, M)
     on = ops.eq(*_band(rows, columns, static_int("eye", "a diagonal", k)))
-    made = c.astype(on, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
-    return placed(made, device)
+    identity = c.astype(on, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
+    return placed(identity, device)
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
@@ -92,8 +92,8 @@ def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
     if len(shape) < 2:
         raise ShapeError(f"{name}: cannot take a triangle of {type_of(m)} (rank 2 required)")
     row, column = _band(shape[-2], shape[-1], static_int(name, "a diagonal", k))
-    kept = ops.ge(row, column) if lower else ops.le(row, column)
-    return ops.select(broadcast_to(name, kept, shape), m, constant(0, m))
+    mask = ops.ge(row, column) if lower else ops.le(row, column)
+    return ops.select(broadcast_to(name, mask, shape), m, constant(0, m))
 
 
 def tril(m: Any, k: int = 0) -> Any:
@@ -143,13 +143,16 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     x = moveaxis(x, (axis1, axis2), (-2, -1))
     *lead, rows, columns = type_of(x).shape
     k = static_int("diagonal", "an offset", offset)
-    top, left = max(-k, 0), max(k, 0)
-    count = max(0, min(rows - top, columns - left))
+    first_row, first_column = max(-k, 0), max(k, 0)
+    count = max(0, min(rows - first_row, columns - first_column))
     if count == 0:
         return ops.broadcast(constant(0, x), shape=(*lead, 0), axes=())
     zeros, ones = (0,) * len(lead), (1,) * len(lead)
     square = ops.slice_(
-        x, start=(*zeros, top, left), limit=(*lead, top + count, left + count), stride=(*ones, 1, 1)
+        x,
+        start=(*zeros, first_row, first_column),
+        limit=(*lead, first_row + count, first_column + count),
+        stride=(*ones, 1, 1),
     )
     # In a flattened square, neighbours on the diagonal are count + 1 apart.
     flat = ops.reshape(square, shape=(*lead, count * count))

@@ -96,11 +96,11 @@ def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def write(x: Any, /, *args: Any, **kwargs: Any) -> None:
-        given, named = _opened(args), _opened(kwargs)
+        arguments, named = _opened(args), _opened(kwargs)
         if not isinstance(x, Box):
-            function(x, *given, **named)  # refuses: only boxes can be written
+            function(x, *arguments, **named)  # refuses: only boxes can be written
         else:
-            x._put(function(x.value, *given, **named, inplace=False))
+            x._put(function(x.value, *arguments, **named, inplace=False))
 
     return write
 
@@ -113,21 +113,21 @@ class Namespace(ModuleType):
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._module, name)
-        if isinstance(found, ModuleType):
-            made = Namespace(found)
+        attribute = getattr(self._module, name)
+        if isinstance(attribute, ModuleType):
+            wrapper = Namespace(attribute)
         elif name in MOVEMENTS:
-            made = _movement(found)
+            wrapper = _movement(attribute)
         elif name in _WRITERS:
-            made = _writing(found)
+            wrapper = _writing(attribute)
         elif name in _TUPLES:
-            made = _in_tuple(found)
-        elif callable(found) and not isinstance(found, ScalarType | type):
-            made = _through(found)
+            wrapper = _in_tuple(attribute)
+        elif callable(attribute) and not isinstance(attribute, ScalarType | type):
+            wrapper = _through(attribute)
         else:
-            made = found
-        setattr(self, name, made)
-        return made
+            wrapper = attribute
+        setattr(self, name, wrapper)
+        return wrapper
 
     def __dir__(self) -> list[str]:
         return dir(self._module)
@@ -152,13 +152,13 @@ class Standard(Namespace):
         obj = _lent(obj)
         if dtype is None and isinstance(obj, np.ndarray | np.generic) and obj.dtype in dtypes.ANY:
             dtype = obj.dtype
-        made = namespace().asarray(_opened(obj), dtype, copy=copy, device=device)
-        return obj if isinstance(obj, Box) and made is obj.value and not copy else Box(made)
+        array = namespace().asarray(_opened(obj), dtype, copy=copy, device=device)
+        return obj if isinstance(obj, Box) and array is obj.value and not copy else Box(array)
 
     def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
         """`rune.numpy.astype`; with copy=False a box that has the dtype is itself."""
-        made = namespace().astype(_opened(x), dtype, device=device)
-        return x if isinstance(x, Box) and made is x.value and not copy else Box(made)
+        array = namespace().astype(_opened(x), dtype, device=device)
+        return x if isinstance(x, Box) and array is x.value and not copy else Box(array)
 
     def unstack(self, x: Any, /, *, axis: int = 0) -> tuple[Box, ...]:
         """`rune.numpy.unstack`, of a box in views of it."""
@@ -180,7 +180,7 @@ def _movement(function: Callable[..., Any]) -> Callable[..., Any]:
         args, kwargs = _opened(args), _opened(kwargs)
         if not isinstance(x, Box) or kwargs.get("copy"):
             return _boxed(function(_opened(x), *args, **kwargs))
-        return x._seen_by(Moved(lambda whole: function(whole, *args, **kwargs)))
+        return x._seen_by(Moved(lambda base: function(base, *args, **kwargs)))
 
     return moved
 
@@ -191,8 +191,8 @@ def _index(index: Any) -> Any:
         return tuple(map(_index, index))
     if not isinstance(index, list):
         return _out(index)
-    found = np.asarray(index)
-    return found if found.size else found.astype(np.int32)
+    positions = np.asarray(index)
+    return positions if positions.size else positions.astype(np.int32)
 
 
 def _written(x: Any, index: Any, new: Any) -> Any:
@@ -231,17 +231,17 @@ class Box:
     @property
     def value(self) -> Any:
         """The array in the box now; a view reads its base again when the root has changed."""
-        seen, array = self._held
-        return array if self._root is None or seen is self._root._held[0] else self._read()
+        root_value, array = self._held
+        return array if self._root is None or root_value is self._root._held[0] else self._read()
 
     def _read(self) -> Any:
         """The array of a view, every view that it goes through read again."""
         root, views = self._chain()
-        whole = held = root._held[0]
+        array = held = root._held[0]
         for box in reversed(views):
-            whole = box._view.read(whole)
-            box._held = held, whole
-        return whole
+            array = box._view.read(array)
+            box._held = held, array
+        return array
 
     def _chain(self) -> tuple[Box, list[Any]]:
         """The box that is no view, and the views on the way to it, this one first."""
@@ -255,10 +255,10 @@ class Box:
         """The box of a view of this one."""
         root = self if self._root is None else self._root
         held = root._held[0]
-        made = Box(view.read(self.value))
-        made._base, made._view, made._root = self, view, root
-        made._held = held, made._held[1]
-        return made
+        box = Box(view.read(self.value))
+        box._base, box._view, box._root = self, view, root
+        box._held = held, box._held[1]
+        return box
 
     def _put(self, new: Any) -> None:
         """Let `new`, which has the box's type, be its array, and that of all that share it."""
@@ -278,13 +278,17 @@ class Box:
     def __getattr__(self, name: str) -> Any:
         if name in _INSIDE:
             raise AttributeError(f"mutable: a box has no {name} (its .value has)")
-        found = getattr(self.value, name)
-        if not callable(found):
-            moved = name in MOVEMENTS
-            return self._seen_by(Moved(lambda x: getattr(x, name))) if moved else _boxed(found)
+        attribute = getattr(self.value, name)
+        if not callable(attribute):
+            is_movement = name in MOVEMENTS
+            return (
+                self._seen_by(Moved(lambda x: getattr(x, name)))
+                if is_movement
+                else _boxed(attribute)
+            )
         if name in MOVEMENTS:
             return partial(_movement(lambda x, *a, **k: getattr(x, name)(*a, **k)), self)
-        return _through(found)
+        return _through(attribute)
 
     def __getitem__(self, index: Any) -> Any:
         if is_basic(index):
@@ -351,8 +355,8 @@ def _converted(name: str) -> Any:
 
 def _binary(name: str) -> Any:
     def method(self: Box, other: Any) -> Any:
-        found = getattr(self.value, name)(_opened(other))
-        return NotImplemented if found is NotImplemented else _boxed(found)
+        out = getattr(self.value, name)(_opened(other))
+        return NotImplemented if out is NotImplemented else _boxed(out)
 
     return method
 
@@ -393,10 +397,10 @@ NAMESPACE = Standard(namespace())
 
 def _namespace_of(name: str) -> Any:
     """The namespace over a module, by the module's name."""
-    found = NAMESPACE
+    module = NAMESPACE
     for part in name.removeprefix("rune.numpy").split(".")[1:]:
-        found = getattr(found, part)
-    return found
+        module = getattr(module, part)
+    return module
 
 
 def mutable(x: Any) -> Box:

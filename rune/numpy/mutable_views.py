@@ -29,11 +29,11 @@ class Part:
 
     index: Any
 
-    def read(self, whole: Any) -> Any:
-        return whole[self.index]
+    def read(self, base: Any) -> Any:
+        return base[self.index]
 
-    def written(self, whole: Any, new: Any) -> Any:
-        return whole.at[self.index].set(new)
+    def written(self, base: Any, new: Any) -> Any:
+        return base.at[self.index].set(new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Moved:
 
     move: Callable[[Any], Any]
 
-    def read(self, whole: Any) -> Any:
-        return self.move(whole)
+    def read(self, base: Any) -> Any:
+        return self.move(base)
 
-    def written(self, whole: Any, new: Any) -> Any:
-        places = self.move(namespace().arange(whole.size).reshape(whole.shape))
-        return whole.ravel().at[places.ravel()].set(new.ravel()).reshape(whole.shape)
+    def written(self, base: Any, new: Any) -> Any:
+        places = self.move(namespace().arange(base.size).reshape(base.shape))
+        return base.ravel().at[places.ravel()].set(new.ravel()).reshape(base.shape)
 
 
 def _is_number(entry: Any) -> TypeGuard[int]:

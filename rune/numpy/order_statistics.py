@@ -106,10 +106,10 @@ _METHODS: dict[str, Method] = {
 def _rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
     """`x` [*B, N] with all of `axes` in the last one."""
     shape = type_of(x).shape
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    moved = c.transpose(x, (*kept, *axes)) if shape else x
+    batch_axes = tuple(i for i in range(len(shape)) if i not in axes)
+    transposed = c.transpose(x, (*batch_axes, *axes)) if shape else x
     count = product(shape[i] for i in axes)
-    return ops.reshape(moved, shape=(*(shape[i] for i in kept), count))
+    return ops.reshape(transposed, shape=(*(shape[i] for i in batch_axes), count))
 
 
 def _picked(ordered: Any, counts: Any, q: Any, method: str) -> Any:
@@ -159,22 +159,22 @@ def _weighted(name: str, rows: Any, weights: Any, q: Any) -> Any:
     part = ops.select(ops.eq(part, constant(0, part)), constant(-1, part), part)
     wanted = as_type(value(name, q), type_of(part).dtype)
     wanted = broadcast_to(name, wanted, (*shape[:-1], type_of(wanted).shape[0]))
-    found = search_sorted(part, wanted, side="left")
+    position = search_sorted(part, wanted, side="left")
     last = size_value(shape[-1] - 1, dtypes.i32)
-    return ordered, take_last(ordered, ops.min(found, last))
+    return ordered, take_last(ordered, ops.min(position, last))
 
 
 def _weights_of(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Weights like `x`; one axis of them is that of the quantile. Errors: ShapeError."""
-    found, shape = value(name, weights), type_of(x).shape
-    given = type_of(found).shape
-    if given != shape:
-        if len(axes) != 1 or given != (shape[axes[0]],):
+    array, shape = value(name, weights), type_of(x).shape
+    weights_shape = type_of(array).shape
+    if weights_shape != shape:
+        if len(axes) != 1 or weights_shape != (shape[axes[0]],):
             raise ShapeError(
-                f"{name}: cannot weight {type_of(x)} by {type_of(found)} (axes {axes})"
+                f"{name}: cannot weight {type_of(x)} by {type_of(array)} (axes {axes})"
             )
-        found = ops.broadcast(found, shape=shape, axes=axes)
-    return c.astype(found, type_of(x).dtype)
+        array = ops.broadcast(array, shape=shape, axes=axes)
+    return c.astype(array, type_of(x).dtype)
 
 
 # --- the functions ----------------------------------------------------------------------------
@@ -185,10 +185,10 @@ def _quantile(
 ) -> Any:
     """The quantiles q, in front; NaNs are left out if `skips`, else they are the result."""
     x = floating(name, value(name, a))
-    found, shape = type_of(x).dtype, type_of(x).shape
+    x_dtype, shape = type_of(x).dtype, type_of(x).shape
     axes = c.normalised_axes(name, axis, type_of(x))
     q, q_shape = _flat(name, q)
-    x = ops.cast(x, wide(found))
+    x = ops.cast(x, wide(x_dtype))
     rows = _rows(name, x, axes)
     if type_of(rows).shape[-1] == 0:
         out = as_array(np.nan, type_of(rows).dtype)
@@ -198,10 +198,10 @@ def _quantile(
         out = _of_weighted_rows(name, rows, of_rows, q, skips)
     else:
         out = _of_rows(rows, q, method, skips)
-    out = ops.cast(out, found)
+    out = ops.cast(out, x_dtype)
     out = c.transpose(out, (type_of(out).ndim - 1, *range(type_of(out).ndim - 1)))
-    left = [1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes]
-    return c.reshape(out, (*q_shape, *left))
+    result_shape = [1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes]
+    return c.reshape(out, (*q_shape, *result_shape))
 
 
 def _of_rows(rows: Any, q: Any, method: str, skips: bool) -> Any:
@@ -221,20 +221,20 @@ def _of_rows(rows: Any, q: Any, method: str, skips: bool) -> Any:
 def _of_weighted_rows(name: str, rows: Any, weights: Any, q: Any, skips: bool) -> Any:
     if skips:
         weights = ops.select(ops.eq(rows, rows), weights, constant(0, weights))
-    ordered, found = _weighted(name, rows, weights, _as_array(q, rows))
-    return found if skips else _or_nan(ordered, found)
+    ordered, quantiles = _weighted(name, rows, weights, _as_array(q, rows))
+    return quantiles if skips else _or_nan(ordered, quantiles)
 
 
-def _or_nan(ordered: Any, found: Any) -> Any:
+def _or_nan(ordered: Any, quantiles: Any) -> Any:
     """NaN in the rows that have one: it is the last."""
-    last = broadcast_to("quantile", ordered[..., -1:], type_of(found).shape)
-    return ops.select(ops.ne(last, last), last, found)
+    last = broadcast_to("quantile", ordered[..., -1:], type_of(quantiles).shape)
+    return ops.select(ops.ne(last, last), last, quantiles)
 
 
 def _as_array(q: Any, rows: Any) -> Any:
     """q as an array, numbers in the dtype of the rows; half types as f32."""
-    found = as_array(q, type_of(rows).dtype) if isinstance(q, np.ndarray) else value("quantile", q)
-    return ops.cast(found, wide(type_of(found).dtype))
+    array = as_array(q, type_of(rows).dtype) if isinstance(q, np.ndarray) else value("quantile", q)
+    return ops.cast(array, wide(type_of(array).dtype))
 
 
 def _flat(name: str, q: Any) -> tuple[Any, tuple]:
@@ -263,9 +263,9 @@ def _checked(name: str, method: str, weights: Any, out: Any, overwrite_input: bo
 
 
 def _require_elements(name: str, a: Any, axis: Axis) -> None:
-    found = type_of(value(name, a))
-    if any(found.shape[i] == 0 for i in c.normalised_axes(name, axis, found)):
-        raise ShapeError(f"{name}: cannot take a quantile of {found} (no elements)")
+    a_type = type_of(value(name, a))
+    if any(a_type.shape[i] == 0 for i in c.normalised_axes(name, axis, a_type)):
+        raise ShapeError(f"{name}: cannot take a quantile of {a_type} (no elements)")
 
 
 def _hundredth(q: Any) -> Any:

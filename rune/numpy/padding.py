@@ -98,31 +98,31 @@ def _pairs(name: str, pad_width: Any, x: Any) -> list[list[Size]]:
     if isinstance(pad_width, dict):
         by_axis = {c.normalised_axis("pad", k, type_of(x)): w for k, w in pad_width.items()}
         pad_width = [np.broadcast_to(by_axis.get(i, 0), 2).tolist() for i in range(rank(x))]
-    found = np.asarray(pad_width)
-    symbolic = found.dtype == object and all(isinstance(w, int | Dim) for w in found.flat)
-    if found.dtype.kind not in "iu" and not symbolic:
+    widths = np.asarray(pad_width)
+    symbolic = widths.dtype == object and all(isinstance(w, int | Dim) for w in widths.flat)
+    if widths.dtype.kind not in "iu" and not symbolic:
         raise ArgumentError(f"pad: cannot use {name}={pad_width!r} (integers required)")
-    if found.shape not in {(), (1,), (2,), (1, 1), (1, 2), (rank(x), 1), (rank(x), 2)}:
+    if widths.shape not in {(), (1,), (2,), (1, 1), (1, 2), (rank(x), 1), (rank(x), 2)}:
         raise ArgumentError(
             f"pad: cannot pad {type_of(x)} by {name}={pad_width!r} "
             f"(a number, a pair or {rank(x)} pairs required)"
         )
-    return np.broadcast_to(found, (rank(x), 2)).tolist()
+    return np.broadcast_to(widths, (rank(x), 2)).tolist()
 
 
 def _pad_constant(x: Any, widths: list, fill: Any) -> Any:
-    found = type_of(x)
-    zeros = (0,) * found.ndim
+    x_type = type_of(x)
+    zeros = (0,) * x_type.ndim
     if np.ndim(fill) == 0:
         low, high = (tuple(pair[side] for pair in widths) for side in (0, 1))
-        number = promote.as_type(fill, found.dtype, found.weak, "pad")
+        number = promote.as_type(fill, x_type.dtype, x_type.weak, "pad")
         return ops.pad(x, number, low=low, high=high, interior=zeros)
-    fills = np.broadcast_to(np.asarray(fill), (found.ndim, 2))
+    fills = np.broadcast_to(np.asarray(fill), (x_type.ndim, 2))
     for axis, pair in enumerate(widths):
         for side, width in enumerate(pair):
-            at = tuple(width if i == axis else 0 for i in range(found.ndim))
+            at = tuple(width if i == axis else 0 for i in range(x_type.ndim))
             low, high = (at, zeros) if side == 0 else (zeros, at)
-            number = fills[axis, side].astype(found.dtype)
+            number = fills[axis, side].astype(x_type.dtype)
             x = ops.pad(x, number, low=low, high=high, interior=zeros)
     return x
 
@@ -145,8 +145,8 @@ def _pad_axis(x: Any, place: _Place, mode: str, reflect_type: str) -> Any:
         return _pad_once(x, place.axis, place.low, place.high, mode)
     if symbolic:
         raise ArgumentError(f"pad: cannot use reflect_type='odd' for {type_of(x)} (known sizes)")
-    moved = _moved(x, place, mode)
-    return moved if reflect_type == "even" else _odd(x, moved, place, mode)
+    extended = _moved(x, place, mode)
+    return extended if reflect_type == "even" else _odd(x, extended, place, mode)
 
 
 def _known(x: Any, place: _Place) -> tuple[int, int, int, int]:
@@ -165,23 +165,23 @@ def _moved(x: Any, place: _Place, mode: Any) -> Any:
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 
 
-def _odd(x: Any, moved: Any, place: _Place, mode: str) -> Any:
+def _odd(x: Any, extended: Any, place: _Place, mode: str) -> Any:
     """Reflection in the points at the ends: every second copy is turned over, each is shifted."""
     axis, size, low, high = _known(x, place)
     period = size - 1 if mode == "reflect" else size
     if period == 0:
-        return moved
+        return extended
     copy = np.arange(-low, size + high) // period
     shape = [1] * rank(x)
     shape[axis] = -1
     turned, shift = (copy % 2).reshape(shape), (copy // 2 * 2).reshape(shape)
     dtype = type_of(x).dtype
     number = dtypes.i32 if dtype == dtypes.bool_ else dtype
-    moved, x = c.astype(moved, number), c.astype(x, number)
+    extended, x = c.astype(extended, number), c.astype(x, number)
     first, last = cut_out(x, axis, 0, 1), cut_out(x, axis, size - 1, size)
     numbers = (n.astype(number) for n in (1 - 2 * turned, 2 * turned, shift))
     signs, flips, shifts = (as_array(n, number) for n in numbers)
-    return c.astype(moved * signs + last * flips + (last - first) * shifts, dtype)
+    return c.astype(extended * signs + last * flips + (last - first) * shifts, dtype)
 
 
 def _joined(x: Any, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Any:
@@ -199,11 +199,11 @@ def _ramp(x: Any, place: _Place, side: int) -> Any:
     width, dtype = (place.low, place.high)[side], type_of(x).dtype
     end = promote.as_type(place.options[side], dtype, False, "pad")
     if dtype in dtypes.INTEGER and not isinstance(width, Dim):
-        made = _integer_ramp(end, edge, width, axis)
+        ramp = _integer_ramp(end, edge, width, axis)
     else:
         edge = c.squeeze(edge, axis)
-        made = linspace(end, edge, width, endpoint=False, dtype=dtype, axis=axis)
-    return made if side == 0 else ops.reverse(made, axes=(axis,))
+        ramp = linspace(end, edge, width, endpoint=False, dtype=dtype, axis=axis)
+    return ramp if side == 0 else ops.reverse(ramp, axes=(axis,))
 
 
 def _integer_ramp(end: Any, edge: Any, width: int, axis: int) -> Any:
@@ -211,8 +211,8 @@ def _integer_ramp(end: Any, edge: Any, width: int, axis: int) -> Any:
     shape = [width if i == axis else 1 for i in range(rank(edge))]
     k = ops.iota(shape=tuple(shape), axis=axis, dtype=type_of(edge).dtype)
     way = edge - end
-    whole = way // width
-    return end + whole * k + (way - whole * width) * k // width
+    step = way // width
+    return end + step * k + (way - step * width) * k // width
 
 
 def _statistic(reduce: Callable[..., Any]) -> Callable[[Any, _Place, int], Any]:
@@ -221,10 +221,10 @@ def _statistic(reduce: Callable[..., Any]) -> Callable[[Any, _Place, int], Any]:
         count = place.options[side] or size
         count = count if isinstance(size, Dim) else min(count, size)
         start = 0 if side == 0 else size - count
-        found = reduce(cut_out(x, axis, start, start + count), axis=axis, keepdims=True)
+        statistic = reduce(cut_out(x, axis, start, start + count), axis=axis, keepdims=True)
         if type_of(x).dtype in dtypes.INTEGER:
-            found = c.round(found)
-        return repeated(c.astype(found, type_of(x).dtype), (place.low, place.high)[side], axis)
+            statistic = c.round(statistic)
+        return repeated(c.astype(statistic, type_of(x).dtype), (place.low, place.high)[side], axis)
 
     return end
 

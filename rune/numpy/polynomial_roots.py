@@ -40,8 +40,8 @@ def poly(seq_of_zeros: Any) -> Any:
     x = value("poly", _as_given(seq_of_zeros))
     shape = type_of(x).shape
     if rank(x) == 2 and shape[0] == shape[1] != 0:
-        found = _product(eigvals(x))
-        return found if type_of(x).dtype in dtypes.COMPLEX else c.real(found)
+        monic = _product(eigvals(x))
+        return monic if type_of(x).dtype in dtypes.COMPLEX else c.real(monic)
     if rank(x) > 1:
         raise ShapeError(f"poly: cannot take {type_of(x)} (roots, or a square matrix, required)")
     return _product(inexact("poly", c.reshape(x, -1)))
@@ -53,9 +53,9 @@ def _as_given(x: Any) -> Any:
 
 def _product(roots: Any) -> Any:
     """The product of x - z over all roots z."""
-    found = type_of(roots)
+    kind = type_of(roots)
     one = ops.pad(
-        zeros((1,), found.dtype) + 1, literal(0, found.dtype), low=(0,), high=(found.shape[0],),
+        zeros((1,), kind.dtype) + 1, literal(0, kind.dtype), low=(0,), high=(kind.shape[0],),
         interior=(0,),
     )  # fmt: skip
     return scan(_with_root, one, roots)[0]
@@ -117,8 +117,8 @@ def _roots_of_any_degree(p: Any) -> Any:
     size = type_of(p).shape[0]
     is_zero = p == 0
     leading = where(is_zero.all(), size, argmax(~is_zero))
-    moved = p[(arange(size) + leading) % size]
-    moved = where(leading == size, arange(size) == 0, moved)  # of nothing but zeros: anything
-    found = _of_companion(moved)
-    found = found[argsort(-abs(found))]  # the roots that were made are the smallest
-    return where(arange(size - 1) < size - 1 - leading, found, complex(np.nan, np.nan))
+    rolled = p[(arange(size) + leading) % size]
+    rolled = where(leading == size, arange(size) == 0, rolled)  # of nothing but zeros: anything
+    roots = _of_companion(rolled)
+    roots = roots[argsort(-abs(roots))]  # the additional roots, which are 0, last
+    return where(arange(size - 1) < size - 1 - leading, roots, complex(np.nan, np.nan))

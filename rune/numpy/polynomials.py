@@ -138,26 +138,26 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     >>> rnp.polydiv(rnp.array([3.0, 5.0, 2.0]), rnp.array([2.0, 1.0]))
     (Array([1.5 , 1.75], f32[2], cpu:0), Array([0.  , 0.  , 0.25], f32[3], cpu:0))
     """
-    given = coefficients("polydiv", u), coefficients("polydiv", v)
-    x, y = (inexact("polydiv", p) for p in c.same_dtype("polydiv", *given))
+    operands = coefficients("polydiv", u), coefficients("polydiv", v)
+    x, y = (inexact("polydiv", p) for p in c.same_dtype("polydiv", *operands))
     dtype, degree = type_of(x).dtype, _size(y) - 1
     steps = _size(x) - degree
     if steps < 1:
         return zeros(1, dtype), x
     divisor = concatenate([y, zeros(steps - 1, dtype)])
-    (_, left), quotient = scan(_divide, (divisor, x), length=steps)
-    rest = concatenate([zeros(steps, dtype), left[:degree]])
+    (_, low_terms), quotient = scan(_divide, (divisor, x), length=steps)
+    remainder = concatenate([zeros(steps, dtype), low_terms[:degree]])
     if trim_leading_zeros:
-        rest = _trimmed(rest, float(finfo(dtype).eps) ** 0.5)
-    return quotient, rest
+        remainder = _trimmed(remainder, float(finfo(dtype).eps) ** 0.5)
+    return quotient, remainder
 
 
 def _divide(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], Any]:
     """Subtract the multiple of the divisor that takes the first coefficient, and drop that."""
-    divisor, rest = carry
-    factor = rest[0] / divisor[0]
-    left = (rest - factor * divisor)[1:]
-    return (divisor, concatenate([left, zeros(1, type_of(rest).dtype)])), factor
+    divisor, remainder = carry
+    factor = remainder[0] / divisor[0]
+    low_terms = (remainder - factor * divisor)[1:]
+    return (divisor, concatenate([low_terms, zeros(1, type_of(remainder).dtype)])), factor
 
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:

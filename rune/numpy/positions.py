@@ -33,8 +33,8 @@ def flat_positions(name: str, mask: Any, size: Any, fill: Any = None) -> Any:
     Errors: TracerArrayConversionError for a traced mask without `size`.
     """
     if size is None:
-        (found,) = np.nonzero(known(name, mask, "size"))
-        return value(name, found.astype(o.index_dtype()))
+        (places,) = np.nonzero(known(name, mask, "size"))
+        return value(name, places.astype(o.index_dtype()))
     (count,) = shape_of(name, (size,))
     if fill is None:
         fill = size_value(type_of(mask).shape[0], dtypes.i32)
@@ -60,28 +60,28 @@ def nonzero(
         raise ShapeError(f"nonzero: cannot find positions in {type_of(x)} (it has no axes)")
     mask, fills = _mask("nonzero", x), _fills(fill_value, len(shape))
     if size is None:
-        found = np.nonzero(known("nonzero", mask, "size"))
-        indices = (value("nonzero", places.astype(o.index_dtype())) for places in found)
+        by_axis = np.nonzero(known("nonzero", mask, "size"))
+        indices = (value("nonzero", places.astype(o.index_dtype())) for places in by_axis)
         return tuple(beside(places, x) for places in indices)
     flat = flat_positions("nonzero", c.reshape(mask, -1), size)
     total = size_value(c.size_of(x), type_of(flat).dtype)
-    is_there, found = ops.lt(flat, total), []
+    is_there, by_axis = ops.lt(flat, total), []
     for length, fill in zip(reversed(shape), reversed(fills), strict=True):
         count = size_value(length, type_of(flat).dtype)
         index = c.remainder(flat, count)
         absent = broadcast_to("nonzero", as_type(fill, type_of(flat).dtype), type_of(flat).shape)
-        found.append(ops.select(is_there, index, absent))
+        by_axis.append(ops.select(is_there, index, absent))
         flat = c.floor_divide(flat, count)
-    return tuple(reversed(found))
+    return tuple(reversed(by_axis))
 
 
-def _fills(given: Any, ndim: int) -> Sequence[Any]:
+def _fills(fill: Any, ndim: int) -> Sequence[Any]:
     """The fill of each axis."""
-    if isinstance(given, tuple | list):
-        if len(given) != ndim:
-            raise ArgumentError(f"nonzero: cannot fill {ndim} axes with {len(given)} fill values")
-        return [value("nonzero", v) for v in given]
-    return [value("nonzero", 0 if given is None else given)] * ndim
+    if isinstance(fill, tuple | list):
+        if len(fill) != ndim:
+            raise ArgumentError(f"nonzero: cannot fill {ndim} axes with {len(fill)} fill values")
+        return [value("nonzero", v) for v in fill]
+    return [value("nonzero", 0 if fill is None else fill)] * ndim
 
 
 def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:

@@ -54,8 +54,8 @@ def _total(
     if dtype is None and not promote_integers:
         dtype = type_of(x).dtype
     widened = st.summable(x, dtype)
-    found = reduce(selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
-    return _with_initial(name, combine, found, initial)
+    total = reduce(selected(name, widened, where, identity), axis, type_of(widened).dtype, keepdims)
+    return _with_initial(name, combine, total, initial)
 
 
 def sum(
@@ -111,16 +111,16 @@ def _mul(x: Any, y: Any) -> Any:
 
 def _limit(x: Any, largest: bool) -> Any:
     """The identity of min (largest) or max over the dtype of x."""
-    found = type_of(x).dtype
-    if found == dtypes.bool_:
+    dtype = type_of(x).dtype
+    if dtype == dtypes.bool_:
         return largest
-    if found in dtypes.COMPLEX:
+    if dtype in dtypes.COMPLEX:
         return complex(np.inf, np.inf) if largest else complex(-np.inf, -np.inf)
-    if found in dtypes.FLOATING:
-        infinite = np.isinf(np.asarray(np.inf).astype(found))
-        limit = np.inf if infinite else float(finfo(found).max)
+    if dtype in dtypes.FLOATING:
+        infinite = np.isinf(np.asarray(np.inf).astype(dtype))
+        limit = np.inf if infinite else float(finfo(dtype).max)
         return limit if largest else -limit
-    return iinfo(found).max if largest else iinfo(found).min
+    return iinfo(dtype).max if largest else iinfo(dtype).min
 
 
 def _extremum(
@@ -135,10 +135,10 @@ def _extremum(
     identity = _limit(x, largest)
     if initial is not None and 0 in [type_of(x).shape[i] for i in axes]:
         shape = enumerate(type_of(x).shape)
-        left = tuple(1 if i in axes else d for i, d in shape if keepdims or i not in axes)
-        return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), left)
-    found = reduce(selected(name, x, where, identity), axis, keepdims)
-    return _with_initial(name, combine, found, initial)
+        result_shape = tuple(1 if i in axes else d for i, d in shape if keepdims or i not in axes)
+        return broadcast_to(name, as_type(value(name, initial), type_of(x).dtype), result_shape)
+    extremum = reduce(selected(name, x, where, identity), axis, keepdims)
+    return _with_initial(name, combine, extremum, initial)
 
 
 def max(

@@ -51,20 +51,20 @@ def linspace(
     ends = (start, stop)
     start, stop = _in_floats("linspace", ends, dtype)
     parts = num - 1 if endpoint else num
-    found = type_of(start).dtype
-    target = found if dtype is None else dtypes.as_dtype(dtype)
-    made = _between(start, stop, num, parts, endpoint)
+    float_dtype = type_of(start).dtype
+    target = float_dtype if dtype is None else dtypes.as_dtype(dtype)
+    values = _between(start, stop, num, parts, endpoint)
     if target in dtypes.INTEGER:
         counter = _counter(ends, num, parts, target)
-        made = ops.floor(made) if counter is None else _whole(ends, num, parts, counter)
-    at = c.normalised_axis("linspace", axis, type_of(made))
-    order = list(range(1, type_of(made).ndim))
+        values = ops.floor(values) if counter is None else _whole(ends, num, parts, counter)
+    at = c.normalised_axis("linspace", axis, type_of(values))
+    order = list(range(1, type_of(values).ndim))
     order.insert(at, 0)
-    made = placed(c.astype(c.transpose(made, order), target), device)
+    values = placed(c.astype(c.transpose(values, order), target), device)
     if not retstep:
-        return made
-    step = ops.div(ops.sub(stop, start), _number(parts, found) if parts != 0 else math.nan)
-    return made, step
+        return values
+    step = ops.div(ops.sub(stop, start), _number(parts, float_dtype) if parts != 0 else math.nan)
+    return values, step
 
 
 def _in_floats(name: str, xs: Sequence[Any], dtype: Any) -> list[Any]:
@@ -110,9 +110,9 @@ def _whole(ends: tuple[int, int], num: Size, parts: Size, dtype: np.dtype) -> An
     A product may wrap, and the sum wraps back. The square of `parts` has to fit the dtype.
     """
     parts = max(int(parts), 1)
-    whole, rest = divmod(ends[1] - ends[0], parts)
+    quotient, remainder = divmod(ends[1] - ends[0], parts)
     k = ops.iota(shape=(num,), axis=0, dtype=dtype)
-    return ends[0] + wrapped(whole, dtype) * k + rest * k // parts
+    return ends[0] + wrapped(quotient, dtype) * k + remainder * k // parts
 
 
 def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:
@@ -146,13 +146,13 @@ def logspace(
     Array([  1.,  10., 100.], f32[3], cpu:0)
     """
     if getattr(base, "ndim", 0):
-        given = (value("logspace", x) for x in (start, stop, base))
-        given = promoted("logspace", *given, kind="inexact")
-        start, stop, base = (broadcast_to("logspace", x, _common_shape(given)) for x in given)
+        operands = (value("logspace", x) for x in (start, stop, base))
+        operands = promoted("logspace", *operands, kind="inexact")
+        start, stop, base = (broadcast_to("logspace", x, _common_shape(operands)) for x in operands)
         base = expand_dims(base, axis)
     exponents = linspace(start, stop, num, endpoint, dtype=_if_wide(dtype), axis=axis)
-    made = c.power(base, exponents)
-    return made if dtype is None else c.astype(made, dtypes.as_dtype(dtype))
+    values = c.power(base, exponents)
+    return values if dtype is None else c.astype(values, dtypes.as_dtype(dtype))
 
 
 def geomspace(
@@ -172,13 +172,13 @@ def geomspace(
     ends = _in_floats("geomspace", (start, stop), _if_wide(dtype))
     start, stop = (broadcast_to("geomspace", x, _common_shape(ends)) for x in ends)
     ratio = ops.div(stop, start)
-    made = linspace(ops.mul(ratio, constant(0, ratio)), ops.log(ratio), num, endpoint, axis=axis)
-    at = c.normalised_axis("geomspace", axis, type_of(made))
-    spread = [broadcast_to("geomspace", c.expand_dims(x, at), type_of(made).shape)
+    logs = linspace(ops.mul(ratio, constant(0, ratio)), ops.log(ratio), num, endpoint, axis=axis)
+    at = c.normalised_axis("geomspace", axis, type_of(logs))
+    spread = [broadcast_to("geomspace", c.expand_dims(x, at), type_of(logs).shape)
               for x in (start, stop)]  # fmt: skip
-    out = ops.mul(spread[0], ops.exp(made))
+    out = ops.mul(spread[0], ops.exp(logs))
     if endpoint and num > 1:
-        number = ops.iota(shape=type_of(made).shape, axis=at, dtype=dtypes.i32)
+        number = ops.iota(shape=type_of(logs).shape, axis=at, dtype=dtypes.i32)
         out = ops.select(ops.eq(number, constant(num - 1, number)), spread[1], out)
     return out if dtype is None else c.astype(out, dtypes.as_dtype(dtype))
 

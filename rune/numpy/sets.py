@@ -56,11 +56,11 @@ class UniqueInverseResult(NamedTuple):
 def _differs(key: Any, equal_nan: bool) -> Any:
     """Where an element of a sorted row [N] is not equal to the one before it: [N-1]."""
     before, after = key[:-1], key[1:]
-    found = ops.ne(before, after)
+    is_different = ops.ne(before, after)
     if not equal_nan or type_of(key).dtype not in dtypes.INEXACT:
-        return found
+        return is_different
     both = ops.logical_and(ops.ne(before, before), ops.ne(after, after))
-    return ops.logical_and(found, ops.logical_not(both))
+    return ops.logical_and(is_different, ops.logical_not(both))
 
 
 def _starts(keys: Sequence[Any], equal_nan: bool) -> Any:
@@ -68,17 +68,17 @@ def _starts(keys: Sequence[Any], equal_nan: bool) -> Any:
     first = value("unique", np.ones(1, bool))
     if type_of(keys[0]).shape[0] == 0:
         return first[:0]
-    found = None
+    is_start = None
     for key in keys:
         differs = _differs(key, equal_nan)
-        found = differs if found is None else ops.logical_or(found, differs)
-    return ops.concatenate(first, found, axis=0)
+        is_start = differs if is_start is None else ops.logical_or(is_start, differs)
+    return ops.concatenate(first, is_start, axis=0)
 
 
 def _sorted_row(x: Any) -> tuple[Any, Any]:
     """A row in order, and the positions of its elements before."""
-    found, positions = ops.sort(x, positions_like(x), num_keys=1)
-    return found, positions
+    ordered, positions = ops.sort(x, positions_like(x), num_keys=1)
+    return ordered, positions
 
 
 def _chosen(x: Any, mask: Any, size: Any, fill_value: Any) -> Any:
@@ -138,20 +138,20 @@ def unique(
     else:
         at = c.normalised_axis("unique", axis, type_of(x))
         rows = ops.transpose(x, permutation=(at, *(i for i in range(type_of(x).ndim) if i != at)))
-        length, *rest = type_of(rows).shape
-        keys, shape = _columns(ops.reshape(rows, shape=(length, product(rest)))), (length,)
+        length, *row_shape = type_of(rows).shape
+        keys, shape = _columns(ops.reshape(rows, shape=(length, product(row_shape)))), (length,)
     _require_fill(type_of(rows).shape[0], size, fill_value)
     *ordered, positions = ops.sort(*keys, positions_like(keys[0]), num_keys=len(keys))
     starts = _starts(ordered, equal_nan)
-    found = [_values(rows, positions, starts, size, fill_value, axis)]
+    results = [_values(rows, positions, starts, size, fill_value, axis)]
     if return_index:
         index = _or_first(_chosen(positions, starts, size, None), starts, None)
-        found.append(ops.cast(index, o.index_dtype()))
+        results.append(ops.cast(index, o.index_dtype()))
     if return_inverse:
-        found.append(ops.reshape(_numbers(starts, positions), shape=shape))
+        results.append(ops.reshape(_numbers(starts, positions), shape=shape))
     if return_counts:
-        found.append(_counts(starts, size))
-    return found[0] if len(found) == 1 else tuple(found)
+        results.append(_counts(starts, size))
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _require_fill(count: Any, size: Any, fill_value: Any) -> None:
@@ -166,17 +166,17 @@ def _values(
     """The first row of each run, along `axis` again."""
     if size is not None and fill_value is None:
         places = _or_first(_chosen(positions, starts, size, None), starts, None)
-        found = take(rows, places, axis=0, mode="clip")
+        distinct = take(rows, places, axis=0, mode="clip")
     elif size is None:
-        found = take(rows, _chosen(positions, starts, None, None), axis=0, mode="clip")
+        distinct = take(rows, _chosen(positions, starts, None, None), axis=0, mode="clip")
     else:
         outside = np.iinfo(np.int32).max
         places = _chosen(positions, starts, size, outside)
-        found = take(rows, places, axis=0, mode="fill", fill_value=fill_value)
+        distinct = take(rows, places, axis=0, mode="fill", fill_value=fill_value)
     if axis is None:
-        return found
-    ndim = type_of(found).ndim
-    return ops.transpose(found, permutation=_to_place(axis % ndim, ndim))
+        return distinct
+    ndim = type_of(distinct).ndim
+    return ops.transpose(distinct, permutation=_to_place(axis % ndim, ndim))
 
 
 def _to_place(axis: int, ndim: int) -> tuple[int, ...]:
@@ -213,8 +213,8 @@ def unique_all(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Unique
     >>> rnp.unique_all(rnp.array([2, 1, 2])).inverse_indices
     Array([1, 0, 1], i32[3], cpu:0)
     """
-    found = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
-    return UniqueAllResult(*found)
+    results = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueAllResult(*results)
 
 
 def unique_counts(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueCountsResult:
@@ -226,8 +226,8 @@ def unique_counts(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Uni
     >>> rnp.unique_counts(rnp.array([2, 1, 2])).counts
     Array([1, 2], i32[2], cpu:0)
     """
-    found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
-    return UniqueCountsResult(*found)
+    results = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueCountsResult(*results)
 
 
 def unique_inverse(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueInverseResult:
@@ -239,8 +239,8 @@ def unique_inverse(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Un
     >>> rnp.unique_inverse(rnp.array([2, 1, 2])).inverse_indices
     Array([1, 0, 1], i32[3], cpu:0)
     """
-    found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
-    return UniqueInverseResult(*found)
+    results = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return UniqueInverseResult(*results)
 
 
 def unique_values(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Any:
@@ -292,9 +292,9 @@ def isin(
         raise ArgumentError(f"isin: cannot use method={method!r} (one of {', '.join(_SEARCHES)})")
     x = value("isin", element)
     flat, others = _pair("isin", x, test_elements)
-    found = _is_in(flat, ops.sort(others, num_keys=1)[0])
-    found = ops.logical_not(found) if invert else found
-    return ops.reshape(found, shape=type_of(x).shape)
+    is_member = _is_in(flat, ops.sort(others, num_keys=1)[0])
+    is_member = ops.logical_not(is_member) if invert else is_member
+    return ops.reshape(is_member, shape=type_of(x).shape)
 
 
 def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> Any:
@@ -326,11 +326,11 @@ def intersect1d(
     """
     (x, where_x), (y, where_y) = map(_sorted_row, _pair("intersect1d", ar1, ar2))
     mask = ops.logical_and(_starts([x], True), _is_in(x, y))
-    found = _chosen(x, mask, size, 0 if fill_value is None else fill_value)
-    place = ops.search_sorted(y, found, side="left")
-    found = found if size is None else _or_first(found, mask, fill_value)
+    common = _chosen(x, mask, size, 0 if fill_value is None else fill_value)
+    place = ops.search_sorted(y, common, side="left")
+    common = common if size is None else _or_first(common, mask, fill_value)
     if not return_indices:
-        return found
+        return common
     first = _chosen(where_x, mask, size, type_of(x).shape[0])
     second = take(where_y, place, axis=0, mode="clip") if type_of(y).shape[0] != 0 else place
     if size is not None:
@@ -338,7 +338,7 @@ def intersect1d(
         number = positions_like(second)
         outside = fit(size_value(type_of(y).shape[0], dtypes.i32), type_of(second).shape)
         second = ops.select(ops.lt(number, there), second, outside)
-    return found, *(ops.cast(i, o.index_dtype()) for i in (first, second))
+    return common, *(ops.cast(i, o.index_dtype()) for i in (first, second))
 
 
 def setdiff1d(
@@ -377,6 +377,6 @@ def setxor1d(
     both = [ops.logical_and(_starts([v], True), ops.logical_not(_is_in(v, w)))
             for v, w in ((x, y), (y, x))]  # fmt: skip
     joined, mask = ops.concatenate(x, y, axis=0), ops.concatenate(*both, axis=0)
-    joined, kept = ops.sort(joined, mask, num_keys=1)
-    found = _chosen(joined, kept, size, 0 if fill_value is None else fill_value)
-    return found if size is None else _or_first(found, kept, fill_value)
+    joined, in_one_only = ops.sort(joined, mask, num_keys=1)
+    distinct = _chosen(joined, in_one_only, size, 0 if fill_value is None else fill_value)
+    return distinct if size is None else _or_first(distinct, in_one_only, fill_value)

@@ -30,8 +30,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
            [1, 3]], i32[2,2], cpu:0)
     """
     x = value("reshape", a)
-    given = shape if isinstance(shape, tuple | list) else (shape,)
-    sizes = tuple(s if isinstance(s, Dim) else static_int("reshape", "a size", s) for s in given)
+    entries = shape if isinstance(shape, tuple | list) else (shape,)
+    sizes = tuple(s if isinstance(s, Dim) else static_int("reshape", "a size", s) for s in entries)
     if order == "F":
         return c.transpose(c.reshape(c.transpose(x), sizes[::-1]))
     if order not in ("C", "A"):
@@ -136,9 +136,9 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     >>> rnp.rollaxis(rnp.zeros((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    found = type_of(value("rollaxis", a))
-    ndim = found.ndim
-    origin = c.normalised_axis("rollaxis", axis, found)
+    a_type = type_of(value("rollaxis", a))
+    ndim = a_type.ndim
+    origin = c.normalised_axis("rollaxis", axis, a_type)
     place = start + ndim if start < 0 else start
     if not 0 <= place <= ndim:
         raise AxisError(f"rollaxis: cannot move an axis to {start} (the array has {ndim} axes)")
@@ -198,8 +198,8 @@ def broadcast_shapes(*shapes: Any) -> tuple:
     >>> rnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    found = [shape_of("broadcast_shapes", s) for s in shapes]
-    return promote.broadcast_shape("broadcast_shapes", *found) if found else ()
+    sizes = [shape_of("broadcast_shapes", s) for s in shapes]
+    return promote.broadcast_shape("broadcast_shapes", *sizes) if sizes else ()
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
@@ -212,14 +212,14 @@ def broadcast_arrays(*args: Any) -> list[Any]:
     >>> [x.shape for x in rnp.broadcast_arrays(rnp.zeros((2, 1)), rnp.zeros(3))]
     [(2, 3), (2, 3)]
     """
-    found = [value("broadcast_arrays", x) for x in args]
-    shape = broadcast_shapes(*(type_of(x).shape for x in found))
-    return [promote.broadcast_to("broadcast_arrays", x, shape) for x in found]
+    arrays = [value("broadcast_arrays", x) for x in args]
+    shape = broadcast_shapes(*(type_of(x).shape for x in arrays))
+    return [promote.broadcast_to("broadcast_arrays", x, shape) for x in arrays]
 
 
 def _at_least(name: str, arrays: Sequence[Any], spread: Any) -> Any:
-    found = [spread(value(name, x)) for x in arrays]
-    return found[0] if len(found) == 1 else found
+    spread_arrays = [spread(value(name, x)) for x in arrays]
+    return spread_arrays[0] if len(spread_arrays) == 1 else spread_arrays
 
 
 def atleast_1d(*arys: Any) -> Any:

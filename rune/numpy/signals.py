@@ -76,8 +76,8 @@ def _sequences(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
         if rank(vector) != 1 or type_of(vector).shape[0] == 0:
             why = "vectors with elements required"
             raise ShapeError(f"{name}: cannot slide {type_of(y)} over {type_of(x)} ({why})")
-    found = type_of(x).dtype if dtype is None else dtypes.as_dtype(dtype)
-    return [c.astype(x, found), c.astype(y, found)]
+    kind = type_of(x).dtype if dtype is None else dtypes.as_dtype(dtype)
+    return [c.astype(x, kind), c.astype(y, kind)]
 
 
 def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
@@ -91,9 +91,9 @@ def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
 
 def slid(x: Any, kernel: Any, *padding: tuple[Size, Size]) -> Any:
     """y[k] = sum_j x[k+j] kernel[j] of x among zeros, in as many dimensions as there are pads."""
-    found, axes = type_of(x), tuple(range(len(padding)))
+    x_type, axes = type_of(x), tuple(range(len(padding)))
     low, high = (tuple(pair[side] for pair in padding) for side in (0, 1))
-    zero = literal(0, found.dtype)
+    zero = literal(0, x_type.dtype)
     x = ops.pad(x, zero, low=low, high=high, interior=(0,) * len(axes))
     if len(axes) == 1 and _is_large(x, kernel):
         return _convolved(x, kernel)
@@ -117,11 +117,11 @@ def _convolved(x: Any, kernel: Any) -> Any:
     """The same as a convolution of one feature, which lays out no matrix of windows."""
     same = ((0, 1, 2), (0, 1, 2), (0, 1, 2))
     rows = (c.reshape(v, (1, 1, -1)) for v in (x, kernel))
-    found = ops.conv_general_dilated(
+    convolution = ops.conv_general_dilated(
         *rows, strides=(1,), padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=same,
         groups=(1, 1),
     )  # fmt: skip
-    return c.reshape(found, -1)
+    return c.reshape(convolution, -1)
 
 
 # --- interpolation ------------------------------------------------------------------------------
@@ -173,22 +173,22 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
-def _on_the_line(x: Any, xp: Any, fp: Any, left: Any, right: Any) -> Any:
+def _on_the_line(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
     size = type_of(xp).shape[0]
     if size == 1:
-        found = where(x == x, fp[0], x)
+        y = where(x == x, fp[0], x)
     else:
         after = searchsorted(xp, x, side="right").clip(1, size - 1)
         x0, x1, y0, y1 = xp[after - 1], xp[after], fp[after - 1], fp[after]
         is_step = x1 == x0
         slope = (y1 - y0) / where(is_step, 1, x1 - x0)
-        found = where(is_step, y0, y0 + slope * (x - x0))
-    for side, end, outside in ((left, 0, x < xp[0]), (right, -1, x > xp[-1])):
+        y = where(is_step, y0, y0 + slope * (x - x0))
+    for side, end, outside in ((below, 0, x < xp[0]), (above, -1, x > xp[-1])):
         if not isinstance(side, str):
-            found = where(outside, fp[end] if side is None else side, found)
+            y = where(outside, fp[end] if side is None else side, y)
         elif side != "extrapolate":
             raise ArgumentError(f"interp: cannot use {side!r} outside (a number or 'extrapolate')")
-    return found
+    return y
 
 
 # --- differences and integrals ------------------------------------------------------------------
@@ -217,8 +217,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         raise ArgumentError(f"gradient: cannot use {len(varargs)} spacings for {len(axes)} axes")
     spacings = varargs or (1.0,)
     spacings = tuple(spacings) * len(axes) if len(spacings) == 1 else spacings
-    found = [_slopes(x, k, by, edge_order) for k, by in zip(axes, spacings, strict=True)]
-    return found[0] if len(found) == 1 else found
+    slopes = [_slopes(x, k, by, edge_order) for k, by in zip(axes, spacings, strict=True)]
+    return slopes[0] if len(slopes) == 1 else slopes
 
 
 def _slopes(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
@@ -303,18 +303,18 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     """
     x = value("unwrap", p)
     x = c.astype(x, dtypes.i32) if type_of(x).dtype == dtypes.bool_ else x
-    whole = type_of(x).dtype in dtypes.INTEGER and isinstance(period, int)
-    x = x if whole else floating("unwrap", x)
+    is_integer = type_of(x).dtype in dtypes.INTEGER and isinstance(period, int)
+    x = x if is_integer else floating("unwrap", x)
     steps = diff(x, axis=axis)
-    half = period // 2 if whole else period / 2
+    half = period // 2 if is_integer else period / 2
     low = -half
     within = mod(steps - low, period) + low
-    if not whole or period % 2 == 0:
+    if not is_integer or period % 2 == 0:
         # A jump of half a period may go either way: upwards if it was upwards.
         within = where((within == low) & (steps > 0), half, within)
     least = period / 2 if discont is None else discont
-    moved = where(abs(steps) < least, 0, within - steps)
+    corrections = where(abs(steps) < least, 0, within - steps)
     first = moveaxis(moveaxis(x, axis, 0)[:1], 0, axis)
-    rest = moveaxis(moveaxis(x, axis, 0)[1:], 0, axis)
-    rest = rest + c.astype(cumsum(moved, axis=axis), type_of(x).dtype)
-    return concatenate([first, rest], axis=axis)
+    later = moveaxis(moveaxis(x, axis, 0)[1:], 0, axis)
+    later = later + c.astype(cumsum(corrections, axis=axis), type_of(x).dtype)
+    return concatenate([first, later], axis=axis)

@@ -65,8 +65,8 @@ def argsort(
     Array([0, 2, 1], i32[3], cpu:0)
     """
     _refuse_kind("argsort", kind, order, stable)
-    found = o.argsort(value("argsort", a), axis, descending)
-    return found if dtype is None else c.astype(found, dtypes.as_dtype(dtype))
+    positions = o.argsort(value("argsort", a), axis, descending)
+    return positions if dtype is None else c.astype(positions, dtypes.as_dtype(dtype))
 
 
 def sort_complex(a: Any) -> Any:
@@ -80,9 +80,9 @@ def sort_complex(a: Any) -> Any:
     Array([1.+0.j, 2.+0.j], c64[2], cpu:0)
     """
     x = value("sort_complex", a)
-    found = type_of(x).dtype
-    wide = WHOLE.get(found, dtypes.c128 if found in (dtypes.i64, dtypes.u64) else dtypes.c64)
-    return o.sort(x if found in dtypes.COMPLEX else c.astype(x, wide))
+    dtype = type_of(x).dtype
+    wide = WHOLE.get(dtype, dtypes.c128 if dtype in (dtypes.i64, dtypes.u64) else dtypes.c64)
+    return o.sort(x if dtype in dtypes.COMPLEX else c.astype(x, wide))
 
 
 def _checked_kth(name: str, a: Any, kth: Any, axis: int | None) -> Any:
@@ -131,14 +131,14 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     >>> rnp.lexsort((rnp.array([9, 4, 0]), rnp.array([1, 2, 1])))
     Array([2, 0, 1], i32[3], cpu:0)
     """
-    found = values("lexsort", keys)
-    if any(type_of(k).shape != type_of(found[0]).shape for k in found):
-        shapes = ", ".join(str(type_of(k)) for k in found)
+    columns = values("lexsort", keys)
+    if any(type_of(k).shape != type_of(columns[0]).shape for k in columns):
+        shapes = ", ".join(str(type_of(k)) for k in columns)
         raise ShapeError(f"lexsort: cannot sort by {shapes} (shapes differ)")
-    if not type_of(found[0]).shape:
+    if not type_of(columns[0]).shape:
         return value("lexsort", np.zeros((), o.index_dtype()))
-    rows = [o.along_last("lexsort", k, axis)[0] for k in reversed(found)]
-    at = c.normalised_axis("lexsort", axis, type_of(found[0]))
+    rows = [o.along_last("lexsort", k, axis)[0] for k in reversed(columns)]
+    at = c.normalised_axis("lexsort", axis, type_of(columns[0]))
     positions = ops.sort(*rows, positions_like(rows[0]), num_keys=len(rows))[-1]
     return ops.cast(o.back(positions, at), o.index_dtype())
 

@@ -32,8 +32,8 @@ def _truth(reduce: Function, combine: Function) -> Function:
     def reduced(
         x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
     ) -> Any:
-        found = _in(reduce(x, axis, out, keepdims, where=where), dtype)
-        return found if initial is None else combine(found, value("reduce", initial))
+        truth = _in(reduce(x, axis, out, keepdims, where=where), dtype)
+        return truth if initial is None else combine(truth, value("reduce", initial))
 
     return reduced
 
@@ -42,9 +42,11 @@ def _bits(primitive: Primitive, combine: Function, identity: int) -> Function:
     def reduced(
         x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
     ) -> Any:
-        kept = reductions.selected(primitive.name, _in(value("reduce", x), dtype), where, identity)
-        found = st.reduce(primitive.name, primitive, kept, axis, keepdims)
-        return found if initial is None else _like(combine(found, initial), found)
+        operand = reductions.selected(
+            primitive.name, _in(value("reduce", x), dtype), where, identity
+        )
+        bits = st.reduce(primitive.name, primitive, operand, axis, keepdims)
+        return bits if initial is None else _like(combine(bits, initial), bits)
 
     return reduced
 

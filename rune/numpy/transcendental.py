@@ -166,8 +166,8 @@ def logaddexp2(x1: Any, x2: Any, /) -> Any:
     Array(4., f32*[], cpu:0)
     """
     high, gap = _ordered(*promoted("logaddexp2", x1, x2, kind="inexact"))
-    whole = ops.add(high, _scaled(1 / math.log(2))(ops.log1p(ops.exp2(gap))))
-    return _principal(whole, 2 * math.pi / math.log(2))
+    total = ops.add(high, _scaled(1 / math.log(2))(ops.log1p(ops.exp2(gap))))
+    return _principal(total, 2 * math.pi / math.log(2))
 
 
 def sinc(x: Any, /) -> Any:

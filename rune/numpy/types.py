@@ -113,8 +113,8 @@ def _type(x: Any) -> tuple[np.dtype, bool]:
         return _PYTHON[x]
     if isinstance(x, str | type | np.dtype | dtypes.KeyDtype | ScalarType):
         return dtypes.as_dtype(x), False
-    found = type_of(value("result_type", x))
-    return found.dtype, found.weak
+    x_type = type_of(value("result_type", x))
+    return x_type.dtype, x_type.weak
 
 
 def result_type(*args: Any) -> Any:
@@ -178,16 +178,16 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     >>> rnp.isdtype(rnp.float16, ("bool", "real floating"))
     True
     """
-    found = dtypes.as_dtype(dtype)
-    return any(_is_kind(found, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
+    wanted = dtypes.as_dtype(dtype)
+    return any(_is_kind(wanted, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
-def _is_kind(found: np.dtype, kind: Any) -> bool:
+def _is_kind(dtype: np.dtype, kind: Any) -> bool:
     if kind in _ISDTYPE:
-        return found in _ISDTYPE[kind]
+        return dtype in _ISDTYPE[kind]
     if isinstance(kind, str) and kind not in dtypes.FROM_SHORT:
         raise DtypeError(f"isdtype: cannot use the kind {kind!r} (one of {', '.join(_ISDTYPE)})")
-    return found == dtypes.as_dtype(kind)
+    return dtype == dtypes.as_dtype(kind)
 
 
 def _dtype_of(x: Any) -> np.dtype:
@@ -204,10 +204,12 @@ def finfo(dtype: Any) -> Any:
     >>> float(rnp.finfo(rnp.bfloat16).eps)
     0.0078125
     """
-    found = _dtype_of(dtype)
-    if found not in dtypes.INEXACT:
-        raise DtypeError(f"finfo: cannot describe {dtypes.short(found)} (floating dtype required)")
-    return np.finfo(found) if found in dtypes.COMPLEX else ml_dtypes.finfo(found)
+    described = _dtype_of(dtype)
+    if described not in dtypes.INEXACT:
+        raise DtypeError(
+            f"finfo: cannot describe {dtypes.short(described)} (floating dtype required)"
+        )
+    return np.finfo(described) if described in dtypes.COMPLEX else ml_dtypes.finfo(described)
 
 
 def iinfo(dtype: Any) -> Any:
@@ -220,10 +222,12 @@ def iinfo(dtype: Any) -> Any:
     >>> rnp.iinfo(rnp.int8).max
     127
     """
-    found = _dtype_of(dtype)
-    if found not in dtypes.INTEGER:
-        raise DtypeError(f"iinfo: cannot describe {dtypes.short(found)} (integer dtype required)")
-    return ml_dtypes.iinfo(found)
+    described = _dtype_of(dtype)
+    if described not in dtypes.INTEGER:
+        raise DtypeError(
+            f"iinfo: cannot describe {dtypes.short(described)} (integer dtype required)"
+        )
+    return ml_dtypes.iinfo(described)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
@@ -237,8 +241,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     >>> rnp.astype(rnp.array([1.7, -300.0]), "int8")
     Array([   1, -128], i8[2], cpu:0)
     """
-    made = c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
-    return placed(made, device)
+    converted = c.astype(value("astype", x), dtypes.as_dtype(float if dtype is None else dtype))
+    return placed(converted, device)
 
 
 def shape(a: Any) -> tuple:
@@ -277,9 +281,9 @@ def size(a: Any, axis: Any = None) -> Any:
     >>> rnp.size(rnp.zeros((2, 3))), rnp.size(rnp.zeros((2, 3)), 1)
     (6, 3)
     """
-    found, total = type_of(value("size", a)), 1
-    for i in c.normalised_axes("size", axis, found):
-        total = total * found.shape[i]
+    a_type, total = type_of(value("size", a)), 1
+    for i in c.normalised_axes("size", axis, a_type):
+        total = total * a_type.shape[i]
     return total
 
 
@@ -313,9 +317,11 @@ def common_type(*arrays: Any) -> np.dtype:
     kinds = [_type(a) for a in arrays]
     if any(dtype == dtypes.bool_ for dtype, _ in kinds):
         raise DtypeError("common_type: cannot compute with bools (numbers required)")
-    found, weak = dtypes.promote(*kinds)
+    common, weak = dtypes.promote(*kinds)
     return (
-        found if found in dtypes.INEXACT else dtypes.promote((found, weak), (dtypes.f32, True))[0]
+        common
+        if common in dtypes.INEXACT
+        else dtypes.promote((common, weak), (dtypes.f32, True))[0]
     )
 
 

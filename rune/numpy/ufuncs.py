@@ -108,8 +108,8 @@ class ufunc:
         if not isinstance(axis, int):
             raise ArgumentError(f"{self.__name__}.reduce: cannot reduce over {axis} (one axis)")
         at = c.normalised_axis(self.__name__, axis, type_of(x))
-        found = self._folded(self._in(x, dtype), at, initial, where)
-        return c.expand_dims(found, at) if keepdims else found
+        folded = self._folded(self._in(x, dtype), at, initial, where)
+        return c.expand_dims(folded, at) if keepdims else folded
 
     def _folded(self, x: Any, axis: int, initial: Any, where: Any) -> Any:
         first = self.identity if initial is None else initial
@@ -143,9 +143,11 @@ class ufunc:
             dtype = eval_shape(self.func, scalar, scalar).dtype
         return c.astype(x, dtypes.as_dtype(dtype))
 
-    def _like(self, kept: Any, *args: Any) -> Any:
+    def _like(self, carried: Any, *args: Any) -> Any:
         """The function's value in the dtype of what is carried along."""
-        return ops.convert(self.func(*args), dtype=type_of(kept).dtype, weak=type_of(kept).weak)
+        return ops.convert(
+            self.func(*args), dtype=type_of(carried).dtype, weak=type_of(carried).weak
+        )
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """All elements up to each one along an axis, combined."""
@@ -164,8 +166,8 @@ class ufunc:
             return new, new
 
         first = read(rows, 0)
-        rest = scan(step, first, read(rows, slice(1, None)))[1]
-        return _from_rows(ops.concatenate(c.expand_dims(first, 0), rest, axis=0), at)
+        later = scan(step, first, read(rows, slice(1, None)))[1]
+        return _from_rows(ops.concatenate(c.expand_dims(first, 0), later, axis=0), at)
 
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function of every element of A with every element of B.
@@ -173,9 +175,9 @@ class ufunc:
         Shapes: A [*M], B [*N] -> [*M, *N].
         """
         self._binary("outer")
-        left, right = value(self.__name__, A), value(self.__name__, B)
-        wide = c.reshape(left, (*type_of(left).shape, *(1,) * rank(right)))
-        return self(wide, right)
+        first, second = value(self.__name__, A), value(self.__name__, B)
+        wide = c.reshape(first, (*type_of(first).shape, *(1,) * rank(second)))
+        return self(wide, second)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """A copy in which a[indices] is combined with b, as often as an index is named.
@@ -201,12 +203,12 @@ class ufunc:
         places = read(c.reshape(ops.iota(shape=(c.size_of(x),), axis=0, dtype=dtypes.i32), shape),
                       indices)  # fmt: skip
         flat, where_to = c.reshape(x, -1), c.reshape(places, -1)
-        given = c.reshape(broadcast_to(self.__name__, b, type_of(places).shape), -1)
+        values = c.reshape(broadcast_to(self.__name__, b, type_of(places).shape), -1)
 
         def change(i: Any, done: Any) -> Any:
             place = read(where_to, i)
             old = read(done, place)
-            return AtIndex(done, place).set(self._like(old, old, read(given, i)))
+            return AtIndex(done, place).set(self._like(old, old, read(values, i)))
 
         return c.reshape(fori_loop(0, type_of(where_to).shape[0], change, flat), shape)
 

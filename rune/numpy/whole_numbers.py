@@ -18,11 +18,11 @@ _WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
 
 def _whole(name: str, x1: Any, x2: Any) -> list[Any]:
     """The magnitudes of two arrays of integers, in one dtype and one shape."""
-    found = promoted(name, value(name, x1), value(name, x2))
-    if type_of(found[0]).dtype not in dtypes.INTEGER:
-        raise DtypeError(f"{name}: cannot take {type_of(found[0])} (integer dtype required)")
-    shape = type_of(found[0]).shape or type_of(found[1]).shape
-    spread = [x if type_of(x).shape == shape else _spread(x, shape) for x in found]
+    numbers = promoted(name, value(name, x1), value(name, x2))
+    if type_of(numbers[0]).dtype not in dtypes.INTEGER:
+        raise DtypeError(f"{name}: cannot take {type_of(numbers[0])} (integer dtype required)")
+    shape = type_of(numbers[0]).shape or type_of(numbers[1]).shape
+    spread = [x if type_of(x).shape == shape else _spread(x, shape) for x in numbers]
     return [c.absolute(x) for x in spread]
 
 
@@ -52,8 +52,8 @@ def _gcd(x: Any, y: Any) -> Any:
         large, small = pair
         zero, one = constant(0, small), constant(1, small)
         done = ops.eq(small, zero)
-        rest = ops.rem(large, ops.select(done, one, small))
-        return ops.select(done, large, small), ops.select(done, zero, rest)
+        remainder = ops.rem(large, ops.select(done, one, small))
+        return ops.select(done, large, small), ops.select(done, zero, remainder)
 
     # The least integer is its own magnitude, and negative: so are the remainders of it.
     return c.absolute(while_loop(unfinished, step, (x, y))[0])

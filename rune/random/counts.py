@@ -49,15 +49,17 @@ def _by_waiting(key: Key, lam: Any) -> Any:
     """Events in a time of lam, each after an exponential wait (Knuth)."""
 
     def again(s: _Waiting) -> _Waiting:
-        rest, used = split(s.key)
+        next_key, used = split(s.key)
         count = rnp.where(s.log_product > -lam, s.count + 1.0, s.count)
-        return _Waiting(rest, count, s.log_product + rnp.log(unit_interval(used, lam.shape, F32)))
+        return _Waiting(
+            next_key, count, s.log_product + rnp.log(unit_interval(used, lam.shape, F32))
+        )
 
     zero = rnp.zeros_like(lam)
-    found = while_loop(
+    final = while_loop(
         lambda s: rnp.any(s.log_product > -lam), again, _Waiting(key, zero, zero)
     )  # fmt: skip
-    return found.count - 1.0
+    return final.count - 1.0
 
 
 class _Trying(NamedTuple):
@@ -72,10 +74,10 @@ def _by_rejection(key: Key, shape: Shape, dtype: Any, propose: Any) -> Any:
     """propose(u - 1/2, v) -> (number, accepted), until all are accepted; -1 before that."""
 
     def again(s: _Trying) -> _Trying:
-        rest, first, second = clone(split(clone(s.key), 3))  # the other loop has the same keys
+        next_key, first, second = clone(split(clone(s.key), 3))  # the other loop has the same keys
         u, v = (unit_interval(k, shape, dtype) for k in (first, second))
         number, accepted = propose(u - 0.5, v)
-        return _Trying(rest, rnp.where(accepted, number, s.found), s.is_done | accepted)
+        return _Trying(next_key, rnp.where(accepted, number, s.found), s.is_done | accepted)
 
     none = rnp.full(shape, -1.0, dtype)
     first = _Trying(key, none, rnp.zeros(shape, bool))
@@ -117,12 +119,12 @@ def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: Any = None) -
     """
     kind = integral("poisson", dtype)
     shape = joint_shape("poisson", shape, lam)
-    found = single_key("poisson", key)
+    checked_key = single_key("poisson", key)
     mean = rnp.broadcast_to(in_dtype("poisson", lam, F32), shape)
     is_small, is_large = mean < FEW, (mean >= FEW) & rnp.isfinite(mean)
-    waited = _by_waiting(found, rnp.where(is_small, mean, 0.0))
+    waited = _by_waiting(checked_key, rnp.where(is_small, mean, 0.0))
     safe = rnp.where(is_large, mean, 1e5)
-    tried = _by_rejection(found, shape, F32, _poisson_proposal(safe))
+    tried = _by_rejection(checked_key, shape, F32, _poisson_proposal(safe))
     count = rnp.where(is_small, rnp.where(mean < 0.0, -1.0, waited), tried)
     valid = rnp.where(mean == 0.0, 0.0, rnp.where(is_small | is_large, count, -1.0))
     return ops.convert(valid, dtype=kind)
@@ -144,10 +146,10 @@ def _by_skipping(key: Key, n: Any, p: Any) -> Any:
     log_failure = rnp.log1p(-p)
 
     def again(s: _Skipping) -> _Skipping:
-        used, rest = split(s.key)
+        used, next_key = split(s.key)
         count = rnp.where(s.trials <= n, s.count + 1.0, s.count)
         skipped = rnp.ceil(rnp.log(unit_interval(used, n.shape, n.dtype)) / log_failure)
-        return _Skipping(rest, count, s.trials + skipped)
+        return _Skipping(next_key, count, s.trials + skipped)
 
     zero = rnp.zeros_like(n)
     return (
@@ -247,17 +249,17 @@ def multinomial(
     params = shape_of("multinomial", p)
     if not params:
         raise ShapeError("multinomial: cannot draw one outcome (p of rank 0)")
-    whole = params if shape is None else shape_for("multinomial", shape, params)
+    full_shape = params if shape is None else shape_for("multinomial", shape, params)
     real = real_kind("multinomial", p)
-    total = rnp.broadcast_to(in_dtype("multinomial", n, real), whole[:-1])
-    chances = rnp.moveaxis(rnp.broadcast_to(in_dtype("multinomial", p, real), whole), -1, 0)
-    left = rnp.flip(rnp.cumsum(rnp.flip(chances, 0), 0), 0)
-    ratios = rnp.clip(chances / rnp.where(left == 0.0, 1.0, left), 0.0, 1.0)
+    total = rnp.broadcast_to(in_dtype("multinomial", n, real), full_shape[:-1])
+    chances = rnp.moveaxis(rnp.broadcast_to(in_dtype("multinomial", p, real), full_shape), -1, 0)
+    remaining = rnp.flip(rnp.cumsum(rnp.flip(chances, 0), 0), 0)
+    ratios = rnp.clip(chances / rnp.where(remaining == 0.0, 1.0, remaining), 0.0, 1.0)
 
-    def outcome(rest: Any, given: tuple[Any, Key]) -> tuple[Any, Any]:
-        ratio, one = given
-        count = _binomial(one, rest, ratio)
-        return rest - count, count
+    def outcome(trials: Any, step: tuple[Any, Key]) -> tuple[Any, Any]:
+        ratio, one = step
+        count = _binomial(one, trials, ratio)
+        return trials - count, count
 
     keys = split(single_key("multinomial", key), type_of(ratios).shape[0])
     counts = scan(outcome, total, (ratios, keys), unroll=unroll)[1]

@@ -58,10 +58,10 @@ def _proposals(keys: Key, c: Any, is_done: Any) -> tuple[Any, Any]:
     """Normal numbers x with 1 + c x > 0, and that; of elements that are done any number."""
 
     def again(s: _Proposing) -> _Proposing:
-        rest, used = _each(s.keys, 2)
+        next_keys, used = _each(s.keys, 2)
         drawn = vmap(lambda key: standard_normal(key, (), c.dtype))(used)
         x = rnp.where(s.is_done, s.x, drawn)
-        return _Proposing(rest, x, ~(1.0 + x * c <= 0.0))  # so that NaN ends the loop
+        return _Proposing(next_keys, x, ~(1.0 + x * c <= 0.0))  # so that NaN ends the loop
 
     first = _Proposing(keys, rnp.zeros_like(c), is_done)
     x = while_loop(lambda s: rnp.any(~s.is_done), again, first).x
@@ -84,13 +84,13 @@ def _cubes(keys: Key, d: Any) -> Any:
     c = THIRD / rnp.sqrt(d)
 
     def again(s: _Trying) -> _Trying:
-        rest, first, second = _each(s.keys, 3)
+        next_keys, first, second = _each(s.keys, 3)
         x, root = _proposals(first, c, s.is_done)
         square, v, u = x * x, root * root * root, _units(second, d.dtype)
         is_outside = u >= 1.0 - SQUEEZE * (square * square)
         is_over = rnp.log(u) >= square * 0.5 + d * (1.0 - v + rnp.log(v))
         is_done = s.is_done | ~(is_outside & is_over)
-        return _Trying(rest, rnp.where(s.is_done, s.v, v), is_done)
+        return _Trying(next_keys, rnp.where(s.is_done, s.v, v), is_done)
 
     first = _Trying(keys, rnp.ones_like(d), rnp.zeros(d.shape, bool))
     return while_loop(lambda s: rnp.any(~s.is_done), again, first).v
@@ -104,8 +104,8 @@ def _units(keys: Key, dtype: Any) -> Any:
 def _of_large(keys: Key, a: Any) -> tuple[Any, Any, Key]:
     """d and v, d v being a gamma number of a, or of a + 1 below 1; and keys that are left."""
     d = rnp.where(a >= 1.0, a, a + 1.0) - THIRD
-    rest, last = _each(keys, 2)
-    return d, _cubes(rest, d), last
+    cube_keys, last = _each(keys, 2)
+    return d, _cubes(cube_keys, d), last
 
 
 # --- numbers with their derivative ------------------------------------------------------------
@@ -145,9 +145,9 @@ def _many_logs_jvp(primals: Any, tangents: Any) -> Any:
 
 def _drawn(draw: Callable[[Key, Any], Any], key: Any, a: Any, shape: Shape, dtype: Any) -> Any:
     """Numbers of a shape, each from a key of its own."""
-    found = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
+    shapes = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
     keys = split(single_key("gamma", key), product(shape))
-    return draw(keys, found.ravel()).reshape(shape)
+    return draw(keys, shapes.ravel()).reshape(shape)
 
 
 def _two_logs(key: Any, a: Any, b: Any, shape: Shape, dtype: Any) -> tuple[Any, Any]:
@@ -195,7 +195,7 @@ def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) ->
     return _drawn(_many_logs, key, a, joint_shape("loggamma", shape, a), kind)
 
 
-# --- what is made of them ---------------------------------------------------------------------
+# --- distributions built on gamma numbers -----------------------------------------------------
 
 
 @Sampler
@@ -237,8 +237,8 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = Non
     params = shape_of("dirichlet", alpha)
     if not params:
         raise ShapeError("dirichlet: cannot draw shares for one number (alpha of rank 0)")
-    whole = (*shape_for("dirichlet", shape, params[:-1]), params[-1])
-    logs = loggamma.core(key, alpha, whole, kind)
+    full_shape = (*shape_for("dirichlet", shape, params[:-1]), params[-1])
+    logs = loggamma.core(key, alpha, full_shape, kind)
     largest = ops.stop_gradient(rnp.max(logs, axis=-1, keepdims=True))
     terms = rnp.exp(logs - largest)
     return terms / rnp.sum(terms, axis=-1, keepdims=True)

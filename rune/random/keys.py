@@ -86,9 +86,9 @@ def generator_of(keys: Key) -> str:
     return dtypes.IMPL_OF[type_of(keys).dtype]
 
 
-def _in_kind(made: Key, given: KeyLike) -> Any:
+def _in_kind(new: Key, original: KeyLike) -> Any:
     """Keys of the kind that was given: raw ones as their words."""
-    return made if is_keys(opened(given)) else side_by_side(made)
+    return new if is_keys(opened(original)) else side_by_side(new)
 
 
 # --- making keys ------------------------------------------------------------------------------
@@ -159,8 +159,8 @@ def _halves(name: str, number: Any) -> tuple[Any, Any]:
     return ops.convert(high, dtype=dtypes.u32), low
 
 
-def _halves_of_int(given: int | np.integer) -> tuple[int, int]:
-    number, is_wide = int(given), np.asarray(given).dtype.itemsize == 8
+def _halves_of_int(seed: int | np.integer) -> tuple[int, int]:
+    number, is_wide = int(seed), np.asarray(seed).dtype.itemsize == 8
     if not -(1 << 63) <= number < 1 << 64:
         raise OverflowError(f"key: cannot use the seed {number} (64 bits at most)")
     # As in JAX a negative seed of 32 bits is its low word alone; under x64 integers have 64 bits.
@@ -184,8 +184,8 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
     >>> first
     Array([1797259609, 2579123966], key<fry>[], cpu:0)
     """
-    made = random_split(single_key("split", key), shape=static_shape("split", num))
-    return _in_kind(made, key)
+    new = random_split(single_key("split", key), shape=static_shape("split", num))
+    return _in_kind(new, key)
 
 
 def fold_in(key: KeyLike, data: Any) -> Any:
@@ -264,11 +264,11 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     if not hasattr(key_bits_array, "dtype"):
         kind = type(key_bits_array).__name__
         raise DtypeError(f"wrap_key_data: cannot take {kind} (an array of u32 required)")
-    given = type_of(key_bits_array)
-    if given.dtype != dtypes.u32:
-        raise DtypeError(f"wrap_key_data: cannot take {given} (u32 required)")
-    if given.shape[-1:] != (WORDS,):
-        raise ShapeError(f"wrap_key_data: cannot take {given} (last axis of {WORDS} required)")
+    words = type_of(key_bits_array)
+    if words.dtype != dtypes.u32:
+        raise DtypeError(f"wrap_key_data: cannot take {words} (u32 required)")
+    if words.shape[-1:] != (WORDS,):
+        raise ShapeError(f"wrap_key_data: cannot take {words} (last axis of {WORDS} required)")
     return keys_of(key_bits_array, implementation(dtype if impl is None else impl))
 
 

@@ -42,8 +42,8 @@ def multivariate_normal(
     (2,)
     """
     name = "multivariate_normal"
-    found = floating(name, dtype, mean, cov)
-    centre, spread = in_dtype(name, mean, found), in_dtype(name, cov, found)
+    kind = floating(name, dtype, mean, cov)
+    centre, spread = in_dtype(name, mean, kind), in_dtype(name, cov, kind)
     of_mean, of_cov = type_of(centre), type_of(spread)
     if not of_mean.shape or of_cov.shape[-2:] != (of_mean.shape[-1],) * 2:
         raise ShapeError(
@@ -51,7 +51,7 @@ def multivariate_normal(
             "(mean [N] and covariance [N, N] required)"
         )
     lead = shape_for(name, shape, of_mean.shape[:-1], of_cov.shape[:-2])
-    normal = standard_normal(single_key(name, key), (*lead, of_mean.shape[-1]), found)
+    normal = standard_normal(single_key(name, key), (*lead, of_mean.shape[-1]), kind)
     return rnp.add(centre, rnp.matvec(_root(spread, method), normal))
 
 
@@ -94,5 +94,5 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | 
     kind = dtype if dtype in PARTS else floating("orthogonal", dtype)
     q, r = rnp.linalg.qr(normal.core(single_key("orthogonal", key), tall, kind))
     signs = ops.sign(rnp.linalg.diagonal(r))
-    found = q * rnp.expand_dims(signs, -2)
-    return rnp.linalg.matrix_transpose(found) if rows < columns else found
+    matrix = q * rnp.expand_dims(signs, -2)
+    return rnp.linalg.matrix_transpose(matrix) if rows < columns else matrix

@@ -92,11 +92,11 @@ def noncentral_chisquare(
         rnp.broadcast_to(in_dtype("noncentral_chisquare", v, kind), shape) for v in (df, nonc)
     )
     first, second, third = split(single_key("noncentral_chisquare", key), 3)
-    moved = rnp.square(standard_normal(first, shape, kind) + rnp.sqrt(offset))
+    noncentral = rnp.square(standard_normal(first, shape, kind) + rnp.sqrt(offset))
     pairs = poisson.core(second, ops.stop_gradient(offset) / 2.0, shape).astype(kind)
     is_many = number > 1.0
-    rest = rnp.where(is_many, number - 1.0, number + 2.0 * pairs)
-    return rnp.where(is_many, moved, 0.0) + chisquare.core(third, rest, shape, kind)
+    degrees = rnp.where(is_many, number - 1.0, number + 2.0 * pairs)
+    return rnp.where(is_many, noncentral, 0.0) + chisquare.core(third, degrees, shape, kind)
 
 
 @Sampler

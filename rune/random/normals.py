@@ -45,12 +45,12 @@ def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     >>> rune.random.normal(rune.random.key(0), (2,))
     Array([1.622642 , 2.0252647], f32[2], cpu:0)
     """
-    found = single_key("normal", key)
+    checked_key = single_key("normal", key)
     if dtype in PARTS:
         half = literal(1 / SQRT2, PARTS[dtype])
-        parts = (ops.mul(standard_normal(k, shape, PARTS[dtype]), half) for k in split(found))
+        parts = (ops.mul(standard_normal(k, shape, PARTS[dtype]), half) for k in split(checked_key))
         return ops.complex(*parts)
-    return standard_normal(found, shape, floating("normal", dtype))
+    return standard_normal(checked_key, shape, floating("normal", dtype))
 
 
 @Sampler
@@ -136,11 +136,11 @@ def double_sided_maxwell(
     """
     kind = floating("double_sided_maxwell", dtype, loc, scale)
     params = joint_shape("double_sided_maxwell", None, loc, scale)
-    whole = (*(shape or params), *params)
+    full_shape = (*(shape or params), *params)
     first, second = split(single_key("double_sided_maxwell", key))
-    sign = rademacher.core(second, whole, kind)
+    sign = rademacher.core(second, full_shape, kind)
     centre, width = (in_dtype("double_sided_maxwell", v, kind) for v in (loc, scale))
-    return sign * maxwell.core(first, whole, kind) * width + centre
+    return sign * maxwell.core(first, full_shape, kind) * width + centre
 
 
 @Sampler

@@ -99,20 +99,20 @@ def _rounds(size: Size) -> int:
 
 def _known(name: str, shape: Shape) -> int:
     """How many elements a shape has. Errors: ShapeError where a size is symbolic."""
-    found = product(shape)
-    if not isinstance(found, int):
-        raise ShapeError(f"{name}: cannot choose among {found} elements (a known size required)")
-    return found
+    size = product(shape)
+    if not isinstance(size, int):
+        raise ShapeError(f"{name}: cannot choose among {size} elements (a known size required)")
+    return size
 
 
 def _sorted_by(words: Any, x: Any, axis: int) -> Any:
     if x.ndim == 1:
         return x[stable_order(words)]
     keys, lines = (rnp.moveaxis(v, axis, -1) for v in (words, x))
-    found = vmap(lambda k, line: line[stable_order(k)])(
+    lines_in_order = vmap(lambda k, line: line[stable_order(k)])(
         keys.reshape(-1, keys.shape[-1]), lines.reshape(-1, lines.shape[-1])
     )
-    return rnp.moveaxis(found.reshape(lines.shape), -1, axis)
+    return rnp.moveaxis(lines_in_order.reshape(lines.shape), -1, axis)
 
 
 @with_static("count")
@@ -122,10 +122,10 @@ def _positions(key: Any, count: int) -> Any:
 
 @with_static("axis", "independent")
 def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Any:
-    found = single_key("permutation", key)
+    checked_key = single_key("permutation", key)
     if independent or x.ndim == 1:
-        return _shuffled(found, x, axis)
-    return rnp.take(x, _shuffled(found, rnp.arange(x.shape[axis]), 0), axis)
+        return _shuffled(checked_key, x, axis)
+    return rnp.take(x, _shuffled(checked_key, rnp.arange(x.shape[axis]), 0), axis)
 
 
 def permutation(
@@ -144,12 +144,12 @@ def permutation(
     >>> rune.random.permutation(rune.random.key(0), 5)
     Array([0, 1, 4, 3, 2], i32[5], cpu:0)
     """
-    found = take_key("permutation", key, name)
+    draw_key = take_key("permutation", key, name)
     if _is_size(x):
-        return _positions(found, _as_size(x))
+        return _positions(draw_key, _as_size(x))
     array = _array("permutation", x)
     place = normalised_axis("permutation", axis, type_of(array))
-    return _permuted(found, array, place, bool(independent))
+    return _permuted(draw_key, array, place, bool(independent))
 
 
 def _is_size(x: Any) -> bool:
@@ -162,11 +162,11 @@ def _as_size(x: Any) -> Size:
 
 def _array(name: str, x: Any) -> Any:
     """Errors: ArgumentError for what has no axis to choose along."""
-    found = None if x is None else value_of(name, x)
-    if found is None or not type_of(found).shape:
-        shown = type(x).__name__ if found is None else type_of(found)
+    array = None if x is None else value_of(name, x)
+    if array is None or not type_of(array).shape:
+        shown = type(x).__name__ if array is None else type_of(array)
         raise ArgumentError(f"{name}: cannot use {shown} (an array, or a Python integer, required)")
-    return found
+    return array
 
 
 # --- choice -----------------------------------------------------------------------------------
@@ -224,22 +224,22 @@ def choice(
     drawn = static_shape("choice", shape)
     count = _known("choice", drawn)
     _check_choice(size, count, replace, p)
-    taken = take_key("choice", key, name)
+    draw_key = take_key("choice", key, name)
     if p is not None:
         weights = _weights(p)
         indices = (
-            _drawn_by_weight(taken, weights, drawn) if replace
-            else _chosen_by_weight(taken, weights, count, mode).reshape(drawn)
+            _drawn_by_weight(draw_key, weights, drawn) if replace
+            else _chosen_by_weight(draw_key, weights, count, mode).reshape(drawn)
         )  # fmt: skip
     elif replace:
-        indices = randint(taken, drawn, 0, size)
+        indices = randint(draw_key, drawn, 0, size)
     elif is_range:
-        return permutation(taken, size)[:count].reshape(drawn)
+        return permutation(draw_key, size)[:count].reshape(drawn)
     else:
-        whole = permutation(taken, source, place)
-        kept = rnp.moveaxis(rnp.moveaxis(whole, place, 0)[:count], 0, place)
-        before, after = kept.shape[:place], kept.shape[place + 1 :]
-        return kept.reshape(*before, *drawn, *after)
+        shuffled = permutation(draw_key, source, place)
+        chosen = rnp.moveaxis(rnp.moveaxis(shuffled, place, 0)[:count], 0, place)
+        before, after = chosen.shape[:place], chosen.shape[place + 1 :]
+        return chosen.reshape(*before, *drawn, *after)
     return indices if is_range else rnp.take(source, indices, place)
 
 
@@ -287,11 +287,11 @@ def categorical(
     place = normalised_axis("categorical", axis, type_of(x))
     x = rnp.moveaxis(in_dtype("categorical", x, kind), place, -1)
     batch, outcomes = x.shape[:-1], x.shape[-1]
-    whole = shape_for("categorical", shape, batch)
-    prefix = whole[: len(whole) - len(batch)]
+    full_shape = shape_for("categorical", shape, batch)
+    prefix = full_shape[: len(full_shape) - len(batch)]
     place = normalised_axis("categorical", axis, type_of(logits))
     if replace:
-        noise_shape = list(whole[len(prefix) :])
+        noise_shape = list(full_shape[len(prefix) :])
         noise_shape.insert(place, outcomes)
         noise = gumbel.core(key, (*prefix, *noise_shape), kind, mode)
         return rnp.argmax(rnp.moveaxis(noise, len(prefix) + place, -1) + x, axis=-1)
@@ -301,4 +301,4 @@ def categorical(
     shape_of_logits = list(batch)
     shape_of_logits.insert(place, outcomes)
     noise = rnp.moveaxis(gumbel.core(key, tuple(shape_of_logits), kind, mode), place, -1)
-    return rnp.moveaxis(_largest(x + noise, count), -1, 0).reshape(whole)
+    return rnp.moveaxis(_largest(x + noise, count), -1, 0).reshape(full_shape)

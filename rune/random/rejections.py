@@ -38,10 +38,10 @@ def until_accepted(key: Key, like: Any, propose: Callable[[Any, Any], Proposal])
     """Numbers of the shape and dtype of `like`; `propose` takes two arrays of (0, 1] and [0, 1)."""
 
     def again(s: _Trying) -> _Trying:
-        rest, used = split(s.key)
+        next_key, used = split(s.key)
         first, second = pairs(used, like.shape, like.dtype)
         number, accepted = propose(1.0 - first, second)
-        return _Trying(rest, rnp.where(s.is_done, s.found, number), s.is_done | accepted)
+        return _Trying(next_key, rnp.where(s.is_done, s.found, number), s.is_done | accepted)
 
     start = _Trying(key, rnp.zeros_like(like), rnp.zeros(like.shape, bool))
     return while_loop(lambda s: rnp.any(~s.is_done), again, start).found
@@ -163,48 +163,48 @@ def hypergeometric(
     """
     kind = integral("hypergeometric", dtype)
     shape = joint_shape("hypergeometric", shape, ngood, nbad, nsample)
-    given = (ngood, nbad, nsample)
-    wide = {dtypes.f64, dtypes.i64, dtypes.u64} & {kind_of("hypergeometric", v) for v in given}
+    counts = (ngood, nbad, nsample)
+    wide = {dtypes.f64, dtypes.i64, dtypes.u64} & {kind_of("hypergeometric", v) for v in counts}
     real = dtypes.f64 if wide else dtypes.canonical(dtypes.f64)
     numbers = (
         rnp.broadcast_to(ops.stop_gradient(in_dtype("hypergeometric", v, real)), shape)
-        for v in given
+        for v in counts
     )
     drawn = _good(single_key("hypergeometric", key), *map(rnp.floor, numbers))
     return ops.convert(drawn, dtype=kind)
 
 
-def _good(key: Key, good: Any, bad: Any, taken: Any) -> Any:
+def _good(key: Key, good: Any, bad: Any, sample_size: Any) -> Any:
     """By symmetry, the rarer kind among the fewer: those taken, or those that are left."""
-    whole = good + bad
-    is_valid = (good >= 0.0) & (bad >= 0.0) & (taken >= 0.0) & (taken <= whole)
-    rare, whole, taken = (
-        rnp.where(is_valid, v, 0.0) for v in (rnp.minimum(good, bad), whole, taken)
+    total = good + bad
+    is_valid = (good >= 0.0) & (bad >= 0.0) & (sample_size >= 0.0) & (sample_size <= total)
+    rare, total, sample_size = (
+        rnp.where(is_valid, v, 0.0) for v in (rnp.minimum(good, bad), total, sample_size)
     )
-    fewer = rnp.minimum(taken, whole - taken)
-    found = until_accepted(key, rare, _rare_proposal(rare, whole - rare, fewer))
-    found = rnp.where(good <= bad, found, fewer - found)
-    return rnp.where(is_valid, rnp.where(fewer < taken, good - found, found), -1.0)
+    fewer = rnp.minimum(sample_size, total - sample_size)
+    number = until_accepted(key, rare, _rare_proposal(rare, total - rare, fewer))
+    number = rnp.where(good <= bad, number, fewer - number)
+    return rnp.where(is_valid, rnp.where(fewer < sample_size, good - number, number), -1.0)
 
 
-def _rare_proposal(rare: Any, common: Any, taken: Any) -> Callable[[Any, Any], Proposal]:
+def _rare_proposal(rare: Any, common: Any, sample_size: Any) -> Callable[[Any, Any], Proposal]:
     """The ratio of uniforms around the mean; at most half of all are rare, or taken."""
-    whole = rare + common
-    share = rare / rnp.maximum(whole, 1.0)
-    mean = taken * share
-    variance = (whole - taken) * mean * (1.0 - share) / rnp.maximum(whole - 1.0, 1.0)
+    total = rare + common
+    share = rare / rnp.maximum(total, 1.0)
+    mean = sample_size * share
+    variance = (total - sample_size) * mean * (1.0 - share) / rnp.maximum(total - 1.0, 1.0)
     width = HAT_SLOPE * rnp.sqrt(variance + 0.5) + HAT_LEAST
-    mode = rnp.floor((taken + 1.0) * (rare + 1.0) / (whole + 2.0))
+    mode = rnp.floor((sample_size + 1.0) * (rare + 1.0) / (total + 2.0))
 
     def propose(u: Any, v: Any) -> Proposal:
         number = rnp.floor(mean + 0.5 + width * (v - 0.5) / u)
-        is_there = (number >= 0.0) & (number <= rnp.minimum(rare, taken))
+        is_there = (number >= 0.0) & (number <= rnp.minimum(rare, sample_size))
         k = rnp.where(is_there, number, mode)
         likelihood = (
             _log_factorial_ratio(mode, k)
             + _log_factorial_ratio(rare - mode, rare - k)
-            + _log_factorial_ratio(taken - mode, taken - k)
-            + _log_factorial_ratio(common - taken + mode, common - taken + k)
+            + _log_factorial_ratio(sample_size - mode, sample_size - k)
+            + _log_factorial_ratio(common - sample_size + mode, common - sample_size + k)
         )
         return k, is_there & (2.0 * rnp.log(u) <= likelihood)
 

@@ -46,16 +46,18 @@ class Sampler:
 
     def __call__(self, key: Any = None, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
         """Random numbers, as the function says."""
-        found = take_key(self.core.__name__, key, name)
-        given = {**dict(zip(self._names, args)), **kwargs}
-        if len(given) < len(args) + len(kwargs) or not given.keys() <= set(self._names):
+        draw_key = take_key(self.core.__name__, key, name)
+        arguments = {**dict(zip(self._names, args)), **kwargs}
+        if len(arguments) < len(args) + len(kwargs) or not arguments.keys() <= set(self._names):
             self._signature.bind(key, *args, **kwargs)  # raises the TypeError of such a call
-        static = tuple([(n, self._fixed(n, given.pop(n))) for n in self._static if n in given])
-        names = tuple(given)
+        static = tuple(
+            [(n, self._fixed(n, arguments.pop(n))) for n in self._static if n in arguments]
+        )
+        names = tuple(arguments)
         compiled = self._compiled.get((static, names))
         if compiled is None:
             compiled = self._compiled[static, names] = self._specialised(static, names)
-        return compiled(found, *[_wide(v) if type(v) is int else v for v in given.values()])
+        return compiled(draw_key, *[_wide(v) if type(v) is int else v for v in arguments.values()])
 
     def _fixed(self, name: str, value: Any) -> Any:
         """A static argument as part of a key."""
@@ -123,22 +125,22 @@ def integral(name: str, dtype: np.dtype | None) -> np.dtype:
 
 def kind_of(name: str, value: Any) -> np.dtype | None:
     """The dtype of an array; None for a Python number."""
-    found = operand(name, value)
-    return None if dtypes.scalar_type(found) else type_of(found).dtype
+    x = operand(name, value)
+    return None if dtypes.scalar_type(x) else type_of(x).dtype
 
 
 def real_kind(name: str, value: Any) -> np.dtype:
     """The dtype of a floating array; the default one for anything else."""
-    found = kind_of(name, value)
-    if found is None or found not in dtypes.FLOATING:
+    kind = kind_of(name, value)
+    if kind is None or kind not in dtypes.FLOATING:
         return dtypes.canonical(dtypes.f64)
-    return found
+    return kind
 
 
 def shape_of(name: str, value: Any) -> Shape:
     """The shape of an array; () for a Python number."""
-    found = operand(name, value)
-    return () if dtypes.scalar_type(found) else type_of(found).shape
+    x = operand(name, value)
+    return () if dtypes.scalar_type(x) else type_of(x).shape
 
 
 def joint_shape(name: str, shape: Shape | None, *params: Any) -> Shape:
@@ -167,14 +169,14 @@ def spread(name: str, value: Any, dtype: np.dtype, shape: Shape) -> Any:
 
     Errors: DtypeError for a parameter that the dtype cannot hold: a 64-bit one in a half type.
     """
-    found = in_dtype(name, value, dtype)
-    return broadcast_to(name, found, shape) if type_of(found).shape else found
+    x = in_dtype(name, value, dtype)
+    return broadcast_to(name, x, shape) if type_of(x).shape else x
 
 
 def in_dtype(name: str, value: Any, dtype: np.dtype) -> Any:
     """A parameter in a dtype, not weak."""
-    made = as_type(unrounded(name, value), dtype)
-    return ops.convert(made, dtype=dtype) if type_of(made).weak else made
+    x = as_type(unrounded(name, value), dtype)
+    return ops.convert(x, dtype=dtype) if type_of(x).weak else x
 
 
 def float_info(dtype: np.dtype) -> Any:

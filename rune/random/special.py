@@ -54,9 +54,9 @@ def stirling_remainder(k: Any) -> Any:
 def log_poisson_density(k: Any, lam: Any) -> Any:
     """log(λ^k exp(-λ) / k!) for whole k >= 0; what cancels is a difference, not a logarithm."""
     more = k + 1.0
-    moved = more - lam - k * rnp.log1p((more - lam) / lam)
+    deviance = more - lam - k * rnp.log1p((more - lam) / lam)
     half = 0.5 * rnp.log(more) + 0.5 * math.log(2 * math.pi)
-    return moved - half - stirling_remainder(k)
+    return deviance - half - stirling_remainder(k)
 
 
 # --- the derivative of a gamma number ---------------------------------------------------------
@@ -144,5 +144,5 @@ def _by_fraction(a: Any, x: Any, log_x: Any) -> Any:
     start = _Fraction(
         rnp.asarray(0), rnp.full_like(a, huge), zero, first, square, first, square, zero > 1.0
     )
-    found = while_loop(goes_on, step, start)
-    return (log_x - psi(a)) * found.value + found.slope
+    final = while_loop(goes_on, step, start)
+    return (log_x - psi(a)) * final.value + final.slope

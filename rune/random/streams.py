@@ -164,10 +164,10 @@ class Stream(effects.Handler):
         else:
             position = _position(name)
             self._advance(Taken(0, {name: user_frame()}))
-        found = random_fold_in(self.key, *position)
+        draw_key = random_fold_in(self.key, *position)
         for index in self.folds:
-            found = fold(found, index)
-        return found
+            draw_key = fold(draw_key, index)
+        return draw_key
 
     def _next(self) -> Any:
         """The number of the next draw."""
@@ -175,16 +175,16 @@ class Stream(effects.Handler):
             return as_array(self.first + self.count, dtypes.u32)
         return ops.add(self.first, as_array(self.count, dtypes.u32))
 
-    def _advance(self, taken: Taken) -> None:
-        for name, frame in taken.names.items():
+    def _advance(self, draws: Taken) -> None:
+        for name, frame in draws.names.items():
             if name in self.names:
                 raise ArgumentError(
                     f"draw: cannot name two draws {name!r} (the first was at {self.names[name]})",
                     hint="give each call a scope: `with rune.random.seed(0).fold(step):`",
                     frame=frame,
                 )
-        self.names.update(taken.names)
-        self.count += taken.count
+        self.names.update(draws.names)
+        self.count += draws.count
 
 
 def _position(name: str) -> tuple[Any, Any]:
@@ -209,8 +209,8 @@ def seed(seed: Any) -> Stream:
     True
     """
     is_number = isinstance(seed, int) or not getattr(seed, "shape", ())
-    made = key(seed) if is_number and not is_keys(seed) else seed
-    return Stream(single_key("seed", made))
+    root = key(seed) if is_number and not is_keys(seed) else seed
+    return Stream(single_key("seed", root))
 
 
 def draw(name: str | None = None) -> Key:

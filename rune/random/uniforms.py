@@ -45,11 +45,11 @@ def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     >>> rune.random.bits(rune.random.key(42), (2,))
     Array([2098992034, 2919706841], u32[2], cpu:0)
     """
-    found = single_key("bits", key)
+    checked_key = single_key("bits", key)
     wanted = dtypes.canonical(dtypes.u64) if dtype is None else dtype
     if wanted not in BITS:
         raise DtypeError(f"bits: cannot draw {dtypes.short(wanted)} (unsigned dtype required)")
-    return random_bits(found, shape=shape, dtype=wanted)
+    return random_bits(checked_key, shape=shape, dtype=wanted)
 
 
 @Sampler
@@ -126,10 +126,10 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None)
 
 def _bound(value: Any, shape: Shape) -> Any:
     """A bound as integers of the shape, or rank 0; a fraction is cut off."""
-    found = value_of("randint", value)
-    if type_of(found).dtype not in dtypes.INTEGER:
-        found = ops.convert(found, dtype=dtypes.i32)
-    return broadcast_to("randint", found, shape) if type_of(found).shape else found
+    bound = value_of("randint", value)
+    if type_of(bound).dtype not in dtypes.INTEGER:
+        bound = ops.convert(bound, dtype=dtypes.i32)
+    return broadcast_to("randint", bound, shape) if type_of(bound).shape else bound
 
 
 def _clipped(value: Any, low: int, high: int) -> Any:

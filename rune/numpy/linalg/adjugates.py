@@ -77,15 +77,15 @@ def adjugate(a: Any) -> Any:
 
 def _adjugate_jvp(primals: Any, tangents: Any) -> Any:
     (a,), (da,) = primals, tangents
-    found = adjugate(a)
+    value = adjugate(a)
     if type_of(a).shape[-1] in (0, 1):
-        return found, ops.mul(found, number(0, a))
+        return value, ops.mul(value, number(0, a))
     is_safe = _is_safe(a)
     like_one = eye(type_of(a).shape, type_of(a).dtype)
-    inverse = _by_inverse(ops.select(is_safe, a, like_one), found, da)
+    inverse = _by_inverse(ops.select(is_safe, a, like_one), value, da)
     everywhere = ops.reduce_and(is_safe, axes=tuple(range(rank(is_safe))))
-    moved = cond(everywhere, lambda *_: inverse, _mixed, is_safe, a, da, inverse)
-    return found, moved
+    tangent = cond(everywhere, lambda *_: inverse, _mixed, is_safe, a, da, inverse)
+    return value, tangent
 
 
 adjugate.defjvp(_adjugate_jvp)
@@ -129,8 +129,8 @@ def _by_singular_values(a: Any, da: Any) -> Any:
     e = matmul(matmul(adjoint(u), da), adjoint(vh))
     products = as_dtype_of(_products_of_others(s), a)
     at = ops.reduce_sum(ops.mul(products, _columns_of(diagonal(e))), axes=(rank(a) - 1,))
-    moved = ops.sub(from_diagonal(at), ops.mul(products, e))
-    turned = matmul(matmul(adjoint(vh), moved), adjoint(u))
+    inner = ops.sub(from_diagonal(at), ops.mul(products, e))
+    turned = matmul(matmul(adjoint(vh), inner), adjoint(u))
     return ops.mul(_each(ops.mul(determinant(u), determinant(vh)), type_of(a).shape), turned)
 
 

@@ -24,11 +24,11 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 
 def computing(name: str, *xs: Any) -> tuple[list[Any], Callable[[Any], Any]]:
     """The arrays in one dtype that LAPACK knows, and what gives results the dtype asked for."""
-    found = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
-    dtype = type_of(found[0]).dtype
+    operands = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
+    dtype = type_of(operands[0]).dtype
     if dtype in LAPACK:
-        return [_strong(x) for x in found], lambda out: out
-    wide = [c.astype(x, dtypes.f32) for x in found]
+        return [_strong(x) for x in operands], lambda out: out
+    wide = [c.astype(x, dtypes.f32) for x in operands]
     return wide, lambda out: _narrowed(out, dtype)
 
 
@@ -45,28 +45,30 @@ def _narrowed(out: Any, dtype: np.dtype) -> Any:
 
 def matrices(name: str, a: Any) -> ArrayType:
     """The type of `a`. Errors: ShapeError below rank 2."""
-    found = type_of(a)
-    if found.ndim < 2:
-        raise ShapeError(f"{name}: cannot take {found} (matrices required: rank 2 at least)")
-    return found
+    a_type = type_of(a)
+    if a_type.ndim < 2:
+        raise ShapeError(f"{name}: cannot take {a_type} (matrices required: rank 2 at least)")
+    return a_type
 
 
-def pair(name: str, given: Any, what: str) -> tuple[Any, Any]:
+def pair(name: str, factors: Any, what: str) -> tuple[Any, Any]:
     """A tuple of two, as a factorisation gives it. Errors: ArgumentError for anything else."""
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise ArgumentError(f"{name}: cannot use {type(given).__name__} (a pair {what}, required)")
-    return given[0], given[1]
+    if not isinstance(factors, tuple | list) or len(factors) != 2:
+        raise ArgumentError(
+            f"{name}: cannot use {type(factors).__name__} (a pair {what}, required)"
+        )
+    return factors[0], factors[1]
 
 
 def square(name: str, a: Any) -> ArrayType:
     """The type of `a`. Errors: ShapeError unless its last two axes are equal."""
-    found = matrices(name, a)
-    if found.shape[-2] != found.shape[-1]:
+    a_type = matrices(name, a)
+    if a_type.shape[-2] != a_type.shape[-1]:
         raise ShapeError(
-            f"{name}: cannot take {found} (square matrices required: "
-            f"{found.shape[-2]} rows, {found.shape[-1]} columns)"
+            f"{name}: cannot take {a_type} (square matrices required: "
+            f"{a_type.shape[-2]} rows, {a_type.shape[-1]} columns)"
         )
-    return found
+    return a_type
 
 
 def same_batch(name: str, a: Any, b: Any) -> tuple[Any, Any]:

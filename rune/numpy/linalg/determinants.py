@@ -94,9 +94,9 @@ def cond(x: Any, p: Any = None) -> Any:
     Array(2., f32[], cpu:0)
     """
     (a,), narrowed = computing("cond", x)
-    found = matrices("cond", a)
-    if 0 in found.shape[-2:]:
-        raise ArgumentError(f"cond: cannot take {found} (no elements)")
+    a_type = matrices("cond", a)
+    if 0 in a_type.shape[-2:]:
+        raise ArgumentError(f"cond: cannot take {a_type} (no elements)")
     if p not in (None, 2, -2):
         square("cond", a)
         product = ops.mul(norm(a, p, axis=(-2, -1)), norm(inv(a), p, axis=(-2, -1)))
@@ -141,7 +141,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None, hermitian: bool = 
         return full(counts.type(0), type_of(a).shape[:-2])
     if tol is not None:
         bound = c.astype(value("matrix_rank", tol), type_of(s).dtype)
-        kept = apply(ops.gt, s, c.expand_dims(bound, -1))
+        is_significant = apply(ops.gt, s, c.expand_dims(bound, -1))
     else:
-        kept = significant(s, cutoff("matrix_rank", a, 1.0, rtol, M))
-    return ops.reduce_sum(ops.cast(kept, counts), axes=(rank(s) - 1,))
+        is_significant = significant(s, cutoff("matrix_rank", a, 1.0, rtol, M))
+    return ops.reduce_sum(ops.cast(is_significant, counts), axes=(rank(s) - 1,))

@@ -136,11 +136,11 @@ def _power_mean(x: Any, p: float, over: dict[str, Any]) -> Any:
         powers = ops.select(present, powers, number(0, x))
     total = r.sum(powers, **over)
     inverse = ops.fit(number(1 / p, total), type_of(total).shape)
-    found = _guarded(total, lambda safe: ops.pow(safe, inverse))
+    norm = _guarded(total, lambda safe: ops.pow(safe, inverse))
     if p > 0:
-        return found
-    found = ops.select(ops.eq(total, number(0, total)), number(float("inf"), found), found)
-    return ops.select(r.all(present, **over), found, number(0, found))
+        return norm
+    norm = ops.select(ops.eq(total, number(0, total)), number(float("inf"), norm), norm)
+    return ops.select(r.all(present, **over), norm, number(0, norm))
 
 
 # --- matrices ---------------------------------------------------------------------------------

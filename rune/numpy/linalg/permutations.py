@@ -31,7 +31,7 @@ def permutation_of_pivots(pivots: Any, rows: Size) -> Any:
         k = ops.cast(k, dtypes.i32)  # the counter has 64 bits under x64
         chosen = over_rows(ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,)))
         here, there = ops.eq(place, k), ops.eq(place, chosen)
-        moved = ops.select(there, at(here, order), order)
-        return ops.select(here, at(there, order), moved)
+        exchanged = ops.select(there, at(here, order), order)
+        return ops.select(here, at(there, order), exchanged)
 
     return fori_loop(0, count, step, place)

@@ -113,9 +113,9 @@ def matrix_power(a: Any, n: int) -> Any:
            [0., 1.]], f32[2,2], cpu:0)
     """
     x, power = value("matrix_power", a), static_int("matrix_power", "a power", n)
-    found = square("matrix_power", x)
+    x_type = square("matrix_power", x)
     if power == 0:
-        return eye(found.shape, found.dtype)
+        return eye(x_type.shape, x_type.dtype)
     square_, power = (inv(x), -power) if power < 0 else (x, power)
     out = None
     while power:
@@ -158,7 +158,7 @@ def _in_best_order(xs: Sequence[Any]) -> Any:
     sizes = [*(type_of(x).shape[0] for x in xs), type_of(xs[-1]).shape[1]]
     count = len(xs)
     cost: dict[tuple[int, int], Any] = {(i, i): 0 for i in range(count)}
-    made = {(i, i): x for i, x in enumerate(xs)}
+    products = {(i, i): x for i, x in enumerate(xs)}
     cut: dict[tuple[int, int], int] = {}
     for length in range(1, count):
         for i in range(count - length):
@@ -169,22 +169,22 @@ def _in_best_order(xs: Sequence[Any]) -> Any:
             ]
             best = min(range(len(costs)), key=costs.__getitem__) if is_static(costs) else 0
             cost[i, j], cut[i, j] = costs[best], i + best
-    return _multiplied(made, cut, count - 1)
+    return _multiplied(products, cut, count - 1)
 
 
 def _multiplied(
-    made: dict[tuple[int, int], Any], cut: dict[tuple[int, int], int], last: int
+    products: dict[tuple[int, int], Any], cut: dict[tuple[int, int], int], last: int
 ) -> Any:
     """The product of the whole run, its parts first."""
     waiting = [(0, last)]
     while waiting:
         i, j = waiting[-1]
         k = cut.get((i, j), i)
-        missing = [run for run in ((i, k), (k + 1, j)) if i != j and run not in made]
+        missing = [run for run in ((i, k), (k + 1, j)) if i != j and run not in products]
         if missing:
             waiting += missing
             continue
-        if (i, j) not in made:
-            made[i, j] = c.matmul(made[i, k], made[k + 1, j])
+        if (i, j) not in products:
+            products[i, j] = c.matmul(products[i, k], products[k + 1, j])
         waiting.pop()
-    return made[0, last]
+    return products[0, last]

@@ -59,14 +59,14 @@ def solve(a: Any, b: Any) -> Any:
     Array([1., 2.], f32[2], cpu:0)
     """
     (x, y), narrowed = computing("solve", a, b)
-    found = square("solve", x)
+    x_type = square("solve", x)
     is_vector = rank(y) == 1
     y = c.expand_dims(y, -1) if is_vector else y
     matrices("solve", y)
-    if type_of(y).shape[-2] != found.shape[-1]:
+    if type_of(y).shape[-2] != x_type.shape[-1]:
         raise ShapeError(
-            f"solve: cannot solve {found} for {type_of(value('solve', b))} "
-            f"({found.shape[-1]} unknowns, {type_of(y).shape[-2]} rows)"
+            f"solve: cannot solve {x_type} for {type_of(value('solve', b))} "
+            f"({x_type.shape[-1]} unknowns, {type_of(y).shape[-2]} rows)"
         )
     out = solve_matrices(*same_batch("solve", x, y))
     return narrowed(c.squeeze(out, -1) if is_vector else out)
@@ -86,8 +86,8 @@ def inv(a: Any) -> Any:
            [-0.125,  0.25 ]], f32[2,2], cpu:0)
     """
     (x,), narrowed = computing("inv", a)
-    found = square("inv", x)
-    return narrowed(solve_matrices(x, eye(found.shape, found.dtype)))
+    x_type = square("inv", x)
+    return narrowed(solve_matrices(x, eye(x_type.shape, x_type.dtype)))
 
 
 # --- generalised inverses ---------------------------------------------------------------------
@@ -110,29 +110,29 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
            [0. , 0. ]], f32[2,2], cpu:0)
     """
     (x,), narrowed = computing("pinv", a)
-    found = matrices("pinv", x)
+    x_type = matrices("pinv", x)
     if rtol is not None and rcond is not None:
         raise ArgumentError("pinv: cannot use both rtol and rcond")
-    given = rtol if rcond is None else rcond
-    limit = cutoff("pinv", x, 10.0, given, a)
-    if 0 in found.shape:
+    tolerance = rtol if rcond is None else rcond
+    limit = cutoff("pinv", x, 10.0, tolerance, a)
+    if 0 in x_type.shape:
         return narrowed(adjoint(x))
     return narrowed(_pinv(x, limit))
 
 
-def cutoff(name: str, x: Any, factor: float, given: Any, of: Any) -> Any:
+def cutoff(name: str, x: Any, factor: float, tolerance: Any, of: Any) -> Any:
     """The relative size below which singular values count as zero, real.
 
     By default the rounding of the array `of`, from which `x` was made: that of a half type is
     coarser than that of the f32 in which it is computed.
     """
     real = real_dtype(type_of(x).dtype)
-    if given is None:
+    if tolerance is None:
         m, n = type_of(x).shape[-2:]
         size = max(m, n) if isinstance(m, int) and isinstance(n, int) else m + n
         scale = number(factor * _eps(value(name, of), real), np.zeros((), real))
         return ops.mul(scale, size_value(size, real))
-    return c.astype(value(name, given), real)
+    return c.astype(value(name, tolerance), real)
 
 
 def _eps(of: Any, real: np.dtype) -> float:
@@ -150,9 +150,9 @@ def significant(s: Any, limit: Any) -> Any:
 @custom_jvp
 def _pinv(a: Any, limit: Any) -> Any:
     u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
-    kept = significant(s, limit)
-    safe = ops.select(kept, s, number(1, s))
-    inverse = ops.select(kept, ops.div(number(1, s), safe), number(0, s))
+    is_significant = significant(s, limit)
+    safe = ops.select(is_significant, s, number(1, s))
+    inverse = ops.select(is_significant, ops.div(number(1, s), safe), number(0, s))
     return matmul(scaled_columns(adjoint(vh), ops.cast(inverse, type_of(a).dtype)), adjoint(u))
 
 
@@ -204,20 +204,22 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
     if 0 in first.shape:
         return _of_nothing(x, y, s, is_vector)
     count = ops.reduce_sum(ops.cast(significant(s, limit), dtypes.i32), axes=(0,))
-    found = matmul(_pinv(x, limit), y)
-    off = ops.sub(y, matmul(x, found))
+    solution = matmul(_pinv(x, limit), y)
+    off = ops.sub(y, matmul(x, solution))
     residuals = ops.reduce_sum(real_part(ops.mul(off, c.conj(off))), axes=(0,))
     if numpy_resid and (int(count) < first.shape[1] or first.shape[0] <= first.shape[1]):
         residuals = part(residuals, 0, 0, 0)
-    return narrowed(LstsqResult(c.squeeze(found, -1) if is_vector else found, residuals, count, s))
+    return narrowed(
+        LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s)
+    )
 
 
 def _of_nothing(x: Any, y: Any, s: Any, is_vector: bool) -> LstsqResult:
     """Of a matrix without elements: zeros fit best, and all of b is residual."""
     n, k = type_of(x).shape[1], type_of(y).shape[1]
-    found = ops.broadcast(number(0, x), shape=(n,) if is_vector else (n, k), axes=())
+    solution = ops.broadcast(number(0, x), shape=(n,) if is_vector else (n, k), axes=())
     residuals = ops.reduce_sum(real_part(ops.mul(y, c.conj(y))), axes=(0,))
-    return LstsqResult(found, residuals, value("lstsq", np.int32(0)), s)
+    return LstsqResult(solution, residuals, value("lstsq", np.int32(0)), s)
 
 
 # --- tensors ----------------------------------------------------------------------------------
@@ -272,5 +274,5 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
             f"tensorsolve: cannot solve {type_of(x)} for {type_of(y)} "
             f"({count} unknowns, {rows} equations)"
         )
-    found = solve(c.reshape(x, (rows, count)), c.reshape(y, (-1,)))
-    return c.reshape(found, unknowns)
+    solution = solve(c.reshape(x, (rows, count)), c.reshape(y, (-1,)))
+    return c.reshape(solution, unknowns)

@@ -161,8 +161,8 @@ def svd(
     (Array([4., 3.], f32[2], cpu:0), True)
     """
     (x,), narrowed = computing("svd", a)
-    found = matrices("svd", x)
-    first, limit = _subset("svd", subset_by_index, found.shape, full_matrices and compute_uv)
+    x_type = matrices("svd", x)
+    first, limit = _subset("svd", subset_by_index, x_type.shape, full_matrices and compute_uv)
     if not compute_uv:
         (s,) = ops.linalg.svd(x, full_matrices=False, vectors=False)
         return narrowed(part(s, -1, first, limit) if subset_by_index else s)

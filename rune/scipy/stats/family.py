@@ -161,7 +161,7 @@ class Continuous:
         """The inverse of sf; NaN outside of [0, 1]."""
         return self._inverse("isf", self.upper_quantile, self.quantile, True, q, args, kwargs)
 
-    # --- of the whole distribution ------------------------------------------------------------
+    # --- properties of the distribution -------------------------------------------------------
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """The mean."""
