@@ -22,8 +22,8 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.backends import Device, device_named, device_of, dlpack
-from rune.backends.base import ReadsAhead
-from rune.backends.cpu_memory import count_arrays
+from rune.backends.shared.host_memory import count_arrays
+from rune.backends.shared.protocol import ReadsAhead
 from rune.core.types import ArrayType
 from rune.dtypes import stored_words
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError

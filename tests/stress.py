@@ -37,8 +37,8 @@ import numpy.testing  # here: the interpreter's lock of a module is not free in 
 import rune
 import rune.numpy as rnp
 from rune import lax
-from rune.backends import disk_cache
-from rune.backends.disk_cache import DiskCache
+from rune.backends.shared import disk_cache
+from rune.backends.shared.disk_cache import DiskCache
 
 HANG_S = 300
 KEY = disk_cache.key_of("stress", "a key")

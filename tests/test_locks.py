@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rune import locks
-from rune.backends import cpu_compile
+from rune.backends.cpu import compiler
 from tests.architecture.sources import Source, sources
 
 ROOT = Path(__file__).parent.parent
@@ -205,11 +205,11 @@ def test_a_child_compiles_though_a_thread_of_its_parent_was_loading_the_compiler
 
 
 def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
-    library = cpu_compile.library()
+    library = compiler.library()
     answers: list[bool] = []
 
     def look() -> None:
-        answers.append(cpu_compile._lock()._is_owned())
+        answers.append(compiler._lock()._is_owned())
 
     library.ffi.register_lock_callback(look, look)
     try:
@@ -218,7 +218,7 @@ def test_the_lock_of_llvmlite_is_the_one_that_its_calls_take():
         library.ffi.unregister_lock_callback(look, look)
     assert answers
     assert all(answers)
-    assert cpu_compile._lock() in locks._held
+    assert compiler._lock() in locks._held
 
 
 def made_here(source: Source) -> list[str]:

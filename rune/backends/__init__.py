@@ -1,8 +1,9 @@
-"""Executors: one file per API. A missing driver is a fact, not a failure.
+"""Executors: one package per API. A missing driver is a fact, not a failure.
 
-`devices()` lists what is there; `missing()` says why the rest is not. Drivers are imported
-lazily inside their own file. A third party adds a backend by an entry point in the group
-`rune.backends` whose object has `probe` and `open_device`; one that fails is missing, and why.
+`devices()` lists what is there; `missing()` says why the rest is not. A driver is imported in its
+own package alone, when it is first needed. A third party adds a backend by an entry point in the
+group `rune.backends` whose object has `probe` and `open_device`; one that fails is missing, and
+`missing()` says why.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from rune import config, locks
-from rune.backends.base import Backend, CountsMemory, CountsWork
-from rune.backends.pool import MemoryStats
-from rune.backends.work import WorkStats
+from rune.backends.shared.pool import MemoryStats
+from rune.backends.shared.protocol import Backend, CountsMemory, CountsWork
+from rune.backends.shared.work import WorkStats
 from rune.errors import ArgumentError, DeviceError
 from rune.lowering.codegen.target import Target
 from rune.options import variable_of
@@ -60,7 +61,7 @@ def _open(device: Device) -> Backend:
     return device.file.open_device(device.target)
 
 
-# One file each, the default first. They and their drivers are imported when first asked for.
+# The default first. They and their drivers are imported when first asked for.
 _NAMES = ("cpu", "cuda", "opencl", "vulkan", "wgpu", "reference", "null")
 
 

@@ -16,7 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from rune import backends, dtypes
-from rune.backends import Device, disk_cache
+from rune.backends import Device
+from rune.backends.shared import disk_cache
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rune import dims, dtypes
-from rune.backends.callbacks import is_callback
-from rune.backends.executor import (
+from rune.backends.shared.callbacks import is_callback
+from rune.backends.shared.executor import (
     Concrete,
     ConcreteBranch,
     ConcreteLoop,
@@ -33,8 +33,8 @@ from rune.backends.executor import (
     size_bytes,
     static_shape,
 )
-from rune.backends.pool import MemoryStats, PoolStats
-from rune.backends.work import Work, WorkStats
+from rune.backends.shared.pool import MemoryStats, PoolStats
+from rune.backends.shared.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import CheckError, DeletedArrayError
 from rune.lowering.codegen.target import Target

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune import dtypes
-from rune.backends import cpu_memory
-from rune.backends.callbacks import fill, function_of, is_callback
-from rune.backends.executor import (
+from rune.backends.null import check_plan
+from rune.backends.shared import host_memory
+from rune.backends.shared.callbacks import fill, function_of, is_callback
+from rune.backends.shared.executor import (
     Concrete,
     Concretes,
     ConcreteStep,
@@ -27,9 +28,8 @@ from rune.backends.executor import (
     run,
     static_shape,
 )
-from rune.backends.null import check_plan
-from rune.backends.pool import MemoryStats
-from rune.backends.work import Work, WorkStats
+from rune.backends.shared.pool import MemoryStats
+from rune.backends.shared.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, OutOfMemory
 from rune.lowering.codegen.target import Target
@@ -39,7 +39,7 @@ from rune.lowering.kernelize.walks import concrete_parameters, strided_product
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 
 if TYPE_CHECKING:
-    from rune.backends.profiled import Meter
+    from rune.backends.shared.timing import Meter
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ def dot(
 
 
 def _empty(type: ArrayType) -> np.ndarray:
-    return cpu_memory.empty(static_shape(type), type.dtype)
+    return host_memory.empty(static_shape(type), type.dtype)
 
 
 def _reuse(array: np.ndarray, type: ArrayType) -> np.ndarray:
@@ -196,7 +196,7 @@ class ReferenceBackend:
 
     def copy_in(self, array: np.ndarray) -> np.ndarray:
         """A contiguous copy."""
-        made = cpu_memory.empty(array.shape, array.dtype)
+        made = host_memory.empty(array.shape, array.dtype)
         made[...] = array
         return made
 
@@ -219,7 +219,7 @@ class ReferenceBackend:
 
     def memory_stats(self) -> MemoryStats:
         """Those of the host's memory, which is where its arrays are."""
-        return cpu_memory.stats()
+        return host_memory.stats()
 
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""

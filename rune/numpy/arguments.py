@@ -17,7 +17,7 @@ import numpy as np
 from rune import dtypes
 from rune.array import Array, as_array
 from rune.backends import Device
-from rune.backends.cpu_memory import machine_bytes
+from rune.backends.shared.host_memory import machine_bytes
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size

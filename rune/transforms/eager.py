@@ -15,7 +15,7 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.array import COMMITTED_CPU, CPU, Array, Place
-from rune.backends.cpu_memory import out_of_memory
+from rune.backends.shared.host_memory import out_of_memory
 from rune.core.interpreter import Interpreter, Tracer, escaped, install_outermost, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.staging import stage

@@ -22,7 +22,7 @@ import pytest
 import rune
 from rune import dtypes, ops
 from rune.backends import device_named
-from rune.backends.cpu_compile import compile_module
+from rune.backends.cpu.compiler import compile_module
 from rune.ops.promote import promoted
 from tests.architecture.sources import HERE
 from tests.support.arrays import array

@@ -1,6 +1,6 @@
 """What every device executor does alike: kernels, plans, arguments, memory, threads, absence.
 
-On each one that is here; CUDA over a driver that does not exist (cuda_fake.py), and Vulkan also
+On each one that is here; CUDA over a driver that does not exist (cuda/fake.py), and Vulkan also
 with memory that the host does not see. Integers and moved bits are equal bit for bit. What is
 special to one executor is in a file of its own.
 """
@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 import rune
 import rune.numpy as rnp
 from rune import dims, dtypes
-from rune.backends.executor import slots_of
-from rune.backends.pool import size_class
+from rune.backends.shared.executor import slots_of
+from rune.backends.shared.pool import size_class
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CompileError, DimensionError, OutOfMemory
 from rune.lowering.kernel.interpret import interpret
@@ -36,8 +36,9 @@ from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import lower
 from rune.lowering.plan import Call, Copy, Launch, Plan, SizeSource, Slot, Space
-from tests.backends import cuda_fake, vulkan_cases
+from tests.backends.cuda import fake as cuda_fake
 from tests.backends.plans import plan_of, run
+from tests.backends.vulkan import cases as vulkan_cases
 from tests.lowering.kernel.examples import TEXTS
 from tests.lowering.kernel.random_code import random_code, random_inputs
 from tests.lowering.optimize.bodies import PASSES

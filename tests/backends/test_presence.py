@@ -17,9 +17,7 @@ import rune
 EXPECTED = {"cpu", "opencl", "vulkan", "wgpu", "reference", "null"}
 
 
-in_ci = pytest.mark.skipif(
-    "RUNE_TEST_ALL" not in os.environ, reason="executors may be absent here"
-)
+in_ci = pytest.mark.skipif("RUNE_TEST_ALL" not in os.environ, reason="executors may be absent here")
 
 
 @in_ci

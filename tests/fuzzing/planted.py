@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 
 import rune
-from rune.backends import callbacks
+from rune.backends.shared import callbacks
 from rune.lowering import arena, memory, pipeline
 from rune.lowering.codegen import llvm
 from rune.lowering.codegen.llvm_body import Body

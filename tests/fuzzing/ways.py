@@ -18,7 +18,8 @@ import numpy as np
 import rune
 import rune.numpy as rnp
 from rune import dtypes
-from rune.backends import cpu_compile, device_named
+from rune.backends import device_named
+from rune.backends.cpu import compiler
 from rune.errors import DimensionError
 from rune.lowering import kernelize, pipeline
 from rune.lowering.codegen.llvm import Machine
@@ -150,7 +151,7 @@ MACHINES = (Machine(16, masked=False), Machine(32, masked=False), Machine(64, ma
 def narrower(program: Program, seed: int) -> None:
     """Vectors of other widths, and without masks."""
     target = MACHINES[seed % len(MACHINES)]
-    with patch.object(cpu_compile, "machine", lambda: target):
+    with patch.object(compiler, "machine", lambda: target):
         compiled(program, seed)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from rune import dtypes, ops
-from rune.backends.cuda_compile import compile_source
-from rune.backends.cuda_kernels import CONDITIONS, STEPS
+from rune.backends.cuda.compiler import compile_source
+from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.errors import CompileError, DtypeError
 from rune.lowering.codegen.c_expr import Expressions
 from rune.lowering.codegen.cstyle import Rendered, assemble, render

@@ -19,7 +19,7 @@ from rune import dtypes
 from rune.array import Array, committed_to
 from rune.backends import Device, dlpack
 from rune.core.types import ArrayType
-from tests.backends.cuda_fake import TARGET, FakeCuda, opened
+from tests.backends.cuda.fake import TARGET, FakeCuda, opened
 from tests.support.arrays import array
 from tests.support.close import same
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rune.backends import cpu, cpu_memory
-from rune.backends.cpu_steps import Host
-from rune.backends.work import Work
+from rune.backends import cpu
+from rune.backends.cpu.steps import Host
+from rune.backends.shared import host_memory
+from rune.backends.shared.work import Work
 from rune.dims import Size
 from rune.lowering.arena import ALIGNMENT, type_bytes
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, slots_of
@@ -24,7 +25,7 @@ from tests.support.guarded_memory import CANARY, MARK, PAGE, Guards
 
 # Bytes of an arena whose values are moved apart: with canaries, of those that nobody counts.
 MOST_BYTES = {
-    Guards.CANARIES: cpu_memory.LARGE_BYTES - 1, Guards.AFTER: 1 << 26, Guards.BEFORE: 1 << 26
+    Guards.CANARIES: host_memory.LARGE_BYTES - 1, Guards.AFTER: 1 << 26, Guards.BEFORE: 1 << 26
 }  # fmt: skip
 _WORD = 8  # bytes of the largest element, to which ends are aligned
 

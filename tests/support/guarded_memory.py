@@ -17,7 +17,7 @@ import importlib
 from enum import Enum
 from typing import Any
 
-from rune.backends import cpu_compile
+from rune.backends.cpu import compiler
 
 PAGE, CANARY, MARK = 4096, 64, 0xA5
 
@@ -260,7 +260,7 @@ class GuardedMemory:
         }  # fmt: skip
         for word, value in words.items():
             text = text.replace(word, value)
-        self._code = cpu_compile.compile_module("guarded", text)
+        self._code = compiler.compile_module("guarded", text)
         names = (f"guarded_{name}" for name in "malloc calloc realloc free".split())
         functions = map(self._code.address, names)
         self._handler = _Handler(b"guarded", 1, None, *functions)

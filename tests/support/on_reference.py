@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 from rune.backends import device_named
-from rune.backends.callbacks import is_callback
+from rune.backends.shared.callbacks import is_callback
 from rune.core.program import Program
 from rune.lowering import pipeline
 from rune.lowering.plan import all_steps

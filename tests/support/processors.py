@@ -8,8 +8,8 @@ the registers of the matrix product, whether there are masks, fused products, ha
 
 from __future__ import annotations
 
-from rune.backends import cpu_compile
-from rune.backends.cpu_compile import Processor
+from rune.backends.cpu import compiler
+from rune.backends.cpu.compiler import Processor
 
 _V3 = "+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sse4.1,+sse4.2"
 _V4 = f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
@@ -25,14 +25,14 @@ VECTOR_BYTES = {"sse2": 16, "sse4": 16, "avx2": 32, "avx512": 64}
 def runs_here(name: str) -> bool:
     """Whether the host has all that this processor has."""
     wanted = [word[1:] for word in PROCESSORS[name].features.split(",")]
-    there = cpu_compile.features()
+    there = compiler.features()
     return all(there.get(feature) for feature in wanted)
 
 
 def compile_for(name: str) -> None:
     """Compile for this processor from now on; nothing may have been compiled before."""
     processor = PROCESSORS[name]
-    cpu_compile.host = lambda: processor
-    for cached in (cpu_compile.features, cpu_compile.machine, cpu_compile.attributes):
+    compiler.host = lambda: processor
+    for cached in (compiler.features, compiler.machine, compiler.attributes):
         cached.cache_clear()
-    assert cpu_compile.machine().vector_bytes == VECTOR_BYTES[name]
+    assert compiler.machine().vector_bytes == VECTOR_BYTES[name]

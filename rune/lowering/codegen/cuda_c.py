@@ -2,7 +2,7 @@
 
 A kernel has one parameter, the address of a table of 64-bit words: first the address of each
 buffer, then each size. So what a CUDA graph holds never changes; a replay only rewrites the table
-(backends/cuda_graph.py). Launches have one dimension, whose blocks are not bounded in practice;
+(backends/cuda/graph.py). Launches have one dimension, whose blocks are not bounded in practice;
 all grid axes are folded into it, by 32-bit divisions where the indices fit.
 
 16-bit floats are stored as unsigned short and computed in float; PTX converts f16 in hardware.

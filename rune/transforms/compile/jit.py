@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rune import config, counts, effects, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
 from rune.backends import Device, device_of
-from rune.backends.base import Executable
+from rune.backends.shared.protocol import Executable
 from rune.core.interpreter import current, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.staging import Stage, stage
@@ -44,7 +44,7 @@ from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
 
 if TYPE_CHECKING:
-    from rune.backends.cpu_call import Kept
+    from rune.backends.cpu.calls.describe import Kept
 
 
 NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it tries each

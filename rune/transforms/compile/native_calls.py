@@ -2,9 +2,9 @@
 
 A jitted function that has been called twice with the same kind of arguments describes the call:
 every container and leaf of the arguments with its type, and how the result's tree is made
-(backends/cpu_call.py). What cannot be described is called as before: trees of registered classes,
-other devices, donated arguments, traces with hidden inputs, complex Python numbers, static values
-that may change.
+(backends/cpu/calls/describe.py). What cannot be described is called as before: trees of registered
+classes, other devices, donated arguments, traces with hidden inputs, complex Python numbers, static
+values that may change.
 
 Invariant: a description fits no call that the trace would not be found for. Every part of the
 trace's key is in it, types and static values by identity, which is stricter than equality for what
@@ -23,8 +23,9 @@ import numpy as np
 
 from rune import config, counts, dtypes
 from rune.array import COMMITTED_CPU, CPU, Array, Place
-from rune.backends import cpu, cpu_call
-from rune.backends.cpu_call import Build, Check, Fetch, Kept, NativeCall, Node, Result
+from rune.backends import cpu
+from rune.backends.cpu.calls import describe
+from rune.backends.cpu.calls.describe import Build, Check, Fetch, Kept, NativeCall, Node, Result
 from rune.core.interpreter import dispatch
 from rune.core.types import ArrayType
 from rune.tree.registry import DICT, LIST, NONE, TUPLE
@@ -68,14 +69,14 @@ def described(
     results = zip(out_types, prepared.gives, prepared.makers, strict=True)
     build, finish = _build(out_tree)
     nodes = walk.nodes_for(prepared.takes)
-    if max(len(nodes), len(build)) > cpu_call.MOST_NODES:
+    if max(len(nodes), len(build)) > describe.MOST_NODES:
         return None
     call = NativeCall(
         config.current(), len(args), tuple(kwargs), nodes, place,
         tuple(Result(t.with_shape(m.shape), m, maker) for t, m, maker in results),
         build, finish, prepared.code, counts.native_runs(),
     )  # fmt: skip
-    return cpu_call.kept(call)
+    return describe.kept(call)
 
 
 _CONSTANT = (bool, int, float, complex, str, bytes, NoneType, BuiltinFunctionType, MethodType)
@@ -168,7 +169,7 @@ class _Walk:
         """Add a node."""
         self.nodes.append(Node(*fields))
 
-    def fits(self, taken: Sequence[cpu_call.Memory]) -> bool:
+    def fits(self, taken: Sequence[describe.Memory]) -> bool:
         """Whether the leaves are what the plan takes, without conversion."""
         leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
         if len(leaves) != len(taken):
@@ -184,7 +185,7 @@ class _Walk:
                 return False
         return True
 
-    def nodes_for(self, taken: Sequence[cpu_call.Memory]) -> tuple[Node, ...]:
+    def nodes_for(self, taken: Sequence[describe.Memory]) -> tuple[Node, ...]:
         """The nodes, with what the plan takes."""
         rest, found = iter(taken), []
         for n in self.nodes:
@@ -221,8 +222,8 @@ def native_method(cls: type, slot: str, general: Callable[..., Any]) -> Any:
     Errors: CompileError.
     """
     interpreter, outermost = dispatch()
-    owner = cpu_call.Owner(
+    owner = describe.Owner(
         cls, slot, general, Array, CPU, COMMITTED_CPU, interpreter, outermost, config.variable(),
         config.Scope,
     )
-    return cpu_call.method(owner)
+    return describe.method(owner)

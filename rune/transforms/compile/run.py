@@ -17,7 +17,7 @@ import numpy as np
 from rune import config, counts, locks
 from rune.array import CPU, Array, Place, check_range, committed_to, default_place, free_on, on, put
 from rune.backends import Device, device_named
-from rune.backends.base import Executable
+from rune.backends.shared.protocol import Executable
 from rune.core.interpreter import type_of
 from rune.core.program import Literal, Program
 from rune.core.sizes import match_sizes
@@ -60,7 +60,7 @@ def _compiled(
     if check:
         locks.load("rune.backends.null").check_plan(lowered.plan)
     if profile:
-        profiled = locks.load("rune.backends.profiled")
+        profiled = locks.load("rune.backends.shared.timing")
         made = profiled.record(lowered, device.name, device.backend)
     else:
         made = device.backend.record(lowered.plan)

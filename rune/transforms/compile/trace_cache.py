@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rune import config, counts, effects, locks
-from rune.backends import heap
-from rune.backends.base import Executable
+from rune.backends.shared import heap
+from rune.backends.shared.protocol import Executable
 from rune.core import axes
 from rune.core.interpreter import Tracer
 from rune.core.program import Program

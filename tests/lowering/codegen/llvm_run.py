@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rune import dims, dtypes
-from rune.backends.cpu_compile import Code, compile_module, machine
+from rune.backends.cpu.compiler import Code, compile_module, machine
 from rune.dims import Size
 from rune.lowering.codegen.llvm import Machine, render
 from rune.lowering.kernel.check import check

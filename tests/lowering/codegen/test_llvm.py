@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from rune import dims, dtypes
-from rune.backends.cpu_compile import machine
+from rune.backends.cpu.compiler import machine
 from rune.errors import CompileError
 from rune.lowering.codegen import llvm
 from rune.lowering.codegen.llvm import render

@@ -1,4 +1,4 @@
-"""WGSL as rendered: what a reader sees. That it runs is tested in tests/backends/test_wgpu.py.
+"""WGSL as rendered: what a reader sees. That it runs is tested in tests/backends/wgpu/test_wgpu.py.
 
 One idea per golden text: words and bindings, guards, memories that are shared, narrow elements,
 threads and barriers, floats that no compiler may rearrange. Then the corners: names, literals,

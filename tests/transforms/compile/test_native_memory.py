@@ -16,7 +16,7 @@ import rune
 import rune.numpy as rnp
 from rune import tree
 from rune.array import Array
-from rune.backends import cpu_memory
+from rune.backends.shared import host_memory
 from rune.errors import ArgumentError, OutOfMemory
 from tests.support.arrays import array
 from tests.support.close import same
@@ -72,17 +72,17 @@ def test_a_dropped_function_takes_its_native_calls_along():
 def test_an_error_half_way_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
     x = array(np.ones(1 << 19, np.float32))
     f = warm(rune.jit(lambda a: (a[:3], a + 1.0)), x)
-    take, asked = cpu_memory._free.take, itertools.count()
+    take, asked = host_memory._free.take, itertools.count()
 
     def refuse(*args: Any) -> Any:
         next(asked)
         raise OutOfMemory("alloc: cannot allocate")
 
     before = references(x.buffer, x.type, x)
-    monkeypatch.setattr(cpu_memory._free, "take", refuse)
+    monkeypatch.setattr(host_memory._free, "take", refuse)
     with pytest.raises(OutOfMemory):
         f(x)
-    monkeypatch.setattr(cpu_memory._free, "take", take)
+    monkeypatch.setattr(host_memory._free, "take", take)
 
     gc.collect()
     after = references(x.buffer, x.type, x)
@@ -98,7 +98,7 @@ def test_an_error_that_is_no_lack_of_memory_is_raised_as_it_is(monkeypatch: pyte
     def interrupt(*args: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cpu_memory._free, "take", interrupt)
+    monkeypatch.setattr(host_memory._free, "take", interrupt)
     with pytest.raises(KeyboardInterrupt):
         f(x)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rune import dtypes
-from rune.backends.executor import (
+from rune.backends.shared.executor import (
     Concretes,
     ConcreteStep,
     Place,

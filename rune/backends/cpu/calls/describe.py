@@ -1,0 +1,350 @@
+"""Cached calls made by native code: what is called, as words, and the method that makes the calls.
+
+    NativeCall   what one kind of call looks like, and what is run for it, as data
+    kept(call)   the same for native code: (words, call); the call keeps alive what words point to
+    method(...)  a method of a class: tries the kept calls of an instance, then a Python function
+
+The code (call_text.py and beside it) is compiled once per process. It reads Python's and
+NumPy's objects from below, so `host()` checks each offset against real objects, and there is no
+method where something is not as it is known, or where threads run without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import re
+import struct
+import sys
+import sysconfig
+from array import array
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from rune.backends.cpu import compiler, host_abi
+from rune.backends.cpu.calls import call_text, match_text, results_text
+
+MOST_NODES = 4096  # of one call: they stand on the stack
+_MOST_COPIED = 256  # arguments that go to the general way over the stack
+_NEW_FROM_DESCR = 94  # its place in NumPy's table of functions, a part of NumPy's ABI
+_WORD = re.compile(r"\b[A-Z][A-Z_]+\b")
+
+Kept = tuple[bytes, "NativeCall"]
+
+
+class Fetch(IntEnum):
+    """Where a node of the arguments comes from."""
+
+    ARGUMENT, TUPLE, LIST, DICT, CONSTANT = range(5)
+
+
+class Check(IntEnum):
+    """What a node has to be; the last five are leaves."""
+
+    SAME, SEQUENCE, DICT, ARRAY, NUMPY, FLOAT, INT, BOOL = range(8)
+
+
+class Build(IntEnum):
+    """How a node of the result is made."""
+
+    LEAF, NONE, TUPLE, LIST, DICT = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A dense array: what its dtype object and shape are."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of the arguments: item `key` of node `parent`, and what it has to be.
+
+    expected: an object for SAME, the array's type for ARRAY, a length for containers
+    extra:    the class for SEQUENCE, Memory for arrays, bytes for numbers
+    """
+
+    fetch: Fetch
+    parent: int
+    key: Any
+    check: Check
+    expected: Any = 0
+    extra: Any = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result: its type, its memory, and what makes it where NumPy's allocator should not."""
+
+    type: Any
+    memory: Memory
+    maker: Callable[[], np.ndarray] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What is run: `function` is the address of void(ptr words), arguments to sizes in a row."""
+
+    function: int
+    sizes: tuple[int, ...]
+    arena_bytes: int
+    arenas: list[np.ndarray]
+    arena_maker: Callable[[], np.ndarray]
+    is_brief: bool  # so short that other threads may wait for it
+    counters: tuple[int, int]  # addresses: calls submitted, calls finished
+    owner: object  # keeps the code alive
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """One kind of call: when it fits, what is run, and what comes of it."""
+
+    config: object
+    positional: int
+    names: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    place: object  # of results, unless an argument is committed
+    results: tuple[Result, ...]
+    build: tuple[tuple[Build, int, tuple[str, ...] | None], ...]  # children before their parents
+    finish: Callable[[list[Any]], Any] | None  # makes the tree where `build` cannot
+    code: Code
+    runs: array[int]  # counts all runs, in its first word
+
+
+_HEAD = (
+    "CONFIG", "POSITIONAL", "NAMES", "NAMES_AT", "NODES", "NODES_AT", "INPUTS", "RESULTS",
+    "RESULTS_AT", "ARENA_BYTES", "ARENAS", "ARENA_MAKER", "SIZES", "SIZES_AT", "FUNCTION",
+    "IS_BRIEF", "PLACE", "BUILD", "BUILD_AT", "FINISH", "SUBMITTED", "FINISHED", "RUNS",
+)  # fmt: skip
+_NODE_WORDS = 6
+
+
+def kept(call: NativeCall) -> Kept:
+    """The call, and its words."""
+    tables: list[int] = []
+    base = len(_HEAD)
+
+    def at(words: Sequence[int]) -> int:
+        tables.extend(words)
+        return base + len(tables) - len(words)
+
+    def memory(m: Memory) -> int:
+        return at([id(m.dtype), len(m.shape), *m.shape])
+
+    def node(n: Node) -> list[int]:
+        key = n.key if n.fetch < Fetch.DICT else id(n.key)
+        by_id = n.check in (Check.SAME, Check.ARRAY)
+        extra = memory(n.extra) if isinstance(n.extra, Memory) else n.extra
+        found = id(n.expected) if by_id else n.expected
+        return [
+            n.fetch,
+            n.parent,
+            key,
+            n.check,
+            found,
+            id(extra) if n.extra in _SEQUENCES else extra,
+        ]
+
+    def result(r: Result) -> list[int]:
+        return [id(r.type), _id_or_0(r.maker), memory(r.memory)]
+
+    code = call.code
+    nodes = [word for n in call.nodes for word in node(n)]
+    results = [word for r in call.results for word in result(r)]
+    build = [word for op, n, keys in call.build for word in (op, n, _id_or_0(keys))]
+    inputs = sum(n.check >= Check.ARRAY for n in call.nodes)
+    head = {
+        "CONFIG": id(call.config), "POSITIONAL": call.positional, "PLACE": id(call.place),
+        "NAMES": len(call.names), "NAMES_AT": at([*map(id, call.names)]),
+        "NODES": len(call.nodes), "NODES_AT": at(nodes), "INPUTS": inputs,
+        "RESULTS": len(call.results), "RESULTS_AT": at(results),
+        "BUILD": len(call.build), "BUILD_AT": at(build), "FINISH": _id_or_0(call.finish),
+        "ARENA_BYTES": code.arena_bytes, "ARENAS": id(code.arenas),
+        "ARENA_MAKER": id(code.arena_maker), "SIZES": len(code.sizes), "SIZES_AT": at(code.sizes),
+        "FUNCTION": code.function, "IS_BRIEF": code.is_brief, "RUNS": call.runs.buffer_info()[0],
+        "SUBMITTED": code.counters[0], "FINISHED": code.counters[1],
+    }  # fmt: skip
+    words = [head[name] for name in _HEAD] + tables
+    return struct.pack(f"{len(words)}q", *words), call
+
+
+_SEQUENCES = (tuple, list)
+
+
+def _id_or_0(x: object) -> int:
+    return 0 if x is None else id(x)
+
+
+# --- the method -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The class that gets the method, and what the method has to know of rune's objects."""
+
+    cls: type
+    calls: str  # the slot of an instance that holds a tuple of Kept
+    general: Callable[..., Any]  # makes every other call
+    array: type  # of arrays, with slots _buffer, _copy, type, place
+    free: object
+    committed: object
+    interpreter: ContextVar[Any]
+    outermost: object
+    config: ContextVar[Any]
+    scope: type  # of what that variable holds, with a slot `settings`, which may be unset
+
+
+def method(owner: Owner) -> Any:
+    """The method `__call__` of the class; None where the host is not the known one.
+
+    Errors: CompileError.
+    """
+    found = _host()
+    slots = _slots(owner)
+    if found is None or slots is None:
+        return None
+    parts = (call_text.TEXT, match_text.TEXT, results_text.TEXT)
+    values = {**_CODES, **found, **slots, **_objects(owner)}
+    text = _WORD.sub(lambda word: str(values[word[0]]), "".join(parts))
+    # It is compiled once in a process, and no slower for three times the effort.
+    code = compiler.compile_module("call", text, effort=0)
+    flags = _METH_FASTCALL | _METH_KEYWORDS
+    # Its first lines are what `inspect.signature` reads.
+    text_signature = "__call__($self, /, *args, **kwargs)\n--\n\n"
+    document = (text_signature + (owner.general.__doc__ or "")).encode()
+    definition = host_abi.MethodDefinition(b"__call__", code.address("call"), flags, document)
+    # Never freed: finalisers may call until the process ends.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object((code, definition, owner)))
+    make = ctypes.pythonapi.PyDescr_NewMethod
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
+    return make(owner.cls, ctypes.addressof(definition))
+
+
+_METH_FASTCALL, _METH_KEYWORDS = 0x0080, 0x0002
+
+_CODES: dict[str, Any] = {
+    **{f"W_{name}": number for number, name in enumerate(_HEAD)},
+    **{f"F_{f.name}": int(f) for f in Fetch},
+    **{f"C_{c.name}": int(c) for c in Check},
+    **{f"B_{b.name}": int(b) for b in Build},
+    "NODE_WORDS": _NODE_WORDS,
+    "MOST_COPIED": _MOST_COPIED,
+    "UNFIT": "@unfit",
+}
+_FUNCTIONS = {
+    "INCREF": "Py_IncRef", "DECREF": "Py_DecRef", "GET_VARIABLE": "PyContextVar_Get",
+    "CLEAR_ERROR": "PyErr_Clear", "ERROR": "PyErr_Occurred",
+    "ERROR_MATCHES": "PyErr_ExceptionMatches", "VECTORCALL": "PyObject_Vectorcall",
+    "CALL_NO_ARGS": "PyObject_CallNoArgs", "CALL_ONE_ARG": "PyObject_CallOneArg",
+    "GENERIC_ALLOC": "PyType_GenericAlloc", "SAVE_THREAD": "PyEval_SaveThread",
+    "RESTORE_THREAD": "PyEval_RestoreThread", "FLOAT_VALUE": "PyFloat_AsDouble",
+    "INT_VALUE": "PyLong_AsLongLongAndOverflow", "TUPLE_NEW": "PyTuple_New",
+    "TUPLE_SET": "PyTuple_SetItem", "LIST_NEW": "PyList_New", "LIST_SET": "PyList_SetItem",
+    "LIST_ITEM": "PyList_GetItem", "LIST_APPEND": "PyList_Append",
+    "LIST_SET_SLICE": "PyList_SetSlice", "DICT_NEW": "PyDict_New", "DICT_SET": "PyDict_SetItem",
+    "DICT_ITEM": "PyDict_GetItemWithError", "DICT_SIZE": "PyDict_Size",
+    "METHOD_NEW": "PyMethod_New",
+}  # fmt: skip
+
+
+def _objects(owner: Owner) -> dict[str, str]:
+    """Words that stand for objects."""
+    objects = {
+        "GENERAL": owner.general, "ARRAY_TYPE": owner.array, "FREE": owner.free,
+        "COMMITTED": owner.committed, "INTERPRETER_VARIABLE": owner.interpreter,
+        "OUTERMOST": owner.outermost, "CONFIG_VARIABLE": owner.config,
+        "NONE": None, "TRUE": True, "DICT_TYPE": dict,
+        "EXCEPTION": Exception, "MEMORY_ERROR": MemoryError, "FLOAT_TYPE": float, "INT_TYPE": int,
+        "BOOL_TYPE": bool, "NDARRAY": np.ndarray,
+    }  # fmt: skip
+    return {word: _pointer(id(x)) for word, x in objects.items()}
+
+
+def _pointer(address: int) -> str:
+    return f"inttoptr (i64 {address} to ptr)"
+
+
+def _slots(owner: Owner) -> dict[str, Any] | None:
+    """Byte offsets of slots."""
+    names = {"BUFFER": "_buffer", "COPY": "_copy", "TYPE": "type", "PLACE": "place"}
+    found = {f"SLOT_{word}": slot_offset(owner.array, name) for word, name in names.items()}
+    found["SLOT_CALLS"] = slot_offset(owner.cls, owner.calls)
+    found["SLOT_SETTINGS"] = slot_offset(owner.scope, "settings")
+    return None if None in found.values() else found
+
+
+def slot_offset(cls: type, name: str) -> int | None:
+    """How many bytes into an instance a slot is: where what is put there is found."""
+    instance, mark = object.__new__(cls), object()
+    setattr(instance, name, mark)
+    offsets = range(object.__basicsize__, cls.__basicsize__, 8)
+    found = [k for k in offsets if _word(id(instance) + k) == id(mark)]
+    return found[0] if len(found) == 1 else None
+
+
+def _word(address: int) -> int:
+    return ctypes.c_size_t.from_address(address).value
+
+
+@functools.cache
+def _host() -> dict[str, Any] | None:
+    """Words that stand for functions and offsets of this process; None where it is not known."""
+    abi, make = host_abi.abi(), _new_from_descr()
+    is_locked = not sysconfig.get_config_var("Py_GIL_DISABLED")
+    is_known = sys.implementation.name == "cpython" and is_locked and _is_layout_known()
+    if abi is None or make is None or not is_known:
+        return None
+    try:
+        functions = {w: getattr(ctypes.pythonapi, name) for w, name in _FUNCTIONS.items()}
+    except AttributeError:
+        return None
+    found = {w: _pointer(host_abi.address_of(f)) for w, f in functions.items()}
+    return {
+        **found, "NEW_FROM_DESCR": _pointer(make), "SIZE": object.__basicsize__,
+        "TUPLE_ITEMS": tuple.__basicsize__, "BYTES_DATA": bytes.__basicsize__ - 1,
+        "TYPE": abi.type, "DATA": abi.data, "NDIM": abi.ndim, "SHAPE": abi.shape,
+        "DESCR": abi.descr, "FLAGS": abi.flags, "REQUIRED_FLAGS": abi.required_flags,
+    }  # fmt: skip
+
+
+def _is_layout_known() -> bool:
+    """Whether tuples, lists and bytes lie in memory as native code reads them."""
+    marks = object(), object(), object()
+    listed = [*marks, None]
+    size, items = object.__basicsize__, tuple.__basicsize__
+    text = bytes(range(7, 19))
+    address = id(text) + bytes.__basicsize__ - 1
+    return (
+        [_word(id(marks) + items + 8 * k) for k in range(3)] == [*map(id, marks)]
+        and _word(id(marks) + size) == 3
+        and _word(id(listed) + size) == 4
+        and ctypes.string_at(address, len(text)) == text
+    )
+
+
+def _new_from_descr() -> int | None:
+    """The address of NumPy's function that makes an array; None where it does not make one."""
+    try:
+        core = importlib.import_module("numpy._core._multiarray_umath")
+    except ImportError:
+        core = importlib.import_module("numpy.core._multiarray_umath")
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = pointer(core._ARRAY_API, None)
+    address = _word(table + 8 * _NEW_FROM_DESCR)
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.c_int,
+        *[ctypes.c_void_p] * 3, ctypes.c_int, ctypes.c_void_p,
+    )(address)  # fmt: skip
+    dtype, shape = np.dtype(np.int16), (ctypes.c_ssize_t * 2)(3, 5)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # the function takes a reference
+    made = make(np.ndarray, dtype, 2, ctypes.addressof(shape), None, None, 0, None)
+    return address if made.shape == (3, 5) and made.dtype is dtype else None

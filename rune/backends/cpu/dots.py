@@ -1,0 +1,104 @@
+"""Calls of matrix products in the plan of the CPU: dense ones, and those that walk views."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from rune import dims
+from rune.backends.cpu.gemm.library import Product
+from rune.backends.cpu.gemm.packing import DIGITS, ROLES, WORDS
+from rune.dims import Size
+from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.kernelize.walks import SIZES, digits_of
+from rune.lowering.plan import Call, Plan, Slot, all_steps
+
+
+class Run(Protocol):
+    """What writing a step needs: the function in the making, and where its values are."""
+
+    writer: Writer
+
+    def size(self, size: Size) -> Value:
+        """A size that may be symbolic."""
+        ...
+
+    def pointer(self, slot: Slot) -> Value:
+        """Where a slot is."""
+        ...
+
+
+Address = Callable[[np.dtype, list[Product]], int]  # of a routine, ready for these products
+
+
+def compile_dots(plan: Plan, addresses: dict[str, Address]) -> None:
+    """Have all that the products of a plan need compiled at once; `addresses` by routine."""
+    products: dict[tuple[str, np.dtype], list[Product]] = defaultdict(list)
+    for step in all_steps(plan):
+        if isinstance(step, Call) and step.routine in addresses:
+            products[step.routine, step.outputs[0].type.dtype].append(_product(step))
+    for (routine, dtype), listed in products.items():
+        addresses[routine](dtype, listed)
+
+
+def _product(step: Call) -> Product:
+    """What is known of a product."""
+    given = dict(step.parameters)
+    m, n, k = (x if isinstance(x, int) else None for x in map(given.get, ("m", "n", "k")))
+    trans_a, trans_b = (bool(given.get(x, False)) for x in ("trans_a", "trans_b"))
+    return Product(m, n, k, trans_a, trans_b)
+
+
+def write_dot(run: Run, step: Call, address: Address) -> None:
+    """A batch of matrix products, dense and row-major."""
+    given = dict(step.parameters)
+    flags = [
+        Value(run.writer, "i1", "true" if given[x] else "false") for x in ("trans_a", "trans_b")
+    ]
+    _call(run, step, address, flags)
+
+
+def write_strided_dot(run: Run, step: Call, address: Address) -> None:
+    """A batch of matrix products of operands behind views, whose walks are words on the stack."""
+    given, writer = dict(step.parameters), run.writer
+    words = writer.allocate("i64", WORDS * len(ROLES))
+
+    def put(place: int, size: object) -> None:
+        at = writer.emit("ptr", f"getelementptr i64, ptr {words.text}, i64 {place}")
+        writer.store(run.size(_as_size(size)), at)
+
+    for number, role in enumerate(ROLES):
+        digits = digits_of(given, role)
+        assert 0 < len(digits) <= DIGITS
+        put(number * WORDS, len(digits))
+        for k, (size, move) in enumerate(digits):
+            put(number * WORDS + 1 + 2 * k, size)
+            put(number * WORDS + 2 + 2 * k, move)
+    _call(run, step, address, [words])
+
+
+def _call(run: Run, step: Call, address: Address, rest: list[Value]) -> None:
+    given = dict(step.parameters)
+    offsets = [given.get(f"{side}_offset", 0) for side in "ab"]
+    operands = [_moved(run, s, o) for s, o in zip(step.inputs, offsets, strict=True)]
+    extents = [run.size(_as_size(given[x])) for x in SIZES]
+    listed = [*operands, run.pointer(step.outputs[0]), *extents, *rest]
+    function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [_product(step)])} to ptr)"
+    run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in listed)})")
+
+
+def _moved(run: Run, slot: Slot, offset: object) -> Value:
+    """Where an operand begins, `offset` elements into its slot."""
+    start = run.pointer(slot)
+    if offset == 0:
+        return start
+    count = run.size(_as_size(offset) * slot.type.dtype.itemsize)
+    return run.writer.emit("ptr", f"getelementptr i8, ptr {start.text}, i64 {count.text}")
+
+
+def _as_size(x: object) -> Size:
+    assert isinstance(x, int | dims.Dim)
+    return x

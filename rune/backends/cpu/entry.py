@@ -1,0 +1,212 @@
+"""Python's entry into a compiled plan: a built-in function over NumPy's arrays.
+
+    @entry(ptr self, ptr argv, i64 count)     checks, then @run (plan.py)
+
+`@entry` is called with the argument arrays, the result arrays and the arena, as a built-in
+function is. It reads addresses and sizes from the array objects, whose layout is NumPy's ABI
+(host_abi.py checks it once), and lets other Python threads run meanwhile. It returns 0, or
+k + 1 where argument k is not what the plan was made for, or -s - 1 where size s is out of range.
+
+What the arguments have to be stands in tables that loops walk: the code is as long for ten
+thousand arguments as for one.
+
+Invariant: memory is touched only after every argument was found to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+
+from rune.backends.cpu.host_abi import Abi
+from rune.core.sizes import SizeSource
+from rune.core.types import ArrayType
+from rune.lowering.codegen import llvm_index
+from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.plan import Loop, Plan, all_steps
+
+_MISCOUNTED = 0x7FFF
+
+
+def entry(plan: Plan, abi: Abi) -> str:
+    """The function `@entry`, behind its tables."""
+    writer = Writer()
+    _Entry(plan, abi, writer).write()
+    head = ["define ptr @entry(ptr %self, ptr %argv, i64 %count) #0 {", "entry:", *writer.entry]
+    lines = [*head, "  br label %start", "start:", *writer.lines]
+    return "\n".join([*_tables(plan.arguments), *lines, "}"])
+
+
+def _tables(types: tuple[ArrayType, ...]) -> list[str]:
+    """For every argument its dtype object, its rank, and where its axes begin among all lengths."""
+    shapes = [t.shape for t in types]
+    ranks = [len(shape) for shape in shapes]
+    lengths = [n if isinstance(n, int) else 0 for shape in shapes for n in shape]
+    return [
+        _table("dtypes", "ptr", (function_at(id(t.dtype)) for t in types)),
+        _table("ranks", "i64", ranks),
+        _table("starts", "i64", accumulate([0, *ranks[:-1]])),
+        _table("lengths", "i64", lengths),
+    ]
+
+
+def _table(name: str, type: str, items: Iterable[object]) -> str:
+    listed = [f"{type} {x}" for x in items]
+    return f"@{name} = internal constant [{len(listed)} x {type}] [{', '.join(listed)}]"
+
+
+class _Entry:
+    """Writes @entry."""
+
+    def __init__(self, plan: Plan, abi: Abi, writer: Writer):
+        self.plan, self.abi, self.writer = plan, abi, writer
+        self.arguments = writer.constant("i64", len(plan.arguments))
+        self.zero = writer.constant("i64", 0)
+        writer.block = "start"
+
+    def write(self) -> None:
+        """Read the array objects, check them, run without the interpreter's lock."""
+        plan, writer = self.plan, self.writer
+        total = writer.constant("i64", len(plan.arguments) + len(plan.results) + 1)
+        count = Value(writer, "i64", "%count")
+        self.require(count.equals(total), writer.constant("i64", _MISCOUNTED))
+        writer.count_up(self.zero, self.arguments, 1, self.check_array)
+        sizes: dict[str, Value] = {}
+        for k, source in enumerate(plan.size_sources):
+            sizes[source.name] = self.read_size(source, sizes)
+            self.check_range(source, sizes, writer.constant("i64", -k - 1))
+        lengths = self.lengths(sizes)
+        writer.count_up(self.zero, self.arguments, 1, lambda k: self.check_shape(k, lengths))
+        self.run(total, [*sizes.values()])
+
+    def run(self, total: Value, sizes: list[Value]) -> None:
+        """Call @run on the addresses of all arrays and the sizes, and answer 0."""
+        writer, abi = self.writer, self.abi
+        words = writer.allocate("i64", int(total.text) + len(sizes))
+
+        def address(k: Value) -> None:
+            writer.store(self.field("ptr", self.array(k), abi.data), self.item("i64", words, k))
+
+        writer.count_up(self.zero, total, 1, address)
+        for k, size in enumerate(sizes, int(total.text)):
+            writer.store(size, self.item("i64", words, writer.constant("i64", k)))
+        state = writer.effect("ptr", f"call ptr {function_at(abi.save_thread)}()")
+        writer.do(f"call void @run(ptr {words.text})")
+        writer.do(f"call void {function_at(abi.restore_thread)}(ptr {state.text})")
+        if any(isinstance(step, Loop) for step in all_steps(self.plan)):
+            self.raise_waiting()
+        self.answer(self.zero)
+
+    def raise_waiting(self) -> None:
+        """Raise what a handler of signals has raised meanwhile (pulse.py)."""
+        writer = self.writer
+        error = writer.effect("ptr", f"call ptr {function_at(self.abi.error)}()")
+        none, some = writer.name("none"), writer.name("some")
+        writer.branch(error.equals(Value(writer, "ptr", "null")), none, some)
+        writer.label(some)
+        writer.do("ret ptr null")
+        writer.label(none)
+
+    def answer(self, code: Value) -> None:
+        """Return a Python int."""
+        boxed = f"call ptr {function_at(self.abi.from_long)}(i64 {code.text})"
+        self.writer.do(f"ret ptr {self.writer.effect('ptr', boxed).text}")
+
+    def require(self, holds: Value, code: Value) -> None:
+        """Return `code` where the condition does not hold."""
+        good, bad = self.writer.name("good"), self.writer.name("bad")
+        self.writer.branch(holds, good, bad)
+        self.writer.label(bad)
+        self.answer(code)
+        self.writer.label(good)
+
+    def array(self, number: Value) -> Value:
+        """The array object with this number."""
+        argv = Value(self.writer, "ptr", "%argv")
+        return self.writer.load("ptr", self.item("ptr", argv, number))
+
+    def item(self, type: str, base: Value, number: Value) -> Value:
+        """Where an item of a table lies."""
+        text = f"getelementptr {type}, ptr {base.text}, i64 {number.text}"
+        return self.writer.emit("ptr", text)
+
+    def listed(self, table: str, number: Value) -> Value:
+        """An item of a table of words."""
+        base = Value(self.writer, "ptr", f"@{table}")
+        return self.writer.load("i64", self.item("i64", base, number))
+
+    def field(self, type: str, base: Value, offset: int) -> Value:
+        """What lies `offset` bytes into a structure."""
+        at = self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {offset}")
+        return self.writer.load(type, at)
+
+    def check_array(self, number: Value) -> None:
+        """An exact ndarray of the right dtype and rank, contiguous and aligned."""
+        abi, array, code = self.abi, self.array(number), number + 1
+        is_array = self.field("i64", array, abi.type).equals(self.address(abi.ndarray))
+        self.require(is_array, code)
+        is_dtype = self.field("i64", array, abi.descr).equals(self.listed("dtypes", number))
+        rank = self.field("i32", array, abi.ndim).cast("sext", "i64")
+        is_rank = rank.equals(self.listed("ranks", number))
+        flags = self.field("i32", array, abi.flags) & abi.required_flags
+        self.require(is_dtype & is_rank & flags.equals(abi.required_flags), code)
+
+    def address(self, address: int) -> Value:
+        """An address as an integer, in the form that compiler.py makes a symbol of."""
+        return Value(self.writer, "i64", f"ptrtoint (ptr {function_at(address)} to i64)")
+
+    def length(self, array: Value, axis: Value) -> Value:
+        """The length of one axis."""
+        shape = self.field("ptr", array, self.abi.shape)
+        return self.writer.load("i64", self.item("i64", shape, axis))
+
+    def read_size(self, source: SizeSource, known: Mapping[str, Value]) -> Value:
+        """A size, from the axis that tells it; `check_shape` finds a remainder."""
+        argument, axis = (self.zero.like(n) for n in (source.argument, source.axis))
+        length = self.length(self.array(argument), axis)
+        rest = length - llvm_index.render(self.writer, source.offset, known)
+        if source.factor == 1:
+            return rest
+        return rest.binary("sdiv", rest, llvm_index.render(self.writer, source.factor, known))
+
+    def check_range(self, source: SizeSource, sizes: Mapping[str, Value], code: Value) -> None:
+        """The size is within its bounds."""
+        low = llvm_index.render(self.writer, source.low, sizes)
+        self.require(sizes[source.name] >= low, code)
+        if source.high is not None:
+            high = llvm_index.render(self.writer, source.high, sizes)
+            self.require(sizes[source.name] <= high, code)
+
+    def lengths(self, sizes: Mapping[str, Value]) -> Value:
+        """The lengths of all axes of all arguments: a table, copied where some are symbolic."""
+        writer, table = self.writer, Value(self.writer, "ptr", "@lengths")
+        axes = [n for t in self.plan.arguments for n in t.shape]
+        if all(isinstance(n, int) for n in axes):
+            return table
+        copy, count = writer.allocate("i64", len(axes)), self.zero.like(len(axes))
+
+        def put(axis: Value) -> None:
+            writer.store(self.listed("lengths", axis), self.item("i64", copy, axis))
+
+        writer.count_up(self.zero, count, 1, put)
+        for k, n in enumerate(axes):
+            if not isinstance(n, int):
+                length = llvm_index.render(writer, n, sizes)
+                writer.store(length, self.item("i64", copy, self.zero.like(k)))
+        return copy
+
+    def check_shape(self, number: Value, lengths: Value) -> None:
+        """Every axis has the length of the type."""
+        writer, array, code = self.writer, self.array(number), number + 1
+        expected = self.item("i64", lengths, self.listed("starts", number))
+
+        def check(axis: Value) -> None:
+            wanted = writer.load("i64", self.item("i64", expected, axis))
+            self.require(self.length(array, axis).equals(wanted), code)
+
+        writer.count_up(self.zero, self.listed("ranks", number), 1, check)
+
+
+def function_at(address: int) -> str:
+    """A pointer to an address of this process, in the form that compiler.py knows."""
+    return f"inttoptr (i64 {address} to ptr)"

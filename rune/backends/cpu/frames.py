@@ -1,0 +1,89 @@
+"""Frames: where the arguments, results and arena of one plan lie while native code runs its steps.
+
+Values   in registers, of a plan within another: a carry that changes places is a pointer
+Words    in memory: of @run, and of steps that are in functions of their own (steps.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rune.lowering.codegen.llvm_text import Value, Writer
+
+
+class Frame(Protocol):
+    """Where the arguments, results and arena of one plan lie, as pointers."""
+
+    def argument(self, number: int) -> Value:
+        """The address of an argument."""
+        ...
+
+    def result(self, number: int) -> Value:
+        """The address of a result."""
+        ...
+
+    def arena(self) -> Value:
+        """The address of the arena."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A frame in registers, of a plan within another."""
+
+    arguments: tuple[Value, ...]
+    results: tuple[Value, ...]
+    base: Value
+
+    def argument(self, number: int) -> Value:
+        """The address of an argument."""
+        return self.arguments[number]
+
+    def result(self, number: int) -> Value:
+        """The address of a result."""
+        return self.results[number]
+
+    def arena(self) -> Value:
+        """The address of the arena."""
+        return self.base
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A frame in memory, which nothing writes to while a function reads it."""
+
+    words: Value
+    shape: tuple[int, int]  # how many arguments and results
+    is_inner: bool = False  # of a loop or branch, where an argument may be a result
+
+    def argument(self, number: int) -> Value:
+        """The address of an argument."""
+        return read(self.words, "ptr", number)
+
+    def result(self, number: int) -> Value:
+        """The address of a result."""
+        return read(self.words, "ptr", self.shape[0] + number)
+
+    def arena(self) -> Value:
+        """The address of the arena."""
+        return read(self.words, "ptr", sum(self.shape))
+
+
+def word(words: Value, number: int) -> Value:
+    text = f"getelementptr i64, ptr {words.text}, i64 {number}"
+    return words.writer.emit("ptr", text)
+
+
+def read(words: Value, type: str, number: int) -> Value:
+    """A word that never changes, read where it is used first."""
+    return words.writer.emit(type, f"load {type}, ptr {word(words, number).text}")
+
+
+def in_memory(writer: Writer, values: Sequence[Value]) -> Value:
+    """Words on the stack with these values."""
+    words = writer.allocate("i64", max(2, len(values)))
+    for k, value in enumerate(values):
+        writer.store(value, word(words, k))
+    return words

@@ -1,0 +1,317 @@
+"""Matrix multiplication in LLVM IR, run by our own pool, for every pair of layouts.
+
+    C[i, j] = sum over p of A[i, p] B[p, j]        A, B: a pair of steps each, one of them 1
+
+The inner kernel (tile.py) holds a tile of C in registers. Around it are blocks: DEPTH of
+p, so that a panel of B stays in the first cache; HEIGHT rows of A and `width` columns of B, so that
+both stay in the second. B is packed unless a few rows use it, A where it lies transposed. Each core
+computes a stripe of C, of columns where there are enough, else of rows, and packs for itself: no
+core waits for another.
+
+Why own code beside BLAS: it is as fast (measured on AVX-512), and OpenBLAS's threads spin for the
+cores that the pool works on: a product between two kernels then takes many times as long.
+Invariant: the order of the sum depends on DEPTH alone, never on how the work was split.
+Source: the blocking is Goto & van de Geijn 2008, ACM TOMS 34(3).
+"""
+
+from __future__ import annotations
+
+import functools
+
+from rune.backends.cpu.gemm.panels import pack_function
+from rune.backends.cpu.gemm.tile import (
+    ROWS,
+    Maker,
+    Shape,
+    block_count,
+    block_count_of,
+    each_panel,
+    least,
+    maker,
+    widest,
+)
+from rune.lowering.codegen.llvm_text import Value
+
+DEPTH = 512  # of p in one block
+HEIGHT = 48  # rows of A in one group, a multiple of any vector's lanes, as is DEPTH
+FIRST_CACHE = 40 << 10  # bytes of B that are not packed: they stay there, or nearly, as they lie
+FEW = 4  # rows of A up to which contiguous columns of B are not packed
+EVEN = 16  # panels for each core, from which it does not matter that one core has one more
+FEW_PANELS = 2  # by which a transposed A is read as it lies
+PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split between cores
+
+# What a task of the pool finds behind its pointer.
+_POINTERS = "a b c".split()
+_SIZES = "m n k ars acs brs bcs by_rows units".split()
+_STRIPE = (
+    "ptr %a, ptr %b, ptr %c, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k, "
+    "i64 %ars, i64 %acs, i64 %brs, i64 %bcs"
+)
+
+
+def stripes_function(shape: Shape) -> str:
+    """Task of the pool: stripes begin..end of the batch, each a number of rows or of columns."""
+    make = maker(shape)
+    writer, (words,) = make.writer, make.pointers("words")
+    w = {
+        name: writer.load("ptr" if name in _POINTERS else "i64", make.at(words, k, "i64"))
+        for k, name in enumerate(_POINTERS + _SIZES)
+    }
+    begin, end = make.sizes("begin end")
+    m, n, k, units = w["m"], w["n"], w["k"], w["units"]
+    by_rows = w["by_rows"].compare("ne", 0)
+    unit = writer.select(by_rows, make.number(ROWS), shape.panel)
+    length = writer.select(by_rows, m, n)
+
+    def one_batch(i: Value) -> None:
+        low = (begin - i * units).call("smax", 0) * unit
+        high = least(least(end - i * units, units) * unit, length)
+        at = [make.at(w[x], i * size) for x, size in (("a", m * k), ("b", k * n), ("c", m * n))]
+        rows = writer.select(by_rows, low, 0), writer.select(by_rows, high, m)
+        columns = writer.select(by_rows, 0, low), writer.select(by_rows, n, high)
+        given = (*at, n, *rows, *columns, k, *(w[x] for x in ("ars", "acs", "brs", "bcs")))
+        few = (m <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
+        writer.either(
+            few, lambda: make.call_piece("rows", *given), lambda: make.call("block", *given)
+        )
+
+    last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
+    writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
+    return make.text("stripes(ptr %words, i64 %begin, i64 %end)")
+
+
+def rows_function(shape: Shape) -> str:
+    """A few rows of A by columns of B that are contiguous: FEW sums over vectors of p at once."""
+    make = maker(shape)
+    writer, (a, b, c) = make.writer, make.pointers("a b c")
+    n, i0, i1, j0, j1, k, ars, bcs = make.sizes("n i0 i1 j0 j1 k ars bcs")
+    whole = k.binary("udiv", k, shape.lanes)
+    rest = k - whole * shape.lanes
+
+    def several(i: Value, block: Value) -> None:
+        j = j0 + block * FEW
+        left = make.at(a, i * ars)
+        lines = [make.at(b, least(j1 - 1, j + r) * bcs) for r in range(FEW)]
+        slots = [writer.allocate(shape.vector) for _ in lines]
+        for slot in slots:
+            writer.store(writer.constant(shape.vector, 0.0), slot)
+
+        def step(number: Value, count: Value | None) -> None:
+            p = number * shape.lanes
+            x = make.vector(make.at(left, p), count)
+            for line, slot in zip(lines, slots, strict=True):
+                y = make.vector(make.at(line, p), count)
+                writer.store(x.fma(y, writer.load(shape.vector, slot)), slot)
+
+        make.each(whole, lambda number: step(number, None))
+        writer.either(rest > 0, lambda: step(whole, rest))
+        for r, slot in enumerate(slots):
+            total = _sum_of_lanes(writer.load(shape.vector, slot))
+            at = make.at(c, i * n + j + r)
+            writer.either(j1 > j + r, functools.partial(writer.store, total, at))
+
+    def row(i: Value) -> None:
+        make.each(block_count(j1 - j0, FEW), functools.partial(several, i))
+
+    writer.count_up(i0, i1, 1, row)
+    return make.text(f"rows({_STRIPE})")
+
+
+def _sum_of_lanes(value: Value) -> Value:
+    """The lanes added by halves."""
+    count = value.lanes
+    while count > 1:
+        count //= 2
+        value = value.writer.part(value, 0, count) + value.writer.part(value, count, count)
+    return value.writer.lane(value, 0)
+
+
+def block_function(shape: Shape) -> str:
+    """One stripe: blocks of columns, and of depth, packed unless small or little used."""
+    make = maker(shape)
+    writer, (a, b, c) = make.writer, make.pointers("a b c")
+    i0, i1, j0, j1, k, acs, brs, bcs = make.sizes("i0 i1 j0 j1 k acs brs bcs")
+    # A transposed last panel may write vectors beyond its end.
+    slack = shape.lanes * shape.vectors
+    packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
+    height, most = i1 - i0, widest(make, i1 - i0)
+
+    def columns(block: Value) -> None:
+        j = j0 + block * shape.width
+        wide = least(j1 - j, shape.width)
+        rest = wide & (shape.lanes - 1)
+
+        def deep(number: Value) -> None:
+            p = number * DEPTH
+            depth, add = least(k - p, DEPTH), number.compare("ne", 0)
+            start, left, corner = make.at(b, p * brs + j * bcs), make.at(a, p * acs), make.at(c, j)
+
+            def groups(b: Value, step: Value, first: Value, width: Value) -> None:
+                at, sizes = make.at(corner, first), make.sizes("i0 i1 n ars acs")
+                make.call("groups", left, b, step, at, *sizes, depth, width, most, add)
+
+            def by_packing(first: Value) -> None:
+                width = wide - first
+                make.call("pack", make.at(start, first * bcs), brs, bcs, packed, depth, width, most)
+                groups(packed, make.number(0), first, width)
+
+            near = rest.equals(0) & (depth * brs <= FIRST_CACHE // shape.bytes)
+            in_place = bcs.equals(1) & (near | (height <= ROWS))
+            direct = writer.select(in_place, wide - rest, 0)
+            writer.either(direct > 0, lambda: groups(start, brs, make.number(0), direct))
+            writer.either(direct < wide, lambda: by_packing(direct))
+
+        make.each(block_count(k, DEPTH), deep)
+
+    make.each(block_count(j1 - j0, shape.width), columns)
+    return make.text(f"block({_STRIPE})")
+
+
+def groups_function(shape: Shape) -> str:
+    """All rows of the stripe by one block of B, in groups that stay in the second cache.
+
+    %bs is the step from row to row of B, 0 where it is packed.
+    """
+    make = maker(shape)
+    writer, lanes, (a, b, c) = make.writer, shape.lanes, make.pointers("a b c")
+    i0, i1, n, ars, acs = make.sizes("i0 i1 n ars acs")
+    bs, depth, wide, most = make.sizes("bs depth wide most")
+    held = writer.allocate(shape.vector, HEIGHT * (DEPTH // lanes + 1))
+
+    def group(number: Value) -> None:
+        first = i0 + number * HEIGHT
+        height = least(i1 - first, HEIGHT)
+        start = make.at(a, first * ars)
+        right = (b, bs, make.at(c, first * n), n, height, wide, depth, most, make.flag("add"))
+
+        def packed_rows() -> None:
+            step = block_count(depth, lanes) * lanes + lanes  # no power of 2
+            make.call_piece("pack_rows", start, acs, held, step, depth, height)
+            make.call_piece("tiles", held, step, make.number(1), *right)
+
+        # A is packed where it lies transposed, and each row is used for several panels.
+        as_it_is = acs.equals(1) | (wide <= FEW_PANELS * shape.panel)
+        plain = functools.partial(make.call_piece, "tiles", start, ars, acs, *right)
+        writer.either(as_it_is, plain, packed_rows)
+
+    make.each(block_count(i1 - i0, HEIGHT), group)
+    return make.text(
+        "groups(ptr %a, ptr %b, i64 %bs, ptr %c, i64 %i0, i64 %i1, i64 %n, i64 %ars, i64 %acs, "
+        "i64 %depth, i64 %wide, i64 %most, i1 %add)"
+    )
+
+
+def tiles_function(shape: Shape) -> str:
+    """Some rows by one block of B, packed where %bs is 0."""
+    make = maker(shape)
+    writer, (a, b, c) = make.writer, make.pointers("a b c")
+    rs, cs, bs, ldc, height, wide, depth = make.sizes("rs cs bs ldc height wide depth")
+    packed, alone = bs.equals(0), height.equals(1)
+    row = make.number(shape.pieces.index("row"))
+
+    def panel(first: Value, columns: Value, vectors: Value) -> None:
+        tail = columns - (vectors - 1) * shape.lanes
+        start = make.at(b, writer.select(packed, first * depth, first))
+        step = writer.select(packed, vectors * shape.lanes, bs)
+        rows, number = make.number(shape.rows(1)), vectors - 1
+        for count in range(2, shape.vectors + 1):
+            rows = writer.select(vectors.equals(count), shape.rows(count), rows)
+        piece = writer.select(alone & vectors.equals(shape.vectors), row, number)
+
+        def tile(block: Value) -> None:
+            i = block * rows
+            at, corner = make.at(a, i * rs), make.at(c, i * ldc + first)
+            alive, add = least(height - i, rows), make.flag("add")
+            make.call_piece(piece, at, rs, cs, start, step, corner, ldc, depth, alive, tail, add)
+
+        make.each(block_count_of(height, rows), tile)
+
+    each_panel(make, wide, panel)
+    return make.text(
+        "tiles(ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %bs, ptr %c, i64 %ldc, "
+        "i64 %height, i64 %wide, i64 %depth, i64 %most, i1 %add)"
+    )
+
+
+def dot_function(shape: Shape, cores: int, parallel: int) -> str:
+    """The entry: a batch of products, split between the cores where that pays."""
+    make = maker(shape)
+    writer, (a, b, c) = make.writer, make.pointers("a b c")
+    batch, m, n, k = make.sizes("batch m n k")
+    (m, n), left, right, steps = _flipped(make, a, b, m, n, k)
+    rows, columns, by_rows = split_of(shape, m, n, cores)
+    units = writer.select(by_rows, rows, columns)
+    words = writer.allocate("i64", len(_POINTERS) + len(_SIZES))
+    for number, value in enumerate((left, right, c, m, n, k, *steps)):
+        writer.store(value, make.at(words, number, "i64"))
+    for number, value in enumerate((by_rows.cast("zext", "i64"), units), len(steps) + 6):
+        writer.store(value, make.at(words, number, "i64"))
+    spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
+    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, i1 %ta, i1 %tb)"
+    return make.text(signature).replace("define internal", "define", 1)
+
+
+def split_of(shape: Shape, m: Value, n: Value, cores: int) -> tuple[Value, Value, Value]:
+    """Tiles of rows, panels of columns, and whether the cores take rows: where columns are few,
+    and do not go around."""
+    rows, columns = block_count(m, ROWS), block_count(n, shape.panel)
+    uneven = n.binary("urem", n, shape.panel * cores).compare("ne", 0)
+    return rows, columns, uneven & (columns < EVEN * cores) & (rows > columns)
+
+
+def spread(
+    make: Maker, words: Value, sizes: tuple[Value, Value, Value, Value], total: Value,
+    by_rows: Value, cores: int, parallel: int,
+) -> None:  # fmt: skip
+    """@stripes on `words`, on all cores where the product of these sizes is worth it.
+
+    A core takes its rows at once, since it packs B for them; of columns a block, then another, if
+    blocks go around.
+    """
+    writer, (batch, m, n, k) = make.writer, sizes
+    alone = functools.partial(make.call, "stripes", words, make.number(0), total)
+
+    def split() -> None:
+        each = block_count(total, cores)
+        blocks = block_count(each, make.shape.width // make.shape.panel)
+        even = by_rows.invert() & each.binary("urem", each, blocks).equals(0)
+        piece = writer.select(even, each.binary("udiv", each, blocks), each)
+        task = f"ptr @stripes, ptr {words.text}, i64 {total.text}, i64 {piece.text}"
+        writer.do(f"call void inttoptr (i64 {parallel} to ptr)({task})")
+
+    def compute() -> None:
+        if cores == 1:
+            alone()
+        else:
+            writer.either(batch * m * n * k >= PARALLEL_OPERATIONS, split, alone)
+
+    def clear() -> None:
+        zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
+        count = batch * m * n * make.shape.bytes
+        writer.run("@llvm.memset.p0.i64", Value(writer, "ptr", "%c"), zero, count, no)
+
+    writer.either(k.equals(0), clear, lambda: writer.either(total > 0, compute))
+
+
+def _flipped(
+    make: Maker, a: Value, b: Value, m: Value, n: Value, k: Value
+) -> tuple[tuple[Value, Value], Value, Value, tuple[Value, ...]]:
+    """(m, n), A, B and their steps; a product with one column as the transposed one."""
+    select, one = make.writer.select, make.number(1)
+    trans_a, trans_b = make.flag("ta"), make.flag("tb")
+    flip = n.equals(1) & (m > 1)
+    ars, acs = select(trans_a, one, k), select(trans_a, m, one)
+    brs, bcs = select(trans_b, one, n), select(trans_b, k, one)
+    steps = (
+        select(flip, bcs, ars), select(flip, brs, acs),
+        select(flip, acs, brs), select(flip, ars, bcs),
+    )  # fmt: skip
+    return (select(flip, n, m), select(flip, m, n)), select(flip, b, a), select(flip, a, b), steps
+
+
+def dot_functions(shape: Shape, cores: int, parallel: int) -> list[str]:
+    """@dot, and what it alone uses."""
+    return [
+        pack_function(shape), groups_function(shape), block_function(shape),
+        stripes_function(shape), dot_function(shape, cores, parallel),
+    ]  # fmt: skip

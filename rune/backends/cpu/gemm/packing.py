@@ -1,0 +1,337 @@
+"""Packing of operands behind views, in LLVM IR, for strided.py.
+
+The place of an element is the sum of what its batch, its row, its column and its p add. Each adds
+its digits times steps: an index j is written in mixed radix, innermost digit first, and digit d
+moves the place by step d. A panel of B is packed along columns or along p, whichever runs on for
+longer in memory, by vectors, and where neither does by gathering lanes. Rows of A are packed one
+behind the other.
+
+A role (the digits of one index of one operand) is WORDS words: count, then (size, step) pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
+from rune.backends.cpu.gemm.tile import (
+    Maker,
+    Shape,
+    block_count,
+    block_count_of,
+    each_panel,
+    least,
+    maker,
+)
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value
+
+DIGITS = 8  # at most, of one index
+WORDS = 1 + 2 * DIGITS  # of one role
+ROLES = ("a_batch", "a_rows", "a_inner", "b_batch", "b_columns", "b_inner")
+RUN = 4  # elements in a row from which vectors are read along an index
+
+
+def word(make: Maker, at: Value, number: Value | int) -> Value:
+    return make.writer.load("i64", make.at(at, number, "i64"))
+
+
+def role_of(make: Maker, digits: Value, name: str) -> Value:
+    return make.at(digits, WORDS * ROLES.index(name), "i64")
+
+
+# --- places -----------------------------------------------------------------------------------
+
+
+def places_function(shape: Shape) -> str:
+    """out[0..count) = what the indices start..start+count add to the place of an element."""
+    make = maker(shape)
+    writer, (role, out) = make.writer, make.pointers("role out")
+    start, count = make.sizes("from count")
+    total, rest = writer.allocate("i64"), writer.allocate("i64")
+
+    def run(first: Value, low: Value, high: Value) -> None:
+        writer.store(make.number(0), total)
+        writer.store(first, rest)
+
+        def digit(d: Value) -> None:
+            size, step = word(make, role, d * 2 + 3), word(make, role, d * 2 + 4)
+            now = writer.load("i64", rest)
+            moved = now.binary("urem", now, size) * step
+            writer.store(writer.load("i64", total) + moved, total)
+            writer.store(now.binary("udiv", now, size), rest)
+
+        make.each(word(make, role, 0) - 1, digit)
+        base, inner, step = writer.load("i64", total), word(make, role, 1), word(make, role, 2)
+
+        def put(i: Value) -> None:
+            writer.store(base + (i - first * inner) * step, make.at(out, i - start, "i64"))
+
+        writer.count_up(low, high, 1, put)
+
+    runs(make, role, start, count, run)
+    return make.text("places(ptr %role, i64 %from, i64 %count, ptr %out)")
+
+
+def runs(
+    make: Maker, role: Value, start: Value, count: Value,
+    body: Callable[[Value, Value, Value], None],
+) -> None:  # fmt: skip
+    """body(number, low, high) for the runs of the innermost digit within start..start+count."""
+    inner, end = word(make, role, 1), start + count
+
+    def run(number: Value) -> None:
+        low, high = (number * inner).call("smax", start), least(number * inner + inner, end)
+        body(number, low, high)
+
+    first = start.binary("udiv", start, inner)
+    make.writer.count_up(first, block_count_of(end, inner), 1, run)
+
+
+def place(make: Maker, role: Value, index: Value, slot: Value) -> Value:
+    """What one index adds to a place."""
+    make.call("places", role, index, make.number(1), slot)
+    return make.writer.load("i64", slot)
+
+
+# --- the right side ---------------------------------------------------------------------------
+
+
+def chunk_function(shape: Shape) -> str:
+    """`count` neighbours of every p to rows of a panel, `step` apart."""
+    make = maker(shape)
+    b, at, to = make.pointers("b at to")
+    step, depth, count = make.sizes("step depth count")
+
+    def whole() -> None:
+        def row(p: Value) -> None:
+            make.put(make.vector(make.at(b, word(make, at, p))), make.at(to, p * step))
+
+        make.each(depth, row)
+
+    def part() -> None:
+        def row(p: Value) -> None:
+            found = make.vector(make.at(b, word(make, at, p)), count)
+            make.put_some(found, make.at(to, p * step), count)
+
+        make.each(depth, row)
+
+    make.writer.either(count.equals(shape.lanes), whole, part)
+    return make.text("chunk(ptr %b, ptr %at, ptr %to, i64 %step, i64 %depth, i64 %count)")
+
+
+def pack_right_function(shape: Shape) -> str:
+    """Copy p..p+depth x j..j+columns of B to panels, as panels.pack_function lays them."""
+    make = maker(shape)
+    writer, (inner, outer) = make.writer, make.pointers("inner outer")
+    along_p, along_j = (
+        writer.select(word(make, role, 2).equals(1), word(make, role, 1), 0)
+        for role in (inner, outer)
+    )
+    short = along_p.call("smax", along_j) < RUN
+    given = [*make.pointers("b inner outer"), *make.sizes("p j")]
+    rest = [*make.pointers("to"), *make.sizes("depth columns most")]
+
+    def longer() -> None:
+        writer.either(
+            along_j >= along_p,
+            lambda: make.call("pack_along_columns", *given, *rest),
+            lambda: make.call("pack_along_depth", *given, *rest),
+        )
+
+    writer.either(short, lambda: make.call("pack_by_lanes", *given, *rest), longer)
+    return make.text(f"pack_right({_PACK})")
+
+
+_PACK = (
+    "ptr %b, ptr %inner, ptr %outer, i64 %p, i64 %j, ptr %to, i64 %depth, i64 %columns, i64 %most"
+)
+
+
+def _each_panel(make: Maker, body: Callable[[Value, Value, Value, Value], None]) -> None:
+    """body(its first column in all, columns, where it is packed, step from row to row)."""
+    shape = make.shape
+    (to,) = make.pointers("to")
+    j, depth, columns = make.sizes("j depth columns")
+
+    def panel(first: Value, alive: Value, vectors: Value) -> None:
+        body(j + first, alive, make.at(to, first * depth), vectors * shape.lanes)
+
+    each_panel(make, columns, panel)
+
+
+def pack_along_columns_function(shape: Shape) -> str:
+    """Where columns run on in memory: vectors of them, for each p."""
+    make = maker(shape)
+    writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
+    p, depth = make.sizes("p depth")
+    at, slot = writer.allocate("i64", DEPTH), writer.allocate("i64")
+    make.call("places", inner, p, depth, at)
+
+    def panel(first: Value, alive: Value, start: Value, step: Value) -> None:
+        def run(number: Value, low: Value, high: Value) -> None:
+            source = make.at(b, place(make, outer, low, slot))
+
+            def chunk(c: Value) -> None:
+                done = c * shape.lanes
+                target = make.at(start, low - first + done)
+                count = least(high - low - done, shape.lanes)
+                make.call("chunk", make.at(source, done), at, target, step, depth, count)
+
+            make.each(block_count(high - low, shape.lanes), chunk)
+
+        runs(make, outer, first, alive, run)
+
+    _each_panel(make, panel)
+    return make.text(f"pack_along_columns({_PACK})")
+
+
+def pack_along_depth_function(shape: Shape) -> str:
+    """Where p runs on in memory: squares of vectors, transposed.
+
+    A square may write rows beyond its own: the next one, or the next panel, overwrites them.
+    """
+    make = maker(shape)
+    writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
+    p, depth = make.sizes("p depth")
+    lanes, columns, slot = shape.lanes, writer.allocate("i64", shape.panel), writer.allocate("i64")
+
+    def panel(first: Value, alive: Value, start: Value, step: Value) -> None:
+        _column_places(make, outer, first, alive, step, columns)
+
+        def vector(v: Value) -> None:
+            lines = make.at(columns, v * lanes, "i64")
+
+            def run(number: Value, low: Value, high: Value) -> None:
+                source = make.at(b, place(make, inner, low, slot))
+
+                def square(c: Value) -> None:
+                    done = c * lanes
+                    target = make.at(start, (low - p + done) * step + v * lanes)
+                    count = least(high - low - done, lanes)
+                    make.call_piece("square", make.at(source, done), lines, count, target, step)
+
+                make.each(block_count(high - low, lanes), square)
+
+            runs(make, inner, p, depth, run)
+
+        make.each(block_count(alive, lanes), vector)
+
+    _each_panel(make, panel)
+    return make.text(f"pack_along_depth({_PACK})")
+
+
+def _column_places(
+    make: Maker, outer: Value, first: Value, alive: Value, count: Value, columns: Value
+) -> None:
+    """Where the columns of a panel begin; those that do not exist read what does."""
+    make.call("places", outer, first, alive, columns)
+    some = word(make, columns, 0)
+    repeat = partial(make.writer.store, some)
+    make.each(count - alive, lambda k: repeat(make.at(columns, alive + k, "i64")))
+
+
+def pack_by_lanes_function(shape: Shape) -> str:
+    """Where nothing runs on: every lane from a place of its own."""
+    make = maker(shape)
+    writer, (b, inner, outer) = make.writer, make.pointers("b inner outer")
+    p, depth = make.sizes("p depth")
+    lanes, at = shape.lanes, writer.allocate("i64", DEPTH)
+    columns = writer.allocate("i64", shape.panel)
+    make.call("places", inner, p, depth, at)
+
+    def panel(first: Value, alive: Value, start: Value, step: Value) -> None:
+        _column_places(make, outer, first, alive, step, columns)
+
+        def vector(v: Value) -> None:
+            words = f"<{lanes} x i64>"
+            places = writer.load(words, make.at(columns, v * lanes, "i64"), 8)
+
+            def row(p: Value) -> None:
+                found = _gathered(make, make.at(b, word(make, at, p)), places)
+                make.put(found, make.at(start, p * step + v * lanes))
+
+            make.each(depth, row)
+
+        make.each(block_count(alive, lanes), vector)
+
+    _each_panel(make, panel)
+    return make.text(f"pack_by_lanes({_PACK})")
+
+
+def _gathered(make: Maker, base: Value, places: Value) -> Value:
+    """The elements at these places, one a lane."""
+    writer, shape = make.writer, make.shape
+    pointers = f"<{shape.lanes} x ptr>"
+    element = f"getelementptr {shape.scalar}, ptr {base.text}, {places.type} {places.text}"
+    listed = writer.emit(pointers, element)
+    name = f"@llvm.masked.gather.{suffix(shape.vector)}.v{shape.lanes}p0"
+    given = f"{pointers} {listed.text}, i32 {shape.bytes}, <{shape.lanes} x i1> splat (i1 true)"
+    return writer.effect(
+        shape.vector, f"call {shape.vector} {name}({given}, {shape.vector} poison)"
+    )
+
+
+# --- the left side ----------------------------------------------------------------------------
+
+
+def pack_left_function(shape: Shape) -> str:
+    """Copy i..i+height x p..p+depth of A to rows, one behind the other."""
+    make = maker(shape)
+    writer, (a, outer, inner, to) = make.writer, make.pointers("a outer inner to")
+    i, p, height, depth = make.sizes("i p height depth")
+    lines, at = writer.allocate("i64", HEIGHT), writer.allocate("i64", DEPTH)
+    slot = writer.allocate("i64")
+    make.call("places", outer, i, height, lines)
+
+    def by_runs() -> None:
+        def run(number: Value, low: Value, high: Value) -> None:
+            source, length = make.at(a, place(make, inner, low, slot)), high - low
+            target = make.at(to, low - p)
+
+            def row(r: Value) -> None:
+                take, put = make.at(source, word(make, lines, r)), make.at(target, r * depth)
+                _copy(make, take, put, length)
+
+            make.each(height, row)
+
+        runs(make, inner, p, depth, run)
+
+    def by_elements() -> None:
+        make.call("places", inner, p, depth, at)
+
+        def row(r: Value) -> None:
+            line, target = make.at(a, word(make, lines, r)), make.at(to, r * depth)
+
+            def one(q: Value) -> None:
+                value = make.scalar(make.at(line, word(make, at, q)))
+                writer.store(value, make.at(target, q))
+
+            make.each(depth, one)
+
+        make.each(height, row)
+
+    runs_on = word(make, inner, 2).equals(1) & (word(make, inner, 1) >= RUN)
+    writer.either(runs_on, by_runs, by_elements)
+    return make.text(
+        "pack_left(ptr %a, ptr %outer, ptr %inner, i64 %i, i64 %p, ptr %to, i64 %height, "
+        "i64 %depth)"
+    )
+
+
+def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:
+    """`length` neighbours."""
+    lanes = make.shape.lanes
+    full = length.binary("udiv", length, lanes)
+    rest = length - full * lanes
+
+    def whole(c: Value) -> None:
+        make.put(make.vector(make.at(take, c * lanes)), make.at(put, c * lanes))
+
+    def part() -> None:
+        done = full * lanes
+        make.put_some(make.vector(make.at(take, done), rest), make.at(put, done), rest)
+
+    make.each(full, whole)
+    make.writer.either(rest > 0, part)

@@ -1,0 +1,152 @@
+"""Packing of operands of a matrix product, in LLVM IR: B to panels, a transposed A to rows.
+
+What stands in lanes beyond the columns, and in rows beyond the depth, is of no consequence: nobody
+reads it, or the next panel overwrites it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rune.backends.cpu.gemm.tile import Maker, Shape, block_count, each_panel, least, maker
+from rune.lowering.codegen.llvm_text import Value
+
+
+def pack_function(shape: Shape) -> str:
+    """Copy `depth` x `columns` of B to panels: the rows of one panel, then those of the next.
+
+    The rows of a panel have as many vectors as its columns need.
+    """
+    make = maker(shape)
+    b, to = make.pointers("b to")
+    row_step, column_step, depth, columns = make.sizes("rs cs depth columns")
+    first_copy = shape.pieces.index("copy1") - 1
+
+    def panel(first: Value, wide: Value, vectors: Value) -> None:
+        source, target = make.at(b, first * column_step), make.at(to, first * depth)
+
+        def copied() -> None:
+            tail = wide - (vectors - 1) * shape.lanes
+            make.call_piece(vectors + first_copy, source, row_step, target, depth, tail)
+
+        def transposed() -> None:
+            make.call_piece("transposed", source, column_step, target, depth, wide, vectors)
+
+        make.writer.either(column_step.equals(1), copied, transposed)
+
+    each_panel(make, columns, panel)
+    return make.text("pack(ptr %b, i64 %rs, i64 %cs, ptr %to, i64 %depth, i64 %columns, i64 %most)")
+
+
+def copy_function(shape: Shape, vectors: int) -> str:
+    """Copy a panel of so many vectors, `tail` lanes of the last one, row by row."""
+    make = maker(shape)
+    source, target = make.pointers("b to")
+    row_step, depth, tail = make.sizes("rs depth tail")
+
+    def rows(count: Value | None) -> None:
+        def row(p: Value) -> None:
+            for v in range(vectors):
+                at = v * shape.lanes
+                found = make.vector(
+                    make.at(source, p * row_step + at), count if v == vectors - 1 else None
+                )
+                make.put(found, make.at(target, p * (vectors * shape.lanes) + at))
+
+        make.each(depth, row)
+
+    if shape.masked:
+        rows(tail)
+    else:
+        make.writer.either(tail.equals(shape.lanes), partial(rows, None), partial(rows, tail))
+    return make.text(f"copy{vectors}(ptr %b, i64 %rs, ptr %to, i64 %depth, i64 %tail)")
+
+
+def transposed_function(shape: Shape) -> str:
+    """Pack a panel whose columns are contiguous, by squares."""
+    make = maker(shape)
+    writer, lanes, (source, target) = make.writer, shape.lanes, make.pointers("b to")
+    column_step, depth, columns, vectors = make.sizes("cs depth columns vectors")
+    places, step = writer.allocate("i64", lanes), vectors * lanes
+
+    def vector(v: Value) -> None:
+        _put_places(make, places, v * lanes, columns, column_step)
+
+        def square(number: Value) -> None:
+            p = number * lanes
+            at, count = make.at(target, p * step + v * lanes), least(depth - p, lanes)
+            make.call_piece("square", make.at(source, p), places, count, at, step)
+
+        make.each(block_count(depth, lanes), square)
+
+    make.each(vectors, vector)
+    return make.text("transposed(ptr %b, i64 %cs, ptr %to, i64 %depth, i64 %columns, i64 %vectors)")
+
+
+def _put_places(make: Maker, places: Value, first: Value, count: Value, step: Value) -> None:
+    """Where the lines of a square begin; those beyond the last repeat it."""
+    writer, lanes = make.writer, make.shape.lanes
+    numbers = writer.splat(first, lanes) + writer.iota(lanes, "i64")
+    last, steps = writer.splat(count - 1, lanes), writer.splat(step, lanes)
+    there = writer.select(numbers < last, numbers, last)
+    writer.store(there * steps, places)
+
+
+def square_function(shape: Shape) -> str:
+    """`count` elements of as many lines as a vector has lanes, transposed to rows `step` apart."""
+    make = maker(shape)
+    source, places, target = make.pointers("from places to")
+    count, step = make.sizes("count step")
+    found = [make.writer.load("i64", make.at(places, k, "i64")) for k in range(shape.lanes)]
+    lines = [make.at(source, x) for x in found]
+
+    def put(known: Value | None) -> None:
+        for k, line in enumerate(transpose([make.vector(x, known) for x in lines])):
+            make.put(line, make.at(target, step * k))
+
+    if shape.masked:
+        put(count)
+    else:
+        make.writer.either(count.equals(shape.lanes), partial(put, None), partial(put, count))
+    return make.text("square(ptr %from, ptr %places, i64 %count, ptr %to, i64 %step)")
+
+
+def transpose(lines: list[Value]) -> list[Value]:
+    """The columns of a square of vectors, by exchanging halves, quarters, and so on."""
+    count, writer = len(lines), lines[0].writer
+    distance = count // 2
+    while distance:
+        low = [k if not k & distance else k - distance + count for k in range(count)]
+        high = [k + distance if not k & distance else k + count for k in range(count)]
+        swapped = list(lines)
+        for i in (k for k in range(count) if not k & distance):
+            a, b = lines[i], lines[i + distance]
+            swapped[i] = writer.shuffle(a, b, low)
+            swapped[i + distance] = writer.shuffle(a, b, high)
+        lines, distance = swapped, distance // 2
+    return lines
+
+
+def pack_rows_function(shape: Shape) -> str:
+    """Copy `height` rows x `depth` of a transposed A to rows that lie `to_step` apart, by squares.
+
+    A square may write beyond its row, and rows beyond the last: nothing is there yet.
+    """
+    make = maker(shape)
+    writer, lanes, (source, target) = make.writer, shape.lanes, make.pointers("a to")
+    step, to_step, depth, height = make.sizes("cs to_step depth height")
+    places = writer.allocate("i64", lanes)
+
+    def lines(number: Value) -> None:  # of which all rows are used before the next ones
+        p = number * lanes
+        _put_places(make, places, p, depth, step)
+
+        def square(number: Value) -> None:
+            i = number * lanes
+            at, count = make.at(target, i * to_step + p), least(height - i, lanes)
+            make.call_piece("square", make.at(source, i), places, count, at, to_step)
+
+        make.each(block_count(height, lanes), square)
+
+    make.each(block_count(depth, lanes), lines)
+    return make.text("pack_rows(ptr %a, i64 %cs, ptr %to, i64 %to_step, i64 %depth, i64 %height)")

@@ -1,0 +1,173 @@
+"""Matrix multiplication of operands seen through views: packing walks the view, nothing is copied.
+
+    C[b, i, j] = sum over p of A[b, i, p] B[b, p, j]
+
+Patches of an image (a convolution), heads of attention and slices of any kind are read where they
+lie, along the steps of each axis (packing.py). Blocks and tiles are those of blocks.py.
+A is read in place where its rows are plain.
+
+Source: implicit packing of convolutions, Anderson et al. 2017, arXiv:1709.03395; blocks as there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+import numpy as np
+
+from rune.backends.cpu import compiler
+from rune.backends.cpu.gemm import packing
+from rune.backends.cpu.gemm.blocks import (
+    DEPTH,
+    HEIGHT,
+    split_of,
+    spread,
+)
+from rune.backends.cpu.gemm.library import Product, declarations, library, vector_counts
+from rune.backends.cpu.gemm.packing import place, role_of, word
+from rune.backends.cpu.gemm.tile import (
+    ROWS,
+    Shape,
+    block_count,
+    least,
+    maker,
+    widest,
+)
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value
+
+_STRIPE = "ptr %a, ptr %b, ptr %c, ptr %digits, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
+
+
+def block_function(shape: Shape) -> str:
+    """One stripe of one batch: blocks of columns and of depth, each packed."""
+    make = maker(shape)
+    writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
+    n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
+    # A transposed last square may write vectors beyond its end.
+    slack = shape.lanes * shape.vectors
+    packed = writer.allocate(shape.vector, DEPTH * shape.width // shape.lanes + slack)
+    held = writer.allocate(shape.vector, DEPTH * HEIGHT // shape.lanes)
+    rows, inner = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
+    columns, depths = role_of(make, digits, "b_columns"), role_of(make, digits, "b_inner")
+    plain = word(make, rows, 0).equals(1) & word(make, inner, 0).equals(1)
+    plain = plain & word(make, inner, 2).equals(1)
+    row_step, one, zero = word(make, rows, 2), make.number(1), make.number(0)
+    most = widest(make, i1 - i0)
+
+    def across(block: Value) -> None:
+        j = j0 + block * shape.width
+        wide = least(j1 - j, shape.width)
+
+        def deep(number: Value) -> None:
+            p = number * DEPTH
+            depth, add = least(k - p, DEPTH), number.compare("ne", 0)
+            make.call("pack_right", b, depths, columns, p, j, packed, depth, wide, most)
+
+            def group(number: Value) -> None:
+                first = i0 + number * HEIGHT
+                height = least(i1 - first, HEIGHT)
+                rest = (packed, zero, make.at(c, first * n + j), n, height, wide, depth, most, add)
+
+                def in_place() -> None:
+                    start = make.at(a, first * row_step + p)
+                    make.call_piece("tiles", start, row_step, one, *rest)
+
+                def copied() -> None:
+                    make.call("pack_left", a, rows, inner, first, p, held, height, depth)
+                    make.call_piece("tiles", held, depth, one, *rest)
+
+                writer.either(plain, in_place, copied)
+
+            make.each(block_count(i1 - i0, HEIGHT), group)
+
+        make.each(block_count(k, DEPTH), deep)
+
+    make.each(block_count(j1 - j0, shape.width), across)
+    return make.text(f"block({_STRIPE})")
+
+
+def stripes_function(shape: Shape) -> str:
+    """Task of the pool: stripes begin..end of the batch, each a number of rows or of columns."""
+    make = maker(shape)
+    writer, (words,) = make.writer, make.pointers("words")
+    a, b, c, digits = (writer.load("ptr", make.at(words, x, "i64")) for x in range(4))
+    m, n, k, by_rows, units = (word(make, words, x) for x in range(4, 9))
+    begin, end = make.sizes("begin end")
+    across = by_rows.compare("ne", 0)
+    unit = writer.select(across, make.number(ROWS), shape.panel)
+    length, slot = writer.select(across, m, n), writer.allocate("i64")
+
+    def one_batch(i: Value) -> None:
+        low = (begin - i * units).call("smax", 0) * unit
+        high = least(least(end - i * units, units) * unit, length)
+        left, right = (
+            make.at(x, place(make, role_of(make, digits, role), i, slot))
+            for x, role in ((a, "a_batch"), (b, "b_batch"))
+        )
+        rows = writer.select(across, low, 0), writer.select(across, high, m)
+        columns = writer.select(across, 0, low), writer.select(across, n, high)
+        corner = make.at(c, i * m * n)
+        make.call("block", left, right, corner, digits, n, *rows, *columns, k)
+
+    last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
+    writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
+    return make.text("stripes(ptr %words, i64 %begin, i64 %end)")
+
+
+def dot_function(shape: Shape, cores: int, parallel: int) -> str:
+    """The entry: a batch of products, split between the cores where that pays."""
+    make = maker(shape)
+    writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
+    batch, m, n, k = make.sizes("batch m n k")
+    rows, columns, by_rows = split_of(shape, m, n, cores)
+    units = writer.select(by_rows, rows, columns)
+    words = writer.allocate("i64", 9)
+    given = (a, b, c, digits, m, n, k, by_rows.cast("zext", "i64"), units)
+    for number, value in enumerate(given):
+        writer.store(value, make.at(words, number, "i64"))
+    spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
+    signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, ptr %digits)"
+    return make.text(signature).replace("define internal", "define", 1)
+
+
+def gemm_address(dtype: np.dtype, cores: int, parallel: int, products: Iterable[Product]) -> int:
+    """The address of @dot for f32 or f64, ready for these products.
+
+    Errors: CompileError for another dtype.
+    """
+    found = library(dtype, cores, parallel, "strided_dot")
+    found.need(set[str]().union(*(pieces_for(found.shape, cores, p) for p in products)))
+    return _compiled(dtype, cores, parallel).address("dot")
+
+
+def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
+    """The pieces that a product of views may call."""
+    m, n = product.m, product.n
+    if n is None:
+        counts = {*range(1, shape.vectors + 1)}
+    else:
+        counts = vector_counts(shape, cores, m, n)
+    return {"tiles", "square", "row", *(f"tile{v}" for v in counts)}
+
+
+@functools.cache
+def _compiled(dtype: np.dtype, cores: int, parallel: int) -> compiler.Code:
+    shape = library(dtype, cores, parallel, "strided_dot").shape
+    return compiler.compile_module("strided_gemm", module_text(shape, cores, parallel))
+
+
+def module_text(shape: Shape, cores: int, parallel: int) -> str:
+    """The whole module. `parallel`: the address of the pool's function, with several cores."""
+    lanes, vector = shape.lanes, shape.vector
+    gather = f"@llvm.masked.gather.{suffix(vector)}.v{lanes}p0"
+    return "\n\n".join([
+        declarations(shape),
+        f"declare {vector} {gather}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})",
+        packing.places_function(shape), packing.chunk_function(shape),
+        packing.pack_right_function(shape),
+        packing.pack_along_columns_function(shape), packing.pack_along_depth_function(shape),
+        packing.pack_by_lanes_function(shape), packing.pack_left_function(shape),
+        block_function(shape), stripes_function(shape), dot_function(shape, cores, parallel),
+    ])  # fmt: skip

@@ -1,0 +1,300 @@
+"""The innermost part of a matrix product as LLVM IR: the tile in registers, and what writes it.
+
+A tile of some rows x V vectors of C is held in registers; for each p it takes one row of vectors of
+B and one element of each row of A, by broadcast. Meanwhile the lines of C that the sums go to are
+fetched. Packed blocks of B hold one panel behind the other, a panel's rows being contiguous.
+
+Names in signatures: rs, cs, bs are steps in elements from row to row, from p to p, and between the
+rows of B; `height` and `tail` count the rows, and the lanes of the last vector, that exist; a panel
+has `most` vectors at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+from rune.lowering.codegen.llvm import Machine
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_text import Value, Writer
+
+BLOCK_BYTES = 1536  # of one row of a packed block of B
+FETCHING = 256  # steps of p from which the lines of C are fetched meanwhile
+FETCHED = 3  # rows of C that are fetched at once: what a processor asks for at a time
+LINE_BYTES = 64
+ROWS = 8  # of a tile, at most: each takes an address
+# Pieces of a product besides a tile and a copy for each number of vectors.
+PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
+BYTES = {"float": 4, "double": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The tile for one machine and type."""
+
+    scalar: str
+    lanes: int
+    sums: int  # vectors of C in registers
+    vectors: int  # in one panel of B, at most
+    width: int  # columns of a packed block, a multiple of a panel's
+    masked: bool
+    table: int = 0  # address of the addresses of all pieces, in the order of `pieces`
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The names of what is compiled when a product needs it (library.py)."""
+        families = [f"{x}{v}" for x in ("tile", "copy") for v in range(1, self.vectors + 1)]
+        return (*families, *PIECES)
+
+    @property
+    def vector(self) -> str:
+        """The type of one vector."""
+        return f"<{self.lanes} x {self.scalar}>"
+
+    @property
+    def panel(self) -> int:
+        """Columns of one panel of B."""
+        return self.vectors * self.lanes
+
+    def rows(self, vectors: int) -> int:
+        """Rows of a tile of so many vectors."""
+        return min(ROWS, self.sums // vectors)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element, to which everything is aligned."""
+        return BYTES[self.scalar]
+
+
+def shape_for(machine: Machine, scalar: str) -> Shape:
+    """As many sums as the registers hold: 32 of them on AVX-512 and ARM, 16 on AVX2.
+
+    Four vectors of AVX-512 are 64 columns of f32, which divide the usual sizes.
+    """
+    lanes = machine.vector_bytes // BYTES[scalar]
+    sums, vectors = {64: (24, 4), 32: (12, 3), 16: (24, 3)}[machine.vector_bytes]
+    panel = vectors * lanes
+    width = (BLOCK_BYTES // BYTES[scalar]) // panel * panel
+    return Shape(scalar, lanes, sums, vectors, width, machine.masked)
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A writer of one function over elements of one shape."""
+
+    shape: Shape
+    writer: Writer
+
+    def pointers(self, names: str) -> Iterator[Value]:
+        """Parameters that are pointers, by names divided by spaces."""
+        return (Value(self.writer, "ptr", f"%{x}") for x in names.split())
+
+    def sizes(self, names: str) -> Iterator[Value]:
+        """Parameters that are i64."""
+        return (Value(self.writer, "i64", f"%{x}") for x in names.split())
+
+    def flag(self, name: str) -> Value:
+        """A parameter that is i1."""
+        return Value(self.writer, "i1", f"%{name}")
+
+    def number(self, value: int) -> Value:
+        """A constant size."""
+        return self.writer.constant("i64", value)
+
+    def at(self, pointer: Value, index: Value | int, type: str | None = None) -> Value:
+        """The address `index` elements on."""
+        text = index if isinstance(index, int) else index.text
+        type = type or self.shape.scalar
+        return self.writer.emit("ptr", f"getelementptr {type}, ptr {pointer.text}, i64 {text}")
+
+    def scalar(self, at: Value) -> Value:
+        """Read an element."""
+        return self.writer.load(self.shape.scalar, at)
+
+    def vector(self, at: Value, count: Value | None = None) -> Value:
+        """Read a vector; with `count`, so many lanes of it, and 0 in the others."""
+        shape, writer = self.shape, self.writer
+        if count is None:
+            return writer.load(shape.vector, at, shape.bytes)
+        zero = writer.constant(shape.vector, 0.0)
+        if shape.masked:
+            name = f"@llvm.masked.load.{suffix(shape.vector)}.p0"
+            align = writer.constant("i32", shape.bytes)
+            return writer.call(shape.vector, name, at, align, self.mask(count), zero)
+        held = writer.allocate(shape.vector)
+        writer.store(zero, held)
+        self.each(count, lambda k: writer.store(self.scalar(self.at(at, k)), self.at(held, k)))
+        return writer.load(shape.vector, held)
+
+    def put(self, value: Value, at: Value) -> None:
+        """Write a vector."""
+        self.writer.store(value, at, self.shape.bytes)
+
+    def put_some(self, value: Value, at: Value, count: Value) -> None:
+        """Write `count` lanes of a vector."""
+        shape, writer = self.shape, self.writer
+        if shape.masked:
+            name = f"@llvm.masked.store.{suffix(shape.vector)}.p0"
+            writer.run(name, value, at, writer.constant("i32", shape.bytes), self.mask(count))
+            return
+        held = writer.allocate(shape.vector)
+        writer.store(value, held)
+        self.each(count, lambda k: writer.store(self.scalar(self.at(held, k)), self.at(at, k)))
+
+    def mask(self, count: Value) -> Value:
+        """The first `count` lanes."""
+        lanes = self.shape.lanes
+        alive = self.writer.splat(count.cast("trunc", "i32"), lanes)
+        return self.writer.iota(lanes, "i32").compare("ult", alive)
+
+    def each(self, count: Value, body: Callable[[Value], None]) -> None:
+        """body(0), ..., body(count - 1)."""
+        self.writer.count_up(self.number(0), count, 1, body)
+
+    def call(self, function: str, *args: Value) -> None:
+        """Call a function of this module by its name, or by an address in a register."""
+        listed = ", ".join(f"{v.type} {v.text}" for v in args)
+        name = function if function[0] == "%" else f"@{function}"
+        self.writer.do(f"call void {name}({listed})")
+
+    def call_piece(self, piece: str | Value, *args: Value) -> None:
+        """Call what the table has under a name, or a number in `pieces`."""
+        number = self.shape.pieces.index(piece) if isinstance(piece, str) else piece
+        table = Value(self.writer, "ptr", f"inttoptr (i64 {self.shape.table} to ptr)")
+        function = self.writer.load("ptr", self.at(table, number, "ptr"))
+        self.call(function.text, *args)
+
+    def text(self, signature: str) -> str:
+        """The whole function."""
+        writer = self.writer
+        head = [f"define internal void @{signature} #0 {{", "entry:", *writer.entry]
+        body = ["  br label %start", "start:", *writer.lines, "  ret void", "}"]
+        return "\n".join([*head, *body])
+
+
+def maker(shape: Shape) -> Maker:
+    """A new function."""
+    return Maker(shape, Writer(block="start"))
+
+
+def least(a: Value, b: Value | int) -> Value:
+    """The smaller of two sizes."""
+    return a.call("smin", b)
+
+
+def block_count(length: Value, size: int) -> Value:
+    """How many blocks of `size` cover a length."""
+    return (length + (size - 1)).binary("udiv", length + (size - 1), size)
+
+
+def block_count_of(length: Value, size: Value) -> Value:
+    """How many blocks of a size known at run time cover a length."""
+    return length.binary("udiv", length + size - 1, size)
+
+
+def widest(make: Maker, height: Value) -> Value:
+    """Vectors of a panel: one less than the most, where tiles of more rows then waste fewer."""
+    shape, select = make.shape, make.writer.select
+    low, high = (shape.rows(shape.vectors - k) for k in (0, 1))
+    computed, otherwise = (block_count(height, rows) * rows for rows in (low, high))
+    return select(computed * 16 > otherwise * 17, make.number(shape.vectors - 1), shape.vectors)
+
+
+def each_panel(make: Maker, columns: Value, body: Callable[[Value, Value, Value], None]) -> None:
+    """body(first column, columns, vectors) of panels of %most vectors, or all of about as many."""
+    lanes, (most,) = make.shape.lanes, make.sizes("most")
+    total = block_count(columns, lanes)
+    count = (total + (most - 1)).binary("udiv", total + (most - 1), most)
+
+    def panel(number: Value) -> None:
+        low, after = (x.binary("udiv", x, count) for x in (number * total, (number + 1) * total))
+        first, vectors = low * lanes, after - low
+        body(first, least(columns - first, vectors * lanes), vectors)
+
+    make.each(count, panel)
+
+
+# --- the tile ---------------------------------------------------------------------------------
+
+
+def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
+    """C[height, columns] = A B over `depth`, or += with `add`, for one tile."""
+    make = maker(shape)
+    writer = make.writer
+    a, b, c = make.pointers("a b c")
+    row_step, depth_step, b_step, ldc, depth, height = make.sizes("rs cs bs ldc depth height")
+    # Rows beyond the last repeat it: computed, never stored.
+    lines = [make.at(a, least(height - 1, r) * row_step) for r in range(rows)]
+    sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in lines]
+    for slot in (s for row in sums for s in row):
+        writer.store(writer.constant(shape.vector, 0.0), slot)
+
+    def step(p: Value) -> None:
+        line, offset = make.at(b, p * b_step), p * depth_step
+        columns = [make.vector(make.at(line, v * shape.lanes)) for v in range(vectors)]
+        for row, slots in zip(lines, sums, strict=True):
+            x = writer.splat(make.scalar(make.at(row, offset)), shape.lanes)
+            for column, slot in zip(columns, slots, strict=True):
+                writer.store(x.fma(column, writer.load(shape.vector, slot)), slot)
+
+    # A short product finds its C in the first cache; and each end of the loop is guessed wrong.
+    fetches, pauses = depth >= FETCHING, -(-rows // FETCHED)
+    some = writer.select(fetches, block_count(depth, pauses), depth)
+
+    def steps(number: Value) -> None:
+        first = make.at(c, number * ldc * FETCHED)
+        writer.either(fetches, partial(_fetch_rows, make, first, min(FETCHED, rows), vectors))
+        writer.count_up(number * some, least(number * some + some, depth), 1, step)
+
+    make.each(writer.select(fetches, make.number(pauses), 1), steps)
+    put = partial(_put_tile, make, sums)
+    writer.either(make.flag("add"), partial(put, True), partial(put, False))
+    return make.text(
+        f"{name}(ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %bs, ptr %c, i64 %ldc, i64 %depth, "
+        "i64 %height, i64 %tail, i1 %add)"
+    )
+
+
+def _fetch_rows(make: Maker, first: Value, rows: int, vectors: int) -> None:
+    """Have some rows of the tile's C brought to the first cache, to be written."""
+    shape, (ldc,) = make.shape, make.sizes("ldc")
+    row_bytes = vectors * shape.lanes * shape.bytes
+    for row, place in product(range(rows), range(0, row_bytes + 1, LINE_BYTES)):
+        at = make.at(make.at(first, ldc * row), place // shape.bytes)
+        make.writer.do(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 1, i32 3, i32 1)")
+
+
+def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
+    """Store `height` rows of sums, or add them to what is there."""
+    shape, writer = make.shape, make.writer
+    (c,), (ldc, height) = make.pointers("c"), make.sizes("ldc height")
+
+    def put_rows_from(r: int) -> None:
+        line = make.at(c, ldc * r)
+        for v, slot in enumerate(sums[r]):
+            value, at = writer.load(shape.vector, slot), make.at(line, v * shape.lanes)
+            _put_sum(make, value, at, v == len(sums[r]) - 1, adds)
+        if r + 1 < len(sums):
+            writer.either(height > r + 1, partial(put_rows_from, r + 1))
+
+    put_rows_from(0)
+
+
+def _put_sum(make: Maker, value: Value, at: Value, is_last: bool, adds: bool) -> None:
+    """Store a vector of sums, or add it to what is there; of the last one, `tail` lanes."""
+    (tail,) = make.sizes("tail")
+
+    def whole() -> None:
+        make.put(make.vector(at) + value if adds else value, at)
+
+    def part() -> None:
+        make.put_some(make.vector(at, tail) + value if adds else value, at, tail)
+
+    if not is_last:
+        whole()
+    elif make.shape.masked:
+        part()
+    else:
+        make.writer.either(tail.equals(make.shape.lanes), whole, part)

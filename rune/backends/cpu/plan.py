@@ -1,0 +1,73 @@
+"""A whole plan as one LLVM module: its kernels, `@run` over all steps, and Python's entry point.
+
+    @run(ptr words)                           every step, in order (steps.py)
+    @entry(ptr self, ptr argv, i64 count)     a CPython function of arrays: checks, then @run
+                                              (entry.py)
+
+Calls of kinds that were met before come to `@run` at once (calls/), when all has been checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rune.backends.cpu import steps
+from rune.backends.cpu.costs import cost_of
+from rune.backends.cpu.dots import compile_dots
+from rune.backends.cpu.entry import entry
+from rune.backends.cpu.steps import Host
+from rune.lowering.codegen.llvm import Rendered, render
+from rune.lowering.codegen.llvm_names import identifier
+from rune.lowering.plan import Branch, Loop, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """The module's text, and that of each kernel."""
+
+    text: str
+    kernels: Mapping[str, str]
+    cost: float | None = None  # estimated instructions; None where sizes or data decide
+
+
+def render_plan(plan: Plan, host: Host) -> Rendering:
+    """The whole plan as IR.
+
+    Errors: CompileError for what the cpu does not have.
+    """
+    kernels = {
+        name: render(replace(code, name=f"kernel.{name}"), host.machine)
+        for name, code in plan.kernels.items()
+    }
+    compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
+    module = steps.Module(plan, host, kernels)
+    steps.write_run(module)
+    declared = module.declared.union(*(k.declarations for k in kernels.values()))
+    tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]
+    sources = {name: k.text for name, k in kernels.items()}
+    parts = [*module.functions, entry(plan, host.abi)]
+    parts += [] if host.clock is None else [host.clock.text()]
+    text = "\n\n".join(["\n".join(sorted(declared)), *sources.values(), *tasks, *parts])
+    return Rendering(text, sources, _cost(plan, kernels))
+
+
+def _cost(plan: Plan, kernels: Mapping[str, Rendered]) -> float | None:
+    has_loops = any(isinstance(step, Loop | Branch) for step in plan.steps)
+    return None if plan.size_sources or has_loops else cost_of(plan.steps, kernels)
+
+
+def _task(plan: Plan, name: str, kernel: Rendered) -> str:
+    """A kernel behind one pointer: an array of its pointers and sizes."""
+    code = plan.kernels[name]
+    types = ["ptr"] * len(code.params) + ["i64"] * len(code.sizes)
+    lines, given = [], []
+    for k, type in enumerate(types):
+        lines.append(f"  %a{k} = getelementptr i64, ptr %words, i64 {k}")
+        lines.append(f"  %w{k} = load {type}, ptr %a{k}")
+        given.append(f"{type} %w{k}")
+    given += ["i64 %begin", "i64 %end"]
+    task = steps.task_name(name)
+    head = f"define internal void @{task}(ptr %words, i64 %begin, i64 %end) #0 {{"
+    call = f"  call void @{identifier(kernel.name)}({', '.join(given)})"
+    return "\n".join([head, *lines, call, "  ret void", "}"])

@@ -1,0 +1,420 @@
+"""The steps of a plan as LLVM functions of limited size.
+
+    @run(ptr words)                           every step, in order; loops and branches are native
+                                              control flow. The words are the addresses of the
+                                              arguments, the results and the arena, then the sizes
+    @steps.k(ptr words, ptr frame)            some steps of the plan, or of one within it; true if
+                                              a Python function has raised an error
+
+A frame is the words of one plan: @run's own, or those that a loop or branch makes for its body.
+
+Invariant: no function grows with the plan, as LLVM takes more than linear time for a large one:
+pointers come from memory where they are used, and what exceeds `MOST_STEPS` is in functions of
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, assert_never
+
+from rune import dims
+from rune.backends.cpu import pulse
+from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
+from rune.backends.cpu.entry import function_at
+from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
+from rune.backends.cpu.host_abi import Abi
+from rune.core.types import ArrayType
+from rune.dims import Size
+from rune.errors import CompileError
+from rune.lowering.codegen import llvm_index
+from rune.lowering.codegen.llvm import Machine, Rendered
+from rune.lowering.codegen.llvm_names import identifier
+from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.plan import (
+    Branch,
+    Call,
+    Copy,
+    Launch,
+    Loop,
+    Plan,
+    Slot,
+    Space,
+    Step,
+    inner_plans,
+    is_one_place,
+)
+
+if TYPE_CHECKING:
+    from rune.backends.cpu.timed import Clock
+
+# Estimated instructions from which a kernel is split between the cores, and of one piece at least.
+PARALLEL_COST = 60_000.0
+CHUNK_COST = 20_000.0
+CHUNKS_PER_CORE = 4
+MOST_STEPS = 32  # of one function, with those of the loops and branches in it
+_REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the module needs to know of the process: the processor, Python, the worker pool."""
+
+    machine: Machine
+    abi: Abi
+    cores: int
+    parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
+    dot: Address  # of matrix products of a dtype (gemm/blocks.py), ...
+    strided_dot: Address  # ... and of views (gemm/strided.py)
+    # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
+    call_back: Callable[[Call], int] | None = None
+    clock: Clock | None = None  # times every step
+
+
+def task_name(kernel: str) -> str:
+    """The function that runs a part of a kernel's range for the worker pool."""
+    return identifier(f"task.{kernel}")
+
+
+@dataclass(slots=True)
+class Module:
+    """What all functions of a plan share, and what they come to."""
+
+    plan: Plan
+    host: Host
+    kernels: Mapping[str, Rendered]
+    split: set[str] = field(default_factory=set)  # kernels that are split somewhere
+    declared: set[str] = field(default_factory=set)
+    functions: list[str] = field(default_factory=list)  # each after those it calls
+
+    def add(self, head: str, writer: Writer) -> None:
+        """Add a function that has been written."""
+        lines = [f"define {head} #0 {{", "entry:", *writer.entry, "  br label %start"]
+        self.functions.append("\n".join([*lines, "start:", *writer.lines, "}"]))
+        self.declared |= writer.declared
+
+
+def write_run(module: Module) -> None:
+    """Add @run, and the functions that it calls."""
+    run = _Steps(module, "ret void")
+    run.steps(module.plan)
+    run.writer.do("ret void")
+    module.add("void @run(ptr %words)", run.writer)
+
+
+def _parts(steps: Sequence[Step]) -> list[Sequence[Step]]:
+    """Steps in rows that are not too long."""
+    groups: list[Sequence[Step]] = []
+    first, total = 0, 0
+    for number, step in enumerate(steps):
+        weight = _weight(step)
+        if first < number and total + weight > MOST_STEPS:
+            groups.append(steps[first:number])
+            first, total = number, 0
+        total += weight
+    return [*groups, steps[first:]]
+
+
+def _weight(step: Step) -> int:
+    """How many steps a step is, with those within it that are not called."""
+    inside = [sum(map(_weight, plan.steps)) for plan in inner_plans(step)]
+    return 1 + sum(n if n <= MOST_STEPS else -(-n // MOST_STEPS) for n in inside)
+
+
+class _Steps:
+    """Writes one function. `failing` is how it returns when a Python function has raised."""
+
+    def __init__(self, module: Module, failing: str):
+        self.module, self.failing = module, failing
+        self.plan, self.host, self.kernels = module.plan, module.host, module.kernels
+        self.writer = Writer(block="start")
+        words = Value(self.writer, "ptr", "%words")
+        self.frame: Frame = Words(words, (len(self.plan.arguments), len(self.plan.results)))
+        first = sum(self.frame.shape) + 1
+        self.sizes = {
+            s.name: read(words, "i64", first + k) for k, s in enumerate(self.plan.size_sources)
+        }
+
+    def steps(self, plan: Plan) -> None:
+        """The steps of a plan in the current frame: here if they are few, else called."""
+        if len(_parts(plan.steps)) > 1:
+            self.frame = self.frame_in_memory(plan)
+        self.row(plan.steps)
+
+    def row(self, steps: Sequence[Step]) -> None:
+        """Steps one after the other, in functions of functions if they are very many."""
+        parts = _parts(steps)
+        if len(parts) > MOST_STEPS:
+            together = -(-len(parts) // MOST_STEPS)
+            rows = [parts[k : k + together] for k in range(0, len(parts), together)]
+            parts = [[*chain.from_iterable(row)] for row in rows]
+        for part in parts:
+            if len(parts) > 1:
+                self.call_steps(part)
+            else:
+                for step in part:
+                    self.step(step)
+
+    def frame_in_memory(self, plan: Plan) -> Words:
+        """The current frame, which is one of this plan."""
+        frame = self.frame
+        if isinstance(frame, Words):
+            return frame
+        values = [frame.argument(k) for k in range(len(plan.arguments))]
+        values += [frame.result(k) for k in range(len(plan.results))]
+        words = in_memory(self.writer, [*values, frame.arena()])
+        return Words(words, (len(plan.arguments), len(plan.results)), is_inner=True)
+
+    def call_steps(self, steps: Sequence[Step]) -> None:
+        """Call a function of these steps, which is made here, on the current frame."""
+        frame = self.frame
+        assert isinstance(frame, Words)
+        inner = _Steps(self.module, "ret i1 true")
+        inner.frame = replace(frame, words=Value(inner.writer, "ptr", "%frame"))
+        inner.row(steps)
+        inner.writer.do("ret i1 false")
+        name = f"steps.{len(self.module.functions)}"
+        self.module.add(f"internal i1 @{name}(ptr %words, ptr %frame)", inner.writer)
+        call = f"call i1 @{name}(ptr %words, ptr {frame.words.text})"
+        self.return_if(self.writer.effect("i1", call))
+
+    def return_if(self, failed: Value) -> None:
+        """Return where a Python function has raised an error."""
+        good, bad = self.writer.name("good"), self.writer.name("bad")
+        self.writer.branch(failed, bad, good)
+        self.writer.label(bad)
+        self.writer.do(self.failing)
+        self.writer.label(good)
+
+    def step(self, step: Step) -> None:
+        """One step, timed where the plan has a clock."""
+        if self.host.clock is None or isinstance(step, Loop | Branch):
+            self.write(step)
+        else:
+            self.host.clock.around(step, self.writer, self.write)
+
+    def write(self, step: Step) -> None:
+        """One step."""
+        match step:
+            case Launch():
+                self.launch(step)
+            case Copy():
+                self.copy(step)
+            case Call(routine="dot"):
+                write_dot(self, step, self.host.dot)
+            case Call(routine="strided_dot"):
+                write_strided_dot(self, step, self.host.strided_dot)
+            case Call(routine="callback"):
+                self.call_back(step)
+            case Call(routine=routine):
+                raise CompileError(f"cpu: cannot call {routine} (the target lists dot only)")
+            case Loop():
+                self.loop(step)
+            case Branch():
+                self.branch(step)
+            case _:
+                assert_never(step)
+
+    def size(self, size: Size) -> Value:
+        """A size of the plan, from this call's sizes."""
+        return llvm_index.render(self.writer, size, self.sizes)
+
+    def pointer(self, slot: Slot) -> Value:
+        """Where a slot lies in this call."""
+        match slot.space:
+            case Space.ARGUMENT:
+                return self.frame.argument(slot.number)
+            case Space.RESULT:
+                return self.frame.result(slot.number)
+            case Space.ARENA:
+                return self.in_arena(slot.offset)
+
+    def in_arena(self, offset: Size) -> Value:
+        """So many bytes into the arena of the frame."""
+        base, bytes = self.frame.arena(), self.size(offset)
+        return self.writer.emit("ptr", f"getelementptr i8, ptr {base.text}, i64 {bytes.text}")
+
+    def pointers(self, slots: Iterable[Slot]) -> tuple[Value, ...]:
+        """Where slots lie in this call."""
+        return tuple(map(self.pointer, slots))
+
+    def within(self, plan: Plan, frame: Frame) -> None:
+        """The steps of a plan within, in a frame of its own."""
+        outer, self.frame = self.frame, frame
+        self.steps(plan)
+        self.frame = outer
+
+    def launch(self, step: Launch) -> None:
+        """Call a kernel, or have the pool call it."""
+        kernel, code = self.kernels[step.kernel], self.plan.kernels[step.kernel]
+        operands = [self.pointer(s) for s in step.slots] + [self.sizes[n] for n in code.sizes]
+        total = self.size(kernel.range)
+        threshold = max(2 * kernel.grain, int(PARALLEL_COST / max(kernel.unit_cost, 1e-9)))
+        small = dims.less(kernel.range, threshold)
+        if self.host.cores == 1 or small is True:
+            self.call_kernel(kernel, operands, total)
+        elif small is False:
+            self.call_pool(step.kernel, kernel, operands, total)
+        else:
+            self.writer.either(
+                total.compare("slt", threshold),
+                lambda: self.call_kernel(kernel, operands, total),
+                lambda: self.call_pool(step.kernel, kernel, operands, total),
+            )
+
+    def call_kernel(self, kernel: Rendered, given: list[Value], total: Value) -> None:
+        """The whole range here."""
+        listed = [f"{v.type} {v.text}" for v in given] + ["i64 0", f"i64 {total.text}"]
+        self.writer.do(f"call void @{identifier(kernel.name)}({', '.join(listed)})")
+
+    def call_pool(self, name: str, kernel: Rendered, given: list[Value], total: Value) -> None:
+        """The range in pieces: enough to even out the cores, none too small."""
+        self.module.split.add(name)
+        writer = self.writer
+        words = in_memory(writer, given)
+        least = max(kernel.grain, int(CHUNK_COST / max(kernel.unit_cost, 1e-9)))
+        least = -(-least // kernel.grain) * kernel.grain
+        pieces = self.host.cores * CHUNKS_PER_CORE * kernel.grain
+        even = (total + (pieces - 1)).binary("udiv", total + (pieces - 1), pieces) * kernel.grain
+        chunk = writer.call("i64", "@llvm.smax.i64", even, even.like(least))
+        function = function_at(self.host.parallel())
+        task = f"ptr @{task_name(name)}, ptr {words.text}"
+        writer.do(f"call void {function}({task}, i64 {total.text}, i64 {chunk.text})")
+
+    def copy(self, step: Copy) -> None:
+        """Copy the bytes of a slot; nothing where source and target are one."""
+        target, source = self.pointer(step.target), self.pointer(step.source)
+        if isinstance(self.frame, Words) and self.frame.is_inner:
+            self.move_apart(target, source, step.source.type)
+        else:
+            self.move(target, source, step.source.type)
+
+    def move_apart(self, target: Value, source: Value, type: ArrayType) -> None:
+        """Copy an array unless source and target are one, which the call decides."""
+        self.writer.either(target.compare("ne", source), lambda: self.move(target, source, type))
+
+    def move(self, target: Value, source: Value, type: ArrayType) -> None:
+        """Copy the bytes of an array between two places that may be one."""
+        if target.text == source.text:
+            return
+        count = self.size(dims.product(type.shape) * type.dtype.itemsize)
+        if count.is_constant and int(count.text) in _REGISTERS:
+            word = f"i{8 * int(count.text)}"
+            self.writer.store(self.writer.load(word, source, 1), target, 1)
+            return
+        no = Value(self.writer, "i1", "false")
+        self.writer.run("@llvm.memmove.p0.p0.i64", target, source, count, no)
+
+    def loop(self, step: Loop) -> None:
+        """A native loop. Carries that take turns are pointers that change places."""
+        writer = self.writer
+        given, results = self.pointers(step.arguments), self.pointers(step.results)
+        fixed, state = given[: -len(results) or None], given[len(given) - len(results) :]
+        arena = self.in_arena(step.offset)
+        pairs = enumerate(zip(step.state, step.results))
+        turning = [k for k, (a, b) in pairs if not is_one_place(a, b)]
+        head, body, last, done = map(writer.name, ("head", "body", "next", "done"))
+        due = self.begin_pulse(step)
+        before, following = writer.block, Value(writer, "i64", f"%{writer.name('t')}")
+        writer.jump(head)
+        writer.label(head)
+        t = writer.phi("i64", (Value(writer, "i64", "0"), before), (following, last))
+        now, then = list(state), list(results)
+        for k in turning:
+            now[k], then[k] = _in_turn(writer, state[k], results[k], before, last)
+        inner = Values((*fixed, *now), tuple(then), arena)
+        writer.known.append({})
+        writer.store(t.cast("trunc", "i32"), fixed[0])
+        writer.branch(self.goes_on(step, t, inner), body, done)
+        writer.label(body)
+        self.within(step.body, inner)
+        writer.do(f"{following.text} = add nuw nsw i64 {t.text}, 1")
+        self.beat(following, due)
+        writer.jump(last)
+        writer.label(last)
+        writer.jump(head)
+        writer.known.pop()
+        writer.label(done)
+        for k in turning:
+            self.settle(state[k], now[k], step.state[k].type)
+
+    def begin_pulse(self, step: Loop) -> tuple[Value, Value] | None:
+        """Before a loop: where it keeps the step after which it asks for signals, and its state."""
+        if not pulse.is_available():
+            return None
+        writer, first = self.writer, pulse.first_steps(step, self.kernels)
+        state = in_memory(writer, [writer.constant("i64", k) for k in (first, 0, 0)])
+        due = writer.allocate("i64")
+        writer.store(writer.constant("i64", first), due)
+        return due, state
+
+    def beat(self, done: Value, clock: tuple[Value, Value] | None) -> None:
+        """Behind a step: ask for signals if it is time to. `done` counts the steps."""
+        if clock is None:
+            return
+        due, state = clock
+        writer = self.writer
+        ask, on = writer.name("ask"), writer.name("on")
+        writer.branch(done.equals(writer.load("i64", due)), ask, on)
+        writer.label(ask)
+        call = f"call i64 {function_at(pulse.address())}(ptr {state.text})"
+        more = writer.effect("i64", call)
+        self.return_if(more.equals(0))
+        writer.store(done + more, due)
+        writer.jump(on)
+        writer.label(on)
+
+    def goes_on(self, step: Loop, t: Value, frame: Values) -> Value:
+        """Whether step t is to run."""
+        if step.condition is None:
+            assert step.count is not None
+            return t < self.size(step.count)
+        assert step.holds is not None
+        holds = self.pointer(step.holds)
+        self.within(step.condition, replace(frame, results=(holds,)))
+        return self.writer.load("i8", holds).compare("ne", 0)
+
+    def settle(self, home: Value, now: Value, type: ArrayType) -> None:
+        """Bring a carry home that an odd number of steps has left elsewhere."""
+        self.move_apart(home, now, type)
+
+    def branch(self, step: Branch) -> None:
+        """A native switch."""
+        writer = self.writer
+        inner = Values(
+            self.pointers(step.arguments), self.pointers(step.results), self.in_arena(step.offset)
+        )
+        number = writer.load("i32", self.pointer(step.number))
+        chosen = writer.call("i32", "@llvm.smax.i32", number, number.like(0))
+        labels = [writer.name("case") for _ in step.branches]
+        join = writer.name("join")
+        listed = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
+        writer.do(f"switch i32 {chosen.text}, label %{labels[-1]} [ {listed} ]")
+        for label, plan in zip(labels, step.branches, strict=True):
+            with writer.region(label):
+                self.within(plan, inner)
+                writer.jump(join)
+        writer.label(join)
+
+    def call_back(self, step: Call) -> None:
+        """A Python function, on words that say where its arrays are; after an error, the end."""
+        assert self.host.call_back is not None
+        writer, pointers = self.writer, [*self.pointers((*step.outputs, *step.inputs))]
+        pointers += self.sizes.values()
+        words = in_memory(writer, pointers)
+        function = function_at(self.host.call_back(step))
+        failed = writer.effect("i32", f"call i32 {function}(ptr {words.text})")
+        self.return_if(failed.compare("ne", 0))
+
+
+def _in_turn(
+    writer: Writer, first: Value, second: Value, before: str, last: str
+) -> tuple[Value, Value]:
+    """Two pointers that change places in every step of a loop."""
+    now, then = (Value(writer, "ptr", f"%{writer.name(stem)}") for stem in ("now", "then"))
+    for value, start, other in ((now, first, then), (then, second, now)):
+        incoming = f"[ {start.text}, %{before} ], [ {other.text}, %{last} ]"
+        writer.do(f"{value.text} = phi ptr {incoming}")
+    return now, then

@@ -1,0 +1,97 @@
+"""A pool of worker threads in native code, which splits one kernel between the cores.
+
+    parallel(task, words, total, chunk)     task(words, begin, end) over 0..total in pieces
+
+One job at a time: a caller that finds the pool busy runs its kernel alone, so calls from several
+Python threads never wait for each other. Pieces are claimed by compare-and-swap on one word,
+epoch | pieces | next, so that a late worker can never claim of a job that has changed meanwhile.
+Workers and caller spin a little, then sleep on condition variables. After a fork the child has no
+workers and runs everything itself.
+
+Invariant: when `parallel` returns, every piece has run exactly once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import signal
+from dataclasses import dataclass
+
+from rune.backends.cpu import compiler
+from rune.backends.cpu.threads_text import NO_PLACEMENT, PLACEMENT, TEXT
+
+SPINS = 2_000  # looks at the job word before a thread goes to sleep, about 50 µs
+STACK_BYTES = 8 << 20
+
+_X86 = ("void @llvm.x86.sse2.pause()", "@llvm.x86.sse2.pause()")
+_ARM = ("void @llvm.aarch64.hint(i32)", "@llvm.aarch64.hint(i32 1)")
+# How a spinning thread tells the processor so: declaration and call.
+_PAUSE = {"x86_64": _X86, "amd64": _X86, "arm64": _ARM, "aarch64": _ARM}
+
+
+def is_available() -> bool:
+    """Whether this system has what the pool is made of."""
+    return os.name == "posix" and platform.machine().lower() in _PAUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The running pool of this process."""
+
+    code: compiler.Code
+    workers: int
+
+
+def _text() -> str:
+    detached = "2" if platform.system() == "Darwin" else "1"
+    hint, pause = _PAUSE[platform.machine().lower()]
+    known = {
+        "SPINS": str(SPINS), "STACK": str(STACK_BYTES), "DETACHED": detached,
+        "HINT": hint, "PAUSE": pause,
+        "PLACEMENT": PLACEMENT if _can_place() else NO_PLACEMENT,
+    }  # fmt: skip
+    text = TEXT
+    for name, value in known.items():
+        text = text.replace(name, value)
+    return text
+
+
+def _can_place() -> bool:
+    """Whether the C library moves threads between processors."""
+    library = ctypes.CDLL(None)
+    return all(hasattr(library, f) for f in ("sched_getcpu", "sched_setaffinity", "gettid"))
+
+
+def _allow(code: compiler.Code) -> None:
+    """Tell the pool which processors this process may use."""
+    words = (ctypes.c_uint64 * 16).from_address(code.engine.get_global_value_address("allowed"))
+    for number in os.sched_getaffinity(0):
+        if number < 1024:
+            words[number // 64] |= 1 << number % 64
+
+
+@functools.cache
+def _pool(workers: int) -> Pool:
+    code = compiler.compile_module("pool", _text())
+    # Workers run this code until the process ends, so it must never be freed.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
+    if _can_place():
+        _allow(code)
+    # Before there are any: another thread may fork.
+    os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(code.address("forget")))
+    start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("start"))
+    # Signals are for the interpreter's threads; workers inherit a mask that blocks them all.
+    before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    try:
+        started = start(workers)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return Pool(code, started)
+
+
+def parallel_address(cores: int) -> int:
+    """The address of `parallel`, with a worker for every core but the caller's."""
+    return _pool(cores - 1).code.address("parallel")

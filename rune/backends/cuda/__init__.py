@@ -1,0 +1,349 @@
+"""CUDA: pycuda for the context, memory, streams and events; NVRTC and graphs by cuda-bindings.
+
+The context is the device's primary one, which other libraries of the process use too. A thread has
+it current only inside `entered`, so theirs stays as it was. All work of a device is in one stream,
+in order: intermediates share one arena, and memory that returned to the pool may serve again at
+once. A plan is compiled as one module and replayed as one graph (graph.py, run.py).
+
+A kernel's fault loses the context, and with it all arrays on the device: every later use is a
+DeviceError that says so, while other devices go on working.
+Invariant: handles never leave this file and its parts. Nothing is imported before a driver is seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune import dtypes, locks
+from rune.backends.cuda.compiler import architecture, compile_source, supported, version
+from rune.backends.cuda.kernels import CONDITIONS, STEPS
+from rune.backends.cuda.launch import Program, Refused, Retired, call
+from rune.backends.cuda.run import CudaExecutable, address
+from rune.backends.cuda.staging import Staging
+from rune.backends.cuda.timed import TimedExecutable
+from rune.backends.shared import disk_cache
+from rune.backends.shared.callbacks import refuse_routines
+from rune.backends.shared.forks import Loaded
+from rune.backends.shared.pool import Block, MemoryStats, Pool
+from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns
+from rune.backends.shared.work import Work
+from rune.errors import DeviceError
+from rune.lowering.codegen.cstyle import Rendered, assemble, render
+from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
+from rune.lowering.codegen.target import Target, natively
+from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.shared.timing import Meter
+
+_CONDITIONALS_SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
+_SLAB_BYTES = 1 << 21
+_INSTALL = "pip install 'rune-ml[cuda]'"
+_loaded = Loaded("cuda")
+
+
+@functools.cache
+def _driver() -> Any:
+    """pycuda's driver module, initialised on first use; its warnings are not the user's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        driver = import_module("pycuda.driver")
+        driver.init()
+        return driver
+
+
+def _library() -> str | None:
+    """The name of the driver's library on this platform."""
+    return {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}.get(sys.platform)
+
+
+def _why_not() -> str | None:
+    """What is missing, found without importing anything."""
+    library = _library()
+    if library is None:
+        return f"there is no CUDA for {sys.platform}"
+    try:
+        # For all to see: a pycuda that was built without a driver does not name the library.
+        ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
+    except OSError:
+        return f"no NVIDIA driver ({library} cannot be loaded); with one: {_INSTALL}"
+    # A parent of a dotted name is imported to look into it, and may be missing itself.
+    for module in ("pycuda", "cuda", "cuda.bindings"):
+        if find_spec(module) is None:
+            return f"{module} is not installed; {_INSTALL}"
+    return None
+
+
+def probe() -> tuple[list[Target], str | None]:
+    """The CUDA devices, in the driver's order."""
+    why = _why_not()
+    if why is not None:
+        return [], why
+    try:
+        _loaded.check()
+        compiler, driver = version(), _release(_driver().get_driver_version())
+        if driver[0] < compiler[0]:
+            return [], (
+                f"the driver is of CUDA {driver[0]} and loads no code of NVRTC {compiler[0]}; "
+                f"update it, or pip install nvidia-cuda-nvrtc-cu{driver[0]} "
+                f"'cuda-bindings<{compiler[0]}'"
+            )
+        devices = _driver().Device
+        found = [_target(n, devices(n)) for n in range(devices.count())]
+    except ImportError as error:
+        return [], f"pycuda or NVRTC cannot be loaded ({error}); {_INSTALL}"
+    except Exception as error:  # a driver may fail in any way: the reason is reported
+        return [], f"the NVIDIA driver fails ({type(error).__name__}: {error})"
+    return found, None if found else "the NVIDIA driver has no device"
+
+
+def _release(number: int) -> tuple[int, int]:
+    """The version of CUDA that a driver's number means: 12040 is 12.4."""
+    return number // 1000, number % 1000 // 10
+
+
+def _target(number: int, device: Any) -> Target:
+    major, minor = device.compute_capability()
+    attributes = _driver().device_attribute
+    return Target(
+        name=f"cuda:{number}",
+        backend="cuda",
+        language="cuda",
+        description=f"{device.name()}, compute capability {major}.{minor}",
+        dtypes=frozenset(CUDA_C.scalars),
+        vector_bytes=16,
+        cores=device.get_attribute(attributes.MULTIPROCESSOR_COUNT),
+        threads_per_workgroup=device.get_attribute(attributes.MAX_THREADS_PER_BLOCK),
+        shared_bytes=device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK),
+        scratch_bytes=1 << 12,
+        routines=frozenset(),
+        subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
+        native=_native(10 * major + minor),
+    )
+
+
+def _native(capability: int) -> frozenset[tuple[str, np.dtype]]:
+    """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
+    words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
+    half = [dtypes.f16] * (capability >= 70) + [dtypes.bf16] * (capability >= 80)
+    return natively(
+        fma=floats + half,
+        arithmetic=floats + half,
+        atomic_add=[*words, dtypes.u64, *floats, *half],
+        atomic_min=[*words, dtypes.i64, dtypes.u64],
+        matrix=half + [dtypes.f64] * (capability >= 80) + [dtypes.f8_e4m3] * (capability >= 89),
+    )
+
+
+def open_device(target: Target) -> CudaBackend:
+    """The device that `probe` listed under this name."""
+    _loaded.check()
+    number, count = int(target.name.split(":")[1]), _driver().Device.count()
+    if number >= count:
+        raise DeviceError(f"device: cannot open {target.name} ({count} CUDA devices)")
+    return CudaBackend(target, _driver(), _driver().Device(number))
+
+
+class _Entered:
+    """The context is current in this thread; what the driver refuses is a DeviceError."""
+
+    __slots__ = ("_backend",)
+
+    def __init__(self, backend: CudaBackend):
+        self._backend = backend
+
+    def __enter__(self) -> None:
+        self._backend.check()
+        self._backend.context.push()
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        backend = self._backend
+        refused = isinstance(error, (backend.driver.Error, Refused))
+        if refused:
+            backend.examine(error)
+        try:
+            backend.context.pop()
+        except backend.driver.Error:
+            if backend.lost is None:
+                raise
+        if refused:
+            raise backend.failure(error) from error
+
+
+class CudaBackend(QueuedBackend):
+    """One CUDA device. `driver` is pycuda.driver, `device` one of its devices."""
+
+    def __init__(self, target: Target, driver: Any, device: Any):
+        self.target, self.driver = target, driver
+        self.turns = Turns(target.name)  # from writing the table to enqueueing what reads it
+        self.work = Work()
+        self.lost: str | None = None  # why, once the context is
+        self.entered = _Entered(self)
+        self.retired: Retired = deque()
+        self._retiring = locks.lock()
+        self.architecture = architecture(device.compute_capability(), supported())
+        self.context = device.retain_primary_context()
+        # It lasts as long as the process: where pycuda's object dies, it gives the primary context
+        # back as if it were one of its own, which fails and is said aloud.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
+        with self.entered:
+            self.stream = driver.Stream()
+            oldest = min(_release(call("cuDriverGetVersion")), version())
+        self.has_conditionals = oldest >= _CONDITIONALS_SINCE
+        self.staging = Staging(driver, self.stream)
+        self.pool = Pool(
+            target.name, self._raw_alloc, self._raw_free, limit_bytes=device.total_memory(),
+            slab_bytes=_SLAB_BYTES, settle=self.synchronize, free_bytes=self._free_bytes,
+        )  # fmt: skip
+        self.arena = Arena(self.pool)
+
+    # --- errors ------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Errors: DeviceError in a forked child, and once the context is lost."""
+        _loaded.check()
+        if self.lost is not None:
+            raise DeviceError(
+                f"{self.target.name}: cannot be used (its context was lost: {self.lost})",
+                hint="arrays on it are gone; use another device, or start the process again",
+            )
+
+    def examine(self, error: Exception) -> None:
+        """After an error: a context that cannot even be waited for is lost."""
+        try:
+            self.driver.Context.synchronize()
+        except self.driver.Error:
+            self.lost = str(error)
+
+    def failure(self, error: Exception) -> DeviceError:
+        """What the user sees of a driver's error."""
+        hint = "the context is lost, and all arrays on the device" if self.lost else None
+        return DeviceError(f"{self.target.name}: cannot go on ({error})", hint=hint)
+
+    # --- memory ------------------------------------------------------------------------------
+
+    def _raw_alloc(self, nbytes: int) -> Any:
+        with self.entered:
+            try:
+                return self.driver.mem_alloc(nbytes)
+            except self.driver.MemoryError as error:
+                raise MemoryError from error
+
+    def _raw_free(self, handle: Any) -> None:
+        with self.entered:
+            handle.free()
+
+    def _free_bytes(self) -> int:
+        with self.entered:
+            return self.driver.mem_get_info()[0]
+
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        """Enqueue a copy through pinned memory."""
+        with self.entered:
+            self.staging.send(address(block) + offset, data)
+
+    def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
+        """Begin to copy bytes to the host, which an event is behind."""
+        host = np.empty(nbytes, np.uint8)
+        with self.entered:
+            self.driver.memcpy_dtoh_async(host, address(block) + offset, self.stream)
+            waiting = [self._event()]
+
+        def finish() -> np.ndarray:
+            with self.entered:
+                if waiting:
+                    waiting.pop().synchronize()
+            return host
+
+        return finish
+
+    def _event(self) -> Any:
+        """An event behind all that was enqueued.
+
+        It has to go where the context is current: elsewhere pycuda destroys it only in the thread
+        that opened the device, and leaks it in any other.
+        """
+        event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
+        event.record(self.stream)
+        return event
+
+    def address(self, buffer: DeviceBuffer) -> int:
+        """Where an array lies on the device, for other libraries to read."""
+        self.check()
+        return address(buffer.memory)
+
+    def synchronize(self) -> None:
+        """Wait for the stream to drain."""
+        with self.entered:
+            self.stream.synchronize()
+
+    def memory_stats(self) -> MemoryStats:
+        """Counts of the pools until now."""
+        with self.entered:
+            return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
+
+    def marker(self) -> Callable[[], bool]:
+        """Whether all that was enqueued until now has ended."""
+        if self.lost is not None:
+            return lambda: True
+        with self.entered:
+            waiting = [self._event()]
+
+        def has_ended() -> bool:
+            with self.entered:
+                if waiting and waiting[0].query():
+                    waiting.clear()
+            return not waiting
+
+        return has_ended
+
+    # --- programs ----------------------------------------------------------------------------
+
+    def record(self, plan: Plan) -> CudaExecutable:
+        """The plan as one module. Errors: CompileError with the numbered source."""
+        return CudaExecutable(self, plan, *self._compiled(plan))
+
+    def record_timed(self, plan: Plan, meter: Meter) -> CudaExecutable:
+        """The plan with its steps timed. Errors: CompileError."""
+        return TimedExecutable(self, plan, *self._compiled(plan), meter)
+
+    def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program]:
+        self.check()
+        refuse_routines(plan, self.target)
+        kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
+        return kernels, self.build(assemble(list(kernels.values()), CUDA_C), plan.name)
+
+    def build(self, source: str, name: str) -> Program:
+        """Loaded machine code, from disk where that is kept."""
+        arch, release = self.architecture, ".".join(map(str, version()))
+        key = disk_cache.key_of("cuda", release, arch, *OPTIONS, "", source)
+        image = disk_cache.load(key)
+        if image is None:
+            image = compile_source(source, name, arch)
+            disk_cache.store(key, image)
+        with self.entered:
+            self._destroy_retired()
+            return Program(image, self.retired)
+
+    def _destroy_retired(self) -> None:
+        """Destroy what has no owner any more, when nothing runs that may use it."""
+        with self._retiring:
+            if self.retired:
+                self.stream.synchronize()
+            for _ in range(len(self.retired)):
+                call(*self.retired.popleft())
+
+    @functools.cached_property
+    def own(self) -> Program:
+        """Rune's own kernels: those of steps, and of conditions where the driver has them."""
+        return self.build(STEPS + CONDITIONS * self.has_conditionals, "rune's own kernels")

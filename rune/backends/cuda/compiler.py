@@ -1,0 +1,83 @@
+"""CUDA C to machine code through NVRTC: no nvcc, no headers, and no driver.
+
+A device runs the code of its own generation made for it or for an older member; where NVRTC knows
+none of that generation, PTX is made, which the driver translates when it loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
+
+from rune.backends.shared.refusal import refusal
+from rune.errors import CompileError, DeviceError
+from rune.lowering.codegen.cuda_c import OPTIONS
+
+
+def _nvrtc() -> Any:
+    return import_module("cuda.bindings.nvrtc")
+
+
+def version() -> tuple[int, int]:
+    """The version of NVRTC. Errors: whatever importing it raises, where it is missing."""
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return major, minor
+
+
+def supported() -> tuple[int, ...]:
+    """The architectures that NVRTC compiles for: 80 is compute capability 8.0."""
+    _, known = _nvrtc().nvrtcGetSupportedArchs()
+    return tuple(known)
+
+
+def architecture(capability: tuple[int, int], known: Collection[int]) -> str:
+    """What to compile for: machine code "sm_86", or PTX "compute_120".
+
+    Errors: DeviceError for a device older than all that is known.
+
+    >>> architecture((8, 9), (75, 80, 86, 90)), architecture((10, 0), (75, 80, 86, 90))
+    ('sm_86', 'compute_90')
+    """
+    major, minor = capability
+    older = [a for a in known if a <= 10 * major + minor]
+    if not older:
+        raise DeviceError(
+            f"cuda: cannot compile for compute capability {major}.{minor} "
+            f"(NVRTC knows {min(known) / 10:.1f} and later)",
+            hint="install an older one: pip install nvidia-cuda-nvrtc-cu12 'cuda-bindings<13'",
+        )
+    best = max(older)
+    return f"sm_{best}" if best // 10 == major else f"compute_{best}"
+
+
+def compile_source(source: str, name: str, arch: str) -> bytes:
+    """The image to load: a cubin for sm_.., PTX text for compute_...
+
+    Errors: CompileError "cuda: cannot compile f for sm_90 (line 3: ...)" with the numbered source.
+    """
+    nvrtc = _nvrtc()
+    program = _ask("nvrtcCreateProgram", source.encode(), b"kernels.cu", 0, [], [])
+    try:
+        options = [o.encode() for o in (f"--gpu-architecture={arch}", *OPTIONS)]
+        (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            report = _text(program, "ProgramLog").decode(errors="replace").rstrip("\0")
+            raise refusal(f"cuda: cannot compile {name} for {arch}", source, report or code.name)
+        return _text(program, "CUBIN" if arch.startswith("sm_") else "PTX")
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _ask(function: str, *arguments: Any) -> Any:
+    code, *values = getattr(_nvrtc(), function)(*arguments)
+    if code != 0:
+        raise CompileError(f"cuda: cannot call {function} ({code.name})")
+    return values[0] if values else None
+
+
+def _text(program: Any, what: str) -> bytes:
+    """What NVRTC has made, of the size that it says."""
+    made = bytes(_ask(f"nvrtcGet{what}Size", program))
+    _ask(f"nvrtcGet{what}", program, made)
+    return made

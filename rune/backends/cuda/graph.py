@@ -1,0 +1,296 @@
+"""From a concrete plan to a CUDA graph, as data: kernels, what they take, and conditions.
+
+    launch @f                                kernel f (words 0..2)
+    loop while @holds { launch @g }    ->    store 0 to the counter; @holds; goes_on sets handle 0
+                                             while handle 0 { g, advance, @holds, goes_on }
+
+Every node is a kernel or holds nodes. A kernel takes the address of its words in one table in
+device memory: addresses of buffers, then numbers. So a graph is built once for each choice of
+sizes and never updated. A call rewrites the table, one copy of a few kilobytes whatever the number
+of kernels; updating each node instead would cost a driver call for each, and conditional bodies
+could not be reached. Copies and counters are kernels too (kernels.py): their addresses change
+like any other.
+
+A loop of few steps is unrolled; others, and branches, are conditional nodes, which drivers have
+from CUDA 12.4 on. Without them, or where a plan calls Python, the host walks the steps instead,
+with the same words and kernels. Nodes run one after the other, as the plan's memory demands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rune.backends.shared.executor import (
+    ConcreteBranch,
+    ConcreteLoop,
+    ConcreteStep,
+    Place,
+    Steps,
+    all_concrete,
+    evaluate,
+)
+from rune.dims import product
+from rune.errors import DeviceError
+from rune.lowering.codegen.cstyle import Rendered
+from rune.lowering.plan import Call, Copy, Launch, Space
+
+UNROLLED = 128  # kernels that a loop may become
+MOST_BLOCKS = 2**31 - 1
+_THREADS = 256  # of a block, where the kernel leaves the choice
+_COPIED_BYTES = 16  # by each thread
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One launch; `word` is where in the table its arguments begin.
+
+    handle: the condition that it sets, which it takes as a second argument
+    """
+
+    name: str
+    blocks: int
+    threads: int
+    word: int
+    handle: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """Nodes that run if a condition holds, or, with `repeats`, as long as it does."""
+
+    handle: int
+    body: Nodes
+    repeats: bool
+
+
+Node = Kernel | Conditional
+Nodes = tuple[Node, ...]
+Memory = tuple[Space, int]  # an argument, a result, or the arena
+Word = tuple[Memory | None, int]  # a number, added to the address of some memory
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The words that kernels take: `numbers`, plus the addresses of what `memory` names."""
+
+    memory: tuple[Memory, ...]
+    which: np.ndarray  # by word: 0, or 1 + the number of its memory
+    numbers: np.ndarray
+
+    def words(self, address: Callable[[Memory], int]) -> np.ndarray:
+        """The table for memory at these addresses, u64."""
+        bases = np.array([0, *map(address, self.memory)], np.uint64)
+        return bases[self.which] + self.numbers
+
+
+def geometry(
+    rendered: Rendered, sizes: Mapping[str, int], cores: int, warp: int = 32
+) -> tuple[int, int]:
+    """Blocks and threads of a launch; no blocks where there is nothing to do.
+
+    Errors: DeviceError for more blocks than a launch may have.
+    """
+    total = evaluate(product(rendered.grid), sizes)
+    if rendered.workgroup:
+        blocks, threads = total, rendered.workgroup[0]
+    elif not rendered.grid:
+        blocks, threads = 1, 1  # a kernel without grid axes has no bound to check
+    else:
+        # A small grid is spread over all cores rather than packed into few blocks.
+        threads = warp
+        while threads < _THREADS and total > 2 * threads * cores:
+            threads *= 2
+        blocks = -(-total // threads)
+    if blocks > MOST_BLOCKS:
+        raise DeviceError(f"cuda: cannot launch {rendered.name} over {total} points")
+    return blocks, threads
+
+
+def needs_host(steps: Steps, has_conditionals: bool) -> bool:
+    """Whether only the host can run these: a call of Python, or a decision without conditionals."""
+    if any(isinstance(s.step, Call) for s in all_concrete(steps)):
+        return True
+    return not has_conditionals and _decides(steps)
+
+
+def _decides(steps: Steps) -> bool:
+    for step in steps:
+        match step:
+            case ConcreteStep():
+                continue
+            case ConcreteBranch(branches=branches):
+                if len(branches) != 1 or any(map(_decides, branches)):
+                    return True
+            case ConcreteLoop(bodies=bodies):
+                if not is_unrolled(step) or any(map(_decides, bodies)):
+                    return True
+    return False
+
+
+def is_unrolled(loop: ConcreteLoop) -> bool:
+    """Whether the steps of a loop are written out one after the other."""
+    if loop.holds is not None or loop.count is None:
+        return False
+    return loop.count * max(map(_length, loop.bodies)) <= UNROLLED
+
+
+def _length(steps: Steps) -> int:
+    """Kernels that some steps become, at most; one more for a counter."""
+    length = 1
+    for step in steps:
+        match step:
+            case ConcreteStep():
+                length += 1
+            case ConcreteBranch(branches=branches):
+                length += 1 + sum(map(_length, branches))
+            case ConcreteLoop(bodies=bodies, count=count):
+                times = count if count is not None and is_unrolled(step) else 1
+                length += 1 + times * sum(map(_length, bodies))
+    return length
+
+
+class Recorder:
+    """Makes kernels and nodes of concrete steps, and gives out words of one table.
+
+    rendered: the plan's kernels by name
+    cores:    of the device: how far a small grid is spread
+    warp:     threads of a block at least
+    """
+
+    def __init__(
+        self, rendered: Mapping[str, Rendered], sizes: Mapping[str, int], cores: int, warp: int = 32
+    ):
+        self._rendered, self._sizes, self._shape = rendered, sizes, (cores, warp)
+        self._words: list[Word] = []
+        self._known: dict[int, Kernel | None] = {}  # by id of the concrete step
+        self.handles = 0
+
+    # --- words ------------------------------------------------------------------------------
+
+    def table(self) -> Table:
+        """The words given out so far."""
+        memory = dict.fromkeys(m for m, _ in self._words if m is not None)
+        number = {None: 0, **{m: k for k, m in enumerate(memory, 1)}}
+        which = np.array([number[m] for m, _ in self._words], np.intp)
+        return Table(tuple(memory), which, np.array([n for _, n in self._words], np.uint64))
+
+    def _take(self, words: Sequence[Word]) -> int:
+        self._words += words
+        return len(self._words) - len(words)
+
+    def _kernel(self, name: str, *words: Word, handle: int | None = None) -> Kernel:
+        """One of rune's own kernels, by one thread."""
+        return Kernel(name, 1, 1, self._take(words), handle)
+
+    # --- single steps -----------------------------------------------------------------------
+
+    def kernel(self, step: ConcreteStep) -> Kernel | None:
+        """What a launch or a copy becomes; None where there is nothing to do."""
+        if id(step) not in self._known:
+            self._known[id(step)] = self._copy(step) if isinstance(step.step, Copy) else (
+                self._launch(step)
+            )  # fmt: skip
+        return self._known[id(step)]
+
+    def _launch(self, step: ConcreteStep) -> Kernel | None:
+        assert isinstance(step.step, Launch)
+        rendered = self._rendered[step.step.kernel]
+        blocks, threads = geometry(rendered, self._sizes, *self._shape)
+        if not blocks:
+            return None
+        sizes = [(None, self._sizes[name]) for name in rendered.sizes]
+        return Kernel(rendered.name, blocks, threads, self._take([*map(word, step.places), *sizes]))
+
+    def _copy(self, step: ConcreteStep) -> Kernel | None:
+        target, source = step.places
+        if not target.bytes:
+            return None
+        blocks = -(-target.bytes // (_COPIED_BYTES * _THREADS))
+        words = (word(target), word(source), (None, target.bytes))
+        return Kernel("rune_copy", blocks, _THREADS, self._take(words))
+
+    # --- graphs -----------------------------------------------------------------------------
+
+    def nodes(self, steps: Steps) -> Nodes:
+        """The nodes of steps that do not need the host."""
+        made: list[Node] = []
+        for step in steps:
+            match step:
+                case ConcreteStep():
+                    kernel = self.kernel(step)
+                    made += [] if kernel is None else [kernel]
+                case ConcreteBranch():
+                    made += self._branch(step)
+                case ConcreteLoop():
+                    made += self._unrolled(step) if is_unrolled(step) else self._while(step)
+        return tuple(made)
+
+    def _handle(self) -> int:
+        self.handles += 1
+        return self.handles - 1
+
+    def _store(self, place: Place, number: int) -> Kernel:
+        return self._kernel("rune_store", word(place), (None, number))
+
+    def _unrolled(self, loop: ConcreteLoop) -> list[Node]:
+        turns, count = [self.nodes(body) for body in loop.bodies], loop.count or 0
+        made: list[Node] = []
+        for t in range(count):
+            made += [self._store(loop.counter, t), *turns[t % len(turns)]]
+        return made + list(self.nodes(loop.settle) if count % len(turns) else ())
+
+    def _while(self, loop: ConcreteLoop) -> list[Node]:
+        """A condition is set before the loop and at the end of its body; see below for two turns.
+
+        The body's second turn runs if the condition holds after the first. If it does not, it
+        still does not at the body's end, where nothing has changed it: the loop ends.
+        """
+        looks = [self.nodes(condition) for condition in loop.conditions] or [()]
+        bodies = [self.nodes(body) for body in loop.bodies]
+        again = self._handle()
+        advance = self._kernel("rune_advance", word(loop.counter))
+        start = [self._store(loop.counter, 0), *looks[0], self._goes_on(loop, again)]
+        body: list[Node] = [*bodies[0], advance, *looks[-1]]
+        if len(bodies) == 2:
+            second = self._handle()
+            odd = Conditional(second, (*bodies[1], advance, *looks[0]), repeats=False)
+            body += [self._goes_on(loop, second), odd]
+        body.append(self._goes_on(loop, again))
+        made = [*start, Conditional(again, tuple(body), repeats=True)]
+        return made + (self._settle(loop) if loop.settle else [])
+
+    def _settle(self, loop: ConcreteLoop) -> list[Node]:
+        """After an odd number of steps, which the counter has."""
+        handle = self._handle()
+        is_odd = self._kernel("rune_is_odd", word(loop.counter), handle=handle)
+        return [is_odd, Conditional(handle, self.nodes(loop.settle), repeats=False)]
+
+    def _goes_on(self, loop: ConcreteLoop, handle: int) -> Kernel:
+        """Whether the counter is below the loop's count, if it has one, and the condition holds."""
+        count = -1 if loop.count is None else loop.count
+        holds = (None, 0) if loop.holds is None else word(loop.holds)
+        words = word(loop.counter), (None, count % 2**64), holds
+        return self._kernel("rune_goes_on", *words, handle=handle)
+
+    def _branch(self, branch: ConcreteBranch) -> list[Node]:
+        """All conditions are set before a branch runs, which may change the number."""
+        last = len(branch.branches) - 1
+        if not last:
+            return list(self.nodes(branch.branches[0]))
+        made: list[Node] = []
+        handles = [self._handle() for _ in branch.branches]
+        for case, handle in enumerate(handles):
+            words = word(branch.number), (None, case), (None, last)
+            made.append(self._kernel("rune_chosen", *words, handle=handle))
+        bodies = map(self.nodes, branch.branches)
+        made += [Conditional(h, b, repeats=False) for h, b in zip(handles, bodies, strict=True)]
+        return made
+
+
+def word(place: Place) -> Word:
+    """The address of a place. All of the arena is one memory."""
+    number = 0 if place.space is Space.ARENA else place.number
+    return (place.space, number), place.offset

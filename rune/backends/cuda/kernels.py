@@ -1,0 +1,57 @@
+"""Kernels of the CUDA executor itself: copies, counters, and the conditions of graphs.
+
+Like a plan's kernels they take the address of their words in a table (graph.py). Those that
+set a condition take its handle as well, and are a program of their own, for drivers that have
+conditional nodes.
+"""
+
+from __future__ import annotations
+
+STEPS = """\
+extern "C" __global__ void rune_copy(const unsigned long long* table) {
+  char* target = (char*)table[0];
+  const char* source = (const char*)table[1];
+  const unsigned long long bytes = table[2];
+  const unsigned long long at = 16ull * ((unsigned long long)blockIdx.x * blockDim.x + threadIdx.x);
+  if (target == source || at >= bytes) return;
+  if ((table[0] | table[1]) % 16 == 0 && at + 16 <= bytes) {
+    *(uint4*)(target + at) = *(const uint4*)(source + at);
+    return;
+  }
+  for (unsigned long long k = at; k < at + 16 && k < bytes; k++) target[k] = source[k];
+}
+
+extern "C" __global__ void rune_store(const unsigned long long* table) {
+  *(int*)table[0] = (int)table[1];
+}
+
+extern "C" __global__ void rune_advance(const unsigned long long* table) {
+  ++*(int*)table[0];
+}
+"""
+
+CONDITIONS = """\
+extern "C" __device__ __cudart_builtin__ void CUDARTAPI cudaGraphSetConditional(
+    cudaGraphConditionalHandle handle, unsigned int value);
+
+extern "C" __global__ void rune_goes_on(
+    const unsigned long long* table, const cudaGraphConditionalHandle handle) {
+  const int counter = *(const int*)table[0];
+  const long long count = (long long)table[1];
+  const unsigned char* holds = (const unsigned char*)table[2];
+  const bool below = count < 0 || counter < count;
+  cudaGraphSetConditional(handle, below && (holds == 0 || *holds != 0));
+}
+
+extern "C" __global__ void rune_is_odd(
+    const unsigned long long* table, const cudaGraphConditionalHandle handle) {
+  cudaGraphSetConditional(handle, *(const int*)table[0] & 1);
+}
+
+extern "C" __global__ void rune_chosen(
+    const unsigned long long* table, const cudaGraphConditionalHandle handle) {
+  const int number = *(const int*)table[0], chosen = (int)table[1], last = (int)table[2];
+  const int nearest = number < 0 ? 0 : number > last ? last : number;
+  cudaGraphSetConditional(handle, nearest == chosen);
+}
+"""

@@ -1,0 +1,157 @@
+"""Modules, launches and graphs through cuda-bindings: pycuda does not show its functions' handles.
+
+A handle is not destroyed where its owner dies, which may be in any thread and while the device
+still runs it: it is put on a list, which the backend empties when the device has come to rest.
+All functions here want the device's context to be current.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from rune.backends.cuda.graph import Conditional, Kernel, Node, Nodes
+
+Retired = deque[tuple[str, Any]]  # function that destroys, handle
+
+_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+_WORD = ctypes.c_uint64
+
+
+class Refused(Exception):
+    """The driver has refused a call; the backend says it in its own words."""
+
+
+@functools.cache
+def bindings() -> Any:
+    """cuda-bindings, imported on first use."""
+    return import_module("cuda.bindings.driver")
+
+
+def call(function: str, *arguments: Any) -> Any:
+    """What a function of the driver gives. Errors: MemoryError, Refused."""
+    code, *values = getattr(bindings(), function)(*arguments)
+    if int(code) == _OUT_OF_MEMORY:
+        raise MemoryError(function)
+    if int(code) != 0:
+        raise Refused(f"{function}: {code.name}")
+    return values[0] if values else None
+
+
+class Program:
+    """Loaded machine code."""
+
+    def __init__(self, image: bytes, retired: Retired):
+        self._retired = retired
+        self._module: Any = None
+        self._module = call("cuModuleLoadData", image)
+        self._functions: dict[str, Any] = {}
+
+    def function(self, name: str) -> Any:
+        """The handle of a kernel."""
+        if name not in self._functions:
+            self._functions[name] = call("cuModuleGetFunction", self._module, name.encode())
+        return self._functions[name]
+
+    def __del__(self) -> None:
+        if self._module is not None:
+            self._retired.append(("cuModuleUnload", self._module))
+
+
+def launch(kernel: Kernel, function: Any, table: int, stream: int) -> None:
+    """Enqueue one kernel, whose words are in the table at this address."""
+    shape = (kernel.blocks, 1, 1, kernel.threads, 1, 1)
+    call("cuLaunchKernel", function, *shape, 0, stream, ((table + 8 * kernel.word,), (_WORD,)), 0)
+
+
+class Graph:
+    """Nodes that the device runs by itself, one after the other.
+
+    function: the handle of a kernel by name
+    """
+
+    def __init__(
+        self, nodes: Nodes, function: Callable[[str], Any], table: int, context: int,
+        retired: Retired,
+    ):  # fmt: skip
+        self._retired = retired
+        self._executable: Any = None
+        graph = call("cuGraphCreate", 0)
+        try:
+            _Builder(function, table, context, {}).add(graph, nodes)
+            self._executable = call("cuGraphInstantiate", graph, 0)
+        finally:
+            call("cuGraphDestroy", graph)
+
+    def launch(self, stream: int) -> None:
+        """Enqueue all of it."""
+        call("cuGraphLaunch", self._executable, stream)
+
+    def __del__(self) -> None:
+        if self._executable is not None:
+            self._retired.append(("cuGraphExecDestroy", self._executable))
+
+
+class _Builder:
+    """Adds nodes to a graph of the driver, and to those of conditional bodies."""
+
+    def __init__(
+        self, function: Callable[[str], Any], table: int, context: int, handles: Mapping[int, Any]
+    ):
+        self.function, self.table, self.context = function, table, context
+        self.handles = dict(handles)
+
+    def add(self, graph: Any, nodes: Nodes) -> None:
+        """Each node after the one before it; it may set conditions of this graph, or around it."""
+        for node in nodes:
+            if isinstance(node, Conditional):
+                made = call("cuGraphConditionalHandleCreate", graph, self.context, 0, 0)
+                self.handles[node.handle] = made
+        before: Sequence[Any] = ()
+        for node in nodes:
+            before = (self._added(graph, node, before),)
+
+    def _added(self, graph: Any, node: Node, before: Sequence[Any]) -> Any:
+        match node:
+            case Kernel():
+                parameters = self._kernel(node)
+                return call("cuGraphAddKernelNode", graph, [*before], len(before), parameters)
+            case Conditional():
+                return self._conditional(graph, node, before)
+
+    def _kernel(self, kernel: Kernel) -> Any:
+        words = [self.table + 8 * kernel.word]
+        words += [] if kernel.handle is None else [int(self.handles[kernel.handle])]
+        made = bindings().CUDA_KERNEL_NODE_PARAMS()
+        made.func = self.function(kernel.name)
+        made.gridDimX, made.gridDimY, made.gridDimZ = kernel.blocks, 1, 1
+        made.blockDimX, made.blockDimY, made.blockDimZ = kernel.threads, 1, 1
+        made.kernelParams = tuple(words), (_WORD,) * len(words)
+        return made
+
+    def _conditional(self, graph: Any, node: Conditional, before: Sequence[Any]) -> Any:
+        cuda = bindings()
+        kinds = cuda.CUgraphConditionalNodeType
+        made = cuda.CUgraphNodeParams()
+        made.type = cuda.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+        made.conditional.handle = self.handles[node.handle]
+        made.conditional.type = (
+            kinds.CU_GRAPH_COND_TYPE_WHILE if node.repeats else kinds.CU_GRAPH_COND_TYPE_IF
+        )
+        made.conditional.size = 1
+        made.conditional.ctx = cuda.CUcontext(self.context)
+        # cuda-bindings 12 has no data on edges.
+        edges = () if _bindings_version() < 13 else (None,)
+        added = call("cuGraphAddNode", graph, [*before], *edges, len(before), made)
+        (body,) = made.conditional.phGraph_out
+        self.add(body, node.body)
+        return added
+
+
+@functools.cache
+def _bindings_version() -> int:
+    return int(import_module("cuda.bindings").__version__.split(".")[0])

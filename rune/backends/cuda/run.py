@@ -1,0 +1,178 @@
+"""A plan on a CUDA device: one table of arguments, one copy of it and one launch per call.
+
+What depends on sizes alone is made once for each choice of them: kernels, table, graph. A call
+writes the addresses of its arguments, results and arena into the table, and launches the graph.
+Where only the host can decide what comes next (cuda_graph.needs_host) it launches the same kernels
+one by one; it waits only for a number that it has to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune.backends.cuda.graph import Kernel, Memory, Recorder, Table, needs_host, word
+from rune.backends.cuda.launch import Graph, Program, launch
+from rune.backends.shared.bounded import Bounded
+from rune.backends.shared.executor import (
+    Concrete,
+    ConcreteStep,
+    Place,
+    Steps,
+    all_concrete,
+    run,
+)
+from rune.backends.shared.pool import Block
+from rune.backends.shared.queued import QueuedExecutable, call_python
+from rune.lowering.codegen.cstyle import Rendered, assemble
+from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.plan import Call, Plan, Space
+
+if TYPE_CHECKING:
+    from rune.backends.cuda import CudaBackend
+
+
+def address(block: Block) -> int:
+    """Of memory on the device."""
+    return int(block.handle) + block.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan for one choice of sizes. `graph`: None where the host walks the steps."""
+
+    made: Concrete
+    recorder: Recorder
+    table: Table
+    memory: Block  # of the table on the device
+    graph: Graph | None
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """Launches the kernels of one call, as loops and branches say. Only reading waits."""
+
+    executable: CudaExecutable
+    prepared: Prepared
+    addresses: Mapping[Memory, int]
+
+    def at(self, place: Place) -> int:
+        memory, offset = word(place)
+        assert memory is not None
+        return self.addresses[memory] + offset
+
+    def step(self, step: ConcreteStep) -> None:
+        """Launch a kernel, or call Python."""
+        if isinstance(step.step, Call):
+            calling_back = self.executable.backend.turns.calling_back()
+            call_python(step.step, step.places, self.fetch, self.send, calling_back)
+            return
+        kernel = self.prepared.recorder.kernel(step)
+        if kernel is not None:
+            self.executable.launch(kernel, self.prepared)
+
+    def write(self, place: Place, number: int) -> None:
+        """Enqueue the store of an i32."""
+        backend = self.executable.backend
+        backend.driver.memset_d32_async(self.at(place), number, 1, backend.stream)
+
+    def read(self, place: Place) -> int:
+        """Wait for all that was enqueued; the number there."""
+        return int(self.fetch(place).view(place.type.dtype)[0])
+
+    def fetch(self, place: Place) -> np.ndarray:
+        """The bytes there, when all that was enqueued is done."""
+        backend, host = self.executable.backend, np.empty(place.bytes, np.uint8)
+        backend.driver.memcpy_dtoh_async(host, self.at(place), backend.stream)
+        backend.stream.synchronize()
+        return host
+
+    def send(self, place: Place, host: np.ndarray) -> None:
+        """Put bytes there, behind all that was enqueued."""
+        self.executable.backend.staging.send(self.at(place), host)
+
+
+class CudaExecutable(QueuedExecutable):
+    """A compiled plan."""
+
+    def __init__(
+        self, backend: CudaBackend, plan: Plan, kernels: dict[str, Rendered], program: Program
+    ):
+        super().__init__(backend, plan)
+        self._rendered = kernels
+        self._program = program
+        self._names = frozenset(r.name for r in kernels.values())
+        self._prepared: Bounded[Concrete, Prepared] = Bounded()
+
+    def sources(self) -> dict[str, str]:
+        """Each kernel as a program of its own, by name."""
+        return {name: assemble([r], CUDA_C) for name, r in self._rendered.items()}
+
+    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+        """Write the addresses of this memory into the table, and launch."""
+        held = {(s, n): address(b) for s, blocks in memory.items() for n, b in enumerate(blocks)}
+        with self.backend.entered:
+            self._run(self._prepare(made), held)
+
+    def _run(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> None:
+        backend = self.backend
+        words = prepared.table.words(addresses.__getitem__)
+        backend.staging.send(address(prepared.memory), words.view(np.uint8))
+        if prepared.graph is None:
+            run(prepared.made.steps, self.walker(prepared, addresses))
+        else:
+            prepared.graph.launch(backend.stream.handle)
+
+    def needs_host(self, steps: Steps) -> bool:
+        """Whether the host runs the steps one by one."""
+        return needs_host(steps, self.backend.has_conditionals)
+
+    def walker(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> Walker:
+        """What runs the steps one by one."""
+        return Walker(self, prepared, addresses)
+
+    # --- once for each choice of sizes --------------------------------------------------------
+
+    def _prepare(self, made: Concrete) -> Prepared:
+        found = self._prepared.get(made)
+        if found is not None:
+            return found
+        try:
+            return self._prepared.keep(made, self._make(made))
+        except MemoryError:
+            self.backend.pool.trim()
+        try:
+            return self._prepared.keep(made, self._make(made))
+        except MemoryError as error:
+            raise self.backend.pool.out_of_memory(0) from error
+
+    def _make(self, made: Concrete) -> Prepared:
+        backend = self.backend
+        target = backend.target
+        recorder = Recorder(self._rendered, made.sizes, target.cores, target.subgroup_threads)
+        on_host = self.needs_host(made.steps)
+        nodes = () if on_host else recorder.nodes(made.steps)
+        if on_host:
+            for step in all_concrete(made.steps):
+                if not isinstance(step.step, Call):
+                    recorder.kernel(step)
+        table = recorder.table()
+        memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
+        if on_host or not nodes:
+            return Prepared(made, recorder, table, memory, None)
+        at, context = address(memory), backend.context.handle
+        graph = Graph(nodes, self.function, at, context, backend.retired)
+        return Prepared(made, recorder, table, memory, graph)
+
+    def function(self, name: str) -> Any:
+        """The handle of a kernel, of the plan or rune's own."""
+        program = self._program if name in self._names else self.backend.own
+        return program.function(name)
+
+    def launch(self, kernel: Kernel, prepared: Prepared) -> None:
+        """Enqueue one kernel."""
+        at, stream = address(prepared.memory), self.backend.stream.handle
+        launch(kernel, self.function(kernel.name), at, stream)

@@ -1,0 +1,259 @@
+"""OpenCL through pyopencl: one context, one in-order queue and one memory pool per device.
+
+A plan becomes one program, whose binary is kept on disk; run.py enqueues it. Intermediates
+share one arena per device, which grows to the largest plan: commands run in order, so that one
+call's arena is free for the next, and so is memory that returned to the pool.
+
+RUNE_OPENCL_PARTS=2 splits each device into so many equal parts, which are devices of their own
+behind the whole ones.
+Invariant: handles never leave this file and run.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.backends.opencl.run import OpenCLExecutable
+from rune.backends.opencl.timed import TimedExecutable
+from rune.backends.shared import disk_cache
+from rune.backends.shared.callbacks import refuse_routines
+from rune.backends.shared.forks import Loaded
+from rune.backends.shared.pool import Block, MemoryStats, Pool
+from rune.backends.shared.queued import Arena, QueuedBackend, Turns
+from rune.backends.shared.refusal import refusal
+from rune.backends.shared.work import Work
+from rune.errors import DeviceError
+from rune.lowering.codegen.cstyle import Rendered, assemble, render
+from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.target import Target, natively
+from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.shared.timing import Meter
+
+_ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
+_KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
+_loaded = Loaded("opencl")
+
+
+@functools.cache
+def _driver() -> Any:
+    """pyopencl, imported on first use; its own warnings are not the user's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pyopencl
+
+        return pyopencl
+
+
+# Platforms that keep compiled kernels on disk themselves. pocl compiles every kernel of a program
+# to answer what its binary is, and each once more for the workgroup of its launch.
+CACHING = frozenset({"Portable Computing Language"})
+
+
+def _handles() -> list[Any]:
+    """The devices that can compile and run, GPUs first; behind them the parts asked for."""
+    _loaded.check()
+    found = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
+    usable = [d for d in found if d.available and d.compiler_available]
+    whole = sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
+    parts = int(os.environ.get("RUNE_OPENCL_PARTS", "1"))
+    return whole + [part for d in whole for part in _parts(d, parts)]
+
+
+def _parts(device: Any, count: int) -> list[Any]:
+    """The device in equal parts; none where it cannot be split so."""
+    kind = _driver().device_partition_property.EQUALLY
+    units = device.max_compute_units // max(1, count)
+    if count <= 1 or units == 0 or kind not in device.partition_properties:
+        return []
+    return device.create_sub_devices([kind, units])[:count]
+
+
+def probe() -> tuple[list[Target], str | None]:
+    """The OpenCL devices of all platforms, GPUs first."""
+    try:
+        found = [_target(number, handle) for number, handle in enumerate(_handles())]
+    except ImportError as error:
+        return [], f"pyopencl cannot be imported ({error}); pip install pyopencl"
+    except Exception as error:  # a driver may fail in any way: the reason is reported
+        return [], f"no OpenCL platform ({type(error).__name__}: {error})"
+    return found, None if found else "the OpenCL platforms have no usable device"
+
+
+def _target(number: int, device: Any) -> Target:
+    has_f64 = "cl_khr_fp64" in device.extensions.split()
+    part = f", {device.max_compute_units} units of it" if device.parent_device else ""
+    return Target(
+        name=f"opencl:{number}",
+        backend="opencl",
+        language="opencl",
+        description=f"{device.name.strip()} ({device.platform.name.strip()}){part}",
+        dtypes=_ALWAYS | {dtypes.f64} if has_f64 else _ALWAYS,
+        vector_bytes=4 * max(1, device.native_vector_width_float),
+        cores=device.max_compute_units,
+        threads_per_workgroup=device.max_work_group_size,
+        shared_bytes=device.local_mem_size,
+        scratch_bytes=1 << 15 if _is_cpu(device) else 1 << 12,
+        routines=frozenset(),
+        subgroup_threads=1 if _is_cpu(device) else 32,
+        native=_native(device, has_f64),
+    )
+
+
+def _native(device: Any, has_f64: bool) -> frozenset[tuple[str, np.dtype]]:
+    """What the driver says of single operations."""
+    said, fused = device.extensions.split(), _driver().device_fp_config.FMA
+    words = [dtypes.i32, dtypes.u32]
+    longs = [dtypes.i64, dtypes.u64]
+    fma = [dtypes.f32] * bool(device.single_fp_config & fused)
+    fma += [dtypes.f64] * bool(has_f64 and device.double_fp_config & fused)
+    return natively(
+        fma=fma,
+        arithmetic=[dtypes.f32, *[dtypes.f64] * has_f64, *[dtypes.f16] * ("cl_khr_fp16" in said)],
+        atomic_add=words + longs * ("cl_khr_int64_base_atomics" in said),
+        atomic_min=words + longs * ("cl_khr_int64_extended_atomics" in said),
+    )
+
+
+def _is_cpu(device: Any) -> bool:
+    return bool(device.type & _driver().device_type.CPU)
+
+
+def open_device(target: Target) -> OpenCLBackend:
+    """The device that `probe` listed under this name."""
+    handles = _handles()
+    number = int(target.name.split(":")[1])
+    if number >= len(handles):
+        raise DeviceError(f"device: cannot open {target.name} ({len(handles)} OpenCL devices)")
+    return OpenCLBackend(target, handles[number])
+
+
+class OpenCLBackend(QueuedBackend):
+    """One OpenCL device."""
+
+    def __init__(self, target: Target, device: Any):
+        self.cl = _driver()
+        self.target = target
+        self.device = device
+        self.context = self.cl.Context([device])
+        self.queue = self.cl.CommandQueue(self.context)
+        self.turns = Turns(target.name)  # from setting arguments to enqueueing
+        self.work = Work()
+        self.last: Any = None  # event of the last command of a call
+        self.check = _loaded.check
+        self.pool = Pool(
+            target.name, self._raw_alloc, lambda handle: handle.release(),
+            limit_bytes=device.global_mem_size, largest_bytes=device.max_mem_alloc_size,
+            kept_bytes=_KEPT_BYTES if device.host_unified_memory else None,
+        )  # fmt: skip
+        self.arena = Arena(self.pool)
+
+    # --- memory ------------------------------------------------------------------------------
+
+    def _raw_alloc(self, nbytes: int) -> Any:
+        cl = self.cl
+        try:
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
+        except (cl.MemoryError, cl.RuntimeError) as error:
+            raise MemoryError from error
+
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        """Put bytes there, and wait until they are."""
+        handle = block.handle
+        self.cl.enqueue_copy(self.queue, handle, data, dst_offset=offset, is_blocking=True)
+
+    def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
+        """Begin to copy bytes to the host; the event keeps them."""
+        host, handle = np.empty(nbytes, np.uint8), block.handle
+        event = self.cl.enqueue_copy(self.queue, host, handle, src_offset=offset, is_blocking=False)
+        self.queue.flush()
+
+        def finish() -> np.ndarray:
+            event.wait()
+            return host
+
+        return finish
+
+    def synchronize(self) -> None:
+        """Wait for the queue to drain."""
+        self.check()
+        self.queue.finish()
+
+    def memory_stats(self) -> MemoryStats:
+        """Counts of the pool until now."""
+        return MemoryStats.of(device=self.pool.stats())
+
+    def marker(self) -> Callable[[], bool]:
+        """Whether all that was enqueued until now has ended."""
+        event = self.last
+        return lambda: event is None or event.command_execution_status <= 0  # negative: an error
+
+    # --- programs ----------------------------------------------------------------------------
+
+    def record(self, plan: Plan) -> OpenCLExecutable:
+        """The plan as one OpenCL program. Errors: CompileError with the numbered source."""
+        self.check()
+        return OpenCLExecutable(self, plan, *self._compiled(plan))
+
+    def record_timed(self, plan: Plan, meter: Meter) -> OpenCLExecutable:
+        """The plan with its steps timed. Errors: CompileError."""
+        self.check()
+        return TimedExecutable(self, plan, *self._compiled(plan), meter)
+
+    def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Any]:
+        refuse_routines(plan, self.target)
+        kernels = {name: render(code, OPENCL_C) for name, code in plan.kernels.items()}
+        return kernels, self.build(assemble(list(kernels.values()), OPENCL_C), plan.name)
+
+    @functools.cached_property
+    def timing_queue(self) -> Any:
+        """A queue that measures how long commands take."""
+        properties = self.cl.command_queue_properties.PROFILING_ENABLE
+        return self.cl.CommandQueue(self.context, properties=properties)
+
+    def build(self, source: str, name: str) -> Any:
+        """A compiled program, from its binary on disk where that is kept."""
+        cl, device = self.cl, self.device
+        options = ["-cl-std=CL1.2", "-w"]
+        if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+            options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+        platform = device.platform
+        key = disk_cache.key_of(
+            "opencl", platform.name, platform.version, device.name, device.version,
+            device.driver_version, str(device.max_compute_units), *options, "", source,
+        )  # fmt: skip
+        binary = disk_cache.load(key)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a compiler's remarks are no errors
+                return self._from_disk(binary, options) or self._from_source(key, source, options)
+        except cl.RuntimeError as error:
+            action = f"opencl: cannot compile {name} for {self.target.name}"
+            raise refusal(action, source, str(error)) from error
+
+    def _from_disk(self, binary: bytes | None, options: list[str]) -> Any | None:
+        """The program of a kept binary; None where there is none, or the driver refuses it."""
+        if binary is None:
+            return None
+        try:
+            return self.cl.Program(self.context, [self.device], [binary]).build(options)
+        except self.cl.Error:
+            return None
+
+    def _from_source(self, key: bytes, source: str, options: list[str]) -> Any:
+        cl: Any = self.cl
+        # Without pyopencl's own cache, which compares no more than a hash.
+        program = cl.Program(self.context, source).build(options, cache_dir=False)
+        is_kept = self.device.platform.name in CACHING
+        if disk_cache.current() is not None and not is_kept:
+            (binary,) = program.get_info(cl.program_info.BINARIES)
+            disk_cache.store(key, binary)
+        return program

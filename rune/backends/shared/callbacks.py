@@ -1,0 +1,157 @@
+"""Python functions as C functions, for native code to call while a plan runs.
+
+Native code hands over one array of words: the addresses of the results, those of the operands,
+then the plan's sizes. ctypes takes the interpreter's lock again. An error is kept for the thread,
+the plan ends early, and `raise_pending` raises it once Python is in charge.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune.backends.shared.executor import concrete_type, size_bytes, static_shape
+from rune.core.types import ArrayType
+from rune.errors import CheckError, CompileError, with_context
+from rune.lowering.codegen.target import Target
+from rune.lowering.host_calls import HostFunction
+from rune.lowering.plan import Call, Plan, Step, all_steps
+
+_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_pending = threading.local()
+MOST_NESTED = 64  # callbacks within each other; each costs about 5 KiB of the native stack
+
+
+class _Nesting(threading.local):
+    """How many callbacks this thread is within."""
+
+    depth = 0
+
+
+_nesting = _Nesting()
+
+
+def is_callback(step: Step) -> bool:
+    """Whether a step of a plan calls Python."""
+    return isinstance(step, Call) and step.routine == "callback"
+
+
+def refuse_routines(plan: Plan, target: Target) -> None:
+    """Errors: CompileError where a plan calls anything but Python."""
+    for step in all_steps(plan):
+        if isinstance(step, Call) and not is_callback(step):
+            action = f"{target.backend}: cannot call {step.routine}"
+            raise CompileError(f"{action} on {target.name}")
+
+
+def function_of(step: Call) -> HostFunction:
+    """The function that the step calls."""
+    found: Any = dict(step.parameters)["function"]
+    return found
+
+
+class Callbacks:
+    """The C functions of one plan; they live as long as this does."""
+
+    def __init__(self, plan: Plan):
+        self._names = [s.name for s in plan.size_sources]
+        self._made: list[Any] = []
+        self.are_there = any(map(is_callback, all_steps(plan)))
+
+    def address(self, step: Call) -> int:
+        """The address of a C function `i32 (ptr words)`; it yields 0, or 1 after an error."""
+        made = _SIGNATURE(self._entry(step))
+        self._made.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0
+
+    def _entry(self, step: Call) -> Callable[[int], int]:
+        function, names, outputs = function_of(step), self._names, len(step.outputs)
+        slots = [s.type for s in (*step.outputs, *step.inputs)]
+        places, count = len(slots), len(slots) + len(names)
+        words_type = ctypes.c_int64 * count
+        # What is the same in every call is found once: small plans spend their time in here.
+        known = None if any(t.is_symbolic for t in slots) else [_reader(t) for t in slots]
+
+        def enter(address: int) -> int:
+            try:
+                words = words_type.from_address(address)[:]
+                if known is not None:
+                    types, readers = slots, known
+                else:
+                    sizes = dict(zip(names, words[places:], strict=True))
+                    types = [concrete_type(t, sizes) for t in slots]
+                    readers = [_reader(t) for t in types]
+                arrays = [read(word) for read, word in zip(readers, words)]
+                _fill(function, arrays, types, outputs)
+            except BaseException as error:
+                _pending.error = error
+                return 1
+            return 0
+
+        return enter
+
+
+def _reader(type: ArrayType) -> Callable[[int], np.ndarray]:
+    """The memory at an address as an array of the type."""
+    memory, shape, dtype = ctypes.c_uint8 * size_bytes(type), static_shape(type), type.dtype
+    return lambda address: np.ndarray(shape, dtype, memoryview(memory.from_address(address)))
+
+
+def fill(
+    function: HostFunction,
+    arrays: Sequence[np.ndarray],
+    types: Sequence[ArrayType],
+    outputs: int,
+) -> None:
+    """Call the function on the last arrays, and put its results into the first."""
+    shaped = [a.reshape(static_shape(t)) for a, t in zip(arrays, types)]
+    _fill(function, shaped, types, outputs)
+
+
+def _fill(
+    function: HostFunction,
+    arrays: Sequence[np.ndarray],
+    types: Sequence[ArrayType],
+    outputs: int,
+) -> None:
+    given = arrays[outputs:]
+    if not function.borrows:  # it may keep what it is given
+        given = [np.array(a) for a in given]
+    results = _called(function, given, types[:outputs])
+    for target, value in zip(arrays[:outputs], results, strict=True):
+        if value.shape != target.shape:  # NumPy would broadcast it
+            what = f"{function} yields {list(value.shape)}, the program says {list(target.shape)}"
+            raise CheckError(f"call: cannot take a result of another shape ({what})")
+        target[...] = value
+
+
+def _called(
+    function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
+) -> list[np.ndarray]:
+    """The results of a function, which may call programs that call back.
+
+    Errors: RecursionError before the native stack ends, of which Python's own limit knows nothing.
+    """
+    if function.borrows:  # NumPy's: it calls nobody
+        return function(arrays, types)
+    if _nesting.depth >= MOST_NESTED:
+        what = f"{MOST_NESTED} callbacks are within each other"
+        hint = "let Python recur, or a loop of rune.lax repeat, without jitted functions in between"
+        raise RecursionError(with_context(f"callback: cannot call {function} ({what})", hint))
+    _nesting.depth += 1
+    try:
+        return function(arrays, types)
+    finally:
+        _nesting.depth -= 1
+
+
+def raise_pending() -> None:
+    """Raise the error that a callback of this thread has left behind, if any."""
+    error = getattr(_pending, "error", None)
+    if error is not None:
+        _pending.error = None
+        raise error

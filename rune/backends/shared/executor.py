@@ -1,0 +1,339 @@
+"""What executors share: the sizes of one call, and the plan made concrete for them.
+
+A plan may be symbolic; a call is not. `size_values` reads the sizes off the arguments' shapes and
+checks them; `concrete` evaluates offsets, shapes and bytes once per distinct sizes, and says of
+the plans within loops and branches where in this one's memory they work. `run` walks the steps of
+an executor whose host decides what comes next.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from rune import dims
+from rune.backends.shared.bounded import Bounded
+from rune.core.sizes import Arguments, read_sizes
+from rune.core.types import ArrayType
+from rune.dims import Dim, Size
+from rune.errors import ArgumentError
+from rune.lowering.plan import (
+    Branch,
+    Copy,
+    Loop,
+    Plan,
+    Slot,
+    Space,
+    Step,
+    is_one_place,
+    slots_of,
+)
+from rune.lowering.size_values import too_large
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A slot of one call: `bytes` from `offset` on in the arena, or a whole argument or result."""
+
+    space: Space
+    number: int
+    offset: int
+    bytes: int
+    type: ArrayType
+
+    @property
+    def memory(self) -> tuple[Space, int, int, int]:
+        """The bytes, whatever they mean."""
+        return self.space, self.number, self.offset, self.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ConcreteStep:
+    """A step, and its places: of a launch in the order of the kernel's parameters, else the
+    outputs, then the inputs."""
+
+    step: Step
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConcreteLoop:
+    """A loop; its programs once, or twice where carries take turns: for even and for odd steps.
+
+    `settle` follows an odd number of steps, and moves what then is in the wrong place.
+    """
+
+    step: Loop
+    count: int | None
+    arrays: tuple[Place, ...]  # of state that holds nothing before
+    counter: Place
+    holds: Place | None
+    conditions: tuple[Steps, ...]
+    bodies: tuple[Steps, ...]
+    settle: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class ConcreteBranch:
+    """A branch, and the place that holds its number."""
+
+    step: Branch
+    number: Place
+    branches: tuple[Steps, ...]
+
+
+Steps = tuple[ConcreteStep | ConcreteLoop | ConcreteBranch, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Concrete:
+    """A plan for one choice of sizes. It is its own key for what executors prepare for it."""
+
+    sizes: Mapping[str, int]
+    steps: Steps
+    results: tuple[ArrayType, ...]
+    arena_bytes: int
+
+
+def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
+    """The value of a size."""
+    return dims.evaluate(x, sizes) if isinstance(x, Dim) else x
+
+
+def concrete_type(type: ArrayType, sizes: Mapping[str, int]) -> ArrayType:
+    """The type with integers for its symbolic dimensions."""
+    if not type.is_symbolic:
+        return type
+    return type.with_shape(tuple(evaluate(d, sizes) for d in type.shape))
+
+
+def size_bytes(type: ArrayType) -> int:
+    """Bytes of an array of static shape."""
+    return math.prod(evaluate(d, {}) for d in type.shape) * type.dtype.itemsize
+
+
+def static_shape(type: ArrayType) -> Shape:
+    """The shape of a type without symbolic dimensions."""
+    return tuple(evaluate(d, {}) for d in type.shape)
+
+
+def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
+    """The plan's symbolic sizes, read off the arguments' shapes.
+
+    Errors: ArgumentError for a wrong number of arguments; DimensionError for a size out of its
+    range, "f: cannot run with n = 0 (n in 1..4096; axis 0 of argument 0)", and for shapes that
+    do not fit together.
+    """
+    if len(shapes) != len(plan.arguments):
+        given = f"{len(shapes)} given, {len(plan.arguments)} taken"
+        raise ArgumentError(f"{plan.name}: cannot run with these arguments ({given})")
+    given = Arguments(f"{plan.name}: cannot run", plan.arguments, shapes)
+    sizes = {n: evaluate(x, {}) for n, x in read_sizes(given, plan.size_sources).items()}
+    for excess in too_large(plan.limits, sizes):
+        given.refuse(f"with {excess}", "give the size a dtype that holds it, or use it as a float")
+    return sizes
+
+
+def concrete(plan: Plan, sizes: Mapping[str, int]) -> Concrete:
+    """The plan for these sizes."""
+    arguments = (Slot(Space.ARGUMENT, t, n) for n, t in enumerate(plan.arguments))
+    results = (Slot(Space.RESULT, t, n) for n, t in enumerate(plan.results))
+    given, made = (tuple(_own_place(s, sizes) for s in slots) for slots in (arguments, results))
+    frame = _Frame(sizes, given, made, 0)
+    types = tuple(concrete_type(t, sizes) for t in plan.results)
+    return Concrete(dict(sizes), frame.steps(plan), types, evaluate(plan.arena_bytes, sizes))
+
+
+def _own_place(slot: Slot, sizes: Mapping[str, int]) -> Place:
+    type_ = concrete_type(slot.type, sizes)
+    return Place(slot.space, slot.number, evaluate(slot.offset, sizes), size_bytes(type_), type_)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where the arguments, results and arena of one plan are in the memory of the whole."""
+
+    sizes: Mapping[str, int]
+    arguments: tuple[Place, ...]
+    results: tuple[Place, ...]
+    base: int
+
+    def place(self, slot: Slot) -> Place:
+        """The place of a slot, as of its own type."""
+        own = _own_place(slot, self.sizes)
+        if slot.space is Space.ARENA:
+            return replace(own, offset=self.base + own.offset)
+        outer = self.arguments if slot.space is Space.ARGUMENT else self.results
+        known = slot.number < len(outer)  # else `null` will say that there is no such slot
+        return replace(outer[slot.number], bytes=own.bytes, type=own.type) if known else own
+
+    def places(self, slots: Iterable[Slot]) -> tuple[Place, ...]:
+        """The places of some slots."""
+        return tuple(map(self.place, slots))
+
+    def steps(self, plan: Plan) -> Steps:
+        """The steps of the plan; a copy between slots that are one place here is none."""
+        made: list[Any] = []
+        for step in plan.steps:
+            match step:
+                case Loop():
+                    made.append(self.loop(step))
+                case Branch():
+                    made.append(self.branch(step))
+                case _:
+                    places = self.places(slots_of(step))
+                    if not (_is_copy_between(step) and places[0].memory == places[1].memory):
+                        made.append(ConcreteStep(step, places))
+        return tuple(made)
+
+    def loop(self, step: Loop) -> ConcreteLoop:
+        """A loop, with the steps within."""
+        given, state = self.places(step.arguments), self.places(step.state)
+        results = self.places(step.results)
+        fixed = given[: len(given) - len(state)]
+        is_in_place = all(a.memory == b.memory for a, b in zip(state, results, strict=True))
+        turns = [(state, results), (results, state)][: 1 if is_in_place else 2]
+        base = self.base + evaluate(step.offset, self.sizes)
+        frames = [_Frame(self.sizes, (*fixed, *now), then, base) for now, then in turns]
+        moved = zip(step.state, step.results, state, results, strict=True)
+        condition, holds = step.condition, [s for s in (step.holds,) if s is not None]
+        return ConcreteLoop(
+            step,
+            None if step.count is None else evaluate(step.count, self.sizes),
+            given[len(given) - step.arrays :],
+            given[0],
+            self.place(holds[0]) if holds else None,
+            () if condition is None else tuple(
+                replace(f, results=self.places(holds)).steps(condition) for f in frames
+            ),
+            tuple(f.steps(step.body) for f in frames),
+            tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in moved
+                  if x.memory != y.memory),
+        )  # fmt: skip
+
+    def branch(self, step: Branch) -> ConcreteBranch:
+        """A branch, with the steps within."""
+        base = self.base + evaluate(step.offset, self.sizes)
+        places = self.places(step.arguments), self.places(step.results)
+        within = _Frame(self.sizes, *places, base)
+        branches = tuple(map(within.steps, step.branches))
+        return ConcreteBranch(step, self.place(step.number), branches)
+
+
+def all_concrete(steps: Steps) -> Iterator[ConcreteStep]:
+    """The launches, calls and copies of some steps and of those within them."""
+    for step in steps:
+        match step:
+            case ConcreteStep():
+                yield step
+            case ConcreteBranch(branches=branches):
+                yield from all_concrete(tuple(itertools.chain(*branches)))
+            case ConcreteLoop(conditions=conditions, bodies=bodies, settle=settle):
+                yield from all_concrete(tuple(itertools.chain(*conditions, *bodies, settle)))
+
+
+def _is_copy_between(step: Step) -> bool:
+    return isinstance(step, Copy) and not is_one_place(step.target, step.source)
+
+
+# --- walking ----------------------------------------------------------------------------------
+
+
+class Walker(Protocol):
+    """An executor whose host runs one step after the other."""
+
+    def step(self, step: ConcreteStep) -> None:
+        """Run one step."""
+        ...
+
+    def write(self, place: Place, number: int) -> None:
+        """Store an i32."""
+        ...
+
+    def read(self, place: Place) -> int:
+        """An i32 or bool, when all steps before are done."""
+        ...
+
+
+def run(steps: Steps, walker: Walker) -> None:
+    """Run the steps, as loops and branches say."""
+    for item in steps:
+        match item:
+            case ConcreteStep():
+                walker.step(item)
+            case ConcreteBranch(branches=branches):
+                last = len(branches) - 1
+                number = walker.read(item.number) if last else 0  # reading may have to wait
+                run(branches[min(max(number, 0), last)], walker)
+            case ConcreteLoop():
+                _run_loop(item, walker)
+
+
+def _run_loop(loop: ConcreteLoop, walker: Walker) -> None:
+    turns, t = len(loop.bodies), 0
+    while _goes_on(loop, t, walker):
+        run(loop.bodies[t % turns], walker)
+        t += 1
+    if t % turns:
+        run(loop.settle, walker)
+
+
+def _goes_on(loop: ConcreteLoop, t: int, walker: Walker) -> bool:
+    """Whether step t is to run; it finds its number in place."""
+    if t == loop.count:
+        return False
+    walker.write(loop.counter, t)
+    if loop.holds is None:
+        return True
+    run(loop.conditions[t % len(loop.conditions)], walker)
+    return bool(walker.read(loop.holds))
+
+
+class Concretes:
+    """The concrete plans of one executable, by the shapes of a call; the last ones are kept."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self._made: Bounded[tuple[Shape, ...], Concrete] = Bounded()
+
+    def __call__(self, shapes: Sequence[Shape]) -> Concrete:
+        """The concrete plan for arguments of these shapes."""
+        key = tuple(shapes)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made.keep(key, concrete(self.plan, size_values(self.plan, key)))
+        return found
+
+
+def result_buffers(
+    plan: Plan,
+    made: Concrete,
+    arguments: Sequence[Any],
+    donated: Sequence[int],
+    alloc: Callable[[ArrayType], Any],
+    reuse: Callable[[Any, ArrayType], Any],
+) -> list[Any]:
+    """A buffer per result: the memory of a donated argument where the plan says so, else new."""
+    lent = {result: argument for argument, result in plan.donations if argument in donated}
+    return [
+        reuse(arguments[lent[number]], type_) if number in lent else alloc(type_)
+        for number, type_ in enumerate(made.results)
+    ]
+
+
+def dot_shapes(
+    parameters: Mapping[str, Any], sizes: Mapping[str, int]
+) -> tuple[Shape, Shape, Shape]:
+    """Shapes in memory of the `dot` routine's operands and result: a, b, out.
+
+    a is [batch, m, k], or [batch, k, m] with trans_a; b is [batch, k, n] or [batch, n, k].
+    """
+    batch, m, n, k = (evaluate(parameters[name], sizes) for name in ("batch", "m", "n", "k"))
+    a = (batch, k, m) if parameters["trans_a"] else (batch, m, k)
+    b = (batch, n, k) if parameters["trans_b"] else (batch, k, n)
+    return a, b, (batch, m, n)

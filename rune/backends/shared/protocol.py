@@ -1,0 +1,95 @@
+"""The backend protocol: one package per API, one object per device. Handles stay in the package.
+
+A backend compiles a whole plan: `record(plan)` renders and compiles its kernels and returns an
+`Executable`, one call of which runs every step. Buffers are opaque; memory comes from `alloc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from rune.backends.shared.pool import MemoryStats
+from rune.backends.shared.work import WorkStats
+from rune.core.types import ArrayType
+from rune.lowering.codegen.target import Target
+
+if TYPE_CHECKING:
+    from rune.lowering.plan import Plan
+
+# What `alloc` returns; only the backend that made it knows what it is, but for its `shape`, the
+# static shape as integers. On the CPU it is the NumPy array itself, so that arrays and NumPy share
+# memory.
+Buffer = Any
+
+
+class Executable(Protocol):
+    """A compiled plan. Calling it runs all steps; arguments and results are buffers."""
+
+    plan: Plan
+
+    def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
+        """Run the plan on `arguments`; the memory of the `donated` ones may be reused."""
+        ...
+
+    def sources(self) -> dict[str, str]:
+        """The rendered source of each kernel, by name."""
+        ...
+
+
+class Backend(Protocol):
+    """One device of one API."""
+
+    target: Target
+
+    def alloc(self, type: ArrayType) -> Buffer:
+        """Uninitialised memory for one array of static shape.
+
+        Errors: OutOfMemory says asked, used and the limit in bytes.
+        """
+        ...
+
+    def copy_in(self, array: np.ndarray) -> Buffer:
+        """Device memory with the contents of a host array; the host array may change afterwards."""
+        ...
+
+    def copy_out(self, buffer: Buffer, type: ArrayType) -> np.ndarray:
+        """A host array with the contents; waits for pending work."""
+        ...
+
+    def record(self, plan: Plan) -> Executable:
+        """Compile a plan. Errors: CompileError carries the numbered source."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all submitted work has ended."""
+        ...
+
+
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """A backend whose copies to the host can be under way while the host goes on."""
+
+    def start_copy_out(self, buffer: Buffer, type: ArrayType) -> Callable[[], np.ndarray]:
+        """Begin to copy the contents; what it gives waits for them, and is called once."""
+        ...
+
+
+@runtime_checkable
+class CountsMemory(Protocol):
+    """A backend that counts its memory; all of rune's own do."""
+
+    def memory_stats(self) -> MemoryStats:
+        """Bytes live and cached, the peak, and the allocations until now."""
+        ...
+
+
+@runtime_checkable
+class CountsWork(Protocol):
+    """A backend that counts its work; all of rune's own do."""
+
+    def work_stats(self) -> WorkStats:
+        """Calls of compiled programs until now, and how many of them have ended."""
+        ...

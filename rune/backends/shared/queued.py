@@ -1,0 +1,223 @@
+"""What calls have in common where a device has one queue and memory that the host does not see.
+
+Calls of a device take turns: one enqueues all of its steps before the next one does. A callback
+runs within the turn of its call: it may copy from and to the device, but run nothing there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rune import locks
+from rune.backends.shared import shortage
+from rune.backends.shared.callbacks import fill, function_of
+from rune.backends.shared.executor import (
+    Concrete,
+    Concretes,
+    Place,
+    result_buffers,
+    size_bytes,
+    static_shape,
+)
+from rune.backends.shared.pool import Block, Pool
+from rune.backends.shared.work import Work, WorkStats
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, DeviceError, OutOfMemory
+from rune.lowering.codegen.target import Target
+from rune.lowering.plan import Call, Plan, Space, all_steps, slots_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceBuffer:
+    """An array in device memory; the memory returns to the pool with the last buffer on it."""
+
+    memory: Block
+    type: ArrayType
+    shape: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Arena:
+    """The memory that all plans of a device share for their intermediates; it grows."""
+
+    pool: Pool
+    block: Block | None = None
+
+    def __call__(self, nbytes: int) -> Block:
+        """So many bytes at least."""
+        if self.block is None or self.block.bytes < nbytes:
+            self.block = None
+            self.block = self.pool.take(nbytes, ("arena",))
+        return self.block
+
+
+class Turns:
+    """Who may enqueue on a device."""
+
+    def __init__(self, device: str):
+        self.lock = locks.lock()
+        self._device = device
+        self._caller: int | None = None  # the thread in which a callback runs, under the lock
+
+    def refuse_callback(self, name: str) -> None:
+        """Errors: DeviceError where this thread's call waits for a callback, and so for this."""
+        if self._caller == threading.get_ident():
+            raise DeviceError(
+                f"{name}: cannot run on {self._device} from a callback "
+                "(the device waits for the program that calls back)",
+                hint="compute with NumPy in callbacks, or on another device",
+            )
+
+    @contextmanager
+    def calling_back(self) -> Iterator[None]:
+        """While a callback runs, its thread holds the lock and must not ask for it again."""
+        self._caller = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._caller = None
+
+
+class QueuedBackend:
+    """What devices of one queue have in common: memory of a pool, copies, counts.
+
+    A backend says how bytes get there (`send`) and back (`start_fetch`), and has `target`, `pool`,
+    `work` and `check()`.
+    """
+
+    target: Target
+    pool: Pool
+    work: Work
+    check: Callable[[], None]
+
+    def room(self, nbytes: int) -> int:
+        """The bytes to ask the pool for."""
+        return nbytes
+
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        """Put bytes (u8) there, behind all that was enqueued; they may change afterwards."""
+        raise NotImplementedError
+
+    def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
+        """Begin to copy bytes to the host; what it gives waits for them, u8."""
+        raise NotImplementedError
+
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
+        """Uninitialised device memory for one array, made by `maker`."""
+        self.check()
+        block = self.pool.take(self.room(size_bytes(type)), (type, maker))
+        return DeviceBuffer(block, type, static_shape(type))
+
+    def copy_in(self, array: np.ndarray) -> DeviceBuffer:
+        """The array on the device; returns when the host array may change."""
+        buffer = self.alloc(ArrayType(array.shape, array.dtype), "copy_in")
+        if array.size:
+            self.send(buffer.memory, 0, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return buffer
+
+    def copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> np.ndarray:
+        """The contents as a new host array."""
+        return self.start_copy_out(buffer, type)()
+
+    def start_copy_out(self, buffer: DeviceBuffer, type: ArrayType) -> Callable[[], np.ndarray]:
+        """Begin to copy the contents; what it gives waits for them."""
+        self.check()
+        nbytes, shape = size_bytes(type), static_shape(type)
+        if not nbytes:
+            return lambda: np.empty(shape, type.dtype)
+        fetched = self.start_fetch(buffer.memory, 0, nbytes)
+        return lambda: fetched().view(type.dtype).reshape(shape)
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()
+
+
+class QueuedExecutable:
+    """A compiled plan; `run_steps` says how its steps are enqueued.
+
+    backend: has `target`, `turns`, `work`, `check()`, `alloc(type, maker)`, `arena(nbytes)` and
+             `marker()`, the question whether all that was enqueued until now has ended
+    """
+
+    def __init__(self, backend: Any, plan: Plan):
+        self.plan, self.backend = plan, backend
+        self._alloc = partial(backend.alloc, maker=plan.name)
+        self._concretes = Concretes(plan)
+        slots = (slot for step in all_steps(plan) for slot in slots_of(step))
+        self._uses_arena = any(slot.space is Space.ARENA for slot in slots)
+
+    def __call__(
+        self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()
+    ) -> list[DeviceBuffer]:
+        """Enqueue all steps; returns at once."""
+        backend = self.backend
+        backend.check()
+        made = self._concretes([a.shape for a in arguments])
+        check_dtypes(self.plan, arguments)
+        backend.turns.refuse_callback(self.plan.name)
+        try:
+            return self._enqueued(made, arguments, donated)
+        except OutOfMemory as error:
+            raise shortage.of_plan(error, self.plan, made.sizes, backend.target.name) from error
+
+    def _enqueued(
+        self, made: Concrete, arguments: Sequence[DeviceBuffer], donated: Sequence[int]
+    ) -> list[DeviceBuffer]:
+        backend = self.backend
+        results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
+        with backend.turns.lock:
+            arena = [backend.arena(max(1, made.arena_bytes))] if self._uses_arena else []
+            memory = {
+                Space.ARGUMENT: [a.memory for a in arguments],
+                Space.RESULT: [r.memory for r in results],
+                Space.ARENA: arena,
+            }
+            backend.work.begin()
+            try:
+                self.run_steps(made, memory)
+            finally:
+                backend.work.follow(backend.marker())
+        return results
+
+    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+        """Enqueue all steps on this memory."""
+        raise NotImplementedError
+
+
+def _reuse(buffer: DeviceBuffer, type: ArrayType) -> DeviceBuffer:
+    return DeviceBuffer(buffer.memory, type, static_shape(type))
+
+
+def check_dtypes(plan: Plan, arguments: Sequence[Any]) -> None:
+    """Errors: ArgumentError "f: cannot run with this argument (argument 0 is f32[3], ...)"."""
+    for number, (buffer, type_) in enumerate(zip(arguments, plan.arguments, strict=True)):
+        if buffer.type.dtype != type_.dtype:
+            given = f"argument {number} is {type_}, given is {buffer.type}"
+            raise ArgumentError(f"{plan.name}: cannot run with this argument ({given})")
+
+
+def call_python(
+    call: Call,
+    places: Sequence[Place],
+    fetch: Callable[[Place], np.ndarray],
+    send: Callable[[Place, np.ndarray], None],
+    calling_back: AbstractContextManager[None],
+) -> None:
+    """Fetch the bytes that a Python function takes, call it, and send what it gives."""
+    count = len(call.outputs)
+    hosts = [np.zeros(p.bytes, np.uint8) for p in places[:count]]
+    hosts += [fetch(p) if p.bytes else np.empty(0, np.uint8) for p in places[count:]]
+    with calling_back:
+        arrays = [h.view(p.type.dtype) for h, p in zip(hosts, places, strict=True)]
+        fill(function_of(call), arrays, [p.type for p in places], count)
+    for host, place in zip(hosts[:count], places):
+        if place.bytes:
+            send(place, host)

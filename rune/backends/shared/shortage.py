@@ -1,0 +1,85 @@
+"""Out of memory inside a plan: which plan, what its arena takes, and what is alive in it.
+
+f: cannot run on opencl:0 (its arena takes 8192 B, its results 64 B; most is alive at sum_1:
+f32[32,32] of sin_0 (4096 B, demo.py:3), ...; alloc: cannot allocate 8192 B ...)
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rune.backends.shared.executor import concrete_type, evaluate, size_bytes
+from rune.backends.shared.pool import SHOWN, Use
+from rune.errors import OutOfMemory
+from rune.lowering.plan import Plan, Space, Step, inner_plans
+from rune.lowering.steps import memory, slots_read, slots_written, step_name
+
+Sizes = Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Value:
+    """What a part of the arena holds, from the step that writes it to the last that reads it."""
+
+    use: Use
+    first: int
+    last: int
+
+
+def of_plan(error: OutOfMemory, plan: Plan, sizes: Sizes, device: str) -> OutOfMemory:
+    """The error, with the plan for which the memory was asked."""
+    arena = evaluate(plan.arena_bytes, sizes)
+    results = sum(size_bytes(concrete_type(t, sizes)) for t in plan.results)
+    return OutOfMemory(
+        f"{plan.name}: cannot run on {device} (its arena takes {arena} B, its results {results} B"
+        f"{_alive_text(plan, sizes)}; {error.message})",
+        hint=error.hint,
+        frame=error.frame,
+    )
+
+
+def _alive_text(plan: Plan, sizes: Sizes) -> str:
+    step, uses = alive_at_once(plan, sizes)
+    if not uses:
+        return ""
+    shown = heapq.nlargest(SHOWN, uses, key=lambda use: use.bytes)
+    return f"; most is alive at {step}: {', '.join(map(str, shown))}"
+
+
+def alive_at_once(plan: Plan, sizes: Sizes) -> tuple[str, list[Use]]:
+    """The step during which most of the arena is in use, and what is in it then."""
+    values = _values(plan, sizes)
+    best: list[Use] = []
+    at = ""
+    for number, step in enumerate(plan.steps):
+        alive = [v.use for v in values if v.first <= number <= v.last]
+        if sum(u.bytes for u in alive) > sum(u.bytes for u in best):
+            best, at = alive, step_name(step)
+    return at, best
+
+
+def _values(plan: Plan, sizes: Sizes) -> list[_Value]:
+    found: list[_Value] = []
+    held: dict[object, _Value] = {}  # by place in the arena
+    for number, step in enumerate(plan.steps):
+        read = {memory(s) for s in slots_read(plan, step)}
+        for slot in (*slots_read(plan, step), *slots_written(plan, step)):
+            if slot.space is not Space.ARENA:
+                continue
+            place, known = memory(slot), held.get(memory(slot))
+            if known is None or (place not in read and known.first != number):
+                type_ = concrete_type(slot.type, sizes)
+                known = held[place] = _value(step, number, size_bytes(type_), type_)
+                found.append(known)
+            known.last = number
+        inside = max((evaluate(p.arena_bytes, sizes) for p in inner_plans(step)), default=0)
+        if inside:
+            found.append(_value(step, number, inside, "intermediates"))
+    return found
+
+
+def _value(step: Step, number: int, nbytes: int, what: object) -> _Value:
+    use = Use(nbytes, (what, step_name(step)), getattr(step, "frame", None))
+    return _Value(use, number, number)

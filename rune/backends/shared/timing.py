@@ -1,0 +1,122 @@
+"""Compiled plans that are profiled: each call waits, and tells where its time went.
+
+An executor that can time its steps has `record_timed(plan, meter)`, and tells the meter the time of
+each as its device measured it; of the others whole calls are timed. Only what is compiled inside
+`rune.debug.profile()` is of this form, so that nothing of it costs anything otherwise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from rune import profiling
+from rune.backends.shared.executor import evaluate, size_values
+from rune.backends.shared.protocol import Backend, Buffer, Executable
+from rune.errors import Frame
+from rune.lowering.explain import Lowered
+from rune.lowering.plan import Call, Copy, Launch, Plan, Step, all_steps
+from rune.lowering.steps import StepCost, step_cost, step_name
+from rune.profiling import StepProfile
+
+Sizes = Mapping[str, int]
+
+
+class Meter:
+    """Tells the profile in force of the steps of one plan; knows their costs and lines."""
+
+    def __init__(self, lowered: Lowered, device: str):
+        self.plan, self.device = lowered.plan, device
+        self._kernels = lowered.kernels
+        self._lines = _lines(self.plan)
+        self._costs: dict[int, tuple[Step, StepCost]] = {}  # by id of the step, kept here
+        self._launches = {s.kernel: s for s in all_steps(self.plan) if isinstance(s, Launch)}
+
+    def add(self, step: Step, sizes: Sizes, seconds: float, calls: int = 1) -> None:
+        """A step was run `calls` times at these sizes, in so many seconds together."""
+        cost = self._cost(step)
+        flops, moved = evaluate(cost.flops, sizes), evaluate(cost.bytes_moved, sizes)
+        lines = self._lines.get(_row(step), "")
+        row = StepProfile(cost.name, lines, calls, seconds, calls * flops, calls * moved)
+        self._tell(row)
+
+    def add_kernel(self, name: str, sizes: Sizes, seconds: float, moved: int) -> None:
+        """A kernel was run: one of the plan's, or the executor's own, which moves so many bytes."""
+        if name in self._launches:
+            self.add(self._launches[name], sizes, seconds)
+        else:
+            self._tell(StepProfile(name, "", 1, seconds, 0, moved))
+
+    def _tell(self, row: StepProfile) -> None:
+        profile = profiling.current()
+        if profile is not None:
+            profile.add_step(self.plan, self.plan.name, self.device, row)
+
+    def _cost(self, step: Step) -> StepCost:
+        if id(step) not in self._costs:
+            self._costs[id(step)] = step, step_cost(self._kernels, self.plan, step)
+        return self._costs[id(step)][1]
+
+
+def _row(step: Step) -> object:
+    """What steps of one row have in common: a kernel, or a call's own line."""
+    match step:
+        case Call(frame=frame):
+            return step_name(step), frame
+        case _:
+            return step_name(step)
+
+
+def _lines(plan: Plan) -> dict[object, str]:
+    """The user's lines of each row, as text."""
+    found: dict[object, dict[str, None]] = {}
+    for step in all_steps(plan):
+        frame: Frame | None = None if isinstance(step, Copy) else getattr(step, "frame", None)
+        if frame is not None:
+            found.setdefault(_row(step), {})[frame.short] = None
+    return {row: ", ".join(lines) for row, lines in found.items()}
+
+
+@runtime_checkable
+class TimesSteps(Protocol):
+    """A backend that times the steps of a plan."""
+
+    def record_timed(self, plan: Plan, meter: Meter) -> Executable:
+        """Compile a plan whose calls tell the meter of their steps, and wait for them."""
+        ...
+
+
+class Profiled:
+    """An executable whose calls wait, and are timed."""
+
+    def __init__(self, executable: Executable, backend: Backend, device: str):
+        self.executable, self.backend, self.device = executable, backend, device
+        self.plan = executable.plan
+
+    def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
+        """Run the plan and wait."""
+        shapes = [tuple(a.shape) for a in arguments]
+        start = time.perf_counter()
+        results = self.executable(arguments, donated)
+        self.backend.synchronize()
+        seconds, profile = time.perf_counter() - start, profiling.current()
+        if profile is not None:
+            arena = evaluate(self.plan.arena_bytes, size_values(self.plan, shapes))
+            profile.add_call(self.plan, self.plan.name, self.device, seconds, arena)
+        return results
+
+    def sources(self) -> dict[str, str]:
+        """The rendered source of each kernel, by name."""
+        return self.executable.sources()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.executable, name)
+
+
+def record(lowered: Lowered, device: str, backend: Backend) -> Profiled:
+    """Compile a plan for profiling. Errors: CompileError."""
+    meter = Meter(lowered, device)
+    timed = isinstance(backend, TimesSteps)
+    made = backend.record_timed(meter.plan, meter) if timed else backend.record(meter.plan)
+    return Profiled(made, backend, device)

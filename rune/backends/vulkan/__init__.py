@@ -1,0 +1,238 @@
+"""Vulkan through the `vulkan` package: any GPU with Vulkan 1.2, and software drivers.
+
+    driver     the API: instance, physical devices      items      what a call is of
+    device     one open device: queue, clock, handles   schedule   plan -> items
+    memory     blocks of memory, copies in and out      record     -> command buffers
+    pipeline   modules -> pipelines                     replay     a call of a plan
+    commands   a command buffer and its barriers
+
+Kernels are SPIR-V (lowering/codegen/spirv.py) and have no descriptors: a launch pushes the address
+of its argument table. Everything goes through one queue, in order.
+
+Invariant: handles never leave these files. After a lost device the next array or call opens it
+anew; arrays from before raise DeviceError.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune import dtypes, locks
+from rune.backends.shared.executor import size_bytes, static_shape
+from rune.backends.shared.forks import Loaded
+from rune.backends.shared.pool import MemoryStats
+from rune.backends.shared.work import Work, WorkStats
+from rune.backends.vulkan.device import VulkanDevice
+from rune.backends.vulkan.driver import (
+    Failure,
+    Physical,
+    instance,
+    no_such_device,
+    physical_devices,
+)
+from rune.backends.vulkan.memory import VulkanMemory, address_of
+from rune.backends.vulkan.pipeline import Pipelines
+from rune.backends.vulkan.replay import VulkanBuffer, VulkanExecutable
+from rune.core.types import ArrayType
+from rune.errors import DeviceError
+from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
+from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.shared.timing import Meter
+
+_LOADED = Loaded("vulkan")
+_GPU_CORES = 32  # how many there are is not for Vulkan to say
+_GET_DRIVER = "apt install libvulkan1 mesa-vulkan-drivers, or the vendor's driver"
+_INTEGERS = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64})
+_BY_FEATURE = {  # the types that need all of some features
+    frozenset({"shaderInt8", "storageBuffer8BitAccess"}): {dtypes.bool_, dtypes.i8, dtypes.u8},
+    frozenset({"shaderInt16", "storageBuffer16BitAccess"}): {dtypes.i16, dtypes.u16},
+    frozenset({"shaderFloat64"}): {dtypes.f64},
+}
+_CONTROLS = {
+    "denormals": "shaderDenormPreserveFloat",
+    "specials": "shaderSignedZeroInfNanPreserveFloat",
+    "nearest": "shaderRoundingModeRTEFloat",
+}
+_FLOAT_BITS = (16, 32, 64)
+_EACH_ALONE = 1  # VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL
+
+
+def _usable() -> list[Physical]:
+    return [p for p in physical_devices(instance()) if p.why_not() is None]
+
+
+def probe() -> tuple[list[Target], str | None]:
+    """The Vulkan devices that have what rune needs, GPUs first."""
+    try:
+        _LOADED.check()
+        found = [_target(number, physical) for number, physical in enumerate(_usable())]
+        lacking = [f"{p.name}: {p.why_not()}" for p in physical_devices(instance())]
+    except ImportError as error:
+        return [], f"the package vulkan cannot be imported ({error}); pip install vulkan"
+    except OSError as error:
+        return [], f"there is no Vulkan loader ({error}); {_GET_DRIVER}"
+    except Exception as error:  # a driver may fail in any way: the reason is reported
+        return [], f"no Vulkan driver works ({error}); {_GET_DRIVER}"
+    if found:
+        return found, None
+    return [], "; ".join(lacking) or f"there is no Vulkan driver; {_GET_DRIVER}"
+
+
+def _target(number: int, physical: Physical) -> Target:
+    by_feature = [types for needed, types in _BY_FEATURE.items() if needed <= physical.features]
+    return Target(
+        name=f"vulkan:{number}",
+        backend="vulkan",
+        language="spirv",
+        description=f"{physical.name} ({physical.driver})",
+        dtypes=_INTEGERS.union({dtypes.f32}, *by_feature),
+        vector_bytes=16,
+        cores=physical.cores or _GPU_CORES,
+        threads_per_workgroup=physical.threads_per_workgroup,
+        shared_bytes=physical.shared_bytes,
+        scratch_bytes=1 << 12,
+        routines=frozenset(),
+        launch_groups=physical.launch_groups,
+        float_controls=_float_controls(physical.float_controls),
+        subgroup_threads=physical.subgroup_threads,
+        loop_rounds=LLVMPIPE_ROUNDS if physical.name.startswith("llvmpipe") else None,
+        native=_native(physical),
+    )
+
+
+def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
+    """What the driver says of single operations; it does not say of fma, which all GPUs have."""
+    features, extensions = physical.features, physical.extensions
+    words = [dtypes.i32, dtypes.u32]
+    floats = [dtypes.f32, *[dtypes.f64] * ("shaderFloat64" in features)]
+    return natively(
+        fma=floats,
+        arithmetic=floats + [dtypes.f16] * ("shaderFloat16" in features),
+        atomic_add=words
+        + [dtypes.i64, dtypes.u64] * ("shaderBufferInt64Atomics" in features)
+        + [dtypes.f32] * ("VK_EXT_shader_atomic_float" in extensions),
+        atomic_min=words,
+        matrix=[dtypes.f16] * ("VK_KHR_cooperative_matrix" in extensions),
+    )
+
+
+def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
+    """What the driver says that it can keep, for each type by itself, or for all types alike."""
+    apart = {
+        "nearest": known.roundingModeIndependence,
+        "denormals": known.denormBehaviorIndependence,
+    }
+    found: set[tuple[str, int]] = set()
+    for name, prefix in _CONTROLS.items():
+        kept = {(name, bits) for bits in _FLOAT_BITS if getattr(known, f"{prefix}{bits}")}
+        is_free = apart.get(name, _EACH_ALONE) == _EACH_ALONE
+        found |= kept if is_free or len(kept) == len(_FLOAT_BITS) else set()
+    return frozenset(found)
+
+
+def open_device(target: Target) -> VulkanBackend:
+    """The device that `probe` listed under this name."""
+    _LOADED.check()
+    found = _usable()
+    number = int(target.name.split(":")[1])
+    if number >= len(found):
+        raise no_such_device(target.name, len(found))
+    return VulkanBackend(target, found[number])
+
+
+@dataclass(slots=True, eq=False)
+class Opened:
+    """A device from its opening until it is lost."""
+
+    device: VulkanDevice
+    memory: VulkanMemory
+    pipelines: Pipelines
+
+
+class VulkanBackend:
+    """One Vulkan device.
+
+    is_shared: whether arrays are in memory that the host sees; None: as the driver says.
+    """
+
+    def __init__(self, target: Target, physical: Physical, is_shared: bool | None = None):
+        self.target, self.physical, self.is_shared = target, physical, is_shared
+        self.work = Work()
+        self._opening = locks.lock()
+        self._opened = self._open()
+
+    def _open(self) -> Opened:
+        try:
+            device = VulkanDevice(self.physical, self.target.name)
+            return Opened(device, VulkanMemory(device, self.is_shared), Pipelines(device))
+        except Failure as failure:
+            name = self.target.name
+            raise DeviceError(f"device: cannot open {name} ({failure})") from failure
+
+    def opened(self) -> Opened:
+        """The device, open. Errors: DeviceError in a forked process."""
+        _LOADED.check()
+        found = self._opened
+        if found.device.lost is None:
+            return found
+        with self._opening:
+            if self._opened is found:
+                self._opened = self._open()
+            return self._opened
+
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> VulkanBuffer:
+        """Uninitialised device memory for one array, made by `maker`. Errors: OutOfMemory."""
+        opened = self.opened()
+        block = opened.memory.pool.take(size_bytes(type), (type, maker))
+        return VulkanBuffer(block, type, static_shape(type), opened, address_of(block))
+
+    def copy_in(self, array: np.ndarray) -> VulkanBuffer:
+        """The array on the device; the host array may change afterwards."""
+        opened, type = self.opened(), ArrayType(array.shape, array.dtype)
+        host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        block = opened.memory.upload(host, (type, "copy_in"))
+        written = opened.device.submitted
+        return VulkanBuffer(block, type, array.shape, opened, address_of(block), written)
+
+    def copy_out(self, buffer: VulkanBuffer, type: ArrayType) -> np.ndarray:
+        """The contents as a new host array, when what writes them is done."""
+        device, host = buffer.opened.device, np.empty(size_bytes(type), np.uint8)
+        _LOADED.check()
+        if device.lost is not None:
+            raise device.lost_error()
+        buffer.opened.memory.read(buffer.memory, 0, host, buffer.written)
+        return host.view(type.dtype).reshape(static_shape(type))
+
+    def record(self, plan: Plan) -> VulkanExecutable:
+        """The plan, compiled. Errors: CompileError."""
+        return VulkanExecutable(self, plan)
+
+    def record_timed(self, plan: Plan, meter: Meter) -> VulkanExecutable:
+        """The plan, its steps timed. Errors: CompileError."""
+        return VulkanExecutable(self, plan, meter)
+
+    def synchronize(self) -> None:
+        """Wait until all that was submitted has ended."""
+        _LOADED.check()
+        if self._opened.device.lost is None:
+            self._opened.device.synchronize()
+
+    def close(self) -> None:
+        """Destroy everything on it, once what is pending has ended."""
+        self._opened.device.close()
+
+    def memory_stats(self) -> MemoryStats:
+        """Counts of the memory that arrays are in, and of what copies go through."""
+        memory = self._opened.memory
+        if memory.staging is memory.pool:
+            return MemoryStats.of(device=memory.pool.stats())
+        return MemoryStats.of(device=memory.pool.stats(), staging=memory.staging.stats())
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()

@@ -1,0 +1,270 @@
+"""One open Vulkan device: its queue, its clock, and every handle that was made on it.
+
+All work goes through one queue, and every command buffer opens and ends with a barrier: what is
+submitted later begins after what was submitted before has ended. A timeline semaphore counts the
+submissions; `wait(n)` returns when the n-th and all before it are done.
+
+What a finalizer wants destroyed it puts on `retired` with the count of submissions so far: it runs
+anywhere and calls no driver. Whoever submits next destroys what is done, under the lock.
+Invariant: a lost device is an error from then on, never a crash; `close` destroys all that is left,
+the newest first.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from rune import locks
+from rune.backends.vulkan.driver import (
+    Physical,
+    api,
+    at_exit,
+    c_array,
+    c_text,
+    check,
+    feature_structs,
+    functions,
+    is_out_of_memory,
+    result_name,
+    struct,
+)
+from rune.errors import DeviceError, OutOfMemory
+
+_FUNCTIONS = (
+    "vkGetDeviceQueue", "vkDestroyDevice", "vkDeviceWaitIdle", "vkQueueSubmit",
+    "vkCreateBuffer", "vkDestroyBuffer", "vkGetBufferMemoryRequirements", "vkBindBufferMemory",
+    "vkAllocateMemory", "vkFreeMemory", "vkMapMemory", "vkGetBufferDeviceAddress",
+    "vkCreateSemaphore", "vkDestroySemaphore", "vkWaitSemaphores", "vkGetSemaphoreCounterValue",
+    "vkCreateCommandPool", "vkDestroyCommandPool",
+    "vkAllocateCommandBuffers", "vkFreeCommandBuffers",
+    "vkBeginCommandBuffer", "vkEndCommandBuffer",
+    "vkCmdBindPipeline", "vkCmdPushConstants", "vkCmdDispatch", "vkCmdDispatchIndirect",
+    "vkCmdPipelineBarrier", "vkCmdCopyBuffer",
+    "vkCreateShaderModule", "vkDestroyShaderModule",
+    "vkCreatePipelineLayout", "vkDestroyPipelineLayout",
+    "vkCreatePipelineCache", "vkDestroyPipelineCache", "vkGetPipelineCacheData",
+    "vkCreateComputePipelines", "vkDestroyPipeline",
+    "vkCreateQueryPool", "vkDestroyQueryPool", "vkCmdResetQueryPool", "vkCmdWriteTimestamp",
+    "vkGetQueryPoolResults",
+)  # fmt: skip
+_MAKERS = {"DeviceMemory": ("vkAllocateMemory", "vkFreeMemory")}  # else vkCreateX and vkDestroyX
+_SLICE_NS = 100_000_000  # of one wait, so that Ctrl-C is heard
+_PAUSE_S = 0.001
+
+
+class VulkanDevice:
+    """A device, open."""
+
+    def __init__(self, physical: Physical, name: str):
+        vk, ffi = api(), api().ffi
+        self.physical, self.name = physical, name
+        self.lost: str | None = None  # why nothing more can be done on it
+        self.lock = locks.reentrant()  # queue and command pool; a finalizer may run inside
+        self.submitted = 0
+        self.retired: deque[tuple[int, Callable[[], None]]] = deque()
+        self._done = 0
+        self._waiting: set[int] = set()  # threads
+        self._made: dict[tuple[str, int], Any] = {}
+        self.handle = self._open()
+        self.vk = functions(vk.lib.vkGetDeviceProcAddr, self.handle, _FUNCTIONS)
+        queue = ffi.new("VkQueue*")
+        self.vk.vkGetDeviceQueue(self.handle, physical.family, 0, queue)
+        self.queue = queue[0]
+        clock = struct(
+            "VkSemaphoreTypeCreateInfo", semaphoreType=vk.VK_SEMAPHORE_TYPE_TIMELINE, initialValue=0
+        )
+        self.clock = self.create("Semaphore", struct("VkSemaphoreCreateInfo", pNext=clock))
+        self._clocks = c_array("VkSemaphore", [self.clock])
+        pool = struct("VkCommandPoolCreateInfo", queueFamilyIndex=physical.family)
+        self.command_pool = self.create("CommandPool", pool)
+        at_exit(self.close)
+
+    def _open(self) -> Any:
+        physical, ffi = self.physical, api().ffi
+        queue = struct(
+            "VkDeviceQueueCreateInfo",
+            queueFamilyIndex=physical.family,
+            queueCount=1, pQueuePriorities=ffi.new("float[]", [1.0]),
+        )  # fmt: skip
+        wanted = ["VK_KHR_portability_subset"]  # must be asked for where it is there
+        names = [c_text(n) for n in wanted if n in physical.extensions]
+        extensions = c_array("char*", names)
+        info = struct(
+            "VkDeviceCreateInfo",
+            pNext=feature_structs(physical.features, physical.is_1_3),
+            queueCreateInfoCount=1, pQueueCreateInfos=queue,
+            enabledExtensionCount=len(extensions), ppEnabledExtensionNames=extensions,
+        )  # fmt: skip
+        made = ffi.new("VkDevice*")
+        code = api().lib.vkCreateDevice(physical.handle, info, ffi.NULL, made)
+        if code < 0:
+            raise DeviceError(f"device: cannot open {self.name} ({result_name(code)})")
+        return made[0]
+
+    # --- handles -----------------------------------------------------------------------------
+
+    def create(self, kind: str, info: Any) -> Any:
+        """A new handle of a kind, "Buffer". Errors: Failure."""
+        made = api().ffi.new(f"Vk{kind}*")
+        name = _MAKERS.get(kind, (f"vkCreate{kind}",))[0]
+        with self.lock:
+            if self.lost is not None:
+                raise self.lost_error()
+            check(getattr(self.vk, name)(self.handle, info, api().ffi.NULL, made), name)
+            return self.keep(kind, made[0])
+
+    def keep(self, kind: str, handle: Any) -> Any:
+        """Destroy the handle at the end, if nobody does so before."""
+        self._made[kind, _number(handle)] = handle
+        return handle
+
+    def destroy(self, kind: str, handle: Any) -> None:
+        """Destroy a handle that no pending command uses."""
+        if self._made.pop((kind, _number(handle)), None) is not None:
+            name = _MAKERS.get(kind, ("", f"vkDestroy{kind}"))[1]
+            getattr(self.vk, name)(self.handle, handle, api().ffi.NULL)
+
+    # --- work --------------------------------------------------------------------------------
+
+    def submission(self, commands: Any) -> tuple[Any, Any]:
+        """Command buffers ready to submit again and again: the information, and its number."""
+        number = api().ffi.new("uint64_t[1]")
+        timeline = struct(
+            "VkTimelineSemaphoreSubmitInfo",
+            signalSemaphoreValueCount=1, pSignalSemaphoreValues=number,
+        )  # fmt: skip
+        info = struct(
+            "VkSubmitInfo",
+            pNext=timeline,
+            commandBufferCount=len(commands), pCommandBuffers=commands,
+            signalSemaphoreCount=1, pSignalSemaphores=self._clocks,
+        )  # fmt: skip
+        return info, number
+
+    def submit(self, submission: tuple[Any, Any]) -> int:
+        """Hand work to the device; returns its number. Errors: DeviceError."""
+        info, number = submission
+        with self.lock:
+            if self.lost is not None:
+                raise self.lost_error()
+            if self.retired:
+                self.drain()
+            number[0] = self.submitted + 1
+            code = self.vk.vkQueueSubmit(self.queue, 1, info, api().ffi.NULL)
+            if code < 0:
+                raise self.failure(code, "submit work")
+            self.submitted += 1
+            return self.submitted
+
+    def is_done(self, number: int) -> bool:
+        """Whether a submission, and all before it, have ended."""
+        if number <= self._done:
+            return True
+        counter = api().ffi.new("uint64_t*")
+        with self.lock:
+            if self.lost is not None:
+                raise self.lost_error()
+            code = self.vk.vkGetSemaphoreCounterValue(self.handle, self.clock, counter)
+        if code < 0:
+            raise self.failure(code, "ask for its progress")
+        self._done = max(self._done, min(counter[0], self.submitted))
+        return number <= self._done
+
+    def wait(self, number: int) -> None:
+        """Return when a submission, and all before it, have ended. Errors: DeviceError."""
+        if self.lost is not None:
+            raise self.lost_error()
+        if number <= self._done:
+            return
+        numbers = api().ffi.new("uint64_t[1]", [number])
+        info = struct(
+            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._clocks, pValues=numbers
+        )
+        code = timeout = api().VK_TIMEOUT
+        thread = threading.get_ident()
+        self._waiting.add(thread)
+        try:
+            while code == timeout:
+                if self.lost is not None:
+                    raise self.lost_error()
+                code = self.vk.vkWaitSemaphores(self.handle, info, _SLICE_NS)
+        finally:
+            self._waiting.discard(thread)
+        if code < 0:
+            raise self.failure(code, "wait for its work")
+        self._done = max(self._done, number)
+        self.check_silence()
+
+    def synchronize(self) -> None:
+        """Return when all that was submitted has ended."""
+        self.wait(self.submitted)
+        with self.lock:
+            self.drain()
+        self.check_silence()
+
+    def drain(self) -> None:
+        """Under the lock: destroy what was retired and is done."""
+        while self.retired and self.is_done(self.retired[0][0]):
+            self.retired.popleft()[1]()
+
+    def command_buffers(self, count: int) -> Any:
+        """Under the lock: new command buffers. Errors: Failure."""
+        made = api().ffi.new("VkCommandBuffer[]", count)
+        info = struct(
+            "VkCommandBufferAllocateInfo", commandPool=self.command_pool, commandBufferCount=count
+        )
+        code = self.vk.vkAllocateCommandBuffers(self.handle, info, made)
+        check(code, "vkAllocateCommandBuffers")
+        return made
+
+    def free_command_buffers(self, buffers: Any) -> None:
+        """Under the lock: free them."""
+        self.vk.vkFreeCommandBuffers(self.handle, self.command_pool, len(buffers), buffers)
+
+    # --- what may go wrong -------------------------------------------------------------------
+
+    def failure(self, code: int, action: str) -> DeviceError | OutOfMemory:
+        """The error for a result code; a lost device stays lost."""
+        if code == api().VK_ERROR_DEVICE_LOST:
+            self.lost = f"the device was lost when it had to {action}"
+            return self.lost_error()
+        kind = OutOfMemory if is_out_of_memory(code) else DeviceError
+        return kind(f"vulkan: {self.name} cannot {action} ({result_name(code)})")
+
+    def lost_error(self) -> DeviceError:
+        """The error to raise for every use of a device that is lost or closed."""
+        return DeviceError(
+            f"vulkan: {self.name} cannot go on ({self.lost})",
+            hint="what was in its memory is gone; new arrays and calls open the device again",
+        )
+
+    def check_silence(self) -> None:
+        """Raise what the validation layer has said."""
+        said = self.physical.instance.messages
+        if said:
+            text = "\n".join(said)
+            said.clear()
+            raise DeviceError(f"vulkan: the validation layer objects ({text})")
+
+    def close(self) -> None:
+        """Destroy everything, once what is pending has ended."""
+        with self.lock:
+            if self.handle is None:
+                return
+            self.lost = self.lost or "it was closed"
+            while self._waiting:  # other threads, for a slice at most
+                time.sleep(_PAUSE_S)
+            self.vk.vkDeviceWaitIdle(self.handle)  # of a lost device, returns at once
+            self.retired.clear()
+            for kind, handle in [(k, h) for (k, _), h in reversed(self._made.items())]:
+                self.destroy(kind, handle)
+            self.vk.vkDestroyDevice(self.handle, api().ffi.NULL)
+            self.handle = None
+
+
+def _number(handle: Any) -> int:
+    return int(api().ffi.cast("uintptr_t", handle))

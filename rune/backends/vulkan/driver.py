@@ -1,0 +1,369 @@
+"""The Vulkan API, as much of it as rune needs: one instance, and what its devices can do.
+
+The `vulkan` package brings declarations and constants. Its functions convert every argument, in
+Python; they are not used. `functions` looks the driver's own up, as C function pointers.
+
+With RUNE_VULKAN_VALIDATION=1 in the environment the Khronos validation layer checks every call,
+and what it says is an error at the next wait (device.py).
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import re
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from rune.errors import DeviceError
+
+VALIDATION = "RUNE_VULKAN_VALIDATION"  # environment variable
+LAYER = "VK_LAYER_KHRONOS_validation"
+_API_1_2, _API_1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
+
+# What rune makes use of where it is there; the first three must be.
+FEATURES = (
+    "bufferDeviceAddress", "timelineSemaphore", "shaderInt64",
+    "shaderFloat64", "shaderInt16", "shaderFloat16", "shaderInt8",
+    "storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess",
+    "storageBuffer8BitAccess", "uniformAndStorageBuffer8BitAccess",
+    "vulkanMemoryModel", "vulkanMemoryModelDeviceScope", "shaderSubgroupExtendedTypes",
+    "scalarBlockLayout", "variablePointers", "variablePointersStorageBuffer",
+    "shaderBufferInt64Atomics", "subgroupSizeControl", "computeFullSubgroups",
+)  # fmt: skip
+NEEDED = FEATURES[:3]
+
+
+@functools.cache
+def api() -> Any:
+    """The `vulkan` package. Errors: ImportError; OSError where there is no loader."""
+    import vulkan
+
+    return vulkan
+
+
+# --- C structures -----------------------------------------------------------------------------
+
+_held: weakref.WeakKeyDictionary[Any, tuple[object, ...]] = weakref.WeakKeyDictionary()
+
+
+def struct(name: str, **fields: Any) -> Any:
+    """A new C structure with its type tag; what its fields point to lives as long."""
+    ffi = api().ffi
+    tag = _tag(name)
+    made = ffi.new(f"{name}*", fields if tag is None else {"sType": tag, **fields})
+    _held[made] = tuple(fields.values())
+    return made
+
+
+@functools.cache
+def _tag(name: str) -> int | None:
+    """VkBufferCreateInfo -> VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z])(?=[0-9])", "_", name[2:]).upper()
+    words = re.sub(r"VULKAN_1(\d)", r"VULKAN_1_\1", words)
+    return getattr(api(), f"VK_STRUCTURE_TYPE_{words}", None)
+
+
+def c_array(type: str, values: Sequence[Any]) -> Any:
+    """A new C array; what it points to lives as long."""
+    made = api().ffi.new(f"{type}[]", list(values))
+    _held[made] = tuple(values)
+    return made
+
+
+def c_text(text: str) -> Any:
+    """A new C string."""
+    return api().ffi.new("char[]", text.encode())
+
+
+def functions(find: Any, owner: Any, names: Sequence[str]) -> Any:
+    """Functions by name: find is vkGetDeviceProcAddr or vkGetInstanceProcAddr."""
+    ffi = api().ffi
+    found = {name: ffi.cast(f"PFN_{name}", find(owner, c_text(name))) for name in names}
+    return SimpleNamespace(**found)
+
+
+class Failure(Exception):
+    """A result code of the driver that is no success."""
+
+    def __init__(self, code: int, action: str):
+        super().__init__(code, action)
+        self.code, self.action = code, action
+
+    def __str__(self) -> str:
+        return f"{self.action}: {result_name(self.code)}"
+
+
+def is_out_of_memory(code: int) -> bool:
+    """Whether memory was asked for that is not there."""
+    vk = api()
+    return code in (vk.VK_ERROR_OUT_OF_HOST_MEMORY, vk.VK_ERROR_OUT_OF_DEVICE_MEMORY)
+
+
+def check(code: int, action: str) -> int:
+    """The code, where it is a success. Errors: Failure."""
+    if code < 0:
+        raise Failure(code, action)
+    return code
+
+
+def result_name(code: int) -> str:
+    """The code as the API calls it, "VK_ERROR_DEVICE_LOST"."""
+    names = (n for n in dir(api()) if n.startswith("VK_ERROR_") and getattr(api(), n) == code)
+    return next(names, f"result {code}")
+
+
+def listed(function: Any, type: str, *before: Any) -> Any:
+    """What a function of the form f(..., count*, array*) enumerates."""
+    ffi = api().ffi
+    count = ffi.new("uint32_t*")
+    function(*before, count, ffi.NULL)
+    found = ffi.new(f"{type}[]", count[0])
+    function(*before, count, found)
+    return found
+
+
+# --- the instance -----------------------------------------------------------------------------
+
+
+class Instance:
+    """The connection to the loader; one per process."""
+
+    def __init__(self, is_validated: bool):
+        vk, ffi = api(), api().ffi
+        self.messages: list[str] = []  # of the validation layer
+        self.is_validated = is_validated
+        application = struct("VkApplicationInfo", apiVersion=_API_1_3)
+        extensions = _names(["VK_EXT_debug_utils"] if is_validated else _portable())
+        layers = _names([LAYER] if is_validated else [])
+        portable = vk.VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
+        info = struct(
+            "VkInstanceCreateInfo",
+            flags=portable if not is_validated and _portable() else 0,
+            pApplicationInfo=application,
+            enabledExtensionCount=len(extensions), ppEnabledExtensionNames=extensions,
+            enabledLayerCount=len(layers), ppEnabledLayerNames=layers,
+        )  # fmt: skip
+        made = ffi.new("VkInstance*")
+        check(vk.lib.vkCreateInstance(info, ffi.NULL, made), "vkCreateInstance")
+        self.handle = made[0]
+        self._listener = self._listen() if is_validated else None
+
+    def _listen(self) -> Any:
+        """Keep what the validation layer says."""
+        vk, ffi = api(), api().ffi
+
+        def hear(severity: int, kind: int, data: Any, user: Any) -> int:
+            self.messages.append(ffi.string(data.pMessage).decode(errors="replace"))
+            return 0
+
+        heard = ffi.callback("PFN_vkDebugUtilsMessengerCallbackEXT", hear)
+        info = struct(
+            "VkDebugUtilsMessengerCreateInfoEXT",
+            messageSeverity=vk.VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT
+            | vk.VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+            messageType=vk.VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT
+            | vk.VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
+            pfnUserCallback=heard,
+        )
+        names = ["vkCreateDebugUtilsMessengerEXT", "vkDestroyDebugUtilsMessengerEXT"]
+        fn = functions(vk.lib.vkGetInstanceProcAddr, self.handle, names)
+        made = ffi.new("VkDebugUtilsMessengerEXT*")
+        create = fn.vkCreateDebugUtilsMessengerEXT
+        check(create(self.handle, info, ffi.NULL, made), "vkCreateDebugUtilsMessengerEXT")
+        return heard, made[0], fn.vkDestroyDebugUtilsMessengerEXT
+
+    def close(self) -> None:
+        """Destroy it; all devices are closed before. What was never raised is at least shown."""
+        ffi = api().ffi
+        for message in self.messages:
+            print(message, file=sys.stderr)
+        if self._listener is not None:
+            self._listener[2](self.handle, self._listener[1], ffi.NULL)
+        api().lib.vkDestroyInstance(self.handle, ffi.NULL)
+
+
+def _names(texts: Sequence[str]) -> Any:
+    return c_array("char*", [c_text(t) for t in texts])
+
+
+@functools.cache
+def _portable() -> list[str]:
+    """The extension that lists layered drivers too (Vulkan over Metal), where the loader has it."""
+    vk, name = api(), "VK_KHR_portability_enumeration"
+    found = listed(
+        vk.lib.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", vk.ffi.NULL
+    )
+    return [name] if any(vk.ffi.string(e.extensionName).decode() == name for e in found) else []
+
+
+@functools.cache
+def instance() -> Instance:
+    """The process's instance. Errors: Failure, ImportError, OSError."""
+    made = Instance(os.environ.get(VALIDATION, "") not in ("", "0"))
+    at_exit(made.close)
+    return made
+
+
+def at_exit(close: Callable[[], None]) -> None:
+    """Close at the end of this process, the newest first; a forked child has nothing to close."""
+    here = os.getpid()
+    atexit.register(lambda: close() if os.getpid() == here else None)
+
+
+# --- what devices can do ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryType:
+    """One kind of memory."""
+
+    number: int
+    flags: int
+    heap: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Physical:
+    """A device as its driver describes it."""
+
+    handle: Any
+    instance: Instance
+    name: str
+    driver: str  # with its version
+    kind: int  # VkPhysicalDeviceType
+    api_version: int
+    features: frozenset[str]  # of FEATURES
+    extensions: frozenset[str]
+    family: int  # of queues that compute; -1 if there is none
+    threads_per_workgroup: int
+    shared_bytes: int
+    launch_groups: int  # along one dimension
+    cores: int | None  # of a processor; how many a GPU has is not said
+    subgroup_threads: int
+    largest_allocation_bytes: int
+    memory_types: tuple[MemoryType, ...]
+    heap_bytes: tuple[int, ...]
+    identity: bytes  # of device and driver: compiled kernels of another are of no use
+    float_controls: Any  # VkPhysicalDeviceVulkan12Properties
+    stamp_bits: int  # of a time stamp; 0: the queue has no clock
+    stamp_ns: float  # of one tick
+
+    @property
+    def is_1_3(self) -> bool:
+        """Whether it knows the structures of Vulkan 1.3."""
+        return self.api_version >= _API_1_3
+
+    def why_not(self) -> str | None:
+        """What rune needs and the device lacks."""
+        if self.api_version < _API_1_2:
+            return "Vulkan 1.2 is needed"
+        lacking = [name for name in NEEDED if name not in self.features]
+        if self.family < 0:
+            lacking.append("a queue that computes")
+        return f"it lacks {', '.join(lacking)}" if lacking else None
+
+
+def feature_structs(chosen: frozenset[str] | None, is_1_3: bool) -> Any:
+    """VkPhysicalDeviceFeatures2 and its chain, empty or with what is chosen."""
+    chain = api().ffi.NULL
+    for name in ("Vulkan13", "Vulkan12", "Vulkan11")[0 if is_1_3 else 1 :]:
+        chain = struct(f"VkPhysicalDevice{name}Features", pNext=chain)
+        _choose(chain, chosen)
+    made = struct("VkPhysicalDeviceFeatures2", pNext=chain)
+    _choose(made.features, chosen)
+    return made
+
+
+def _choose(features: Any, chosen: frozenset[str] | None) -> None:
+    for name in chosen or ():
+        if hasattr(features, name):
+            setattr(features, name, 1)
+
+
+def _features(handle: Any, is_1_3: bool) -> frozenset[str]:
+    asked = feature_structs(None, is_1_3)
+    api().lib.vkGetPhysicalDeviceFeatures2(handle, asked)
+    structs, pointer = [asked.features], asked
+    while pointer in _held:
+        pointer = _held[pointer][0]  # pNext
+        structs.append(pointer)
+    return frozenset(n for n in FEATURES if any(getattr(s, n, 0) for s in structs))
+
+
+def physical_devices(instance: Instance) -> list[Physical]:
+    """All devices, GPUs first."""
+    vk = api()
+    order = {
+        vk.VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: 0,
+        vk.VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: 1,
+        vk.VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: 2,
+    }
+    handles = listed(vk.lib.vkEnumeratePhysicalDevices, "VkPhysicalDevice", instance.handle)
+    found = [_physical(instance, handle) for handle in handles]
+    return sorted(found, key=lambda p: order.get(p.kind, 3))
+
+
+def _physical(instance: Instance, handle: Any) -> Physical:
+    vk, ffi = api(), api().ffi
+    subgroup = struct("VkPhysicalDeviceVulkan11Properties")
+    floats = struct("VkPhysicalDeviceVulkan12Properties", pNext=subgroup)
+    asked = struct("VkPhysicalDeviceProperties2", pNext=floats)
+    vk.lib.vkGetPhysicalDeviceProperties2(handle, asked)
+    properties, memory = asked.properties, ffi.new("VkPhysicalDeviceMemoryProperties*")
+    vk.lib.vkGetPhysicalDeviceMemoryProperties(handle, memory)
+    types = memory.memoryTypes[0 : memory.memoryTypeCount]
+    families = listed(
+        vk.lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", handle
+    )
+    computing = [n for n, f in enumerate(families) if f.queueFlags & vk.VK_QUEUE_COMPUTE_BIT]
+    extensions = listed(
+        vk.lib.vkEnumerateDeviceExtensionProperties, "VkExtensionProperties", handle, ffi.NULL
+    )
+    return Physical(
+        handle=handle,
+        instance=instance,
+        name=_text(properties.deviceName),
+        driver=f"{_text(floats.driverName)} {_text(floats.driverInfo)}".strip(),
+        kind=properties.deviceType,
+        api_version=properties.apiVersion,
+        features=_features(handle, properties.apiVersion >= _API_1_3),
+        extensions=frozenset(_text(e.extensionName) for e in extensions),
+        family=computing[0] if computing else -1,
+        threads_per_workgroup=min(
+            properties.limits.maxComputeWorkGroupInvocations,
+            properties.limits.maxComputeWorkGroupSize[0],
+        ),
+        shared_bytes=properties.limits.maxComputeSharedMemorySize,
+        launch_groups=min(list(properties.limits.maxComputeWorkGroupCount)[:2]),
+        cores=os.cpu_count() if properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else None,
+        subgroup_threads=subgroup.subgroupSize,
+        largest_allocation_bytes=subgroup.maxMemoryAllocationSize,
+        memory_types=tuple(
+            MemoryType(n, t.propertyFlags, t.heapIndex) for n, t in enumerate(types)
+        ),
+        heap_bytes=tuple(h.size for h in memory.memoryHeaps[0 : memory.memoryHeapCount]),
+        identity=_identity(properties),
+        float_controls=floats,
+        stamp_bits=families[computing[0]].timestampValidBits if computing else 0,
+        stamp_ns=properties.limits.timestampPeriod,
+    )
+
+
+def _identity(properties: Any) -> bytes:
+    numbers = (properties.vendorID, properties.deviceID, properties.driverVersion)
+    return repr(numbers).encode() + bytes(properties.pipelineCacheUUID)
+
+
+def _text(characters: Any) -> str:
+    return api().ffi.string(characters).decode(errors="replace")
+
+
+def no_such_device(name: str, count: int) -> DeviceError:
+    """The error for a device that is not there (any more)."""
+    return DeviceError(f"device: cannot open {name} ({count} Vulkan devices)")

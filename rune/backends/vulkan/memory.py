@@ -1,0 +1,232 @@
+"""Memory of one Vulkan device: blocks of a caching pool, copies in and out.
+
+Where host and device share their memory it stays mapped, and a copy is a copy of bytes. Elsewhere
+copies go through staging memory, in pieces, by commands of the device's queue.
+
+A block may serve again while commands that use it are pending: later commands begin after them.
+Only the host must wait, and so each chunk remembers the last submission that used a block of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rune.backends.shared.pool import Block, Pool
+from rune.backends.vulkan.commands import Commands
+from rune.backends.vulkan.device import VulkanDevice
+from rune.backends.vulkan.driver import (
+    Failure,
+    MemoryType,
+    api,
+    c_array,
+    is_out_of_memory,
+    struct,
+)
+
+SLAB_BYTES = 1 << 20
+PIECE_BYTES = 1 << 25  # of one staged copy
+# Bits that the package's constants lack.
+_BUFFER_HAS_ADDRESS = 0x20000  # VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT
+_MEMORY_HAS_ADDRESS = 2  # VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT
+_TRIES = 3  # blocks looked at before the host waits for one
+
+
+@dataclass(slots=True, eq=False)
+class Chunk:
+    """One allocation of the driver."""
+
+    buffer: Any
+    memory: Any
+    address: int  # as the device sees it
+    host: np.ndarray | None  # its bytes, where they are mapped
+    used: dict[int, int] = field(default_factory=dict)  # by offset: the last submission
+
+
+def address_of(block: Block) -> int:
+    """The block's address on the device."""
+    return block.handle.address + block.offset
+
+
+def bytes_of(block: Block) -> np.ndarray:
+    """The block's bytes; it is mapped."""
+    return block.handle.host[block.offset : block.offset + block.bytes]
+
+
+class VulkanMemory:
+    """The memory of one open device.
+
+    is_shared: whether arrays are in memory that the host reads and writes itself. None: if there
+               is memory near the device of which the host's caches hold a copy
+    """
+
+    def __init__(self, device: VulkanDevice, is_shared: bool | None = None):
+        vk = api()
+        self.device = device
+        near = vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+        seen = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+        cached = vk.VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+        both = near | seen | cached
+        has_both = any(kind.flags & both == both for kind in device.physical.memory_types)
+        self.is_shared = has_both if is_shared is None else is_shared
+        wishes = [both] if self.is_shared else [near]
+        self.pool = self._pool(wishes, self.is_shared)
+        staging = [seen | cached, seen]
+        self.staging = self.pool if self.is_shared else self._pool(staging, True)
+
+    def _pool(self, wishes: list[int], is_mapped: bool) -> Pool:
+        """A pool of the first kind that is there; unmapped, sooner of what no host could map."""
+        kinds, seen = self.device.physical.memory_types, api().VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+        ranked = sorted(kinds, key=lambda k: not is_mapped and bool(k.flags & seen))
+        fitting = [k for wish in wishes for k in ranked if k.flags & wish == wish]
+        heap = self.device.physical.heap_bytes[fitting[0].heap]
+        return Pool(
+            self.device.name,
+            self._allocator(fitting, is_mapped),
+            self._free,
+            limit_bytes=heap,
+            largest_bytes=min(heap, self.device.physical.largest_allocation_bytes),
+            slab_bytes=SLAB_BYTES,
+            settle=self.device.synchronize,
+        )
+
+    def _allocator(self, kinds: list[MemoryType], is_mapped: bool) -> Callable[[int], Chunk]:
+        def allocate(nbytes: int) -> Chunk:
+            buffer = self._buffer(nbytes)
+            try:
+                return self._back(buffer, kinds, is_mapped, nbytes)
+            except Failure as failure:
+                self.device.destroy("Buffer", buffer)
+                raise self._as_python(failure) from failure
+
+        return allocate
+
+    def _buffer(self, nbytes: int) -> Any:
+        vk = api()
+        usage = (
+            vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+            | _BUFFER_HAS_ADDRESS
+            | vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT
+            | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT
+            | vk.VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
+        )
+        try:
+            return self.device.create(
+                "Buffer", struct("VkBufferCreateInfo", size=nbytes, usage=usage)
+            )
+        except Failure as failure:
+            raise self._as_python(failure) from failure
+
+    def _as_python(self, failure: Failure) -> Exception:
+        """What the pool understands: MemoryError where there is no room."""
+        if is_out_of_memory(failure.code):
+            return MemoryError(str(failure))
+        return self.device.failure(failure.code, "allocate memory")
+
+    def _back(self, buffer: Any, kinds: list[MemoryType], is_mapped: bool, nbytes: int) -> Chunk:
+        """Memory behind a new buffer."""
+        ffi, device = api().ffi, self.device
+        needs = ffi.new("VkMemoryRequirements*")
+        device.vk.vkGetBufferMemoryRequirements(device.handle, buffer, needs)
+        kind = next(k for k in kinds if needs.memoryTypeBits >> k.number & 1)
+        flags = struct("VkMemoryAllocateFlagsInfo", flags=_MEMORY_HAS_ADDRESS)
+        info = struct(
+            "VkMemoryAllocateInfo",
+            pNext=flags, allocationSize=needs.size, memoryTypeIndex=kind.number,
+        )  # fmt: skip
+        memory = device.create("DeviceMemory", info)
+        device.vk.vkBindBufferMemory(device.handle, buffer, memory, 0)
+        about = struct("VkBufferDeviceAddressInfo", buffer=buffer)
+        address = device.vk.vkGetBufferDeviceAddress(device.handle, about)
+        return Chunk(buffer, memory, address, self._map(memory, nbytes) if is_mapped else None)
+
+    def _map(self, memory: Any, nbytes: int) -> np.ndarray:
+        ffi, device = api().ffi, self.device
+        pointer = ffi.new("void**")
+        device.vk.vkMapMemory(device.handle, memory, 0, nbytes, 0, pointer)
+        return np.frombuffer(ffi.buffer(pointer[0], nbytes), np.uint8)
+
+    def _free(self, chunk: Chunk) -> None:
+        with self.device.lock:
+            self.device.destroy("Buffer", chunk.buffer)
+            self.device.destroy("DeviceMemory", chunk.memory)
+
+    def mark(self, blocks: Iterable[Block], submission: int) -> None:
+        """Remember that a submission uses the blocks."""
+        with self.device.lock:
+            for block in blocks:
+                used = block.handle.used
+                used[block.offset] = max(used.get(block.offset, 0), submission)
+
+    # --- copies ------------------------------------------------------------------------------
+
+    def take_idle(self, pool: Pool, nbytes: int, about: tuple[object, ...] = ()) -> Block:
+        """A mapped block that no pending command uses."""
+        busy: list[Block] = []
+        for _ in range(_TRIES):
+            block = pool.take(nbytes, about)
+            if self.device.is_done(block.handle.used.get(block.offset, 0)):
+                return block
+            busy.append(block)
+        first = min(busy, key=lambda b: b.handle.used[b.offset])
+        self.device.wait(first.handle.used[first.offset])
+        return first
+
+    def upload(self, source: np.ndarray, about: tuple[object, ...] = ()) -> Block:
+        """A new block with these bytes; the array may change afterwards."""
+        if self.is_shared:
+            block = self.take_idle(self.pool, source.size, about)
+        else:
+            block = self.pool.take(source.size, about)
+        self.write(block, 0, source)
+        return block
+
+    def write(self, block: Block, at: int, source: np.ndarray) -> None:
+        """Bytes into a block, of which the host sees that no pending command uses it."""
+        if self.is_shared:
+            start = block.offset + at
+            block.handle.host[start : start + source.size] = source
+            return
+        for start, end in _pieces(source.size):
+            staged = self.take_idle(self.staging, end - start)
+            bytes_of(staged)[...] = source[start:end]
+            self._copy(staged, 0, block, at + start, end - start)
+
+    def read(self, block: Block, at: int, target: np.ndarray, written: int) -> None:
+        """Bytes out of a block, once the submission that wrote them is done."""
+        if self.is_shared:
+            self.device.wait(written)
+            start = block.offset + at
+            target[...] = block.handle.host[start : start + target.size]
+            return
+        for start, end in _pieces(target.size):
+            staged = self.staging.take(end - start)
+            self.device.wait(self._copy(block, at + start, staged, 0, end - start))
+            target[start:end] = bytes_of(staged)
+
+    def _copy(self, source: Block, at: int, target: Block, to: int, nbytes: int) -> int:
+        """Submit a copy between blocks; returns its number."""
+        region = struct(
+            "VkBufferCopy",
+            srcOffset=source.offset + at, dstOffset=target.offset + to, size=nbytes,
+        )  # fmt: skip
+        device = self.device
+        with device.lock:
+            commands = Commands(device)
+            made = device.command_buffers(1)
+            with commands.recording(made[0], api().VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT):
+                device.vk.vkCmdCopyBuffer(
+                    made[0], source.handle.buffer, target.handle.buffer, 1, region
+                )
+            number = device.submit(device.submission(c_array("VkCommandBuffer", list(made))))
+            device.retired.append((number, lambda: device.free_command_buffers(made)))
+        self.mark((source, target), number)
+        return number
+
+
+def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, nbytes, PIECE_BYTES):
+        yield start, min(nbytes, start + PIECE_BYTES)

@@ -1,0 +1,335 @@
+"""A schedule as command buffers, with the table that their kernels take their arguments from.
+
+A recording is made once and submitted for many calls. The address of each launch's part of the
+table is recorded; a call writes the table anew: one addition of arrays, however many launches
+there are. So a recording serves one call at a time, and calls in flight have each their own.
+
+Barriers stand where a kernel touches what one before it wrote, or writes what one before it read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune.backends.shared.pool import Block
+from rune.backends.vulkan.commands import Commands
+from rune.backends.vulkan.device import VulkanDevice
+from rune.backends.vulkan.driver import api, c_array
+from rune.backends.vulkan.items import (
+    TABLE,
+    ZERO,
+    Callback,
+    Choice,
+    Item,
+    Items,
+    Repeat,
+    Run,
+    Where,
+    While,
+    is_recordable,
+    runs_of,
+)
+from rune.backends.vulkan.memory import VulkanMemory, address_of, bytes_of
+from rune.backends.vulkan.pipeline import Pipeline, Pipelines
+from rune.backends.vulkan.schedule import Schedule
+from rune.backends.vulkan.timed import PlayTimed, Stamps, Timer
+
+SUBMITTED = 1024  # command buffers in one submission
+EXPANDED = 1 << 14  # command buffers in one list; what is longer the host submits in turns
+_GATE_BYTES = 12  # three u32
+_COMPARED = 32  # kernels between two barriers, at most
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What a call writes into its table: for each word the number of a base, and what is added.
+
+    starts: of each launch the first word
+    """
+
+    bases: np.ndarray  # intp[words]
+    offsets: np.ndarray  # i64[words]
+    starts: Mapping[Run, int]
+
+    def write(self, addresses: Sequence[int], table: np.ndarray) -> None:
+        """Fill a table, i64[words], for these addresses of the bases."""
+        np.add(np.array(addresses, np.int64)[self.bases], self.offsets, out=table)
+
+
+def layout(schedule: Schedule) -> Layout:
+    """The table of a schedule; equal launches share their part."""
+    starts: dict[Run, int] = {}
+    words = [(ZERO, word) for word in schedule.header]
+    for run in runs_of(schedule.items):
+        if run not in starts:
+            starts[run] = len(words)
+            words += [(w.base, w.offset) for w in run.places]
+            words += [(ZERO, size) for size in run.sizes]
+    bases, offsets = np.array(words, np.int64).reshape(-1, 2).T
+    return Layout(bases.astype(np.intp), offsets.copy(), starts)
+
+
+# --- what is played ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Play:
+    """Command buffers to submit, in a few submissions."""
+
+    submissions: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Again:
+    """Nodes to play `count` times."""
+
+    nodes: Nodes
+    count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlayWhile:
+    """See schedule.While."""
+
+    first: Nodes
+    batches: tuple[Nodes, ...]
+    cycle: int
+    settle: Nodes
+    holds: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlayChoice:
+    """See schedule.Choice."""
+
+    number: Nodes
+    word: int
+    branches: tuple[Nodes, ...]
+
+
+Node = Play | Again | PlayWhile | PlayChoice | PlayTimed | Callback
+Nodes = tuple[Node, ...]
+
+
+class Recording:
+    """Command buffers, and the table that they use; `number` is the last submission of it."""
+
+    __slots__ = ("__weakref__", "buffers", "nodes", "number", "table", "words")
+
+    def __init__(self, device: VulkanDevice, table: Block):
+        self.table = table
+        self.words: np.ndarray = bytes_of(table).view(np.int64)
+        self.nodes: Nodes = ()
+        self.buffers: list[Any] = []  # to be freed with it
+        self.number = 0
+        weakref.finalize(self, _retire, device, self.buffers).atexit = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorder:
+    """Records one schedule, as often as it is asked to.
+
+    merged: of two bases that may be one memory (a donated argument, and the result it becomes),
+            the second by the first
+    timer:  whom to tell of every launch, each of which is then submitted by itself
+    """
+
+    memory: VulkanMemory
+    pipelines: Pipelines
+    kernels: Mapping[str, Pipeline]
+    schedule: Schedule
+    layout: Layout
+    merged: Mapping[int, int]
+    timer: Timer | None = None
+
+    def record(self) -> Recording:
+        """New command buffers with a new table. Errors: OutOfMemory, Failure."""
+        device = self.memory.device
+        words = len(self.layout.offsets)
+        table = self.memory.take_idle(self.memory.staging, 8 * words, ("arguments of a plan",))
+        made = Recording(device, table)
+        with device.lock:
+            made.nodes = _Work(self, table, made.buffers).nodes(self.schedule.items, 0)
+        return made
+
+
+def _retire(device: VulkanDevice, buffers: list[Any]) -> None:
+    """Free command buffers later: a finalizer calls no driver."""
+    if buffers:
+        device.retired.append((device.submitted, lambda: _free(device, buffers)))
+
+
+def _free(device: VulkanDevice, buffers: list[Any]) -> None:
+    for each in buffers:
+        device.free_command_buffers(each)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """One recording in the making; all under the device's lock."""
+
+    recorder: Recorder
+    table: Block
+    made: list[Any]  # command buffers
+
+    @property
+    def device(self) -> VulkanDevice:
+        return self.recorder.memory.device
+
+    def nodes(self, items: Items, flags: int) -> Nodes:
+        """What is to be played for some items."""
+        found: list[Node] = []
+        for recordable, group in itertools.groupby(items, is_recordable):
+            if recordable:
+                found += self.flushed(self.listed(tuple(group), flags))
+            else:
+                found += map(self.node, group)
+        return tuple(found)
+
+    def node(self, item: Item) -> Node:
+        """An item that the host has a part in."""
+        again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+
+        def nodes(items: Items) -> Nodes:
+            return self.nodes(items, again)
+
+        match item:
+            case While(first=first, batches=batches, settle=settle):
+                played = nodes(first), tuple(map(nodes, batches)), item.cycle, nodes(settle)
+                return PlayWhile(*played, item.holds, item.count)
+            case Choice(number=number, word=word, branches=branches):
+                return PlayChoice(nodes(number), word, tuple(map(nodes, branches)))
+            case Repeat(items=items, count=count):
+                return Again(nodes(items), count)
+            case Callback():
+                return item
+            case Run():
+                raise AssertionError(item)
+
+    def listed(self, items: Items, flags: int) -> list[Any]:
+        """Command buffers in the order of submission, and what is too long to be listed."""
+        again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+        found: list[Any] = []
+        for is_run, group in itertools.groupby(items, lambda item: isinstance(item, Run)):
+            if is_run and self.recorder.timer is not None:
+                found += [self.timed(run, self.recorder.timer, again) for run in group]  # type: ignore[arg-type]
+                continue
+            if is_run:
+                found.append(self.commands(list(group), flags))  # type: ignore[arg-type]
+                continue
+            for repeat in group:
+                assert isinstance(repeat, Repeat)
+                inner = self.listed(repeat.items, again)
+                if len(inner) * repeat.count <= EXPANDED:
+                    found += inner * repeat.count
+                else:
+                    found.append(Again(self.flushed(inner), repeat.count))
+        return found
+
+    def flushed(self, listed: list[Any]) -> Nodes:
+        """Submissions of the command buffers."""
+        found: list[Node] = []
+        for is_node, group in itertools.groupby(listed, lambda x: isinstance(x, Again | PlayTimed)):
+            if is_node:
+                found += group
+                continue
+            buffers = list(group)
+            parts = [buffers[k : k + SUBMITTED] for k in range(0, len(buffers), SUBMITTED)]
+            arrays = [c_array("VkCommandBuffer", part) for part in parts]
+            found.append(Play(tuple(map(self.device.submission, arrays))))
+        return tuple(found)
+
+    def timed(self, run: Run, timer: Timer, flags: int) -> PlayTimed:
+        """One launch between time stamps."""
+        buffer, stamps = self.buffer(), Stamps(self.device)
+        launch = self.launcher(buffer)
+        with Commands(self.device).recording(buffer, flags):
+            stamps.around(buffer, lambda: launch(run))
+        submission = self.device.submission(c_array("VkCommandBuffer", [buffer]))
+        return PlayTimed(run, submission, stamps, timer)
+
+    def buffer(self) -> Any:
+        """A new command buffer."""
+        buffers = self.device.command_buffers(1)
+        self.made.append(buffers)
+        return buffers[0]
+
+    def commands(self, runs: list[Run], flags: int) -> Any:
+        """A command buffer of some launches."""
+        buffer = self.buffer()
+        commands, hazards = Commands(self.device), Hazards(self.recorder.merged)
+        launch = self.launcher(buffer)
+        with commands.recording(buffer, flags):
+            for run in runs:
+                if hazards.meets(run):
+                    commands.barrier(buffer)
+                launch(run)
+        return buffer
+
+    def launcher(self, buffer: Any) -> Callable[[Run], None]:
+        """A function that records one launch; a pipeline stays bound for the next."""
+        vk, ffi, kernels = api(), api().ffi, self.recorder.kernels
+        point, stage = vk.VK_PIPELINE_BIND_POINT_COMPUTE, vk.VK_SHADER_STAGE_COMPUTE_BIT
+        driver, pipe_layout = self.device.vk, self.recorder.pipelines.layout
+        pushed = ffi.new("uint64_t[1]")
+        starts = self.recorder.layout.starts
+        bound: list[Pipeline | None] = [None]
+        table, address = self.table, address_of(self.table)
+
+        def launch(run: Run) -> None:
+            pipeline = kernels[run.kernel]
+            if pipeline is not bound[0]:
+                driver.vkCmdBindPipeline(buffer, point, pipeline.handle)
+                bound[0] = pipeline
+            pushed[0] = address + 8 * starts[run]
+            driver.vkCmdPushConstants(buffer, pipe_layout, stage, 0, 8, pushed)
+            if run.gate is None:
+                driver.vkCmdDispatch(buffer, *run.groups)
+            else:
+                at = table.offset + run.gate
+                driver.vkCmdDispatchIndirect(buffer, table.handle.buffer, at)
+
+        return launch
+
+
+class Hazards:
+    """What was read and written since the last barrier."""
+
+    def __init__(self, merged: Mapping[int, int]):
+        self.merged = merged
+        self.since: list[tuple[Where, bool]] = []
+        self.launches = 0
+
+    def meets(self, run: Run) -> bool:
+        """Whether a barrier must stand before the launch, which is then counted in."""
+        places = [(self._own(w), written) for w, written in zip(run.places, run.written)]
+        if run.gate is not None:
+            places.append((Where(TABLE, run.gate, _GATE_BYTES), False))
+        met = self.launches >= _COMPARED or any(
+            (written or before) and _overlap(place, other)
+            for place, written in places
+            for other, before in self.since
+        )
+        if met:
+            self.since, self.launches = [], 0
+        self.since += places
+        self.launches += 1
+        return met
+
+    def _own(self, where: Where) -> Where:
+        base = self.merged.get(where.base)
+        return where if base is None else Where(base, where.offset, where.bytes)
+
+
+def _overlap(a: Where, b: Where) -> bool:
+    return a.base == b.base and a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes

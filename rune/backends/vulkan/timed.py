@@ -1,0 +1,102 @@
+"""Time stamps of a Vulkan device around launches, for plans that are profiled.
+
+Each launch is a command buffer of its own between two stamps, which is waited for when it is
+submitted. A launch behind a closed gate has not run, and is not told.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune.backends.vulkan.device import VulkanDevice
+from rune.backends.vulkan.driver import api, check, struct
+from rune.backends.vulkan.items import Run
+
+if TYPE_CHECKING:
+    from rune.backends.shared.timing import Meter
+
+
+class Stamps:
+    """Two stamps of one recording; where the device has no clock, the host's times instead."""
+
+    def __init__(self, device: VulkanDevice):
+        self.device = device
+        self._has_clock = device.physical.stamp_bits > 0
+        self._start = 0
+        if self._has_clock:
+            info = struct(
+                "VkQueryPoolCreateInfo", queryType=api().VK_QUERY_TYPE_TIMESTAMP, queryCount=2
+            )
+            self._pool = device.create("QueryPool", info)
+            weakref.finalize(self, _retire, device, self._pool).atexit = False
+
+    def around(self, buffer: Any, launch: Callable[[], None]) -> None:
+        """Record the launch between the stamps."""
+        if not self._has_clock:
+            launch()
+            return
+        vk, driver = api(), self.device.vk
+        driver.vkCmdResetQueryPool(buffer, self._pool, 0, 2)
+        driver.vkCmdWriteTimestamp(buffer, vk.VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, self._pool, 0)
+        launch()
+        driver.vkCmdWriteTimestamp(buffer, vk.VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, self._pool, 1)
+
+    def run(self, submission: Any) -> tuple[int, float]:
+        """Submit and wait: the number of the submission, and the seconds."""
+        start = time.perf_counter()
+        number = self.device.submit(submission)
+        self.device.wait(number)
+        waited = time.perf_counter() - start
+        return number, self._seconds() if self._has_clock else waited
+
+    def _seconds(self) -> float:
+        ffi, flags = api().ffi, api().VK_QUERY_RESULT_64_BIT | api().VK_QUERY_RESULT_WAIT_BIT
+        found = ffi.new("uint64_t[2]")
+        code = self.device.vk.vkGetQueryPoolResults(
+            self.device.handle, self._pool, 0, 2, 16, found, 8, flags
+        )
+        check(code, "vkGetQueryPoolResults")
+        physical = self.device.physical
+        ticks = (found[1] - found[0]) % (1 << physical.stamp_bits)  # the counter may wrap
+        return 1e-9 * ticks * physical.stamp_ns
+
+
+def _retire(device: VulkanDevice, pool: Any) -> None:
+    """Destroy the stamps later: a finalizer calls no driver."""
+    device.retired.append((device.submitted, lambda: device.destroy("QueryPool", pool)))
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """Tells a meter of launches at these sizes."""
+
+    meter: Meter
+    sizes: Mapping[str, int]
+
+    def tell(self, run: Run, seconds: float, table: np.ndarray) -> None:
+        """A launch is done, of the recording with this table, u32."""
+        if run.gate is None or table[run.gate // 4 : run.gate // 4 + 3].all():
+            moved = sum(w.bytes for w in run.places)
+            self.meter.add_kernel(run.kernel.lstrip("%"), self.sizes, seconds, moved)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlayTimed:
+    """One launch to submit by itself, and whom to tell of it."""
+
+    run: Run
+    submission: Any
+    stamps: Stamps
+    timer: Timer
+
+    def play(self, table: np.ndarray) -> int:
+        """Run it; the number of its submission. `table`: of the recording, u32."""
+        number, seconds = self.stamps.run(self.submission)
+        self.timer.tell(self.run, seconds, table)
+        return number

@@ -1,0 +1,305 @@
+"""WebGPU through wgpu-py and the wgpu-native that it brings: over Vulkan, Metal or D3D12.
+
+One device, one queue and one memory pool for each adapter. Every kernel is a WGSL module, and every
+call of a plan one command encoder (run.py). Limits are raised to what the adapter offers.
+There are no 64-bit types, and a buffer is no larger than one binding may be.
+OpenGL stays asleep: its adapters are those of the other APIs once more, and its drivers look for a
+display and do not survive a fork.
+
+Invariant: handles never leave this file and run.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune import dtypes
+from rune.backends.shared.callbacks import refuse_routines
+from rune.backends.shared.forks import Loaded
+from rune.backends.shared.pool import Block, MemoryStats, Pool
+from rune.backends.shared.queued import Arena, QueuedBackend, Turns
+from rune.backends.shared.refusal import refusal
+from rune.backends.shared.work import Work
+from rune.backends.wgpu.read import Reads
+from rune.backends.wgpu.run import WgpuExecutable, padded
+from rune.backends.wgpu.timed import STAMPS, TimedExecutable
+from rune.errors import DeviceError
+from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
+from rune.lowering.codegen.wgsl import Rendered
+from rune.lowering.codegen.wgsl_expr import STORED
+from rune.lowering.plan import Plan
+
+if TYPE_CHECKING:
+    from rune.backends.shared.timing import Meter
+
+_KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
+_KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
+_CORES = 16  # of a GPU: WebGPU does not say how many there are
+_loaded = Loaded("wgpu")
+
+
+@functools.cache
+def _driver() -> Any:
+    """wgpu, imported on first use; its native library comes with it."""
+    import wgpu
+
+    with suppress(RuntimeError):  # somebody has used wgpu before: then all APIs are awake
+        import_module("wgpu.backends.wgpu_native.extras").set_instance_extras(backends=["Primary"])
+    return wgpu
+
+
+@functools.cache
+def _adapters() -> list[Any]:
+    """The adapters that compute, the fastest kind first."""
+    _loaded.check()
+    with _without_display():
+        found = _driver().gpu.enumerate_adapters_sync()
+    return sorted((a for a in found if a.info["backend_type"] != "OpenGL"), key=_rank)
+
+
+@contextmanager
+def _without_display() -> Iterator[None]:
+    """Mesa's layer that orders GPUs asks for a display, and complains on stderr if there is none.
+
+    It stays asleep while the instance is made, unless the user has told it which GPU to choose.
+    """
+    if {"NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT"} & os.environ.keys():
+        yield
+        return
+    os.environ["NODEVICE_SELECT"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["NODEVICE_SELECT"]
+
+
+def _rank(adapter: Any) -> int:
+    kind = adapter.info["adapter_type"]
+    return _KINDS.index(kind) if kind in _KINDS else len(_KINDS)
+
+
+def _limit(adapter: Any, name: str) -> int:
+    """What the adapter allows at most of something."""
+    return int(adapter.limits[f"max-{name.replace('_', '-')}"])
+
+
+def probe() -> tuple[list[Target], str | None]:
+    """The adapters of all APIs, discrete GPUs first."""
+    try:
+        found = [_target(number, adapter) for number, adapter in enumerate(_adapters())]
+    except ImportError as error:
+        return [], f"wgpu cannot be imported ({error}); pip install wgpu"
+    except Exception as error:  # a driver may fail in any way: the reason is reported
+        return [], f"no WebGPU adapter ({type(error).__name__}: {error})"
+    return found, None if found else "no API offers an adapter; install a driver for the GPU"
+
+
+def _target(number: int, adapter: Any) -> Target:
+    info = adapter.info
+    return Target(
+        name=f"wgpu:{number}",
+        backend="wgpu",
+        language="wgsl",
+        description=f"{info['device'].strip()} ({info['backend_type']})",
+        dtypes=STORED,
+        vector_bytes=4,
+        cores=os.cpu_count() or 1 if info["adapter_type"] == "CPU" else _CORES,
+        threads_per_workgroup=_limit(adapter, "compute_invocations_per_workgroup"),
+        # Counted by elements of one byte; in scratch each takes a word.
+        shared_bytes=_limit(adapter, "compute_workgroup_storage_size") // 4,
+        scratch_bytes=1 << 12,
+        routines=frozenset(),
+        launch_groups=_limit(adapter, "compute_workgroups_per_dimension"),
+        native=_native(adapter),
+        loop_rounds=LLVMPIPE_ROUNDS if info["device"].startswith("llvmpipe") else None,
+    )
+
+
+def _native(adapter: Any) -> frozenset[tuple[str, np.dtype]]:
+    """What the adapter offers, though the renderer does not use all of it."""
+    words, has = [dtypes.i32, dtypes.u32], adapter.features
+    return natively(
+        fma=[dtypes.f32],
+        arithmetic=[dtypes.f32, *[dtypes.f16] * ("shader-f16" in has)],
+        atomic_add=words + [dtypes.f32] * ("shader-float32-atomic" in has),
+        atomic_min=words,
+    )
+
+
+def open_device(target: Target) -> WgpuBackend:
+    """The device that `probe` listed under this name."""
+    adapters, number = _adapters(), int(target.name.split(":")[1])
+    if number >= len(adapters):
+        raise DeviceError(f"device: cannot open {target.name} ({len(adapters)} WebGPU adapters)")
+    return WgpuBackend(target, adapters[number])
+
+
+class WgpuBackend(QueuedBackend):
+    """One WebGPU device."""
+
+    def __init__(self, target: Target, adapter: Any):
+        self.wgpu = _driver()
+        self.target = target
+        with self.failing("device"):
+            # An unlimited limit is given as the largest word, and must not be asked for.
+            limits = {k: v for k, v in adapter.limits.items() if v < (1 << 32) - 1}
+            features = [STAMPS] if STAMPS in adapter.features else []
+            self.device = adapter.request_device_sync(
+                required_limits=limits, required_features=features
+            )
+        self.queue = self.device.queue
+        self.turns = Turns(target.name)  # while a call is being encoded
+        self.work = Work()
+        self.check = _loaded.check
+        self.most_memories = _limit(adapter, "storage_buffers_per_shader_stage")
+        self.most_groups = target.launch_groups
+        largest = _limit(adapter, "storage_buffer_binding_size")
+        on_host = adapter.info["adapter_type"] in ("CPU", "IntegratedGPU")
+        self.pool = Pool(
+            target.name, self._raw_alloc, lambda handle: handle.destroy(), settle=self.synchronize,
+            largest_bytes=min(largest, _limit(adapter, "buffer_size")) // 4 * 4,
+            kept_bytes=_KEPT_BYTES if on_host else None,
+        )  # fmt: skip
+        self.reads = Reads(self, self.pool.largest_bytes or largest)
+        self._arena = Arena(self.pool)
+        self._layouts: dict[int, Any] = {}
+        self._numbers: Any = None
+
+    @contextmanager
+    def failing(self, action: str) -> Iterator[None]:
+        """What the driver raises, as an error of rune."""
+        try:
+            yield
+        except self.wgpu.GPUOutOfMemoryError as error:
+            raise MemoryError from error
+        except self.wgpu.GPUError as error:
+            raise self.refusal(action, error) from error
+
+    def refusal(self, action: str, error: Exception) -> DeviceError:
+        """What the driver has raised, as an error of rune."""
+        words = " ".join(str(error).split())
+        lost = re.search(r"\blost\b|destroyed", words, re.IGNORECASE)
+        what = "the device is lost" if lost else "the driver refuses"
+        return DeviceError(
+            f"{action}: cannot use {self.target.name} ({what}: {words})",
+            hint="other devices still work; this one needs a new process" if lost else None,
+        )
+
+    # --- memory ------------------------------------------------------------------------------
+
+    def _raw_alloc(self, nbytes: int) -> Any:
+        usage = self.wgpu.BufferUsage
+        with self.failing("alloc"):
+            return self.device.create_buffer(
+                size=nbytes, usage=usage.STORAGE | usage.COPY_SRC | usage.COPY_DST
+            )
+
+    def arena(self, nbytes: int) -> Block:
+        """The memory that all plans of the device share for their intermediates."""
+        return self._arena(padded(nbytes))
+
+    def room(self, nbytes: int) -> int:
+        """Whole words."""
+        return padded(nbytes)
+
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        """Bytes to the device, behind all that was submitted; what pads a word is free."""
+        if data.size % 4:
+            data = np.pad(data, (0, -data.size % 4))
+        with self.failing("copy_in"):
+            self.queue.write_buffer(block.handle, offset, data)
+
+    def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
+        """Begin to copy bytes to the host."""
+        return self.reads.begin(block.handle, offset, nbytes, padded(nbytes))
+
+    def fetch(self, handle: Any, offset: int, nbytes: int) -> np.ndarray:
+        """Bytes from the device, when all that was submitted is done."""
+        if not nbytes:
+            return np.empty(0, np.uint8)
+        return self.reads.begin(handle, offset, nbytes, padded(nbytes))()
+
+    def synchronize(self) -> None:
+        """Wait for the queue to drain."""
+        self.check()
+        self.fetch(self.numbers(1), 0, 4)  # what is read last was computed last
+
+    def memory_stats(self) -> MemoryStats:
+        """Counts of the pools until now."""
+        return MemoryStats.of(device=self.pool.stats(), staging=self.reads.stats())
+
+    def marker(self) -> Callable[[], bool]:
+        """Whether the queue is empty: the API does not say how far it is."""
+        return self._is_idle
+
+    def _is_idle(self) -> bool:
+        native = import_module("wgpu.backends.wgpu_native")
+        return bool(native.lib.wgpuDevicePoll(self.device._internal, False, native.ffi.NULL))
+
+    def numbers(self, count: int) -> Any:
+        """A buffer that holds 0, 1, 2, ... as i32, `count` of them at least."""
+        if self._numbers is None or self._numbers.size < 4 * count:
+            held = np.arange(max(64, 1 << (count - 1).bit_length()), dtype=np.int32)
+            usage = self.wgpu.BufferUsage.COPY_SRC
+            self._numbers = self.device.create_buffer_with_data(data=held, usage=usage)
+        return self._numbers
+
+    # --- programs ----------------------------------------------------------------------------
+
+    def record(self, plan: Plan) -> WgpuExecutable:
+        """The plan with its kernels compiled. Errors: CompileError with the numbered source."""
+        self.check()
+        refuse_routines(plan, self.target)
+        return WgpuExecutable(self, plan)
+
+    def record_timed(self, plan: Plan, meter: Meter) -> WgpuExecutable:
+        """The plan with its steps timed. Errors: CompileError."""
+        self.check()
+        refuse_routines(plan, self.target)
+        return TimedExecutable(self, plan, meter)
+
+    def pipeline(self, rendered: Rendered) -> Any:
+        """A kernel compiled. Errors: CompileError with the numbered source."""
+        try:
+            module = self.device.create_shader_module(code=rendered.text)
+            return self.device.create_compute_pipeline(
+                layout=self.layout(len(set(rendered.memories)))[1],
+                compute={"module": module, "entry_point": rendered.name},
+            )
+        except self.wgpu.GPUError as error:
+            action = f"wgpu: cannot compile {rendered.name} for {self.target.name}"
+            raise refusal(action, rendered.text, _remarks(str(error))) from error
+
+    def layout(self, memories: int) -> tuple[Any, Any]:
+        """What is bound for kernels of so many memories: the bind group's and the pipeline's."""
+        if memories not in self._layouts:
+            kinds = ["uniform"] + ["storage"] * memories
+            stage = self.wgpu.ShaderStage.COMPUTE
+            entries = [
+                {"binding": number, "visibility": stage, "buffer": {"type": kind}}
+                for number, kind in enumerate(kinds)
+            ]
+            group = self.device.create_bind_group_layout(entries=entries)
+            whole = self.device.create_pipeline_layout(bind_group_layouts=[group])
+            self._layouts[memories] = group, whole
+        return self._layouts[memories]
+
+
+def _remarks(report: str) -> str:
+    """naga's report as `file:line:column: error: words`.
+
+    >>> _remarks("Shader '' parsing error: no x\\n  ┌─ wgsl:1:12\\n")
+    "wgsl:1:12: error: Shader '' parsing error: no x"
+    """
+    words = re.search(r"^(Shader .*?)$", report, re.MULTILINE)
+    places = re.findall(r"┌─ (?:wgsl)?:(\d+:\d+)", report)
+    said = words[1] if words else report
+    return "\n".join(f"wgsl:{place}: error: {said}" for place in places) or said

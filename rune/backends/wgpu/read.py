@@ -1,0 +1,87 @@
+"""Reading back from a WebGPU device: a copy into staging memory, which is then mapped.
+
+A read is begun by submitting its copy and asking for the mapping; several are under way at once,
+and each is waited for when its bytes are wanted. Staging memory comes from a pool of its own. A
+read that nobody waits for any more is ended by the next one: its memory is mapped until then.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune.backends.shared.pool import Block, Pool, PoolStats
+
+if TYPE_CHECKING:
+    from rune.backends.wgpu import WgpuBackend
+
+_KEPT_BYTES = 1 << 26
+
+
+class Read:
+    """Bytes on their way to the host."""
+
+    __slots__ = ("_block", "_nbytes", "_promise", "_reads")
+
+    def __init__(self, reads: Reads, block: Block, promise: Any, nbytes: int):
+        self._reads, self._block, self._promise, self._nbytes = reads, block, promise, nbytes
+
+    def __call__(self) -> np.ndarray:
+        """Wait for the bytes, u8."""
+        promise, self._promise = self._promise, None
+        return self._reads.end(self._block, promise, self._nbytes)
+
+    def __del__(self) -> None:
+        if self._promise is not None:
+            self._reads.abandoned.append((self._block, self._promise))
+
+
+class Reads:
+    """The reads of one device."""
+
+    def __init__(self, backend: WgpuBackend, largest_bytes: int):
+        self.backend = backend
+        self.abandoned: deque[tuple[Block, Any]] = deque()
+        self._pool = Pool(
+            backend.target.name, self._raw_alloc, lambda handle: handle.destroy(),
+            largest_bytes=largest_bytes, kept_bytes=_KEPT_BYTES,
+        )  # fmt: skip
+
+    def _raw_alloc(self, nbytes: int) -> Any:
+        usage = self.backend.wgpu.BufferUsage
+        with self.backend.failing("copy_out"):
+            return self.backend.device.create_buffer(
+                size=nbytes, usage=usage.MAP_READ | usage.COPY_DST
+            )
+
+    def stats(self) -> PoolStats:
+        """Counts of the staging memory."""
+        return self._pool.stats()
+
+    def begin(self, handle: Any, offset: int, nbytes: int, whole: int) -> Read:
+        """Submit the copy of `nbytes`, which are `whole` words, behind all that was submitted."""
+        backend = self.backend
+        while self.abandoned:
+            self.end(*self.abandoned.popleft(), 0)
+        block = self._pool.take(whole, ("copy_out",))
+        with backend.failing("copy_out"):
+            encoder = backend.device.create_command_encoder()
+            encoder.copy_buffer_to_buffer(handle, offset, block.handle, 0, whole)
+            backend.queue.submit([encoder.finish()])
+            promise = block.handle.map_async("READ", 0, whole)
+        return Read(self, block, promise, nbytes)
+
+    def end(self, block: Block, promise: Any, nbytes: int) -> np.ndarray:
+        """Wait until the memory is mapped; a copy of its bytes."""
+        staging = block.handle
+        with self.backend.failing("copy_out"):
+            try:
+                promise.sync_wait()
+            except RuntimeError as error:
+                raise self.backend.refusal("copy_out", error) from error
+            mapped = staging.read_mapped(0, -(-max(1, nbytes) // 4) * 4, copy=False)
+            host = np.frombuffer(mapped, np.uint8)[:nbytes].copy()
+            staging.unmap()
+        return host

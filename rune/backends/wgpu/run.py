@@ -1,0 +1,362 @@
+"""A plan on a WebGPU device: a call is one command encoder, submitted once.
+
+Buffers are bound whole, and a kernel learns from its uniform block where its parameters begin. No
+buffer may be bound twice; which parameters lie in one, as in the arena, or where an argument is
+given twice or donated, is known when a step is encoded, and the kernel is compiled for each such
+way. A step with more buffers than may be bound has some of them copied into one, and back.
+
+Only a branch's number, a while loop's condition and a callback are waited for: what was encoded is
+then submitted, and another encoder begun.
+Invariant: nothing is dispatched over an empty grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rune.backends.shared.bounded import Bounded
+from rune.backends.shared.executor import (
+    Concrete,
+    ConcreteStep,
+    Place,
+    evaluate,
+    run,
+)
+from rune.backends.shared.pool import Block
+from rune.backends.shared.queued import QueuedExecutable, call_python
+from rune.backends.wgpu.script import KEPT, Notes, Script, play
+from rune.errors import DeviceError
+from rune.lowering.codegen.wgsl import Rendered, render
+from rune.lowering.kernel.nodes import Access
+from rune.lowering.kernel.rounds import require_few
+from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps
+
+if TYPE_CHECKING:
+    from rune.backends.wgpu import WgpuBackend
+
+_INDICES = 1 << 31  # indices are 32-bit
+_COMMANDS = 1 << 13  # in one encoder: a long loop is submitted in parts
+_GROUPS_KEPT = 4  # bind groups of one step, by the buffers of the last calls
+_ALIGNED = 256  # bytes: what is copied together is apart like this
+
+_Memories = tuple[int, ...]  # the memory of each parameter
+
+
+def padded(nbytes: int) -> int:
+    """Whole words, and at least one.
+
+    >>> padded(0), padded(5)
+    (4, 8)
+    """
+    return max(4, -(-nbytes // 4) * 4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A kernel for parameters that lie in memories in one way."""
+
+    rendered: Rendered
+    pipeline: Any
+
+
+@dataclass(slots=True)
+class _Dispatch:
+    """A launch for one choice of sizes and of memories, all but the buffers."""
+
+    pipeline: Any
+    layout: Any
+    block: Any  # the uniform block
+    groups: tuple[int, int]
+    bound: list[tuple[tuple[Any, ...], Any]] = field(default_factory=list)  # handles, bind group
+
+    def group(self, device: Any, handles: tuple[Any, ...]) -> Any:
+        """The bind group for these buffers."""
+        for known, group in self.bound:
+            if all(a is b for a, b in zip(known, handles, strict=True)):
+                return group
+        resources = [{"buffer": b} for b in (self.block, *handles)]
+        entries = [{"binding": k, "resource": r} for k, r in enumerate(resources)]
+        group = device.create_bind_group(layout=self.layout, entries=entries)
+        self.bound = [(handles, group), *self.bound[: _GROUPS_KEPT - 1]]
+        return group
+
+
+@dataclass(slots=True)
+class Encoder:
+    """Commands of one call until they are submitted; consecutive dispatches share a pass."""
+
+    backend: WgpuBackend
+    notes: Notes = field(default_factory=Notes)
+    commands: Any = None
+    computing: Any = None
+    count: int = 0
+    held: list[Block] = field(default_factory=list)  # scratch of this call
+
+    def begin(self) -> Any:
+        """The encoder, with no pass open."""
+        if self.commands is None:
+            self.commands = self.backend.device.create_command_encoder()
+        if self.computing is not None:
+            self.computing.end()
+            self.computing = None
+        self.count += 1
+        return self.commands
+
+    def dispatch(self, dispatch: _Dispatch, handles: tuple[Any, ...]) -> None:
+        """Encode a kernel."""
+        if self.count >= _COMMANDS:
+            self.submit()
+        if self.computing is None:
+            self.computing = self.open_pass(self.begin())
+        self.count += 1
+        group = dispatch.group(self.backend.device, handles)
+        self.computing.set_pipeline(dispatch.pipeline)
+        self.computing.set_bind_group(0, group)
+        self.computing.dispatch_workgroups(*dispatch.groups)
+        if self.notes.fits:
+            self.notes.dispatch(dispatch.pipeline, group, dispatch.groups)
+
+    def open_pass(self, commands: Any) -> Any:
+        """Begin a pass."""
+        return commands.begin_compute_pass()
+
+    def close(self, commands: Any) -> None:
+        """The last command of an encoder."""
+
+    def copy(self, target: Any, to: int, source: Any, at: int, nbytes: int) -> None:
+        """Encode a copy of whole words; within one buffer through another."""
+        commands, size = self.begin(), padded(nbytes)
+        if target is source:
+            block = self.backend.pool.take(size, ("copy",))
+            self.hold(block)
+            commands.copy_buffer_to_buffer(source, at, block.handle, 0, size)
+            source, at = block.handle, 0
+        commands.copy_buffer_to_buffer(source, at, target, to, size)
+        if self.notes.fits:
+            self.notes.copy(target, to, source, at, size)
+
+    def hold(self, block: Block) -> None:
+        """Keep memory of this call alone, which the next call will not have."""
+        self.held.append(block)
+        self.notes.fits = False
+
+    def submit(self) -> None:
+        """Hand over what was encoded; returns at once."""
+        if self.commands is not None:
+            commands = self.begin()
+            self.close(commands)
+            self.backend.queue.submit([commands.finish()])
+        self.commands, self.count = None, 0
+        self.held.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """Encodes the steps of one call, as loops and branches say. Only `read` waits."""
+
+    executable: WgpuExecutable
+    made: Concrete
+    memory: Mapping[Space, Sequence[Block]]
+    encoder: Encoder
+
+    def block(self, place: Place) -> Block:
+        """The memory that a place is in."""
+        return self.memory[place.space][0 if place.space is Space.ARENA else place.number]
+
+    def step(self, step: ConcreteStep) -> None:
+        """Encode a kernel or copy, or call Python."""
+        match step.step:
+            case Launch():
+                self.launch(step)
+            case Copy():
+                self.copy(*step.places)
+            case Call() as call:
+                calling_back = self.executable.backend.turns.calling_back()
+                call_python(call, step.places, self.fetch, self.send, calling_back)
+
+    def copy(self, target: Place, source: Place) -> None:
+        """Encode a copy; donated memory is there already."""
+        to, at = self.block(target).handle, self.block(source).handle
+        if target.bytes and (to is not at or target.offset != source.offset):
+            self.encoder.copy(to, target.offset, at, source.offset, target.bytes)
+
+    def launch(self, step: ConcreteStep) -> None:
+        """Encode a kernel; those buffers that are too many go through one."""
+        handles: list[Any] = []
+        for place in step.places:
+            handle = self.block(place).handle
+            if not any(handle is h for h in handles):
+                handles.append(handle)
+        if len(handles) > self.executable.backend.most_memories:
+            self.launch_packed(step, handles[: self.executable.backend.most_memories - 1])
+            return
+        memories = tuple(_index(handles, self.block(p).handle) for p in step.places)
+        dispatch = self.executable.dispatch(step, self.made, memories)
+        if dispatch is not None:
+            self.encoder.dispatch(dispatch, tuple(handles))
+
+    def launch_packed(self, step: ConcreteStep, handles: list[Any]) -> None:
+        """Encode a kernel some of whose places are copied into one buffer, and back."""
+        params = self.executable.params(step)
+        packed = [k for k, p in enumerate(step.places) if self.block(p).handle not in handles]
+        offsets, end = [p.offset for p in step.places], 0
+        for k in packed:
+            offsets[k], end = end, end + -(-step.places[k].bytes // _ALIGNED) * _ALIGNED
+        block = self.executable.backend.pool.take(padded(end), ("packed buffers",))
+        self.encoder.hold(block)
+        memories = tuple(
+            len(handles) if k in packed else _index(handles, self.block(p).handle)
+            for k, p in enumerate(step.places)
+        )
+        dispatch = self.executable.dispatch(step, self.made, memories, tuple(offsets))
+        if dispatch is None:
+            return
+        pairs = [(self.block(step.places[k]).handle, step.places[k], k) for k in packed]
+        for handle, place, k in pairs:
+            if place.bytes and params[k].access is not Access.WRITE:
+                self.encoder.copy(block.handle, offsets[k], handle, place.offset, place.bytes)
+        self.encoder.dispatch(dispatch, (*handles, block.handle))
+        for handle, place, k in pairs:
+            if place.bytes and params[k].access is not Access.READ:
+                self.encoder.copy(handle, place.offset, block.handle, offsets[k], place.bytes)
+
+    def write(self, place: Place, number: int) -> None:
+        """Encode the store of an i32."""
+        numbers = self.executable.backend.numbers(number + 1)
+        self.encoder.copy(self.block(place).handle, place.offset, numbers, 4 * number, 4)
+
+    def read(self, place: Place) -> int:
+        """Wait for all that was encoded; the number there."""
+        return int(self.fetch(place).view(place.type.dtype)[0])
+
+    def fetch(self, place: Place) -> np.ndarray:
+        """Wait for all that was encoded; the bytes there."""
+        self.encoder.submit()
+        return self.executable.backend.fetch(self.block(place).handle, place.offset, place.bytes)
+
+    def send(self, place: Place, host: np.ndarray) -> None:
+        """Put bytes there, behind all that was encoded."""
+        self.encoder.submit()
+        self.executable.backend.send(self.block(place), place.offset, host)
+
+
+def _index(handles: Sequence[Any], handle: Any) -> int:
+    return next(k for k, h in enumerate(handles) if h is handle)
+
+
+class WgpuExecutable(QueuedExecutable):
+    """A compiled plan."""
+
+    def __init__(self, backend: WgpuBackend, plan: Plan):
+        super().__init__(backend, plan)
+        self._kernels: dict[tuple[str, _Memories], _Kernel] = {}
+        self._dispatches: Bounded[Concrete, dict[Any, _Dispatch | None]] = Bounded()
+        self._sources: dict[str, str] = {}
+        self._scripts: Bounded[tuple[Any, ...], Script] = Bounded(KEPT)
+        self._is_straight = all(isinstance(s, Launch | Copy) for s in plan.steps)
+        for step in all_steps(plan):
+            if isinstance(step, Launch):
+                kernel = self._kernel(step.kernel, _memories(step, backend.most_memories))
+                self._sources.setdefault(step.kernel, kernel.rendered.text)
+
+    def sources(self) -> dict[str, str]:
+        """The module of each kernel, by name."""
+        return dict(self._sources)
+
+    def params(self, step: ConcreteStep) -> Sequence[Any]:
+        """The parameters of the kernel that a step launches."""
+        assert isinstance(step.step, Launch)
+        return self.plan.kernels[step.step.kernel].params
+
+    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+        """Encode all steps on this memory, and submit them."""
+        with self.backend.failing(self.plan.name):
+            key = (made, *(b.handle for blocks in memory.values() for b in blocks))
+            script = self._scripts.get(key)
+            if script is not None:
+                play(script, self.backend.device)
+                return
+            encoder = Encoder(self.backend, Notes(self._is_straight))
+            run(made.steps, Walker(self, made, memory, encoder))
+            script = encoder.notes.script()
+            encoder.submit()
+            if script:
+                self._scripts.keep(key, script)
+
+    # --- kernels -----------------------------------------------------------------------------
+
+    def _kernel(self, name: str, memories: _Memories) -> _Kernel:
+        """A kernel for parameters in these memories."""
+        key = name, memories
+        if key not in self._kernels:
+            rendered = render(self.plan.kernels[name], memories)
+            self._kernels[key] = _Kernel(rendered, self.backend.pipeline(rendered))
+        return self._kernels[key]
+
+    def dispatch(
+        self,
+        step: ConcreteStep,
+        made: Concrete,
+        memories: _Memories,
+        offsets: tuple[int, ...] | None = None,
+    ) -> _Dispatch | None:
+        """What to encode for a launch, whose places are at these offsets if not at their own.
+
+        None over an empty grid.
+        """
+        known = self._dispatches.get(made)
+        if known is None:
+            known = self._dispatches.keep(made, {})
+        key = id(step), memories, offsets  # the step lives as long as the concrete plan
+        if key not in known:
+            known[key] = self._made_dispatch(step, made, memories, offsets)
+        return known[key]
+
+    def _made_dispatch(
+        self, step: ConcreteStep, made: Concrete, memories: _Memories,
+        offsets: tuple[int, ...] | None,
+    ) -> _Dispatch | None:  # fmt: skip
+        assert isinstance(step.step, Launch)
+        kernel, backend = self._kernel(step.step.kernel, memories), self.backend
+        rendered = kernel.rendered
+        self._check_extents(rendered, made)
+        require_few(self.plan.kernels[step.step.kernel], backend.target, made.sizes)
+        points = evaluate(rendered.points, made.sizes)
+        if not points:
+            return None
+        items = [p.type.dtype.itemsize for p in step.places]
+        places = [p.offset for p in step.places] if offsets is None else offsets
+        starts = [offset // item for offset, item in zip(places, items, strict=True)]
+        sizes = [made.sizes[name] for name in rendered.sizes]
+        words = np.array([0, points, *starts, *sizes], np.uint32)
+        block = backend.device.create_buffer_with_data(
+            data=np.pad(words, (0, -words.size % 4)), usage=backend.wgpu.BufferUsage.UNIFORM
+        )
+        groups = points if rendered.grouped else -(-points // rendered.threads)
+        wide = min(groups, backend.most_groups)
+        layout, _ = backend.layout(len(set(memories)))
+        return _Dispatch(kernel.pipeline, layout, block, (wide, -(-groups // wide)))
+
+    def _check_extents(self, rendered: Rendered, made: Concrete) -> None:
+        most = max(evaluate(x, made.sizes) for x in rendered.extents)
+        if most >= _INDICES:
+            raise DeviceError(
+                f"{self.plan.name}: cannot run on {self.backend.target.name} "
+                f"({most} elements or steps in {rendered.name}; indices are 32-bit there)",
+                hint="work on smaller pieces, or on another device",
+            )
+
+
+def _memories(step: Launch, most: int) -> _Memories:
+    """How the slots of a launch share memories, but for what a call may add to that.
+
+    Those that are too many share the last one, as `launch_packed` has them.
+    """
+    held = [(s.space, 0 if s.space is Space.ARENA else s.number) for s in step.slots]
+    order = list(dict.fromkeys(held))
+    bound = len(order) if len(order) <= most else most - 1
+    return tuple(min(order.index(h), bound) for h in held)

@@ -1,0 +1,145 @@
+"""Plans of many steps on the CPU: functions of limited size give what one function would."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import lax
+from rune.backends.cpu import steps
+from rune.transforms.compile.run import compiled, device_for
+
+AROUND = [1, steps.MOST_STEPS - 1, steps.MOST_STEPS, steps.MOST_STEPS + 1, 997]
+
+
+def leaves(count):
+    return [np.arange(k % 5, dtype=np.float32) + k for k in range(count)]
+
+
+def functions(f, *args):
+    """The lines of each LLVM function of the compiled program."""
+    executable: Any = compiled(rune.jit(f).program(*args), device_for(None))
+    return [text.splitlines() for text in re.findall(r"^define .*?^}", executable.rendering.text,
+                                                     re.DOTALL | re.MULTILINE)]  # fmt: skip
+
+
+def chain(x, count):
+    """Steps that cannot be one kernel: each needs the sum of all before."""
+    for k in range(count):
+        x = x * 0.5 + rnp.cumsum(x) * (1 + k % 3)
+        x = x / x.sum()
+    return x
+
+
+def chain_numpy(x, count):
+    for k in range(count):
+        x = x * 0.5 + np.cumsum(x) * (1 + k % 3)
+        x = x / x.sum()
+    return x
+
+
+@pytest.mark.parametrize("count", AROUND)
+def test_every_leaf_comes_back_whatever_their_number(count):
+    given = leaves(count)
+    same = rune.jit(lambda tree: tree)(given)
+    more = rune.jit(lambda tree: [x + 1 for x in tree])(given)
+    for x, y, z in zip(given, same, more, strict=True):
+        np.testing.assert_array_equal(y, x)
+        np.testing.assert_array_equal(z, x + 1)
+
+
+def test_the_argument_that_does_not_fit_is_found_among_many():
+    given = [rnp.asarray(x) for x in leaves(211)]
+    program = rune.jit(lambda tree: tree).program(given)
+    executable = compiled(program, device_for(None))
+    buffers = [x.buffer for x in given]
+    for number in (0, 1, 100, 210):
+        for shape, dtype in (((7, 1), "f4"), ((6,), "f4"), (buffers[number].shape, "i4")):
+            wrong = [*buffers]
+            wrong[number] = np.zeros(shape, dtype)
+            with pytest.raises((rune.errors.DimensionError, rune.errors.LayoutError)) as error:
+                executable(wrong)
+            assert re.search(rf"argument {number}[ ,]|i32\[", str(error.value))
+
+
+def test_no_function_grows_with_the_number_of_leaves():
+    few, many = (
+        max(map(len, functions(lambda tree: [x + 1 for x in tree], leaves(n)))) for n in (300, 1500)
+    )
+    assert many <= 1.2 * few
+
+
+def test_no_function_grows_with_the_number_of_steps():
+    few, many = (
+        max(map(len, functions(lambda x, n=n: chain(x, n), np.ones(3, np.float32))))
+        for n in (50, 250)
+    )
+    assert many <= 1.2 * few
+
+
+@pytest.mark.parametrize("count", [5, steps.MOST_STEPS])
+def test_many_steps_in_a_loop_carry_what_few_do(count):
+    x = np.linspace(1, 2, 5, dtype=np.float32)
+    loop = rune.jit(lambda x: lax.fori_loop(0, 3, lambda i, x: chain(x, count) + i, x))
+    expected = x
+    for i in range(3):
+        expected = chain_numpy(expected, count) + i
+    np.testing.assert_allclose(loop(x), expected, rtol=1e-4)
+
+
+def test_carries_of_a_loop_of_many_steps_change_places():
+    def body(i, carry):
+        a, b, c = carry
+        return b, chain(a, steps.MOST_STEPS), c
+
+    given = np.array([1, 2], "f"), np.array([3, 5], "f"), np.arange(1000, dtype=np.float32)
+    a, b, c = rune.jit(lambda *t: lax.fori_loop(0, 5, body, t))(*given)
+    x, y = given[:2]
+    for _ in range(5):
+        x, y = y, chain_numpy(x, steps.MOST_STEPS)
+    np.testing.assert_allclose((a, b), (x, y), rtol=1e-4)
+    np.testing.assert_array_equal(c, given[2])
+
+
+def test_branches_of_many_steps_in_loops_of_many_steps():
+    count = steps.MOST_STEPS
+
+    def body(i, x):
+        x = chain(x, count)
+        return lax.cond(i % 2 == 0, lambda x: chain(x, count) + 1, lambda x: x - 1, x)
+
+    x = expected = np.linspace(1, 2, 3, dtype=np.float32)
+    for i in range(4):
+        expected = chain_numpy(expected, count)
+        expected = chain_numpy(expected, count) + 1 if i % 2 == 0 else expected - 1
+    found = rune.jit(lambda x: lax.fori_loop(0, 4, body, x))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_symbolic_sizes_reach_every_function():
+    f = rune.jit(lambda x: chain(x, 2 * steps.MOST_STEPS), dims={"n": (1, 64)})
+    for n in (1, 2, 7, 64):
+        x = np.linspace(1, 2, n, dtype=np.float32)
+        np.testing.assert_allclose(f(x), chain_numpy(x, 2 * steps.MOST_STEPS), rtol=1e-4)
+
+
+def test_an_error_of_a_callback_ends_a_plan_of_many_steps():
+    seen = []
+
+    def look(x):
+        seen.append(float(x))
+        if len(seen) == 2:
+            raise ValueError("enough")
+
+    def f(x):
+        for _ in range(3):
+            x = chain(x, steps.MOST_STEPS)
+            rune.debug.callback(look, x[0], ordered=True)
+        return x
+
+    with pytest.raises(Exception, match="enough"):
+        rune.jit(f)(np.ones(3, np.float32))
+    assert len(seen) == 2

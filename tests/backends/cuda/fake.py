@@ -1,0 +1,427 @@
+"""A CUDA driver that does not exist: host memory at made-up addresses, kernels interpreted.
+
+It plays both sides that the executor talks to, pycuda.driver and cuda.bindings.driver, and keeps a
+log of the calls. Work in the stream waits until somebody synchronises or asks an event; so what
+touches host memory too early, or device memory in a wrong order, gives wrong numbers. A call
+without the context current is an error.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import dims
+from rune.backends import cuda
+from rune.backends.cuda import launch
+from rune.backends.shared.executor import evaluate
+from rune.core.types import ArrayType
+from rune.lowering.codegen.cstyle import Rendered, render
+from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.interpret import interpret
+from rune.lowering.kernel.nodes import KernelCode
+from rune.lowering.pipeline import lower
+from rune.lowering.plan import Plan
+from tests.support.lowering import program_of
+
+TARGET = Target(
+    "cuda:0", "cuda", "cuda", "a device that does not exist", frozenset(CUDA_C.scalars),
+    16, 4, 1024, 48 << 10, 1 << 12, frozenset(),
+)  # fmt: skip
+BASE = 1 << 20  # address of the first byte
+TOTAL = 1 << 26
+
+
+def plan_for(function: Callable[..., Any], *types: ArrayType) -> Plan:
+    """The plan of a function on that device."""
+    return lower(program_of(function, *types), TARGET)
+
+
+def fits(kernel: Rendered, sizes: Mapping[str, int], blocks: int, threads: int) -> bool:
+    """Whether a launch has a thread for each point, and no more than a kernel can bear."""
+    points = evaluate(dims.product(kernel.grid), sizes)
+    if kernel.workgroup:
+        return (blocks, threads) == (points, kernel.workgroup[0])
+    # Threads beyond the grid leave; where there is no grid, none may be beyond.
+    return blocks * threads >= points if kernel.grid else (blocks, threads) == (1, 1)
+
+
+class Code(enum.IntEnum):
+    """Of a driver's function."""
+
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_ILLEGAL_ADDRESS = 700
+
+
+class Error(Exception):
+    """pycuda's."""
+
+
+class DriverMemoryError(Error):
+    """pycuda's."""
+
+
+class Allocation:
+    """pycuda's DeviceAllocation."""
+
+    def __init__(self, fake: FakeCuda, address: int, nbytes: int):
+        self.fake, self.address, self.nbytes = fake, address, nbytes
+
+    def __int__(self) -> int:
+        return self.address
+
+    def free(self) -> None:
+        self.fake.say("free")
+        self.fake.granted -= self.nbytes
+
+
+class Event:
+    """pycuda's; unrecorded it has come.
+
+    Where no context is current, the driver's event is destroyed in the thread that opened the
+    device, and leaked in any other.
+    """
+
+    def __init__(self, fake: FakeCuda, flags: int):
+        self.fake, self.behind, self.flags = fake, 0, flags
+
+    def __del__(self) -> None:
+        is_home = threading.current_thread() is self.fake.home
+        self.fake.leaked += not (is_home or self.fake.is_current())
+
+    def record(self, stream: Any) -> None:
+        assert self.fake.is_current()
+        self.behind = self.fake.enqueued
+
+    def query(self) -> bool:
+        assert self.fake.is_current()
+        return self.behind <= self.fake.done
+
+    def synchronize(self) -> None:
+        assert self.fake.is_current()
+        self.fake.drain(self.behind)
+
+    def time_till(self, other: Event) -> float:
+        """Milliseconds: one for each command between them."""
+        assert not self.flags, "this event takes no time"
+        assert not other.flags, "this event takes no time"
+        assert other.query(), "the second event has not come"
+        return float(other.behind - self.behind)
+
+
+class Context:
+    """pycuda's primary context: how often it is current in a thread.
+
+    It lives as long as the process and therefore knows nothing of the driver's memory.
+    """
+
+    handle = 11
+
+    def __init__(self) -> None:
+        self.current = threading.local()
+
+    def depth(self) -> int:
+        return getattr(self.current, "depth", 0)
+
+    def push(self) -> None:
+        self.current.depth = self.depth() + 1
+
+    def pop(self) -> None:
+        assert self.depth() > 0
+        self.current.depth -= 1
+
+
+class Devices:
+    """pycuda's class Device."""
+
+    def __init__(self, fake: FakeCuda):
+        self.fake = fake
+
+    def count(self) -> int:
+        return 1
+
+    def __call__(self, number: int) -> Any:
+        return self.fake.device()
+
+
+class FakeCuda:
+    """Both drivers. `modules`: the kernels of an image, which `compile_source` would have made."""
+
+    def __init__(self, version: int = 13000, total: int = TOTAL):
+        self.version, self.total, self.granted, self.next = version, total, 0, BASE
+        self.memory = np.full(TOTAL, 0xA5, np.uint8)
+        self.log: list[str] = []
+        self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
+        self.queue: list[Callable[[], None]] = []
+        self.enqueued = self.done = 0
+        self.fault: Code | None = None  # what every call answers from now on
+        self.conditions: dict[int, bool] = {}
+        self.context, self.lock = Context(), threading.Lock()
+        self.home, self.leaked = threading.current_thread(), 0
+        self.driver, self.bindings = self._driver(), self._bindings()
+
+    # --- what both share -------------------------------------------------------------------
+
+    def is_current(self) -> bool:
+        return self.context.depth() > 0
+
+    def say(self, call: str) -> None:
+        assert self.is_current(), f"{call}: no context is current in this thread"
+        self.log.append(call)
+        if self.fault is not None:
+            raise Error(f"{call} failed: {self.fault.name}")
+
+    def enqueue(self, work: Callable[[], None]) -> None:
+        with self.lock:
+            self.queue.append(work)
+            self.enqueued += 1
+
+    def drain(self, until: int | None = None) -> None:
+        """Do what was enqueued: all of it, or until so much is done."""
+        with self.lock:
+            while self.queue and (until is None or self.done < until):
+                self.queue.pop(0)()
+                self.done += 1
+
+    def at(self, address: int, nbytes: int) -> np.ndarray:
+        start = int(address) - BASE
+        assert 0 <= start <= start + nbytes <= TOTAL, hex(int(address))
+        return self.memory[start : start + nbytes]
+
+    # --- pycuda.driver ---------------------------------------------------------------------
+
+    def _driver(self) -> Any:
+        attributes = {
+            "MULTIPROCESSOR_COUNT": 4,
+            "MAX_THREADS_PER_BLOCK": 1024,
+            "WARP_SIZE": 32,
+            "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
+        }
+        return SimpleNamespace(
+            Error=Error, MemoryError=DriverMemoryError, Device=Devices(self),
+            device_attribute=SimpleNamespace(**attributes),
+            get_driver_version=lambda: self.version,
+            Context=SimpleNamespace(synchronize=self.synchronize),
+            Event=lambda flags=0: Event(self, flags),
+            Stream=lambda: SimpleNamespace(handle=7, synchronize=self.synchronize),
+            event_flags=SimpleNamespace(DISABLE_TIMING=2),
+            mem_alloc=self.mem_alloc, mem_get_info=lambda: (self.total - self.granted, self.total),
+            memcpy_dtoh_async=self.dtoh, memcpy_htod_async=self.htod,
+            memset_d32_async=self.memset, pagelocked_empty=np.empty,
+        )  # fmt: skip
+
+    def device(self) -> Any:
+        """pycuda's Device."""
+        return SimpleNamespace(
+            name=lambda: "Fake",
+            get_attribute=lambda attribute: attribute,  # each is its own value here
+            compute_capability=lambda: (9, 0),
+            total_memory=lambda: self.total,
+            retain_primary_context=lambda: self.context,
+        )
+
+    def synchronize(self) -> None:
+        self.say("synchronize")
+        self.drain()
+
+    def mem_alloc(self, nbytes: int) -> Allocation:
+        self.say("mem_alloc")
+        if self.granted + nbytes > self.total:
+            raise DriverMemoryError("out of memory")
+        self.granted += nbytes
+        address, self.next = self.next, self.next + nbytes
+        return Allocation(self, address, nbytes)
+
+    def htod(self, target: int, source: np.ndarray, stream: Any) -> None:
+        self.say("htod")
+
+        def copy() -> None:
+            self.at(target, source.size)[...] = source
+
+        self.enqueue(copy)
+
+    def dtoh(self, target: np.ndarray, source: int, stream: Any) -> None:
+        self.say("dtoh")
+
+        def copy() -> None:
+            target[...] = self.at(source, target.size)
+
+        self.enqueue(copy)
+
+    def memset(self, target: int, number: int, count: int, stream: Any) -> None:
+        self.say("memset")
+
+        def fill() -> None:
+            self.at(target, 4 * count).view(np.int32)[...] = number
+
+        self.enqueue(fill)
+
+    # --- cuda.bindings.driver --------------------------------------------------------------
+
+    def _bindings(self) -> Any:
+        names = (name for name in dir(self) if name.startswith("cu"))
+        kinds = SimpleNamespace(CU_GRAPH_COND_TYPE_IF="if", CU_GRAPH_COND_TYPE_WHILE="while")
+        return SimpleNamespace(
+            CUDA_KERNEL_NODE_PARAMS=SimpleNamespace,
+            CUgraphNodeParams=lambda: SimpleNamespace(conditional=SimpleNamespace()),
+            CUgraphNodeType=SimpleNamespace(CU_GRAPH_NODE_TYPE_CONDITIONAL="conditional"),
+            CUgraphConditionalNodeType=kinds,
+            CUcontext=int,
+            **{name: self._answering(name) for name in names},
+        )
+
+    def _answering(self, name: str) -> Callable[..., tuple[Any, ...]]:
+        def answer(*arguments: Any) -> tuple[Any, ...]:
+            if self.fault is not None:
+                return (self.fault,)
+            self.say(name)
+            return Code.CUDA_SUCCESS, getattr(self, name)(*arguments)
+
+        return answer
+
+    def cuDriverGetVersion(self) -> int:
+        return self.version
+
+    def cuModuleLoadData(self, image: bytes) -> Mapping[str, KernelCode]:
+        return self.modules.get(image, {})
+
+    def cuModuleUnload(self, module: Any) -> None:
+        assert not self.queue, "a module is unloaded while kernels may run"
+
+    def cuModuleGetFunction(self, module: Mapping[str, KernelCode], name: bytes) -> Any:
+        text = name.decode()
+        return module[text] if text.startswith("run_") else text
+
+    def cuLaunchKernel(self, function: Any, *rest: Any) -> None:
+        *shape, _, stream, (values, types), extra = rest
+        assert len(shape) == 6
+        assert stream == 7
+        assert len(types) == len(values)
+        assert extra == 0
+        self.enqueue(lambda: self.kernel(function, (shape[0], shape[3]), *values))
+
+    def cuGraphCreate(self, flags: int) -> list[Any]:
+        return []
+
+    def cuGraphDestroy(self, graph: list[Any]) -> None:
+        pass
+
+    def cuGraphExecDestroy(self, graph: Any) -> None:
+        assert not self.queue, "a graph is destroyed while it may run"
+
+    def cuGraphConditionalHandleCreate(
+        self, graph: Any, context: int, default: int, flags: int
+    ) -> int:
+        assert context == Context.handle
+        self.conditions[len(self.conditions)] = False
+        return len(self.conditions) - 1
+
+    def cuGraphAddKernelNode(self, graph: Any, before: list[Any], count: int, p: Any) -> int:
+        function, (values, types) = p.func, p.kernelParams
+        assert len(values) == len(types)
+        shape = p.gridDimX, p.blockDimX
+        return self._added(graph, before, count, lambda: self.kernel(function, shape, *values))
+
+    def cuGraphAddNode(self, graph: Any, before: list[Any], *rest: Any) -> int:
+        *_, count, made = rest
+        body: list[Any] = []
+        made.conditional.phGraph_out = [body]
+        handle, repeats = made.conditional.handle, made.conditional.type == "while"
+
+        def conditional() -> None:
+            while self.conditions[handle]:
+                for node in body:
+                    node()
+                if not repeats:
+                    return
+
+        return self._added(graph, before, count, conditional)
+
+    def _added(self, graph: Any, before: list[Any], count: int, node: Callable[[], None]) -> int:
+        assert before == ([len(graph) - 1] if graph else [])
+        assert count == len(before)
+        graph.append(node)
+        return len(graph) - 1
+
+    def cuGraphInstantiate(self, graph: list[Any], flags: int) -> tuple[Any, ...]:
+        return tuple(graph)
+
+    def cuGraphLaunch(self, executable: tuple[Any, ...], stream: int) -> None:
+        assert stream == 7
+        for node in executable:
+            self.enqueue(node)
+
+    # --- kernels ---------------------------------------------------------------------------
+
+    def kernel(self, function: Any, shape: tuple[int, int], table: int, *handle: int) -> None:
+        """Run a kernel: of a plan by interpretation, rune's own by their meaning."""
+        if isinstance(function, str):
+            getattr(self, function)(self.at(table, 24).view(np.uint64).tolist(), *handle)
+            return
+        count = len(function.params) + len(function.sizes)
+        words = self.at(table, 8 * count).view(np.uint64).tolist()
+        sizes = dict(zip(function.sizes, words[len(function.params) :], strict=True))
+        assert fits(render(function, CUDA_C), sizes, *shape), (function.name, shape)
+        arrays = []
+        for p, address in zip(function.params, words):
+            size = evaluate(p.size, sizes)
+            arrays.append(self.at(address, size * p.dtype.itemsize).view(p.dtype))
+        interpret(function, arrays, sizes)
+
+    def i32(self, address: int) -> np.ndarray:
+        return self.at(address, 4).view(np.int32)
+
+    def rune_copy(self, words: list[int]) -> None:
+        target, source, nbytes = words
+        self.at(target, nbytes)[...] = self.at(source, nbytes)
+
+    def rune_store(self, words: list[int]) -> None:
+        self.i32(words[0])[...] = words[1]
+
+    def rune_advance(self, words: list[int]) -> None:
+        self.i32(words[0])[...] += 1
+
+    def rune_goes_on(self, words: list[int], handle: int) -> None:
+        counter, (count,) = self.i32(words[0])[0], np.array(words[1:2], np.uint64).view(np.int64)
+        holds = not words[2] or bool(self.at(words[2], 1)[0])
+        self.conditions[handle] = bool((count < 0 or counter < count) and holds)
+
+    def rune_is_odd(self, words: list[int], handle: int) -> None:
+        self.conditions[handle] = bool(self.i32(words[0])[0] & 1)
+
+    def rune_chosen(self, words: list[int], handle: int) -> None:
+        number = int(self.i32(words[0])[0])
+        self.conditions[handle] = min(max(number, 0), words[2]) == words[1]
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
+    """A backend over a driver that does not exist, without NVRTC."""
+    monkeypatch.setattr(launch, "bindings", lambda: fake.bindings)
+    monkeypatch.setattr(cuda, "version", lambda: (13, 5))
+    monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
+    backend = cuda.CudaBackend(TARGET, fake.driver, fake.device())
+    record = backend.record
+
+    def compiled(plan: Plan) -> Any:
+        kernels = {render(code, CUDA_C).name: code for code in plan.kernels.values()}
+
+        def compile_source(source: str, name: str, arch: str) -> bytes:
+            image = f"{len(fake.modules)}: {name} for {arch}".encode()
+            fake.modules[image] = kernels
+            return image
+
+        monkeypatch.setattr(cuda, "compile_source", compile_source)
+        with rune.configure(cache_dir=""):
+            return record(plan)
+
+    monkeypatch.setattr(backend, "record", compiled)
+    return backend

@@ -1,0 +1,393 @@
+"""The CUDA executor without CUDA: calls, memory, and what goes wrong.
+
+The executor talks to a driver that does not exist (fake.py): it interprets kernels over host
+memory, does nothing before somebody waits, and knows when no context is current. So the order of
+things is tested, not the device; that kernels compile is tested in tests/lowering/test_cuda_c.py,
+and what executors do alike in test_devices.py.
+"""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes
+from rune.backends import cuda
+from rune.backends.cuda.kernels import CONDITIONS, STEPS
+from rune.backends.cuda.staging import MOST, SIZES, Staging
+from rune.backends.shared import forks
+from rune.backends.shared.timing import Meter
+from rune.core.types import ArrayType
+from rune.errors import DeviceError, OutOfMemory
+from rune.lowering.pipeline import stages
+from tests.backends.cuda import fake as cuda_fake
+from tests.backends.cuda.fake import BASE, Code, FakeCuda, opened, plan_for
+from tests.backends.plans import run
+from tests.support.close import near, same
+from tests.support.lowering import f32, program_of
+
+GRAPHS, NO_CONDITIONALS = 13000, 12000  # versions of the driver
+
+
+@pytest.fixture
+def fake() -> FakeCuda:
+    return FakeCuda()
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
+    return opened(monkeypatch, fake)
+
+
+# --- plans that run ---------------------------------------------------------------------------
+
+
+def calls_python(x: Any) -> Any:
+    return rune.pure_callback(np.cbrt, x, x + 1) * 2
+
+
+def counted(count: int) -> Callable[..., Any]:
+    return lambda x: rune.fori_loop(0, count, lambda i, x: rnp.sin(x) + i * rnp.flip(x), x)
+
+
+def doubled_until(limit: int) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        body = lambda c: (c[0] + 1, c[1] + rnp.flip(c[1]))  # noqa: E731
+        return rune.while_loop(lambda c: c[0] < limit, body, (0, x))[1]
+
+    return function
+
+
+def nested(x: Any) -> Any:
+    def step(i: Any, x: Any) -> Any:
+        inner = rune.fori_loop(0, 65, lambda j, y: y * 0.5 + j, x)
+        return rune.cond(i % 2 == 0, lambda y: rnp.flip(y) + i, lambda y: y * 2, inner)
+
+    return rune.fori_loop(0, 33, step, x)
+
+
+def accumulated(x: Any) -> Any:
+    total, rows = rune.scan(lambda c, row: (c + row, c * row), x[0], x)
+    return rnp.concatenate([rows, total[None]])
+
+
+FUNCTIONS = {
+    **{f"counted {n}": counted(n) for n in (0, 1, 2, 3, 150, 151)},
+    **{f"while {n}": doubled_until(n) for n in (0, 1, 2, 5, 6)},
+    **{f"switch {k}": lambda x, k=k: chosen(k, x) for k in (-3, 0, 1, 2, 9)},
+    "nested": nested,
+    "scan": accumulated,
+    "python": calls_python,
+}
+
+
+def chosen(k: int, x: Any) -> Any:
+    number = rnp.sum(x > 1e9).astype(rnp.int32) + k
+    return rune.switch(number, [rnp.sin, rnp.cos, rnp.flip], x)
+
+
+@pytest.mark.parametrize("version", [GRAPHS, NO_CONDITIONALS])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_control_flow_on_the_device_and_by_the_host_computes_the_same(
+    monkeypatch: pytest.MonkeyPatch, name: str, version: int
+):
+    device, function = opened(monkeypatch, FakeCuda(version)), FUNCTIONS[name]
+    x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+
+    (found,) = run(device, plan_for(function, f32(4, 3)), x)
+
+    near(np.asarray(function(rnp.asarray(x))), found, relative=1e-4, why="f32, many steps")
+
+
+def test_a_call_is_one_copy_and_one_launch_however_many_kernels(device: Any, fake: FakeCuda):
+    def function(x: Any) -> Any:
+        for _ in range(20):
+            x = rnp.cumsum(x) * 0.5
+        return x
+
+    executable = device.record(plan_for(function, f32(8)))
+    arguments = [device.copy_in(np.full(8, k, np.float32)) for k in range(3)]
+    executable([arguments[0]])
+    del fake.log[:]
+
+    results = [executable([x]) for x in arguments[1:]]
+
+    assert fake.log == ["htod", "cuGraphLaunch"] * 2
+    for k, (y,) in enumerate(results, 1):
+        expected = np.asarray(function(rnp.full(8, float(k))))
+        near(expected, device.copy_out(y, y.type), relative=1e-5, why="f32, many steps")
+
+
+def test_one_graph_serves_each_choice_of_sizes(device: Any, fake: FakeCuda):
+    n = rune.dims.symbol("n", 0, 100)
+    plan = plan_for(lambda x: rnp.cumsum(x) + 1, f32(n))
+    executable = device.record(plan)
+
+    for size in (3, 0, 70, 3):
+        x = np.arange(size, dtype=np.float32)
+        (y,) = executable([device.copy_in(x)])
+        same(np.cumsum(x, dtype=np.float32) + 1, device.copy_out(y, y.type))
+    assert fake.log.count("cuGraphInstantiate") == 3
+
+
+def test_a_callback_may_not_run_on_the_device_that_waits_for_it(device: Any):
+    inner = device.record(plan_for(rnp.sin, f32(4)))
+    x = device.copy_in(np.ones(4, np.float32))
+
+    def ask(value: Any) -> Any:
+        inner([x])
+        return value
+
+    with pytest.raises(DeviceError, match="cannot run on cuda:0 from a callback"):
+        run(device, plan_for(lambda x: rune.pure_callback(ask, x, x), f32(4)), np.ones(4, "f4"))
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+def test_a_host_array_may_change_while_its_copy_is_pending(device: Any, fake: FakeCuda):
+    x = np.arange(6, dtype=np.float32)
+
+    buffer = device.copy_in(x)
+    x[:] = -1
+
+    assert fake.queue
+    same(np.arange(6, dtype=np.float32), device.copy_out(buffer, buffer.type))
+
+
+def test_pinned_pieces_are_used_in_turn_and_not_before_their_copy_is_done(fake: FakeCuda):
+    fake.context.push()
+    staging = Staging(fake.driver, None)
+    parts = [np.full(3, k, np.uint8) for k in range(3 * MOST)]
+
+    for k, part in enumerate(parts):
+        staging.send(BASE + 3 * k, part)
+    fake.drain()
+
+    same(np.concatenate(parts), fake.at(BASE, 9 * MOST))
+    assert [len(pieces) for pieces in staging._pieces.values()] == [MOST, 0]
+
+
+def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
+    fake.context.push()
+    data = np.random.default_rng(0).integers(0, 256, 2 * SIZES[-1] + 5).astype(np.uint8)
+
+    Staging(fake.driver, None).send(BASE, data)
+    fake.drain()
+
+    assert fake.log == ["htod"] * 3
+    same(data, fake.at(BASE, data.size))
+
+
+def test_out_of_memory_names_the_largest_live_buffers(device: Any):
+    big = device.copy_in(np.zeros(1 << 24, np.uint8))
+
+    with pytest.raises(OutOfMemory, match=r"cannot allocate 67108864 B on cuda:0 \(used") as caught:
+        device.alloc(ArrayType((1 << 24,), dtypes.f32))
+    assert "largest live buffers: u8[16777216]" in str(caught.value)
+    assert big.shape == (1 << 24,)
+
+
+def test_programs_and_graphs_are_destroyed_once_nothing_runs(device: Any, fake: FakeCuda):
+    executable = device.record(plan_for(rnp.sin, f32(4)))
+    executable([device.copy_in(np.ones(4, np.float32))])
+    del executable
+    gc.collect()
+    assert "cuModuleUnload" not in fake.log
+
+    device.record(plan_for(rnp.cos, f32(4)))
+
+    assert {"cuModuleUnload", "cuGraphExecDestroy"} <= set(fake.log)
+
+
+def test_compiling_running_and_freeing_again_and_again_leaves_nothing(device: Any, fake: FakeCuda):
+    plan = plan_for(rnp.sin, f32(4))
+
+    def cycle() -> None:
+        run(device, plan, np.ones(4, np.float32))
+
+    cycle()
+    cycle()
+    gc.collect()
+    before, made = device.memory_stats().live_bytes, len(fake.log)
+    for _ in range(20):
+        cycle()
+    gc.collect()
+
+    later = fake.log[made:]
+    assert device.memory_stats().live_bytes == before
+    assert later.count("cuModuleLoadData") == later.count("cuModuleUnload") == 20
+    assert "mem_alloc" not in later
+
+
+# --- forks, and what goes wrong ---------------------------------------------------------------
+
+
+def test_a_lost_context_is_said_then_and_ever_after(device: Any, fake: FakeCuda):
+    executable = device.record(plan_for(rnp.sin, f32(4)))
+    x = device.copy_in(np.ones(4, np.float32))
+    fake.fault = Code.CUDA_ERROR_ILLEGAL_ADDRESS
+
+    with pytest.raises(DeviceError, match=r"cuda:0: cannot go on \(.*CUDA_ERROR_ILLEGAL_ADDRESS"):
+        device.synchronize()
+    for use in (lambda: executable([x]), lambda: device.copy_out(x, x.type), device.synchronize):
+        with pytest.raises(DeviceError, match=r"cuda:0: cannot be used \(its context was lost"):
+            use()
+    assert fake.context.depth() == 0
+
+
+def test_what_the_driver_refuses_once_does_not_lose_the_context(device: Any, fake: FakeCuda):
+    def refuse(*arguments: Any) -> Any:
+        raise fake.driver.Error("no")
+
+    fake.driver.memcpy_dtoh_async, copy = refuse, fake.driver.memcpy_dtoh_async
+    x = device.copy_in(np.ones(4, np.float32))
+    with pytest.raises(DeviceError, match=r"cuda:0: cannot go on \(no\)"):
+        device.copy_out(x, x.type)
+    fake.driver.memcpy_dtoh_async = copy
+
+    same(np.ones(4, np.float32), device.copy_out(x, x.type))
+
+
+def test_a_forked_process_is_refused(device: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(forks, "_forks", forks._forks + 1)
+
+    with pytest.raises(DeviceError, match="cuda: cannot be used in a forked process"):
+        device.synchronize()
+
+
+def test_without_a_driver_nothing_is_imported_and_the_reason_is_said():
+    program = (
+        "import sys; from rune.backends import cuda; cuda._library = lambda: 'libabsent.so.1';"
+        "print(cuda.probe()); print([m for m in sys.modules if m.split('.')[0] in "
+        "('pycuda', 'cuda')])"
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+
+    found = subprocess.run(command, check=True, timeout=600, capture_output=True, text=True)
+
+    first, modules = found.stdout.splitlines()
+    assert "no NVIDIA driver (libabsent.so.1 cannot be loaded)" in first
+    assert "pip install 'rune-ml[cuda]'" in first
+    assert modules == "[]"
+    assert found.stderr == ""
+
+
+def test_a_driver_without_its_python_packages_is_a_reason(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cuda, "_library", lambda: None)
+    assert "there is no CUDA for" in str(cuda.probe()[1])
+
+    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "version", lambda: 1 / 0)
+    assert cuda.probe() == ([], "the NVIDIA driver fails (ZeroDivisionError: division by zero)")
+
+
+def test_devices_are_listed_as_targets(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda):
+    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "version", lambda: (13, 5))
+    monkeypatch.setattr(cuda, "_driver", lambda: fake.driver)
+
+    (target,), why = cuda.probe()
+
+    assert why is None
+    assert target.description == "Fake, compute capability 9.0"
+    assert (target.cores, target.threads_per_workgroup, target.shared_bytes) == (4, 1024, 49152)
+
+
+def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch):
+    old = FakeCuda(NO_CONDITIONALS)
+    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "version", lambda: (13, 5))
+    monkeypatch.setattr(cuda, "_driver", lambda: old.driver)
+
+    found, why = cuda.probe()
+
+    assert found == []
+    assert "the driver is of CUDA 12 and loads no code of NVRTC 13" in str(why)
+    assert "nvidia-cuda-nvrtc-cu12 'cuda-bindings<13'" in str(why)
+
+
+def test_the_kernels_of_the_executor_are_those_that_graphs_name():
+    named = {"rune_copy", "rune_store", "rune_advance"}
+    conditions = {"rune_goes_on", "rune_is_odd", "rune_chosen"}
+
+    assert all(f"void {name}(" in STEPS for name in named)
+    assert all(f"void {name}(" in CONDITIONS for name in conditions)
+
+
+# --- profiles and counts ----------------------------------------------------------------------
+
+
+def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(
+    device: Any, fake: FakeCuda
+):
+    program = program_of(lambda x: rnp.cumsum(rnp.cumsum(x) * 0.5), f32(64))
+    lowered = stages(program, cuda_fake.TARGET)
+    device.record(lowered.plan)  # which lets the driver know its kernels
+    with rune.configure(cache_dir=""):
+        timed = device.record_timed(lowered.plan, Meter(lowered, "cuda:0"))
+
+    with rune.debug.profile() as seen:
+        (result,) = timed([device.copy_in(np.ones(64, np.float32))])
+    wanted = np.cumsum(np.cumsum(np.ones(64)) * 0.5).astype(np.float32)
+    near(wanted, device.copy_out(result, f32(64)), relative=1e-6, why="sums of halves")
+    assert "cuGraphLaunch" not in fake.log
+    steps = seen.plans[0].steps
+    assert sum(s.calls for s in steps) == 2
+    assert [s.seconds for s in steps] == [1e-3 * s.calls for s in steps]  # a command each
+
+
+def test_a_call_is_in_flight_until_its_event_has_come(device: Any, fake: FakeCuda):
+    executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
+    given = device.copy_in(np.ones(8, np.float32))
+    executable([given])
+    assert (device.work_stats().submitted, device.work_stats().in_flight) == (1, 1)
+
+    device.synchronize()
+    assert device.work_stats().in_flight == 0
+
+
+def test_events_go_where_the_context_is_current_in_any_thread(device: Any, fake: FakeCuda):
+    executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
+
+    def work() -> None:
+        (result,) = executable([device.copy_in(np.ones(8, np.float32))])
+        device.copy_out(result, f32(8))
+        device.work_stats()
+        device.memory_stats()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert device.work_stats().in_flight == 0
+    assert fake.leaked == 0
+
+
+def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):
+    executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
+    given = device.copy_in(np.ones(8, np.float32))
+    executable([given])
+    fake.fault = Code.CUDA_ERROR_ILLEGAL_ADDRESS
+
+    with pytest.raises(DeviceError):
+        executable([given])
+    assert device.work_stats().in_flight == 0
+
+
+def test_pinned_memory_is_a_pool_of_its_own(device: Any, fake: FakeCuda):
+    device.copy_in(np.ones(100, np.float32))
+    pending = device.memory_stats().pools["pinned"]
+    assert (pending.live_bytes, pending.cached_bytes) == (SIZES[0], 0)
+
+    device.synchronize()
+    done = device.memory_stats().pools["pinned"]
+    assert (done.live_bytes, done.cached_bytes, done.allocations) == (0, SIZES[0], 1)

@@ -1,0 +1,209 @@
+"""CUDA graphs as data: what a concrete plan becomes before any driver is asked.
+
+Nodes, the table of arguments, launch shapes, and what has to be left to the host. That the nodes
+compute what the plan says is tested in test_cuda.py, over a driver that does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.backends.cuda.compiler import architecture
+from rune.backends.cuda.graph import (
+    MOST_BLOCKS,
+    Conditional,
+    Kernel,
+    Nodes,
+    Recorder,
+    geometry,
+    needs_host,
+)
+from rune.backends.shared.executor import concrete, size_values
+from rune.core.types import ArrayType
+from rune.errors import DeviceError
+from rune.lowering.codegen.cstyle import render
+from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.kernel.text import parse
+from rune.lowering.plan import Plan, Space
+from tests.backends.cuda.fake import TARGET, plan_for
+from tests.backends.plans import plan_of
+from tests.lowering.kernel.examples import TEXTS, example
+from tests.support.lowering import f32, i32
+
+
+def recorded(plan: Plan, *shapes: tuple[int, ...]) -> tuple[Recorder, Nodes]:
+    made = concrete(plan, size_values(plan, shapes))
+    kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
+    recorder = Recorder(kernels, made.sizes, TARGET.cores)
+    return recorder, recorder.nodes(made.steps)
+
+
+def text(nodes: Nodes, indent: str = "") -> str:
+    """One line for each node."""
+    lines = []
+    for node in nodes:
+        match node:
+            case Kernel(handle=handle):
+                sets = "" if handle is None else f" sets {handle}"
+                lines.append(f"{indent}{node.name} {node.blocks}x{node.threads}{sets}")
+            case Conditional(handle=handle, repeats=repeats):
+                lines.append(f"{indent}{'while' if repeats else 'if'} {handle}")
+                lines.append(text(node.body, indent + "  "))
+    return "\n".join(filter(None, lines))
+
+
+def test_a_long_loop_is_a_conditional_node(expect):
+    plan = plan_for(lambda x: rune.fori_loop(0, 1000, lambda i, x: rnp.sin(x) + i, x), f32(8))
+
+    expect(
+        text(recorded(plan, (8,))[1]),
+        """
+        run_broadcast_0 1x1
+        rune_copy 1x256
+        rune_store 1x1
+        rune_goes_on 1x1 sets 0
+        while 0
+          run_add_1 1x1
+          run_add_2 1x32
+          rune_advance 1x1
+          rune_goes_on 1x1 sets 1
+          if 1
+            run_add_1 1x1
+            run_add_2 1x32
+            rune_advance 1x1
+          rune_goes_on 1x1 sets 0
+        rune_is_odd 1x1 sets 2
+        if 2
+          rune_copy 1x256""",
+    )
+
+
+def test_a_short_loop_is_unrolled(expect):
+    plan = plan_for(lambda x: rune.fori_loop(0, 3, lambda i, x: rnp.sin(x) + i, x), f32(8))
+
+    expect(
+        text(recorded(plan, (8,))[1]),
+        """
+        run_broadcast_0 1x1
+        rune_copy 1x256
+        rune_store 1x1
+        run_add_1 1x1
+        run_add_2 1x32
+        rune_store 1x1
+        run_add_1 1x1
+        run_add_2 1x32
+        rune_store 1x1
+        run_add_1 1x1
+        run_add_2 1x32
+        rune_copy 1x256""",
+    )
+
+
+def test_a_while_loop_looks_before_each_step(expect):
+    def function(x: Any) -> Any:
+        return rune.while_loop(lambda x: x[0] < 100, lambda x: rnp.cumsum(x) + 1, x)
+
+    expect(
+        text(recorded(plan_for(function, f32(8)), (8,))[1]),
+        """
+        rune_copy 1x256
+        rune_store 1x1
+        run_lt_2 1x1
+        rune_goes_on 1x1 sets 0
+        while 0
+          run_cumsum_0 1x1
+          run_add_1 1x32
+          rune_advance 1x1
+          run_lt_2 1x1
+          rune_goes_on 1x1 sets 0""",
+    )
+
+
+def test_a_branch_sets_all_its_conditions_first(expect):
+    def function(k: Any, x: Any) -> Any:
+        return rune.switch(k, [rnp.sin, rnp.cos, rnp.cumsum], x)
+
+    expect(
+        text(recorded(plan_for(function, i32(), f32(8)), (), (8,))[1]),
+        """
+        rune_chosen 1x1 sets 0
+        rune_chosen 1x1 sets 1
+        rune_chosen 1x1 sets 2
+        if 0
+          run_sin_0 1x32
+        if 1
+          run_cos_1 1x32
+        if 2
+          run_cumsum_2 1x1""",
+    )
+
+
+def test_only_calls_of_python_and_decisions_without_conditionals_need_the_host():
+    def steps(function: Callable[..., Any], *types: ArrayType) -> Any:
+        plan = plan_for(function, *types)
+        return concrete(plan, size_values(plan, [tuple(map(int, t.shape)) for t in types])).steps
+
+    def loop(count: int) -> Callable[..., Any]:
+        return lambda x: rune.fori_loop(0, count, lambda i, x: rnp.sin(x), x)
+
+    assert not needs_host(steps(rnp.sin, f32(8)), False)
+    assert not needs_host(steps(loop(3), f32(8)), False)
+    assert needs_host(steps(loop(1000), f32(8)), False)
+    assert not needs_host(steps(loop(1000), f32(8)), True)
+    assert needs_host(steps(lambda k, x: rune.cond(k, rnp.sin, rnp.cos, x), i32(), f32(8)), False)
+    assert needs_host(steps(lambda x: rune.pure_callback(np.sin, x, x), f32(8)), True)
+
+
+def test_the_table_holds_addresses_then_sizes():
+    plan = plan_of(parse(TEXTS["softmax"]))
+    made = concrete(replace(plan, size_sources=()), {"n": 3})
+    recorder = Recorder({"softmax": render(example("softmax"), CUDA_C)}, made.sizes, 4)
+    (kernel,) = recorder.nodes(made.steps)
+    assert isinstance(kernel, Kernel)
+    addresses = {(Space.ARGUMENT, 0): 1 << 40, (Space.RESULT, 0): 1 << 63}
+
+    words = recorder.table().words(addresses.__getitem__)
+
+    assert kernel.word == 0
+    assert words.tolist() == [1 << 40, 1 << 63, 3]
+
+
+@pytest.mark.parametrize(
+    ("points", "shape"),
+    [(0, (0, 32)), (1, (1, 32)), (300, (5, 64)), (5000, (20, 256)), (1 << 30, (1 << 22, 256))],
+)
+def test_a_small_grid_is_spread_over_the_cores(points: int, shape: tuple[int, int]):
+    rendered = render(example("elementwise"), CUDA_C)
+
+    assert geometry(rendered, {"n": points}, cores=4) == shape
+
+
+def test_a_kernel_without_grid_axes_is_one_thread():
+    rendered = render(example("scatter"), CUDA_C)
+
+    assert geometry(rendered, {"n": 50}, cores=4) == (1, 1)
+
+
+def test_a_workgroup_is_a_block_and_too_many_blocks_are_refused():
+    rendered = render(example("workgroup"), CUDA_C)
+
+    assert geometry(rendered, {}, cores=4) == (4, 8)
+    with pytest.raises(DeviceError, match="cuda: cannot launch run_reverse over 2147483648 points"):
+        geometry(replace(rendered, grid=(MOST_BLOCKS + 1,)), {}, cores=4)
+
+
+def test_code_is_made_for_the_device_or_for_an_older_one_or_is_left_to_the_driver():
+    known = (75, 80, 86, 90, 100)
+
+    assert architecture((8, 0), known) == "sm_80"
+    assert architecture((8, 9), known) == "sm_86"
+    assert architecture((12, 0), known) == "compute_100"
+    with pytest.raises(DeviceError, match=r"compute capability 6.1 \(NVRTC knows 7.5 and later\)"):
+        architecture((6, 1), known)

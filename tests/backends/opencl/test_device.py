@@ -1,0 +1,320 @@
+"""The OpenCL device around its kernels: parts of a device, binaries on disk, waiting, memory."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.backends import device_named, opencl
+from rune.backends.opencl import run
+from rune.backends.shared import disk_cache
+from rune.errors import OutOfMemory
+from tests.support.close import close
+
+TARGETS, WHY = opencl.probe()
+pytestmark = pytest.mark.skipif(not TARGETS, reason=f"no OpenCL device: {WHY}")
+ROOT = Path(__file__).parents[3]
+OPENCL = "opencl:0"
+
+
+def python(code: str, **environment: str) -> Any:
+    """What a fresh interpreter prints, as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# --- parts of a device ------------------------------------------------------------------------
+
+PARTS = """
+import gc
+import json
+import numpy as np
+import rune
+from rune.backends import opencl
+
+targets, why = opencl.probe()
+found = []
+for t in targets:
+    y = rune.jit(lambda x: x * 2.0, device=t.name)(np.arange(3, dtype=np.float32))
+    found.append([t.name, t.cores, y.device.name, y.tolist()])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(bool(TARGETS) and TARGETS[0].cores < 2, reason="a device of one unit")
+def test_a_device_in_two_parts_is_three_devices_that_compute():
+    whole = TARGETS[0].cores
+    found = python(PARTS, RUNE_OPENCL_PARTS="2")
+
+    names = [f"opencl:{n}" for n in range(len(found))]
+    assert [f[0] for f in found] == [f[2] for f in found] == names
+    assert [f[1] for f in found][:1] == [whole]
+    assert [f[1] for f in found][-2:] == [whole // 2] * 2
+    assert all(f[3] == [0.0, 2.0, 4.0] for f in found)
+
+
+def test_without_the_request_a_device_is_whole():
+    assert len(python(PARTS, RUNE_OPENCL_PARTS="1")) == len(TARGETS)
+
+
+# --- binaries on disk -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that the driver compiles during the test."""
+    seen: list[str] = []
+    original: Any = opencl.OpenCLBackend._from_source
+
+    def counted(self: Any, key: bytes, source: str, options: list[str]) -> Any:
+        seen.append(source)
+        return original(self, key, source, options)
+
+    monkeypatch.setattr(opencl.OpenCLBackend, "_from_source", counted)
+    monkeypatch.setattr(opencl, "CACHING", frozenset())
+    return seen
+
+
+def compute(device: str = OPENCL) -> np.ndarray:
+    """The result of a function that is compiled anew."""
+    f = rune.jit(lambda x: rnp.sin(x) * 3.0, device=device)
+    return np.asarray(f(np.linspace(0, 1, 50, dtype=np.float32)))
+
+
+def test_a_program_is_compiled_once_for_the_next_function_too(tmp_path, builds):
+    with rune.configure(cache_dir=str(tmp_path)):
+        first, again = compute(), compute()
+
+    assert len(builds) == 1
+    close(first, again, ulps=0, why="one binary")
+
+
+def test_a_binary_that_the_driver_refuses_is_compiled_again(tmp_path, builds, monkeypatch):
+    with rune.configure(cache_dir=str(tmp_path)):
+        first = compute()
+        monkeypatch.setattr(disk_cache, "load", lambda key: b"no binary")
+        again = compute()
+
+    assert len(builds) == 2
+    close(first, again, ulps=0, why="one source")
+
+
+def test_switched_off_nothing_is_kept(builds):
+    with rune.configure(cache_dir=""):
+        compute()
+        compute()
+
+    assert len(builds) == 2
+
+
+@pytest.mark.parametrize("keeps_its_own", [False, True])
+def test_no_binary_is_asked_for_where_none_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keeps_its_own: bool
+):
+    cl = pytest.importorskip("pyopencl")
+    asked: list[Any] = []
+    original = cl.Program.get_info
+
+    def noted(program: Any, what: Any) -> Any:
+        asked.append(what)
+        return original(program, what)
+
+    monkeypatch.setattr(cl.Program, "get_info", noted)
+    opened: Any = device_named(OPENCL).backend
+    platform = opened.device.platform.name
+    monkeypatch.setattr(opencl, "CACHING", frozenset({platform} if keeps_its_own else ()))
+    with rune.configure(cache_dir=str(tmp_path) if keeps_its_own else ""):
+        compute()
+
+    assert cl.program_info.BINARIES not in asked
+
+
+# --- waiting ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The places that calls wait for during the test."""
+    seen: list[Any] = []
+    original = run.Walker.read
+
+    def counted(self: Any, place: Any) -> int:
+        seen.append(place)
+        return original(self, place)
+
+    monkeypatch.setattr(run.Walker, "read", counted)
+    return seen
+
+
+def test_a_loop_of_known_length_is_enqueued_without_waiting(reads):
+    f = rune.jit(
+        lambda x: rune.fori_loop(0, 20, lambda i, c: rnp.sin(c) + rnp.sum(c) * i, x), device=OPENCL
+    )
+    f(np.ones(5, np.float32))
+
+    assert reads == []
+
+
+def test_a_loop_with_a_condition_waits_once_a_step(reads):
+    f = rune.jit(
+        lambda x: rune.while_loop(lambda c: rnp.sum(c) < 10.0, lambda c: c + 1.0, x), device=OPENCL
+    )
+    found = f(np.zeros(2, np.float32))
+
+    assert found.tolist() == [5.0, 5.0]
+    assert len(reads) == 6
+
+
+def test_block_until_ready_waits_for_the_queue(monkeypatch):
+    x = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(3, np.float32))
+    waited: list[str] = []
+    backend = rune.backends.device_named(OPENCL).backend
+    original = backend.synchronize
+    monkeypatch.setattr(backend, "synchronize", lambda: (waited.append("queue"), original())[1])
+
+    assert x.block_until_ready() is x
+    assert rune.block_until_ready({"x": x, "y": 1.0})["x"] is x
+    assert waited == ["queue"] * 2
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+def test_out_of_memory_in_a_jitted_call_names_what_is_live_and_who_made_it(monkeypatch):
+    pool: Any = rune.backends.device_named(OPENCL).backend
+    held = rune.jit(lambda x: x + 1.0, device=OPENCL)(np.zeros(1 << 20, np.float32))
+    monkeypatch.setattr(pool.pool, "limit_bytes", pool.memory_stats().live_bytes + (1 << 20))
+
+    def larger(x: Any) -> Any:
+        return rnp.concatenate([x, x])
+
+    with pytest.raises(OutOfMemory, match="cannot allocate 8388608 B on opencl:0") as caught:
+        rune.jit(larger)(held)
+    assert "f32[1048576] of lambda (4194304 B, test_device.py:" in caught.value.message
+
+
+def test_after_out_of_memory_the_device_works_on(monkeypatch):
+    backend: Any = rune.backends.device_named(OPENCL).backend
+    with monkeypatch.context() as patch:
+        patch.setattr(backend.pool, "limit_bytes", 0)
+        with pytest.raises(OutOfMemory):
+            rune.device_put(np.zeros(1 << 22, np.float32), OPENCL)
+
+    close(np.float32(6), np.asarray(rune.device_put(np.float32(5), OPENCL) + 1), ulps=0, why="5+1")
+
+
+# --- handles ----------------------------------------------------------------------------------
+
+
+def references() -> tuple[int, int]:
+    """Who refers to context and queue: every event to its queue, programs and buffers to both."""
+    backend: Any = rune.backends.device_named(OPENCL).backend
+    gc.collect()
+    backend.synchronize()
+    assert rune.work_stats(OPENCL).in_flight == 0
+    return backend.context.reference_count, backend.queue.reference_count
+
+
+def test_events_of_calls_are_released():
+    def body(i: Any, v: Any) -> Any:
+        return rnp.flip(v) + i
+
+    looped = rune.jit(lambda x: rune.fori_loop(0, 9, body, x), device=OPENCL)
+    x = rune.device_put(np.ones(50, np.float32), OPENCL)
+    looped(x)
+    before = references()
+
+    for _ in range(20):
+        looped(x)
+    assert references() == before
+
+
+def test_an_event_that_somebody_keeps_would_be_noticed():
+    backend: Any = rune.backends.device_named(OPENCL).backend
+    double = rune.jit(lambda x: x * 2.0, device=OPENCL)
+    x = rune.device_put(np.ones(50, np.float32), OPENCL)
+    double(x)
+    before, kept = references(), []
+    for _ in range(3):
+        double(x)
+        kept.append(backend.last)
+    assert references()[1] > before[1]
+
+
+def test_programs_and_kernels_that_are_dropped_are_released():
+    def cycle(number: int) -> None:
+        f = rune.jit(lambda x: rnp.cumsum(x * number) + number, device=OPENCL)
+        np.asarray(f(np.ones(64, np.float32)))
+
+    cycle(0)
+    before = references()
+    for number in range(1, 6):
+        cycle(number)
+    assert references() == before
+
+
+def test_events_of_profiled_calls_are_released():
+    f = rune.jit(lambda x: rnp.cumsum(rnp.cumsum(x)), device=OPENCL)
+    x = rune.device_put(np.ones(50, np.float32), OPENCL)
+    with rune.debug.profile():
+        f(x)
+        before = references()
+        for _ in range(5):
+            f(x)
+        assert references() == before
+
+
+# --- scripts ----------------------------------------------------------------------------------
+
+
+def test_arguments_are_set_again_only_where_memory_changed(monkeypatch: pytest.MonkeyPatch):
+    f = rune.jit(lambda x: rnp.sin(rnp.cumsum(rnp.cumsum(x)[::-1])), device=OPENCL)
+    x = rune.device_put(np.ones(64, np.float32), OPENCL)
+    first = f(x)
+    wanted = np.asarray(first)
+    seen: list[Any] = []
+    original = run._Kernel.set_arguments
+    monkeypatch.setattr(run._Kernel, "set_arguments", lambda *a: (seen.append(a), original(*a)))
+    second = f(x)  # another result
+    close(wanted, np.asarray(second), ulps=0, why="the same program")
+    close(wanted, np.asarray(first), ulps=0, why="nothing wrote it")
+    assert not seen
+
+
+def test_sizes_in_turns_have_their_own_arguments():
+    f = rune.jit(lambda x: rnp.cumsum(x)[::-1] * 2.0, dims={"n": (1, 100)}, device=OPENCL)
+    for n in (5, 9, 5, 9, 100, 5):
+        wanted = 2 * np.cumsum(np.ones(n, np.float32))[::-1]
+        close(wanted, np.asarray(f(np.ones(n, np.float32))), ulps=0, why="whole numbers")
+
+
+def test_memory_that_runs_out_within_a_script_is_given_back_and_tried_again(monkeypatch: Any):
+    f = rune.jit(lambda x: rnp.cumsum(rnp.cumsum(x)[::-1]), device=OPENCL)
+    x = np.ones(32, np.float32)
+    wanted = np.asarray(f(x))
+    backend: Any = rune.backends.device_named(OPENCL).backend
+    original, refused = backend.cl.enqueue_nd_range_kernel, []
+
+    def refuse_once(*arguments: Any) -> Any:
+        if not refused:
+            refused.append(arguments)
+            raise backend.cl.MemoryError("clEnqueueNDRangeKernel", -4, "")
+        return original(*arguments)
+
+    monkeypatch.setattr(backend.cl, "enqueue_nd_range_kernel", refuse_once)
+    close(wanted, np.asarray(f(x)), ulps=0, why="the same program")
+    assert len(refused) == 1

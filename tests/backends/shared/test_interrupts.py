@@ -1,0 +1,176 @@
+"""Interrupts: what must not be left half-way is not, and native loops end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rune
+from rune import lax
+from rune.backends.cpu import compiler, pulse
+from rune.backends.shared.interrupts import deferred
+
+ROOT = Path(__file__).parents[3]
+posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+pytestmark = posix
+HANG_S = 300
+
+
+@pytest.fixture(autouse=True)
+def _heard():
+    """However the tests were started: the background jobs of a shell ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+# --- sections that handlers wait for ----------------------------------------------------------
+
+
+def test_a_signal_within_the_block_is_handled_at_its_end():
+    steps: list[int] = []
+
+    def work() -> None:
+        with deferred():
+            interrupt()
+            steps.extend(range(100))
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert len(steps) == 100
+
+
+def test_blocks_nest_and_the_outermost_hands_it_on():
+    steps: list[str] = []
+
+    def work() -> None:
+        with deferred():
+            with deferred():
+                interrupt()
+                steps.append("inner")
+            steps.append("outer")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert steps == ["inner", "outer"]
+
+
+def test_handlers_are_as_they_were_behind_the_block():
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
+    with deferred():
+        assert signal.getsignal(signal.SIGINT) is not before[0]
+
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
+
+
+def test_a_signal_comes_beside_an_error_of_the_block():
+    def work() -> None:
+        with deferred():
+            interrupt()
+            raise ValueError("of the block")
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        work()
+    assert isinstance(caught.value.__context__, ValueError)
+
+
+def test_in_other_threads_there_is_nothing_to_put_off():
+    found: list[Any] = []
+
+    def work() -> None:
+        with deferred():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [signal.getsignal(signal.SIGINT)]
+
+
+def test_no_handler_runs_between_two_calls_of_llvm(monkeypatch: pytest.MonkeyPatch):
+    seen: list[bool] = []
+    optimised = compiler._optimised
+
+    def interrupted(*args: Any) -> Any:
+        interrupt()
+        made = optimised(*args)
+        seen.append(True)
+        return made
+
+    monkeypatch.setattr(compiler, "_optimised", interrupted)
+    with pytest.raises(KeyboardInterrupt), rune.configure(cache_dir=""):
+        compiler.compile_module("f", "define i64 @f() #0 {\n  ret i64 1\n}")
+    assert seen == [True]
+
+
+# --- loops ------------------------------------------------------------------------------------
+
+LOOP = f"""
+import os, signal, threading
+import numpy as np
+import rune, rune.numpy as rnp
+from rune import lax
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been started without
+x, most = rnp.ones(3), 2**31 - 1
+programs = {{
+    "while_loop": lambda n: lax.while_loop(
+        lambda c: c[0] != n, lambda c: ((c[0] + 1) % 1000, c[1] * 0.5), (0, x))[1],
+    "fori_loop": lambda n: lax.fori_loop(0, n, lambda i, h: h * 0.5 + 1, x),
+    "nested": lambda n: lax.fori_loop(
+        0, n, lambda i, h: lax.fori_loop(0, n, lambda j, g: g * 0.5 + i, h), x),
+    "scan": lambda n: lax.scan(
+        lambda c, _: (programs["fori_loop"](n) + c * 0.5, None), x, None, length=100_000)[0],
+}}
+small = rnp.int32(5)
+signal.alarm({HANG_S})
+for name, program in programs.items():
+    f = rune.jit(program)
+    for calls in (1, 3):  # in the second round it is native code that calls
+        for _ in range(calls):
+            expected = np.asarray(f(small))
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            f(rnp.int32(most))
+            print(name, "ended")
+        except KeyboardInterrupt:
+            print(name, "stopped", np.array_equal(f(small), expected))
+print(rune.work_stats("cpu:0").in_flight)
+"""
+
+
+@pytest.mark.skipif(not pulse.is_available(), reason="this system has no such clock")
+def test_a_running_loop_hears_an_interrupt_and_its_function_works_on():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", LOOP],
+        cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S,
+    )  # fmt: skip
+    names = ["while_loop", "fori_loop", "nested", "scan"]
+    assert done.stdout.splitlines() == [
+        *(f"{name} stopped True" for name in names for _ in range(2)), "0",
+    ], done.stderr  # fmt: skip
+
+
+def test_a_handler_that_raises_nothing_lets_a_loop_go_on():
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    later = threading.Timer(0.1, interrupt)
+    try:
+        later.start()
+        found = rune.jit(lambda n: lax.fori_loop(0, n, lambda i, h: h + 1, 0))(100_000_000)
+        later.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert int(found) == 100_000_000
+    assert came == [signal.SIGINT]

@@ -1,0 +1,128 @@
+"""Out of memory in a plan: its name, its arena, and what is alive in it, with the user's lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.backends.shared import host_memory
+from rune.backends.shared.shortage import alive_at_once
+from rune.errors import OutOfMemory
+
+DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "reference")]
+POOLED = [name for name in DEVICES if not name.startswith("cpu")]
+SIDE = 1024
+
+
+def wide(x: Any) -> Any:
+    rows = rnp.cumsum(x[:, None] + x[None, :], axis=0)
+    columns = rnp.cumsum(rows, axis=1)
+    return rnp.sum(columns * rows)
+
+
+def pool_of(device: str) -> Any:
+    backend: Any = rune.backends.device_named(device).backend
+    return backend.opened().memory.pool if device.startswith("vulkan") else backend.pool
+
+
+@pytest.mark.parametrize("device", POOLED)
+def test_an_error_names_the_plan_its_arena_and_what_is_alive_with_lines(
+    device: str, monkeypatch: pytest.MonkeyPatch
+):
+    x = rune.device_put(np.ones(SIDE, np.float32), device)
+    f, pool = rune.jit(wide, device=device), pool_of(device)
+    pool.trim()
+    monkeypatch.setattr(pool, "limit_bytes", pool.stats().live_bytes + (1 << 20))
+    monkeypatch.setattr(pool, "_free_bytes", None)
+
+    with pytest.raises(OutOfMemory, match=f"wide: cannot run on {device}") as caught:
+        f(x).block_until_ready()
+    said = caught.value.message
+    arena = rune.explain(wide, device=device)(np.ones(SIDE, np.float32)).costs.arena_bytes
+    assert f"its arena takes {arena} B, its results 4 B" in said
+    first = wide.__code__.co_firstlineno
+    assert any(f"test_shortage.py:{first + k})" in said for k in (1, 2, 3))
+    assert "cannot allocate" in said
+    assert "smaller batches" in (caught.value.hint or "")
+
+    monkeypatch.undo()
+    assert np.isfinite(np.asarray(f(x)))
+
+
+def test_the_cpu_names_the_plan_too(monkeypatch: pytest.MonkeyPatch):
+    f = rune.jit(wide)
+
+    def refuse(nbytes: int) -> Any:
+        raise host_memory.out_of_memory(nbytes)
+
+    host_memory.clear()
+    monkeypatch.setattr(host_memory, "aligned", refuse)
+    with pytest.raises(OutOfMemory, match=r"wide: cannot run on cpu:0 \(its arena takes"):
+        f(np.ones(SIDE + 1, np.float32))
+    monkeypatch.undo()
+    f(np.ones(SIDE + 1, np.float32))
+
+
+def test_what_is_alive_at_once_is_what_explain_counts():
+    plan = rune.explain(wide)(np.ones(SIDE, np.float32)).plan
+    step, uses = alive_at_once(plan, {})
+
+    assert step in {getattr(s, "kernel", "") for s in plan.steps}
+    assert sum(use.bytes for use in uses) == plan.live_peak_bytes
+
+
+def test_memory_that_serves_one_value_after_the_other_is_counted_once():
+    def f(x: Any) -> Any:
+        for _ in range(5):
+            x = rnp.cumsum(x[::-1])
+        return x
+
+    plan = rune.explain(f)(np.ones(1024, np.float32)).plan
+    _, uses = alive_at_once(plan, {})
+    assert sum(use.bytes for use in uses) == plan.live_peak_bytes
+
+
+def test_the_arena_of_a_loop_is_one_of_the_values():
+    def f(x: Any) -> Any:
+        return rune.fori_loop(0, 3, lambda i, v: rnp.cumsum(rnp.cumsum(v[::-1])[::-1]), x)
+
+    plan = rune.explain(f)(np.ones(1000, np.float32)).plan
+    _, uses = alive_at_once(plan, {})
+    assert any("intermediates of loop of 3" in str(use) for use in uses)
+
+
+def test_a_plan_without_an_arena_has_nothing_alive():
+    plan = rune.explain(lambda x: x + 1.0)(np.ones(3, np.float32)).plan
+    assert alive_at_once(plan, {}) == ("", [])
+
+
+# --- pools by kind ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_memory_is_counted_by_kind_and_the_arrays_are_the_first(device: str):
+    np.asarray(rune.jit(lambda x: x + 1.0, device=device)(np.ones(1 << 19, np.float32)))
+    stats = rune.memory_stats(device)
+
+    first = "host" if device.startswith("cpu") else "device"
+    assert next(iter(stats.pools)) == first
+    for name in ("live_bytes", "cached_bytes", "peak_bytes", "allocations", "raw_allocations"):
+        assert getattr(stats, name) == getattr(stats.pools[first], name)
+    for pool in stats.pools.values():
+        assert 0 <= pool.live_bytes <= pool.peak_bytes
+
+
+def test_the_arena_of_a_plan_on_the_cpu_is_counted_while_the_plan_lives():
+    f = rune.jit(wide)
+    x = np.ones(SIDE, np.float32)
+    before = rune.memory_stats("cpu").live_bytes
+    f(x)
+    arena = rune.explain(wide)(x).costs.arena_bytes
+    assert rune.memory_stats("cpu").live_bytes == before + arena
+
+    f.clear_cache()
+    assert rune.memory_stats("cpu").live_bytes == before

@@ -1,0 +1,160 @@
+"""Plans and programs for the tests of the Vulkan executor, and a device for one test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import control, dims, dtypes
+from rune.backends import vulkan
+from rune.backends.vulkan import driver
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.lowering.kernel.text import parse
+from rune.lowering.pipeline import stages
+from rune.lowering.plan import Copy, Launch, Plan, SizeSource, Slot, Space
+
+TARGETS, WHY = vulkan.probe()
+needs_device = pytest.mark.skipif(not TARGETS, reason=f"no Vulkan device: {WHY}")
+
+
+def physical() -> driver.Physical:
+    """What the first device's driver says of it."""
+    return driver.physical_devices(driver.instance())[0]
+
+
+@contextmanager
+def opened(is_shared: bool | None = None) -> Iterator[vulkan.VulkanBackend]:
+    """The first device, opened for the block alone; is_shared: whether the host sees its memory."""
+    backend = vulkan.VulkanBackend(TARGETS[0], physical(), is_shared)
+    yield backend
+    backend.close()
+
+
+def counted(backend: vulkan.VulkanBackend, patch: pytest.MonkeyPatch) -> list[str]:
+    """The driver's functions as they are called from here on."""
+    called: list[str] = []
+    functions = backend.opened().device.vk
+
+    def listed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            called.append(name)
+            return function(*args)
+
+        return call
+
+    for name, function in vars(functions).copy().items():
+        patch.setattr(functions, name, listed(name, function))
+    return called
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+n = dims.symbol("n", 1, 100)
+DOUBLE = parse("""
+code double(x: read f32[n], y: write f32[n]) sizes n in 1..100 {
+  for i in n grid { store y[i] = x[i] + x[i] }
+}""")
+VECTOR = ArrayType((n,), dtypes.f32)
+SOURCES = (SizeSource("n", 0, 0, 1, 100),)
+
+
+def chain(length: int) -> Plan:
+    """2 to the power of `length` times x, through the arena, and a copy of x."""
+    places = [Slot(Space.ARENA, VECTOR, offset=400 * (k % 2)) for k in range(length - 1)]
+    slots = [Slot(Space.ARGUMENT, VECTOR), *places, Slot(Space.RESULT, VECTOR)]
+    steps = [Launch("double", pair) for pair in itertools.pairwise(slots)]
+    copy = Copy(Slot(Space.RESULT, VECTOR, 1), slots[0])
+    return Plan(
+        "chain", "", (VECTOR,), (VECTOR, VECTOR), (*steps, copy), {"double": DOUBLE}, 800, SOURCES
+    )
+
+
+# --- programs ---------------------------------------------------------------------------------
+
+X = np.linspace(-1, 1, 6, dtype=np.float32)
+
+
+def many_steps(x: Any) -> Any:
+    """A loop of more steps than stand in one command buffer."""
+    return control.fori_loop(0, 1001, lambda i, v: v * 0.5 + i, x)
+
+
+def turns(x: Any) -> Any:
+    """Carries that swap: an odd number of steps ends in the other's memory."""
+    return control.fori_loop(0, 7, lambda i, ab: (ab[1] + 1.0, ab[0][::-1]), (x, x * 2.0))
+
+
+def branches_in_steps(x: Any) -> Any:
+    """A branch within a branch, in a loop."""
+
+    def last(v: Any) -> Any:
+        return control.cond(v.sum() > 0, lambda v: v * v, lambda v: v - 3.0, v)
+
+    def step(i: Any, v: Any) -> Any:
+        return control.switch(i % 4, [lambda v: v + 1.0, lambda v: v * 2.0, last], v)
+
+    return control.fori_loop(0, 9, step, x)
+
+
+def doubled_to(limit: float) -> Callable[[Any], Any]:
+    """How often x doubles until its sum of squares is beyond a limit; a branch within."""
+
+    def step(state: Any) -> Any:
+        count, v = state
+        return count + 1, control.cond(count % 3 == 1, lambda v: v * 2.5, lambda v: v * 2.0, v)
+
+    return lambda x: control.while_loop(lambda s: (s[1] * s[1]).sum() < limit, step, (0, x))
+
+
+def turns_until(count: int) -> Callable[[Any], Any]:
+    """A while loop whose carries take turns."""
+
+    def step(state: Any) -> Any:
+        i, a, b = state
+        return i + 1, b[::-1], a * 0.5 + 1.0
+
+    return lambda x: control.while_loop(lambda s: s[0] < count, step, (0, x, x + 1.0))
+
+
+def loop_in_branch(k: Any, x: Any) -> Any:
+    """A branch of more launches than stand behind a gate."""
+    long = many_steps
+    return control.cond(k, long, lambda x: x, x)
+
+
+def while_in_while(x: Any) -> Any:
+    """A loop that asks the host, within one that asks the host."""
+
+    def inner(v: Any) -> Any:
+        return control.while_loop(lambda v: v.sum() < 50.0, lambda v: v * 2.0 + 1.0, v)
+
+    return control.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, inner(s[1]) * 0.1), (0, x))
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "many steps": (many_steps, (X,)),
+    "turns": (turns, (X,)),
+    "branches in steps": (branches_in_steps, (X,)),
+    "no step of a while": (doubled_to(0.0), (X,)),
+    "a few steps of a while": (doubled_to(100.0), (X,)),
+    "many steps of a while": (doubled_to(1e38), (X,)),
+    **{f"{k} turns of a while": (turns_until(k), (X,)) for k in (0, 1, 2, 3, 6, 11)},
+    "a long branch taken": (loop_in_branch, (np.array(True), X)),
+    "a long branch not taken": (loop_in_branch, (np.array(False), X)),
+    "a while within a while": (while_in_while, (X,)),
+}
+
+
+def lowered(name: str) -> tuple[Program, Plan, list[np.ndarray]]:
+    """The program of a case, its plan for Vulkan, and its arguments."""
+    function, args = CASES[name]
+    program = rune.make_program(function)(*map(rnp.asarray, args))
+    return program, stages(program, TARGETS[0]).plan, [np.asarray(a) for a in args]

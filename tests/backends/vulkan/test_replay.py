@@ -1,0 +1,159 @@
+"""Vulkan: a plan is recorded once and replayed with one submission; loops stay on the device.
+
+Counts of the driver's calls show what a replay costs; what is recorded shows which loops and
+branches need the host; and every loop and branch means what the oracle says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rune.backends import vulkan
+from rune.backends.shared.executor import Concretes
+from rune.backends.vulkan import replay, schedule
+from rune.backends.vulkan.items import Choice, Repeat, Run, is_recordable, runs_of
+from rune.lowering.plan import Launch, Slot, Space
+from tests.backends.plans import run
+from tests.backends.vulkan.cases import (
+    CASES,
+    TARGETS,
+    VECTOR,
+    X,
+    chain,
+    counted,
+    lowered,
+    needs_device,
+    opened,
+)
+from tests.support.close import close, same
+from tests.support.oracle import by_reference
+
+pytestmark = needs_device
+
+
+@pytest.fixture
+def own() -> Iterator[vulkan.VulkanBackend]:
+    """A device of this test alone."""
+    with opened() as backend:
+        yield backend
+
+
+# --- replay -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [1, 100])
+def test_a_replay_is_one_submission_however_many_kernels_it_has(own, monkeypatch, length):
+    executable = own.record(chain(length))
+    x = own.copy_in(np.ones(5, np.float32))
+    executable([x])
+    own.synchronize()
+    called = counted(own, monkeypatch)
+
+    executable([x])
+
+    assert [c for c in called if c != "vkGetSemaphoreCounterValue"] == ["vkQueueSubmit"]
+
+
+def test_calls_in_flight_share_neither_table_nor_arena(own):
+    executable = own.record(chain(60))
+    given = [np.full(100, k, np.float32) for k in range(40)]
+
+    results = [executable([own.copy_in(x)])[0] for x in given]
+
+    for x, result in zip(given, results):
+        same(x * np.float32(2.0**60), own.copy_out(result, result.type))
+
+
+def test_more_calls_in_flight_than_recordings_wait_for_the_oldest(own):
+    executable = own.record(chain(5))
+    x = own.copy_in(np.ones(5, np.float32))
+
+    for _ in range(50):
+        executable([x])
+
+    (prepared,) = executable._prepared.values()
+    assert 1 <= prepared._count <= replay.IN_FLIGHT
+
+
+def test_a_barrier_stands_only_between_launches_that_touch_the_same_bytes(own, monkeypatch):
+    x = Slot(Space.ARGUMENT, VECTOR)
+    apart = [Launch("double", (x, Slot(Space.ARENA, VECTOR, offset=400 * k))) for k in range(4)]
+    end = Launch("double", (Slot(Space.ARENA, VECTOR, offset=1200), Slot(Space.RESULT, VECTOR)))
+    plan = replace(chain(1), results=(VECTOR,), steps=(*apart, end), arena_bytes=1600)
+    executable = own.record(plan)
+    called = counted(own, monkeypatch)
+
+    executable([own.copy_in(np.ones(5, np.float32))])
+
+    commands = [c for c in called if c in ("vkCmdDispatch", "vkCmdPipelineBarrier")]
+    launch, barrier = "vkCmdDispatch", "vkCmdPipelineBarrier"
+    assert commands == [barrier, *[launch] * 4, barrier, launch, barrier]
+
+
+# --- loops and branches -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["shared", "staged"])
+def device(request) -> Iterator[vulkan.VulkanBackend]:
+    """A device whose memory the host sees, and one whose memory it does not."""
+    with opened(is_shared=request.param) as backend:
+        yield backend
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loop_or_branch_means_what_the_oracle_says(device, name):
+    program, plan, args = lowered(name)
+
+    results = run(device, plan, *args)
+
+    for expected, actual in zip(by_reference(program, args), results, strict=True):
+        close(np.asarray(expected), actual, ulps=4, why="sums in another order")
+
+
+def scheduled(name: str) -> schedule.Schedule:
+    """What is recorded for a case."""
+    _, plan, args = lowered(name)
+    backend = vulkan.open_device(TARGETS[0])
+    return schedule.schedule(
+        plan, Concretes(plan)([a.shape for a in args]), backend.record(plan).kernels
+    )
+
+
+def test_a_counted_loop_is_some_steps_that_are_submitted_again_and_again():
+    items = scheduled("many steps").items
+
+    (repeat,) = (i for i in items if isinstance(i, Repeat))
+    steps = [r for r in runs_of(repeat.items) if r.kernel == "%advance"]
+    left = [r for r in items if isinstance(r, Run) and r.kernel == "%advance"]
+    assert len(repeat.items) <= schedule.UNROLLED
+    assert len(steps) * repeat.count + len(left) == 1001
+
+
+def test_branches_stand_behind_gates_and_need_no_host():
+    items = scheduled("branches in steps").items
+
+    assert all(map(is_recordable, items))
+    assert any(run.gate is not None for run in runs_of(items))
+
+
+def test_only_a_branch_of_many_launches_is_chosen_by_the_host():
+    items = scheduled("a long branch taken").items
+
+    assert [type(i) for i in items if not is_recordable(i)] == [Choice]
+
+
+def test_the_host_looks_at_a_condition_only_after_some_steps(own, monkeypatch):
+    _, plan, _ = lowered("many steps of a while")
+    executable = own.record(plan)
+    executable([own.copy_in(X)])
+    own.synchronize()
+    called = counted(own, monkeypatch)
+
+    count, _ = executable([own.copy_in(X)])
+
+    assert int(own.copy_out(count, count.type)) > 50
+    assert called.count("vkWaitSemaphores") < 12

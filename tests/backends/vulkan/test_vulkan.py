@@ -1,0 +1,296 @@
+"""Vulkan: what is special to it. What it computes is tested by the laws, like every executor's.
+
+Copies and refused modules; memory, shared with the host or staged; what is destroyed and when; a
+device that is lost; and that the validation layer has nothing to say. What executors do alike:
+test_devices.py; how work is recorded and replayed: test_vulkan_replay.py.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import rune
+from rune import dtypes
+from rune.backends import vulkan
+from rune.backends.vulkan import driver
+from rune.core.types import ArrayType
+from rune.errors import CompileError, DeviceError, OutOfMemory
+from rune.lowering.kernel.text import parse
+from rune.lowering.plan import Copy, Plan, Slot, Space
+from tests.backends.plans import plan_of, run
+from tests.backends.vulkan.cases import (
+    TARGETS,
+    chain,
+    needs_device,
+    opened,
+)
+from tests.support.close import same
+
+pytestmark = needs_device
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["shared", "staged"])
+def device(request) -> Iterator[vulkan.VulkanBackend]:
+    """A device whose memory the host sees, and one whose memory it does not."""
+    with opened(is_shared=request.param) as backend:
+        yield backend
+
+
+@pytest.fixture
+def own() -> Iterator[vulkan.VulkanBackend]:
+    """A device of this test alone."""
+    with opened() as backend:
+        yield backend
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+
+def test_a_copy_moves_every_byte_wherever_it_lies(device):
+    kind = ArrayType((7,), dtypes.i8)
+    middle = Slot(Space.ARENA, kind, offset=3)
+    x, y = Slot(Space.ARGUMENT, kind), Slot(Space.RESULT, kind)
+    plan = Plan("f", "", (kind,), (kind,), (Copy(middle, x), Copy(y, middle)), {}, 16)
+    given = np.arange(-3, 4, dtype=np.int8)
+
+    (found,) = run(device, plan, given)
+
+    same(given, found)
+
+
+def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(own, monkeypatch):
+    refused = driver.api().VK_ERROR_OUT_OF_HOST_MEMORY
+    functions = own.opened().device.vk
+    monkeypatch.setattr(functions, "vkCreateComputePipelines", lambda *args: refused)
+
+    with pytest.raises(CompileError, match="cannot compile double for vulkan:0") as caught:
+        own.record(chain(1))
+
+    assert "store y[i]" in caught.value.source
+
+
+def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monkeypatch, tmp_path):
+    ffi, header = driver.api().ffi, 32
+    given: list[bytes] = []
+
+    def give_out(device, cache, size, data):
+        size[0] = header + 8
+        if data != ffi.NULL:
+            ffi.memmove(data, bytes(range(header + 8)), header + 8)
+        return 0
+
+    def take_in(create):
+        def call(device, info, allocator, made):
+            given.append(bytes(ffi.buffer(info.pInitialData, info.initialDataSize)))
+            info.initialDataSize = 0  # these bytes are no driver's
+            return create(device, info, allocator, made)
+
+        return call
+
+    with rune.configure(cache_dir=str(tmp_path)):
+        for _ in range(2):
+            with opened() as backend:
+                functions = backend.opened().device.vk
+                monkeypatch.setattr(functions, "vkGetPipelineCacheData", give_out)
+                create = take_in(functions.vkCreatePipelineCache)
+                monkeypatch.setattr(functions, "vkCreatePipelineCache", create)
+                backend.record(chain(1))
+
+    assert given == [b"", bytes(range(header + 8))]
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
+    x = np.arange((5 << 24) // 4 + 3, dtype=np.uint32)
+    buffer = device.copy_in(x)
+    x_before, x[:] = x.copy(), 0
+
+    same(x_before, device.copy_out(buffer, buffer.type))
+
+
+def test_memory_that_copies_go_through_is_a_pool_of_its_own():
+    with opened(is_shared=False) as own:
+        x = own.copy_in(np.ones(1000, np.float32))
+        own.copy_out(x, x.type)
+        pools = own.memory_stats().pools
+
+    assert list(pools) == ["device", "staging"]
+    assert pools["device"].live_bytes > 0
+    assert (pools["staging"].allocations, pools["staging"].live_bytes) == (2, 0)
+
+
+def test_memory_that_host_and_device_share_is_one_pool():
+    with opened(is_shared=True) as own:
+        assert list(own.memory_stats().pools) == ["device"]
+
+
+def test_a_driver_without_memory_is_out_of_memory_and_works_on(own, monkeypatch):
+    refused = driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
+    functions = own.opened().device.vk
+    with monkeypatch.context() as patched:
+        patched.setattr(functions, "vkAllocateMemory", lambda *args: refused)
+        with pytest.raises(OutOfMemory, match="cannot allocate 400000000 B"):
+            own.alloc(ArrayType((100_000_000,), dtypes.f32))
+
+    (y, _) = run(own, chain(1), np.ones(3, np.float32))
+    same(np.full(3, 2, np.float32), y)
+
+
+def test_a_host_write_waits_for_commands_on_the_memory_that_it_takes(own):
+    executable = own.record(chain(60))
+    for k in range(30):  # an argument's memory is free while its call is pending
+        executable([own.copy_in(np.full(100, k, np.float32))])
+    kept = own.copy_in(np.full(100, 7, np.float32))
+
+    result, _ = executable([kept])
+
+    same(np.full(100, 7 * 2.0**60, np.float32), own.copy_out(result, result.type))
+
+
+def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(own):
+    def cycle(k: int) -> None:
+        code = parse(f"""
+        code add{k}(x: read f32[8], y: write f32[8]) {{
+          for i in 8 grid {{ store y[i] = x[i] + {k}.0_f32 }}
+        }}""")
+        (y,) = run(own, plan_of(code), np.ones(8, np.float32))
+        assert y[0] == k + 1
+
+    def left() -> tuple[int, int]:
+        gc.collect()
+        own.synchronize()
+        return len(own.opened().device._made), own.memory_stats().live_bytes
+
+    for k in range(5):
+        cycle(k)
+    before = left()
+    for k in range(40):
+        cycle(k)
+
+    assert left() == before
+
+
+# --- a device that is lost, and the end -------------------------------------------------------
+
+
+def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(own, monkeypatch):
+    executable, lost = own.record(chain(2)), own.opened()
+    old = own.copy_in(np.ones(3, np.float32))
+    code = driver.api().VK_ERROR_DEVICE_LOST
+    monkeypatch.setattr(lost.device.vk, "vkQueueSubmit", lambda *args: code)
+
+    with pytest.raises(DeviceError, match="vulkan:0 cannot go on"):
+        executable([old])
+    with pytest.raises(DeviceError, match="the device was lost"):
+        own.copy_out(old, old.type)
+    with pytest.raises(DeviceError, match="the device was lost"):
+        executable([old])
+
+    new = own.copy_in(np.ones(3, np.float32))
+    result, _ = executable([new])
+    same(np.full(3, 4, np.float32), own.copy_out(result, result.type))
+    lost.device.close()
+
+
+def test_closing_destroys_all_that_was_made(own):
+    executable = own.record(chain(2))
+    executable([own.copy_in(np.ones(3, np.float32))])
+    device = own.opened().device
+
+    own.close()
+
+    assert not device._made
+    with pytest.raises(DeviceError):
+        device.submit((None, None))
+
+
+def test_a_process_may_end_while_a_thread_waits_for_the_device():
+    program = """
+import threading, time
+import numpy as np
+import rune
+from rune import control
+many = lambda x: control.fori_loop(0, 20_000, lambda i, v: v * 0.5 + i, x)
+steps = rune.jit(many, device="vulkan")
+steps(np.ones(100, np.float32))
+threading.Thread(target=lambda: np.asarray(steps(np.ones(3, np.float32))), daemon=True).start()
+time.sleep(0.05)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=600)
+
+    assert done.returncode == 0
+
+
+# --- the validation layer ---------------------------------------------------------------------
+
+PROGRAMS = """
+import gc
+import numpy as np
+from rune.backends import vulkan
+from tests.backends.vulkan import cases as t
+from tests.backends.plans import run
+shared = vulkan.VulkanBackend(t.TARGETS[0], t.physical(), is_shared=True)
+staged = vulkan.VulkanBackend(t.TARGETS[0], t.physical(), is_shared=False)
+for backend in (shared, staged):
+    executable = backend.record(t.chain(20))
+    for k in range(20):
+        executable([backend.copy_in(np.full(50, k, np.float32))])
+    for name in t.CASES:
+        run(backend, *(lambda p, plan, args: (plan, *args))(*t.lowered(name)))
+    del executable
+    gc.collect()
+    backend.synchronize()
+"""
+
+
+def validated(program: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own, under the validation layer."""
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, driver.VALIDATION: "1"},
+        capture_output=True, text=True, timeout=1200,
+    )  # fmt: skip
+
+
+def has_validation_layer() -> bool:
+    layers = driver.listed(driver.api().lib.vkEnumerateInstanceLayerProperties, "VkLayerProperties")
+    names = [driver.api().ffi.string(layer.layerName).decode() for layer in layers]
+    return driver.LAYER in names
+
+
+needs_layer = pytest.mark.skipif(
+    not TARGETS or not has_validation_layer(),
+    reason="no Vulkan validation layer; apt install vulkan-validationlayers",
+)
+
+
+@needs_layer
+def test_the_validation_layer_says_nothing_about_plans_loops_and_copies():
+    done = validated(PROGRAMS)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_layer
+def test_what_the_validation_layer_says_is_an_error():
+    program = """
+import numpy as np
+from rune.backends import vulkan
+backend = vulkan.open_device(vulkan.probe()[0][0])
+device = backend.opened().device
+device.vk.vkCmdDispatch(device.command_buffers(1)[0], 1, 1, 1)
+backend.synchronize()
+"""
+    done = validated(program)
+
+    assert "DeviceError: vulkan: the validation layer objects" in done.stderr
+    assert "vkCmdDispatch" in done.stderr

@@ -1,0 +1,403 @@
+"""WebGPU where it differs from other executors: what conformance and the laws do not ask.
+
+Numbers first: floats that no compiler may rearrange, narrow elements of neighbouring threads. Then
+plans: one submission a call, steps with too many buffers, arguments given twice, grids wider than
+a dispatch, 32-bit indices. Last refusals and a lost device. What executors do alike:
+test_devices.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune import dims, dtypes
+from rune.backends import wgpu
+from rune.backends.wgpu import read, run, script
+from rune.errors import (
+    CompileError,
+    DeviceError,
+    DtypeError,
+)
+from rune.lowering.codegen.wgsl import render
+from rune.lowering.kernel.text import parse
+from rune.lowering.pipeline import lower
+from rune.lowering.plan import SizeSource
+from rune.transforms.compile import run as compile_
+from tests.backends.plans import plan_of
+from tests.support.close import close, same
+
+TARGETS, WHY = wgpu.probe()
+pytestmark = pytest.mark.skipif(not TARGETS, reason=f"no WebGPU adapter: {WHY}")
+DTYPES = sorted(TARGETS[0].program_dtypes, key=dtypes.short) if TARGETS else []
+rng = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def device() -> wgpu.WgpuBackend:
+    return wgpu.open_device(TARGETS[0])
+
+
+def floats(*shape: int) -> np.ndarray:
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def compiled(device: wgpu.WgpuBackend, function: Any, *arrays: np.ndarray) -> Any:
+    """A function on these arrays as an executable, and its arguments there."""
+    program = rune.make_program(function)(*map(rnp.asarray, arrays))
+    executable = device.record(lower(program, device.target))
+    return executable, [device.copy_in(a) for a in arrays]
+
+
+def results(device: wgpu.WgpuBackend, function: Any, *arrays: np.ndarray) -> list[np.ndarray]:
+    """What a function gives on the device."""
+    executable, arguments = compiled(device, function, *arrays)
+    return [device.copy_out(r, r.type) for r in executable(arguments)]
+
+
+# --- numbers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (lambda a, b, c: (a * c) + (b * c), (1e20, -1e20, 1e10)),
+        (lambda a, b, c: (a + b) - b, (1.0, 1e8, 0.0)),
+        (lambda a, b, c: (a * b) * c, (1e30, 1e30, 1e-30)),
+        (lambda a, b, c: a * b - c, (1 + 2**-12, 1 - 2**-12, 1.0)),
+        (lambda a, b, c: a - a, (np.inf, 0.0, 0.0)),
+        (lambda a, b, c: a * 0.0, (np.nan, 0.0, 0.0)),
+        (lambda a, b, c: a + 0.0, (-0.0, 0.0, 0.0)),
+        (lambda a, b, c: 0.0 - a, (0.0, 0.0, 0.0)),
+    ],
+    ids=["distributed", "cancelled", "reordered", "contracted", "inf", "nan", "-0", "negated"],
+)
+def test_no_compiler_rearranges_what_the_user_wrote(device, function, arguments):
+    arrays = [np.array([a], np.float32) for a in arguments]
+
+    with np.errstate(all="ignore"):
+        expected = function(*arrays).astype(np.float32)
+    same(expected, results(device, function, *arrays)[0])
+
+
+def test_a_sum_is_rounded_before_something_is_taken_from_it(device):
+    x = np.array([[1e8, 1.0]], np.float32)
+
+    same([np.zeros(1, np.float32)], results(device, lambda x: rnp.sum(x, axis=1) - x[:, 0], x))
+
+
+def test_what_is_not_a_number_is_told_by_its_bits(device):
+    x = np.array([np.nan, 1, -np.inf, np.inf, 1e-40, -0.0], np.float32)
+
+    found = results(device, lambda x: [x < 1, ~(x < 1), x != x, rnp.isinf(x), x > 0, x == 0], x)
+
+    with np.errstate(all="ignore"):
+        same([x < 1, ~(x < 1), x != x, np.isinf(x), x > 0, x == 0], found)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.itemsize < 4], ids=dtypes.short)
+def test_neighbours_in_one_word_are_written_by_threads_that_do_not_wait(device, dtype):
+    x = rng.integers(0, 2, 10_007).astype(np.int8)
+
+    found = results(device, lambda x: [x.astype(dtype), x[::-1].astype(dtype)], x)
+
+    same([x.astype(dtype), x[::-1].astype(dtype)], found)
+
+
+# --- plans ------------------------------------------------------------------------------------
+
+DOUBLE = parse("""
+code double(x: read f32[n], y: write f32[n]) sizes n in 1..100 {
+  for i in n grid { store y[i] = x[i] + x[i] }
+}""")
+
+
+class Submissions:
+    """Counts what is handed to the queue."""
+
+    def __init__(self, queue: Any):
+        self._queue, self.count = queue, 0
+
+    def submit(self, commands: Any) -> None:
+        self.count += 1
+        self._queue.submit(commands)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+
+@pytest.fixture
+def submissions(device, monkeypatch) -> Submissions:
+    counting = Submissions(device.queue)
+    monkeypatch.setattr(device, "queue", counting)
+    return counting
+
+
+def loop(x: Any) -> Any:
+    return rune.fori_loop(0, 50, lambda i, v: v * 0.5 + i, x)
+
+
+def test_a_call_with_a_loop_is_submitted_once(device, submissions):
+    executable, arguments = compiled(device, loop, floats(10))
+
+    executable(arguments)
+
+    assert submissions.count == 1
+
+
+def test_a_condition_is_waited_for_and_a_known_count_is_not(device, submissions):
+    executable, arguments = compiled(
+        device, lambda x: rune.while_loop(lambda v: v[0] < 100, lambda v: v * 2, x),
+        np.ones(3, np.float32),
+    )  # fmt: skip
+
+    (found,) = executable(arguments)
+
+    conditions = 8  # 1, 2, ..., 128: each is submitted and read, and then the end
+    assert submissions.count == 2 * conditions
+    assert device.copy_out(found, found.type)[0] == 128
+
+
+def test_a_long_call_is_submitted_in_parts(device, submissions, monkeypatch):
+    x = floats(10)
+    expected = results(device, loop, x)
+    monkeypatch.setattr(run, "_COMMANDS", 16)
+    before = submissions.count
+
+    same(expected, results(device, loop, x))
+    assert submissions.count - before > 4
+
+
+def test_a_step_with_too_many_buffers_has_them_packed(device, monkeypatch):
+    arrays = [floats(5), floats(1), *(floats(5) for _ in range(4))]
+
+    def function(*xs: Any) -> Any:
+        return xs[0] + xs[1], xs[2] * xs[3] - xs[4], sum(xs)
+
+    expected = results(device, function, *arrays)
+    monkeypatch.setattr(device, "most_memories", 3)
+
+    same(expected, results(device, function, *arrays))
+
+
+def test_a_kernel_with_more_buffers_than_the_adapter_binds_is_compiled_packed(device):
+    count = device.most_memories + 5
+    if count > 200:
+        pytest.skip("this adapter binds as many buffers as anybody has")
+    arrays = [np.full(3, number, np.float32) for number in range(count)]
+
+    (found,) = results(device, lambda *xs: sum(xs[1:], xs[0]), *arrays)
+
+    same(np.full(3, sum(range(count)), np.float32), found)
+
+
+def test_an_argument_given_twice_is_bound_once(device):
+    executable, (x,) = compiled(device, lambda x: x + 1, floats(4))
+    del executable
+    executable, _ = compiled(device, lambda x, y: x * 2 + y, floats(4), floats(4))
+
+    (found,) = executable([x, x])
+
+    host = device.copy_out(x, x.type)
+    same(host * 2 + host, device.copy_out(found, found.type))
+
+
+def test_a_grid_wider_than_a_dispatch_is_folded(device, monkeypatch):
+    x = floats(1000)
+    monkeypatch.setattr(device, "most_groups", 3)
+
+    same([x + 1], results(device, lambda x: x + 1, x))
+
+
+def test_more_steps_than_an_index_can_count_are_refused(device):
+    size = dims.symbol("n", 1)
+    code = parse("""
+    code f(x: read f32[n], y: write f32[1]) sizes n in 1.. {
+      for i in n*n serial { store y[0] = x[0] }
+    }""")
+    plan = plan_of(code, {"x": (size,)}, [SizeSource("n", 0, 0, 1, None)])
+    executable = device.record(plan)
+
+    with pytest.raises(DeviceError, match=r"4225000000 elements .* run_f; indices are 32-bit"):
+        executable([device.copy_in(np.zeros(65_000, np.float32))])
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def test_a_dtype_that_webgpu_lacks_is_refused_before_anything_is_lowered():
+    with pytest.raises(DtypeError, match=r"cannot use f64\[3\] on wgpu:0") as caught:
+        rune.jit(lambda: rnp.zeros(3, "f64") * 2, device="wgpu:0")()
+
+    assert "convert to f32" in str(caught.value)
+
+
+def test_a_refused_module_shows_its_numbered_source(device):
+    rendered = render(DOUBLE)
+    wrong = replace(rendered, text=rendered.text.replace("let i = point", "let i = undeclared"))
+
+    with pytest.raises(CompileError) as caught:
+        device.pipeline(wrong)
+
+    assert "wgpu: cannot compile run_double for wgpu:0 (line " in str(caught.value)
+    assert "no definition in scope for identifier: `undeclared`" in str(caught.value)
+    assert "  let i = undeclared;" in str(caught.value)
+
+
+def test_a_lost_device_is_an_error_and_another_one_still_works(device):
+    lost = wgpu.open_device(TARGETS[0])
+    executable, arguments = compiled(lost, lambda x: x + 1, floats(3))
+    lost.device.destroy()
+
+    for use in (
+        lambda: executable(arguments),
+        lambda: lost.copy_in(floats(5000)),
+        lambda: lost.copy_out(arguments[0], arguments[0].type),
+    ):
+        with pytest.raises(DeviceError, match=r"wgpu:0 \(the device is lost"):
+            use()
+    close(np.ones(3, np.float32), results(device, lambda x: x + 1, np.zeros(3, np.float32))[0],
+          ulps=0, why="exact")  # fmt: skip
+
+
+def test_limits_are_those_that_the_adapter_offers(device):
+    name = "max-storage-buffers-per-shader-stage"
+
+    assert device.device.limits[name] == device.most_memories > 8
+
+
+def test_the_description_names_the_adapter_and_the_api_below(device):
+    info = device.device.adapter.info
+
+    assert device.target.description == f"{info['device']} ({info['backend_type']})"
+
+
+# --- reading back -----------------------------------------------------------------------------
+
+
+def test_reads_of_a_tree_are_all_begun_before_one_is_waited_for(monkeypatch: pytest.MonkeyPatch):
+    events: list[str] = []
+    begin, end = read.Reads.begin, read.Reads.end
+    monkeypatch.setattr(
+        read.Reads, "begin", lambda *args: (events.append("begin"), begin(*args))[1]
+    )
+    monkeypatch.setattr(read.Reads, "end", lambda *a: (events.append("end"), end(*a))[1])
+    tree = {k: rune.device_put(np.full(100, k, np.float32), "wgpu") for k in range(4)}
+
+    found = rune.device_get(tree)
+    assert events == ["begin"] * 4 + ["end"] * 4
+    for k, array in found.items():
+        same(np.full(100, k, np.float32), array)
+
+
+def test_reads_that_are_ended_in_another_order_have_their_own_bytes():
+    arrays = [rune.device_put(np.full(10, k, np.int32), "wgpu") for k in range(5)]
+    begun = [a.start_numpy() for a in arrays]
+    for k in (3, 0, 4, 1, 2):
+        same(np.full(10, k, np.int32), begun[k]())
+
+
+def test_a_read_sees_what_was_computed_before_it_and_not_what_came_after():
+    f = rune.jit(lambda x: x + 1.0, donate_argnums=0, device="wgpu")
+    x = f(np.zeros(1000, np.float32))
+    begun = x.start_numpy()
+    f(x)  # takes the memory over
+    same(np.ones(1000, np.float32), begun())
+
+
+def test_a_read_that_nobody_waits_for_gives_its_memory_back():
+    backend: Any = rune.backends.device_named("wgpu").backend
+    x = rune.device_put(np.ones(1000, np.float32), "wgpu")
+    np.asarray(x)
+    before = rune.memory_stats("wgpu").pools["staging"]
+
+    for _ in range(20):
+        x.start_numpy()
+    same(np.ones(1000, np.float32), np.asarray(x))
+    after = rune.memory_stats("wgpu").pools["staging"]
+    assert not backend.reads.abandoned
+    assert after.live_bytes == before.live_bytes == 0
+    assert after.raw_allocations - before.raw_allocations <= 2
+
+
+def test_staging_memory_serves_again():
+    x = rune.device_put(np.ones(5000, np.float32), "wgpu")
+    np.asarray(x)
+    before = rune.memory_stats("wgpu").pools["staging"].raw_allocations
+    for _ in range(10):
+        np.asarray(x)
+    assert rune.memory_stats("wgpu").pools["staging"].raw_allocations == before
+
+
+# --- scripts ----------------------------------------------------------------------------------
+
+
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is walked from now on."""
+    seen: list[Any] = []
+    launch = run.Walker.launch
+    monkeypatch.setattr(
+        run.Walker, "launch", lambda self, step: (seen.append(step), launch(self, step))[1]
+    )
+    return seen
+
+
+def test_a_call_on_the_memory_of_an_earlier_one_walks_no_steps(monkeypatch: pytest.MonkeyPatch):
+    f = rune.jit(lambda x: rnp.cumsum(rnp.sin(x))[::-1] * 2.0, device="wgpu")
+    x = rune.device_put(floats(64), "wgpu")
+    wanted = np.asarray(f(x))
+    np.asarray(f(x))
+    seen = walks(monkeypatch)
+
+    for _ in range(5):
+        same(wanted, np.asarray(f(x)))
+    assert not seen
+
+
+def test_calls_on_other_memory_have_scripts_of_their_own():
+    f = rune.jit(lambda x: rnp.cumsum(x) + 1.0, device="wgpu")
+    given = [rune.device_put(floats(32), "wgpu") for _ in range(5)]
+    for _ in range(3):
+        for x in given:
+            close(np.cumsum(np.asarray(x)) + 1, np.asarray(f(x)), ulps=64, why="32 additions")
+
+
+def test_few_scripts_are_kept():
+    f = rune.jit(lambda x: x + 1.0, device="wgpu")
+    x = rune.device_put(floats(8), "wgpu")
+    results = [f(x) for _ in range(3 * script.KEPT)]
+    for y in results:
+        same(np.asarray(x) + np.float32(1), np.asarray(y))
+    (traced,) = f._traces.values()
+    device = rune.backends.device_named("wgpu")
+    executable: Any = compile_.compiled(traced[0].program, device)
+    assert len(executable._scripts) == script.KEPT
+
+
+def test_a_donated_argument_is_written_in_place_by_the_script_too():
+    f = rune.jit(lambda x: x * 2.0, donate_argnums=0, device="wgpu")
+    x = rune.device_put(np.ones(100, np.float32), "wgpu")
+    for _ in range(6):
+        x = f(x)
+    same(np.full(100, 64, np.float32), np.asarray(x))
+
+
+def test_a_plan_with_more_buffers_than_are_bound_keeps_no_script():
+    f = rune.jit(lambda *xs: sum(xs[1:], xs[0]), device="wgpu")
+    many = [np.full(4, k, np.float32) for k in range(130)]
+    for _ in range(3):
+        same(np.full(4, sum(range(130)), np.float32), np.asarray(f(*many)))
+
+
+def test_a_loop_is_walked(monkeypatch: pytest.MonkeyPatch):
+    f = rune.jit(lambda x: rune.fori_loop(0, 3, lambda i, v: v[::-1] + i, x), device="wgpu")
+    x = np.arange(4, dtype=np.float32)
+    wanted = np.asarray(f(x))
+    seen = walks(monkeypatch)
+    same(wanted, np.asarray(f(x)))
+    assert len(seen) >= 3
