@@ -17,7 +17,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import control, dtypes
-from rune.backends.null import check_plan
+from rune.backends.shared.plan_check import check_plan
 from rune.core.evaluate import eval_program
 from rune.core.program import Program
 from rune.errors import CheckError

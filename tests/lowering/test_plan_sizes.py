@@ -15,7 +15,7 @@ import pytest
 import rune
 from rune import dims, ops
 from rune.backends import device_named
-from rune.backends.null import check_plan
+from rune.backends.shared.plan_check import check_plan
 from rune.core.sizes import SizeSource
 from rune.errors import CheckError, DimensionError
 from rune.lowering.pipeline import lower

@@ -1,31 +1,30 @@
 """The CPU executor: a plan becomes one native function, and calling it is one Python call.
 
 Buffers are NumPy arrays, shared with the user without a copy. Kernels are LLVM IR
-(lowering/codegen/llvm.py), compiled together with the loop over the plan's steps (plan.py);
-large ones are split between the cores by a pool of threads (threads.py), as are matrix products
-(gemm/).
+(lowering/codegen/llvm.py), compiled together with the loop over the plan's steps; large ones are
+split between the cores by a pool of threads, as are matrix products.
 
-Invariant: an Executable may be called from many threads at once; each call has an arena of its
-own, kept for the next call.
+    compiler   LLVM                               plan      a plan as one module: steps, entry
+    run        a compiled plan                    threads   the pool of threads
+    gemm/      matrix products                    calls/    cached calls, made by native code
 """
 
 from __future__ import annotations
 
-import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import call
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes, locks
 from rune.backends.cpu import blas, compiler, host_abi, steps, threads
-from rune.backends.cpu.calls import describe
+from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.gemm import library, strided
-from rune.backends.cpu.plan import render_plan
+from rune.backends.cpu.run import CpuExecutable
+from rune.backends.cpu.timed import TimedExecutable
 from rune.backends.shared import callbacks, host_memory, shortage
 from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
 from rune.backends.shared.pool import MemoryStats
@@ -40,10 +39,7 @@ from rune.lowering.plan import Plan
 if TYPE_CHECKING:
     from rune.backends.shared.timing import Meter
 
-BRIEF_COST = 30_000.0  # estimated instructions up to which other threads may wait for a call
-KEPT_LAYOUTS = 1024  # distinct symbolic sizes of which the shapes are kept
 SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
-_NO_ARENA = np.empty(0, np.uint8)
 
 
 def probe() -> tuple[list[Target], str | None]:
@@ -144,9 +140,8 @@ class CpuBackend:
 
     def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
         """Compile a plan that times its steps. Errors: CompileError."""
-        timed = locks.load("rune.backends.cpu.timed")
-        host = replace(self.host, clock=timed.Clock(plan))
-        return timed.TimedExecutable(plan, host, self.work, meter)
+        host = replace(self.host, clock=Clock(plan))
+        return TimedExecutable(plan, host, self.work, meter)
 
     def synchronize(self) -> None:
         """Nothing is ever pending: a call returns when its work is done."""
@@ -158,200 +153,3 @@ class CpuBackend:
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""
         return self.work.stats()
-
-
-class CpuExecutable:
-    """A compiled plan: all its machine code, and the arenas of calls that ended."""
-
-    runs_natively = True  # whether native code may make its calls, without `__call__`
-
-    def __init__(self, plan: Plan, host: steps.Host, work: Work):
-        self.plan, self.work = plan, work
-        self._callbacks = callbacks.Callbacks(plan)
-        host = replace(host, call_back=self._callbacks.address)
-        self.rendering = render_plan(plan, host)
-        self.code = compiler.compile_module(plan.name, self.rendering.text)
-        self.native = host_abi.native_function(plan.name, self.code.address("entry"))
-        self._call = self.native.call
-        self._axes = [(s.argument, s.axis) for s in plan.size_sources]
-        self._layouts: dict[tuple[int, ...], _Layout] = {}
-        self._fixed = None if self._axes else _layout(plan, {})
-        self._arenas: list[np.ndarray] = []
-
-    def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
-        """Run the plan.
-
-        Errors: ArgumentError for an array that the plan was not made for; DimensionError for a
-        size out of its range; OutOfMemory.
-        """
-        self.work.begin()
-        try:
-            layout = self._fixed or self._layout_for(arguments)
-            if donated:
-                results = self._results(arguments, donated, layout)
-            else:
-                results = [*map(call, layout.makers)]
-            arena = self._take_arena(layout.arena_bytes) if layout.arena_bytes else _NO_ARENA
-            code = self._call(*arguments, *results, arena)
-            if code:
-                arguments = self._repaired(code, arguments)
-                if self._call(*arguments, *results, arena):
-                    raise self._misfit(arguments)
-            if layout.arena_bytes:
-                self._arenas.append(arena)
-            if self._callbacks.are_there:
-                callbacks.raise_pending()
-            return results
-        except OutOfMemory as error:
-            sizes = size_values(self.plan, [a.shape for a in arguments])
-            raise shortage.of_plan(error, self.plan, sizes, "cpu:0") from error
-        finally:
-            self.work.end()
-
-    def for_native_calls(self, arguments: Sequence[Buffer]) -> Prepared | None:
-        """The plan for calls by native code with such arguments; None for what they cannot make.
-
-        They do not raise what a Python function that the plan calls has raised.
-        """
-        if self._callbacks.are_there or not self.runs_natively:
-            return None
-        sizes = size_values(self.plan, [a.shape for a in arguments])
-        layout = _layout(self.plan, sizes)
-        ordered = tuple(sizes[s.name] for s in self.plan.size_sources)
-        code = describe.Code(
-            self.code.address("run"), ordered, layout.arena_bytes, self._arenas,
-            partial(self.new_arena, layout.arena_bytes), self._is_brief,
-            self.work.addresses(), self,
-        )  # fmt: skip
-        takes = tuple(_memory(concrete_type(t, sizes)) for t in self.plan.arguments)
-        gives = tuple(map(_memory, layout.types))
-        large = [math.prod(m.shape) * m.dtype.itemsize >= host_memory.LARGE_BYTES for m in gives]
-        makers = tuple(m if big else None for m, big in zip(layout.makers, large, strict=True))
-        return Prepared(code, takes, gives, makers)
-
-    @property
-    def _is_brief(self) -> bool:
-        """Whether the plan is over so soon that other Python threads may wait for it."""
-        cost = self.rendering.cost
-        return cost is not None and cost <= BRIEF_COST
-
-    def sources(self) -> dict[str, str]:
-        """The LLVM IR of each kernel."""
-        return dict(self.rendering.kernels)
-
-    def assembly(self) -> str:
-        """The machine code of the whole plan, as text."""
-        return self.code.assembly()
-
-    def _take_arena(self, nbytes: int) -> np.ndarray:
-        """An arena that no other call uses."""
-        try:
-            arena = self._arenas.pop()
-        except IndexError:
-            arena = _NO_ARENA
-        return arena if len(arena) >= nbytes else self.new_arena(nbytes)
-
-    def new_arena(self, nbytes: int) -> np.ndarray:
-        """Memory for the intermediates of a call. Errors: OutOfMemory."""
-        return host_memory.arena(nbytes, self.plan.name)
-
-    def _layout_for(self, arguments: Sequence[Buffer]) -> _Layout:
-        """How to allocate results and arena for these arguments; kept for the next call."""
-        try:
-            sizes = tuple([arguments[a].shape[axis] for a, axis in self._axes])
-        except (IndexError, AttributeError):
-            raise self._misfit(arguments) from None
-        known = self._layouts.get(sizes)
-        if known is None:
-            if len(self._layouts) >= KEPT_LAYOUTS:
-                self._layouts.clear()
-            values = size_values(self.plan, [a.shape for a in arguments])
-            known = self._layouts[sizes] = _layout(self.plan, values)
-        return known
-
-    def _results(
-        self, arguments: Sequence[Buffer], donated: Sequence[int], layout: _Layout
-    ) -> list[Buffer]:
-        """The results: donated memory, where nothing else reads it, else new."""
-        lent = {r: arguments[a] for a, r in self.plan.donations if a in donated}
-        return [
-            _taken_over(lent[number], type)
-            if number in lent and _is_only(lent[number], arguments)
-            else make()
-            for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
-        ]
-
-    def _repaired(self, code: int, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Arguments that native code takes, where those it refused are equal but not the same."""
-        size_values(self.plan, [a.shape for a in arguments])
-        given, wanted = arguments[code - 1], self.plan.arguments[code - 1]
-        equal = given.dtype == wanted.dtype and given.dtype is not wanted.dtype
-        if equal and given.flags.c_contiguous and given.flags.aligned:
-            # Equal dtypes need not be one object; the view has the one that is compared.
-            return [a.view(t.dtype) for a, t in zip(arguments, self.plan.arguments, strict=True)]
-        raise self._misfit(arguments)
-
-    def _misfit(self, arguments: Sequence[Buffer]) -> LayoutError:
-        """The error for arguments that are no dense arrays of the right rank and dtype."""
-        taken = ", ".join(map(str, self.plan.arguments))
-        given = ", ".join(map(_described, arguments))
-        return LayoutError(
-            f"{self.plan.name}: cannot run with these arguments ({given} given, {taken} taken)"
-        )
-
-
-def _taken_over(array: np.ndarray, type: ArrayType) -> np.ndarray:
-    """Donated memory as a result of this type: the array itself, so that it can be donated again.
-
-    A view of it would seem to share its memory with somebody.
-    """
-    if array.dtype is type.dtype and array.shape == type.shape:
-        return array
-    return array.reshape(-1).view(type.dtype).reshape(static_shape(type))
-
-
-def _is_only(array: np.ndarray, arguments: Sequence[Buffer]) -> bool:
-    """Whether an argument may be overwritten: it is given once, and not read-only."""
-    return array.flags.writeable and sum(a is array for a in arguments) == 1
-
-
-def _described(array: Any) -> str:
-    """An argument as messages show it."""
-    if type(array) is not np.ndarray:
-        return type(array).__name__
-    dense = "" if array.flags.c_contiguous else " not contiguous"
-    return f"{dtypes.short(array.dtype)}{list(array.shape)}{dense}"
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A plan for native calls: the code, what it takes and gives, makers of large results."""
-
-    code: describe.Code
-    takes: tuple[describe.Memory, ...]
-    gives: tuple[describe.Memory, ...]
-    makers: tuple[Callable[[], np.ndarray] | None, ...]
-
-
-def _memory(type: ArrayType) -> describe.Memory:
-    return describe.Memory(type.dtype, static_shape(type))
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """What one call allocates, for one choice of sizes."""
-
-    types: tuple[ArrayType, ...]
-    makers: tuple[Callable[[], np.ndarray], ...]
-    arena_bytes: int
-
-
-def _layout(plan: Plan, sizes: Mapping[str, int]) -> _Layout:
-    types = tuple(concrete_type(t, sizes) for t in plan.results)
-    makers = tuple(_maker(static_shape(t), t.dtype) for t in types)
-    return _Layout(types, makers, evaluate(plan.arena_bytes, sizes))
-
-
-def _maker(shape: tuple[int, ...], dtype: np.dtype) -> Callable[[], np.ndarray]:
-    large = math.prod(shape) * dtype.itemsize >= host_memory.LARGE_BYTES
-    return partial(host_memory.empty if large else np.empty, shape, dtype)

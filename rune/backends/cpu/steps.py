@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from rune import dims
 from rune.backends.cpu import pulse
+from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
@@ -46,9 +47,6 @@ from rune.lowering.plan import (
     inner_plans,
     is_one_place,
 )
-
-if TYPE_CHECKING:
-    from rune.backends.cpu.timed import Clock
 
 # Estimated instructions from which a kernel is split between the cores, and of one piece at least.
 PARALLEL_COST = 60_000.0

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,21 +30,18 @@ from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.backends.cuda.launch import Program, Refused, Retired, call
 from rune.backends.cuda.run import CudaExecutable, address
 from rune.backends.cuda.staging import Staging
-from rune.backends.cuda.timed import TimedExecutable
 from rune.backends.shared import disk_cache
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns
+from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Plan
-
-if TYPE_CHECKING:
-    from rune.backends.shared.timing import Meter
 
 _CONDITIONALS_SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
 _SLAB_BYTES = 1 << 21
@@ -315,7 +312,7 @@ class CudaBackend(QueuedBackend):
 
     def record_timed(self, plan: Plan, meter: Meter) -> CudaExecutable:
         """The plan with its steps timed. Errors: CompileError."""
-        return TimedExecutable(self, plan, *self._compiled(plan), meter)
+        return CudaExecutable(self, plan, *self._compiled(plan), meter)
 
     def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program]:
         self.check()

@@ -2,20 +2,23 @@
 
 What depends on sizes alone is made once for each choice of them: kernels, table, graph. A call
 writes the addresses of its arguments, results and arena into the table, and launches the graph.
-Where only the host can decide what comes next (cuda_graph.needs_host) it launches the same kernels
+Where only the host can decide what comes next (graph.needs_host) it launches the same kernels
 one by one; it waits only for a number that it has to read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
 from rune.backends.cuda.graph import Kernel, Memory, Recorder, Table, needs_host, word
-from rune.backends.cuda.launch import Graph, Program, launch
+from rune.backends.cuda.launch import Graph, Program, Retired, launch
+from rune.backends.cuda.staging import Staging
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.executor import (
     Concrete,
@@ -26,13 +29,11 @@ from rune.backends.shared.executor import (
     run,
 )
 from rune.backends.shared.pool import Block
-from rune.backends.shared.queued import QueuedExecutable, call_python
+from rune.backends.shared.queued import Queue, QueuedExecutable, call_python
+from rune.backends.shared.timing import Meter, TimedWalker
 from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.plan import Call, Plan, Space
-
-if TYPE_CHECKING:
-    from rune.backends.cuda import CudaBackend
 
 
 def address(block: Block) -> int:
@@ -95,13 +96,36 @@ class Walker:
         self.executable.backend.staging.send(self.at(place), host)
 
 
-class CudaExecutable(QueuedExecutable):
-    """A compiled plan."""
+class CudaQueue(Queue, Protocol):
+    """What an executable asks of a CUDA device."""
+
+    driver: Any  # pycuda.driver
+    context: Any
+    stream: Any
+    staging: Staging
+    retired: Retired
+    has_conditionals: bool
+
+    @property
+    def entered(self) -> AbstractContextManager[None]:
+        """Within, the context is current, and what the driver refuses is a DeviceError."""
+        ...
+
+    @property
+    def own(self) -> Any:
+        """Rune's own kernels, a Program."""
+        ...
+
+
+class CudaExecutable(QueuedExecutable[CudaQueue]):
+    """A compiled plan; `meter`: whom to tell the time of each step."""
 
     def __init__(
-        self, backend: CudaBackend, plan: Plan, kernels: dict[str, Rendered], program: Program
-    ):
+        self, backend: CudaQueue, plan: Plan, kernels: dict[str, Rendered], program: Program,
+        meter: Meter | None = None,
+    ):  # fmt: skip
         super().__init__(backend, plan)
+        self.meter = meter
         self._rendered = kernels
         self._program = program
         self._names = frozenset(r.name for r in kernels.values())
@@ -122,17 +146,34 @@ class CudaExecutable(QueuedExecutable):
         words = prepared.table.words(addresses.__getitem__)
         backend.staging.send(address(prepared.memory), words.view(np.uint8))
         if prepared.graph is None:
-            run(prepared.made.steps, self.walker(prepared, addresses))
+            run(prepared.made.steps, self._walker(prepared, addresses))
         else:
             prepared.graph.launch(backend.stream.handle)
 
     def needs_host(self, steps: Steps) -> bool:
-        """Whether the host runs the steps one by one."""
-        return needs_host(steps, self.backend.has_conditionals)
+        """Whether the host runs the steps one by one: a graph does not tell of its nodes."""
+        return self.meter is not None or needs_host(steps, self.backend.has_conditionals)
 
-    def walker(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> Walker:
+    def _walker(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> Walker | TimedWalker:
         """What runs the steps one by one."""
-        return Walker(self, prepared, addresses)
+        walker = Walker(self, prepared, addresses)
+        if self.meter is None:
+            return walker
+        measure = partial(self._seconds, walker)
+        return TimedWalker(walker, measure, self.meter, prepared.made.sizes)
+
+    def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
+        """Run a step; how long its launch took, None for a call of Python."""
+        if isinstance(step.step, Call):
+            walker.step(step)
+            return None
+        driver, stream = self.backend.driver, self.backend.stream
+        start, end = driver.Event(), driver.Event()
+        start.record(stream)
+        walker.step(step)
+        end.record(stream)
+        end.synchronize()
+        return 1e-3 * start.time_till(end)
 
     # --- once for each choice of sizes --------------------------------------------------------
 

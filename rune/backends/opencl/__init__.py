@@ -6,7 +6,7 @@ call's arena is free for the next, and so is memory that returned to the pool.
 
 RUNE_OPENCL_PARTS=2 splits each device into so many equal parts, which are devices of their own
 behind the whole ones.
-Invariant: handles never leave this file and run.py.
+Invariant: handles never leave this package.
 """
 
 from __future__ import annotations
@@ -15,28 +15,25 @@ import functools
 import os
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.backends.opencl.run import OpenCLExecutable
-from rune.backends.opencl.timed import TimedExecutable
 from rune.backends.shared import disk_cache
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.queued import Arena, QueuedBackend, Turns
 from rune.backends.shared.refusal import refusal
+from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Plan
-
-if TYPE_CHECKING:
-    from rune.backends.shared.timing import Meter
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
@@ -206,7 +203,7 @@ class OpenCLBackend(QueuedBackend):
     def record_timed(self, plan: Plan, meter: Meter) -> OpenCLExecutable:
         """The plan with its steps timed. Errors: CompileError."""
         self.check()
-        return TimedExecutable(self, plan, *self._compiled(plan), meter)
+        return OpenCLExecutable(self, plan, *self._compiled(plan), meter)
 
     def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Any]:
         refuse_routines(plan, self.target)

@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,13 +28,11 @@ from rune.backends.shared.executor import (
     run,
 )
 from rune.backends.shared.pool import Block
-from rune.backends.shared.queued import QueuedExecutable, call_python
+from rune.backends.shared.queued import Queue, QueuedExecutable, call_python
+from rune.backends.shared.timing import Meter, TimedWalker
 from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.opencl_c import OPENCL_C
 from rune.lowering.plan import Call, Launch, Plan, Space, all_steps
-
-if TYPE_CHECKING:
-    from rune.backends.opencl import OpenCLBackend
 
 _WORKGROUP = 256  # threads, where the kernel leaves the choice
 _SCRATCH_BYTES = 1 << 20  # private arrays of a workgroup's threads: on a CPU they share one stack
@@ -165,14 +164,30 @@ class Walker:
         return self.memory[place.space][place.number].handle
 
 
-class OpenCLExecutable(QueuedExecutable):
-    """A compiled plan."""
+class OpenCLQueue(Queue, Protocol):
+    """What an executable asks of an OpenCL device."""
+
+    cl: Any  # pyopencl
+    device: Any
+    queue: Any
+    last: Any  # event of the last command of a call
+
+    @property
+    def timing_queue(self) -> Any:
+        """A queue that measures how long commands take."""
+        ...
+
+
+class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
+    """A compiled plan; `meter`: whom to tell the time of each step."""
 
     def __init__(
-        self, backend: OpenCLBackend, plan: Plan, kernels: dict[str, Rendered], program: Any
-    ):
+        self, backend: OpenCLQueue, plan: Plan, kernels: dict[str, Rendered], program: Any,
+        meter: Meter | None = None,
+    ):  # fmt: skip
         super().__init__(backend, plan)
-        self.cl = backend.cl
+        self.cl, self.meter = backend.cl, meter
+        self.queue = backend.queue if meter is None else backend.timing_queue
         self._rendered = kernels
         self._kernels = {
             id(step): self._kernel(program, kernels[step.kernel])
@@ -193,17 +208,15 @@ class OpenCLExecutable(QueuedExecutable):
         unset = [None] * len(rendered.params)
         return _Kernel(handle, rendered, most, 1 if on_cpu else multiple, unset)
 
-    @property
-    def queue(self) -> Any:
-        """The device's queue."""
-        return self.backend.queue
-
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
         return {name: assemble([r], OPENCL_C) for name, r in self._rendered.items()}
 
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Enqueue all steps on this memory."""
+        if self.meter is not None:
+            self._run_timed(self.meter, made, memory)
+            return
         script = self._scripts.get(made, _UNKNOWN)
         if script is _UNKNOWN:
             script = self._scripts.keep(made, self._script(made))
@@ -212,6 +225,25 @@ class OpenCLExecutable(QueuedExecutable):
         else:
             self._play(script, memory)
         self.queue.flush()
+
+    def _run_timed(
+        self, meter: Meter, made: Concrete, memory: Mapping[Space, Sequence[Block]]
+    ) -> None:
+        """Run one step after the other in a queue that measures: the device's own does not."""
+        self.backend.queue.finish()
+        walker = Walker(self, self.prepared(made), memory)
+        run(made.steps, TimedWalker(walker, partial(self._seconds, walker), meter, made.sizes))
+        self.queue.finish()
+
+    def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
+        """Run a step; how long its command took, None where there was none."""
+        self.backend.last = None
+        walker.step(step)
+        event = self.backend.last
+        if event is None:
+            return None
+        event.wait()
+        return 1e-9 * (event.profile.end - event.profile.start)
 
     def _script(self, made: Concrete) -> _Script | None:
         """The steps as a script; None where only a walk finds out what comes next."""

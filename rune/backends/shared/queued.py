@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -85,6 +85,34 @@ class Turns:
             self._caller = None
 
 
+class Queue(Protocol):
+    """What the executables of a device ask of it."""
+
+    target: Target
+    pool: Pool
+    turns: Turns
+    work: Work
+
+    def check(self) -> None:
+        """Errors: DeviceError in a forked process, or once the device is lost."""
+        ...
+
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
+        """Uninitialised device memory for one array, made by `maker`."""
+        ...
+
+    def arena(self, nbytes: int, /) -> Block:
+        """The memory that all plans of the device share: so many bytes at least."""
+        ...
+
+    def marker(self) -> Callable[[], bool]:
+        """The question whether all that was enqueued until now has ended."""
+        ...
+
+
+Q = TypeVar("Q", bound=Queue)
+
+
 class QueuedBackend:
     """What devices of one queue have in common: memory of a pool, copies, counts.
 
@@ -140,14 +168,10 @@ class QueuedBackend:
         return self.work.stats()
 
 
-class QueuedExecutable:
-    """A compiled plan; `run_steps` says how its steps are enqueued.
+class QueuedExecutable(Generic[Q]):
+    """A compiled plan; `run_steps` says how its steps are enqueued."""
 
-    backend: has `target`, `turns`, `work`, `check()`, `alloc(type, maker)`, `arena(nbytes)` and
-             `marker()`, the question whether all that was enqueued until now has ended
-    """
-
-    def __init__(self, backend: Any, plan: Plan):
+    def __init__(self, backend: Q, plan: Plan):
         self.plan, self.backend = plan, backend
         self._alloc = partial(backend.alloc, maker=plan.name)
         self._concretes = Concretes(plan)

@@ -1,18 +1,20 @@
 """Compiled plans that are profiled: each call waits, and tells where its time went.
 
 An executor that can time its steps has `record_timed(plan, meter)`, and tells the meter the time of
-each as its device measured it; of the others whole calls are timed. Only what is compiled inside
+each as its device measured it; of the others whole calls are timed. Where the host walks the steps,
+`TimedWalker` does it. Only what is compiled inside
 `rune.debug.profile()` is of this form, so that nothing of it costs anything otherwise.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from rune import profiling
-from rune.backends.shared.executor import evaluate, size_values
+from rune.backends.shared.executor import ConcreteStep, Place, Walker, evaluate, size_values
 from rune.backends.shared.protocol import Backend, Buffer, Executable
 from rune.errors import Frame
 from rune.lowering.explain import Lowered
@@ -76,6 +78,33 @@ def _lines(plan: Plan) -> dict[object, str]:
         if frame is not None:
             found.setdefault(_row(step), {})[frame.short] = None
     return {row: ", ".join(lines) for row, lines in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TimedWalker:
+    """Walks as `walker` does, and tells the meter how long each step took.
+
+    measure: runs one step and waits for it; seconds, or None where the device ran nothing
+    """
+
+    walker: Walker
+    measure: Callable[[ConcreteStep], float | None]
+    meter: Meter
+    sizes: Sizes
+
+    def step(self, step: ConcreteStep) -> None:
+        """Run one step, and tell its time."""
+        seconds = self.measure(step)
+        if seconds is not None:
+            self.meter.add(step.step, self.sizes, seconds)
+
+    def write(self, place: Place, number: int) -> None:
+        """Store an i32."""
+        self.walker.write(place, number)
+
+    def read(self, place: Place) -> int:
+        """An i32 or bool, when all steps before are done."""
+        return self.walker.read(place)
 
 
 @runtime_checkable

@@ -4,19 +4,20 @@
     device     one open device: queue, clock, handles   schedule   plan -> items
     memory     blocks of memory, copies in and out      record     -> command buffers
     pipeline   modules -> pipelines                     replay     a call of a plan
-    commands   a command buffer and its barriers
+    commands   a command buffer and its barriers        stamps     times of launches
+    opened     a device until it is lost
 
 Kernels are SPIR-V (lowering/codegen/spirv.py) and have no descriptors: a launch pushes the address
 of its argument table. Everything goes through one queue, in order.
 
-Invariant: handles never leave these files. After a lost device the next array or call opens it
+Invariant: handles never leave this package. After a lost device the next array or call opens it
 anew; arrays from before raise DeviceError.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from rune import dtypes, locks
 from rune.backends.shared.executor import size_bytes, static_shape
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.pool import MemoryStats
+from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work, WorkStats
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import (
@@ -34,15 +36,13 @@ from rune.backends.vulkan.driver import (
     physical_devices,
 )
 from rune.backends.vulkan.memory import VulkanMemory, address_of
+from rune.backends.vulkan.opened import Opened
 from rune.backends.vulkan.pipeline import Pipelines
 from rune.backends.vulkan.replay import VulkanBuffer, VulkanExecutable
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
 from rune.lowering.plan import Plan
-
-if TYPE_CHECKING:
-    from rune.backends.shared.timing import Meter
 
 _LOADED = Loaded("vulkan")
 _GPU_CORES = 32  # how many there are is not for Vulkan to say
@@ -143,15 +143,6 @@ def open_device(target: Target) -> VulkanBackend:
     if number >= len(found):
         raise no_such_device(target.name, len(found))
     return VulkanBackend(target, found[number])
-
-
-@dataclass(slots=True, eq=False)
-class Opened:
-    """A device from its opening until it is lost."""
-
-    device: VulkanDevice
-    memory: VulkanMemory
-    pipelines: Pipelines
 
 
 class VulkanBackend:

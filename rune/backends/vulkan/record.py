@@ -38,7 +38,7 @@ from rune.backends.vulkan.items import (
 from rune.backends.vulkan.memory import VulkanMemory, address_of, bytes_of
 from rune.backends.vulkan.pipeline import Pipeline, Pipelines
 from rune.backends.vulkan.schedule import Schedule
-from rune.backends.vulkan.timed import PlayTimed, Stamps, Timer
+from rune.backends.vulkan.stamps import PlayTimed, Stamps, Timer
 
 SUBMITTED = 1024  # command buffers in one submission
 EXPANDED = 1 << 14  # command buffers in one list; what is longer the host submits in turns

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -24,9 +24,12 @@ from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, static_shape
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import call_python, check_dtypes
+from rune.backends.shared.timing import Meter
+from rune.backends.shared.work import Work
 from rune.backends.vulkan.driver import Failure
 from rune.backends.vulkan.items import ARENA, GIVEN, Callback, own_kernels
 from rune.backends.vulkan.memory import address_of
+from rune.backends.vulkan.opened import Opened
 from rune.backends.vulkan.pipeline import Pipeline
 from rune.backends.vulkan.record import (
     Again,
@@ -40,17 +43,14 @@ from rune.backends.vulkan.record import (
     layout,
 )
 from rune.backends.vulkan.schedule import schedule
-from rune.backends.vulkan.timed import Timer
+from rune.backends.vulkan.stamps import Timer
 from rune.core.types import ArrayType
 from rune.errors import CompileError, OutOfMemory
 from rune.lowering.codegen.spirv import SpirvKernel, render
+from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text
 from rune.lowering.plan import Plan, Space
-
-if TYPE_CHECKING:
-    from rune.backends.shared.timing import Meter
-    from rune.backends.vulkan import Opened, VulkanBackend
 
 IN_FLIGHT = 32
 _BACKLOG = 64  # submissions of one call that may be pending
@@ -68,10 +68,25 @@ class VulkanBuffer:
     written: int = 0  # the submission that writes it
 
 
+class VulkanQueue(Protocol):
+    """What an executable asks of a Vulkan device."""
+
+    target: Target
+    work: Work
+
+    def opened(self) -> Opened:
+        """The device, open. Errors: DeviceError in a forked process."""
+        ...
+
+    def alloc(self, type: ArrayType, maker: str = "alloc") -> VulkanBuffer:
+        """Uninitialised device memory for one array, made by `maker`. Errors: OutOfMemory."""
+        ...
+
+
 class _Kernels(dict[str, SpirvKernel]):
     """The plan's kernels as modules; rune's own are rendered when first asked for."""
 
-    def __init__(self, plan: Plan, backend: VulkanBackend):
+    def __init__(self, plan: Plan, backend: VulkanQueue):
         super().__init__({n: render(c, backend.target) for n, c in plan.kernels.items()})
         self.target = backend.target
 
@@ -157,7 +172,7 @@ class _Prepared:
 class VulkanExecutable:
     """A compiled plan; `meter`: whom to tell the time of each step."""
 
-    def __init__(self, backend: VulkanBackend, plan: Plan, meter: Meter | None = None):
+    def __init__(self, backend: VulkanQueue, plan: Plan, meter: Meter | None = None):
         refuse_routines(plan, backend.target)
         self.plan, self.meter = plan, meter
         self._backend = backend

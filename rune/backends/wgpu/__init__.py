@@ -6,7 +6,7 @@ There are no 64-bit types, and a buffer is no larger than one binding may be.
 OpenGL stays asleep: its adapters are those of the other APIs once more, and its drivers look for a
 display and do not survive a fork.
 
-Invariant: handles never leave this file and run.py.
+Invariant: handles never leave this package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,18 +27,16 @@ from rune.backends.shared.forks import Loaded
 from rune.backends.shared.pool import Block, MemoryStats, Pool
 from rune.backends.shared.queued import Arena, QueuedBackend, Turns
 from rune.backends.shared.refusal import refusal
+from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.backends.wgpu.read import Reads
 from rune.backends.wgpu.run import WgpuExecutable, padded
-from rune.backends.wgpu.timed import STAMPS, TimedExecutable
+from rune.backends.wgpu.stamps import STAMPS
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
 from rune.lowering.codegen.wgsl import Rendered
 from rune.lowering.codegen.wgsl_expr import STORED
 from rune.lowering.plan import Plan
-
-if TYPE_CHECKING:
-    from rune.backends.shared.timing import Meter
 
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
@@ -264,7 +262,7 @@ class WgpuBackend(QueuedBackend):
         """The plan with its steps timed. Errors: CompileError."""
         self.check()
         refuse_routines(plan, self.target)
-        return TimedExecutable(self, plan, meter)
+        return WgpuExecutable(self, plan, meter)
 
     def pipeline(self, rendered: Rendered) -> Any:
         """A kernel compiled. Errors: CompileError with the numbered source."""

@@ -8,14 +8,12 @@ read that nobody waits for any more is ended by the next one: its memory is mapp
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rune.backends.shared.pool import Block, Pool, PoolStats
-
-if TYPE_CHECKING:
-    from rune.backends.wgpu import WgpuBackend
+from rune.backends.wgpu.queue import WgpuQueue
 
 _KEPT_BYTES = 1 << 26
 
@@ -41,7 +39,7 @@ class Read:
 class Reads:
     """The reads of one device."""
 
-    def __init__(self, backend: WgpuBackend, largest_bytes: int):
+    def __init__(self, backend: WgpuQueue, largest_bytes: int):
         self.backend = backend
         self.abandoned: deque[tuple[Block, Any]] = deque()
         self._pool = Pool(

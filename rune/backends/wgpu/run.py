@@ -12,9 +12,11 @@ Invariant: nothing is dispatched over an empty grid.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -28,15 +30,15 @@ from rune.backends.shared.executor import (
 )
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import QueuedExecutable, call_python
+from rune.backends.shared.timing import Meter, TimedWalker
+from rune.backends.wgpu.queue import WgpuQueue
 from rune.backends.wgpu.script import KEPT, Notes, Script, play
+from rune.backends.wgpu.stamps import STAMPS, Stamps
 from rune.errors import DeviceError
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps
-
-if TYPE_CHECKING:
-    from rune.backends.wgpu import WgpuBackend
 
 _INDICES = 1 << 31  # indices are 32-bit
 _COMMANDS = 1 << 13  # in one encoder: a long loop is submitted in parts
@@ -89,8 +91,10 @@ class _Dispatch:
 class Encoder:
     """Commands of one call until they are submitted; consecutive dispatches share a pass."""
 
-    backend: WgpuBackend
+    backend: WgpuQueue
     notes: Notes = field(default_factory=Notes)
+    stamps: Stamps | None = None  # each pass writes them
+    is_stamped: bool = False  # a pass has written them since this was last set
     commands: Any = None
     computing: Any = None
     count: int = 0
@@ -122,10 +126,10 @@ class Encoder:
 
     def open_pass(self, commands: Any) -> Any:
         """Begin a pass."""
-        return commands.begin_compute_pass()
-
-    def close(self, commands: Any) -> None:
-        """The last command of an encoder."""
+        if self.stamps is None:
+            return commands.begin_compute_pass()
+        self.is_stamped = True
+        return commands.begin_compute_pass(timestamp_writes=self.stamps.writes)
 
     def copy(self, target: Any, to: int, source: Any, at: int, nbytes: int) -> None:
         """Encode a copy of whole words; within one buffer through another."""
@@ -148,7 +152,8 @@ class Encoder:
         """Hand over what was encoded; returns at once."""
         if self.commands is not None:
             commands = self.begin()
-            self.close(commands)
+            if self.stamps is not None and self.is_stamped:
+                self.stamps.resolve(commands)
             self.backend.queue.submit([commands.finish()])
         self.commands, self.count = None, 0
         self.held.clear()
@@ -248,11 +253,14 @@ def _index(handles: Sequence[Any], handle: Any) -> int:
     return next(k for k, h in enumerate(handles) if h is handle)
 
 
-class WgpuExecutable(QueuedExecutable):
-    """A compiled plan."""
+class WgpuExecutable(QueuedExecutable[WgpuQueue]):
+    """A compiled plan; `meter`: whom to tell the time of each step."""
 
-    def __init__(self, backend: WgpuBackend, plan: Plan):
+    def __init__(self, backend: WgpuQueue, plan: Plan, meter: Meter | None = None):
         super().__init__(backend, plan)
+        self.meter = meter
+        has_stamps = meter is not None and STAMPS in backend.device.features
+        self.stamps = Stamps(backend) if has_stamps else None
         self._kernels: dict[tuple[str, _Memories], _Kernel] = {}
         self._dispatches: Bounded[Concrete, dict[Any, _Dispatch | None]] = Bounded()
         self._sources: dict[str, str] = {}
@@ -275,6 +283,9 @@ class WgpuExecutable(QueuedExecutable):
     def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Encode all steps on this memory, and submit them."""
         with self.backend.failing(self.plan.name):
+            if self.meter is not None:
+                self._run_timed(self.meter, made, memory)
+                return
             key = (made, *(b.handle for blocks in memory.values() for b in blocks))
             script = self._scripts.get(key)
             if script is not None:
@@ -286,6 +297,27 @@ class WgpuExecutable(QueuedExecutable):
             encoder.submit()
             if script:
                 self._scripts.keep(key, script)
+
+    def _run_timed(self, meter: Meter, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+        """Submit each step by itself, and wait for it."""
+        encoder = Encoder(self.backend, Notes(fits=False), self.stamps)
+        walker = Walker(self, made, memory, encoder)
+        run(made.steps, TimedWalker(walker, partial(self._seconds, walker), meter, made.sizes))
+        encoder.submit()
+
+    def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
+        """Run a step; how long it took, by the host's clock where no pass wrote its stamps."""
+        encoder, start = walker.encoder, time.perf_counter()
+        encoder.submit()
+        encoder.is_stamped = False
+        walker.step(step)
+        if isinstance(step.step, Call):
+            return None
+        encoder.submit()
+        if encoder.stamps is not None and encoder.is_stamped:
+            return encoder.stamps.seconds()
+        self.backend.synchronize()
+        return time.perf_counter() - start
 
     # --- kernels -----------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ def _compiled(
     next(counts.compiles)
     lowered = _compiler().stages(program, device.target, donated, check=check)
     if check:
-        locks.load("rune.backends.null").check_plan(lowered.plan)
+        locks.load("rune.backends.shared.plan_check").check_plan(lowered.plan)
     if profile:
         profiled = locks.load("rune.backends.shared.timing")
         made = profiled.record(lowered, device.name, device.backend)

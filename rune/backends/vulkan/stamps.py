@@ -10,16 +10,14 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from rune.backends.shared.timing import Meter
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, check, struct
 from rune.backends.vulkan.items import Run
-
-if TYPE_CHECKING:
-    from rune.backends.shared.timing import Meter
 
 
 class Stamps:

@@ -1,0 +1,74 @@
+"""What the executors that check have in common: `null`, which computes nothing, and `reference`.
+
+They run in this process, at once, and count their calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rune import dtypes
+from rune.backends.shared.executor import Concretes
+from rune.backends.shared.work import Work, WorkStats
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.text import to_text
+from rune.lowering.plan import Plan
+
+
+def checking_target(backend: str, description: str) -> Target:
+    """The one device of an executor that checks: it takes every dtype."""
+    return Target(
+        name=f"{backend}:0",
+        backend=backend,
+        language="none",
+        description=description,
+        dtypes=frozenset(dtypes.ANY),
+        vector_bytes=16,
+        cores=1,
+        threads_per_workgroup=1024,
+        shared_bytes=1 << 15,
+        scratch_bytes=1 << 16,
+        routines=frozenset({"dot"}),
+    )
+
+
+@dataclass(slots=True)
+class CheckingExecutable:
+    """A checked plan; `run` says what a call does."""
+
+    plan: Plan
+    concretes: Concretes
+    work: Work
+
+    def __call__(self, arguments: Sequence[Any], donated: Sequence[int] = ()) -> list[Any]:
+        """Run the plan, and count the call. Errors: those of `run`."""
+        self.work.begin()
+        try:
+            return self.run(arguments, donated)
+        finally:
+            self.work.end()
+
+    def run(self, arguments: Sequence[Any], donated: Sequence[int]) -> list[Any]:
+        """The results."""
+        raise NotImplementedError
+
+    def sources(self) -> dict[str, str]:
+        """The kernels as kernel code."""
+        return {name: to_text(code) for name, code in self.plan.kernels.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckingBackend:
+    """A device on which nothing is ever pending."""
+
+    target: Target
+    work: Work = field(default_factory=Work, compare=False)
+
+    def synchronize(self) -> None:
+        """Nothing is pending."""
+
+    def work_stats(self) -> WorkStats:
+        """Counts of calls until now."""
+        return self.work.stats()

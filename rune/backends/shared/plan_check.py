@@ -1,0 +1,285 @@
+"""Everything that a plan can get wrong, checked without computing anything.
+
+`check_plan` runs a plan's steps over intervals of bytes instead of values, with every donation and
+with none, at several sizes where they are symbolic. It finds a missing kernel, wrong arguments, a
+read of what nobody wrote or somebody has overwritten, overlapping operands that no alias allows,
+an offset outside the arena, a result left unwritten, an illegal donation, a size without source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+from typing import NoReturn
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.backends.shared.callbacks import is_callback
+from rune.backends.shared.executor import (
+    Concrete,
+    ConcreteBranch,
+    ConcreteLoop,
+    ConcreteStep,
+    Place,
+    Steps,
+    concrete,
+    concrete_type,
+    dot_shapes,
+    evaluate,
+    size_bytes,
+)
+from rune.errors import CheckError
+from rune.lowering.kernel.check import check
+from rune.lowering.kernel.nodes import Access, KernelCode
+from rune.lowering.kernelize.walks import SIZES, concrete_parameters, extent
+from rune.lowering.plan import Call, Copy, Launch, Plan, Space
+from rune.lowering.plan_check import check_sizes
+from rune.lowering.plan_types import check_types
+
+SAMPLES = 64  # choices of sizes at which a plan is checked, at most
+# Where bytes live: "arena", or an argument or result by number.
+Memory = tuple[str, int]
+
+
+def check_plan(plan: Plan) -> None:
+    """Check the plan at representative sizes.
+
+    Errors: CheckError "plan f: cannot run step 2 (arena[0:256] was never written)".
+    """
+    check_sizes(plan)
+    for name, code in plan.kernels.items():
+        if name != code.name:
+            raise CheckError(f"plan {plan.name}: cannot use kernel {code.name} (listed as {name})")
+        check(code)
+    pairs = dict(plan.donations)
+    for sizes in _samples(plan):
+        made = concrete(plan, sizes)
+        for donated in {(), tuple(pairs)}:
+            _Run(plan, made, frozenset(donated)).all()
+    check_types(plan)
+
+
+def _samples(plan: Plan) -> list[dict[str, int]]:
+    """A few values of each size, its ends among them."""
+    names = [s.name for s in plan.size_sources]
+    choices = [_values(*dims.bounds(dims.symbol(s.name, s.low, s.high))) for s in plan.size_sources]
+    made = (dict(zip(names, values, strict=True)) for values in product(*choices))
+    return list(islice((sizes for sizes in made if _is_in_range(plan, sizes)), SAMPLES))
+
+
+def _values(low: int | None, high: int | None) -> list[int]:
+    first = low or 0
+    last = first + 100 if high is None else high
+    return sorted(v for v in {first, first + 1, first + 6, last} if v <= last)
+
+
+def _is_in_range(plan: Plan, sizes: dict[str, int]) -> bool:
+    """Whether the sizes keep their bounds, and there are arguments that have them."""
+    kept = all(
+        evaluate(s.low, sizes) <= sizes[s.name]
+        and (s.high is None or sizes[s.name] <= evaluate(s.high, sizes))
+        for s in plan.size_sources
+    )
+    return kept and all(evaluate(d, sizes) >= 0 for t in plan.arguments for d in t.shape)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of the steps over byte intervals."""
+
+    plan: Plan
+    made: Concrete
+    donated: frozenset[int]
+    # Intervals that hold something, by memory: (first byte, end).
+    held: dict[Memory, set[tuple[int, int]]] = field(default_factory=dict)
+    at: str = "start"
+
+    def fail(self, what: str) -> NoReturn:
+        raise CheckError(f"plan {self.plan.name}: cannot run {self.at} ({what})")
+
+    def all(self) -> None:
+        self.check_donations()
+        for number, type_ in enumerate(self.plan.arguments):
+            size = size_bytes(concrete_type(type_, self.made.sizes))
+            self.held["argument", number] = {(0, size)}
+        self.run(self.made.steps, "step ")
+        self.at = "the return"
+        for number, type_ in enumerate(self.made.results):
+            self.read(Place(Space.RESULT, number, 0, size_bytes(type_), type_))
+
+    def run(self, steps: Steps, at: str) -> None:
+        """Follow the steps, each within a loop or branch once."""
+        for number, step in enumerate(steps):
+            self.at = f"{at}{number}"
+            match step:
+                case ConcreteStep():
+                    self.step(step)
+                case ConcreteLoop():
+                    self.loop(step, f"{at}{number}.")
+                case ConcreteBranch():
+                    self.read(step.number)
+                    before = {memory: set(held) for memory, held in self.held.items()}
+                    for steps_within in step.branches:
+                        self.held = {memory: set(held) for memory, held in before.items()}
+                        self.run(steps_within, f"{at}{number}.")
+
+    def loop(self, loop: ConcreteLoop, at: str) -> None:
+        """A first step, and a second one where carries take turns."""
+        for place in loop.arrays:
+            self.write(place)
+        for turn, body in enumerate(loop.bodies):
+            self.write(loop.counter)
+            if loop.holds is not None:
+                self.run(loop.conditions[turn], at)
+                self.read(loop.holds)
+            self.run(body, at)
+        self.run(loop.settle, at)
+
+    def check_donations(self) -> None:
+        arguments = [a for a, _ in self.plan.donations]
+        results = [r for _, r in self.plan.donations]
+        if len(set(arguments)) < len(arguments) or len(set(results)) < len(results):
+            self.fail(f"donations {self.plan.donations}: one buffer twice")
+        for argument, result in self.plan.donations:
+            given = concrete_type(self.plan.arguments[argument], self.made.sizes)
+            if size_bytes(given) != size_bytes(self.made.results[result]):
+                self.fail(f"donation of argument {argument} to result {result}: other size")
+
+    def memory(self, place: Place) -> Memory:
+        if place.space is Space.ARENA:
+            return "arena", 0
+        if place.space is Space.RESULT:
+            for argument, result in self.plan.donations:
+                if result == place.number and argument in self.donated:
+                    return "argument", argument
+        return place.space.value, place.number
+
+    def name(self, place: Place) -> str:
+        if place.space is Space.ARENA:
+            return f"arena[{place.offset}:{place.offset + place.bytes}]"
+        return f"{place.space.value} {place.number}"
+
+    # --- places ------------------------------------------------------------------------------
+
+    def fits(self, place: Place) -> None:
+        name = self.name(place)
+        if place.space is Space.ARENA:
+            if place.offset < 0 or place.offset + place.bytes > self.made.arena_bytes:
+                self.fail(f"{name} is outside the arena of {self.made.arena_bytes} bytes")
+            if place.offset % place.type.dtype.itemsize:
+                self.fail(f"{name} is not aligned for {dtypes.short(place.type.dtype)}")
+            return
+        types = self.plan.arguments if place.space is Space.ARGUMENT else self.made.results
+        if place.offset != 0 or not 0 <= place.number < len(types):
+            self.fail(f"there is no {name} at {place.offset}")
+        if size_bytes(concrete_type(types[place.number], self.made.sizes)) != place.bytes:
+            self.fail(f"{name} is not of {place.bytes} bytes")
+
+    def read(self, place: Place) -> None:
+        self.fits(place)
+        interval = (place.offset, place.offset + place.bytes)
+        if place.bytes and interval not in self.held.get(self.memory(place), set()):
+            self.fail(f"{self.name(place)} was never written, or was overwritten since")
+
+    def write(self, place: Place) -> None:
+        self.fits(place)
+        if place.space is Space.ARGUMENT:
+            self.fail(f"{self.name(place)} must not be written")
+        held = self.held.setdefault(self.memory(place), set())
+        start, end = place.offset, place.offset + place.bytes
+        held -= {(a, b) for a, b in held if a < end and start < b}
+        held.add((start, end))
+
+    def overlap(self, a: Place, b: Place) -> bool:
+        same = self.memory(a) == self.memory(b) and a.bytes and b.bytes
+        return bool(same) and a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes
+
+    def same(self, a: Place, b: Place) -> bool:
+        return (a.offset, a.bytes) == (b.offset, b.bytes)
+
+    # --- steps -------------------------------------------------------------------------------
+
+    def step(self, step: ConcreteStep) -> None:
+        match step.step:
+            case Launch(kernel=kernel):
+                if kernel not in self.plan.kernels:
+                    self.fail(f"there is no kernel {kernel}")
+                self.launch(self.plan.kernels[kernel], step.places)
+            case Call() as call:
+                outputs = len(call.outputs)
+                self.call(call, step.places[:outputs], step.places[outputs:])
+            case Copy():
+                target, source = step.places
+                if target.bytes != source.bytes:
+                    self.fail(f"{self.name(source)} and {self.name(target)} differ in size")
+                if target.space is source.space or self.memory(target) != self.memory(source):
+                    self.move((target,), (source,))
+                else:
+                    self.read(source)  # donated memory, which is there already
+
+    def launch(self, code: KernelCode, places: Sequence[Place]) -> None:
+        if len(places) != len(code.params):
+            self.fail(f"{code.name} takes {len(code.params)} buffers, given are {len(places)}")
+        for p, place in zip(code.params, places, strict=True):
+            elements = place.bytes // place.type.dtype.itemsize
+            size = evaluate(p.size, self.made.sizes)
+            if p.dtype != place.type.dtype or size != elements:
+                given = f"{self.name(place)} is {place.type}"
+                self.fail(f"{p.name} of {code.name} is {dtypes.short(p.dtype)}[{size}], {given}")
+        aliases = {frozenset(pair) for pair in code.aliases}
+        params = list(zip(code.params, places, strict=True))
+        for i, (p, a) in enumerate(params):
+            for q, b in params[:i]:
+                only_read = p.access is Access.READ and q.access is Access.READ
+                declared = frozenset((p.name, q.name)) in aliases and self.same(a, b)
+                if self.overlap(a, b) and not only_read and not declared:
+                    self.fail(f"{q.name} and {p.name} of {code.name} overlap, and are no aliases")
+        for p, place in params:
+            if p.access is not Access.WRITE:
+                self.read(place)
+        for p, place in params:
+            if p.access is not Access.READ:
+                self.write(place)
+
+    def call(self, call: Call, outputs: Sequence[Place], inputs: Sequence[Place]) -> None:
+        if is_callback(call):
+            self.move(outputs, inputs)
+            return
+        if call.routine not in ("dot", "strided_dot") or (len(inputs), len(outputs)) != (2, 1):
+            self.fail(f"there is no routine {call.routine} of {len(inputs)} inputs")
+        if call.routine == "strided_dot":
+            self.walk(call, outputs[0], inputs)
+            self.move(outputs, inputs)
+            return
+        shapes = dot_shapes(dict(call.parameters), self.made.sizes)
+        for place, shape in zip((*inputs, *outputs), shapes, strict=True):
+            if np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
+                self.fail(f"{self.name(place)} is {place.type}, the routine takes {list(shape)}")
+        self.move(outputs, inputs)
+
+    def walk(self, call: Call, output: Place, inputs: Sequence[Place]) -> None:
+        """The elements that a product walks to are there, and as many as its sizes say."""
+        given = concrete_parameters(dict(call.parameters), self.made.sizes)
+        batch, m, n, k = (given[name] for name in SIZES)
+        if batch * m * n * output.type.dtype.itemsize != output.bytes:
+            self.fail(f"{self.name(output)} is {output.type}, the routine makes {[batch, m, n]}")
+        for place, side, rows in zip(inputs, ("left", "right"), (m, n), strict=True):
+            counts, low, high = extent(given, side)
+            if counts != (batch, rows, k) and 0 not in counts:
+                self.fail(f"{self.name(place)} is walked as {counts}, not {(batch, rows, k)}")
+            if low < 0 or high * place.type.dtype.itemsize > place.bytes:
+                self.fail(f"{self.name(place)} is {place.type}, walked from {low} to {high}")
+
+    def move(self, outputs: Sequence[Place], inputs: Sequence[Place]) -> None:
+        for output in outputs:
+            if any(self.overlap(output, x) for x in inputs):
+                self.fail(f"{self.name(output)} overlaps an input")
+        for place in inputs:
+            self.read(place)
+        for place in outputs:
+            self.write(place)
+
+
+# --- the backend ------------------------------------------------------------------------------

@@ -1,0 +1,18 @@
+"""A Vulkan device from its opening until it is lost; a backend may open it anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rune.backends.vulkan.device import VulkanDevice
+from rune.backends.vulkan.memory import VulkanMemory
+from rune.backends.vulkan.pipeline import Pipelines
+
+
+@dataclass(slots=True, eq=False)
+class Opened:
+    """A device from its opening until it is lost."""
+
+    device: VulkanDevice
+    memory: VulkanMemory
+    pipelines: Pipelines

@@ -1,0 +1,34 @@
+"""Time stamps that the passes of a WebGPU device write, where the adapter has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rune.backends.wgpu.queue import WgpuQueue
+
+STAMPS = "timestamp-query"
+
+
+class Stamps:
+    """Where a pass writes when it began and ended, in nanoseconds."""
+
+    def __init__(self, backend: WgpuQueue):
+        self.backend, usage, device = backend, backend.wgpu.BufferUsage, backend.device
+        self.queries = device.create_query_set(type="timestamp", count=2)
+        self.memory = device.create_buffer(size=16, usage=usage.QUERY_RESOLVE | usage.COPY_SRC)
+        self.writes = {
+            "query_set": self.queries,
+            "beginning_of_pass_write_index": 0,
+            "end_of_pass_write_index": 1,
+        }
+
+    def resolve(self, commands: Any) -> None:
+        """Encode, behind the pass, that its stamps go to memory."""
+        commands.resolve_query_set(self.queries, 0, 2, self.memory, 0)
+
+    def seconds(self) -> float:
+        """Wait for the pass; how long it took."""
+        start, end = self.backend.fetch(self.memory, 0, 16).view(np.uint64).tolist()
+        return 1e-9 * max(0, end - start)
