@@ -54,8 +54,9 @@ DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
 class Jitted:
     """A function compiled on first call for each kind of arguments; see `jit`.
 
-    Calls of kinds that were met before are made by native code (native_calls.py), which takes the
-    place of `__call__` once there is such a kind. What it does not know comes back to the one here.
+    Calls of kinds that were met before are made by native code (native_calls.py): with the first
+    such kind the function becomes one of a class whose `__call__` that is. What it does not know
+    comes back to the one here.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_native_calls")
@@ -184,8 +185,10 @@ class Jitted:
             read, named, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
             traced.out_types, traced.out_tree, self._home,
         )  # fmt: skip
-        if found is not None and _native_call():
+        native = _natively_called() if found is not None else None
+        if found is not None and native is not None:
             self._native_calls = (*self._native_calls, found)
+            self.__class__ = native
 
     def _is_describable(self, traced: Traced) -> bool:
         """Whether all that the trace and its run depend on is in the description of a call."""
@@ -328,7 +331,7 @@ class Jitted:
         return not (traced.donated or is_checked)
 
 
-_GENERAL = Jitted.__call__
+_GENERAL = Jitted.__call__  # as it is defined
 
 
 class _Bound:
@@ -367,13 +370,16 @@ def _run_on_cpu(
 
 
 @functools.cache
-def _native_call() -> bool:
-    """Whether native code makes calls; it takes the place of `Jitted.__call__`, once."""
+def _natively_called() -> type[Jitted] | None:
+    """The class of jitted functions that native code calls; None where it makes no calls.
+
+    A method in Python that asks for native code would cost as much again as the whole call.
+    """
     method = cached().native_method(Jitted, "_native_calls", _GENERAL)
     if method is None:
-        return False
-    Jitted.__call__ = method
-    return True
+        return None
+    namespace = {"__slots__": (), "__module__": __name__, "__doc__": Jitted.__doc__}
+    return type("Jitted", (Jitted,), {**namespace, "__call__": method})
 
 
 def _release(value: Any, device: Device | None) -> None:

@@ -66,6 +66,16 @@ def test_native_calls_answer_as_general_ones(kind: str, monkeypatch: pytest.Monk
     same(leaves_of(general), leaves_of(native))
 
 
+def test_functions_whose_calls_are_native_leave_others_as_they_were():
+    method = jit.Jitted.__call__
+    f, other = rune.jit(lambda x: x + 1.0), rune.jit(lambda x: x - 1.0)
+    for _ in range(3):
+        f(array([1.0]))
+
+    assert type(f).__call__ is not method
+    assert jit.Jitted.__call__ is method is type(other).__call__
+
+
 def test_arguments_are_read_anew_in_every_call():
     f = warm(rune.jit(lambda p, s: {k: v * s for k, v in p.items()}), {"a": X, "b": Y}, 2.0)
 
