@@ -20,8 +20,7 @@ import platform
 import signal
 from dataclasses import dataclass
 
-from rune.backends.cpu import compiler
-from rune.backends.cpu.threads_text import NO_PLACEMENT, PLACEMENT, TEXT
+from rune.backends.cpu import compiler, threads_code
 
 SPINS = 2_000  # looks at the job word before a thread goes to sleep, about 50 µs
 STACK_BYTES = 8 << 20
@@ -46,17 +45,10 @@ class Pool:
 
 
 def _text() -> str:
-    detached = "2" if platform.system() == "Darwin" else "1"
+    detached = 2 if platform.system() == "Darwin" else 1
     hint, pause = _PAUSE[platform.machine().lower()]
-    known = {
-        "SPINS": str(SPINS), "STACK": str(STACK_BYTES), "DETACHED": detached,
-        "HINT": hint, "PAUSE": pause,
-        "PLACEMENT": PLACEMENT if _can_place() else NO_PLACEMENT,
-    }  # fmt: skip
-    text = TEXT
-    for name, value in known.items():
-        text = text.replace(name, value)
-    return text
+    system = threads_code.System(hint, pause, detached, STACK_BYTES, SPINS, _can_place())
+    return threads_code.text(system)
 
 
 def _can_place() -> bool:

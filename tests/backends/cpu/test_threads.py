@@ -97,3 +97,17 @@ def test_a_forked_child_runs_everything_itself():
         os._exit(0 if (run(100, 10)[:100] == 1).all() else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_pool_works_where_the_c_library_places_no_threads(monkeypatch):
+    monkeypatch.setattr(threads, "_can_place", lambda: False)
+    pool = threads._pool.__wrapped__(2)
+    counts = np.zeros(1001, np.int64)
+
+    for _ in range(100):
+        parallel = _PARALLEL(pool.code.address("parallel"))
+        parallel(TASK.address("task"), counts.ctypes.data, 1000, 7)
+
+    assert pool.workers == 2
+    assert (counts[:1000] == 100).all()
+    assert counts[1000] == 0

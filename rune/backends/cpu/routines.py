@@ -1,0 +1,108 @@
+"""Functions of native code that are no kernels, by the Writer: shared words, loops, calls.
+
+code.loop(head, body)    while the first of what `head` gives holds, `body` of the others
+code.ask("i32", "f", x)  call a function of the C library, or one of this module
+word, swap_if, ...       memory that several threads read and write, in one order for all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rune.lowering.codegen.llvm_text import Number, Value, Writer
+
+_BYTES = {"i32": 4, "i64": 8}
+
+
+@dataclass(slots=True)
+class Code(Writer):
+    """The body of one function."""
+
+    def symbol(self, name: str) -> Value:
+        """The address of a global, or of a function."""
+        return Value(self, "ptr", f"@{name}")
+
+    def item(self, array: Value, type: str, number: Value) -> Value:
+        """The address of an item of an array of this type."""
+        return self.emit("ptr", f"getelementptr {type}, ptr {array.text}, i64 {number.text}")
+
+    def ask(self, type: str, function: str, *args: Value) -> Value:
+        """Call a function for its result."""
+        return self.effect(type, f"call {type} @{function}({_listed(args)})")
+
+    def tell(self, type: str, function: str, *args: Value) -> None:
+        """Call a function for what it does; its result, of this type, is of no interest."""
+        self.do(f"call {type} @{function}({_listed(args)})")
+
+    def word(self, type: str, pointer: Value) -> Value:
+        """What a shared word holds."""
+        at = f"ptr {pointer.text} seq_cst, align {_BYTES[type]}"
+        return self.effect(type, f"load atomic {type}, {at}")
+
+    def set_word(self, type: str, pointer: Value, value: Value | Number) -> None:
+        """Put a value into a shared word."""
+        text = value.text if isinstance(value, Value) else str(value)
+        at = f"ptr {pointer.text} seq_cst, align {_BYTES[type]}"
+        self.do(f"store atomic {type} {text}, {at}")
+
+    def add_to_word(self, pointer: Value, number: int) -> None:
+        """Add to a shared word of 64 bits."""
+        self.effect("i64", f"atomicrmw add ptr {pointer.text}, i64 {number} seq_cst")
+
+    def swap_if(self, pointer: Value, before: Value, after: Value) -> Value:
+        """Put `after` into a shared word that still holds `before`; whether it did."""
+        words = f"{before.type} {before.text}, {after.type} {after.text}"
+        pair = self.effect(
+            f"{{ {before.type}, i1 }}", f"cmpxchg ptr {pointer.text}, {words} seq_cst seq_cst"
+        )
+        return self.effect("i1", f"extractvalue {pair.type} {pair.text}, 1")
+
+    def loop(
+        self, head: Callable[[], tuple[Value, ...]], body: Callable[..., None]
+    ) -> tuple[Value, ...]:
+        """while (condition) body(*values), where head() is the condition and the values.
+
+        What it gives are the values of the last round, for which the condition did not hold.
+        """
+        again, inside, after = self.name("again"), self.name("inside"), self.name("after")
+        self.jump(again)
+        self.label(again)
+        condition, *values = head()
+        self.branch(condition, inside, after)
+        with self.region(inside):
+            body(*values)
+            self.jump(again)
+        self.label(after)
+        return tuple(values)
+
+    def text(self, linkage: str, result: str, name: str, parameters: Sequence[Value]) -> str:
+        """The function as a definition."""
+        head = f"define {linkage}{result} @{name}({_listed(parameters)}) #0 {{"
+        return "\n".join([head, "entry:", *self.entry, *self.lines, "}"])
+
+
+def parameters(code: Code, words: str) -> list[Value]:
+    """Values of parameters: "ptr task, i64 total"."""
+    pairs = [word.split() for word in words.split(", ") if word]
+    return [Value(code, type, f"%{name}") for type, name in pairs]
+
+
+def define(
+    signature: tuple[str, str, str], write: Callable[..., Value | None], linkage: str = "internal "
+) -> str:
+    """A function of this signature (result, name, parameters) whose body `write` writes.
+
+    write: takes the Code and a Value for each parameter; gives the result, None for void
+    """
+    result, name, words = signature
+    code = Code()
+    values = parameters(code, words)
+    answer = write(code, *values)
+    code.do("ret void" if answer is None else f"ret {result} {answer.text}")
+    declared = sorted(code.declared)
+    return "\n".join([*declared, code.text(linkage, result, name, values)])
+
+
+def _listed(values: Sequence[Value]) -> str:
+    return ", ".join(f"{v.type} {v.text}" for v in values)
