@@ -38,6 +38,7 @@ from rune.lowering.optimize import (
 from rune.lowering.optimize import (
     hoist_invariant,
     simplify_index,
+    sum_in_blocks,
     unroll,
 )
 from rune.lowering.optimize.vectorize import vectorize
@@ -88,6 +89,8 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
         storage.legalize_storage(target),
         # Where the types are the target's own: what it does not fuse is two operations.
         separate_products(target),
+        # Before indices are simplified: it writes new ones.
+        sum_in_blocks.PASS,
         # Then: what bounds decide disappears before anything is moved.
         simplify_index.PASS,
         # Before hoisting: a loop to be written out has nothing to hoist.

@@ -124,12 +124,13 @@ def _mul_transpose(ct: Any, linear: Batched, a: Any, b: Any) -> list[Any]:
 
 
 mul: Primitive = _same(
-    "mul", "numeric", np.multiply,
+    "mul", "numeric", complex_scalars.either(np.multiply, complex_scalars.product),
     lambda da, a, b, y: mul(da, b), lambda db, a, b, y: mul(db, a),
     transpose=_mul_transpose, linear_in=((0,), (1,)),
 )  # fmt: skip
 div: Primitive = _same(
-    "div", "numeric", scalars.nibbles(scalars.div),
+    "div", "numeric",
+    complex_scalars.either(scalars.nibbles(scalars.div), complex_scalars.quotient),
     lambda da, a, b, y: div(da, b), lambda db, a, b, y: neg(mul(db, div(y, b))),
     transpose=lambda ct, linear, a, b: [div(ct, b), None], linear_in=((0,),),
 )  # fmt: skip

@@ -33,6 +33,52 @@ def _made_of(real: Any, imag: Any, like: Plane) -> Plane:
     return out
 
 
+def product(x: Plane, y: Plane) -> Plane:
+    """x · y by the definition, each of its four terms rounded.
+
+    NumPy fuses two of them with their sums, but not on every processor nor in every loop, and what
+    overflows is finite there. Where none can, its answers are a rounding apart, and fast.
+    """
+    most = np.finfo(x.dtype).max / 4  # of a square: no term is more, and no sum twice as much
+    if np.vdot(x, x).real <= most and np.vdot(y, y).real <= most:
+        return np.multiply(x, y)
+    real = x.real * y.real - x.imag * y.imag
+    out = np.empty(real.shape, x.dtype)
+    out.real, out.imag = real, x.real * y.imag + x.imag * y.real
+    return out
+
+
+def quotient(x: Plane, y: Plane) -> Plane:
+    """x / y; where NumPy's is not finite, Smith's without a reciprocal, which may be too large."""
+    result = np.divide(x, y)
+    if np.vdot(result, result).real < np.inf:  # a tenth of the time of asking each
+        return result
+    wide = np.abs(y.real) >= np.abs(y.imag)
+    large, small = np.where(wide, y.real, y.imag), np.where(wide, y.imag, y.real)
+    p, q = np.where(wide, x.real, x.imag), np.where(wide, x.imag, x.real)
+    ratio = np.where(large == 0, small, small / large)
+    by_zero = (large == 0) & (small == 0)
+    divisor = np.where(by_zero, np.abs(large), large + small * ratio)
+    imag = np.where(wide, q - p * ratio, p * ratio - q)
+    exact = np.empty_like(result)
+    exact.real = np.where(by_zero, x.real, p + q * ratio) / divisor
+    exact.imag = np.where(by_zero, x.imag, imag) / divisor
+    return np.where(np.isfinite(result), result, exact)
+
+
+def whole_power(x: Plane, exponent: int) -> Plane:
+    """x ** exponent by repeated squaring."""
+    result, square, bits = None, x, abs(exponent)
+    while bits:
+        if bits & 1:
+            result = square if result is None else product(result, square)
+        bits >>= 1
+        square = product(square, square) if bits else square
+    one = x.dtype.type(1)
+    result = np.full(x.shape, one) if result is None else result
+    return result if exponent >= 0 else quotient(one, result)
+
+
 def sign(x: Plane) -> Plane:
     """x / |x|; NumPy's own at zeros and infinities, NaN wherever a part is one."""
     length = np.abs(x)
@@ -43,7 +89,7 @@ def sign(x: Plane) -> Plane:
 
 def rsqrt(x: Plane) -> Plane:
     """1 / sqrt(x)."""
-    return np.divide(x.dtype.type(1), np.sqrt(x))
+    return quotient(x.dtype.type(1), np.sqrt(x))
 
 
 def logistic(x: Plane) -> Plane:

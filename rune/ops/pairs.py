@@ -12,8 +12,9 @@ zeros on the cuts); R. L. Smith, CACM 5(8), 1962, algorithm 116 (division).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -248,11 +249,25 @@ EXPONENT = 32.0  # whole, so that taking it off a large exponent is exact
 
 
 def exp(x: Pair) -> Pair:
-    """e to the power x, in two factors where e to the real part alone would be infinite."""
-    far = a.gt(x[0], like(RANGES[type_of(x[0]).dtype].most, x[0]))
-    length = t.exp(a.select(far, a.sub(x[0], like(EXPONENT, x[0])), x[0]))
-    factor = a.select(far, like(math.exp(EXPONENT), length), like(1, length))
-    return times(at_angle(length, x[1], x[0]), factor)
+    """e to the power x, in factors where e to the real part alone would be infinite."""
+    first, *others = _split_exp(x[0])
+    return _times_all(at_angle(first, x[1], x[0]), others)
+
+
+def _split_exp(x: Real) -> tuple[Real, Real, Real]:
+    """exp(x) as a product: where it is infinite, a part of a number times all three may not be."""
+    most = RANGES[type_of(x).dtype].most
+    limit, one, factor = like(most, x), like(1, x), like(math.exp(most), x)
+    far = a.logical_and(a.gt(x, limit), a.lt(x, like(3 * most, x)))
+    less = a.select(far, a.sub(x, limit), x)
+    again = a.logical_and(far, a.gt(less, limit))
+    last = t.exp(a.select(again, a.sub(less, limit), less))
+    return a.select(far, factor, last), a.select(again, factor, one), a.select(far, last, one)
+
+
+def _times_all(x: Pair, factors: Sequence[Real]) -> Pair:
+    """x times real factors, one after the other."""
+    return reduce(times, factors, x)
 
 
 def exp2(x: Pair) -> Pair:
@@ -318,15 +333,19 @@ def power(x: Pair, y: Pair) -> Pair:
     turned = a.select(a.eq(y[1], zero), zero, a.mul(y[1], logarithm))
     grown, shrunk = a.mul(y[0], logarithm), a.mul(y[1], angle)
     result = a.mul(t.pow(absolute(x), y[0]), t.exp(a.neg(shrunk)))
-    # Where one factor leaves the range that the product may stay in, one exponential of both.
-    far = a.gt(a.abs(grown), like(RANGES[type_of(angle).dtype].most, angle))
-    length = a.select(far, t.exp(a.sub(grown, shrunk)), result)
     turn = a.add(a.mul(y[0], angle), turned)
-    # At infinities and NaN it is exp(y log x), as C says it may be.
+    # At infinities and NaN, and where a term overflows, it is exp(y log x), as C says it may be.
     exponent = _mul_infinities(y, (logarithm, angle))
-    hard = a.logical_not(a.logical_and(_is_finite(x), _is_finite(y)))
-    length, turn = select(hard, (t.exp(exponent[0]), exponent[1]), (length, turn))
-    result = at_angle(length, turn, a.select(hard, exponent[0], length))
+    terms = _is_finite((grown, shrunk)), _is_finite((turn, turned))
+    easy = a.logical_and(a.logical_and(_is_finite(x), _is_finite(y)), a.logical_and(*terms))
+    whole, turn = select(easy, (a.sub(grown, shrunk), turn), exponent)
+    # Where one factor leaves the range that the product may stay in, one exponential of both.
+    most = like(RANGES[type_of(angle).dtype].most, angle)
+    near = a.logical_and(easy, a.le(a.max(a.abs(grown), a.abs(shrunk)), most))
+    first, *others = _split_exp(whole)
+    length = a.select(near, result, first)
+    others = [a.select(near, like(1, factor), factor) for factor in others]
+    result = _times_all(at_angle(length, turn, a.select(easy, length, whole)), others)
     # 0 to a power without a positive real part has no value.
     of_zero = a.select(a.gt(y[0], zero), zero, like(math.nan, zero))
     result = select(a.eq(absolute(x), zero), (of_zero, of_zero), result)
@@ -335,7 +354,7 @@ def power(x: Pair, y: Pair) -> Pair:
 
 
 def _mul_infinities(x: Pair, y: Pair) -> Pair:
-    """x times y; where both parts would be NaN, infinite if x or y is: C99, annex G.5.1."""
+    """x times y; where both parts would be NaN, infinite if x, y or a term is: C99, annex G.5.1."""
 
     def numbers(z: Pair, where: Real) -> Pair:
         zero = like(0, z[0])
@@ -349,10 +368,14 @@ def _mul_infinities(x: Pair, y: Pair) -> Pair:
         return p, q
 
     far_x, far_y = (a.logical_or(*map(is_infinite, z)) for z in (x, y))
+    terms = [is_infinite(a.mul(v, w)) for v in x for w in y]
+    overflows = a.logical_or(a.logical_or(*terms[:2]), a.logical_or(*terms[2:]))
+    numbers_x = a.logical_or(far_y, overflows)
+    numbers_y = a.logical_or(far_x, overflows)
     product = mul(x, y)
-    turned = mul(numbers(directions(x, far_x), far_y), directions(numbers(y, far_x), far_y))
+    turned = mul(numbers(directions(x, far_x), numbers_x), numbers(directions(y, far_y), numbers_y))
     lost = a.logical_and(a.ne(product[0], product[0]), a.ne(product[1], product[1]))
-    lost = a.logical_and(lost, a.logical_or(far_x, far_y))
+    lost = a.logical_and(lost, a.logical_or(far_x, numbers_x))
     return select(lost, times(turned, like(math.inf, x[0])), product)
 
 

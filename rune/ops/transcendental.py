@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
@@ -139,6 +140,8 @@ def _integer_pow_type(x: ArrayType, *, exponent: int) -> ArrayType:
 def _integer_pow_reference(x: np.ndarray, *, exponent: int) -> np.ndarray:
     if x.dtype in KINDS["integer"]:
         return _wrapped_power(x, exponent)
+    if x.dtype in dtypes.COMPLEX:
+        return complex_scalars.whole_power(x, exponent)
     wide = x.astype(np.float64) if x.dtype in KINDS["floating"] else x
     return np.power(wide, exponent).astype(x.dtype)
 

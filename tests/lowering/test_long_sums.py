@@ -41,6 +41,31 @@ def test_a_sum_of_ones_counts_them(device: str, name: str):
     np.testing.assert_allclose(total, np.broadcast_to(expected, total.shape), rtol=1e-6)
 
 
+# Of n*m numbers, of which nobody said how many they may be: the sum, and m.
+OPEN_SUMS: dict[str, tuple[Any, int]] = {
+    "one row": (lambda x, n, m: rnp.broadcast_to(x, (n * m,)).sum(), 2**15 + 1),
+    "two axes": (lambda x, n, m: rnp.broadcast_to(x, (n, m)).sum(), 2**15 + 1),
+    "columns": (lambda x, n, m: rnp.broadcast_to(x, (n * m, 8)).sum(0)[4], 2**10 + 1),
+    "rows": (lambda x, n, m: rnp.broadcast_to(x, (8, n * m)).sum(1)[4], 2**12 + 1),
+    "halves": (lambda x, n, m: rnp.broadcast_to(x.astype("f2"), (n * m,)).mean().astype("f4")
+               * n * m, 2**15),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPEN_SUMS)
+@pytest.mark.parametrize("device", DEVICES if WHOLE else DEVICES[:1])
+def test_a_sum_over_an_open_size_counts_its_ones(device: str, name: str):
+    summed, most = OPEN_SUMS[name]
+    jitted = rune.jit(
+        lambda x, a, b: summed(x, a.shape[0], b.shape[0]), dims={"n": (1, None), "m": (1, None)},
+        in_dims=(None, "n", "m"), device=device,
+    )  # fmt: skip
+    for n, m in [(1, 1), (4, 1024), (17, 241), (2**15, most)]:
+        total = jitted(np.float32(1), np.zeros(n, np.int8), np.zeros(m, np.int8))
+
+        np.testing.assert_allclose(np.asarray(total), n * m, rtol=1e-6)
+
+
 def test_rows_are_cut_where_they_are_long():
     def is_cut(size: int) -> bool:
         return choose(ArrayType((64, size), dtypes.f32), (1,), rows=64) is not None

@@ -44,7 +44,7 @@ def interpreted_as_well() -> Iterator[None]:
 
 def is_small(program: Program, args: Sequence[Any]) -> bool:
     """Whether interpreting the program takes a moment."""
-    sizes = [np.size(np.asarray(a)) for a in args]
+    sizes = [np.size(compiling.buffer_on(a, None)) for a in args]  # keys too, which are no numbers
     return max(sizes, default=0) <= LARGEST and _is_brief(program)
 
 

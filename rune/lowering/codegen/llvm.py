@@ -27,8 +27,14 @@ from rune.lowering.codegen.llvm_tiles import Transposed, find_transposed, tile_r
 from rune.lowering.codegen.llvm_types import register_type, require_supported
 from rune.lowering.codegen.llvm_values import Env, Memory
 from rune.lowering.kernel.expr import Cast, Const, Expr, Op
-from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind
-from rune.lowering.kernel.rewrite import expressions, perfect_nest, walk, walk_expr
+from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let
+from rune.lowering.kernel.rewrite import (
+    expressions,
+    perfect_nest,
+    size_names,
+    walk,
+    walk_expr,
+)
 
 MOST_REGISTERS = 4
 MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
@@ -68,7 +74,7 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     for param in code.params:
         require_supported(param.dtype)
     parts = [part for s in walk(code.body) for e in expressions(s) for part in walk_expr(e)]
-    lanes = _lanes(code, parts, machine)
+    lanes = _lanes(code, machine)
     aliases = frozenset(name for pair in code.aliases for name in pair)
     choice = choose(code.body, lanes, aliases)
     transposed = find_transposed(code, *perfect_nest(code.body, Kind.GRID))
@@ -84,8 +90,14 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     return Rendered(code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain)
 
 
-def _lanes(code: KernelCode, parts: Sequence[Expr], machine: Machine) -> int:
-    """As many lanes as the widest value that is computed fits in one register."""
+def _lanes(code: KernelCode, machine: Machine) -> int:
+    """As many lanes as the widest value that is computed fits in one register.
+
+    How long a loop runs is one number for all lanes, which counts for nothing.
+    """
+    lengths = {n for s in walk(code.body) if isinstance(s, For) for n in size_names(s.extent)}
+    varying = (s for s in walk(code.body) if not (isinstance(s, Let) and s.name in lengths))
+    parts = (part for s in varying for e in expressions(s) for part in walk_expr(e))
     widest = max([1, *(p.dtype.itemsize for p in code.params)])
     for stmt in walk(code.body):
         if isinstance(stmt, Alloc):

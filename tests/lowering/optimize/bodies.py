@@ -13,6 +13,7 @@ from rune.lowering.optimize import (
     eliminate_dead,
     hoist_invariant,
     simplify_index,
+    sum_in_blocks,
     unroll,
 )
 from rune.lowering.optimize.vectorize import vectorize
@@ -25,6 +26,7 @@ PASSES = [
     eliminate_common.PASS,
     eliminate_dead.PASS,
     unroll.PASS,
+    sum_in_blocks.PASS,
     vectorize(TARGET),
     vectorize(CPU),
 ]

@@ -1,12 +1,13 @@
-"""Passes that change loops: unroll and vectorize, where they fire and where they must not."""
+"""Passes that change loops: unroll, sum-in-blocks, vectorize; where they fire and where not."""
 
 from __future__ import annotations
 
 import pytest
 
 from rune.backends.reference import TARGET
-from rune.lowering.kernel.text import parse
-from rune.lowering.optimize import unroll
+from rune.lowering.kernel.check import check
+from rune.lowering.kernel.text import parse, to_text
+from rune.lowering.optimize import sum_in_blocks, unroll
 from rune.lowering.optimize.vectorize import vectorize
 from tests.lowering.optimize.bodies import CPU, after
 
@@ -37,6 +38,79 @@ def test_an_unrolled_loop_becomes_copies_with_names_of_their_own(expect):
 def test_a_loop_too_long_to_unroll_becomes_serial():
     assert "serial" in after(unroll.PASS, "for i in 4000 unrolled { store y[i % 64] = x[0] }")
     assert "serial" in after(unroll.PASS, "for i in n unrolled { store y[i] = x[0] }")
+
+
+# --- sum in blocks ----------------------------------------------------------------------------
+
+OPEN = "code f(x: read f32[m], y: write f32[1]) sizes m in 0.. "
+
+
+def in_blocks(body: str) -> str:
+    """The code of the body, with sums over the open size m in blocks."""
+    code = sum_in_blocks.PASS.run(parse(f"{OPEN}{{ {body} }}"))
+    check(code)
+    return to_text(code)
+
+
+def test_a_loop_of_any_number_of_rounds_sums_each_block_apart(expect):
+    expect(
+        in_blocks("var s: f32 = 1_f32 for j in m vector { s add= x[j] } store y[0] = s"),
+        """
+        code f(x: read f32[m], y: write f32[1]) sizes m in 0.. {
+          var s: f32 = 1.0_f32
+          for j_block in (m + 4095)//4096 serial {
+            j_rounds: i64 in 1..4096 = min(4096_i64, index(-4096*j_block + m))
+            var s_block: f32 = 0.0_f32
+            for j in j_rounds vector {
+              s_block add= x[j + 4096*j_block]
+            }
+            s add= s_block
+          }
+          store y[0] = s
+        }""",
+    )
+
+
+def test_no_accumulator_of_a_nest_of_open_loops_takes_more_than_the_block(expect):
+    expect(
+        in_blocks("var s: f32 = 1_f32 for i in m serial { for j in m vector { s add= x[j] } }"),
+        """
+        code f(x: read f32[m], y: write f32[1]) sizes m in 0.. {
+          var s: f32 = 1.0_f32
+          for i_block in (m + 127)//128 serial {
+            i_rounds: i64 in 1..128 = min(128_i64, index(-128*i_block + m))
+            var s_block_2: f32 = 0.0_f32
+            for i in i_rounds serial {
+              for j_block in (m + 4095)//4096 serial {
+                j_rounds: i64 in 1..4096 = min(4096_i64, index(-4096*j_block + m))
+                var s_block: f32 = 0.0_f32
+                for j in j_rounds vector {
+                  s_block add= x[j + 4096*j_block]
+                }
+                s_block_2 add= s_block
+              }
+            }
+            s add= s_block_2
+          }
+        }""",
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "var s: f64 = 0_f64 for j in m vector { s add= f64(x[j]) }",  # counts to 2**53
+        "var s: i32 = 0_i32 for j in m vector { s add= i32(x[j]) }",
+        "var s: f32 = 0_f32 for j in m vector { s max= x[j] }",
+        "var s: f32 = 0_f32 for j in m serial { s add= x[j] store y[0] = s }",  # is read
+        "var s: f32 = 0_f32 for j in 67108864 vector { s add= x[j % m] }",  # is not that long
+        "for j in m vector { var s: f32 = 0_f32 s add= x[j] }",  # is one for each round
+    ],
+)
+def test_what_does_not_lose_digits_is_summed_as_it_was(body: str):
+    unchanged = parse(f"{OPEN}{{ {body} }}")
+
+    assert sum_in_blocks.PASS.run(unchanged) is unchanged
 
 
 # --- vectorize --------------------------------------------------------------------------------

@@ -1,0 +1,144 @@
+"""Sum in blocks: a loop of any number of rounds sums every few thousand of them apart.
+
+Before   for k in n vector { s add= x[k] }
+After    for k_block in -(-n // 4096) serial {
+           k_rounds: i64 = min(4096_i64, index(n - 4096*k_block))
+           var s_block: f32 = 0_f32
+           for k in k_rounds vector { s_block add= x[4096*k_block + k] }
+           s add= s_block
+         }
+
+One f32 that counts ones ends at 2**24, and loses digits long before. Sums over known and bounded
+sizes are cut into kernels of their own (kernelize/two_step.py); here an open size is cut where it
+is met, so that nothing else of the plan depends on how large it turns out.
+
+Invariant: values stay the same but for the order of Accumulate; loops that surely are short stay.
+Cost:      linear in the code.
+Not done:  running sums, whose value at every place is the result; loops that the threads of a group
+           share, where each thread sums up a hundredth part (pocl runs two nested ones in turn).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from rune import dims, dtypes
+from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.expr import Local, Op, const, of_size
+from rune.lowering.kernel.nodes import (
+    Accumulate,
+    Assign,
+    For,
+    If,
+    KernelCode,
+    Kind,
+    Let,
+    Stmt,
+    Var,
+)
+from rune.lowering.kernel.rewrite import (
+    Body,
+    all_names,
+    fresh,
+    loop_symbol,
+    map_stmts,
+    names_bound,
+    names_used,
+    rename,
+    replace_symbols,
+    unique_names,
+    walk,
+)
+from rune.lowering.kernelize import cost
+from rune.lowering.passes import Pass
+
+NARROW = dtypes.FLOATING - {dtypes.f64}
+BLOCK = cost.PART  # additions to one accumulator
+OPEN = 32  # additions that a loop of any length is bound to make, of sums over blocks
+
+
+def sum_in_blocks(code: KernelCode) -> KernelCode:
+    """The code with long sums of narrow floats in blocks."""
+    loops = [s for s in walk(code.body) if isinstance(s, For)]
+    is_shared = any(s.kind is Kind.WORKGROUP for s in loops)
+    if is_shared or not any(map(_may_be_long, loops)):
+        return code
+    unique = unique_names(code)
+    bound = all_names(unique)
+
+    def in_blocks(stmt: Stmt) -> Body:
+        sums = _sums(stmt) if isinstance(stmt, For) and _may_be_long(stmt) else {}
+        return (_in_blocks(stmt, sums, bound),) if isinstance(stmt, For) and sums else (stmt,)
+
+    body = map_stmts(in_blocks, unique.body)
+    return code if body == unique.body else replace(unique, body=body)
+
+
+def _may_be_long(loop: For) -> bool:
+    """Whether a thread may run more rounds of the loop, and of those in it, than are summed up."""
+    most = dims.bounds(loop.extent)[1]
+    has_own_rounds = loop.kind in (Kind.SERIAL, Kind.VECTOR)
+    return has_own_rounds and (most is None or most * _rounds(loop.body) > cost.LONGEST_SUM)
+
+
+def _rounds(body: Body) -> int:
+    """Rounds of the loops inside for one of the body, where they are known; one at least."""
+    loops = [s for s in body if isinstance(s, For)]
+    return max([1, *((dims.bounds(s.extent)[1] or 1) * _rounds(s.body) for s in loops)])
+
+
+def _sums(loop: For) -> dict[str, np.dtype]:
+    """The Vars of narrow floats that the loop adds up, and does nothing else with."""
+    inside = list(walk(loop.body))
+    others = names_used(loop.body) | names_bound(loop.body)
+    others |= {s.name for s in inside if isinstance(s, Assign)}
+    return {
+        s.name: s.value.dtype for s in inside
+        if isinstance(s, Accumulate) and s.combine == "add" and s.name not in others
+        and s.value.dtype in NARROW
+    }  # fmt: skip
+
+
+def _additions(body: Body, name: str) -> int:
+    """How often the body may add to a Var."""
+    count = 0
+    for stmt in body:
+        match stmt:
+            case Accumulate(name=other):
+                count += other == name
+            case For(extent=extent, body=inner):
+                count += (dims.bounds(extent)[1] or OPEN) * _additions(inner, name)
+            case If(body=inner, orelse=orelse):
+                count += max(_additions(inner, name), _additions(orelse, name))
+    return count
+
+
+def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
+    """The loop over blocks, in each a loop that adds to Vars of its own."""
+    size = max(1, BLOCK // max(_additions(loop.body, name) for name in sums))
+    block, rounds = _fresh(f"{loop.var}_block", bound), _fresh(f"{loop.var}_rounds", bound)
+    names = {name: _fresh(f"{name}_block", bound) for name in sums}
+    blocks = -(-loop.extent // size)
+    first = dims.symbol(block, 0, blocks - 1) * size
+    length = Op("min", (const(size, dtypes.i64), of_size(loop.extent - first)), dtypes.i64)
+    one = replace(loop, extent=dims.symbol(rounds, 1, size))
+    inner = replace_symbols(rename(loop.body, names), {loop.var: first + loop_symbol(one)})
+    body = (
+        Let(rounds, length),
+        *(Var(new, COMBINE["add"].identity(sums[name])) for name, new in names.items()),
+        replace(one, body=inner),
+        *(Accumulate(name, "add", Local(new, sums[name])) for name, new in names.items()),
+    )
+    return For(block, blocks, Kind.SERIAL, body)
+
+
+def _fresh(base: str, bound: set[str]) -> str:
+    name = fresh(base, bound)
+    bound.add(name)
+    return name
+
+
+PASS = Pass("sum-in-blocks", "sum up open loops block by block", sum_in_blocks)
