@@ -87,9 +87,9 @@ def test_random_kernels_agree_bit_for_bit_before_and_after_passes(device: Any, s
     for code, arrays in zip(codes, inputs, strict=True):
         interpret(code, arrays)
 
-    found = run(device, several(codes), *inputs[0][:2])
+    results = run(device, several(codes), *inputs[0][:2])
 
-    same([arrays[2] for arrays in inputs], found)
+    same([arrays[2] for arrays in inputs], results)
 
 
 def several(codes: list[KernelCode]) -> Plan:
@@ -197,11 +197,11 @@ def test_a_donated_argument_lends_its_memory_only_where_the_caller_says_so(devic
     executable = device.record(plan_of(code, shapes, SOURCES, donations=[(0, 0)]))
     x = device.copy_in(np.ones(4, np.float32))
 
-    (kept,) = executable([x])
-    assert kept.memory is not x.memory
-    (taken,) = executable([x], donated=(0,))
-    assert taken.memory is x.memory
-    same(np.full(4, 2, np.float32), device.copy_out(taken, taken.type))
+    (fresh,) = executable([x])
+    assert fresh.memory is not x.memory
+    (lent,) = executable([x], donated=(0,))
+    assert lent.memory is x.memory
+    same(np.full(4, 2, np.float32), device.copy_out(lent, lent.type))
 
 
 def test_a_routine_that_the_executor_lacks_is_refused(device: Any):
@@ -220,9 +220,9 @@ def test_a_callback_may_copy_to_the_device_that_waits_for_it(device: Any):
 
     program = program_of(lambda x: rune.pure_callback(ask, x, x) * 2, f32(4))
 
-    (found,) = run(device, lower(program, device.target), np.ones(4, np.float32))
+    (result,) = run(device, lower(program, device.target), np.ones(4, np.float32))
 
-    same(np.full(4, 4, np.float32), found)
+    same(np.full(4, 4, np.float32), result)
 
 
 # --- memory -----------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ def test_every_executor_is_named_with_its_devices_or_why_there_is_none():
 
 
 def test_every_device_that_computes_works():
-    found = {d.name: d.finding for e in rune.doctor().executors for d in e.devices}
+    findings = {d.name: d.finding for e in rune.doctor().executors for d in e.devices}
 
-    assert found.pop("null:0") == "computes nothing"
-    assert {name: finding for name, finding in found.items() if "works" not in finding} == {}
+    assert findings.pop("null:0") == "computes nothing"
+    assert {name: finding for name, finding in findings.items() if "works" not in finding} == {}
 
 
 def test_the_text_begins_with_the_versions_that_a_report_needs():

@@ -45,8 +45,8 @@ def arena(offset: Size) -> Slot:
 def plan(*steps: Step, arena_bytes: Size = 8 * n, **changes) -> Plan:
     """A plan from one argument to one result."""
     sources = (SizeSource("n", 0, 0, 1, 100),)
-    made = Plan("f", "test", (VECTOR,), (VECTOR,), steps, KERNELS, arena_bytes, sources)
-    return replace(made, **changes)
+    base = Plan("f", "test", (VECTOR,), (VECTOR,), steps, KERNELS, arena_bytes, sources)
+    return replace(base, **changes)
 
 
 def refused(broken: Plan) -> str:

@@ -44,9 +44,9 @@ def test_a_symbolic_plan_runs_at_every_size(device):
 @pytest.mark.parametrize("trans_b", [False, True])
 def test_the_dot_routine_reads_operands_where_they_lie(device, trans_a, trans_b):
     a, b = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 4, 5))
-    left = a.swapaxes(1, 2).copy() if trans_a else a
+    lhs = a.swapaxes(1, 2).copy() if trans_a else a
     right = b.swapaxes(1, 2).copy() if trans_b else b
-    types = [ArrayType(x.shape, dtypes.f64) for x in (left, right)]
+    types = [ArrayType(x.shape, dtypes.f64) for x in (lhs, right)]
     out = ArrayType((2, 3, 5), dtypes.f64)
     sizes = {"batch": 2, "m": 3, "n": 5, "k": 4, "trans_a": trans_a, "trans_b": trans_b}
     call = Call(
@@ -57,7 +57,7 @@ def test_the_dot_routine_reads_operands_where_they_lie(device, trans_a, trans_b)
     )
     plan = Plan("f", "reference:0", tuple(types), (out,), (call,), {}, 0)
 
-    (y,) = run(device, plan, left, right)
+    (y,) = run(device, plan, lhs, right)
 
     np.testing.assert_allclose(y, a @ b)
 
@@ -74,9 +74,9 @@ def test_every_dtype_moves_through_the_arena(device, dtype):
     plan = Plan("f", "", (type_,), (type_,), steps, {"f": copy}, arena)
     values = np.arange(6).reshape(2, 3).astype(dtype)
 
-    (found,) = run(device, plan, values)
+    (result,) = run(device, plan, values)
 
-    same(values.reshape(-1)[::-1].reshape(2, 3).copy(), found)
+    same(values.reshape(-1)[::-1].reshape(2, 3).copy(), result)
 
 
 def test_a_donated_argument_lends_its_memory(device):
@@ -87,11 +87,11 @@ def test_a_donated_argument_lends_its_memory(device):
     executable = device.record(plan_of(code, donations=[(0, 0)]))
     x = np.ones(4, np.float32)
 
-    (kept,) = executable([x])
-    assert not np.shares_memory(kept, x)
-    (taken,) = executable([x], donated=(0,))
-    assert np.shares_memory(taken, x)
-    same(np.full(4, 2, np.float32), taken)
+    (fresh,) = executable([x])
+    assert not np.shares_memory(fresh, x)
+    (lent,) = executable([x], donated=(0,))
+    assert np.shares_memory(lent, x)
+    same(np.full(4, 2, np.float32), lent)
 
 
 def test_a_race_is_found_when_the_plan_runs(device):

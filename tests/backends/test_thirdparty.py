@@ -94,18 +94,18 @@ def test_the_package_is_shorter_than_five_hundred_lines():
 
 def _modules(row: str) -> list[str]:
     """`rune.a.b`, `.c` -> rune.a.b, rune.a.c."""
-    first, *rest = re.findall(r"`([\w.]+)`", row)
-    return [first, *(m if m[0] != "." else first.rpartition(".")[0] + m for m in rest)]
+    first, *others = re.findall(r"`([\w.]+)`", row)
+    return [first, *(m if m[0] != "." else first.rpartition(".")[0] + m for m in others)]
 
 
 def _imports(file: Path) -> set[str]:
     """Modules of rune that a file imports; `from rune import dims` counts as rune.dims."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            whole = node.module == "rune"
-            found |= {f"rune.{a.name}" for a in node.names} if whole else {node.module}
-    return found
+            is_package = node.module == "rune"
+            modules |= {f"rune.{a.name}" for a in node.names} if is_package else {node.module}
+    return modules
 
 
 # --- what is broken ---------------------------------------------------------------------------

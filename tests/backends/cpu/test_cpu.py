@@ -161,8 +161,8 @@ def test_a_dot_is_numpys(extents, trans_a, trans_b, dtype):
 
     (c,) = run(BACKEND, plan, a, b)
 
-    left, right = a.swapaxes(1, 2) if trans_a else a, b.swapaxes(1, 2) if trans_b else b
-    assert (c == left @ right).all()  # small integers: exact in any order
+    lhs, right = a.swapaxes(1, 2) if trans_a else a, b.swapaxes(1, 2) if trans_b else b
+    assert (c == lhs @ right).all()  # small integers: exact in any order
 
 
 def test_a_dot_of_symbolic_sizes():
@@ -281,11 +281,11 @@ def test_a_read_only_argument_is_never_overwritten():
 def test_copies_are_their_own():
     x = np.arange(12.0).reshape(3, 4).T
 
-    made = BACKEND.copy_in(x)
+    copy = BACKEND.copy_in(x)
     x[0, 0] = 99
 
-    assert made[0, 0] == 0
-    assert made.flags.c_contiguous
+    assert copy[0, 0] == 0
+    assert copy.flags.c_contiguous
 
 
 def test_large_blocks_are_aligned_and_used_again():

@@ -43,19 +43,19 @@ def chain_numpy(x, count):
 
 @pytest.mark.parametrize("count", AROUND)
 def test_every_leaf_comes_back_whatever_their_number(count):
-    given = leaves(count)
-    same = rune.jit(lambda tree: tree)(given)
-    more = rune.jit(lambda tree: [x + 1 for x in tree])(given)
-    for x, y, z in zip(given, same, more, strict=True):
+    operands = leaves(count)
+    same = rune.jit(lambda tree: tree)(operands)
+    more = rune.jit(lambda tree: [x + 1 for x in tree])(operands)
+    for x, y, z in zip(operands, same, more, strict=True):
         np.testing.assert_array_equal(y, x)
         np.testing.assert_array_equal(z, x + 1)
 
 
 def test_the_argument_that_does_not_fit_is_found_among_many():
-    given = [rnp.asarray(x) for x in leaves(211)]
-    program = rune.jit(lambda tree: tree).program(given)
+    operands = [rnp.asarray(x) for x in leaves(211)]
+    program = rune.jit(lambda tree: tree).program(operands)
     executable = compiled(program, device_for(None))
-    buffers = [x.buffer for x in given]
+    buffers = [x.buffer for x in operands]
     for number in (0, 1, 100, 210):
         for shape, dtype in (((7, 1), "f4"), ((6,), "f4"), (buffers[number].shape, "i4")):
             wrong = [*buffers]
@@ -95,13 +95,13 @@ def test_carries_of_a_loop_of_many_steps_change_places():
         a, b, c = carry
         return b, chain(a, steps.MOST_STEPS), c
 
-    given = np.array([1, 2], "f"), np.array([3, 5], "f"), np.arange(1000, dtype=np.float32)
-    a, b, c = rune.jit(lambda *t: lax.fori_loop(0, 5, body, t))(*given)
-    x, y = given[:2]
+    operands = np.array([1, 2], "f"), np.array([3, 5], "f"), np.arange(1000, dtype=np.float32)
+    a, b, c = rune.jit(lambda *t: lax.fori_loop(0, 5, body, t))(*operands)
+    x, y = operands[:2]
     for _ in range(5):
         x, y = y, chain_numpy(x, steps.MOST_STEPS)
     np.testing.assert_allclose((a, b), (x, y), rtol=1e-4)
-    np.testing.assert_array_equal(c, given[2])
+    np.testing.assert_array_equal(c, operands[2])
 
 
 def test_branches_of_many_steps_in_loops_of_many_steps():
@@ -115,8 +115,8 @@ def test_branches_of_many_steps_in_loops_of_many_steps():
     for i in range(4):
         expected = chain_numpy(expected, count)
         expected = chain_numpy(expected, count) + 1 if i % 2 == 0 else expected - 1
-    found = rune.jit(lambda x: lax.fori_loop(0, 4, body, x))(x)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    result = rune.jit(lambda x: lax.fori_loop(0, 4, body, x))(x)
+    np.testing.assert_allclose(result, expected, rtol=1e-4)
 
 
 def test_symbolic_sizes_reach_every_function():
@@ -127,11 +127,11 @@ def test_symbolic_sizes_reach_every_function():
 
 
 def test_an_error_of_a_callback_ends_a_plan_of_many_steps():
-    seen = []
+    values = []
 
     def look(x):
-        seen.append(float(x))
-        if len(seen) == 2:
+        values.append(float(x))
+        if len(values) == 2:
             raise ValueError("enough")
 
     def f(x):
@@ -142,4 +142,4 @@ def test_an_error_of_a_callback_ends_a_plan_of_many_steps():
 
     with pytest.raises(Exception, match="enough"):
         rune.jit(f)(np.ones(3, np.float32))
-    assert len(seen) == 2
+    assert len(values) == 2

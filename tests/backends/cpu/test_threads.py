@@ -74,17 +74,17 @@ def test_sleeping_workers_wake_up():
 
 
 def test_other_threads_take_part():
-    seen = set()
+    thread_ids = set()
 
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     def task(words, begin, end):
-        seen.add(threading.get_native_id())
+        thread_ids.add(threading.get_native_id())
         threading.Event().wait(0.01)  # time for the others to take a piece
 
     parallel = _PARALLEL(threads.parallel_address(4))
     parallel(ctypes.cast(task, ctypes.c_void_p), None, 40, 1)
 
-    assert len(seen) > 1
+    assert len(thread_ids) > 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -301,8 +301,8 @@ class FakeCuda:
         text = name.decode()
         return module[text] if text.startswith("run_") else text
 
-    def cuLaunchKernel(self, function: Any, *rest: Any) -> None:
-        *shape, _, stream, (values, types), extra = rest
+    def cuLaunchKernel(self, function: Any, *arguments: Any) -> None:
+        *shape, _, stream, (values, types), extra = arguments
         assert len(shape) == 6
         assert stream == 7
         assert len(types) == len(values)
@@ -331,11 +331,11 @@ class FakeCuda:
         shape = p.gridDimX, p.blockDimX
         return self._added(graph, before, count, lambda: self.kernel(function, shape, *values))
 
-    def cuGraphAddNode(self, graph: Any, before: list[Any], *rest: Any) -> int:
-        *_, count, made = rest
+    def cuGraphAddNode(self, graph: Any, before: list[Any], *arguments: Any) -> int:
+        *_, count, params = arguments
         body: list[Any] = []
-        made.conditional.phGraph_out = [body]
-        handle, repeats = made.conditional.handle, made.conditional.type == "while"
+        params.conditional.phGraph_out = [body]
+        handle, repeats = params.conditional.handle, params.conditional.type == "while"
 
         def conditional() -> None:
             while self.conditions[handle]:

@@ -103,9 +103,9 @@ def test_control_flow_on_the_device_and_by_the_host_computes_the_same(
     device, function = opened(monkeypatch, FakeCuda(version)), FUNCTIONS[name]
     x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 
-    (found,) = run(device, plan_for(function, f32(4, 3)), x)
+    (result,) = run(device, plan_for(function, f32(4, 3)), x)
 
-    near(np.asarray(function(rnp.asarray(x))), found, relative=1e-4, why="f32, many steps")
+    near(np.asarray(function(rnp.asarray(x))), result, relative=1e-4, why="f32, many steps")
 
 
 def test_a_call_is_one_copy_and_one_launch_however_many_kernels(device: Any, fake: FakeCuda):
@@ -218,12 +218,12 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing(device: An
     cycle()
     cycle()
     gc.collect()
-    before, made = device.memory_stats().live_bytes, len(fake.log)
+    before, log_length = device.memory_stats().live_bytes, len(fake.log)
     for _ in range(20):
         cycle()
     gc.collect()
 
-    later = fake.log[made:]
+    later = fake.log[log_length:]
     assert device.memory_stats().live_bytes == before
     assert later.count("cuModuleLoadData") == later.count("cuModuleUnload") == 20
     assert "mem_alloc" not in later
@@ -273,13 +273,13 @@ def test_without_a_driver_nothing_is_imported_and_the_reason_is_said():
     )
     command = [sys.executable, "-W", "error", "-c", program]
 
-    found = subprocess.run(command, check=True, timeout=600, capture_output=True, text=True)
+    process = subprocess.run(command, check=True, timeout=600, capture_output=True, text=True)
 
-    first, modules = found.stdout.splitlines()
+    first, modules = process.stdout.splitlines()
     assert "no NVIDIA driver (libabsent.so.1 cannot be loaded)" in first
     assert "pip install 'rune-ml[cuda]'" in first
     assert modules == "[]"
-    assert found.stderr == ""
+    assert process.stderr == ""
 
 
 def test_a_driver_without_its_python_packages_is_a_reason(monkeypatch: pytest.MonkeyPatch):
@@ -309,9 +309,9 @@ def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.Monkey
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
     monkeypatch.setattr(cuda, "_driver", lambda: old.driver)
 
-    found, why = cuda.probe()
+    targets, why = cuda.probe()
 
-    assert found == []
+    assert targets == []
     assert "the driver is of CUDA 12 and loads no code of NVRTC 13" in str(why)
     assert "nvidia-cuda-nvrtc-cu12 'cuda-bindings<13'" in str(why)
 
@@ -336,20 +336,20 @@ def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(
     with rune.configure(cache_dir=""):
         timed = device.record_timed(lowered.plan, Meter(lowered, "cuda:0"))
 
-    with rune.debug.profile() as seen:
+    with rune.debug.profile() as profile:
         (result,) = timed([device.copy_in(np.ones(64, np.float32))])
     wanted = np.cumsum(np.cumsum(np.ones(64)) * 0.5).astype(np.float32)
     near(wanted, device.copy_out(result, f32(64)), relative=1e-6, why="sums of halves")
     assert "cuGraphLaunch" not in fake.log
-    steps = seen.plans[0].steps
+    steps = profile.plans[0].steps
     assert sum(s.calls for s in steps) == 2
     assert [s.seconds for s in steps] == [1e-3 * s.calls for s in steps]  # a command each
 
 
 def test_a_call_is_in_flight_until_its_event_has_come(device: Any, fake: FakeCuda):
     executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
-    given = device.copy_in(np.ones(8, np.float32))
-    executable([given])
+    argument = device.copy_in(np.ones(8, np.float32))
+    executable([argument])
     assert (device.work_stats().submitted, device.work_stats().in_flight) == (1, 1)
 
     device.synchronize()
@@ -374,12 +374,12 @@ def test_events_go_where_the_context_is_current_in_any_thread(device: Any, fake:
 
 def test_a_lost_device_has_nothing_in_flight(device: Any, fake: FakeCuda):
     executable = device.record(plan_for(lambda x: x + 1.0, f32(8)))
-    given = device.copy_in(np.ones(8, np.float32))
-    executable([given])
+    argument = device.copy_in(np.ones(8, np.float32))
+    executable([argument])
     fake.fault = Code.CUDA_ERROR_ILLEGAL_ADDRESS
 
     with pytest.raises(DeviceError):
-        executable([given])
+        executable([argument])
     assert device.work_stats().in_flight == 0
 
 

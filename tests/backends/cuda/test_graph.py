@@ -39,10 +39,10 @@ from tests.support.lowering import f32, i32
 
 
 def recorded(plan: Plan, *shapes: tuple[int, ...]) -> tuple[Recorder, Nodes]:
-    made = concrete(plan, size_values(plan, shapes))
+    concrete_plan = concrete(plan, size_values(plan, shapes))
     kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
-    recorder = Recorder(kernels, made.sizes, TARGET.cores)
-    return recorder, recorder.nodes(made.steps)
+    recorder = Recorder(kernels, concrete_plan.sizes, TARGET.cores)
+    return recorder, recorder.nodes(concrete_plan.steps)
 
 
 def text(nodes: Nodes, indent: str = "") -> str:
@@ -163,9 +163,9 @@ def test_only_calls_of_python_and_decisions_without_conditionals_need_the_host()
 
 def test_the_table_holds_addresses_then_sizes():
     plan = plan_of(parse(TEXTS["softmax"]))
-    made = concrete(replace(plan, size_sources=()), {"n": 3})
-    recorder = Recorder({"softmax": render(example("softmax"), CUDA_C)}, made.sizes, 4)
-    (kernel,) = recorder.nodes(made.steps)
+    concrete_plan = concrete(replace(plan, size_sources=()), {"n": 3})
+    recorder = Recorder({"softmax": render(example("softmax"), CUDA_C)}, concrete_plan.sizes, 4)
+    (kernel,) = recorder.nodes(concrete_plan.steps)
     assert isinstance(kernel, Kernel)
     addresses = {(Space.ARGUMENT, 0): 1 << 40, (Space.RESULT, 0): 1 << 63}
 

@@ -57,14 +57,14 @@ print(json.dumps(found))
 
 @pytest.mark.skipif(bool(TARGETS) and TARGETS[0].cores < 2, reason="a device of one unit")
 def test_a_device_in_two_parts_is_three_devices_that_compute():
-    whole = TARGETS[0].cores
-    found = python(PARTS, RUNE_OPENCL_PARTS="2")
+    all_cores = TARGETS[0].cores
+    reports = python(PARTS, RUNE_OPENCL_PARTS="2")
 
-    names = [f"opencl:{n}" for n in range(len(found))]
-    assert [f[0] for f in found] == [f[2] for f in found] == names
-    assert [f[1] for f in found][:1] == [whole]
-    assert [f[1] for f in found][-2:] == [whole // 2] * 2
-    assert all(f[3] == [0.0, 2.0, 4.0] for f in found)
+    names = [f"opencl:{n}" for n in range(len(reports))]
+    assert [f[0] for f in reports] == [f[2] for f in reports] == names
+    assert [f[1] for f in reports][:1] == [all_cores]
+    assert [f[1] for f in reports][-2:] == [all_cores // 2] * 2
+    assert all(f[3] == [0.0, 2.0, 4.0] for f in reports)
 
 
 def test_without_the_request_a_device_is_whole():
@@ -77,16 +77,16 @@ def test_without_the_request_a_device_is_whole():
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sources that the driver compiles during the test."""
-    seen: list[str] = []
+    sources: list[str] = []
     original: Any = opencl.OpenCLBackend._from_source
 
     def counted(self: Any, key: bytes, source: str, options: list[str]) -> Any:
-        seen.append(source)
+        sources.append(source)
         return original(self, key, source, options)
 
     monkeypatch.setattr(opencl.OpenCLBackend, "_from_source", counted)
     monkeypatch.setattr(opencl, "CACHING", frozenset())
-    return seen
+    return sources
 
 
 def compute(device: str = OPENCL) -> np.ndarray:
@@ -149,15 +149,15 @@ def test_no_binary_is_asked_for_where_none_is_kept(
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The places that calls wait for during the test."""
-    seen: list[Any] = []
+    places: list[Any] = []
     original = run.Walker.read
 
     def counted(self: Any, place: Any) -> int:
-        seen.append(place)
+        places.append(place)
         return original(self, place)
 
     monkeypatch.setattr(run.Walker, "read", counted)
-    return seen
+    return places
 
 
 def test_a_loop_of_known_length_is_enqueued_without_waiting(reads):
@@ -173,9 +173,9 @@ def test_a_loop_with_a_condition_waits_once_a_step(reads):
     f = rune.jit(
         lambda x: rune.while_loop(lambda c: rnp.sum(c) < 10.0, lambda c: c + 1.0, x), device=OPENCL
     )
-    found = f(np.zeros(2, np.float32))
+    result = f(np.zeros(2, np.float32))
 
-    assert found.tolist() == [5.0, 5.0]
+    assert result.tolist() == [5.0, 5.0]
     assert len(reads) == 6
 
 
@@ -248,10 +248,10 @@ def test_an_event_that_somebody_keeps_would_be_noticed():
     double = rune.jit(lambda x: x * 2.0, device=OPENCL)
     x = rune.device_put(np.ones(50, np.float32), OPENCL)
     double(x)
-    before, kept = references(), []
+    before, events = references(), []
     for _ in range(3):
         double(x)
-        kept.append(backend.last)
+        events.append(backend.last)
     assert references()[1] > before[1]
 
 
@@ -286,13 +286,13 @@ def test_arguments_are_set_again_only_where_memory_changed(monkeypatch: pytest.M
     x = rune.device_put(np.ones(64, np.float32), OPENCL)
     first = f(x)
     wanted = np.asarray(first)
-    seen: list[Any] = []
+    calls: list[Any] = []
     original = run._Kernel.set_arguments
-    monkeypatch.setattr(run._Kernel, "set_arguments", lambda *a: (seen.append(a), original(*a)))
+    monkeypatch.setattr(run._Kernel, "set_arguments", lambda *a: (calls.append(a), original(*a)))
     second = f(x)  # another result
     close(wanted, np.asarray(second), ulps=0, why="the same program")
     close(wanted, np.asarray(first), ulps=0, why="nothing wrote it")
-    assert not seen
+    assert not calls
 
 
 def test_sizes_in_turns_have_their_own_arguments():

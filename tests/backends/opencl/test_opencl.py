@@ -74,13 +74,13 @@ def elementwise(name: str, operand: np.dtype, exprs: list[Expr]) -> KernelCode:
 def operations(dtype: np.dtype) -> list[Op]:
     i = dims.symbol("i", 0, N - 1)
     args = [Load(x, (i,), dtype) for x in "abc"]
-    found = []
+    ops = []
     for name, op in OPERATIONS.items():
         result = result_dtype(name, dtype)
         if dtype in op.dtypes and result is not None:
             chosen = (Load("d", (i,), dtypes.bool_), *args) if name == "select" else args
-            found.append(Op(name, tuple(chosen[: op.arity]), result))
-    return found
+            ops.append(Op(name, tuple(chosen[: op.arity]), result))
+    return ops
 
 
 def both(device, code: KernelCode, dtype: np.dtype) -> dict[np.dtype, tuple[np.ndarray, ...]]:
@@ -105,10 +105,10 @@ def test_every_operation_agrees_with_its_meaning(device, dtype):
     exprs = operations(dtype)
     rows = both(device, elementwise("ops", dtype, list(exprs)), dtype)
 
-    seen = dict.fromkeys(rows, 0)
+    positions = dict.fromkeys(rows, 0)
     for e in exprs:
-        expected, actual = (side[seen[e.dtype]] for side in rows[e.dtype])
-        seen[e.dtype] += 1
+        expected, actual = (side[positions[e.dtype]] for side in rows[e.dtype])
+        positions[e.dtype] += 1
         exact = e.dtype not in dtypes.FLOATING or e.name in EXACT
         limit = 0 if exact else 16 if e.name == "erf_inv" else 4
         # The sign of a zero is open for max and min.

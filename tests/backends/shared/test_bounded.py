@@ -18,31 +18,31 @@ QUEUED = [d.name for d in rune.devices() if d.target.backend in ("opencl", "vulk
 
 
 def test_the_oldest_entries_go_first():
-    kept: Bounded[int, int] = Bounded(3)
+    cache: Bounded[int, int] = Bounded(3)
     for k in range(5):
-        assert kept.keep(k, 10 * k) == 10 * k
-    assert dict(kept) == {2: 20, 3: 30, 4: 40}
+        assert cache.keep(k, 10 * k) == 10 * k
+    assert dict(cache) == {2: 20, 3: 30, 4: 40}
 
 
 def test_a_key_keeps_its_first_value():
-    kept: Bounded[str, int] = Bounded(3)
-    kept.keep("a", 1)
-    assert kept.keep("a", 2) == 1
+    cache: Bounded[str, int] = Bounded(3)
+    cache.keep("a", 1)
+    assert cache.keep("a", 2) == 1
 
 
 def test_threads_keep_no_more_than_the_limit():
-    kept: Bounded[tuple[int, int], int] = Bounded(7)
+    cache: Bounded[tuple[int, int], int] = Bounded(7)
 
     def work(number: int) -> None:
         for k in range(200):
-            kept.keep((number, k), k)
+            cache.keep((number, k), k)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert len(kept) == 7
+    assert len(cache) == 7
 
 
 @pytest.mark.parametrize("device", QUEUED)
@@ -64,4 +64,4 @@ def test_an_executor_keeps_the_last_sizes_and_is_right_for_all(device: str):
     held = [getattr(executable, name) for name in names if hasattr(executable, name)]
     assert held
     assert len(executable._concretes._made) == SIZES_KEPT
-    assert all(len(kept) <= SIZES_KEPT for kept in held)
+    assert all(len(cache) <= SIZES_KEPT for cache in held)

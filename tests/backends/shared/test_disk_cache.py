@@ -90,10 +90,12 @@ def test_an_altered_or_short_entry_is_a_miss_and_removed(tmp_path_factory, data)
     cache = DiskCache(tmp_path_factory.mktemp("cache"))
     cache.store(b"key", b"some value")
     (path,) = entries(cache)
-    whole = path.read_bytes()
-    at = data.draw(st.integers(0, len(whole) - 1))
+    content = path.read_bytes()
+    at = data.draw(st.integers(0, len(content) - 1))
     short = data.draw(st.booleans())
-    path.write_bytes(whole[:at] if short else whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    path.write_bytes(
+        content[:at] if short else content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    )
 
     assert cache.load(b"key") is None
     assert entries(cache) == []
@@ -133,19 +135,19 @@ def test_what_a_read_only_file_system_holds_is_read(cache, monkeypatch):
 
 def test_writers_and_readers_at_once_see_whole_values_alone(cache):
     values = [bytes([k]) * 20_000 for k in range(4)]
-    seen: list[bytes | None] = []
+    values_read: list[bytes | None] = []
 
     def work(value: bytes) -> None:
         for _ in range(20):
             cache.store(b"key", value)
-            seen.append(cache.load(b"key"))
+            values_read.append(cache.load(b"key"))
 
     threads = [threading.Thread(target=work, args=(v,)) for v in values]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert set(seen) <= set(values)
+    assert set(values_read) <= set(values)
 
 
 # --- size -------------------------------------------------------------------------------------
@@ -160,10 +162,10 @@ def test_beyond_the_limit_the_least_recently_used_entries_go(tmp_path):
     cache.store(b"8", bytes(1000))
     cache.store(b"9", bytes(1000))
 
-    kept = [number for number in range(10) if cache.load(b"%d" % number) is not None]
+    numbers = [number for number in range(10) if cache.load(b"%d" % number) is not None]
     assert cache.entry_bytes() <= 8000
-    assert kept[0] == 0
-    assert kept[1:] == list(range(kept[1], 10))
+    assert numbers[0] == 0
+    assert numbers[1:] == list(range(numbers[1], 10))
 
 
 def test_a_value_beyond_the_limit_is_not_kept(tmp_path):
@@ -318,8 +320,8 @@ def test_the_next_process_compiles_nothing_and_computes_the_same(tmp_path, devic
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 
-    (first, compiled, loaded), (second, missed, found) = run(), run()
-    assert (second, missed, found) == (first, "0", compiled)
+    (first, compiled, loaded), (second, missed, loaded_again) = run(), run()
+    assert (second, missed, loaded_again) == (first, "0", compiled)
     assert (int(compiled) > 0, loaded) == (True, "0")
 
 

@@ -53,15 +53,15 @@ def test_a_wrong_number_of_arguments_is_refused():
 
 
 def test_a_concrete_plan_has_offsets_bytes_and_shapes():
-    made = concrete(PLAN, {"n": 3, "m": 5})
+    concrete_plan = concrete(PLAN, {"n": 3, "m": 5})
 
-    (step,) = made.steps
+    (step,) = concrete_plan.steps
     assert isinstance(step, ConcreteStep)
     target, source = step.places
     assert (target.offset, target.bytes, target.type.shape) == (48, 120, (3, 10))
     assert source.space is Space.ARGUMENT
-    assert made.arena_bytes == 360
-    assert [str(t) for t in made.results] == ["i8[3]", "i8[3]"]
+    assert concrete_plan.arena_bytes == 360
+    assert [str(t) for t in concrete_plan.results] == ["i8[3]", "i8[3]"]
 
 
 def test_equal_shapes_give_the_same_concrete_plan():
@@ -72,11 +72,16 @@ def test_equal_shapes_give_the_same_concrete_plan():
 
 
 def test_a_result_takes_the_memory_of_a_donated_argument():
-    made = concrete(PLAN, {"n": 3, "m": 5})
+    concrete_plan = concrete(PLAN, {"n": 3, "m": 5})
 
     def results(donated: tuple[int, ...]) -> list[str]:
         return result_buffers(
-            PLAN, made, ["a", "b", "c"], donated, lambda t: f"new {t}", lambda b, t: f"{b} as {t}"
+            PLAN,
+            concrete_plan,
+            ["a", "b", "c"],
+            donated,
+            lambda t: f"new {t}",
+            lambda b, t: f"{b} as {t}",
         )
 
     assert results((0, 1)) == ["new i8[3]", "b as i8[3]"]

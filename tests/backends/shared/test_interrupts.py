@@ -86,32 +86,32 @@ def test_a_signal_comes_beside_an_error_of_the_block():
 
 
 def test_in_other_threads_there_is_nothing_to_put_off():
-    found: list[Any] = []
+    handlers: list[Any] = []
 
     def work() -> None:
         with deferred():
-            found.append(signal.getsignal(signal.SIGINT))
+            handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [signal.getsignal(signal.SIGINT)]
+    assert handlers == [signal.getsignal(signal.SIGINT)]
 
 
 def test_no_handler_runs_between_two_calls_of_llvm(monkeypatch: pytest.MonkeyPatch):
-    seen: list[bool] = []
+    flags: list[bool] = []
     optimised = compiler._optimised
 
     def interrupted(*args: Any) -> Any:
         interrupt()
-        made = optimised(*args)
-        seen.append(True)
-        return made
+        module = optimised(*args)
+        flags.append(True)
+        return module
 
     monkeypatch.setattr(compiler, "_optimised", interrupted)
     with pytest.raises(KeyboardInterrupt), rune.configure(cache_dir=""):
         compiler.compile_module("f", "define i64 @f() #0 {\n  ret i64 1\n}")
-    assert seen == [True]
+    assert flags == [True]
 
 
 # --- loops ------------------------------------------------------------------------------------
@@ -168,9 +168,9 @@ def test_a_handler_that_raises_nothing_lets_a_loop_go_on():
     later = threading.Timer(0.1, interrupt)
     try:
         later.start()
-        found = rune.jit(lambda n: lax.fori_loop(0, n, lambda i, h: h + 1, 0))(100_000_000)
+        total = rune.jit(lambda n: lax.fori_loop(0, n, lambda i, h: h + 1, 0))(100_000_000)
         later.join()
     finally:
         signal.signal(signal.SIGINT, before)
-    assert int(found) == 100_000_000
+    assert int(total) == 100_000_000
     assert came == [signal.SIGINT]

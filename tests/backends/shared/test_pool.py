@@ -64,9 +64,9 @@ def test_a_class_is_its_own_class(nbytes):
 
 
 @given(ACTIONS, st.sampled_from([0, 4096, 1 << 16]), st.sampled_from([None, 0, 4096]))
-def test_live_blocks_never_overlap_and_the_counts_add_up(actions, slab, kept):
+def test_live_blocks_never_overlap_and_the_counts_add_up(actions, slab, kept_bytes):
     driver = Driver()
-    pool = driver.pool(slab_bytes=slab, kept_bytes=kept)
+    pool = driver.pool(slab_bytes=slab, kept_bytes=kept_bytes)
     live: list = []
     for action in actions:
         if action >= 0:
@@ -127,11 +127,11 @@ def test_small_blocks_are_cut_from_one_raw_allocation():
 def test_a_slab_is_kept_while_one_of_its_blocks_lives():
     driver = Driver()
     pool = driver.pool(slab_bytes=SLAB_PARTS * SMALLEST_BYTES)
-    kept, dropped = pool.take(8), pool.take(8)
+    block, dropped = pool.take(8), pool.take(8)
     del dropped
 
     assert pool.trim() == 0
-    del kept
+    del block
     assert pool.trim() == SLAB_PARTS * SMALLEST_BYTES
 
 
@@ -166,11 +166,11 @@ def test_garbage_in_cycles_is_collected_before_a_request_fails():
 def test_a_limit_is_kept_though_the_driver_would_grant_more():
     driver = Driver()
     pool = driver.pool(limit_bytes=1 << 20)
-    kept = pool.take(1 << 19)
+    block = pool.take(1 << 19)
 
     with pytest.raises(OutOfMemory):
         pool.take((1 << 19) + 1)
-    assert kept.bytes == 1 << 19
+    assert block.bytes == 1 << 19
     assert driver.calls == ["alloc"]
 
 
@@ -216,8 +216,8 @@ def test_out_of_memory_names_the_largest_live_buffers_what_made_them_and_the_lin
 
 def test_the_peak_is_the_most_that_lived_at_once_and_can_be_counted_anew():
     pool = Driver().pool()
-    kept = [pool.take(1024) for _ in range(3)]
-    del kept[1:]
+    blocks = [pool.take(1024) for _ in range(3)]
+    del blocks[1:]
 
     assert pool.stats().peak_bytes == 3 * 1024
     pool.reset_peak()

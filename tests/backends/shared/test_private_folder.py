@@ -32,9 +32,9 @@ def untold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> DiskCache:
-    made = DiskCache(tmp_path / "way" / "rune")
-    made.store(KEY, VALUE)
-    return made
+    disk = DiskCache(tmp_path / "way" / "rune")
+    disk.store(KEY, VALUE)
+    return disk
 
 
 def entry(cache: DiskCache) -> Path:
@@ -44,42 +44,42 @@ def entry(cache: DiskCache) -> Path:
 # --- files ------------------------------------------------------------------------------------
 
 
-def a_pipe(path: Path, whole: bytes) -> None:
+def a_pipe(path: Path, content: bytes) -> None:
     os.mkfifo(path)
 
 
-def a_link(path: Path, whole: bytes) -> None:
+def a_link(path: Path, content: bytes) -> None:
     elsewhere = path.with_name("elsewhere")
-    elsewhere.write_bytes(whole)
+    elsewhere.write_bytes(content)
     elsewhere.chmod(0o600)
     path.symlink_to(elsewhere)
 
 
-def a_directory(path: Path, whole: bytes) -> None:
+def a_directory(path: Path, content: bytes) -> None:
     path.mkdir()
 
 
-def a_sparse_file(path: Path, whole: bytes) -> None:
-    path.write_bytes(whole)
+def a_sparse_file(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
     os.truncate(path, 1 << 40)
 
 
-def a_sparse_file_of_zeros(path: Path, whole: bytes) -> None:
+def a_sparse_file_of_zeros(path: Path, content: bytes) -> None:
     path.touch()
     os.truncate(path, 1 << 27)
 
 
-def a_file_open_to_others(path: Path, whole: bytes) -> None:
-    path.write_bytes(whole)
+def a_file_open_to_others(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
     path.chmod(0o666)
 
 
-def a_device(path: Path, whole: bytes) -> None:
+def a_device(path: Path, content: bytes) -> None:
     os.mknod(path, 0o600 | 0o020000, os.makedev(1, 5))  # /dev/zero
 
 
-def a_file_of_another_user(path: Path, whole: bytes) -> None:
-    path.write_bytes(whole)
+def a_file_of_another_user(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
     path.chmod(0o600)
     os.chown(path, OTHER, OTHER)
 
@@ -95,9 +95,9 @@ def test_an_entry_that_is_no_file_of_the_users_alone_is_a_miss(
     cache: DiskCache, put: Callable[[Path, bytes], None]
 ):
     path = entry(cache)
-    whole = path.read_bytes()
+    content = path.read_bytes()
     path.unlink()
-    put(path, whole)
+    put(path, content)
 
     assert cache.load(KEY) is None
     if put is not a_directory:
@@ -164,8 +164,8 @@ def test_a_link_that_takes_the_place_of_a_directory_is_refused(cache: DiskCache)
 @as_root
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_a_directory_of_another_user_that_takes_its_place_is_refused(cache: DiskCache, depth: int):
-    taken = [cache.folder, *cache.folder.parents][depth]
-    os.chown(taken, OTHER, OTHER)
+    folder = [cache.folder, *cache.folder.parents][depth]
+    os.chown(folder, OTHER, OTHER)
 
     with pytest.warns(CacheWarning, match="belongs to another user"):
         assert cache.load(KEY) is None
@@ -234,10 +234,10 @@ def run(**environment: str) -> list[str]:
     ],
 )
 def test_without_a_usable_directory_programs_run_and_it_is_said_once(environment, why):
-    told, report = run(**environment)
+    warning, report = run(**environment)
 
-    assert told.startswith("rune: compiled kernels are not kept (")
-    assert why in told
+    assert warning.startswith("rune: compiled kernels are not kept (")
+    assert why in warning
     assert "not used: " in report
     assert why in report
 
@@ -248,9 +248,9 @@ def test_a_limit_that_is_a_number_of_bytes_is_taken(tmp_path, monkeypatch, text)
     monkeypatch.setenv("RUNE_CACHE_DIR", str(tmp_path))
     limits = {"": disk_cache.LIMIT_BYTES, "1e9": 10**9, " 5000 ": 5000}
 
-    found = disk_cache.current()
-    assert found is not None
-    assert found.limit_bytes == limits[text]
+    cache = disk_cache.current()
+    assert cache is not None
+    assert cache.limit_bytes == limits[text]
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "nan", "inf", "1e400", "1.5", "0x10"])

@@ -204,9 +204,9 @@ def test_eight_threads_compiling_their_own_functions_get_their_own_answers(devic
     def work(number: int) -> None:
         for step in range(3):
             f = rune.jit(lambda x, k=10 * number + step: x * 2.0 + k, device=device)
-            found = f(np.arange(5, dtype=np.float32))
+            result = f(np.arange(5, dtype=np.float32))
             wanted = np.arange(5, dtype=np.float32) * 2 + 10 * number + step
-            close(wanted, np.asarray(found), ulps=0, why="whole")
+            close(wanted, np.asarray(result), ulps=0, why="whole")
 
     in_threads(work)
 

@@ -51,13 +51,13 @@ def branching(x: Any) -> Any:
 def profiled(function: Callable[[Any], Any], device: str, calls: int) -> tuple[PlanProfile, Any]:
     f = rune.jit(function, device=device)
     wanted = np.asarray(f(X))
-    with rune.debug.profile() as seen:
-        found = [np.asarray(f(X)) for _ in range(calls)]
-    for each in found:
+    with rune.debug.profile() as profile:
+        outputs = [np.asarray(f(X)) for _ in range(calls)]
+    for each in outputs:
         same(wanted, each)
-    (plan,) = seen.plans
+    (plan,) = profile.plans
     assert (plan.name, plan.device, plan.calls) == (function.__name__, device, calls)
-    return plan, seen
+    return plan, profile
 
 
 def launches(plan: PlanProfile) -> dict[str, int]:
@@ -68,11 +68,11 @@ def launches(plan: PlanProfile) -> dict[str, int]:
 
 @each
 def test_each_step_of_a_plan_is_counted_once_a_call(device: str):
-    plan, seen = profiled(chain, device, 3)
+    plan, profile = profiled(chain, device, 3)
     names = {s.name for s in rune.explain(chain, device=device)(X).lowered.steps()}
 
     assert launches(plan) == dict.fromkeys(names, 3)
-    assert seen.counters.runs == 3
+    assert profile.counters.runs == 3
 
 
 @each
@@ -136,22 +136,22 @@ def test_the_arena_is_that_of_the_plan(device: str):
 @each
 def test_symbolic_sizes_are_those_of_each_call(device: str):
     f = rune.jit(lambda x: x * 2.0, dims={"n": (1, 4096)}, device=device)
-    with rune.debug.profile() as seen:
+    with rune.debug.profile() as profile:
         f(np.ones(100, np.float32))
-        small = seen.plans[0].steps[0].bytes_moved
+        small = profile.plans[0].steps[0].bytes_moved
         f(np.ones(300, np.float32))
-    (step,) = seen.plans[0].steps
+    (step,) = profile.plans[0].steps
     assert (small, step.bytes_moved) == (800, 800 + 2400)
 
 
 @each
 def test_nothing_is_timed_outside_of_the_block(device: str):
     f = rune.jit(chain, device=device)
-    with rune.debug.profile() as seen:
+    with rune.debug.profile() as profile:
         f(X)
-    before = str(seen)
+    before = str(profile)
     f(X)
-    assert str(seen) == before
+    assert str(profile) == before
 
 
 @each
@@ -182,32 +182,34 @@ def test_an_inner_profile_has_its_calls_for_itself():
 
 
 def test_threads_of_one_process_profile_apart():
-    f, found = rune.jit(chain), {}
+    f, profiles = rune.jit(chain), {}
     f(X)
 
     def work(number: int) -> None:
-        with rune.debug.profile() as seen:
+        with rune.debug.profile() as profile:
             for _ in range(number + 1):
                 f(X)
-        found[number] = seen
+        profiles[number] = profile
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert {n: seen.plans[0].calls for n, seen in found.items()} == {n: n + 1 for n in range(4)}
-    ran = sum(step.calls for seen in found.values() for step in seen.plans[0].steps)
-    assert ran == len(found[0].plans[0].steps) * 10
+    assert {n: profile.plans[0].calls for n, profile in profiles.items()} == {
+        n: n + 1 for n in range(4)
+    }
+    ran = sum(step.calls for profile in profiles.values() for step in profile.plans[0].steps)
+    assert ran == len(profiles[0].plans[0].steps) * 10
 
 
 def test_a_backend_that_times_no_steps_gives_whole_calls(monkeypatch: Any):
     f = rune.jit(chain, device="null")
-    with rune.debug.profile() as seen:
+    with rune.debug.profile() as profile:
         f(X)
-    (plan,) = seen.plans
+    (plan,) = profile.plans
     assert (plan.calls, plan.steps) == (1, [])
-    assert "chain on null:0: 1 call," in str(seen)
+    assert "chain on null:0: 1 call," in str(profile)
 
 
 def test_the_table_has_the_longest_step_first_and_rates():
@@ -224,12 +226,12 @@ def test_the_table_has_the_longest_step_first_and_rates():
 
 
 def test_binaries_on_disk_are_counted(tmp_path: Path):
-    found: list[Profile] = []
+    profiles: list[Profile] = []
     for _ in range(2):
-        with rune.configure(cache_dir=str(tmp_path)), rune.debug.profile() as seen:
+        with rune.configure(cache_dir=str(tmp_path)), rune.debug.profile() as profile:
             rune.jit(lambda x: rnp.cumsum(x) * 3.5, device="cpu")(X)
-        found.append(seen)
-    first, second = (seen.counters for seen in found)
+        profiles.append(profile)
+    first, second = (profile.counters for profile in profiles)
     assert (first.disk_hits, first.disk_misses) == (0, 1)
     assert second.disk_hits + second.disk_misses == 1
 

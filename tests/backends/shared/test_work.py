@@ -21,9 +21,9 @@ each = pytest.mark.parametrize("device", COMPUTING)
 def idle(device: str) -> int:
     """The calls that have ended, once all have."""
     rune.backends.device_named(device).backend.synchronize()
-    seen = rune.work_stats(device)
-    assert seen.in_flight == 0
-    return seen.finished
+    stats = rune.work_stats(device)
+    assert stats.in_flight == 0
+    return stats.finished
 
 
 @each
@@ -43,14 +43,14 @@ def test_calls_are_counted_once_and_none_is_in_flight_when_the_device_is_idle(de
 def test_both_totals_only_grow_while_calls_are_pending(device: str):
     f = rune.jit(lambda x: rune.fori_loop(0, 20, lambda _, v: rnp.sin(v), x), device=device)
     x = rune.device_put(np.ones(100, np.float32), device)
-    seen = [rune.work_stats(device)]
+    stats = [rune.work_stats(device)]
     for _ in range(30):
         x = f(x)
-        seen.append(rune.work_stats(device))
+        stats.append(rune.work_stats(device))
 
-    assert all(a.submitted < b.submitted for a, b in pairwise(seen))
-    assert all(a.finished <= b.finished for a, b in pairwise(seen))
-    assert all(0 <= s.in_flight for s in seen)
+    assert all(a.submitted < b.submitted for a, b in pairwise(stats))
+    assert all(a.finished <= b.finished for a, b in pairwise(stats))
+    assert all(0 <= s.in_flight for s in stats)
 
 
 @each

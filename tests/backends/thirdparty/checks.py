@@ -48,10 +48,10 @@ def gradients(w1, w2, x, y):
 def test_softmax_is_numpys():
     shifted = np.exp(X - X.max(axis=1, keepdims=True))
 
-    found = rune.jit(rune.nn.softmax, device="pyloops")(X)
+    probabilities = rune.jit(rune.nn.softmax, device="pyloops")(X)
 
-    assert found.device.name == "pyloops:0"
-    near(shifted / shifted.sum(axis=1, keepdims=True), found, relative=1e-6, why="f32 sums")
+    assert probabilities.device.name == "pyloops:0"
+    near(shifted / shifted.sum(axis=1, keepdims=True), probabilities, relative=1e-6, why="f32 sums")
 
 
 def test_a_matrix_product_is_numpys():
@@ -59,20 +59,20 @@ def test_a_matrix_product_is_numpys():
 
 
 def test_the_gradient_of_a_network_is_numpys():
-    found = rune.jit(rune.grad(loss), device="pyloops")((W1, W2), X, Y)
+    gradients_there = rune.jit(rune.grad(loss), device="pyloops")((W1, W2), X, Y)
 
-    for expected, actual in zip(gradients(W1, W2, X, Y), found, strict=True):
+    for expected, actual in zip(gradients(W1, W2, X, Y), gradients_there, strict=True):
         near(expected, actual, relative=1e-4, why="f32 against f64")
 
 
 def test_one_compilation_serves_every_size():
     double = rune.jit(lambda x: rnp.sum(x * 2.0, axis=1), dims={"n": (0, 9)}, device="pyloops")
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for n in (0, 1, 9):
             same(np.full(n, 6, np.float32), double(rnp.ones((n, 3))))
 
-    assert seen.compiles == 1
+    assert counts.compiles == 1
 
 
 def test_loops_and_branches_run():
@@ -80,13 +80,13 @@ def test_loops_and_branches_run():
         return cond(carry[0] > 0, lambda: carry @ row, lambda: -carry), rnp.sum(carry)
 
     start, rows = W1[0], rng.normal(size=(6, 4, 4)).astype(np.float32)
-    found = rune.jit(lambda c, r: scan(step, c, r), device="pyloops")(start, rows)
+    results = rune.jit(lambda c, r: scan(step, c, r), device="pyloops")(start, rows)
 
     carry, sums = start, []
     for row in rows:
         sums.append(carry.sum())
         carry = carry @ row if carry[0] > 0 else -carry
-    near([carry, np.array(sums)], found, relative=1e-4, why="f32 sums")
+    near([carry, np.array(sums)], results, relative=1e-4, why="f32 sums")
 
 
 def test_a_result_may_take_the_memory_of_a_donated_argument():

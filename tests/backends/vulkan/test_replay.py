@@ -36,7 +36,7 @@ pytestmark = needs_device
 
 
 @pytest.fixture
-def own() -> Iterator[vulkan.VulkanBackend]:
+def backend() -> Iterator[vulkan.VulkanBackend]:
     """A device of this test alone."""
     with opened() as backend:
         yield backend
@@ -46,31 +46,31 @@ def own() -> Iterator[vulkan.VulkanBackend]:
 
 
 @pytest.mark.parametrize("length", [1, 100])
-def test_a_replay_is_one_submission_however_many_kernels_it_has(own, monkeypatch, length):
-    executable = own.record(chain(length))
-    x = own.copy_in(np.ones(5, np.float32))
+def test_a_replay_is_one_submission_however_many_kernels_it_has(backend, monkeypatch, length):
+    executable = backend.record(chain(length))
+    x = backend.copy_in(np.ones(5, np.float32))
     executable([x])
-    own.synchronize()
-    called = counted(own, monkeypatch)
+    backend.synchronize()
+    called = counted(backend, monkeypatch)
 
     executable([x])
 
     assert [c for c in called if c != "vkGetSemaphoreCounterValue"] == ["vkQueueSubmit"]
 
 
-def test_calls_in_flight_share_neither_table_nor_arena(own):
-    executable = own.record(chain(60))
-    given = [np.full(100, k, np.float32) for k in range(40)]
+def test_calls_in_flight_share_neither_table_nor_arena(backend):
+    executable = backend.record(chain(60))
+    inputs = [np.full(100, k, np.float32) for k in range(40)]
 
-    results = [executable([own.copy_in(x)])[0] for x in given]
+    results = [executable([backend.copy_in(x)])[0] for x in inputs]
 
-    for x, result in zip(given, results):
-        same(x * np.float32(2.0**60), own.copy_out(result, result.type))
+    for x, result in zip(inputs, results):
+        same(x * np.float32(2.0**60), backend.copy_out(result, result.type))
 
 
-def test_more_calls_in_flight_than_recordings_wait_for_the_oldest(own):
-    executable = own.record(chain(5))
-    x = own.copy_in(np.ones(5, np.float32))
+def test_more_calls_in_flight_than_recordings_wait_for_the_oldest(backend):
+    executable = backend.record(chain(5))
+    x = backend.copy_in(np.ones(5, np.float32))
 
     for _ in range(50):
         executable([x])
@@ -79,15 +79,15 @@ def test_more_calls_in_flight_than_recordings_wait_for_the_oldest(own):
     assert 1 <= prepared._count <= replay.IN_FLIGHT
 
 
-def test_a_barrier_stands_only_between_launches_that_touch_the_same_bytes(own, monkeypatch):
+def test_a_barrier_stands_only_between_launches_that_touch_the_same_bytes(backend, monkeypatch):
     x = Slot(Space.ARGUMENT, VECTOR)
     apart = [Launch("double", (x, Slot(Space.ARENA, VECTOR, offset=400 * k))) for k in range(4)]
     end = Launch("double", (Slot(Space.ARENA, VECTOR, offset=1200), Slot(Space.RESULT, VECTOR)))
     plan = replace(chain(1), results=(VECTOR,), steps=(*apart, end), arena_bytes=1600)
-    executable = own.record(plan)
-    called = counted(own, monkeypatch)
+    executable = backend.record(plan)
+    called = counted(backend, monkeypatch)
 
-    executable([own.copy_in(np.ones(5, np.float32))])
+    executable([backend.copy_in(np.ones(5, np.float32))])
 
     commands = [c for c in called if c in ("vkCmdDispatch", "vkCmdPipelineBarrier")]
     launch, barrier = "vkCmdDispatch", "vkCmdPipelineBarrier"
@@ -128,9 +128,9 @@ def test_a_counted_loop_is_some_steps_that_are_submitted_again_and_again():
 
     (repeat,) = (i for i in items if isinstance(i, Repeat))
     steps = [r for r in runs_of(repeat.items) if r.kernel == "%advance"]
-    left = [r for r in items if isinstance(r, Run) and r.kernel == "%advance"]
+    advances = [r for r in items if isinstance(r, Run) and r.kernel == "%advance"]
     assert len(repeat.items) <= schedule.UNROLLED
-    assert len(steps) * repeat.count + len(left) == 1001
+    assert len(steps) * repeat.count + len(advances) == 1001
 
 
 def test_branches_stand_behind_gates_and_need_no_host():
@@ -146,14 +146,14 @@ def test_only_a_branch_of_many_launches_is_chosen_by_the_host():
     assert [type(i) for i in items if not is_recordable(i)] == [Choice]
 
 
-def test_the_host_looks_at_a_condition_only_after_some_steps(own, monkeypatch):
+def test_the_host_looks_at_a_condition_only_after_some_steps(backend, monkeypatch):
     _, plan, _ = lowered("many steps of a while")
-    executable = own.record(plan)
-    executable([own.copy_in(X)])
-    own.synchronize()
-    called = counted(own, monkeypatch)
+    executable = backend.record(plan)
+    executable([backend.copy_in(X)])
+    backend.synchronize()
+    called = counted(backend, monkeypatch)
 
-    count, _ = executable([own.copy_in(X)])
+    count, _ = executable([backend.copy_in(X)])
 
-    assert int(own.copy_out(count, count.type)) > 50
+    assert int(backend.copy_out(count, count.type)) > 50
     assert called.count("vkWaitSemaphores") < 12

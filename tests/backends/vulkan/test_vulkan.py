@@ -44,7 +44,7 @@ def device(request) -> Iterator[vulkan.VulkanBackend]:
 
 
 @pytest.fixture
-def own() -> Iterator[vulkan.VulkanBackend]:
+def backend() -> Iterator[vulkan.VulkanBackend]:
     """A device of this test alone."""
     with opened() as backend:
         yield backend
@@ -58,27 +58,27 @@ def test_a_copy_moves_every_byte_wherever_it_lies(device):
     middle = Slot(Space.ARENA, kind, offset=3)
     x, y = Slot(Space.ARGUMENT, kind), Slot(Space.RESULT, kind)
     plan = Plan("f", "", (kind,), (kind,), (Copy(middle, x), Copy(y, middle)), {}, 16)
-    given = np.arange(-3, 4, dtype=np.int8)
+    values = np.arange(-3, 4, dtype=np.int8)
 
-    (found,) = run(device, plan, given)
+    (result,) = run(device, plan, values)
 
-    same(given, found)
+    same(values, result)
 
 
-def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(own, monkeypatch):
+def test_a_module_that_the_driver_refuses_is_a_compile_error_with_the_kernel(backend, monkeypatch):
     refused = driver.api().VK_ERROR_OUT_OF_HOST_MEMORY
-    functions = own.opened().device.vk
+    functions = backend.opened().device.vk
     monkeypatch.setattr(functions, "vkCreateComputePipelines", lambda *args: refused)
 
     with pytest.raises(CompileError, match="cannot compile double for vulkan:0") as caught:
-        own.record(chain(1))
+        backend.record(chain(1))
 
     assert "store y[i]" in caught.value.source
 
 
 def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monkeypatch, tmp_path):
     ffi, header = driver.api().ffi, 32
-    given: list[bytes] = []
+    initial_data: list[bytes] = []
 
     def give_out(device, cache, size, data):
         size[0] = header + 8
@@ -87,10 +87,10 @@ def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monke
         return 0
 
     def take_in(create):
-        def call(device, info, allocator, made):
-            given.append(bytes(ffi.buffer(info.pInitialData, info.initialDataSize)))
+        def call(device, info, allocator, handle):
+            initial_data.append(bytes(ffi.buffer(info.pInitialData, info.initialDataSize)))
             info.initialDataSize = 0  # these bytes are no driver's
-            return create(device, info, allocator, made)
+            return create(device, info, allocator, handle)
 
         return call
 
@@ -103,7 +103,7 @@ def test_what_the_driver_has_compiled_is_kept_on_disk_and_given_back_to_it(monke
                 monkeypatch.setattr(functions, "vkCreatePipelineCache", create)
                 backend.record(chain(1))
 
-    assert given == [b"", bytes(range(header + 8))]
+    assert initial_data == [b"", bytes(range(header + 8))]
 
 
 # --- memory -----------------------------------------------------------------------------------
@@ -118,10 +118,10 @@ def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
 
 
 def test_memory_that_copies_go_through_is_a_pool_of_its_own():
-    with opened(is_shared=False) as own:
-        x = own.copy_in(np.ones(1000, np.float32))
-        own.copy_out(x, x.type)
-        pools = own.memory_stats().pools
+    with opened(is_shared=False) as backend:
+        x = backend.copy_in(np.ones(1000, np.float32))
+        backend.copy_out(x, x.type)
+        pools = backend.memory_stats().pools
 
     assert list(pools) == ["device", "staging"]
     assert pools["device"].live_bytes > 0
@@ -129,46 +129,46 @@ def test_memory_that_copies_go_through_is_a_pool_of_its_own():
 
 
 def test_memory_that_host_and_device_share_is_one_pool():
-    with opened(is_shared=True) as own:
-        assert list(own.memory_stats().pools) == ["device"]
+    with opened(is_shared=True) as backend:
+        assert list(backend.memory_stats().pools) == ["device"]
 
 
-def test_a_driver_without_memory_is_out_of_memory_and_works_on(own, monkeypatch):
+def test_a_driver_without_memory_is_out_of_memory_and_works_on(backend, monkeypatch):
     refused = driver.api().VK_ERROR_OUT_OF_DEVICE_MEMORY
-    functions = own.opened().device.vk
+    functions = backend.opened().device.vk
     with monkeypatch.context() as patched:
         patched.setattr(functions, "vkAllocateMemory", lambda *args: refused)
         with pytest.raises(OutOfMemory, match="cannot allocate 400000000 B"):
-            own.alloc(ArrayType((100_000_000,), dtypes.f32))
+            backend.alloc(ArrayType((100_000_000,), dtypes.f32))
 
-    (y, _) = run(own, chain(1), np.ones(3, np.float32))
+    (y, _) = run(backend, chain(1), np.ones(3, np.float32))
     same(np.full(3, 2, np.float32), y)
 
 
-def test_a_host_write_waits_for_commands_on_the_memory_that_it_takes(own):
-    executable = own.record(chain(60))
+def test_a_host_write_waits_for_commands_on_the_memory_that_it_takes(backend):
+    executable = backend.record(chain(60))
     for k in range(30):  # an argument's memory is free while its call is pending
-        executable([own.copy_in(np.full(100, k, np.float32))])
-    kept = own.copy_in(np.full(100, 7, np.float32))
+        executable([backend.copy_in(np.full(100, k, np.float32))])
+    memory = backend.copy_in(np.full(100, 7, np.float32))
 
-    result, _ = executable([kept])
+    result, _ = executable([memory])
 
-    same(np.full(100, 7 * 2.0**60, np.float32), own.copy_out(result, result.type))
+    same(np.full(100, 7 * 2.0**60, np.float32), backend.copy_out(result, result.type))
 
 
-def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(own):
+def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(backend):
     def cycle(k: int) -> None:
         code = parse(f"""
         code add{k}(x: read f32[8], y: write f32[8]) {{
           for i in 8 grid {{ store y[i] = x[i] + {k}.0_f32 }}
         }}""")
-        (y,) = run(own, plan_of(code), np.ones(8, np.float32))
+        (y,) = run(backend, plan_of(code), np.ones(8, np.float32))
         assert y[0] == k + 1
 
     def left() -> tuple[int, int]:
         gc.collect()
-        own.synchronize()
-        return len(own.opened().device._made), own.memory_stats().live_bytes
+        backend.synchronize()
+        return len(backend.opened().device._made), backend.memory_stats().live_bytes
 
     for k in range(5):
         cycle(k)
@@ -182,31 +182,31 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(own
 # --- a device that is lost, and the end -------------------------------------------------------
 
 
-def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(own, monkeypatch):
-    executable, lost = own.record(chain(2)), own.opened()
-    old = own.copy_in(np.ones(3, np.float32))
+def test_a_lost_device_is_an_error_and_the_next_array_opens_it_again(backend, monkeypatch):
+    executable, lost = backend.record(chain(2)), backend.opened()
+    old = backend.copy_in(np.ones(3, np.float32))
     code = driver.api().VK_ERROR_DEVICE_LOST
     monkeypatch.setattr(lost.device.vk, "vkQueueSubmit", lambda *args: code)
 
     with pytest.raises(DeviceError, match="vulkan:0 cannot go on"):
         executable([old])
     with pytest.raises(DeviceError, match="the device was lost"):
-        own.copy_out(old, old.type)
+        backend.copy_out(old, old.type)
     with pytest.raises(DeviceError, match="the device was lost"):
         executable([old])
 
-    new = own.copy_in(np.ones(3, np.float32))
+    new = backend.copy_in(np.ones(3, np.float32))
     result, _ = executable([new])
-    same(np.full(3, 4, np.float32), own.copy_out(result, result.type))
+    same(np.full(3, 4, np.float32), backend.copy_out(result, result.type))
     lost.device.close()
 
 
-def test_closing_destroys_all_that_was_made(own):
-    executable = own.record(chain(2))
-    executable([own.copy_in(np.ones(3, np.float32))])
-    device = own.opened().device
+def test_closing_destroys_all_that_was_made(backend):
+    executable = backend.record(chain(2))
+    executable([backend.copy_in(np.ones(3, np.float32))])
+    device = backend.opened().device
 
-    own.close()
+    backend.close()
 
     assert not device._made
     with pytest.raises(DeviceError):

@@ -94,19 +94,19 @@ def test_a_sum_is_rounded_before_something_is_taken_from_it(device):
 def test_what_is_not_a_number_is_told_by_its_bits(device):
     x = np.array([np.nan, 1, -np.inf, np.inf, 1e-40, -0.0], np.float32)
 
-    found = results(device, lambda x: [x < 1, ~(x < 1), x != x, rnp.isinf(x), x > 0, x == 0], x)
+    outputs = results(device, lambda x: [x < 1, ~(x < 1), x != x, rnp.isinf(x), x > 0, x == 0], x)
 
     with np.errstate(all="ignore"):
-        same([x < 1, ~(x < 1), x != x, np.isinf(x), x > 0, x == 0], found)
+        same([x < 1, ~(x < 1), x != x, np.isinf(x), x > 0, x == 0], outputs)
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.itemsize < 4], ids=dtypes.short)
 def test_neighbours_in_one_word_are_written_by_threads_that_do_not_wait(device, dtype):
     x = rng.integers(0, 2, 10_007).astype(np.int8)
 
-    found = results(device, lambda x: [x.astype(dtype), x[::-1].astype(dtype)], x)
+    outputs = results(device, lambda x: [x.astype(dtype), x[::-1].astype(dtype)], x)
 
-    same([x.astype(dtype), x[::-1].astype(dtype)], found)
+    same([x.astype(dtype), x[::-1].astype(dtype)], outputs)
 
 
 # --- plans ------------------------------------------------------------------------------------
@@ -156,11 +156,11 @@ def test_a_condition_is_waited_for_and_a_known_count_is_not(device, submissions)
         np.ones(3, np.float32),
     )  # fmt: skip
 
-    (found,) = executable(arguments)
+    (result,) = executable(arguments)
 
     conditions = 8  # 1, 2, ..., 128: each is submitted and read, and then the end
     assert submissions.count == 2 * conditions
-    assert device.copy_out(found, found.type)[0] == 128
+    assert device.copy_out(result, result.type)[0] == 128
 
 
 def test_a_long_call_is_submitted_in_parts(device, submissions, monkeypatch):
@@ -191,9 +191,9 @@ def test_a_kernel_with_more_buffers_than_the_adapter_binds_is_compiled_packed(de
         pytest.skip("this adapter binds as many buffers as anybody has")
     arrays = [np.full(3, number, np.float32) for number in range(count)]
 
-    (found,) = results(device, lambda *xs: sum(xs[1:], xs[0]), *arrays)
+    (result,) = results(device, lambda *xs: sum(xs[1:], xs[0]), *arrays)
 
-    same(np.full(3, sum(range(count)), np.float32), found)
+    same(np.full(3, sum(range(count)), np.float32), result)
 
 
 def test_an_argument_given_twice_is_bound_once(device):
@@ -201,10 +201,10 @@ def test_an_argument_given_twice_is_bound_once(device):
     del executable
     executable, _ = compiled(device, lambda x, y: x * 2 + y, floats(4), floats(4))
 
-    (found,) = executable([x, x])
+    (result,) = executable([x, x])
 
     host = device.copy_out(x, x.type)
-    same(host * 2 + host, device.copy_out(found, found.type))
+    same(host * 2 + host, device.copy_out(result, result.type))
 
 
 def test_a_grid_wider_than_a_dispatch_is_folded(device, monkeypatch):
@@ -289,9 +289,9 @@ def test_reads_of_a_tree_are_all_begun_before_one_is_waited_for(monkeypatch: pyt
     monkeypatch.setattr(read.Reads, "end", lambda *a: (events.append("end"), end(*a))[1])
     tree = {k: rune.device_put(np.full(100, k, np.float32), "wgpu") for k in range(4)}
 
-    found = rune.device_get(tree)
+    copies = rune.device_get(tree)
     assert events == ["begin"] * 4 + ["end"] * 4
-    for k, array in found.items():
+    for k, array in copies.items():
         same(np.full(100, k, np.float32), array)
 
 
@@ -339,12 +339,12 @@ def test_staging_memory_serves_again():
 
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is walked from now on."""
-    seen: list[Any] = []
+    steps: list[Any] = []
     launch = run.Walker.launch
     monkeypatch.setattr(
-        run.Walker, "launch", lambda self, step: (seen.append(step), launch(self, step))[1]
+        run.Walker, "launch", lambda self, step: (steps.append(step), launch(self, step))[1]
     )
-    return seen
+    return steps
 
 
 def test_a_call_on_the_memory_of_an_earlier_one_walks_no_steps(monkeypatch: pytest.MonkeyPatch):
@@ -352,18 +352,18 @@ def test_a_call_on_the_memory_of_an_earlier_one_walks_no_steps(monkeypatch: pyte
     x = rune.device_put(floats(64), "wgpu")
     wanted = np.asarray(f(x))
     np.asarray(f(x))
-    seen = walks(monkeypatch)
+    steps = walks(monkeypatch)
 
     for _ in range(5):
         same(wanted, np.asarray(f(x)))
-    assert not seen
+    assert not steps
 
 
 def test_calls_on_other_memory_have_scripts_of_their_own():
     f = rune.jit(lambda x: rnp.cumsum(x) + 1.0, device="wgpu")
-    given = [rune.device_put(floats(32), "wgpu") for _ in range(5)]
+    arrays = [rune.device_put(floats(32), "wgpu") for _ in range(5)]
     for _ in range(3):
-        for x in given:
+        for x in arrays:
             close(np.cumsum(np.asarray(x)) + 1, np.asarray(f(x)), ulps=64, why="32 additions")
 
 
@@ -398,6 +398,6 @@ def test_a_loop_is_walked(monkeypatch: pytest.MonkeyPatch):
     f = rune.jit(lambda x: rune.fori_loop(0, 3, lambda i, v: v[::-1] + i, x), device="wgpu")
     x = np.arange(4, dtype=np.float32)
     wanted = np.asarray(f(x))
-    seen = walks(monkeypatch)
+    steps = walks(monkeypatch)
     same(wanted, np.asarray(f(x)))
-    assert len(seen) >= 3
+    assert len(steps) >= 3

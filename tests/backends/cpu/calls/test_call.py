@@ -57,13 +57,13 @@ def test_without_the_interpreters_lock_there_is_no_method(monkeypatch: pytest.Mo
 def call_of(**changes: Any) -> NativeCall:
     type = ArrayType((2, 3), dtypes.f32)
     memory = Memory(type.dtype, (2, 3))
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "config": None, "positional": 1, "names": (), "place": CPU, "results": (),
         "nodes": (Node(Fetch.ARGUMENT, 0, 0, Check.ARRAY, type, memory),),
         "build": ((Build.NONE, 0, None),), "finish": None, "runs": array("q", [0]),
         "code": Code(0, (7, 8), 0, [], lambda: np.empty(0), True, (0, 0), None),
     }  # fmt: skip
-    return NativeCall(**{**given, **changes})
+    return NativeCall(**{**fields, **changes})
 
 
 def test_words_lead_to_the_memory_that_is_wanted():

@@ -68,9 +68,9 @@ def empty_library(on: str, dtype: np.dtype, cores: int = 1) -> Library:
 @functools.cache
 def library(on: str, dtype: np.dtype, cores: int = 1) -> Library:
     """All pieces."""
-    made = empty_library(on, dtype, cores)
-    made.need(made.shape.pieces)
-    return made
+    linked_library = empty_library(on, dtype, cores)
+    linked_library.need(linked_library.shape.pieces)
+    return linked_library
 
 
 def multiply(address: int, a: np.ndarray, b: np.ndarray, ta: bool, tb: bool) -> np.ndarray:
@@ -89,9 +89,9 @@ def check(address: int, extents: tuple[int, int, int, int], ta: bool, tb: bool, 
     rng = np.random.default_rng(0)
     a = rng.integers(-3, 4, (batch, k, m) if ta else (batch, m, k)).astype(dtype)
     b = rng.integers(-3, 4, (batch, n, k) if tb else (batch, k, n)).astype(dtype)
-    left, right = a.swapaxes(1, 2) if ta else a, b.swapaxes(1, 2) if tb else b
+    lhs, right = a.swapaxes(1, 2) if ta else a, b.swapaxes(1, 2) if tb else b
     with np.errstate(all="ignore"):  # NumPy's BLAS may compute on what it does not use
-        expected = left @ right
+        expected = lhs @ right
 
     c = multiply(address, a, b, ta, tb)
 
@@ -172,28 +172,28 @@ def counting() -> tuple[Code, ctypes.c_int64]:
 
 
 @contextmanager
-def only(whole: Library, pieces: set[str]) -> Iterator[ctypes.c_int64]:
+def only(linked_library: Library, pieces: set[str]) -> Iterator[ctypes.c_int64]:
     """The library without other pieces than these, and whether another was called."""
     code, calls = counting()
-    calls.value, before = 0, list(whole.table)
-    for place, name in enumerate(whole.shape.pieces):
+    calls.value, before = 0, list(linked_library.table)
+    for place, name in enumerate(linked_library.shape.pieces):
         if name not in pieces and name != "dot":
-            whole.table[place] = code.address("missed")
+            linked_library.table[place] = code.address("missed")
     yield calls
-    whole.table[:] = before
+    linked_library.table[:] = before
 
 
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_product_calls_no_piece_that_its_sizes_do_not_list(on, cores):
-    whole = library(on, dtypes.f32, cores)
+    linked_library = library(on, dtypes.f32, cores)
     rng = np.random.default_rng(cores)
     drawn = [tuple(map(int, rng.choice(LISTED, 3))) for _ in range(100)]
 
     for (m, n, k), ta, tb in product([*drawn, *HARD], (False, True), (False, True)):
-        pieces = pieces_for(whole.shape, cores, Product(m, n, k, ta, tb))
-        with only(whole, pieces) as missed:
-            check(whole.address("dot"), (1, m, n, k), ta, tb, dtypes.f32)
+        pieces = pieces_for(linked_library.shape, cores, Product(m, n, k, ta, tb))
+        with only(linked_library, pieces) as missed:
+            check(linked_library.address("dot"), (1, m, n, k), ta, tb, dtypes.f32)
             assert not missed.value, (m, n, k, ta, tb, pieces)
 
 
@@ -223,9 +223,9 @@ def test_a_blas_routine_serves_in_the_same_place():
     )  # fmt: skip
     def sgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
         assert (order, alpha, beta) == (101, 1.0, 0.0)
-        left = view(a, (k, lda) if ta == 112 else (m, lda))
+        lhs = view(a, (k, lda) if ta == 112 else (m, lda))
         right = view(b, (n, ldb) if tb == 112 else (k, ldb))
-        x, y = left.T if ta == 112 else left, right.T if tb == 112 else right
+        x, y = lhs.T if ta == 112 else lhs, right.T if tb == 112 else right
         view(c, (m, ldc))[:] = x @ y
 
     def view(address: int, shape: tuple[int, int]) -> np.ndarray:

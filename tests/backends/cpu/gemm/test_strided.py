@@ -48,9 +48,9 @@ def check(address: int, roles: tuple[Digits, ...], dtype: np.dtype = dtypes.f32)
         rng.integers(-3, 4, extent(parameters, side)[2]).astype(dtype) for side in ("left", "right")
     )
 
-    found = multiply(address, a, b, roles, parameters)
+    product = multiply(address, a, b, roles, parameters)
 
-    assert (found == strided_product(a, b, parameters)).all(), roles
+    assert (product == strided_product(a, b, parameters)).all(), roles
 
 
 def multiply(address: int, a: np.ndarray, b: np.ndarray, roles: tuple, parameters: dict):
@@ -91,8 +91,8 @@ def test_patches_of_an_image_as_columns(dtype, on, stride):
     for channels, side, window in ((1, 5, 2), (3, 9, 3), (2, 40, 3), (5, 23, 7)):
         columns, inner = image(channels, side, window, stride)
         for rows in (1, 3, 17):
-            _, outer, left = plain(1, rows, total(inner))
-            check(address, (ONE, outer, left, ONE, columns, inner), dtype)
+            _, outer, lhs = plain(1, rows, total(inner))
+            check(address, (ONE, outer, lhs, ONE, columns, inner), dtype)
 
 
 @pytest.mark.parametrize("on", MACHINES)
@@ -142,12 +142,12 @@ def test_products_beyond_every_block(on):
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_product_split_between_cores_is_the_same(batch):
     columns, inner = image(20, 30, 3, 1)
-    _, rows, left = plain(1, 40, total(inner))
+    _, rows, lhs = plain(1, 40, total(inner))
     planes = ((batch, 20 * 900),)
 
     check(
         code("host", dtypes.f32, 2).address("dot"),
-        (((batch, 0),), rows, left, planes, columns, inner),
+        (((batch, 0),), rows, lhs, planes, columns, inner),
     )
 
 

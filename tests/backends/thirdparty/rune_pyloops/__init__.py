@@ -111,19 +111,23 @@ class PyLoopsExecutable:
         self, arguments: Sequence[np.ndarray], donated: Sequence[int] = ()
     ) -> list[np.ndarray]:
         """Run the steps, one after the other."""
-        made = self.concretes([a.shape for a in arguments])
-        for number, (given, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
-            if given.dtype != type_.dtype:
-                why = f"argument {number} is {type_}, given is {given.dtype}"
+        concrete_plan = self.concretes([a.shape for a in arguments])
+        for number, (argument, type_) in enumerate(
+            zip(arguments, self.plan.arguments, strict=True)
+        ):
+            if argument.dtype != type_.dtype:
+                why = f"argument {number} is {type_}, given is {argument.dtype}"
                 raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({why})")
-        results = result_buffers(self.plan, made, arguments, donated, self.backend.alloc, _reuse)
+        results = result_buffers(
+            self.plan, concrete_plan, arguments, donated, self.backend.alloc, _reuse
+        )
         memory = {
             Space.ARGUMENT: arguments,
             Space.RESULT: results,
-            Space.ARENA: [np.empty(made.arena_bytes, np.uint8)],
+            Space.ARENA: [np.empty(concrete_plan.arena_bytes, np.uint8)],
         }
         with np.errstate(all="ignore"):
-            run(made.steps, _Call(self, made.sizes, memory))
+            run(concrete_plan.steps, _Call(self, concrete_plan.sizes, memory))
         return results
 
 
@@ -138,8 +142,8 @@ class _Call:
     def flat(self, place: Place) -> np.ndarray:
         """A place as a flat array that shares its memory."""
         if place.space is not Space.ARENA:
-            whole = self.memory[place.space][place.number].reshape(-1)
-            return whole.view(place.type.dtype)
+            memory = self.memory[place.space][place.number].reshape(-1)
+            return memory.view(place.type.dtype)
         (arena,) = self.memory[Space.ARENA]
         return arena[place.offset : place.offset + place.bytes].view(place.type.dtype)
 
