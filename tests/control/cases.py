@@ -165,11 +165,11 @@ def _prefixes(w: Any, h: Any, xs: Any) -> Any:
 
 
 def _prefixes_twin(w: Any, h: Any, xs: Any) -> Any:
-    total, found = None, []
+    total, prefixes = None, []
     for pair in zip(_rows(xs * w), _rows(xs + h)):
         total = pair if total is None else _affine(total, pair)
-        found.append(total)
-    return rnp.stack([a for a, _ in found]), rnp.stack([b for _, b in found])
+        prefixes.append(total)
+    return rnp.stack([a for a, _ in prefixes]), rnp.stack([b for _, b in prefixes])
 
 
 # --- cond -------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ EAGER: dict[str, Callable[[float], Any]] = {
 def programs() -> int:
     """How many programs are alive."""
     gc.collect()
-    return sum(isinstance(found, Program) for found in gc.get_objects())
+    return sum(isinstance(obj, Program) for obj in gc.get_objects())
 
 
 @pytest.mark.parametrize("name", JITTED)
@@ -77,11 +77,11 @@ def test_a_jitted_function_forgets_and_answers_as_before():
     first = f(X)
 
     rune.clear_caches()
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         again = f(X)
 
     same(np.asarray(first), again)
-    assert (seen.traces, seen.compiles) == (1, 1)
+    assert (counts.traces, counts.compiles) == (1, 1)
 
 
 @pytest.mark.parametrize("name", EAGER)
@@ -90,11 +90,11 @@ def test_a_loop_or_branch_is_compiled_once_until_all_is_forgotten(name: str):
         return EAGER[name](1.25)
 
     run()
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         run()
-    assert seen.compiles == 0
+    assert counts.compiles == 0
 
     rune.clear_caches()
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         run()
-    assert seen.compiles > 0
+    assert counts.compiles > 0

@@ -31,24 +31,24 @@ def total(function: Callable[..., Any]) -> Callable[..., Any]:
 def test_value_and_gradient_are_one_program(case: Case):
     args = arguments()
 
-    with rune.counting() as seen:
-        found = rune.jit(rune.value_and_grad(total(case.function), argnums=ALL))(*args)
+    with rune.counting() as counts:
+        result = rune.jit(rune.value_and_grad(total(case.function), argnums=ALL))(*args)
 
-    assert (seen.compiles, seen.runs) == (1, 1)
+    assert (counts.compiles, counts.runs) == (1, 1)
     expected = rune.value_and_grad(total(case.twin), argnums=ALL)(*args)
-    near(expected, found, relative=1e-10, absolute=1e-12, why=F64)
+    near(expected, result, relative=1e-10, absolute=1e-12, why=F64)
 
 
 @every_case
 def test_the_gradient_of_compiled_code_is_two_programs(case: Case):
     args = arguments()
 
-    with rune.counting() as seen:
-        found = rune.grad(rune.jit(total(case.function)), argnums=ALL)(*args)
+    with rune.counting() as counts:
+        result = rune.grad(rune.jit(total(case.function)), argnums=ALL)(*args)
 
-    assert seen.compiles == 2
+    assert counts.compiles == 2
     expected = rune.grad(total(case.twin), argnums=ALL)(*args)
-    near(expected, found, relative=1e-10, absolute=1e-12, why=F64)
+    near(expected, result, relative=1e-10, absolute=1e-12, why=F64)
 
 
 @every_case
@@ -56,21 +56,21 @@ def test_gradients_on_lanes_compile(case: Case):
     rows = [arguments(seed) for seed in (0, 3)]
     batch = [array(np.stack([np.asarray(x) for x in column])) for column in zip(*rows)]
 
-    found = rune.jit(rune.vmap(rune.grad(total(case.function), argnums=ALL)))(*batch)
+    gradients = rune.jit(rune.vmap(rune.grad(total(case.function), argnums=ALL)))(*batch)
 
     alone = [rune.grad(total(case.twin), argnums=ALL)(*row) for row in rows]
     expected = tuple(np.stack([np.asarray(g) for g in column]) for column in zip(*alone))
-    near(expected, found, relative=1e-9, absolute=1e-11, why=F64)
+    near(expected, gradients, relative=1e-9, absolute=1e-11, why=F64)
 
 
 def test_an_eager_loop_is_one_run_of_one_program():
     w, h, xs = arguments()
     CASES[0].function(w, h, xs)
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         CASES[0].function(w, h, xs)
 
-    assert (seen.compiles, seen.runs) == (0, 1)
+    assert (counts.compiles, counts.runs) == (0, 1)
 
 
 def test_a_carry_may_start_where_a_value_of_other_axes_was_made():
@@ -82,8 +82,8 @@ def test_a_carry_may_start_where_a_value_of_other_axes_was_made():
         table = x[:, None] * rnp.where(x > 2, x, 1.0)  # one value, made with two axes
         return rune.scan(step, table.reshape(-1), None, length=4)[1]
 
-    found = rune.jit(largest)(rnp.array([1.0, 2.0, 3.0]))
-    same(np.array([9, 6, 3, 3], np.float32), found)
+    result = rune.jit(largest)(rnp.array([1.0, 2.0, 3.0]))
+    same(np.array([9, 6, 3, 3], np.float32), result)
 
 
 def test_a_carry_may_start_where_a_weak_value_was_made():

@@ -49,9 +49,9 @@ def test_the_value_is_that_of_the_python_loop(case: Case):
     args = arguments()
 
     with interpreted():
-        found = flat(case.function)(*args)
+        result = flat(case.function)(*args)
 
-    near(flat(case.twin)(*args), found, relative=1e-12, why=F64)
+    near(flat(case.twin)(*args), result, relative=1e-12, why=F64)
 
 
 @every_case
@@ -60,12 +60,12 @@ def test_forward_mode_agrees_with_the_python_loop_and_with_differences(case: Cas
     function = weighted(case.function, weights)
 
     with interpreted():
-        _, found = rune.jvp(function, args, tangents)
+        _, tangent = rune.jvp(function, args, tangents)
         expected = differences(function, args, tangents)
 
     twin = rune.jvp(weighted(case.twin, weights), args, tangents)[1]
-    near(twin, found, relative=1e-10, why=F64)
-    near(expected, found, relative=1e-5, why=WHY)
+    near(twin, tangent, relative=1e-10, why=F64)
+    near(expected, tangent, relative=1e-5, why=WHY)
 
 
 @every_case
@@ -73,10 +73,10 @@ def test_reverse_mode_agrees_with_the_python_loop(case: Case):
     args, _, weights = problem(case)
 
     with interpreted():
-        found = rune.grad(weighted(case.function, weights), argnums=ALL)(*args)
+        gradient = rune.grad(weighted(case.function, weights), argnums=ALL)(*args)
 
     twin = rune.grad(weighted(case.twin, weights), argnums=ALL)(*args)
-    near(twin, found, relative=1e-10, absolute=1e-12, why=F64)
+    near(twin, gradient, relative=1e-10, absolute=1e-12, why=F64)
 
 
 @every_case
@@ -99,9 +99,9 @@ def test_the_linear_part_is_the_forward_derivative(case: Case):
 
     with interpreted():
         _, push = rune.linearize(function, *args)
-        found, expected = push(*tangents), rune.jvp(function, args, tangents)[1]
+        tangent, expected = push(*tangents), rune.jvp(function, args, tangents)[1]
 
-    near(expected, found, relative=1e-10, why=F64)
+    near(expected, tangent, relative=1e-10, why=F64)
 
 
 @every_case
@@ -159,9 +159,9 @@ def test_a_scan_of_no_rows_has_the_derivative_of_doing_nothing():
         return last + ys.sum()
 
     with interpreted():
-        found = rune.grad(function, argnums=(0, 1))(array(3.0), array(np.ones((0,), np.float32)))
+        gradient = rune.grad(function, argnums=(0, 1))(array(3.0), array(np.ones((0,), np.float32)))
 
-    near([np.float32(1.0), np.ones(0, np.float32)], list(found), relative=0, why="exact")
+    near([np.float32(1.0), np.ones(0, np.float32)], list(gradient), relative=0, why="exact")
 
 
 def test_the_number_of_steps_may_depend_on_what_is_differentiated():
@@ -206,23 +206,23 @@ def test_a_value_that_gets_its_tangent_only_in_the_loop_is_found():
         return c + total
 
     with interpreted():
-        found = rune.jvp(rune.grad(function), (2.0,), (1.0,))
+        result = rune.jvp(rune.grad(function), (2.0,), (1.0,))
 
-    near(rune.jvp(rune.grad(twin), (2.0,), (1.0,)), found, relative=1e-6, why="f32")
+    near(rune.jvp(rune.grad(twin), (2.0,), (1.0,)), result, relative=1e-6, why="f32")
 
 
 def test_only_one_of_several_arguments_is_differentiated():
     w, h, xs = arguments()
 
     for case in CASES:
-        found = None
+        gradients = None
         with interpreted():
             for number in ALL:
-                found = rune.grad(
+                gradients = rune.grad(
                     lambda *a, f=case: sum(y.sum() for y in flat(f.function)(*a)), argnums=number
                 )(w, h, xs)
         twin = rune.grad(lambda *a, f=case: sum(y.sum() for y in flat(f.twin)(*a)), argnums=2)
-        near(twin(w, h, xs), found, relative=1e-9, absolute=1e-12, why=F64)
+        near(twin(w, h, xs), gradients, relative=1e-9, absolute=1e-12, why=F64)
 
 
 def test_what_is_infinite_in_the_branch_not_taken_does_not_reach_the_gradient():
@@ -251,9 +251,9 @@ def test_a_finished_lane_sends_nothing_infinite_to_the_gradient():
 
     xs, w = array([4.0, 1.0, 9.0]), array(1.5)
     with interpreted():
-        found = rune.grad(total, argnums=(0, 1))(xs, w)
+        gradients = rune.grad(total, argnums=(0, 1))(xs, w)
         lanes = [rune.grad(function, argnums=(0, 1))(x, w) for x in xs]
 
-    assert np.isfinite(np.asarray(found[1]))
+    assert np.isfinite(np.asarray(gradients[1]))
     expected = np.stack([np.asarray(dx) for dx, _ in lanes]), sum(np.asarray(dw) for _, dw in lanes)
-    near(list(expected), list(found), relative=1e-6, why="f32")
+    near(list(expected), list(gradients), relative=1e-6, why="f32")

@@ -25,10 +25,10 @@ def eager(xs: Any) -> Any:
 def test_an_eager_loop_compiles_once_however_often_its_function_is_made():
     eager(X)
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for _ in range(3):
             eager(X)
-    assert (seen.compiles, seen.runs) == (0, 3)
+    assert (counts.compiles, counts.runs) == (0, 3)
 
 
 def test_an_eager_gradient_of_a_loop_compiles_once():
@@ -39,9 +39,9 @@ def test_an_eager_gradient_of_a_loop_compiles_once():
         return rune.grad(lambda v: rune.while_loop(lambda s: s[0] < 3, body, (0, v))[1])(x)
 
     slope(array(1.0))
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         slope(array(2.0))
-    assert seen.compiles == 0
+    assert counts.compiles == 0
 
 
 @rune.custom_jvp
@@ -90,9 +90,9 @@ def test_an_eager_loop_over_what_holds_python_functions_compiles_once(name: str)
     of = function if name == "pure_callback" else rune.grad(function)
     of(0.5)
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         of(0.5)
-    assert seen.compiles == 0
+    assert counts.compiles == 0
 
 
 def test_a_rule_with_another_static_argument_is_another_rule():

@@ -11,16 +11,16 @@ import rune.numpy as rnp
 from rune.errors import ArgumentError, OutOfMemory, ShapeError, TransformError
 
 
-@pytest.mark.parametrize("found", [None, {}, (), [], 1.0, (True,), rnp.ones(2, bool)], ids=str)
-def test_a_condition_that_is_no_bool_is_refused(found: Any):
+@pytest.mark.parametrize("condition", [None, {}, (), [], 1.0, (True,), rnp.ones(2, bool)], ids=str)
+def test_a_condition_that_is_no_bool_is_refused(condition: Any):
     with pytest.raises(TransformError, match="while_loop: cannot go on while cond_fun gives"):
-        rune.while_loop(lambda x: found, lambda x: x + 1, 0)
+        rune.while_loop(lambda x: condition, lambda x: x + 1, 0)
 
 
-@pytest.mark.parametrize("found", [1.0, rnp.ones(3), rnp.ones(()), rnp.ones((5, 1))], ids=str)
-def test_an_operation_that_gives_other_slices_is_refused(found: Any):
+@pytest.mark.parametrize("slices", [1.0, rnp.ones(3), rnp.ones(()), rnp.ones((5, 1))], ids=str)
+def test_an_operation_that_gives_other_slices_is_refused(slices: Any):
     with pytest.raises(TransformError, match=r"associative_scan: cannot combine slices f32\[2\]"):
-        rune.associative_scan(lambda a, b: found, rnp.arange(5.0))
+        rune.associative_scan(lambda a, b: slices, rnp.arange(5.0))
 
 
 @pytest.mark.parametrize("bounds", [(1, 2**63), (2**64, 2**65), (0, 10**30)])

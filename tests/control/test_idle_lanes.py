@@ -59,9 +59,9 @@ def test_a_lane_is_the_function_of_that_lane(case: Case):
         args = lanes_of(batched)
 
         with interpreted():
-            found = rune.vmap(flat(case.function), in_axes(batched))(*args)
+            lanes = rune.vmap(flat(case.function), in_axes(batched))(*args)
 
-        near(stacked(flat(case.twin), args, batched), found, relative=1e-11, why=F64)
+        near(stacked(flat(case.twin), args, batched), lanes, relative=1e-11, why=F64)
 
 
 @every_case
@@ -72,10 +72,10 @@ def test_a_lane_of_the_gradient_is_the_gradient_of_that_lane(case: Case):
 
         with interpreted():
             gradient = rune.grad(total(case.function), argnums=numbers)
-            found = rune.vmap(gradient, in_axes(batched))(*args)
+            gradients = rune.vmap(gradient, in_axes(batched))(*args)
 
         twin = rune.grad(total(case.twin), argnums=numbers)
-        near(stacked(twin, args, batched), found, relative=1e-9, absolute=1e-11, why=F64)
+        near(stacked(twin, args, batched), gradients, relative=1e-9, absolute=1e-11, why=F64)
 
 
 @every_case
@@ -86,11 +86,11 @@ def test_the_gradient_of_all_lanes_is_that_of_every_lane(case: Case):
 
         lanes = rune.vmap(total(case.function), in_axes(batched))
         with interpreted():
-            found = rune.grad(lambda *xs, f=lanes: f(*xs).sum(), argnums=numbers)(*args)
+            gradients = rune.grad(lambda *xs, f=lanes: f(*xs).sum(), argnums=numbers)(*args)
 
         alone = stacked(rune.grad(total(case.twin), argnums=numbers), args, batched)
         expected = [g if b else g.sum(0) for g, b in zip(alone, batched)]
-        near(expected, list(found), relative=1e-9, absolute=1e-11, why=F64)
+        near(expected, list(gradients), relative=1e-9, absolute=1e-11, why=F64)
 
 
 # --- predicates and steps that differ ---------------------------------------------------------
@@ -118,9 +118,9 @@ def test_a_batched_index_out_of_range_means_the_nearest_branch():
     def choose(i: Any) -> Any:
         return rune.switch(i, [lambda: 10, lambda: 20, lambda: 30])
 
-    found = rune.vmap(choose)(np.array([-5, 0, 1, 2, 9], np.int32))
+    values = rune.vmap(choose)(np.array([-5, 0, 1, 2, 9], np.int32))
 
-    same(np.array([10, 10, 20, 30, 30], np.int32), found)
+    same(np.array([10, 10, 20, 30, 30], np.int32), values)
 
 
 def test_operands_of_a_batched_branch_may_be_integers_and_bools():
@@ -141,10 +141,10 @@ def test_lanes_that_have_finished_keep_their_value():
         return rune.while_loop(lambda v: v[1] > 1.0, lambda v: (v[0] + 1, v[1] / 2.0), (0, x))
 
     with interpreted():
-        steps, left = rune.vmap(halve)(array([1.0, 64.0, 5.0]))
+        steps, values = rune.vmap(halve)(array([1.0, 64.0, 5.0]))
 
     same(np.array([0, 6, 3], np.int32), steps)
-    same(np.array([1.0, 1.0, 0.625], np.float32), left)
+    same(np.array([1.0, 1.0, 0.625], np.float32), values)
 
 
 def test_a_loop_in_the_body_of_a_finished_lane_does_not_run_on_its_last_value():
@@ -157,9 +157,9 @@ def test_a_loop_in_the_body_of_a_finished_lane_does_not_run_on_its_last_value():
         return rune.while_loop(lambda v: v > 0.0, body, x)
 
     with interpreted():
-        found = rune.vmap(run)(array([1.0, 3.0]))
+        lanes = rune.vmap(run)(array([1.0, 3.0]))
 
-    same(np.zeros(2, np.float32), found)
+    same(np.zeros(2, np.float32), lanes)
 
 
 def test_a_loop_in_the_body_does_not_run_on_a_lane_that_takes_no_step():
@@ -206,9 +206,9 @@ def test_the_condition_alone_may_be_batched():
     def count(limit: Any) -> Any:
         return rune.while_loop(lambda i: i < limit, lambda i: i + 1, 0)
 
-    found = rune.vmap(count)(np.array([3, 0, 7], np.int32))
+    lanes = rune.vmap(count)(np.array([3, 0, 7], np.int32))
 
-    same(np.array([3, 0, 7], np.int32), found)
+    same(np.array([3, 0, 7], np.int32), lanes)
 
 
 def test_a_scan_with_no_lanes_inside_is_computed_once():
@@ -226,9 +226,9 @@ def test_lanes_in_any_axis_go_in_and_out():
     xs = array(np.arange(24, dtype=np.float32).reshape(2, 3, 4))
 
     with interpreted():
-        found = rune.vmap(running_sums, in_axes=2, out_axes=1)(xs)
+        lanes = rune.vmap(running_sums, in_axes=2, out_axes=1)(xs)
 
-    same(np.cumsum(np.asarray(xs), 0).transpose(0, 2, 1), found)
+    same(np.cumsum(np.asarray(xs), 0).transpose(0, 2, 1), lanes)
 
 
 def running_sums(xs: Any) -> Any:
@@ -253,10 +253,10 @@ def test_a_linear_map_of_a_loop_runs_on_lanes_of_tangents():
 
     with interpreted():
         _, push = rune.linearize(iterated, x)
-        found = rune.vmap(push)(array(np.eye(2)))
+        tangents = rune.vmap(push)(array(np.eye(2)))
         expected = rune.jacfwd(iterated)(x)
 
-    near(np.asarray(expected).T, found, relative=1e-12, why="f64")
+    near(np.asarray(expected).T, tangents, relative=1e-12, why="f64")
 
 
 def test_a_linear_map_of_a_loop_on_lanes_transposes():
@@ -265,10 +265,10 @@ def test_a_linear_map_of_a_loop_on_lanes_transposes():
     with interpreted():
         _, push = rune.linearize(iterated, x)
         pull = rune.linear_transpose(rune.vmap(push), array(np.eye(2)))
-        (found,) = pull(array(np.eye(2)))
+        (cotangents,) = pull(array(np.eye(2)))
         expected = rune.jacrev(iterated)(x)
 
-    near(expected, found, relative=1e-12, why="f64")
+    near(expected, cotangents, relative=1e-12, why="f64")
 
 
 def test_lanes_with_steps_of_their_own_are_linearized():
@@ -280,10 +280,10 @@ def test_lanes_with_steps_of_their_own_are_linearized():
         return push(1.0)
 
     with interpreted():
-        found = rune.vmap(slope)(array([2.0, 3.0, 20.0]))
+        slopes = rune.vmap(slope)(array([2.0, 3.0, 20.0]))
 
     # 2 -> 16 = x**4, 3 -> 81 = x**4, 20 -> 20
-    near(np.array([32.0, 108.0, 1.0], np.float32), found, relative=1e-6, why="f32")
+    near(np.array([32.0, 108.0, 1.0], np.float32), slopes, relative=1e-6, why="f32")
 
 
 def test_growing_residuals_need_a_number_of_steps_that_is_known():

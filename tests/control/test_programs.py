@@ -213,9 +213,9 @@ def test_branches_share_the_slots_of_their_residuals():
 
 
 def needed(program: Program, *used: bool) -> Program:
-    made, _ = prune(program, used)
-    check_program(made)
-    return made
+    smaller, _ = prune(program, used)
+    check_program(smaller)
+    return smaller
 
 
 def test_unused_rows_and_the_carries_that_only_they_need_are_dropped(expect: Any):
@@ -309,11 +309,11 @@ def everything(x: Any) -> Any:
 def test_text_of_nested_control_flow_reads_back(of: Any):
     program = rune.make_program(of(everything))(np.ones((2, 3), np.float32))
 
-    found = parse_program(str(program))
+    copy = parse_program(str(program))
 
-    check_program(found)
-    assert str(found) == str(program)
-    assert same_program(found, program)
+    check_program(copy)
+    assert str(copy) == str(program)
+    assert same_program(copy, program)
 
 
 def test_the_linear_part_reads_back():

@@ -138,11 +138,11 @@ def seeded(function: Callable[..., Any], *args: Any) -> Any:
 
 def by_step(count: int) -> list[np.ndarray]:
     """What one draw gives at every step."""
-    found = []
+    draws = []
     for i in range(count):
         with rune.random.seed(0).fold(i):
-            found.append(np.asarray(rune.random.uniform()))
-    return found
+            draws.append(np.asarray(rune.random.uniform()))
+    return draws
 
 
 def draws_of_scan(**options: Any) -> Any:
@@ -150,10 +150,10 @@ def draws_of_scan(**options: Any) -> Any:
 
 
 def test_every_step_draws_its_own():
-    found = seeded(draws_of_scan)
+    draws = seeded(draws_of_scan)
 
-    same(np.stack(by_step(4)), found)
-    same(found, seeded(rune.jit(draws_of_scan)))
+    same(np.stack(by_step(4)), draws)
+    same(draws, seeded(rune.jit(draws_of_scan)))
 
 
 def test_steps_are_numbered_as_they_run():
@@ -164,8 +164,8 @@ def test_steps_are_numbered_as_they_run():
 def test_a_while_loop_draws_as_a_scan_does():
     def function() -> Any:
         def body(s: Any) -> Any:
-            i, found = s
-            return i + 1, found.at[i].set(rune.random.uniform())
+            i, draws = s
+            return i + 1, draws.at[i].set(rune.random.uniform())
 
         return rune.while_loop(lambda s: s[0] < 4, body, (0, rnp.zeros(4)))[1]
 
@@ -183,9 +183,9 @@ def test_draws_after_a_branch_do_not_depend_on_which_was_taken():
 
 
 def test_lanes_and_steps_all_differ():
-    found = np.asarray(seeded(lambda: rune.vmap(lambda _: draws_of_scan())(np.zeros(3))))
+    draws = np.asarray(seeded(lambda: rune.vmap(lambda _: draws_of_scan())(np.zeros(3))))
 
-    assert len(np.unique(found)) == 12
+    assert len(np.unique(draws)) == 12
 
 
 def test_the_gradient_draws_what_the_function_draws():
@@ -207,9 +207,9 @@ def test_a_draw_in_the_condition_of_a_loop_is_refused():
 def test_keys_are_scanned_over_and_chosen():
     keys = rune.random.split(rune.random.key(0), 3)
 
-    _, found = rune.scan(lambda c, k: (c, rune.random.normal(k)), None, keys)
+    _, draws = rune.scan(lambda c, k: (c, rune.random.normal(k)), None, keys)
     with interpreted():
         chosen = rune.cond(True, lambda k: rune.random.normal(k), lambda k: 0.0, keys[1])
 
-    same(np.stack([np.asarray(rune.random.normal(k)) for k in keys]), found)
-    same(found[1], chosen)
+    same(np.stack([np.asarray(rune.random.normal(k)) for k in keys]), draws)
+    same(draws[1], chosen)

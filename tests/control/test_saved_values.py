@@ -77,8 +77,8 @@ def residuals(function: Callable[..., Any], *args: Any) -> list[str]:
 
 def count(program: Program, name: str) -> int:
     """How often a primitive stands in a program and in those it holds."""
-    own = sum(e.primitive.name == name for e in program.equations)
-    return own + sum(count(p, name) for e in program.equations for p in subprograms(e))
+    own_count = sum(e.primitive.name == name for e in program.equations)
+    return own_count + sum(count(p, name) for e in program.equations for p in subprograms(e))
 
 
 # --- what is kept -------------------------------------------------------------------------------
@@ -124,12 +124,12 @@ def test_what_was_kept_is_read_and_not_computed_again():
         return rune.scan(lambda c, row: (named(rnp.sin(c @ row)) @ row, None), x, w)[0].sum()
 
     w = array(np.full((4, 3, 3), 0.3, np.float32))
-    kept, again = (
+    saving, again = (
         rune.make_program(rune.grad(rune.checkpoint(function, policy=p)))(X, w)
         for p in (POLICIES["keep"], None)
     )
 
-    assert count(kept, "sin") == 1
+    assert count(saving, "sin") == 1
     assert count(again, "sin") == 2
 
 

@@ -60,10 +60,10 @@ def test_one_trace_serves_every_size(way: str):
     rune.clear_caches()  # one function has its traces for every way
     plain, symbolic, axes = WAYS[way]
     rng = np.random.default_rng(0)
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for n, b in ((3, 2), (5, 1), (1, 4)):
             sizes = {"n": n, "b": b}
             shapes = [tuple(sizes[axis] for axis in of) for of in axes]
             args = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
             near(plain(*args), symbolic(*args), **F32)
-    assert seen.traces == 1
+    assert counts.traces == 1

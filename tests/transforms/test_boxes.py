@@ -38,10 +38,10 @@ def loss(v: Any) -> tuple[Any, Any]:
     ids=["grad", "value_and_grad", "vjp", "jvp", "linearize", "jacfwd", "jacrev", "hessian"],
 )
 def test_aux_in_a_box_comes_out_a_concrete_array(aux: Callable[[], Any]):
-    seen = aux()["seen"]
+    value = aux()["seen"]
 
-    assert isinstance(seen, Array)
-    same(X.numpy(), seen)
+    assert isinstance(value, Array)
+    same(X.numpy(), value)
 
 
 @pytest.mark.parametrize("call", [rune.pure_callback, rune.io_callback])
@@ -68,9 +68,9 @@ def test_debug_prints_the_values_in_a_box(capsys: pytest.CaptureFixture[str]):
     ids=["device_put", "device_put on a device", "checkpoint", "switch"],
 )
 def test_what_a_function_gives_in_a_box_is_the_array(function: Callable[..., Any]):
-    for made in (function(X), rune.jit(function)(X)):
-        assert isinstance(made, Array)
-        same(X.numpy(), made)
+    for output in (function(X), rune.jit(function)(X)):
+        assert isinstance(output, Array)
+        same(X.numpy(), output)
 
 
 def test_tangents_and_cotangents_may_be_in_boxes():
@@ -86,13 +86,13 @@ def test_custom_rules_may_give_boxes():
     forward = rune.custom_jvp(lambda v: v * 2)
     forward.defjvp(lambda primals, tangents: (box(primals[0] * 2), box(tangents[0] * 3)))
     backward = rune.custom_vjp(lambda v: box(v * 2))
-    backward.defvjp(lambda v: (box(v * 2), box(v)), lambda kept, ct: (box(kept * ct),))
+    backward.defvjp(lambda v: (box(v * 2), box(v)), lambda residual, ct: (box(residual * ct),))
 
     for function, expected in ((forward, np.full(3, 3, np.float32)), (backward, X.numpy())):
         gradient = rune.grad(lambda v, f=function: f(v).sum())
-        for made in (gradient(X), rune.jit(gradient)(X)):
-            assert isinstance(made, Array)
-            same(expected, made)
+        for output in (gradient(X), rune.jit(gradient)(X)):
+            assert isinstance(output, Array)
+            same(expected, output)
 
 
 def test_a_custom_rule_does_not_lose_the_derivative_of_a_box_closed_over():
@@ -120,9 +120,9 @@ def test_a_hyperparameter_in_a_box_or_traced_is_kept_in_the_state():
         return state.hyperparams["learning_rate"]
 
     half = rnp.array(0.5)
-    for made in (rate_of(box(half)), rune.jit(rate_of)(half)):
-        assert isinstance(made, Array)
-        assert float(made) == 0.5
+    for output in (rate_of(box(half)), rune.jit(rate_of)(half)):
+        assert isinstance(output, Array)
+        assert float(output) == 0.5
 
 
 @pytest.mark.parametrize(

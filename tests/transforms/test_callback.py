@@ -49,9 +49,9 @@ def test_a_pure_callback_gives_what_the_function_returns(device: str):
         shape = rune.ShapeDtypeStruct(x.shape, x.dtype)
         return rune.pure_callback(lambda a: np.sin(a) + 1, shape, x * 2.0) * 3.0
 
-    found = on(device)(function)(X)
+    result = on(device)(function)(X)
 
-    near(3 * (np.sin(2 * np.asarray(X)) + 1), found, relative=1e-6, why="f32")
+    near(3 * (np.sin(2 * np.asarray(X)) + 1), result, relative=1e-6, why="f32")
 
 
 @everywhere
@@ -61,9 +61,9 @@ def test_results_are_a_tree_and_arguments_keywords_and_constants(device: str):
         return {"total": np.asarray(a).sum(), "scaled": np.asarray(a) * np.asarray(factor)}
 
     declared = {"total": F32, "scaled": rune.ShapeDtypeStruct((3,), "f32")}
-    found = on(device)(lambda x: rune.pure_callback(host, declared, x, factor=2.0, name="sum"))(X)
+    result = on(device)(lambda x: rune.pure_callback(host, declared, x, factor=2.0, name="sum"))(X)
 
-    same({"total": np.float32(3), "scaled": np.array([0.0, 2.0, 4.0], np.float32)}, found)
+    same({"total": np.float32(3), "scaled": np.array([0.0, 2.0, 4.0], np.float32)}, result)
 
 
 DTYPES = ["bool", "int8", "i32", "f16", "bf16", "f32", "c64"]
@@ -81,17 +81,17 @@ def test_arrays_of_every_kind_go_there_and_back(device: str, dtype: str):
 
 @everywhere
 def test_the_function_may_keep_its_arguments(device: str):
-    kept: list[Any] = []
+    arguments: list[Any] = []
 
     def function(x: Any) -> Any:
         y = rnp.exp(x) * 2.0
-        rune.debug.callback(kept.append, y)
+        rune.debug.callback(arguments.append, y)
         return rnp.sin(y) * 2.0
 
     for _ in range(3):
         on(device)(function)(X)
 
-    near(2 * np.exp(np.asarray(X)), kept[0], relative=1e-6, why="f32")
+    near(2 * np.exp(np.asarray(X)), arguments[0], relative=1e-6, why="f32")
 
 
 @pytest.mark.parametrize("device", COMPUTING)
@@ -125,9 +125,9 @@ def test_what_stands_beside_complex_numbers_has_side_effects_too(
         z = rune.lax.cond(z.real[0] > 0, lambda z: step(0, z), lambda z: z, z)
         return rune.lax.fori_loop(0, 2, step, z)
 
-    found = on(device)(function)(np.array([1, 2j], np.complex64))
+    result = on(device)(function)(np.array([1, 2j], np.complex64))
 
-    near(np.array([-1j, 2], np.complex64), found, relative=0, why="exact")
+    near(np.array([-1j, 2], np.complex64), result, relative=0, why="exact")
     assert sorted(lines(capsys)) == sorted(["[1.+0.j 0.+2.j] 1.0", "[ 0.+1.j -2.+0.j] -2.0",
                                             "[-1.+0.j -0.-2.j] -1.0"])  # fmt: skip
 
@@ -221,10 +221,10 @@ METHODS: dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("device", ["eager", "cpu:0"])
 def test_vmap_of_a_pure_callback_follows_the_method(device: str, method: Any):
-    seen: list[Any] = []
+    shapes: list[Any] = []
 
     def host(a: Any, b: Any) -> Any:
-        seen.append((a.shape, b.shape))
+        shapes.append((a.shape, b.shape))
         return np.sin(a) * np.asarray(b)
 
     lanes = rune.vmap(
@@ -232,7 +232,7 @@ def test_vmap_of_a_pure_callback_follows_the_method(device: str, method: Any):
     )
 
     near(2 * np.sin(np.asarray(X)), on(device)(lanes)(X, 2.0), relative=1e-6, why="f32")
-    assert seen == METHODS[method]
+    assert shapes == METHODS[method]
 
 
 # --- order --------------------------------------------------------------------------------------
@@ -240,18 +240,18 @@ def test_vmap_of_a_pure_callback_follows_the_method(device: str, method: Any):
 
 @everywhere
 def test_ordered_callbacks_happen_in_the_order_of_the_program(device: str):
-    seen: list[int] = []
+    numbers: list[int] = []
 
     def function(x: Any) -> Any:
         for i in range(6):
             # Large and small values take turns, so that a schedule by size would mix them.
             value = rnp.exp(rnp.full(1000 if i % 2 else 1, 1.0) * x)
-            rune.io_callback(lambda v, i=i: seen.append(i), None, value, ordered=True)
+            rune.io_callback(lambda v, i=i: numbers.append(i), None, value, ordered=True)
         return x
 
     on(device)(function)(1.0)
 
-    assert seen == list(range(6))
+    assert numbers == list(range(6))
 
 
 @everywhere
@@ -281,25 +281,25 @@ def test_order_holds_through_nested_loops(device: str, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("device", COMPUTING)
 def test_a_pure_callback_that_nobody_reads_is_dropped_and_an_io_callback_is_not(device: str):
-    seen: list[str] = []
+    labels: list[str] = []
 
     def function(x: Any) -> Any:
-        rune.pure_callback(lambda a: seen.append("pure"), F32, x)
-        rune.io_callback(lambda a: (seen.append("io"), np.float32(1))[1], F32, x)
+        rune.pure_callback(lambda a: labels.append("pure"), F32, x)
+        rune.io_callback(lambda a: (labels.append("io"), np.float32(1))[1], F32, x)
         return x * 2.0
 
     on(device)(function)(1.0)
 
-    assert seen == ["io"]
+    assert labels == ["io"]
 
 
 def test_equal_io_callbacks_are_both_called():
-    seen: list[float] = []
-    note = lambda v: seen.append(float(v))  # noqa: E731 - one function, called from two places
+    values: list[float] = []
+    note = lambda v: values.append(float(v))  # noqa: E731 - one function, called from two places
 
     rune.jit(lambda x: [rune.io_callback(note, None, x) for _ in range(2)])(1.0)
 
-    assert seen == [1.0, 1.0]
+    assert values == [1.0, 1.0]
 
 
 def test_a_function_that_only_calls_back_can_be_jitted(capsys: pytest.CaptureFixture[str]):
@@ -335,16 +335,16 @@ def test_an_error_in_the_function_is_raised_as_it_is_and_leaves_everything_usabl
 
 
 def test_after_an_error_nothing_more_is_called():
-    seen: list[int] = []
+    values: list[int] = []
 
     def step(i: Any, c: Any) -> Any:
-        rune.io_callback(lambda i: seen.append(int(i)) or 1 / (int(i) - 2), None, i)
+        rune.io_callback(lambda i: values.append(int(i)) or 1 / (int(i) - 2), None, i)
         return c
 
     with pytest.raises(ZeroDivisionError):
         rune.jit(lambda: rune.fori_loop(0, 9, step, 0.0))()
 
-    assert seen == [0, 1, 2]
+    assert values == [0, 1, 2]
 
 
 def test_an_error_belongs_to_the_thread_that_called():

@@ -71,10 +71,10 @@ def expected(names: tuple[str, ...], x: float) -> np.ndarray:
 
 def composed(names: tuple[str, ...]) -> Scalar:
     """The transformations applied, the last name innermost."""
-    found = function
+    transformed = function
     for name in reversed(names):
-        found = ALL[name](found)
-    return found
+        transformed = ALL[name](transformed)
+    return transformed
 
 
 ORDERS = list(itertools.permutations(("jit", "grad", "vmap", "jvp")))
@@ -84,20 +84,20 @@ ORDERS = list(itertools.permutations(("jit", "grad", "vmap", "jvp")))
 def test_all_orders_of_four_transformations_agree(names: tuple[str, ...]):
     x = 0.7
 
-    found = composed(names)(array(np.float64(x)))
+    result = composed(names)(array(np.float64(x)))
 
-    near(expected(names, x), found, relative=1e-12, why="f64")
+    near(expected(names, x), result, relative=1e-12, why="f64")
 
 
 @pytest.mark.parametrize("names", ORDERS, ids="-".join)
 def test_all_orders_are_computed_by_compiled_code_where_jit_is_outside(names: tuple[str, ...]):
     x = array(np.float64(0.7))
-    whole = rune.jit(composed(names))
+    compiled = rune.jit(composed(names))
 
     with rune.counting() as first:
-        whole(x)
+        compiled(x)
     with rune.counting() as second:
-        whole(x)
+        compiled(x)
 
     assert (first.compiles, first.runs) == (1, 1)
     assert (second.traces, second.compiles, second.runs) == (0, 0, 1)
@@ -105,9 +105,9 @@ def test_all_orders_are_computed_by_compiled_code_where_jit_is_outside(names: tu
 
 @given(st.lists(st.sampled_from(sorted(ALL)), max_size=4), st.floats(0.1, 1.0))
 def test_any_chain_of_transformations_agrees(names: list[str], x: float):
-    found = composed(tuple(names))(array(np.float64(x)))
+    result = composed(tuple(names))(array(np.float64(x)))
 
-    near(expected(tuple(names), x), found, relative=1e-9, why="f64, sums of powers of 3")
+    near(expected(tuple(names), x), result, relative=1e-9, why="f64, sums of powers of 3")
 
 
 @COMPILING
@@ -134,7 +134,7 @@ def test_a_chain_of_jits_compiles_once():
     for _ in range(5):
         f = rune.jit(f)
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         f(array(np.float64(0.5)))
 
-    assert (seen.traces, seen.compiles, seen.runs) == (5, 1, 1)
+    assert (counts.traces, counts.compiles, counts.runs) == (5, 1, 1)

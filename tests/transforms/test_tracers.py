@@ -115,10 +115,10 @@ def test_the_message_names_the_line_that_made_the_value():
 
 @each_transform
 def test_a_traced_value_used_after_its_transformation_is_an_error(transform: Any):
-    kept = []
+    values = []
 
     def function(x: Any) -> Any:
-        kept.append(x * 2.0)
+        values.append(x * 2.0)
         return x.sum()
 
     try:
@@ -127,36 +127,36 @@ def test_a_traced_value_used_after_its_transformation_is_an_error(transform: Any
         raise AssertionError("the transformation itself must work") from None
 
     with pytest.raises(EscapedTracerError, match="after its transformation ended"):
-        ops.neg(kept[0])
+        ops.neg(values[0])
 
 
 def test_the_error_of_an_escaped_value_names_the_line_that_made_it():
-    kept = []
+    values = []
 
     def function(x: Any) -> Any:
-        kept.append(x * 2.0)  # this line
+        values.append(x * 2.0)  # this line
         return x
 
     rune.jit(function)(X)
 
     with pytest.raises(EscapedTracerError, match="# this line"):
-        ops.sin(kept[0])
+        ops.sin(values[0])
 
 
 def test_an_escaped_value_is_refused_by_every_other_transformation():
-    kept = []
-    rune.jit(lambda x: kept.append(x) or x)(X)
+    values = []
+    rune.jit(lambda x: values.append(x) or x)(X)
 
     for transform in TRANSFORMS.values():
         with pytest.raises(EscapedTracerError):
-            transform(lambda x: (x * kept[0]).sum())(X)
+            transform(lambda x: (x * values[0]).sum())(X)
 
 
 def test_an_escaped_value_of_an_inner_transformation_is_refused_by_the_outer_one():
     def outer(x: Any) -> Any:
-        kept = []
-        rune.vmap(lambda y: kept.append(y) or y)(x)
-        return kept[0] * x
+        values = []
+        rune.vmap(lambda y: values.append(y) or y)(x)
+        return values[0] * x
 
     with pytest.raises(EscapedTracerError):
         rune.jit(outer)(X)
@@ -174,11 +174,11 @@ def test_everything_works_after_an_error_while_tracing():
 
 
 def test_a_traced_value_shows_its_type_and_not_its_value():
-    seen = []
+    texts = []
 
-    rune.jit(lambda x: seen.append(repr(x)) or x)(X)
+    rune.jit(lambda x: texts.append(repr(x)) or x)(X)
 
-    assert seen == ["Traced<f32[3]>"]
+    assert texts == ["Traced<f32[3]>"]
 
 
 def test_a_traced_value_has_shape_dtype_and_methods():
@@ -192,17 +192,17 @@ def test_a_traced_value_has_shape_dtype_and_methods():
 def test_arrays_and_numpy_on_the_left_defer_to_traced_values():
     host = np.ones(3, np.float32)
 
-    found = rune.jit(lambda x: (host * x, 2.0 - x, X + x))(X)
+    results = rune.jit(lambda x: (host * x, 2.0 - x, X + x))(X)
 
-    assert np.asarray(found[0]).tolist() == [1.0, 2.0, 3.0]
-    assert np.asarray(found[1]).tolist() == [1.0, 0.0, -1.0]
+    assert np.asarray(results[0]).tolist() == [1.0, 2.0, 3.0]
+    assert np.asarray(results[1]).tolist() == [1.0, 0.0, -1.0]
 
 
 def seen_in(transform: Any, look: Any) -> Any:
     """What `look` finds at a traced value."""
-    found: list[Any] = []
-    transform(lambda x: (found.append(look(x)), x.sum())[1])(X)
-    return found[0]
+    answers: list[Any] = []
+    transform(lambda x: (answers.append(look(x)), x.sum())[1])(X)
+    return answers[0]
 
 
 @each_transform
@@ -214,8 +214,8 @@ def test_a_traced_value_is_an_array(transform: Any):
 def test_a_tree_is_searched_for_arrays_with_the_same_result_when_traced(transform: Any):
     def tripled(x: Any) -> Any:
         leaves = {"array": x, "text": "name"}
-        found = rune.tree.map(lambda v: v * 3 if isinstance(v, rune.Array) else v, leaves)
-        return found["array"].sum()
+        tripled_leaves = rune.tree.map(lambda v: v * 3 if isinstance(v, rune.Array) else v, leaves)
+        return tripled_leaves["array"].sum()
 
     expected = transform(lambda x: (x * 3).sum())(X)
     assert str(transform(tripled)(X)) == str(expected).replace("lambda", "tripled")

@@ -36,9 +36,9 @@ def run(function: Any, compiled: bool, *args: Any) -> Any:
 )  # fmt: skip
 def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, compiled: bool):
     # As JAX 0.10.2.
-    found = run(lambda p: rune.cond(p, lambda: 1, lambda: 2), compiled, pred)
+    result = run(lambda p: rune.cond(p, lambda: 1, lambda: 2), compiled, pred)
 
-    same(np.int32(expected), found)
+    same(np.int32(expected), result)
 
 
 @BOTH_WAYS
@@ -86,9 +86,9 @@ def test_only_the_chosen_branch_runs():
 
 
 def test_a_branch_may_return_its_operands_and_constants():
-    found = rune.cond(False, lambda x: (x, 1), lambda x: (x, 2), rnp.ones(2))
+    result = rune.cond(False, lambda x: (x, 1), lambda x: (x, 2), rnp.ones(2))
 
-    same((np.ones(2, np.float32), np.int32(2)), found)
+    same((np.ones(2, np.float32), np.int32(2)), result)
 
 
 def test_branches_without_results():
@@ -107,9 +107,9 @@ def test_a_predicate_that_is_traced_chooses_at_run_time():
 
 
 def test_a_weak_result_beside_a_strong_one_is_strong():
-    found = rune.cond(True, lambda: 1.0, lambda: np.float32(2.0))
+    result = rune.cond(True, lambda: 1.0, lambda: np.float32(2.0))
 
-    assert found.type == ArrayType((), dtypes.f32)  # as JAX 0.10.2
+    assert result.type == ArrayType((), dtypes.f32)  # as JAX 0.10.2
 
 
 def test_results_that_are_weak_in_every_branch_are_weak():

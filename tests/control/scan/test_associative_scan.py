@@ -23,11 +23,11 @@ def test_sums_are_cumulative_sums(count: int, axis: int, reverse: bool):
     shape[axis] = count
     x = np.random.default_rng(count).integers(-9, 9, shape).astype(np.int32)
 
-    found = rune.associative_scan(rnp.add, rnp.asarray(x), reverse=reverse, axis=axis)
+    prefixes = rune.associative_scan(rnp.add, rnp.asarray(x), reverse=reverse, axis=axis)
 
     flipped = np.flip(x, axis) if reverse else x
     expected = np.cumsum(flipped, axis).astype(np.int32)
-    same(np.flip(expected, axis) if reverse else expected, found)
+    same(np.flip(expected, axis) if reverse else expected, prefixes)
 
 
 @given(st.integers(1, 9))
@@ -39,24 +39,24 @@ def test_a_function_of_trees_that_does_not_commute_keeps_its_order(count: int):
         # x -> a x + b, one after the other
         return {"a": first["a"] * second["a"], "b": first["b"] * second["a"] + second["b"]}
 
-    found = rune.associative_scan(then, {"a": rnp.asarray(a), "b": rnp.asarray(b)})
+    prefixes = rune.associative_scan(then, {"a": rnp.asarray(a), "b": rnp.asarray(b)})
 
     x, y = np.ones((count, 2)), np.zeros((count, 2))
     for i in range(count):
         before = (x[i - 1], y[i - 1]) if i else (np.ones(2), np.zeros(2))
         x[i], y[i] = before[0] * a[i], before[1] * a[i] + b[i]
-    near({"a": x, "b": y}, found, relative=1e-4, absolute=1e-5, why="f32, other order")
+    near({"a": x, "b": y}, prefixes, relative=1e-4, absolute=1e-5, why="f32, other order")
 
 
 def test_matrices_are_multiplied_in_order():
     x = np.random.default_rng(0).normal(size=(5, 2, 2)).astype(np.float32)
 
-    found = rune.associative_scan(rnp.matmul, rnp.asarray(x))
+    prefixes = rune.associative_scan(rnp.matmul, rnp.asarray(x))
 
     expected = [x[0]]
     for m in x[1:]:
         expected.append(expected[-1] @ m)
-    near(np.stack(expected), found, relative=1e-4, absolute=1e-5, why="f32, other order")
+    near(np.stack(expected), prefixes, relative=1e-4, absolute=1e-5, why="f32, other order")
 
 
 def test_the_function_is_applied_logarithmically_often():

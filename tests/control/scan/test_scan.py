@@ -52,15 +52,15 @@ def test_it_is_the_loop_over_rows(length: int, reverse: bool, unroll: Any, compi
     with interpreted():
         near((c, ys), function(array(np.ones(3)), array(xs)), relative=1e-13, why="f64")
     if compiled:
-        found = rune.jit(function)(array(np.ones(3)), array(xs))
-        near((c, ys), found, relative=1e-12, why="f64, another polynomial")
+        result = rune.jit(function)(array(np.ones(3)), array(xs))
+        near((c, ys), result, relative=1e-12, why="f64, another polynomial")
 
 
 def test_the_stacked_results_of_a_reversed_scan_stand_in_the_order_of_the_rows():
     # As JAX 0.10.2.
-    found = rune.scan(running, 0.0, rnp.arange(4.0), reverse=True)
+    result = rune.scan(running, 0.0, rnp.arange(4.0), reverse=True)
 
-    same((np.float32(6), np.array([6, 5, 3, 0], np.float32)), found)
+    same((np.float32(6), np.array([6, 5, 3, 0], np.float32)), result)
 
 
 def test_carry_and_rows_are_trees_and_none_is_one():
@@ -78,10 +78,10 @@ def test_carry_and_rows_are_trees_and_none_is_one():
 
 
 def test_without_rows_the_length_counts():
-    found = rune.scan(lambda c, x: (c * 2, x), 1, None, length=5)
+    result = rune.scan(lambda c, x: (c * 2, x), 1, None, length=5)
 
-    assert found[1] is None
-    same(np.int32(32), found[0])
+    assert result[1] is None
+    same(np.int32(32), result[0])
 
 
 def test_without_a_carry_it_maps():
@@ -169,12 +169,12 @@ def test_a_symbolic_number_of_rows_gives_one_program():
     def function(xs: Any) -> Any:
         return rune.scan(running, 0.0, xs)
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for n in (3, 5, 0, 64):
             xs = np.arange(n, dtype=np.float32)
             before = np.concatenate([[0.0], np.cumsum(xs)]).astype(np.float32)
             near((before[-1], before[:-1]), function(xs), relative=1e-6, why="f32")
-    assert (seen.traces, seen.compiles) == (1, 1)
+    assert (counts.traces, counts.compiles) == (1, 1)
 
 
 def test_gradient_and_lanes_with_a_symbolic_number_of_rows():
@@ -190,14 +190,14 @@ def test_gradient_and_lanes_with_a_symbolic_number_of_rows():
     )  # fmt: skip
     rng = np.random.default_rng(0)
     w = rng.normal(size=2).astype(np.float32)
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for b, n in ((2, 3), (3, 7)):
             xs = rng.normal(size=(b, n, 2)).astype(np.float32)
             rows = [gradient(w, x) for x in xs]
             near(rows[0], symbolic(w, xs[0]), relative=1e-5, why="f32")
             expected = [np.stack([np.asarray(r[i]) for r in rows]) for i in (0, 1)]
             near(expected, list(lanes(w, xs)), relative=1e-5, absolute=1e-6, why="f32")
-    assert seen.traces == 2
+    assert counts.traces == 2
 
 
 def test_a_size_may_be_the_length():
@@ -207,8 +207,8 @@ def test_a_size_may_be_the_length():
         return counted, rune.fori_loop(0, xs.shape[0], lambda i, c: c + xs[i], 0.0)
 
     for n in (3, 5):
-        found = function(np.ones(n, np.float32))
-        same((np.int32(n), np.float32(n)), found)
+        result = function(np.ones(n, np.float32))
+        same((np.int32(n), np.float32(n)), result)
 
 
 def test_a_body_may_mention_a_size_that_none_of_its_values_tells():
@@ -250,15 +250,15 @@ def test_types_stand_in_for_arrays_of_symbolic_size(expect: Any):
 def test_map_is_the_loop_whatever_the_batches(batch_size: int | None):
     xs = np.arange(14, dtype=np.float32).reshape(7, 2)
 
-    found = rune.map(lambda x: {"s": x.sum(), "x": x * 2}, rnp.asarray(xs), batch_size=batch_size)
+    result = rune.map(lambda x: {"s": x.sum(), "x": x * 2}, rnp.asarray(xs), batch_size=batch_size)
 
-    same({"s": xs.sum(1), "x": xs * 2}, found)
+    same({"s": xs.sum(1), "x": xs * 2}, result)
 
 
 def test_map_of_trees_of_no_rows():
-    found = rune.map(lambda x: x["a"] + x["b"], {"a": rnp.ones((0, 2)), "b": rnp.ones((0, 2))})
+    result = rune.map(lambda x: x["a"] + x["b"], {"a": rnp.ones((0, 2)), "b": rnp.ones((0, 2))})
 
-    same(np.ones((0, 2), np.float32), found)
+    same(np.ones((0, 2), np.float32), result)
 
 
 # --- what is refused --------------------------------------------------------------------------

@@ -43,9 +43,9 @@ def test_no_slot_is_taken_while_it_is_needed(count: int):
 
 
 def test_the_stride_doubles_whenever_as_many_have_passed():
-    found = [int(stride(np.int32(p), 4)) for p in (0, 3, 4, 7, 8, 15, 16, 2**30)]
+    strides = [int(stride(np.int32(p), 4)) for p in (0, 3, 4, 7, 8, 15, 16, 2**30)]
 
-    assert found == [1, 1, 2, 2, 4, 4, 8, 2**29]
+    assert strides == [1, 1, 2, 2, 4, 4, 8, 2**29]
 
 
 def test_the_last_possible_step_still_has_a_slot():
@@ -90,9 +90,9 @@ def test_every_policy_gives_the_gradient_of_the_loop_written_out(policy: Any):
 
     for n in (0, 1, 2, 3, 5, 17, 40):
         with interpreted():
-            found = rune.grad(lambda v: wandering(v, n, policy))(x)  # noqa: B023
+            gradient = rune.grad(lambda v: wandering(v, n, policy))(x)  # noqa: B023
         expected = rune.grad(lambda v: by_hand(v, n))(x)  # noqa: B023
-        near(expected, found, relative=1e-10, why="f64")
+        near(expected, gradient, relative=1e-10, why="f64")
 
 
 @pytest.mark.parametrize("count", [2, 8])
@@ -110,8 +110,8 @@ def test_many_more_steps_than_carries_are_compiled_and_exact(count: int):
     for _ in range(n):
         slope *= 1.0 + 2.0 * x / n
         x += x * x / n
-    found = rune.jit(rune.value_and_grad(function))(array(np.float64(0.5)))
-    near((x, slope), found, relative=1e-10, why="f64")
+    result = rune.jit(rune.value_and_grad(function))(array(np.float64(0.5)))
+    near((x, slope), result, relative=1e-10, why="f64")
 
 
 def test_a_linear_body_keeps_nothing():
@@ -190,10 +190,10 @@ def test_growing_residuals_compute_nothing_again_but_the_count():
 
 
 def test_lengths_are_rounded_up_to_four_in_every_octave():
-    found = [rounded_up(n) for n in range(1, 4097)]
+    lengths = [rounded_up(n) for n in range(1, 4097)]
 
-    assert all(n <= m <= 1.25 * n + 1 for n, m in enumerate(found, 1))
-    assert len(set(found)) <= 4 * 13
+    assert all(n <= m <= 1.25 * n + 1 for n, m in enumerate(lengths, 1))
+    assert len(set(lengths)) <= 4 * 13
 
 
 def test_growing_residuals_run_few_programs():
@@ -201,10 +201,10 @@ def test_growing_residuals_run_few_programs():
         return rune.grad(lambda v: wandering(v, array(n), GrowingResiduals()))(array([0.3, -0.7]))
 
     slope(33)
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         near(slope(40), slope(40), relative=0, why="deterministic")
         slope(37)
-    assert seen.compiles <= 4  # lengths are the same 40; the first count was compiled before
+    assert counts.compiles <= 4  # lengths are the same 40; the first count was compiled before
 
 
 def test_growing_residuals_under_jit_say_what_to_do():
@@ -231,8 +231,8 @@ def test_a_linear_function_with_a_counted_loop_transposes():
 
     with interpreted():
         for function in (linear, at_run_time):
-            (found,) = rune.linear_transpose(function, 1.0)(1.0)
-            same(np.float32(24.0), found)
+            (cotangent,) = rune.linear_transpose(function, 1.0)(1.0)
+            same(np.float32(24.0), cotangent)
 
 
 def test_a_loop_whose_end_depends_on_its_argument_is_not_linear():

@@ -48,12 +48,12 @@ def test_a_condition_that_is_false_at_first_gives_the_first_value():
 
 
 def test_the_value_is_a_tree():
-    found = rune.while_loop(
+    result = rune.while_loop(
         lambda s: s["n"] < 3, lambda s: {"n": s["n"] + 1, "v": (s["v"][0] * 2, None)},
         {"n": 0, "v": (rnp.ones(2), None)},
     )  # fmt: skip
 
-    same(np.full(2, 8, np.float32), found["v"][0])
+    same(np.full(2, 8, np.float32), result["v"][0])
 
 
 def test_condition_and_body_close_over_different_values():
@@ -65,10 +65,10 @@ def test_condition_and_body_close_over_different_values():
 
 
 def test_a_python_number_takes_the_dtype_that_comes_out():
-    found = rune.while_loop(lambda c: c < 3, lambda c: c + 1.0, 0)
+    result = rune.while_loop(lambda c: c < 3, lambda c: c + 1.0, 0)
 
-    assert found.type == ArrayType((), dtypes.f32, weak=True)  # as JAX 0.10.2
-    assert float(found) == 3.0
+    assert result.type == ArrayType((), dtypes.f32, weak=True)  # as JAX 0.10.2
+    assert float(result) == 3.0
 
 
 def test_the_gradient_with_respect_to_what_the_condition_reads_is_zero():
@@ -76,9 +76,9 @@ def test_the_gradient_with_respect_to_what_the_condition_reads_is_zero():
         return rune.while_loop(lambda v: v < limit, lambda v: v * 2.0, x)
 
     with interpreted():
-        found = rune.grad(function, argnums=(0, 1))(10.0, 3.0)
+        gradient = rune.grad(function, argnums=(0, 1))(10.0, 3.0)
 
-    same((np.float32(0.0), np.float32(4.0)), found)
+    same((np.float32(0.0), np.float32(4.0)), gradient)
 
 
 @pytest.mark.parametrize(
@@ -130,21 +130,21 @@ def test_python_bounds_give_a_scan_and_traced_ones_a_while():
 
 @pytest.mark.parametrize("lower", [0, np.int8(0)])
 def test_the_counter_of_known_bounds_is_a_weak_integer(lower: Any):
-    seen: list[Any] = []
-    rune.fori_loop(lower, 3, lambda i, x: (seen.append(i.type), x)[1], 0.0)
+    counter_types: list[Any] = []
+    rune.fori_loop(lower, 3, lambda i, x: (counter_types.append(i.type), x)[1], 0.0)
 
-    assert seen == [ArrayType((), dtypes.i32, weak=True)]  # as JAX 0.10.2
+    assert counter_types == [ArrayType((), dtypes.i32, weak=True)]  # as JAX 0.10.2
 
 
 def test_the_counter_of_traced_bounds_has_their_dtype():
-    seen: list[Any] = []
+    counter_types: list[Any] = []
 
     def function(n: Any) -> Any:
-        return rune.fori_loop(0, n, lambda i, x: (seen.append(i.type), x)[1], 0.0)
+        return rune.fori_loop(0, n, lambda i, x: (counter_types.append(i.type), x)[1], 0.0)
 
     rune.jit(function)(np.int16(3))
 
-    assert seen[-1].dtype == dtypes.i16
+    assert counter_types[-1].dtype == dtypes.i16
 
 
 def test_both_kinds_of_loops_are_differentiated():

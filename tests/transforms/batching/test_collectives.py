@@ -64,11 +64,11 @@ def test_a_collective_deals_parts_out_to_the_lanes(function, expected):
 
 
 def test_a_number_is_summed_in_python():
-    seen = []
-    over(lambda x: seen.append(lax.psum(1, "i")) or x, X)
+    lane_counts = []
+    over(lambda x: lane_counts.append(lax.psum(1, "i")) or x, X)
 
-    assert seen == [3]
-    assert type(seen[0]) is int
+    assert lane_counts == [3]
+    assert type(lane_counts[0]) is int
 
 
 @pytest.mark.parametrize("names", [("i", "j"), ("j", "i")])
@@ -105,9 +105,9 @@ COMPOSED = [
 @pytest.mark.parametrize("function", COMPOSED)
 @pytest.mark.parametrize("outside", [lambda f: f, rune.jit])
 def test_collectives_stand_in_programs_that_are_mapped(function, outside):
-    found = outside(rune.vmap(function, axis_name="i"))(X)
+    sums = outside(rune.vmap(function, axis_name="i"))(X)
 
-    np.testing.assert_allclose(found, X.sum(0) + np.arange(3)[:, None], rtol=1e-6)
+    np.testing.assert_allclose(sums, X.sum(0) + np.arange(3)[:, None], rtol=1e-6)
 
 
 def test_a_loop_may_end_when_all_lanes_agree():
@@ -124,12 +124,12 @@ def test_a_loop_may_end_when_all_lanes_agree():
 def test_a_jitted_function_is_traced_again_for_another_number_of_lanes_alone():
     function = rune.jit(lambda x: x * lax.axis_size("i"))
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         results = [over(function, X[:n]) for n in (3, 3, 2)]
 
-    assert seen.traces == 2
-    for n, found in zip((3, 3, 2), results):
-        np.testing.assert_allclose(found, X[:n] * n)
+    assert counts.traces == 2
+    for n, sums in zip((3, 3, 2), results):
+        np.testing.assert_allclose(sums, X[:n] * n)
 
 
 LINEAR = {
@@ -161,9 +161,9 @@ def test_the_transpose_of_a_linear_collective_is_exact_over_all_lanes(name):
 
 
 def test_a_gradient_in_each_lane_sums_the_cotangents_of_all():
-    found = over(rune.grad(lambda y: lax.psum(y**2, "i")), rnp.arange(3.0))
+    gradient = over(rune.grad(lambda y: lax.psum(y**2, "i")), rnp.arange(3.0))
 
-    np.testing.assert_array_equal(found, [0, 6, 12])  # semantics of JAX: 2y, three times
+    np.testing.assert_array_equal(gradient, [0, 6, 12])  # semantics of JAX: 2y, three times
 
 
 def test_custom_rules_may_speak_of_the_lanes():
@@ -192,11 +192,11 @@ def test_pmap_is_one_compiled_program_for_all_lanes():
     parallel = rune.pmap(lambda x, w: x - lax.pmean(x @ w, "i"), "i", in_axes=(0, None))
     w = np.ones((WIDTH, WIDTH), np.float32)
 
-    with rune.counting() as seen:
-        found = [parallel(X, w) for _ in range(2)][1]
+    with rune.counting() as counts:
+        result = [parallel(X, w) for _ in range(2)][1]
 
-    assert (seen.traces, seen.compiles) == (1, 1)
-    np.testing.assert_allclose(found, X - (X @ w).mean(0), rtol=1e-5, atol=1e-6)
+    assert (counts.traces, counts.compiles) == (1, 1)
+    np.testing.assert_allclose(result, X - (X @ w).mean(0), rtol=1e-5, atol=1e-6)
 
 
 def test_pmap_takes_static_arguments_and_results_that_all_lanes_share():

@@ -32,9 +32,9 @@ def count(program: Any, name: str) -> int:
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
 def test_any_axis_can_be_mapped_and_returned(axis: int):
-    found = rune.vmap(lambda row: row * 2.0, in_axes=axis, out_axes=axis)(X)
+    lanes = rune.vmap(lambda row: row * 2.0, in_axes=axis, out_axes=axis)(X)
 
-    same(2 * np.asarray(X), found)
+    same(2 * np.asarray(X), lanes)
 
 
 def test_the_mapped_axis_is_absent_inside():
@@ -46,39 +46,39 @@ def test_the_mapped_axis_is_absent_inside():
 
 
 def test_lanes_go_in_front_by_default():
-    found = rune.vmap(lambda column: column, in_axes=1)(X)
+    lanes = rune.vmap(lambda column: column, in_axes=1)(X)
 
-    same(np.asarray(X).T.copy(), found)
+    same(np.asarray(X).T.copy(), lanes)
 
 
 def test_none_gives_every_lane_the_same_value():
-    found = rune.vmap(lambda row, w: (row * w).sum(), in_axes=(0, None))(X, W)
+    lanes = rune.vmap(lambda row, w: (row * w).sum(), in_axes=(0, None))(X, W)
 
-    same(np.asarray(X) @ np.asarray(W), found)
+    same(np.asarray(X) @ np.asarray(W), lanes)
 
 
 def test_axes_may_be_a_tree_prefix_of_the_arguments():
     data = {"x": X, "scale": array(2.0), "pair": (X, X)}
 
-    found = rune.vmap(
+    lanes = rune.vmap(
         lambda d: d["x"] * d["scale"] + d["pair"][0] - d["pair"][1],
         in_axes=({"x": 0, "scale": None, "pair": 0},),
     )(data)
 
-    same(2 * np.asarray(X), found)
+    same(2 * np.asarray(X), lanes)
 
 
 def test_result_axes_may_be_a_tree_prefix_of_the_result():
-    found = rune.vmap(lambda r: {"a": (r, r), "b": r}, out_axes={"a": 1, "b": 0})(X)
+    lanes = rune.vmap(lambda r: {"a": (r, r), "b": r}, out_axes={"a": 1, "b": 0})(X)
 
-    same(np.asarray(X).T.copy(), found["a"][0])
-    same(np.asarray(X), found["b"])
+    same(np.asarray(X).T.copy(), lanes["a"][0])
+    same(np.asarray(X), lanes["b"])
 
 
 def test_keyword_arguments_are_mapped_over_their_leading_axis():
-    found = rune.vmap(lambda row, w: row * w)(X, w=array([1.0, 2.0, 3.0]))
+    lanes = rune.vmap(lambda row, w: row * w)(X, w=array([1.0, 2.0, 3.0]))
 
-    same(np.asarray(X) * np.array([[1], [2], [3]], np.float32), found)
+    same(np.asarray(X) * np.array([[1], [2], [3]], np.float32), lanes)
 
 
 def test_a_result_without_lanes_is_repeated_or_returned_as_it_is():
@@ -90,15 +90,15 @@ def test_a_result_without_lanes_is_repeated_or_returned_as_it_is():
 
 
 def test_the_name_of_the_axis_comes_before_its_size_as_in_jax():
-    found = rune.vmap(lambda w: rune.lax.psum(w, "i"), None, 0, "i", 2)(W)
+    lanes = rune.vmap(lambda w: rune.lax.psum(w, "i"), None, 0, "i", 2)(W)
 
-    same(np.stack([np.asarray(W) * 2] * 2), found)
+    same(np.stack([np.asarray(W) * 2] * 2), lanes)
 
 
 def test_axis_size_serves_a_function_of_no_mapped_argument():
-    found = rune.vmap(lambda w: w, in_axes=None, axis_size=2)(W)
+    lanes = rune.vmap(lambda w: w, in_axes=None, axis_size=2)(W)
 
-    same(np.tile(np.asarray(W), (2, 1)), found)
+    same(np.tile(np.asarray(W), (2, 1)), lanes)
 
 
 def test_lists_of_axes_mean_the_same_as_tuples():
@@ -109,9 +109,9 @@ def test_lists_of_axes_mean_the_same_as_tuples():
 
 
 def test_an_empty_batch_gives_an_empty_result():
-    found = rune.vmap(lambda row: ops.sin(row).sum())(array(np.zeros((0, 4), np.float32)))
+    lanes = rune.vmap(lambda row: ops.sin(row).sum())(array(np.zeros((0, 4), np.float32)))
 
-    assert found.shape == (0,)
+    assert lanes.shape == (0,)
 
 
 # --- what has no lanes ------------------------------------------------------------------------
@@ -191,56 +191,56 @@ def test_a_primitive_without_a_batch_rule_is_an_error_that_names_it():
 
 
 def test_nested_vmap_maps_both_axes():
-    found = rune.vmap(rune.vmap(lambda s: s * s))(X)
+    lanes = rune.vmap(rune.vmap(lambda s: s * s))(X)
 
-    same(np.asarray(X) ** 2, found)
+    same(np.asarray(X) ** 2, lanes)
 
 
 def test_an_outer_product_of_lanes():
     row, column = array([1.0, 2.0]), array([3.0, 4.0, 5.0])
 
-    found = rune.vmap(lambda a: rune.vmap(lambda b: a * b)(column))(row)
+    lanes = rune.vmap(lambda a: rune.vmap(lambda b: a * b)(column))(row)
 
-    same(np.outer(np.asarray(row), np.asarray(column)), found)
+    same(np.outer(np.asarray(row), np.asarray(column)), lanes)
 
 
 def test_every_pair_of_axes_of_a_batched_matrix_product():
     a = array(np.arange(24.0).reshape(2, 3, 4), np.float32)
     b = array(np.arange(24.0).reshape(2, 4, 3), np.float32)
     for i, j in itertools.product(range(3), repeat=2):
-        left, right = np.moveaxis(np.asarray(a), 0, i), np.moveaxis(np.asarray(b), 0, j)
+        a_lanes, right = np.moveaxis(np.asarray(a), 0, i), np.moveaxis(np.asarray(b), 0, j)
 
-        found = rune.vmap(lambda x, y: x @ y, in_axes=(i, j))(array(left), array(right))
+        products = rune.vmap(lambda x, y: x @ y, in_axes=(i, j))(array(a_lanes), array(right))
 
-        near(np.asarray(a) @ np.asarray(b), found, relative=1e-6, why="the same sums")
+        near(np.asarray(a) @ np.asarray(b), products, relative=1e-6, why="the same sums")
 
 
 def test_per_example_gradients():
     def loss(w: Any, x: Any) -> Any:
         return ops.tanh((w * x).sum())
 
-    found = rune.vmap(rune.grad(loss), in_axes=(None, 0))(W, X)
+    gradients = rune.vmap(rune.grad(loss), in_axes=(None, 0))(W, X)
 
     loop = np.stack([np.asarray(rune.grad(loss)(W, X[i])) for i in range(3)])
-    near(loop, found, relative=1e-6, why="the same rules")
+    near(loop, gradients, relative=1e-6, why="the same rules")
 
 
 def test_the_gradient_of_a_mapped_function_sums_over_lanes_of_shared_arguments():
-    found = rune.grad(lambda w: rune.vmap(lambda x: (w * x).sum())(X).sum())(W)
+    gradient = rune.grad(lambda w: rune.vmap(lambda x: (w * x).sum())(X).sum())(W)
 
-    same(np.asarray(X).sum(0), found)
+    same(np.asarray(X).sum(0), gradient)
 
 
 def test_lane_dependent_indices_gather_lane_by_lane():
     at = array(np.array([3, 0, 2], np.int32))
 
-    found = rune.vmap(lambda row, i: row[i])(X, at)
+    elements = rune.vmap(lambda row, i: row[i])(X, at)
 
-    same(np.array([3.0, 4.0, 10.0], np.float32), found)
+    same(np.array([3.0, 4.0, 10.0], np.float32), elements)
 
 
 def test_integers_and_bools_have_lanes_too():
-    found = rune.vmap(lambda x: (ops.convert(x, dtype=dtypes.i32), ops.gt(x, W)))(X)
+    lanes = rune.vmap(lambda x: (ops.convert(x, dtype=dtypes.i32), ops.gt(x, W)))(X)
 
-    same(np.asarray(X).astype(np.int32), found[0])
-    same(np.asarray(X) > np.asarray(W), found[1])
+    same(np.asarray(X).astype(np.int32), lanes[0])
+    same(np.asarray(X) > np.asarray(W), lanes[1])

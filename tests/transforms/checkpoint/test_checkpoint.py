@@ -90,9 +90,9 @@ def test_every_policy_gives_the_same_gradient(name: str):
 
 
 def test_closed_over_values_are_differentiated():
-    found = rune.grad(lambda y: rune.checkpoint(lambda x: rnp.sin(x * y))(2.0))(3.0)
+    gradient = rune.grad(lambda y: rune.checkpoint(lambda x: rnp.sin(x * y))(2.0))(3.0)
 
-    near(2 * np.cos(6.0), found, relative=1e-6, why=F32)
+    near(2 * np.cos(6.0), gradient, relative=1e-6, why=F32)
 
 
 def test_static_arguments_are_python_values():
@@ -119,9 +119,9 @@ def test_custom_rules_work_within():
     function = rune.custom_vjp(rnp.sin)
     function.defvjp(lambda x: (rnp.sin(x), x), lambda x, ct: (ct * 10.0 * rnp.cos(x),))
 
-    found = rune.grad(rune.checkpoint(lambda x: function(x) * 2.0))(1.0)
+    gradient = rune.grad(rune.checkpoint(lambda x: function(x) * 2.0))(1.0)
 
-    near(20 * np.cos(1.0), found, relative=1e-6, why=F32)
+    near(20 * np.cos(1.0), gradient, relative=1e-6, why=F32)
 
 
 # --- residuals ----------------------------------------------------------------------------------
@@ -178,9 +178,11 @@ def test_any_function_of_primitive_types_and_parameters_is_a_policy():
         asked.append((primitive.name, tuple(map(str, types))))
         return primitive.name == "sin"
 
-    kept = residuals(rune.checkpoint(lambda x: rnp.exp(rnp.sin(x)).sum(), policy=policy), X)
+    residual_types = residuals(
+        rune.checkpoint(lambda x: rnp.exp(rnp.sin(x)).sum(), policy=policy), X
+    )
 
-    assert kept == ["f32[4,5]", "f32[4,5]"]
+    assert residual_types == ["f32[4,5]", "f32[4,5]"]
     assert ("sin", ("f32[4,5]",)) in asked
 
 
@@ -219,8 +221,8 @@ def lowered(layer: Any) -> Any:
 
 def count(program: Program, name: str) -> int:
     """How often a primitive stands in a program and in those it holds."""
-    own = sum(e.primitive.name == name for e in program.equations)
-    return own + sum(count(p, name) for e in program.equations for p in subprograms(e))
+    own_count = sum(e.primitive.name == name for e in program.equations)
+    return own_count + sum(count(p, name) for e in program.equations for p in subprograms(e))
 
 
 def test_compiled_code_does_the_forward_pass_again_and_needs_less_memory():

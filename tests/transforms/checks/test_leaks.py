@@ -42,12 +42,12 @@ def _checked() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_a_value_kept_in_a_variable_is_found_and_the_variable_named(name: str):
-    kept = []
+    values = []
 
     with pytest.raises(
-        EscapedTracerError, match=r"found a traced value .* \(in kept of test_leaks"
+        EscapedTracerError, match=r"found a traced value .* \(in values of test_leaks"
     ):
-        TRANSFORMS[name](lambda x: kept.append(x) or x * 2.0)
+        TRANSFORMS[name](lambda x: values.append(x) or x * 2.0)
 
 
 @pytest.fixture
@@ -87,11 +87,11 @@ def test_a_value_is_found_through_containers(name: str):
 
 
 def test_the_line_where_the_value_was_made_is_shown():
-    kept: list[Any] = []
+    values: list[Any] = []
 
     def function(x: Any) -> Any:
         y = rnp.sin(x)  # here
-        kept.append(y)
+        values.append(y)
         return y
 
     with pytest.raises(EscapedTracerError, match="# here"):
@@ -120,34 +120,34 @@ def test_what_is_returned_is_no_leak(name: str):
 
 
 def test_a_list_that_is_emptied_in_time_is_no_leak():
-    kept: list[Any] = []
+    values: list[Any] = []
 
     def function(x: Any) -> Any:
-        kept.append(x * 2.0)
-        return kept.pop()
+        values.append(x * 2.0)
+        return values.pop()
 
     same(rnp.ones(3) * 2.0, rune.jit(function)(rnp.ones(3)))
 
 
 def test_an_error_of_the_user_s_is_not_hidden_by_the_check():
-    kept: list[Any] = []
+    values: list[Any] = []
 
     with pytest.raises(ZeroDivisionError):
-        rune.jit(lambda x: kept.append(x) or 1 / 0)(X)
+        rune.jit(lambda x: values.append(x) or 1 / 0)(X)
 
 
 def test_without_the_check_a_leak_is_found_when_it_is_used():
-    kept: list[Any] = []
+    values: list[Any] = []
 
     with rune.configure(check_leaks=False):
-        rune.jit(lambda x: kept.append(x) or x)(X)
+        rune.jit(lambda x: values.append(x) or x)(X)
     with pytest.raises(EscapedTracerError, match="after its transformation ended"):
-        rnp.sin(kept[0])
+        rnp.sin(values[0])
 
 
 def test_switching_the_check_on_traces_again_so_that_it_sees_something():
-    kept: list[Any] = []
-    f = rune.jit(lambda x: kept.append(x) or x)
+    values: list[Any] = []
+    f = rune.jit(lambda x: values.append(x) or x)
 
     with rune.configure(check_leaks=False):
         near(X, f(X), relative=0, why="exact")

@@ -53,8 +53,8 @@ def test_infinities_are_found_too(name: str):
 def test_the_result_is_named_by_its_path():
     f = rune.jit(lambda x: {"loss": x.sum(), "extra": (x, rnp.sqrt(-x))})
 
-    seen = r"sqrt: found NaN .*first at \[0\]; seen in result\['extra'\]\[1\]"
-    with pytest.raises(NaNError, match=seen):
+    message = r"sqrt: found NaN .*first at \[0\]; seen in result\['extra'\]\[1\]"
+    with pytest.raises(NaNError, match=message):
         f(X)
 
 

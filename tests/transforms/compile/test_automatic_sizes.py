@@ -35,12 +35,12 @@ def ones(*shape: int) -> Any:
 
 def counted(function: Callable[..., Any], shapes: Shapes, **options: Any) -> list[int]:
     """How many programs each call compiles."""
-    f, found = rune.jit(function, **options), []
+    f, compiles = rune.jit(function, **options), []
     for call in shapes:
-        with rune.counting() as seen:
+        with rune.counting() as counts:
             f(*(ones(*shape) for shape in call))
-        found.append(seen.compiles)
-    return found
+        compiles.append(counts.compiles)
+    return compiles
 
 
 def run(f: Any, *sizes: int) -> None:
@@ -64,9 +64,9 @@ def test_a_size_that_is_returned_is_no_obstacle():
     f = rune.jit(lambda x: (x.sum(), x.shape[0]))
     run(f, 3, 4, 5)
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         assert [int(f(ones(n))[1]) for n in (6, 1, 40)] == [6, 1, 40]
-    assert seen.traces == 0
+    assert counts.traces == 0
 
 
 def test_sizes_that_come_back_are_no_changes():
@@ -77,10 +77,10 @@ def test_one_trace_serves_the_sizes_that_were_not_seen():
     f = rune.jit(lambda x: x * 2)
     run(f, 3, 4, 5)
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for n in range(6, 40):
             same(np.full(n, 2.0, np.float32), f(ones(n)))
-    assert (seen.traces, seen.compiles, seen.runs) == (0, 0, 34)
+    assert (counts.traces, counts.compiles, counts.runs) == (0, 0, 34)
     assert f.cache_size() == 3
 
 
@@ -96,10 +96,10 @@ def test_equal_axes_have_one_name_until_they_differ():
         f(ones(n), ones(n))
     assert str(f.program(ones(6), ones(6)).output_types[0]) == "f32[2*n]"
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for n, m in ((6, 7), (8, 9), (5, 5)):
             same(np.ones(n + m, np.float32), f(ones(n), ones(m)))
-    assert (seen.traces, seen.compiles) == (1, 1)
+    assert (counts.traces, counts.compiles) == (1, 1)
 
 
 def test_a_size_of_0_or_1_is_no_change():
@@ -111,25 +111,25 @@ def test_all_leaves_and_keyword_arguments_count():
     for n in (3, 4, 5):
         f({"a": [ones(n)]}, scale={"k": ones(n)})
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         same(np.ones(9, np.float32), f({"a": [ones(9)]}, scale={"k": ones(9)}))
-    assert seen.traces == 0
+    assert counts.traces == 0
 
 
 def test_calls_that_differ_in_more_than_sizes_do_not_count_together():
     f = rune.jit(lambda mode, x: x * 2 if mode else x, static_argnums=0)
     compiled = []
     for mode, dtype, n in [(0, "f32", 3), (1, "f32", 4), (0, "i32", 5), (0, "f32", 6)]:
-        with rune.counting() as seen:
+        with rune.counting() as counts:
             f(mode, rnp.ones(n, dtype))
-        compiled.append(seen.compiles)
+        compiled.append(counts.compiles)
 
     assert compiled == [1, 1, 1, 1]
     assert all(not t.input_types[0].is_symbolic for t in programs(f))
 
 
 def programs(f: Any) -> list[Any]:
-    return [traced.program for kept in f._traces.values() for traced in kept]
+    return [traced.program for traces in f._traces.values() for traced in traces]
 
 
 def test_declared_sizes_are_left_alone():
@@ -264,9 +264,9 @@ def test_where_the_exact_trace_fails_too_nothing_is_given_up():
         f(ones(5))
 
     f(ones(6))
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         f(ones(7))
-    assert seen.traces == 0
+    assert counts.traces == 0
 
 
 def test_an_error_that_the_exact_trace_has_too_is_the_callers():
@@ -284,8 +284,8 @@ def test_a_form_that_cannot_be_derived_is_given_up():
     run(f, 2, 3, 4, 5, 7)
 
     with pytest.warns(UserWarning, match=r"of prod symbolic \(jvp: .* has no upper bound\)"):
-        found = rune.hessian(f)(ones(5))
-    near(1 - np.eye(5), found, relative=1e-6, why="a product of ones")
+        hessian = rune.hessian(f)(ones(5))
+    near(1 - np.eye(5), hessian, relative=1e-6, why="a product of ones")
     near(1 - np.eye(6), rune.hessian(f)(ones(6)), relative=1e-6, why="a product of ones")
     run(f, 5, 7)
     assert all(not p.input_types[0].is_symbolic for p in programs(f))
@@ -336,9 +336,9 @@ def test_forgetting_starts_over():
     run(f, 3, 4, 5)
     f.clear_cache()
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         run(f, 6, 7)
-    assert seen.compiles == 2
+    assert counts.compiles == 2
 
 
 def test_a_miss_is_explained_by_the_sizes():

@@ -27,14 +27,14 @@ def ones(*shape: int) -> Any:
 
 def shapes_seen(dims: dict, in_dims: Any, *args: Any) -> list[str]:
     """The shapes that a function sees while it is traced."""
-    seen: list[str] = []
+    shapes: list[str] = []
 
     def function(*xs: Any) -> Any:
-        seen.extend(str(x.shape) for x in xs)
+        shapes.extend(str(x.shape) for x in xs)
         return xs[0]
 
     rune.jit(function, dims=dims, in_dims=in_dims)(*args)
-    return seen
+    return shapes
 
 
 # --- patterns -----------------------------------------------------------------------------------
@@ -127,10 +127,10 @@ def test_a_bound_may_be_another_size():
         lambda x, y: x[: y.shape[0]] * y, dims={"m": (0, "n"), "n": RANGE}, in_dims=("n", "m")
     )
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for n, m in ((3, 2), (5, 5), (4, 0)):
             same(np.ones(m, np.float32), f(ones(n), ones(m)))
-    assert (seen.traces, seen.compiles) == (1, 1)
+    assert (counts.traces, counts.compiles) == (1, 1)
     message = r"with m = 4 \(m in 0..n; axis 0 of argument\[1\]\)\nat"  # no range to widen
     with pytest.raises(DimensionError, match=message):
         f(ones(3), ones(4))
@@ -306,12 +306,12 @@ def test_one_compiled_derivative_serves_every_size(name: str):
     gradient(ones(7))
     curvature(ones(7))
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for size in (1, 2, 5):
             x = rnp.linspace(0.0, 1.0, size)
             near(rune.grad(f)(x), gradient(x), relative=1e-5, why="f32, other order of sums")
             near(rune.hessian(f)(x), curvature(x), relative=1e-5, why="f32, other order of sums")
-    assert (seen.traces, seen.compiles) == (0, 0)
+    assert (counts.traces, counts.compiles) == (0, 0)
 
 
 def test_a_derivative_whose_program_takes_no_array_learns_the_size_from_one_without_bytes():

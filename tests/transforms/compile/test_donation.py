@@ -74,8 +74,8 @@ def test_several_updates_of_a_donated_array_are_all_made_where_it_is():
     assert (copied.source.space, copied.target.space) == (Space.ARGUMENT, Space.RESULT)
     assert plan.donations == ((0, 0),)
     assert plan.arena_bytes < rows.nbytes
-    for expected, found in zip(function(rnp.asarray(rows), x), jitted(rnp.asarray(rows) * 1, x)):
-        np.testing.assert_allclose(expected, found, rtol=1e-6)
+    for expected, result in zip(function(rnp.asarray(rows), x), jitted(rnp.asarray(rows) * 1, x)):
+        np.testing.assert_allclose(expected, result, rtol=1e-6)
 
 
 def test_a_donated_array_that_is_read_later_is_not_written_before():
@@ -86,8 +86,8 @@ def test_a_donated_array_that_is_read_later_is_not_written_before():
     rows = np.ones((256, 64), np.float32)
     jitted = rune.jit(function, donate_argnums=0)
 
-    for expected, found in zip(function(rnp.asarray(rows)), jitted(rnp.asarray(rows) * 1)):
-        np.testing.assert_array_equal(expected, found)
+    for expected, result in zip(function(rnp.asarray(rows)), jitted(rnp.asarray(rows) * 1)):
+        np.testing.assert_array_equal(expected, result)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -122,11 +122,11 @@ def test_a_numpy_view_of_a_donated_array_keeps_its_contents(size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_donating_a_view_leaves_the_whole_array_alone(size):
-    whole = fresh(size)
+    base = fresh(size)
 
-    add_one(whole.reshape(2, -1)[0])
+    add_one(base.reshape(2, -1)[0])
 
-    np.testing.assert_array_equal(whole, np.arange(float(size)))
+    np.testing.assert_array_equal(base, np.arange(float(size)))
 
 
 def test_an_eager_result_does_not_follow_changes_of_the_numpy_array_it_came_from():

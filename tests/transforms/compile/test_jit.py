@@ -31,9 +31,9 @@ def affine(x: Any) -> Any:
 
 def counted(call: Any) -> tuple[int, int, int]:
     """Traces, compilations and runs of one call."""
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         call()
-    return seen.traces, seen.compiles, seen.runs
+    return counts.traces, counts.compiles, counts.runs
 
 
 # --- when it traces ---------------------------------------------------------------------------
@@ -92,21 +92,21 @@ def test_clearing_the_cache_traces_again():
 
 
 def test_threads_that_call_at_once_share_one_trace():
-    f, go, found = rune.jit(lambda x: ops.sin(x) * x), threading.Barrier(6), []
+    f, go, results = rune.jit(lambda x: ops.sin(x) * x), threading.Barrier(6), []
 
     def call() -> None:
         go.wait()
-        found.append(np.asarray(f(X)))
+        results.append(np.asarray(f(X)))
 
     threads = [threading.Thread(target=call) for _ in range(6)]
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for t in threads:
             t.start()
         for t in threads:
             t.join()
 
-    assert (seen.traces, seen.compiles, seen.runs) == (1, 1, 6)
-    same(found[:1] * 6, found)
+    assert (counts.traces, counts.compiles, counts.runs) == (1, 1, 6)
+    same(results[:1] * 6, results)
 
 
 # --- arguments --------------------------------------------------------------------------------
@@ -126,12 +126,12 @@ def test_arguments_and_results_are_any_trees():
         return Parameters(p.w * data["x"][0], p.b + scale), (data["x"][1], None)
 
     args = Parameters(X, array(1.0)), {"x": (X, X)}
-    found = rune.jit(function)(*args, scale=2.0)
+    result = rune.jit(function)(*args, scale=2.0)
 
     expected = function(*args, scale=2.0)
-    assert isinstance(found[0], Parameters)
-    same(tree.leaves(expected), tree.leaves(found))
-    assert found[1][1] is None
+    assert isinstance(result[0], Parameters)
+    same(tree.leaves(expected), tree.leaves(result))
+    assert result[1][1] is None
 
 
 def test_numpy_arrays_and_python_numbers_are_arguments():
@@ -228,9 +228,9 @@ def test_closed_over_arrays_are_captured_and_not_copied_into_the_code():
 
 
 def test_a_closed_over_traced_value_is_an_input():
-    found = rune.grad(lambda x: rune.jit(lambda y: x * y)(2.0))(3.0)
+    derivative = rune.grad(lambda x: rune.jit(lambda y: x * y)(2.0))(3.0)
 
-    assert float(found) == 2.0
+    assert float(derivative) == 2.0
 
 
 def test_a_trace_that_closed_over_a_traced_value_is_not_kept():
@@ -249,10 +249,10 @@ def test_a_trace_that_closed_over_a_traced_value_is_not_kept():
 def test_a_result_may_be_an_argument_a_constant_or_a_python_number():
     f = rune.jit(lambda x: (x, X, 2.0, x, 3))
 
-    found = f(X)
+    result = f(X)
 
     same((np.asarray(X), np.asarray(X), np.float32(2), np.asarray(X), np.int32(3)),
-         tuple(map(np.asarray, found)))  # fmt: skip
+         tuple(map(np.asarray, result)))  # fmt: skip
 
 
 def test_a_function_without_results_or_without_arguments():
@@ -265,12 +265,12 @@ def test_an_empty_array_in_and_out():
 
 
 def test_side_effects_happen_while_tracing_only():
-    seen = []
-    f = rune.jit(lambda x: seen.append(1) or x)
+    calls = []
+    f = rune.jit(lambda x: calls.append(1) or x)
     for _ in range(3):
         f(X)
 
-    assert seen == [1]
+    assert calls == [1]
 
 
 def test_an_error_while_tracing_leaves_no_trace_behind():
@@ -388,10 +388,10 @@ def test_donation_of_trees_by_name():
     f = rune.jit(lambda state, x: tree.map(lambda s: s + x, state), donate_argnames="state")
     state = {"a": array([1.0]), "b": array([2.0])}
 
-    found = f(state, 1.0)
+    result = f(state, 1.0)
 
     assert [a.is_deleted() for a in tree.leaves(state)] == [True, True]
-    assert [float(v[0]) for v in tree.leaves(found)] == [2.0, 3.0]
+    assert [float(v[0]) for v in tree.leaves(result)] == [2.0, 3.0]
 
 
 def test_numpy_memory_is_never_donated():
@@ -412,11 +412,11 @@ def test_one_compilation_serves_every_size_in_the_range():
 
     for size in (1, 2, 7, 64, 0):
         x = array(np.linspace(0, 1, size), np.float32)
-        with rune.counting() as seen:
-            found = f(x)
-        assert (seen.traces, seen.compiles) == (0, 0)
+        with rune.counting() as counts:
+            result = f(x)
+        assert (counts.traces, counts.compiles) == (0, 0)
         host = np.asarray(x)
-        near(np.sum(np.sin(host) * host), found, relative=1e-5, why="sums in another order")
+        near(np.sum(np.sin(host) * host), result, relative=1e-5, why="sums in another order")
 
 
 def test_a_size_out_of_the_range_is_an_error():
@@ -446,9 +446,9 @@ def test_a_program_of_thousands_of_operations_compiles_and_differentiates():
             x = x * 1.0009765625 + 0.0009765625
         return x.sum()
 
-    found = rune.jit(function)(X)
+    result = rune.jit(function)(X)
 
-    close(np.asarray(function(X)), np.asarray(found), ulps=64, why="a sum of three in one order")
+    close(np.asarray(function(X)), np.asarray(result), ulps=64, why="a sum of three in one order")
     assert np.isfinite(np.asarray(rune.grad(rune.jit(function))(X))).all()
 
 

@@ -55,12 +55,12 @@ TRANSFORMED = {
 def test_what_is_derived_from_a_jitted_function_runs_on_its_device(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    found = TRANSFORMED[name](free())
+    results = TRANSFORMED[name](free())
     monkeypatch.setattr(rune, "jit", lambda f, **_: f)
 
-    near(TRANSFORMED[name](free()), found, relative=1e-5, why="compiled sines")
+    near(TRANSFORMED[name](free()), results, relative=1e-5, why="compiled sines")
     if name != "grad beside other work":  # whose last operation is not the jitted function's
-        assert {where(x) for x in rune.tree.leaves(found)} == {(OTHER, True)}
+        assert {where(x) for x in rune.tree.leaves(results)} == {(OTHER, True)}
 
 
 def test_a_jitted_function_without_arguments_keeps_its_device_within_another():

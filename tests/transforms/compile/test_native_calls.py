@@ -80,9 +80,9 @@ def test_arguments_are_read_anew_in_every_call():
     f = warm(rune.jit(lambda p, s: {k: v * s for k, v in p.items()}), {"a": X, "b": Y}, 2.0)
 
     for k in range(5):
-        found = f({"b": Y + k, "a": X - k}, 2.0 + k)
-        same(np.asarray(X - k) * (2.0 + k), found["a"])
-        same(np.asarray(Y + k) * (2.0 + k), found["b"])
+        outputs = f({"b": Y + k, "a": X - k}, 2.0 + k)
+        same(np.asarray(X - k) * (2.0 + k), outputs["a"])
+        same(np.asarray(Y + k) * (2.0 + k), outputs["b"])
 
 
 def test_results_are_memory_of_their_own():
@@ -95,21 +95,21 @@ def test_results_are_memory_of_their_own():
 
 def test_several_kinds_of_one_function_are_native():
     f = rune.jit(lambda a: tree.map(lambda leaf: leaf * 2.0, a))
-    given = (X, Y, 1.5, [X], {"a": X})
-    for x in given:
+    arguments = (X, Y, 1.5, [X], {"a": X})
+    for x in arguments:
         warm(f, x)
 
-    assert all(is_native(lambda x=x: f(x)) for x in given)
+    assert all(is_native(lambda x=x: f(x)) for x in arguments)
 
 
 def test_kinds_beyond_those_that_are_kept_go_the_general_way():
     f = rune.jit(lambda a: a + 1.0)
-    given = [array(np.ones(n, np.float32)) for n in range(1, jit.NATIVE_CALLS + 3)]
-    for x in given:
+    arguments = [array(np.ones(n, np.float32)) for n in range(1, jit.NATIVE_CALLS + 3)]
+    for x in arguments:
         warm(f, x)
 
-    assert [is_native(lambda x=x: f(x)) for x in given].count(True) == jit.NATIVE_CALLS
-    assert all(np.asarray(f(x)).tolist() == [2.0] * x.shape[0] for x in given)
+    assert [is_native(lambda x=x: f(x)) for x in arguments].count(True) == jit.NATIVE_CALLS
+    assert all(np.asarray(f(x)).tolist() == [2.0] * x.shape[0] for x in arguments)
 
 
 # --- what goes the general way ----------------------------------------------------------------
@@ -155,11 +155,11 @@ def test_a_call_of_another_kind_is_never_taken_for_a_known_one(known: Any, other
 
     f = warm(rune.jit(function), known)
 
-    found, expected = f(other), rune.jit(function)(other)
-    assert tree.structure(found) == tree.structure(expected)
+    outputs, expected = f(other), rune.jit(function)(other)
+    assert tree.structure(outputs) == tree.structure(expected)
     types = [x.type for x in tree.leaves(expected)]
-    assert [x.type for x in tree.leaves(found)] == types
-    same(leaves_of(expected), leaves_of(found))
+    assert [x.type for x in tree.leaves(outputs)] == types
+    same(leaves_of(expected), leaves_of(outputs))
 
 
 @pytest.mark.parametrize(
@@ -363,12 +363,12 @@ def test_native_calls_are_counted():
     f = warm(rune.jit(lambda a: a + 1.0), X)
     before = rune.work_stats("cpu:0")
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         for _ in range(7):
             f(X)
 
     after = rune.work_stats("cpu:0")
-    assert (seen.traces, seen.compiles, seen.runs) == (0, 0, 7)
+    assert (counts.traces, counts.compiles, counts.runs) == (0, 0, 7)
     assert after.submitted - before.submitted == after.finished - before.finished == 7
     assert after.in_flight == 0
 
@@ -377,9 +377,9 @@ def test_clearing_the_cache_forgets_native_calls():
     f = warm(rune.jit(lambda a: a + 1.0), X)
     f.clear_cache()
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         f(X)
-    assert (seen.traces, seen.runs) == (1, 1)
+    assert (counts.traces, counts.runs) == (1, 1)
 
 
 def test_methods_and_names_are_as_before():

@@ -50,12 +50,12 @@ def test_native_calls_leave_every_count_of_references_as_it_was(kind: str):
 
 def test_results_die_when_they_are_dropped():
     f = warm(rune.jit(lambda a: {"x": a + 1.0, "y": [a, (a * 2.0,)]}), X)
-    found = f(X)
-    arrays = [weakref.ref(x) for x in tree.leaves(found)]
-    buffers = [weakref.ref(x.buffer) for x in tree.leaves(found)]
+    outputs = f(X)
+    arrays = [weakref.ref(x) for x in tree.leaves(outputs)]
+    buffers = [weakref.ref(x.buffer) for x in tree.leaves(outputs)]
 
-    assert all(gc.is_tracked(x) for x in tree.leaves(found))
-    del found
+    assert all(gc.is_tracked(x) for x in tree.leaves(outputs))
+    del outputs
     assert all(r() is None for r in (*arrays, *buffers))
 
 
@@ -136,21 +136,21 @@ def test_an_arena_that_is_too_small_is_let_go():
 
 
 def test_a_container_that_changes_before_its_call_is_described_is_no_other_kind():
-    given: list[Any] = [X, [X + 1.0]]
+    container: list[Any] = [X, [X + 1.0]]
 
     class Meddling:
         def __init__(self, a: Any):
             self.a = a
 
     def make(_: Any, children: Any) -> Any:
-        given[:] = [[X], X + 1.0]
+        container[:] = [[X], X + 1.0]
         return Meddling(*children)
 
     tree.register_node(Meddling, lambda m: ((m.a,), None), make)
     f = rune.jit(lambda p: Meddling(X * (1.0 if isinstance(p[0], list) else 2.0)))
     for _ in range(3):
-        given[:] = [X, [X + 1.0]]
-        same(2.0 * np.asarray(X), f(given).a)
+        container[:] = [X, [X + 1.0]]
+        same(2.0 * np.asarray(X), f(container).a)
 
     same(np.asarray(X), f([[X], X + 1.0]).a)
 
@@ -158,15 +158,15 @@ def test_a_container_that_changes_before_its_call_is_described_is_no_other_kind(
 def test_a_container_that_changes_while_a_trace_is_looked_for_spoils_no_other_call(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    given: list[Any] = [X, [X]]
+    container: list[Any] = [X, [X]]
     f, settings = rune.jit(lambda p: tree.map(lambda leaf: leaf + 1.0, p)), rune.config.current()
 
     def meddle() -> Any:
-        given[:] = [X, [X], X]
+        container[:] = [X, [X], X]
         return settings
 
     monkeypatch.setattr(rune.config, "current", meddle)
-    f(given)
+    f(container)
     monkeypatch.undo()
 
     for count in (2, 3, 2):

@@ -50,8 +50,8 @@ def where(x: Any) -> tuple[str, bool]:
 
 
 def parts(function: Any, *args: Any, committed: Any = None) -> Any:
-    given = committed or (None,) * len(args)
-    return partition(rune.jit(function).program(*args), "cpu:0", given)
+    devices = committed or (None,) * len(args)
+    return partition(rune.jit(function).program(*args), "cpu:0", devices)
 
 
 # --- the data ---------------------------------------------------------------------------------
@@ -139,12 +139,12 @@ def test_the_program_prints_its_moves_and_parses_back(expect: Any):
 
 
 def test_explain_shows_the_parts_and_the_stages_of_each():
-    found = rune.explain(there_and_back)(array(HOST))
+    stages = rune.explain(there_and_back)(array(HOST))
 
-    assert found["partition"] == str(parts(there_and_back, array(HOST)))
-    assert [p.device for p in found.parts] == ["cpu:0", OTHER, "cpu:0"]
-    assert found["plan"].count("launch") == 3
-    assert str(found).startswith(f"explain there_and_back on cpu:0, {OTHER}\n")
+    assert stages["partition"] == str(parts(there_and_back, array(HOST)))
+    assert [p.device for p in stages.parts] == ["cpu:0", OTHER, "cpu:0"]
+    assert stages["plan"].count("launch") == 3
+    assert str(stages).startswith(f"explain there_and_back on cpu:0, {OTHER}\n")
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -152,10 +152,10 @@ def test_explain_shows_the_parts_and_the_stages_of_each():
 
 @pytest.mark.parametrize("device", AWAY)
 def test_a_jitted_function_computes_on_both_devices(device: str):
-    found = rune.jit(lambda x: there_and_back(x, device))(array(HOST))
+    result = rune.jit(lambda x: there_and_back(x, device))(array(HOST))
 
-    close(expected(), found, ulps=4, why=WHY)
-    assert where(found) == ("cpu:0", True)
+    close(expected(), result, ulps=4, why=WHY)
+    assert where(result) == ("cpu:0", True)
 
 
 def test_one_program_runs_on_every_device_that_is_here():
@@ -165,34 +165,34 @@ def test_one_program_runs_on_every_device_that_is_here():
             x = rune.device_put(x, name) * 2.0 + 1.0
         return x
 
-    found = f(array(HOST))
+    result = f(array(HOST))
     wanted = HOST
     for _ in COMPUTING:
         wanted = wanted * 2 + 1
-    close(wanted, found, ulps=0, why="small whole and half numbers")
-    assert where(found) == (COMPUTING[-1], True)
+    close(wanted, result, ulps=0, why="small whole and half numbers")
+    assert where(result) == (COMPUTING[-1], True)
 
 
 @given(st.integers(0, 10_000))
 def test_random_programs_with_random_moves_mean_what_they_meant(seed: int):
     program = random_program(seed)
-    moved = with_moves(program, np.random.default_rng(seed))
+    program_with_moves = with_moves(program, np.random.default_rng(seed))
     rng = np.random.default_rng(seed)
     args = [array(rng.uniform(0.5, 2, t.shape).astype(t.dtype)) for t in program.input_types]
 
-    assert has_moves(moved)
-    found = compile.run_program(moved, args, CPU)
-    for one, other in zip(by_reference(program, args), found, strict=True):
+    assert has_moves(program_with_moves)
+    outputs = compile.run_program(program_with_moves, args, CPU)
+    for one, other in zip(by_reference(program, args), outputs, strict=True):
         near(np.asarray(one), np.asarray(other), relative=1e-4, why=WHY)
 
 
 @given(st.integers(0, 10_000))
 def test_a_value_is_let_go_once_after_its_last_use_and_results_never(seed: int):
-    moved = with_moves(random_program(seed), np.random.default_rng(seed))
-    found = partition(moved, "cpu:0", (None,) * len(moved.inputs))
+    program_with_moves = with_moves(random_program(seed), np.random.default_rng(seed))
+    parts = partition(program_with_moves, "cpu:0", (None,) * len(program_with_moves.inputs))
 
     gone: set[Any] = set()
-    for step, spent in zip(found.steps, found.spent, strict=True):
+    for step, spent in zip(parts.steps, parts.spent, strict=True):
         if isinstance(step, Transfer):
             read = {(step.value, step.source)}
         else:
@@ -200,7 +200,7 @@ def test_a_value_is_let_go_once_after_its_last_use_and_results_never(seed: int):
         assert not read & gone
         assert not gone.intersection(spent)
         gone.update(spent)
-    assert not gone & {(r.atom, r.device) for r in found.results}
+    assert not gone & {(r.atom, r.device) for r in parts.results}
 
 
 def with_moves(program: Program, rng: np.random.Generator) -> Program:
@@ -231,42 +231,42 @@ def test_a_part_that_takes_no_array_with_a_size_is_told_it():
         total = rune.device_put(rnp.sum(x), OTHER)
         return rnp.broadcast_to(total * 2.0, x.shape)
 
-    found = rune.jit(f, dims={"n": (1, 100)})(array(HOST))
-    close(np.full(3, 7.0, np.float32), found, ulps=0, why="exact")
+    sums_there = rune.jit(f, dims={"n": (1, 100)})(array(HOST))
+    close(np.full(3, 7.0, np.float32), sums_there, ulps=0, why="exact")
 
 
 def test_callbacks_keep_their_order_across_devices():
-    seen: list[str] = []
+    events: list[str] = []
 
     @rune.jit
     def f(x: Any) -> Any:
         for number in range(4):
             x = rune.device_put(x, ("cpu", OTHER)[number % 2]) + 1.0
-            rune.debug.callback(lambda v, n=number: seen.append(f"{n}:{v[0]}"), x, ordered=True)
+            rune.debug.callback(lambda v, n=number: events.append(f"{n}:{v[0]}"), x, ordered=True)
         return x
 
     f(array(HOST))
-    assert seen == ["0:1.5", "1:2.5", "2:3.5", "3:4.5"]
+    assert events == ["0:1.5", "1:2.5", "2:3.5", "3:4.5"]
 
 
 def test_a_constant_output_is_where_it_was_moved():
-    found = rune.jit(lambda x: (rune.device_put(2.0, OTHER) * 1.0, x))(array(HOST))[0]
+    result = rune.jit(lambda x: (rune.device_put(2.0, OTHER) * 1.0, x))(array(HOST))[0]
 
-    assert float(found) == 2.0
-    assert where(found) == (OTHER, True)
+    assert float(result) == 2.0
+    assert where(result) == (OTHER, True)
 
 
 def test_a_moved_argument_is_returned_there():
-    found = rune.jit(lambda x: rune.device_put(x, OTHER))(array(HOST))
+    result = rune.jit(lambda x: rune.device_put(x, OTHER))(array(HOST))
 
-    close(HOST, found, ulps=0, why="moved")
-    assert where(found) == (OTHER, True)
+    close(HOST, result, ulps=0, why="moved")
+    assert where(result) == (OTHER, True)
 
 
 def test_a_tree_moves_leaf_by_leaf():
-    found = rune.jit(lambda t: rune.device_put(t, OTHER))({"a": array(HOST), "b": 1.0})
+    arrays = rune.jit(lambda t: rune.device_put(t, OTHER))({"a": array(HOST), "b": 1.0})
 
-    assert {k: where(v) for k, v in found.items()} == {"a": (OTHER, True), "b": (OTHER, True)}
+    assert {k: where(v) for k, v in arrays.items()} == {"a": (OTHER, True), "b": (OTHER, True)}
 
 
 # --- transformations --------------------------------------------------------------------------
@@ -291,18 +291,18 @@ GRADIENTS = {
 
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_derivatives_pass_a_move_and_come_home(name: str):
-    found = GRADIENTS[name](array(HOST))
+    slope = GRADIENTS[name](array(HOST))
 
-    close(gradient(), found, ulps=8, why=WHY)
+    close(gradient(), slope, ulps=8, why=WHY)
     if name != "forwards":
-        assert where(found) == ("cpu:0", False)
+        assert where(slope) == ("cpu:0", False)
 
 
 def test_a_hessian_passes_a_move():
-    found = rune.hessian(loss)(array(HOST))
+    hessian = rune.hessian(loss)(array(HOST))
 
     s, c = np.sin(HOST.astype(np.float64)), np.cos(HOST.astype(np.float64))
-    near(np.diag(2 * np.exp(s) * (c * c - s)), np.asarray(found), relative=1e-5, why="f32")
+    near(np.diag(2 * np.exp(s) * (c * c - s)), np.asarray(hessian), relative=1e-5, why="f32")
 
 
 @pytest.mark.parametrize("order", ["vmap of jit", "jit of vmap", "eager"])
@@ -313,8 +313,8 @@ def test_lanes_move_together(order: str):
         "eager": rune.vmap(there_and_back),
     }[order]
 
-    found = f(array(np.stack([HOST, HOST])))
-    close(np.stack([expected()] * 2), found, ulps=4, why=WHY)
+    lanes = f(array(np.stack([HOST, HOST])))
+    close(np.stack([expected()] * 2), lanes, ulps=4, why=WHY)
 
 
 def test_residuals_on_two_devices_meet_in_one_backward_pass():
@@ -323,11 +323,11 @@ def test_residuals_on_two_devices_meet_in_one_backward_pass():
         return rnp.sum(rnp.sin(rune.device_put(y, "cpu")) * x)
 
     outs, pullback = rune.vjp(rune.jit(f), array(HOST))
-    (found,) = pullback(rnp.ones_like(outs))
+    (cotangent,) = pullback(rnp.ones_like(outs))
 
     plain = np.exp(np.sin(HOST))
     wanted = np.sin(plain) + HOST * np.cos(plain) * plain * np.cos(HOST)
-    near(wanted, np.asarray(found), relative=1e-5, why="a difference of larger numbers")
+    near(wanted, np.asarray(cotangent), relative=1e-5, why="a difference of larger numbers")
 
 
 # --- places -----------------------------------------------------------------------------------
@@ -345,13 +345,13 @@ def test_eager_and_compiled_moves_give_the_same_places():
 def test_a_committed_argument_stays_where_it_was_put():
     x = rune.device_put(HOST, OTHER)
 
-    found = rune.jit(lambda a, b: (a * 2.0, rune.device_put(a, "cpu") + b))(x, array(HOST))
-    assert [where(v) for v in found] == [(OTHER, True), ("cpu:0", True)]
+    results = rune.jit(lambda a, b: (a * 2.0, rune.device_put(a, "cpu") + b))(x, array(HOST))
+    assert [where(v) for v in results] == [(OTHER, True), ("cpu:0", True)]
 
 
 def test_jit_with_a_device_starts_there():
-    found = rune.jit(there_and_back, device=OTHER)
-    result = found(rune.device_put(HOST, "cpu"))
+    jitted = rune.jit(there_and_back, device=OTHER)
+    result = jitted(rune.device_put(HOST, "cpu"))
 
     close(expected(), result, ulps=4, why=WHY)
     assert where(result) == ("cpu:0", True)
@@ -359,9 +359,9 @@ def test_jit_with_a_device_starts_there():
 
 def test_inside_a_device_block_the_program_is_at_home_there():
     with rune.device(OTHER):
-        found = rune.jit(lambda x: (x + 1.0, rune.device_put(x, "cpu")))(rnp.zeros(2))
+        results = rune.jit(lambda x: (x + 1.0, rune.device_put(x, "cpu")))(rnp.zeros(2))
 
-    assert [where(v) for v in found] == [(OTHER, False), ("cpu:0", True)]
+    assert [where(v) for v in results] == [(OTHER, False), ("cpu:0", True)]
 
 
 # --- refused ----------------------------------------------------------------------------------

@@ -92,18 +92,18 @@ def test_what_is_made_of_no_committed_array_is_free_on_the_cpu(name: str):
 @pytest.mark.parametrize("device", ["cpu:0", OTHER])
 @pytest.mark.parametrize("name", COMPUTED)
 def test_what_is_computed_from_a_committed_array_is_committed_there(name: str, device: str):
-    found = COMPUTED[name](rune.device_put(HOST, device))
+    result = COMPUTED[name](rune.device_put(HOST, device))
 
-    assert where(found) == (device, True)
-    close(COMPUTED[name](free()), found, ulps=1, why="another executor's sine")
+    assert where(result) == (device, True)
+    close(COMPUTED[name](free()), result, ulps=1, why="another executor's sine")
 
 
 @pytest.mark.parametrize("device", ["cpu:0", OTHER])
 def test_device_put_commits_every_array_of_a_tree(device: str):
-    found = rune.device_put({"a": free(), "b": [HOST, 2.0]}, device)
+    arrays = rune.device_put({"a": free(), "b": [HOST, 2.0]}, device)
 
-    assert [where(x) for x in rune.tree.leaves(found)] == [(device, True)] * 3
-    same({"a": HOST, "b": [HOST, np.float32(2.0)]}, found)
+    assert [where(x) for x in rune.tree.leaves(arrays)] == [(device, True)] * 3
+    same({"a": HOST, "b": [HOST, np.float32(2.0)]}, arrays)
 
 
 def test_device_put_takes_a_device_as_well_as_its_name():
@@ -113,10 +113,10 @@ def test_device_put_takes_a_device_as_well_as_its_name():
 def test_device_put_without_a_device_leaves_arrays_as_they_are():
     x, y = free(), there()
 
-    kept = rune.device_put([x, y])
+    arrays = rune.device_put([x, y])
 
-    assert kept[0] is x
-    assert kept[1] is y
+    assert arrays[0] is x
+    assert arrays[1] is y
 
 
 def test_device_put_of_a_committed_array_to_its_own_device_is_the_array():
@@ -141,10 +141,10 @@ def test_without_a_device_device_put_passes_traced_values():
 def test_jit_with_a_device_moves_its_arguments_and_commits_its_results():
     f = rune.jit(lambda x, y: x + y, device=OTHER)
 
-    found = f(free(), rune.device_put(HOST, "cpu"))
+    result = f(free(), rune.device_put(HOST, "cpu"))
 
-    assert where(found) == (OTHER, True)
-    same(HOST + HOST, found)
+    assert where(result) == (OTHER, True)
+    same(HOST + HOST, result)
 
 
 # --- the default device -------------------------------------------------------------------------
@@ -152,9 +152,9 @@ def test_jit_with_a_device_moves_its_arguments_and_commits_its_results():
 
 def test_in_the_scope_of_a_device_arrays_are_made_there_and_are_free():
     with rune.configure(device=OTHER):
-        made = [rnp.ones(3), rnp.array(HOST), rnp.arange(3) + 1, rune.jit(rnp.sin)(rnp.ones(3))]
+        arrays = [rnp.ones(3), rnp.array(HOST), rnp.arange(3) + 1, rune.jit(rnp.sin)(rnp.ones(3))]
 
-    assert [where(x) for x in made] == [(OTHER, False)] * 4
+    assert [where(x) for x in arrays] == [(OTHER, False)] * 4
 
 
 def test_in_the_scope_of_a_device_free_arrays_from_outside_go_there():
@@ -162,30 +162,30 @@ def test_in_the_scope_of_a_device_free_arrays_from_outside_go_there():
     f(x)
 
     with rune.configure(device=OTHER):
-        found = [x + 1.0, f(x), rune.grad(lambda v: rnp.sum(v * v))(x)]
+        arrays = [x + 1.0, f(x), rune.grad(lambda v: rnp.sum(v * v))(x)]
 
-    assert [where(y) for y in found] == [(OTHER, False)] * 3
-    same([HOST + 1, HOST * 2, HOST * 2], found)
+    assert [where(y) for y in arrays] == [(OTHER, False)] * 3
+    same([HOST + 1, HOST * 2, HOST * 2], arrays)
 
 
 def test_in_the_scope_of_a_device_committed_arrays_stay():
     x, f = rune.device_put(HOST, "cpu"), rune.jit(lambda v: v * 2.0)
 
     with rune.configure(device=OTHER):
-        found = [x + rnp.ones(3), f(x), f(x), f(free())]
+        arrays = [x + rnp.ones(3), f(x), f(x), f(free())]
 
-    assert [where(y) for y in found] == [("cpu:0", True)] * 3 + [(OTHER, False)]
+    assert [where(y) for y in arrays] == [("cpu:0", True)] * 3 + [(OTHER, False)]
 
 
 def test_a_free_array_made_elsewhere_is_computed_with_on_the_default_device():
     with rune.configure(device=OTHER):
         x = rnp.arange(3.0)
 
-    found = [x + 1.0, rune.jit(lambda v: v + 1.0)(x), x + rune.device_put(free(), "cpu")]
+    arrays = [x + 1.0, rune.jit(lambda v: v + 1.0)(x), x + rune.device_put(free(), "cpu")]
 
-    assert [where(y) for y in found] == [("cpu:0", False), ("cpu:0", False), ("cpu:0", True)]
+    assert [where(y) for y in arrays] == [("cpu:0", False), ("cpu:0", False), ("cpu:0", True)]
     assert where(x) == (OTHER, False)
-    same([HOST, HOST, 2 * HOST - 1], found)
+    same([HOST, HOST, 2 * HOST - 1], arrays)
 
 
 # --- errors -------------------------------------------------------------------------------------
@@ -300,19 +300,19 @@ def test_a_donated_array_of_the_device_is_deleted_and_lends_its_memory():
     x, y = there(), there()
     address = x.buffer.ctypes.data  # the reference executor's buffers are NumPy arrays
 
-    found = donating()(x, y)
+    result = donating()(x, y)
 
     assert x.is_deleted()
-    assert found.buffer.ctypes.data == address
-    same(HOST + HOST, found)
+    assert result.buffer.ctypes.data == address
+    same(HOST + HOST, result)
 
 
 def test_a_donated_array_from_elsewhere_survives_and_its_copy_is_not_lent():
     x, y, f = free(), there(), donating()
 
-    found = [f(x, y), f(x, y), x]
+    arrays = [f(x, y), f(x, y), x]
 
-    same([HOST + HOST, HOST + HOST, HOST], found)
+    same([HOST + HOST, HOST + HOST, HOST], arrays)
 
 
 @pytest.mark.parametrize("device", ["cpu:0", OTHER])
@@ -330,10 +330,10 @@ def test_committing_an_array_does_not_lend_its_memory_twice(device: str):
 
 
 def test_a_pickled_array_comes_back_free_on_the_cpu():
-    found = pickle.loads(pickle.dumps(there()))
+    result = pickle.loads(pickle.dumps(there()))
 
-    assert where(found) == ("cpu:0", False)
-    same(HOST, found)
+    assert where(result) == ("cpu:0", False)
+    same(HOST, result)
 
 
 def test_a_copied_array_is_the_array():
@@ -348,9 +348,9 @@ def test_the_repr_names_the_device():
 
 
 def test_trees_keep_places():
-    moved = rune.tree.map(lambda x: x * 2.0, {"a": there(), "b": free()})
+    arrays = rune.tree.map(lambda x: x * 2.0, {"a": there(), "b": free()})
 
-    assert {k: where(v) for k, v in moved.items()} == {"a": (OTHER, True), "b": ("cpu:0", False)}
+    assert {k: where(v) for k, v in arrays.items()} == {"a": (OTHER, True), "b": ("cpu:0", False)}
 
 
 def test_the_nan_check_looks_at_every_device():
@@ -363,10 +363,10 @@ def test_the_nan_check_looks_at_every_device():
 
 def test_inside_a_device_block_new_arrays_are_there_and_free():
     with rune.device(OTHER) as chosen:
-        made = {name: where(make()) for name, make in MADE.items()}
+        places = {name: where(make()) for name, make in MADE.items()}
 
     assert chosen.name == OTHER
-    assert made == dict.fromkeys(MADE, (OTHER, False))
+    assert places == dict.fromkeys(MADE, (OTHER, False))
 
 
 def test_an_array_stays_where_it_was_made_when_the_block_ends():

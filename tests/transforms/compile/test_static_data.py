@@ -59,10 +59,10 @@ def test_a_dict_is_static_data(name: str):
 
 def test_equal_data_is_traced_once_and_other_data_again():
     f = rune.jit(scaled)
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         values = [float(f(one(mul)).x[0]) for mul in (2.0, 3.0, 2.0, 3.0, 2.0)]
 
-    assert (values, seen.traces) == ([2.0, 3.0, 2.0, 3.0, 2.0], 2)
+    assert (values, counts.traces) == ([2.0, 3.0, 2.0, 3.0, 2.0], 2)
 
 
 def test_data_that_is_changed_in_place_is_other_data():

@@ -36,19 +36,19 @@ class Scale:
 
 def seen(make: Any, calls: int = 20, x: Any = 3.0) -> Any:
     """What is counted while a function is jitted anew for each of some calls."""
-    with rune.counting() as found:
+    with rune.counting() as counts:
         for _ in range(calls):
             make()(x)
-    return found
+    return counts
 
 
 # --- who shares -------------------------------------------------------------------------------
 
 
 def test_a_function_that_is_jitted_in_every_call_is_traced_and_compiled_once():
-    found = seen(lambda: rune.jit(double))
+    counts = seen(lambda: rune.jit(double))
 
-    assert (found.traces, found.compiles, found.runs) == (1, 1, 20)
+    assert (counts.traces, counts.compiles, counts.runs) == (1, 1, 20)
 
 
 @pytest.mark.parametrize("transform", [rune.grad, rune.value_and_grad, rune.jacrev, rune.vmap])
@@ -94,9 +94,9 @@ def test_an_object_that_cannot_be_a_key_is_traced_anew():
 
 
 def test_new_lambdas_are_new_functions_even_at_the_address_of_an_old_one():
-    found = [float(rune.jit(lambda x, k=k: x * k)(1.0)) for k in range(50)]
+    results = [float(rune.jit(lambda x, k=k: x * k)(1.0)) for k in range(50)]
 
-    assert found == [*range(50)]
+    assert results == [*range(50)]
 
 
 def test_other_options_are_other_traces():
@@ -108,10 +108,10 @@ def test_other_options_are_other_traces():
     assert rune.jit(add, static_argnames="k")(1.0, k=2) == 3
     n = rune.jit(add, dims={"n": (1, 9)}, in_dims=("n", None))
     m = rune.jit(add, dims={"n": (1, 9)}, in_dims=("n", None))
-    with rune.counting() as found:
+    with rune.counting() as counts:
         for size in (2, 5):
             assert n(np.ones(size), 1).shape == m(np.ones(size), 2).shape == (size,)
-    assert found.traces == 1
+    assert counts.traces == 1
 
 
 def test_a_cache_that_is_cleared_is_the_functions():
@@ -164,13 +164,13 @@ def test_the_bytes_that_are_counted_come_back_to_where_they_were():
 def test_static_values_without_end_are_bounded_and_evicted_ones_compile_again():
     f = rune.jit(double, static_argnums=1)
     limit = traces.compiled_bytes() + (4 << 20)
-    with rune.configure(compiled_bytes=limit), rune.counting() as found:
+    with rune.configure(compiled_bytes=limit), rune.counting() as counts:
         for k in range(100):
             assert f(2.0, k) == 2 * k
             assert traces.compiled_bytes() <= 1.5 * limit
-    assert found.traces == 100
-    assert found.evictions > 20
-    assert f.cache_size() == 100 - found.evictions
+    assert counts.traces == 100
+    assert counts.evictions > 20
+    assert f.cache_size() == 100 - counts.evictions
 
     with rune.counting() as again:
         assert f(2.0, 0) == 0
@@ -184,9 +184,9 @@ def test_what_is_called_all_the_time_stays():
         for k in range(120):
             f(2.0, k)
             often.program(rnp.float32(1))
-        with rune.counting() as found:
+        with rune.counting() as counts:
             assert often(rnp.float32(1)) == 0
-    assert found.traces == 0
+    assert counts.traces == 0
 
 
 def test_a_program_that_is_evicted_while_others_call_it_stays_right():

@@ -39,9 +39,9 @@ def _wave_rule(primals: Any, tangents: Any) -> Any:
 
 def honest(function: Callable[..., Any], jvp: Callable[..., Any]) -> Any:
     """A function of one argument with its true derivative as the rule."""
-    made = rune.custom_jvp(function)
-    made.defjvps(jvp)
-    return made
+    wrapped = rune.custom_jvp(function)
+    wrapped.defjvps(jvp)
+    return wrapped
 
 
 # --- what a rule means --------------------------------------------------------------------------
@@ -112,9 +112,9 @@ def test_the_rule_survives_vmap_in_every_order(name: str):
 
 
 def test_what_lanes_share_gets_the_sum_of_their_derivatives():
-    found = rune.grad(lambda y: rune.jit(rune.vmap(wave, (0, None)))(X, y).sum())(2.0)
+    gradient = rune.grad(lambda y: rune.jit(rune.vmap(wave, (0, None)))(X, y).sum())(2.0)
 
-    near(np.sin(np.asarray(X)).sum(), found, relative=1e-6, why=F32)
+    near(np.sin(np.asarray(X)).sum(), gradient, relative=1e-6, why=F32)
 
 
 def test_an_honest_rule_agrees_with_differences_and_is_adjoint():
@@ -148,15 +148,15 @@ def test_trees_of_arguments_and_results_reach_the_rule_as_they_are():
         (p,), (t,) = primals, tangents
         return function(p), {"out": 5.0 * t["a"] + t["b"][0]}
 
-    found = rune.grad(lambda p: function(p)["out"])({"a": 2.0, "b": (3.0,)})
-    assert (float(found["a"]), float(found["b"][0])) == (5.0, 1.0)
+    gradient = rune.grad(lambda p: function(p)["out"])({"a": 2.0, "b": (3.0,)})
+    assert (float(gradient["a"]), float(gradient["b"][0])) == (5.0, 1.0)
 
 
 def test_zero_tangents_are_arrays_unless_symbolic_zeros_are_asked_for():
-    seen: list[Any] = []
+    tangents_of_y: list[Any] = []
 
     def rule(primals: Any, tangents: Any) -> Any:
-        seen.append(tangents[1])
+        tangents_of_y.append(tangents[1])
         return primals[0] * primals[1], tangents[0] * primals[1]
 
     for symbolic in (False, True):
@@ -164,12 +164,12 @@ def test_zero_tangents_are_arrays_unless_symbolic_zeros_are_asked_for():
         function.defjvp(rule, symbolic_zeros=symbolic)
         rune.grad(function)(2.0, 3.0)
 
-    assert float(seen[0]) == 0.0
-    assert isinstance(seen[1], rune.SymbolicZero)
+    assert float(tangents_of_y[0]) == 0.0
+    assert isinstance(tangents_of_y[1], rune.SymbolicZero)
 
 
 def test_the_tangent_of_an_integer_is_float0():
-    seen: list[Any] = []
+    tangents_of_y: list[Any] = []
 
     @rune.custom_jvp
     def scaled(x: Any, n: Any) -> Any:
@@ -177,11 +177,11 @@ def test_the_tangent_of_an_integer_is_float0():
 
     @scaled.defjvp
     def _(primals: Any, tangents: Any) -> Any:
-        seen.append(tangents[1])
+        tangents_of_y.append(tangents[1])
         return scaled(*primals), tangents[0] * primals[1]
 
     assert float(rune.grad(scaled)(2.0, 3)) == 3.0
-    assert seen[0].dtype == rune.float0
+    assert tangents_of_y[0].dtype == rune.float0
 
 
 def test_arguments_that_are_not_differentiated_come_first_and_may_be_anything():
@@ -247,10 +247,10 @@ def test_a_program_holds_the_function_and_names_its_rule(expect: Any):
 def test_compiled_code_has_the_function_inlined():
     function = rune.jit(lambda x: rnp.exp(wave(x, 2.0)))
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         function(X)
 
-    assert (seen.compiles, seen.runs) == (1, 1)
+    assert (counts.compiles, counts.runs) == (1, 1)
 
 
 # --- what a function may close over -------------------------------------------------------------
@@ -323,9 +323,9 @@ def wave_like_of(weight: Callable[[], Any]) -> Any:
 
 def ruled(function: Any) -> Any:
     """A function with the identity's rule."""
-    made = rune.custom_jvp(function)
-    made.defjvp(lambda p, t: (p[0], t[0]))
-    return made
+    wrapped = rune.custom_jvp(function)
+    wrapped.defjvp(lambda p, t: (p[0], t[0]))
+    return wrapped
 
 
 @pytest.mark.parametrize("name", HIDING)
@@ -342,12 +342,12 @@ def test_a_rule_that_closes_over_a_traced_value_in_jit_is_refused():
 
 
 def test_a_rule_that_uses_a_value_of_the_derivative_itself_is_refused():
-    kept: list[Any] = []
+    values: list[Any] = []
     function = rune.custom_jvp(lambda x: x)
-    function.defjvp(lambda p, t: (p[0], t[0] * kept[0]))
+    function.defjvp(lambda p, t: (p[0], t[0] * values[0]))
 
     with pytest.raises(EscapedTracerError, match="cannot run the rule of lambda"):
-        rune.grad(lambda x: (kept.append(x), function(x))[1])(3.0)
+        rune.grad(lambda x: (values.append(x), function(x))[1])(3.0)
 
 
 def test_a_constant_argument_of_a_compiled_function_keeps_its_digits():
@@ -355,9 +355,9 @@ def test_a_constant_argument_of_a_compiled_function_keeps_its_digits():
     function.defjvp(lambda p, t: (function(*p), t[0] * rnp.cos(p[1])))
     x, y = array(np.float64(0.3)), array(np.float64(0.7))
 
-    found = rune.grad(rune.jit(lambda v: function(v, y)))(x)
+    gradient = rune.grad(rune.jit(lambda v: function(v, y)))(x)
 
-    near(np.cos(0.7), found, relative=1e-14, why="f64")
+    near(np.cos(0.7), gradient, relative=1e-14, why="f64")
 
 
 # --- what is refused ----------------------------------------------------------------------------

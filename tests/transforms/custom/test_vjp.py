@@ -44,9 +44,9 @@ wave.defvjp(_forward, _backward)
 
 def with_rules(function: Any, fwd: Any, bwd: Any, **options: Any) -> Any:
     """A custom_vjp function."""
-    made = rune.custom_vjp(function, **options)
-    made.defvjp(fwd, bwd)
-    return made
+    wrapped = rune.custom_vjp(function, **options)
+    wrapped.defvjp(fwd, bwd)
+    return wrapped
 
 
 # --- what the rules mean ------------------------------------------------------------------------
@@ -114,33 +114,38 @@ def test_the_rules_survive_vmap_in_every_order(name: str):
 
 def test_what_lanes_share_gets_the_sum_of_their_cotangents():
     for each in (over_x(wave), rune.jit(over_x(wave))):
-        found = rune.grad(total(each), argnums=1)(X, 2.0)
-        near(np.sin(np.asarray(X)).sum(), found, relative=1e-6, why=F32)
+        gradient = rune.grad(total(each), argnums=1)(X, 2.0)
+        near(np.sin(np.asarray(X)).sum(), gradient, relative=1e-6, why=F32)
 
 
 def test_a_cotangent_that_does_not_depend_on_the_lane_is_summed_as_well():
     function = with_rules(lambda x, y: x * y, lambda x, y: (x * y, None), lambda _, ct: (ct, 2.0))
 
-    found = rune.grad(lambda y: rune.vmap(function, (0, None))(X, y).sum())(1.0)
+    gradient = rune.grad(lambda y: rune.vmap(function, (0, None))(X, y).sum())(1.0)
 
-    assert float(found) == 6.0
+    assert float(gradient) == 6.0
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, rune.jit], ids=["eager", "jit"])
 def test_a_second_derivative_differentiates_fwd_and_bwd(wrap: Any):
     # bwd is 10 cos(x) y ct, whose derivative with respect to x is -10 sin(x) y ct.
-    found = rune.grad(wrap(rune.grad(wrap(wave))))(1.0, 2.0)
+    gradient = rune.grad(wrap(rune.grad(wrap(wave))))(1.0, 2.0)
 
-    near(-20 * np.sin(1.0), found, relative=1e-6, why=F32)
+    near(-20 * np.sin(1.0), gradient, relative=1e-6, why=F32)
 
 
 def test_honest_rules_agree_with_differences_and_are_adjoint():
     function = with_rules(rnp.sin, lambda x: (rnp.sin(x), x), lambda x, ct: (ct * rnp.cos(x),))
     x, v = array(np.array([-1.0, 0.3, 2.0])), array(np.array([0.5, 1.0, -1.0]))
 
-    (found,) = rune.vjp(function, x)[1](v)
+    (cotangent,) = rune.vjp(function, x)[1](v)
 
-    near(inner([v], [differences(function, [x], [v])]), inner([found], [v]), relative=1e-6, why=WHY)
+    near(
+        inner([v], [differences(function, [x], [v])]),
+        inner([cotangent], [v]),
+        relative=1e-6,
+        why=WHY,
+    )
 
 
 def test_the_rules_work_in_a_scan():
@@ -184,34 +189,34 @@ def test_the_cotangent_of_an_integer_argument_is_float0_whatever_bwd_gives():
 
 
 def test_bwd_sees_zeros_for_results_that_nothing_depends_on():
-    seen: list[Any] = []
+    cotangents: list[Any] = []
     function = with_rules(
         lambda x: (x, x * 2.0),
         lambda x: ((x, x * 2.0), None),
-        lambda _, cts: (seen.append(cts), (cts[0],))[1],
+        lambda _, cts: (cotangents.append(cts), (cts[0],))[1],
     )
 
     rune.grad(lambda x: function(x)[0])(1.0)
 
-    assert [float(ct) for ct in seen[0]] == [1.0, 0.0]
+    assert [float(ct) for ct in cotangents[0]] == [1.0, 0.0]
 
 
 def test_symbolic_zeros_say_what_is_perturbed_and_what_is_zero():
-    seen: list[Any] = []
+    perturbed: list[Any] = []
 
     def fwd(x: Any, y: Any) -> Any:
-        seen.append((x.perturbed, y.perturbed))
+        perturbed.append((x.perturbed, y.perturbed))
         return (x.value * 2.0, y.value * 3.0), None
 
     def bwd(_: Any, cts: Any) -> Any:
-        seen.append(isinstance(cts[1], rune.SymbolicZero))
+        perturbed.append(isinstance(cts[1], rune.SymbolicZero))
         return cts[0] * 2.0, None
 
     function = rune.custom_vjp(lambda x, y: (x * 2.0, y * 3.0))
     function.defvjp(fwd, bwd, symbolic_zeros=True)
 
     assert float(rune.grad(lambda x: function(x, 1.0)[0])(1.0)) == 2.0
-    assert seen == [(True, False), True]
+    assert perturbed == [(True, False), True]
 
 
 def test_arguments_that_are_not_differentiated_come_first_in_bwd():
@@ -273,7 +278,10 @@ def test_closure_convert_makes_it_an_argument():
 
         apply.defvjp(
             lambda f, x, *values: (f(x, *values), (x, values)),
-            lambda f, kept, ct: (ct * kept[1][0], *(ct * kept[0] for _ in kept[1])),
+            lambda f, residuals, ct: (
+                ct * residuals[1][0],
+                *(ct * residuals[0] for _ in residuals[1]),
+            ),
         )
         return apply(converted, 2.0, *hidden)
 

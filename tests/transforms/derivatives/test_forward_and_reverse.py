@@ -89,10 +89,10 @@ def test_an_argument_that_is_not_used_has_the_gradient_zero():
 
 
 def test_none_in_the_arguments_stays_none_in_the_gradient():
-    found = rune.grad(lambda p: p["a"] * 2.0)({"a": 1.0, "b": None})
+    gradient = rune.grad(lambda p: p["a"] * 2.0)({"a": 1.0, "b": None})
 
-    assert found["b"] is None
-    assert float(found["a"]) == 2.0
+    assert gradient["b"] is None
+    assert float(gradient["a"]) == 2.0
 
 
 def test_keyword_arguments_reach_the_function():
@@ -220,15 +220,15 @@ def test_what_is_no_function_is_an_error():
 
 
 def test_nested_grad_does_not_confuse_perturbations():
-    found = rune.grad(lambda x: x * rune.grad(lambda y: x + y)(1.0))(5.0)
+    gradient = rune.grad(lambda x: x * rune.grad(lambda y: x + y)(1.0))(5.0)
 
-    assert float(found) == 1.0
+    assert float(gradient) == 1.0
 
 
 def test_a_closed_over_value_is_a_constant_of_the_inner_derivative():
-    found = rune.grad(lambda x: rune.grad(lambda y: x * y * y)(x))(3.0)
+    gradient = rune.grad(lambda x: rune.grad(lambda y: x * y * y)(x))(3.0)
 
-    assert float(found) == 12.0
+    assert float(gradient) == 12.0
 
 
 def test_forward_inside_forward_does_not_confuse_perturbations():
@@ -266,11 +266,11 @@ def test_a_hessian_vector_product_equals_the_product_with_the_hessian():
 def test_the_hessian_is_symmetric_and_agrees_with_differences():
     x = array(np.array([0.5, 1.0, 2.0]))
 
-    found = np.asarray(rune.hessian(loss)(x))
+    hessian = np.asarray(rune.hessian(loss)(x))
 
-    near(found, found.T, relative=1e-12, why="rounding")
+    near(hessian, hessian.T, relative=1e-12, why="rounding")
     e0 = array(np.array([1.0, 0.0, 0.0]))
-    near(differences(rune.grad(loss), [x], [e0]), found[:, 0], relative=1e-6, why=WHY)
+    near(differences(rune.grad(loss), [x], [e0]), hessian[:, 0], relative=1e-6, why=WHY)
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)], ids=str)
@@ -287,9 +287,9 @@ def test_jacfwd_equals_jacrev(shape: tuple[int, ...]):
 
 
 def test_jacobians_of_several_arguments_are_tuples():
-    found = rune.jacrev(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0)
+    jacobian = rune.jacrev(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0)
 
-    assert tuple(map(float, found)) == (3.0, 2.0)
+    assert tuple(map(float, jacobian)) == (3.0, 2.0)
     assert tuple(map(float, rune.jacfwd(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0))) == (3, 2)
 
 
@@ -326,8 +326,8 @@ def test_truncated_backpropagation_through_time_stops_at_the_cut():
             state = state * w
         return state
 
-    whole, last_two = (float(rune.grad(run)(3.0, cut)) for cut in (-1, 2))
-    assert (whole, last_two) == (4 * 27.0, 9.0 * 2 * 3.0)
+    full, last_two = (float(rune.grad(run)(3.0, cut)) for cut in (-1, 2))
+    assert (full, last_two) == (4 * 27.0, 9.0 * 2 * 3.0)
 
 
 # --- linearize --------------------------------------------------------------------------------
@@ -400,15 +400,15 @@ def test_dropping_the_vjp_function_frees_its_residuals():
 
 
 def test_the_forward_pass_keeps_no_intermediate_that_is_not_a_residual():
-    made = []
+    references = []
 
     def function(x: Any) -> Any:
         y = x + 1.0
-        made.append(weakref.ref(y.primal))
+        references.append(weakref.ref(y.primal))
         return y * 2.0
 
     pull = rune.vjp(function, X)[1]
     gc.collect()
 
-    assert made[0]() is None
+    assert references[0]() is None
     same(np.full(3, 2.0, np.float32), pull(array([1.0, 1.0, 1.0]))[0])

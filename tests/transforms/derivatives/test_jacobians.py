@@ -71,13 +71,13 @@ def test_jacobians_of_trees_are_trees_of_blocks(jacobian: Any):
     def function(p: Any, y: Any) -> Any:
         return {"out": p["a"] * y, "sum": p["a"].sum() * p["b"]}
 
-    found = jacobian(function, argnums=(0, 1))({"a": X, "b": 2.0}, 3.0)
+    blocks = jacobian(function, argnums=(0, 1))({"a": X, "b": 2.0}, 3.0)
 
-    of_p, of_y = found["out"]
+    of_p, of_y = blocks["out"]
     near(3 * np.eye(3), of_p["a"], relative=0, why="exact")
     near(np.zeros(3), of_p["b"], relative=0, why="exact")
     near(np.asarray(X), of_y, relative=0, why="exact")
-    near(np.full(3, 2.0), found["sum"][0]["a"], relative=0, why="exact")
+    near(np.full(3, 2.0), blocks["sum"][0]["a"], relative=0, why="exact")
 
 
 def test_auxiliary_results_come_second():
@@ -85,8 +85,8 @@ def test_auxiliary_results_come_second():
         return x**3, {"x": x}
 
     for transform in (rune.jacfwd, rune.jacrev, rune.jacobian):
-        found, aux = transform(function, has_aux=True)(2.0)
-        assert (float(found), float(aux["x"])) == (12.0, 2.0)
+        jacobian, aux = transform(function, has_aux=True)(2.0)
+        assert (float(jacobian), float(aux["x"])) == (12.0, 2.0)
     second, aux = rune.hessian(function, has_aux=True)(2.0)
     assert (float(second), float(aux["x"])) == (12.0, 2.0)
 
@@ -105,10 +105,10 @@ def test_jvp_and_linearize_have_auxiliary_results_too():
 def test_hvp_is_the_product_with_the_hessian():
     v = array([1.0, -1.0, 0.5])
 
-    found = rune.hvp(loss, (X,), (v,))
+    product = rune.hvp(loss, (X,), (v,))
 
     full = np.asarray(rune.hessian(loss)(X)) @ np.asarray(v)
-    near(full, found, relative=1e-5, why="sums in another order")
+    near(full, product, relative=1e-5, why="sums in another order")
 
 
 def test_hvp_of_several_arguments_is_a_tuple_and_agrees_with_differences():
@@ -123,13 +123,13 @@ def test_hvp_of_several_arguments_is_a_tuple_and_agrees_with_differences():
     as_args = lambda a: (array(a[0]), {"w": array(a[1]), "b": array(a[2])})  # noqa: E731
     gradient = rune.grad(function, argnums=(0, 1))
 
-    found = rune.hvp(function, as_args(point), as_args(direction))
+    product = rune.hvp(function, as_args(point), as_args(direction))
 
     ahead, behind = gradient(*as_args(shifted(STEP))), gradient(*as_args(shifted(-STEP)))
     expected = rune.tree.map(
         lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * STEP), ahead, behind
     )
-    near(expected, found, relative=1e-6, why=WHY)
+    near(expected, product, relative=1e-6, why=WHY)
 
 
 def test_hvp_does_not_grow_with_the_number_of_arguments():
@@ -167,9 +167,9 @@ def test_a_vjp_is_linear_over_the_complex_numbers_without_conjugation():
 
 @pytest.mark.parametrize("transform", [rune.grad, rune.jacfwd, rune.jacrev, rune.jacobian])
 def test_holomorphic_derivatives_are_complex_derivatives(transform: Any):
-    found = transform(lambda z: rnp.sin(z) * z, holomorphic=True)(Z)
+    jacobian = transform(lambda z: rnp.sin(z) * z, holomorphic=True)(Z)
 
-    near(np.complex64(np.cos(Z) * Z + np.sin(Z)), found, relative=1e-5, why="f32")
+    near(np.complex64(np.cos(Z) * Z + np.sin(Z)), jacobian, relative=1e-5, why="f32")
 
 
 def test_a_real_argument_with_a_complex_result_has_a_forward_jacobian():
@@ -206,11 +206,11 @@ def test_integers_may_stand_among_the_arguments_and_have_a_gradient_of_float0():
 
 def test_the_jacobian_of_an_integer_is_float0_of_the_shape_of_both():
     n = rnp.arange(2).sum()
-    found = rune.jacrev(lambda n: X * n, allow_int=True)(n)
+    jacobian = rune.jacrev(lambda n: X * n, allow_int=True)(n)
     cheaper = rune.jacobian(lambda n: X * n, allow_int=True)(n)
     forward = rune.jacfwd(lambda x: rnp.floor(x).astype("i32"))(X)
 
-    assert (found.dtype, found.shape) == (cheaper.dtype, cheaper.shape) == (rune.float0, (3,))
+    assert (jacobian.dtype, jacobian.shape) == (cheaper.dtype, cheaper.shape) == (rune.float0, (3,))
     assert (forward.dtype, forward.shape) == (rune.float0, (3, 3))
 
 

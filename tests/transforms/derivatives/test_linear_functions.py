@@ -26,8 +26,8 @@ def of_linearize(x: Any) -> Any:
 
 
 def applied(function: Any, direction: Any) -> Any:
-    found = function(direction)
-    return found[0] if isinstance(found, tuple) else found
+    outputs = function(direction)
+    return outputs[0] if isinstance(outputs, tuple) else outputs
 
 
 EITHER = pytest.mark.parametrize("make", [of_vjp, of_linearize])
@@ -49,22 +49,22 @@ def test_it_leaves_jit(make: Any):
 
 @EITHER
 def test_it_enters_jit_and_is_traced_once_if_it_comes_from_one(make: Any):
-    made, use = rune.jit(make), rune.jit(applied)
-    with rune.counting() as seen:
+    linear, use = rune.jit(make), rune.jit(applied)
+    with rune.counting() as counts:
         for scale in (1.0, 2.0, 3.0):
-            found = use(made(scale * X), 2 * rnp.ones(5))
-            close(2 * np.cos(scale * X), found, ulps=2, why="one cosine")
+            tangent = use(linear(scale * X), 2 * rnp.ones(5))
+            close(2 * np.cos(scale * X), tangent, ulps=2, why="one cosine")
 
-    assert seen.traces == 2
+    assert counts.traces == 2
 
 
 @EITHER
 def test_it_leaves_and_enters_vmap(make: Any):
     rows = rune.vmap(make)(np.stack([X, 2 * X]))
 
-    found = rune.vmap(applied, in_axes=(0, None))(rows, rnp.ones(5))
+    tangents = rune.vmap(applied, in_axes=(0, None))(rows, rnp.ones(5))
 
-    close(np.cos(np.stack([X, 2 * X])), found, ulps=2, why="one cosine")
+    close(np.cos(np.stack([X, 2 * X])), tangents, ulps=2, why="one cosine")
 
 
 @EITHER

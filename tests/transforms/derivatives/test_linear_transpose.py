@@ -37,9 +37,9 @@ def test_the_transpose_of_a_linear_function_is_its_adjoint(name: str):
     out = function(X)
     ct = array(np.linspace(-1.0, 1.0, out.size).reshape(out.shape).astype(np.float32))
 
-    (found,) = rune.linear_transpose(function, X)(ct)
+    (cotangent,) = rune.linear_transpose(function, X)(ct)
 
-    near(inner([ct], [out]), inner([found], [X]), relative=1e-5, why="f32")
+    near(inner([ct], [out]), inner([cotangent], [X]), relative=1e-5, why="f32")
 
 
 def test_the_transpose_of_the_transpose_is_the_function():
@@ -61,9 +61,9 @@ def test_nothing_is_evaluated_and_arguments_may_be_types():
 def test_trees_go_in_and_come_out():
     back = rune.linear_transpose(lambda p: {"y": W @ p["x"] + 3.0 * p["b"]}, {"x": X, "b": 1.0})
 
-    (found,) = back({"y": rnp.ones(2)})
+    (cotangent,) = back({"y": rnp.ones(2)})
 
-    same({"x": np.array([3.0, 5.0, 7.0], np.float32), "b": np.float32(6)}, found)
+    same({"x": np.array([3.0, 5.0, 7.0], np.float32), "b": np.float32(6)}, cotangent)
 
 
 def test_an_argument_that_is_not_used_gets_zero():
@@ -73,9 +73,9 @@ def test_an_argument_that_is_not_used_gets_zero():
 
 
 def test_over_the_complex_numbers_nothing_is_conjugated():
-    (found,) = rune.linear_transpose(lambda z: z * (1 + 2j), 1j)(1 + 0j)
+    (cotangent,) = rune.linear_transpose(lambda z: z * (1 + 2j), 1j)(1 + 0j)
 
-    near(np.complex64(1 + 2j), found, relative=1e-6, why="f32")
+    near(np.complex64(1 + 2j), cotangent, relative=1e-6, why="f32")
 
 
 def test_the_transposed_function_can_be_transformed():
@@ -110,17 +110,17 @@ def test_integers_and_other_cotangents_are_refused():
 
 
 def test_hidden_arguments_are_the_traced_values_that_can_be_differentiated():
-    seen: list[int] = []
+    counts: list[int] = []
 
     def function(y: Any, n: Any) -> Any:
         converted, hidden = rune.closure_convert(lambda x: (x * y * n * W).sum(), 1.0)
-        seen.append(len(hidden))
+        counts.append(len(hidden))
         return converted(2.0, *hidden)
 
     near(rune.grad(lambda y, n: (2.0 * y * n * W).sum())(3.0, 2), rune.grad(function)(3.0, 2),
          relative=1e-6, why="f32")  # fmt: skip
     rune.jit(function)(3.0, 2)
-    assert seen == [1, 1]
+    assert counts == [1, 1]
 
 
 def test_a_closed_function_has_no_hidden_arguments():
@@ -140,9 +140,9 @@ def test_a_converted_function_takes_arguments_like_the_examples():
 
 
 def test_eval_shape_gives_the_tree_of_the_result():
-    found = rune.eval_shape(lambda x, *, y: {"a": x @ y, "n": 3}, W, y=X)
+    types = rune.eval_shape(lambda x, *, y: {"a": x @ y, "n": 3}, W, y=X)
 
-    assert found == {
+    assert types == {
         "a": rune.ShapeDtypeStruct((2,), "f32"),
         "n": rune.ShapeDtypeStruct((), "i32", weak_type=True),
     }

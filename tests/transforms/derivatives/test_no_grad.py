@@ -30,11 +30,11 @@ def test_it_holds_at_every_level_of_nested_derivatives():
 def test_values_are_the_same_and_jit_needs_no_second_trace():
     jitted = rune.jit(scaled)
 
-    with rune.counting() as seen:
+    with rune.counting() as counts:
         inside, outside = _inside(jitted, 3.0), jitted(3.0)
 
     assert float(inside) == float(outside) == 27
-    assert seen.traces <= 2  # one of scaled, one of the function inside it
+    assert counts.traces <= 2  # one of scaled, one of the function inside it
 
 
 def _inside(function, x):

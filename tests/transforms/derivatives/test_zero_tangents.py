@@ -31,10 +31,10 @@ ZEROS: dict[str, Callable[[Any], Any]] = {
 def test_a_zero_is_an_array_of_its_values_dtype(name: str, dtype: str):
     x = rnp.ones(2, dtype)
 
-    found = ZEROS[name](x)
+    zero = ZEROS[name](x)
 
-    assert isinstance(found, rnp.ndarray)
-    assert (found.shape, found.dtype, str(found)) == ((), x.dtype, "0.0")
+    assert isinstance(zero, rnp.ndarray)
+    assert (zero.shape, zero.dtype, str(zero)) == ((), x.dtype, "0.0")
 
 
 @pytest.mark.parametrize("name", ["jvp", "linearize"])
@@ -48,7 +48,7 @@ def test_a_derivative_of_a_zero_keeps_its_dtype(name: str):
 
 
 def test_a_zero_tangent_that_a_custom_rule_is_given_keeps_its_dtype():
-    seen = []
+    dtypes_of_zeros = []
 
     @rune.custom_jvp
     def product(x: Any, y: Any) -> Any:
@@ -56,10 +56,10 @@ def test_a_zero_tangent_that_a_custom_rule_is_given_keeps_its_dtype():
 
     @product.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
-        seen.append((tangents[1] * 1).dtype)
+        dtypes_of_zeros.append((tangents[1] * 1).dtype)
         return product(*primals), primals[1] * tangents[0] + primals[0] * tangents[1]
 
     one = rnp.ones((), "f64")
-    _, found = rune.jvp(lambda x: product(x, one), (one,), (one,))
+    _, tangent = rune.jvp(lambda x: product(x, one), (one,), (one,))
 
-    assert (seen, found.dtype) == ([np.dtype("f8")], np.float64)
+    assert (dtypes_of_zeros, tangent.dtype) == ([np.dtype("f8")], np.float64)

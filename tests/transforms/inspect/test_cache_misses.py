@@ -16,17 +16,17 @@ import rune.numpy as rnp
 
 def reasons(*calls: Callable[[], Any]) -> list[str]:
     """What is said while some calls are made."""
-    with rune.explain_cache_misses() as found:
+    with rune.explain_cache_misses() as messages:
         for call in calls:
             call()
-    return found
+    return messages
 
 
 def why(first: Callable[[], Any], second: Callable[[], Any]) -> str:
     """Why the second call was traced again."""
     first()
-    (found,) = reasons(second)
-    return found
+    (message,) = reasons(second)
+    return message
 
 
 F = functools.partial(rune.jit, static_argnames=("n", "mode"))
@@ -51,25 +51,25 @@ CAUSES: list[tuple[str, Callable[[Any], Any], str]] = [
 def test_the_reason_names_what_differs(name: str, second: Any, reason: str):
     f = F(function)
 
-    found = why(lambda: f(rnp.ones(3)), lambda: second(f))
+    message = why(lambda: f(rnp.ones(3)), lambda: second(f))
 
-    assert found == f"jit: traced function again {reason}"
+    assert message == f"jit: traced function again {reason}"
 
 
 def test_a_python_number_is_not_an_array_without_axes():
     f = rune.jit(function)
 
-    found = why(lambda: f(rnp.asarray(1.0, dtype="f32")), lambda: f(1.0))
+    message = why(lambda: f(rnp.asarray(1.0, dtype="f32")), lambda: f(1.0))
 
-    assert "(argument[0]: an array before, a number of Python's (weak type) now)" in found
+    assert "(argument[0]: an array before, a number of Python's (weak type) now)" in message
 
 
 def test_a_leaf_is_named_by_its_path():
     f = rune.jit(lambda p, *, y: p["w"][0] + y)
 
-    found = why(lambda: f({"w": [rnp.ones(3)]}, y=1.0), lambda: f({"w": [rnp.ones(4)]}, y=1.0))
+    message = why(lambda: f({"w": [rnp.ones(3)]}, y=1.0), lambda: f({"w": [rnp.ones(4)]}, y=1.0))
 
-    assert "(argument[0]['w'][0]: shape [3] before, [4] now)" in found
+    assert "(argument[0]['w'][0]: shape [3] before, [4] now)" in message
 
 
 def test_settings_are_part_of_the_key():
@@ -87,9 +87,9 @@ def test_the_nearest_trace_is_what_a_call_is_compared_with():
     f(rnp.ones(3), rnp.ones(3))
     f(rnp.ones((2, 3)), 1.0)
 
-    (found,) = reasons(lambda: f(rnp.ones((2, 4)), 1.0))
+    (message,) = reasons(lambda: f(rnp.ones((2, 4)), 1.0))
 
-    assert found == "jit: traced lambda again (argument[0]: shape [2, 3] before, [2, 4] now)"
+    assert message == "jit: traced lambda again (argument[0]: shape [2, 3] before, [2, 4] now)"
 
 
 def test_a_first_call_says_so():
@@ -116,8 +116,8 @@ def test_a_partial_made_anew_is_the_same_code():
 
     step(1.0)
 
-    (found,) = reasons(lambda: step(1.0))
-    assert found.startswith("jit: traced function first (jit was applied anew to code")
+    (message,) = reasons(lambda: step(1.0))
+    assert message.startswith("jit: traced function first (jit was applied anew to code")
 
 
 def test_leaves_that_come_and_go_are_named():
@@ -136,16 +136,16 @@ def test_of_traces_that_are_equally_near_the_latest_is_compared():
     for n in (1, 2):
         f(1.0, n=n)
 
-    (found,) = reasons(lambda: f(1.0, n=3))
-    assert found.endswith("(static argument n: 2 before, 3 now)")
+    (message,) = reasons(lambda: f(1.0, n=3))
+    assert message.endswith("(static argument n: 2 before, 3 now)")
 
 
 def test_a_sampler_is_not_said_to_be_jitted_anew():
     key = rune.random.key(0)
     rune.random.rayleigh(key, 1.0, (2, 1, 17))
 
-    (found,) = reasons(lambda: rune.random.rayleigh(key, 1.0, (3, 1, 17)))  # no other test's kind
-    assert found.endswith(
+    (message,) = reasons(lambda: rune.random.rayleigh(key, 1.0, (3, 1, 17)))  # no other test's kind
+    assert message.endswith(
         "(rune has one such function for each kind of call, and this kind is new)"
     )
 

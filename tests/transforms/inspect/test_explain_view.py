@@ -193,6 +193,6 @@ def test_a_picture_that_lacks_a_word_is_noticed(lost: str, tmp_path: Path):
     assert lost in page
     blank = "".join(c if c in "<>" else "\u00a0" for c in lost)
 
-    whole, less = (draw(p, tmp_path / "p.png") for p in (page, page.replace(lost, blank, 1)))
+    full, less = (draw(p, tmp_path / "p.png") for p in (page, page.replace(lost, blank, 1)))
 
-    assert differing(whole, less) > SHARE
+    assert differing(full, less) > SHARE

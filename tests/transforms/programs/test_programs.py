@@ -205,9 +205,9 @@ def test_evaluating_a_program_gives_what_the_function_gives():
 def test_a_program_is_traceable_again():
     program = rune.make_program(lambda x: ops.sin(x).sum())(X)
 
-    found = rune.grad(lambda x: eval_program(program, [x])[0])(X)
+    gradient = rune.grad(lambda x: eval_program(program, [x])[0])(X)
 
-    same(ops.cos(X), found)
+    same(ops.cos(X), gradient)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3])

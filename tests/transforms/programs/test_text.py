@@ -98,10 +98,10 @@ def program_of(name: str) -> Program:
 def test_the_text_reads_back_as_the_same_program(name: str):
     program = program_of(name)
 
-    found = parse_program(str(program), functions_in(program))
+    copy = parse_program(str(program), functions_in(program))
 
-    check_program(found)
-    assert same_program(found, program)
+    check_program(copy)
+    assert same_program(copy, program)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -136,6 +136,6 @@ def test_a_callback_that_was_not_given_cannot_be_called():
 def test_the_linear_map_of_a_rule_reads_back():
     _, linear = linearize_flat(lambda x: [tripled(x)], [X], [True])
 
-    found = parse_program(str(linear.program), functions_in(linear.program))
+    copy = parse_program(str(linear.program), functions_in(linear.program))
 
-    assert same_program(found, linear.program)
+    assert same_program(copy, linear.program)
