@@ -54,7 +54,7 @@ def alike(name: str, *xs: Any) -> list[Any]:
 
 
 def given_axes(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:
-    """Axes of `x`, counted from the front. Errors: AxisError for one not there, or given twice."""
+    """Axes of `x`, counted from the front. Errors: AxisError for one out of range, or repeated."""
     return normalised_axes(name, numbers(name, axes), type_of(x))
 
 
@@ -71,7 +71,7 @@ def numbers(name: str, entries: Sequence[int]) -> tuple[int, ...]:
 def documented(
     function: Function, name: str, doc: str, call: str, shown: str, facts: str
 ) -> Function:
-    """`function` under its public name, with a sentence, what holds of its kind, an example."""
+    """`function` under its public name, with a sentence, facts about its kind, an example."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{doc}\n\n    {facts}\n\n    >>> from rune import lax\n    >>> lax.{call}\n    {shown}\n"
@@ -113,12 +113,12 @@ def binary(
 
 
 def weak(text: str) -> str:
-    """How a number made of Python floats prints."""
+    """How a number computed from Python floats prints."""
     return f"Array({text}, f32*[], cpu:0)"
 
 
 def whole(text: str) -> str:
-    """How a number made of Python integers prints."""
+    """How a number computed from Python integers prints."""
     return f"Array({text}, i32*[], cpu:0)"
 
 

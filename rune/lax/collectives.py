@@ -181,10 +181,10 @@ def _longer(type: Any) -> Any:
 def psum_scatter(
     x: Any, axis_name: Name, *, scatter_dimension: int = 0, tiled: bool = False
 ) -> Any:
-    """The sum over all lanes, of which each lane gets its own part.
+    """The sum over all lanes, each lane receiving its own part.
 
-    scatter_dimension:  the axis that is dealt out: as long as there are lanes, and gone from the
-                        result; or, `tiled`, a multiple of that, of which each lane gets a share.
+    scatter_dimension:  the axis that is scattered: its size is the number of lanes, and it is
+                        removed; or, `tiled`, a multiple of that, each lane getting a share.
     Shapes: x [L, *S] of L lanes -> [*S]; `tiled`, [L·K, *S] -> [K, *S].
     Types:  numeric, that of `x`.
     Errors:             ShapeError for another length.

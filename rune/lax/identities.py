@@ -18,7 +18,7 @@ def stop_gradient(x: Any) -> Any:
     """The values of a tree of arrays, constants of every derivative.
 
     Shapes: any, kept. Types: any, kept.
-    Errors: ArgumentError for a leaf that is no array.
+    Errors: ArgumentError if a leaf is not an array.
 
     >>> import rune
     >>> float(rune.grad(lambda x: rune.lax.stop_gradient(x) * x)(3.0))
@@ -50,7 +50,7 @@ def optimization_barrier(operand: Any) -> Any:
 def dtype(x: Any) -> np.dtype:
     """The dtype that an array or number has.
 
-    Shapes: any; the result is a NumPy dtype, no array.
+    Shapes: any; the result is a NumPy dtype.
     Errors: ArgumentError if an argument is not an array.
 
     >>> from rune import lax
@@ -64,7 +64,7 @@ def shape_as_value(shape: Sequence[Any]) -> Any:
     """The sizes of a shape, symbolic ones too, as a vector.
 
     Shapes: N sizes -> [N]. Types: i32.
-    Errors: ArgumentError for sizes that are no integers.
+    Errors: ArgumentError for sizes that are not integers.
 
     >>> from rune import lax
     >>> lax.shape_as_value((2, 3))

@@ -207,7 +207,7 @@ _TEXT = """{doc}
     Shapes: operand [*S], scatter_indices [*B, K], updates as the dimension numbers say -> [*S].
     Types:  one dtype, kept.
     Errors: ArgumentError if an argument is not an array; DtypeError for updates of another dtype,
-            or positions that are no integers; ShapeError for updates that do not fit.
+            or positions that are not integers; ShapeError for updates that do not fit.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp

@@ -303,7 +303,7 @@ def symmetric_product(
     a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
     symmetrize_output: bool = False,
 ) -> Any:  # fmt: skip
-    """alpha A Aᵀ + beta C, of which the lower triangle is what counts.
+    """alpha A Aᵀ + beta C; only the lower triangle counts.
 
     symmetrize_output:  whether the upper triangle repeats the lower one.
     Shapes: [*B, N, K], [*B, N, N] -> [*B, N, N].

@@ -30,7 +30,7 @@ from rune.ops.statistics import squared_length
 
 
 class SvdAlgorithm(Enum):
-    """How JAX may be told to compute; here one algorithm serves each device.
+    """JAX's choice of algorithm; here each device has one.
 
     >>> from rune import lax
     >>> import rune.numpy as rnp
@@ -202,7 +202,7 @@ def qdwh(
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """U with orthonormal columns and H positive, x = U H; how many steps; whether they sufficed.
 
-    is_hermitian:  a promise, of which nothing is made.
+    is_hermitian:  a promise that is not used.
     Shapes: [M, N] with M >= N -> [M, N], [N, N], i32[], bool[].
     Errors: ShapeError for another shape; DtypeError for bools, integers and half types;
             ArgumentError for dynamic_shape.

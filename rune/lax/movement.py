@@ -470,7 +470,7 @@ def iota(dtype: Any, size: int) -> Any:
     """0, 1, 2, …
 
     Shapes: [size]. Types: `dtype`, numeric.
-    Errors: ArgumentError for `size` that is no integer; DtypeError for an unknown dtype.
+    Errors: ArgumentError if `size` is not an integer; DtypeError for an unknown dtype.
 
     >>> from rune import lax
     >>> lax.iota("f32", 3)
@@ -483,7 +483,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
     """0, 1, 2, … along one axis, the same along all others.
 
     Shapes: `shape`. Types: `dtype`, numeric.
-    Errors: ArgumentError for `dimension` that is no integer; DtypeError for an unknown dtype.
+    Errors: ArgumentError if `dimension` is not an integer; DtypeError for an unknown dtype.
 
     >>> from rune import lax
     >>> lax.broadcasted_iota("i32", (2, 2), 1)

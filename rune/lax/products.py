@@ -46,7 +46,7 @@ def dot_general(
     precision: PrecisionLike = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """Sums of products over contracted axes, batch axes hand in hand.
+    """Sums of products over contracted axes, for each position of the batch axes.
 
     dimension_numbers:  ((contracted of lhs, of rhs), (batch of lhs, of rhs))
     preferred_element_type:  the dtype of sums and result; that of the operands by default

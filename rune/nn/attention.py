@@ -1,8 +1,8 @@
 """Attention: softmax(Q Kᵀ scale + bias) V for every head, under the name and arguments of jax.nn.
 
 Scores and their softmax are f32 at least. Masks of all kinds are one bool array, made of index
-comparisons where they are read; a score that is masked is a large negative number, so that a row
-of which nothing is left attends everywhere alike instead of becoming NaN.
+comparisons where they are read; a masked score is a large negative number, so that a row that is
+masked everywhere attends uniformly instead of becoming NaN.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _seen(
         if visible.dtype != rnp.bool_:
             raise DtypeError(
                 f"dot_product_attention: cannot mask by {visible.type} (bool required)",
-                hint="what is added to the scores goes into bias",
+                hint="values to add to the scores go into bias",
             )
     queries, keys = rnp.arange(t)[:, None], rnp.arange(s)[None, :]
     if is_causal:

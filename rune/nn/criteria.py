@@ -45,7 +45,7 @@ def nll_loss(
     Shapes: log_probs [N, C, *S] or [C], targets int[N, *S] or int[], weight [C].
     Types:  bools and integers become floats.
     "mean" divides by the weights of the examples that count. A target out of range gives NaN.
-    Errors: ShapeError for targets of another shape, DtypeError for targets that are no integers.
+    Errors: ShapeError for targets of another shape, DtypeError for targets that are not integers.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.nll_loss(rnp.array([[-1.0, -2.0], [-3.0, -4.0]]), rnp.array([0, -100]))

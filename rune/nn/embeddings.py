@@ -15,7 +15,7 @@ def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
     Shapes: ids int[*I], table [V, D] -> [*I, D].
     Types:  that of `table`.
     padding_idx: the row of this number gets no gradient.
-    Errors: DtypeError for ids that are no integers, ArgumentError for a padding_idx out of range.
+    Errors: DtypeError for ids that are not integers, ArgumentError for a padding_idx out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.embedding(rnp.array([1, 1]), rnp.array([[1.0], [2.0]]))

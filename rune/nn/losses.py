@@ -38,7 +38,7 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
     Shapes: logits [*B, C], labels [*B] -> [*B]. A negative label counts from the end; one out of
             range gives NaN.
     Types:  real; bools and integers become floats.
-    Errors: DtypeError for labels that are no integers; ShapeError for those of another rank.
+    Errors: DtypeError for labels that are not integers; ShapeError for those of another rank.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.softmax_cross_entropy_with_integer_labels(rnp.array([[1e4, 0.0]]), rnp.array([1]))

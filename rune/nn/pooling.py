@@ -105,7 +105,7 @@ def avg_pool(
             padding never counts.
     Shapes: x [*B, *S] -> [*B, *T].
     Types:  bools and integers become floats.
-    Errors: ArgumentError for `window` that is no integer; DtypeError if an argument is not an
+    Errors: ArgumentError if `window` is not an integer; DtypeError if an argument is not an
             array.
 
     >>> import rune.nn as nn, rune.numpy as rnp

@@ -1,8 +1,8 @@
-"""Products of block-scaled matrices: narrow numbers, and one scale for every few of them.
+"""Products of block-scaled matrices: narrow numbers, and one scale for each block of them.
 
 Formats are those of the OCP Microscaling specification 1.0 (mxfp8: 32 numbers f8_e4m3 a scale that
 is a power of two) and of NVIDIA's nvfp4 (16 numbers e2m1 a scale f8_e4m3). There is no array of
-e2m1 or e8m0 here: such numbers are kept as the f32 that they stand for, rounded to the format.
+e2m1 or e8m0 here: such numbers are f32 rounded to the format.
 Products and sums are f32.
 """
 

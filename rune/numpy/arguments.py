@@ -39,7 +39,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def value(name: str, x: Any) -> Any:
     """`x` as an array or tracer; a Python scalar or symbolic size stays weak.
 
-    Errors: ArgumentError for a list or anything else that is no array.
+    Errors: ArgumentError for a list or anything else that is not an array.
     """
     if isinstance(x, Operators | Tracer):
         return x
@@ -148,7 +148,7 @@ def static_count(name: str, what: str, x: Any, least: int = 0) -> int:
 def require_room(name: str, *shape: Size) -> None:
     """Errors: OutOfMemory where the machine has no room for 64-bit numbers of this shape.
 
-    What is worked out in Python or NumPy asks before it begins: there it would count for ever.
+    Computations in Python or NumPy check this before they begin, since they would run for ever.
     """
     asked, limit = 8 * prod(d for d in shape if isinstance(d, int)), machine_bytes() or _ADDRESSES
     if asked > limit:

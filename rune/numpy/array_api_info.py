@@ -66,7 +66,7 @@ class ArrayNamespaceInfo:
         return default_place().device or device_named("cpu")
 
     def default_dtypes(self, *, device: str | Device | None = None) -> dict[str, np.dtype]:
-        """The dtypes of what is made without one; wider inside `rune.enable_x64()`."""
+        """The dtypes of arrays created without one; wider inside `rune.enable_x64()`."""
         return {
             "real floating": dtypes.canonical(dtypes.f64),
             "complex floating": dtypes.canonical(dtypes.c128),

@@ -60,9 +60,9 @@ def cov(
     Shapes: m [N, K] with K observations of N variables (rowvar=False: [K, N]) -> [N, N]; one
             variable gives a scalar. `y` adds variables; weights are [K].
     Types:  bools and integers become floats.
-    ddof:   what is taken from the count of observations; 1, or 0 if `bias`.
+    ddof:   subtracted from the number of observations; 1, or 0 if `bias`.
     Errors: ShapeError above rank 2 or for weights that do not fit; DtypeError for fweights that
-            are no integers; ArgumentError for a ddof that is no integer.
+            are not integers; ArgumentError for a ddof that is not an integer.
 
     >>> import rune.numpy as rnp
     >>> rnp.cov(rnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

@@ -54,7 +54,7 @@ def asarray(
     a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
     device: Any = None,
 ) -> Any:  # fmt: skip
-    """`array` that passes arrays through. What another library lends by DLPack is copied.
+    """`array` that passes arrays through. Data that another library exports by DLPack are copied.
 
     Shapes: those of the data. Types: as `array`; an array keeps its own unless dtype is given.
     Errors: ArgumentError for copy=False where data has to be copied.
@@ -112,7 +112,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> An
 
 
 def _is_kept(a: Any, dtype: Any) -> bool:
-    """Whether an array serves as it is."""
+    """Whether `a` is already an array of that dtype."""
     is_array = isinstance(a, Operators)
     return is_array and (dtype is None or dtypes.as_dtype(dtype) == type_of(a).dtype)
 
@@ -180,7 +180,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros.
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]. Types: f32 unless dtype is given.
-    Errors: ArgumentError for a size that is no integer; ShapeError for a negative one;
+    Errors: ArgumentError for a size that is not an integer; ShapeError for a negative one;
             DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
@@ -195,7 +195,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
-    Errors: ArgumentError for `shape` that is no integer; DtypeError for an unknown dtype.
+    Errors: ArgumentError if `shape` is not an integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.ones(2)
@@ -209,7 +209,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros: memory is never left undefined.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
-    Errors: ArgumentError for `shape` that is no integer; DtypeError for an unknown dtype.
+    Errors: ArgumentError if `shape` is not an integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.empty(2)

@@ -409,7 +409,7 @@ def rfftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) ->
     """The frequency of each result of `rfft`: 0, 1, … n//2, over n times the sample spacing d.
 
     Shapes: n numbers -> [n//2 + 1]. Types: as `fftfreq`.
-    Errors: ArgumentError for `n` that is no integer; DtypeError for an unknown dtype.
+    Errors: ArgumentError if `n` is not an integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.fft.rfftfreq(5, 0.2)

@@ -24,7 +24,7 @@ from rune.ops.promote import broadcast_together, constant
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the exponent of a dtype stands, and what is added to it."""
+    """Where the exponent of a dtype is stored, and its bias."""
 
     fraction_bits: int
     bias: int
@@ -75,7 +75,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     """x1 2**x2, without overflow on the way.
 
     Shapes: broadcast together. Types: x1 floating (integers as floats), x2 integers -> x1's dtype.
-    Errors: DtypeError for exponents that are no integers, and for complex numbers.
+    Errors: DtypeError for exponents that are not integers, and for complex numbers.
 
     >>> import rune.numpy as rnp
     >>> rnp.ldexp(rnp.array([0.5, -0.75]), rnp.array([4, 0]))

@@ -53,7 +53,7 @@ def apply_along_axis(
 
 
 def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
-    """func(a, axis) for one axis after the other; axes that func removes are put back.
+    """func(a, axis) for one axis after the other; axes that func removes are restored.
 
     Shapes: any -> the same rank; the sizes of `axes` are those func leaves, or 1.
     Types:  those that func gives.
@@ -250,7 +250,7 @@ def _without_ones(x: Any, loop: Shape) -> Any:
 
 
 def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs: Any) -> Any:
-    """The core call. Errors: ShapeError when a result is not what the signature says."""
+    """The core call. Errors: ShapeError if a result does not match the signature."""
     out = function(*xs)
     if outs is None:
         return out

@@ -96,7 +96,7 @@ def diag_indices(n: Size, ndim: int = 2) -> tuple[Any, ...]:
     """The positions of the diagonal of an array with `ndim` axes of size n.
 
     Shapes: n -> `ndim` vectors [n]. Types: i32.
-    Errors: ArgumentError for sizes that are no integers.
+    Errors: ArgumentError for sizes that are not integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.diag_indices(2)
@@ -168,7 +168,7 @@ def mask_indices(
     """The positions that mask_func(ones((n, n)), k) leaves nonzero.
 
     Shapes: n -> rows [K], columns [K]; K is `size`, where given, filled up with 0. Types: i32.
-    Errors: ArgumentError for `n` that is no integer.
+    Errors: ArgumentError if `n` is not an integer.
 
     >>> import rune.numpy as rnp
     >>> rnp.mask_indices(2, rnp.triu)[1]

@@ -52,7 +52,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return fit(value("digitize", np.zeros((), o.index_dtype())), type_of(wanted).shape)
     ascends = edges[-1] >= edges[0]
     number = o.searchsorted(where(ascends, edges, ops.reverse(edges, axes=(0,))), wanted, side)
-    # Among descending edges as many are reached as the reversed ones have left to reach.
+    # With descending edges, a value has reached those that the search in reversed order has not.
     return where(ascends, number, ops.sub(size_value(count, type_of(number).dtype), number))
 
 
@@ -62,7 +62,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     Shapes: x [N] of integers -> [length]; without length, as many as the largest value needs, and
             at least minlength. With it, larger values are left out. Negative ones count as 0.
     Types:  x integers or bools -> i32, or that of the weights.
-    Errors: DtypeError for values that are no integers; ShapeError unless x has one axis;
+    Errors: DtypeError for values that are not integers; ShapeError unless x has one axis;
             TracerArrayConversionError for a traced x without length.
 
     >>> import rune.numpy as rnp

@@ -1,4 +1,4 @@
-"""Arrays from and to what is not an array: bytes, text, iterators and files.
+"""Arrays from and to other data: bytes, text, iterators and files.
 
 Files are of NumPy's own formats (.npy, .npz, text), with nothing pickled. What those cannot name
 (bf16, fp8, int4) is refused, never stored as bare bytes.
@@ -68,7 +68,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
     """The numbers in a text, which `sep` separates.
 
     Shapes: N numbers -> [N]. Types: f32 unless dtype is given.
-    Errors: ArgumentError for text that is no number.
+    Errors: ArgumentError for text that is not a number.
 
     >>> import rune.numpy as rnp
     >>> rnp.fromstring("1 2 3", int, sep=" ")

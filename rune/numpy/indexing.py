@@ -76,8 +76,8 @@ def take(
     """Elements (slices along `axis`) at `indices`; of the flattened array for None.
 
     Shapes: a [*A, N, *B], indices [*I] -> [*A, *I, *B]. Types: that of `a`.
-    Errors: DtypeError for indices that are no integers, AxisError for an axis of size 0 of which
-            something is taken. The two promises about the indices only
+    Errors: DtypeError for indices that are not integers, AxisError when taking elements
+            from an axis of size 0. The two promises about the indices only
             allow a faster program; they are not needed.
 
     >>> import rune.numpy as rnp
@@ -108,7 +108,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     """A copy with the elements at the flat positions `ind` replaced by v, repeated as needed.
 
     Shapes: a [*A], ind and v any -> [*A]. Types: that of `a`.
-    Errors: ArgumentError unless inplace=False; DtypeError for indices that are no integers.
+    Errors: ArgumentError unless inplace=False; DtypeError for indices that are not integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.put(rnp.zeros(4), rnp.array([0, -1]), rnp.array([1.0, 2.0]), inplace=False)
@@ -142,7 +142,7 @@ def take_along_axis(
 
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> [*A, M, *B]; other axes broadcast.
     Types:  that of `arr`.
-    Errors: ShapeError where the ranks differ; DtypeError for indices that are no integers.
+    Errors: ShapeError where the ranks differ; DtypeError for indices that are not integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.take_along_axis(rnp.array([[1, 2], [3, 4]]), rnp.array([[1], [0]]), axis=1)

@@ -301,7 +301,7 @@ def compress(
     Shapes: condition [K] with K at most N, a [*A, N, *B] -> [*A, number of truths or size, *B].
     Types:  that of `a`.
     size:   how many, so that it can be compiled: more are dropped, missing ones are `fill_value`.
-    Errors: ShapeError for a condition that is no vector or too long; TracerError for a traced
+    Errors: ShapeError if the condition is not a vector or is too long; TracerError for a traced
             condition without `size`.
 
     >>> import rune.numpy as rnp
@@ -326,7 +326,7 @@ def compress(
 
 
 def _of_size(x: Any, truth: Any, at: int, size: int, fill_value: Any) -> Any:
-    """The first `size` slices where truth holds: each goes to the place its count gives it."""
+    """The first `size` slices where truth holds: each goes to the place that its count names."""
     x = c.transpose(x, (at, *(i for i in range(rank(x)) if i != at)))
     x = x[: type_of(truth).shape[0]]
     ones = ops.cast(truth, dtypes.i32)

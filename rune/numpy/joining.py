@@ -319,7 +319,7 @@ def repeat(
 
 
 def _repeated_to(x: Any, counts: Any, axis: int, total: int) -> Any:
-    """Place p shows the slice whose run holds p: the first run that ends after p."""
+    """Place p holds the slice whose run contains p: the first run that ends after p."""
     counts_type, size = type_of(counts), type_of(x).shape[axis]
     if counts_type.dtype not in dtypes.INTEGER or counts_type.shape not in {(), (1,), (size,)}:
         raise ShapeError(

@@ -44,7 +44,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
 
     Shapes: N, M -> [N, M], M by default N. Types: f32 unless dtype is given.
-    Errors: ArgumentError for `N` that is no integer; DtypeError for an unknown dtype.
+    Errors: ArgumentError if `N` is not an integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.eye(2)
@@ -61,7 +61,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
     """The identity matrix.
 
     Shapes: n -> [n, n]. Types: f32 unless dtype is given.
-    Errors: ArgumentError for `n` that is no integer; DtypeError for an unknown dtype.
+    Errors: ArgumentError if `n` is not an integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.identity(1)
@@ -74,7 +74,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
     """Ones at and below diagonal `k`, zeros above.
 
     Shapes: N, M -> [N, M], M by default N. Types: f32 unless dtype is given.
-    Errors: ArgumentError for `N` that is no integer; DtypeError for an unknown dtype.
+    Errors: ArgumentError if `N` is not an integer; DtypeError for an unknown dtype.
 
     >>> import rune.numpy as rnp
     >>> rnp.tri(2, dtype=int)
@@ -228,7 +228,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Rows and columns of the entries at and below diagonal k.
 
     Shapes: n, m -> rows [K], columns [K]. Types: i32.
-    Errors: ArgumentError for sizes that are no integers.
+    Errors: ArgumentError for sizes that are not integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.tril_indices(2)
@@ -242,7 +242,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """Rows and columns of the entries at and above diagonal k.
 
     Shapes: n, m -> rows [K], columns [K]. Types: i32.
-    Errors: ArgumentError for sizes that are no integers.
+    Errors: ArgumentError for sizes that are not integers.
 
     >>> import rune.numpy as rnp
     >>> rnp.triu_indices(2)

@@ -222,7 +222,7 @@ class Box:
 
     def __init__(self, value: Any):
         # What the root held when this was read, and what was read: one pair, so that no thread
-        # sees half of it. They are one in a box that is no view.
+        # sees half of it. They are one in a box that is not a view.
         self._held: tuple[Any, Any] = (value, value)
         self._root: Box | None = None
         self._base: Box | None = None
@@ -244,7 +244,7 @@ class Box:
         return array
 
     def _chain(self) -> tuple[Box, list[Any]]:
-        """The box that is no view, and the views on the way to it, this one first."""
+        """The box that is not a view, and the views on the way to it, this one first."""
         views, box = [], self
         while box._base is not None:
             views.append(box)

@@ -127,7 +127,7 @@ def _picked(ordered: Any, counts: Any, q: Any, method: str) -> Any:
 
 
 def _between_elements(first: Any, second: Any, weight: Any) -> Any:
-    """first + (second - first) weight; where the difference is no number, the sum of the parts."""
+    """first + (second - first) weight; where the difference is not finite, the weighted sum."""
     apart = ops.sub(second, first)
     near = c.is_finite(apart)
     apart = ops.select(near, apart, constant(0, apart))
@@ -155,7 +155,7 @@ def _weighted(name: str, rows: Any, weights: Any, q: Any) -> Any:
     shape = type_of(ordered).shape
     total = ops.cumsum(weights, axis=len(shape) - 1, reverse=False)
     part = ops.div(total, broadcast_to(name, total[..., -1:], shape))
-    # An element before all weights is no answer for q = 0 either.
+    # An element before all weights must not answer q = 0 either.
     part = ops.select(ops.eq(part, constant(0, part)), constant(-1, part), part)
     wanted = as_type(value(name, q), type_of(part).dtype)
     wanted = broadcast_to(name, wanted, (*shape[:-1], type_of(wanted).shape[0]))

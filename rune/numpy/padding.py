@@ -254,7 +254,7 @@ def _pad_once(x: Any, axis: int, low: Size, high: Size, mode: str) -> Any:
 
 
 def _source(at: np.ndarray, size: int, mode: str) -> np.ndarray:
-    """Which element stands at places beyond the ends."""
+    """Which element fills each place beyond the ends."""
     if mode == "edge":
         return np.clip(at, 0, size - 1)
     if mode == "wrap":

@@ -62,7 +62,7 @@ def _product(roots: Any) -> Any:
 
 
 def _with_root(p: Any, z: Any) -> tuple[Any, None]:
-    """p times x - z; the coefficients that p has stand first."""
+    """p times x - z; the coefficients of p come first."""
     return p - z * concatenate([p[:1] * 0, p[:-1]]), None
 
 

@@ -1,7 +1,7 @@
 """Products of vectors, matrices and tensors. Every one is one dot_general, or a multiplication.
 
-Floats are multiplied at full precision and half types accumulate in f32, so `precision=` has
-nothing to ask for: any value of it is satisfied. `preferred_element_type` is the result's dtype.
+Floats are multiplied at full precision and half types accumulate in f32, so any value of
+`precision=` is satisfied. `preferred_element_type` is the result's dtype.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def selected(name: str, x: Any, where: Any, identity: Any) -> Any:
 
 
 def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: Any, initial: Any) -> Any:
-    """Errors: ArgumentError for an `initial` that is no array."""
+    """Errors: ArgumentError if `initial` is not an array."""
     if initial is None:
         return out
     initial = unrounded(name, initial)

@@ -81,7 +81,7 @@ def _in_floats(name: str, xs: Sequence[Any], dtype: Any) -> list[Any]:
 
 
 def _if_wide(dtype: Any) -> Any:
-    """The dtype to compute in, where the result is to have 64 bits; None: that of the operands."""
+    """The dtype to compute in if the result has 64 bits; None: that of the operands."""
     wide = dtype is not None and dtypes.as_dtype(dtype) in (dtypes.f64, dtypes.c128)
     return dtype if wide else None
 
@@ -158,7 +158,7 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Values of which each is the same multiple of the one before, from start to stop.
+    """Values in geometric progression from start to stop.
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`. Neither may be 0: NaN.
     Types:  real ends of different signs give NaN; complex ends go along a spiral.

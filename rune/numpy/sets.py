@@ -126,7 +126,7 @@ def unique(
     Shapes: ar [*A] -> values [U], positions [U], numbers [*A] ([N] along an axis), counts [U].
     Types:  that of `ar`; positions, numbers and counts i32.
     Errors: TracerArrayConversionError for a traced array without size; ArgumentError where a size
-            other than 0 asks for elements of an empty array and no fill_value is given.
+            other than 0 requests elements of an empty array without a fill_value.
 
     >>> import rune.numpy as rnp
     >>> rnp.unique(rnp.array([3, 1, 1]), return_counts=True)

@@ -114,7 +114,7 @@ def _is_large(x: Any, kernel: Any) -> bool:
 
 
 def _convolved(x: Any, kernel: Any) -> Any:
-    """The same as a convolution of one feature, which lays out no matrix of windows."""
+    """The same as a convolution of one feature, which needs no matrix of windows."""
     same = ((0, 1, 2), (0, 1, 2), (0, 1, 2))
     rows = (c.reshape(v, (1, 1, -1)) for v in (x, kernel))
     convolution = ops.conv_general_dilated(
@@ -237,7 +237,7 @@ def _slopes(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
 
 
 def _inner_slopes(y: Any, steps: Any) -> Any:
-    """The slopes between the ends; a sample whose weight is 0 takes no part, however large."""
+    """The slopes between the ends; a sample of weight 0 has no influence, however large."""
     before, after = steps[:-1], steps[1:]
     both = before + after
     outer = y[2:] * (before / (after * both)) - y[:-2] * (after / (before * both))

@@ -135,7 +135,7 @@ class ufunc:
         return scan(step, start, (rows, masks))[0]
 
     def _in(self, x: Any, dtype: Any) -> Any:
-        """What is combined, in the given dtype or that of the results."""
+        """The operand, in the given dtype or that of the results."""
         if dtype is None and self._ways.reduce is not None:
             dtype = eval_shape(self.reduce, ShapeDtypeStruct((1,), type_of(x).dtype)).dtype
         elif dtype is None:
@@ -144,7 +144,7 @@ class ufunc:
         return c.astype(x, dtypes.as_dtype(dtype))
 
     def _like(self, carried: Any, *args: Any) -> Any:
-        """The function's value in the dtype of what is carried along."""
+        """The function's value in the dtype of the carried total."""
         return ops.convert(
             self.func(*args), dtype=type_of(carried).dtype, weak=type_of(carried).weak
         )

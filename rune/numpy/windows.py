@@ -27,7 +27,7 @@ def _positions(name: str, M: Any) -> tuple[Any, Size]:
 
 
 _SHAPE = """Shapes: M points -> [M]. Types: f32.
-    Errors: ArgumentError for an `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proc. IEEE 66(1)."""
 
 
@@ -58,7 +58,7 @@ blackman = _cosines("blackman", "Three cosine terms.", 0.42, 0.5, 0.08)
 def bartlett(M: Any) -> Any:
     """A triangle that ends in zeros. Shapes: M points -> [M]. Types: f32.
 
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
 
     >>> import rune.numpy as rnp
     >>> rnp.bartlett(5)

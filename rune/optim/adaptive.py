@@ -1,6 +1,6 @@
 """Optimisers of Adam's kin: moments of the gradient, taken or used in another way.
 
-Each is a part, `scale_by_…`, and the optimiser that is made of it, under Optax's names.
+Each is a part, `scale_by_…`, and the optimiser built on it, under Optax's names.
 """
 
 from __future__ import annotations

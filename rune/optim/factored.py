@@ -60,8 +60,8 @@ def scale_by_factored_rms(
     """Updates over the root of the estimated means of squares, whose decay grows with the step.
 
     Shapes: updates are a tree like the parameters; of the state rows and columns have leaves that
-            lack one of the two factored axes, elements those of the other parameters, [1] stands
-            for what is not kept; the count is i32 [].
+            lack one of the two factored axes, elements those of the other parameters, [1] where
+            nothing is stored; the count is i32 [].
     Types:  each leaf in the dtype of its parameter, floating or complex.
     Errors: ArgumentError, when it is used, for trees that are not alike.
 

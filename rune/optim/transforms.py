@@ -1,4 +1,4 @@
-"""The parts optimisers are made of: each turns gradients into updates and carries its own state.
+"""Building blocks of optimisers: each turns gradients into updates and carries its own state.
 
 A part is an `Optimizer` too, so that parts chain. States are named tuples of trees; the step
 count is an i32 array, never a Python number, so that counting does not retrace.

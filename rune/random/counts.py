@@ -109,7 +109,7 @@ def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: Any = None) -
 
     Shapes: lam broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default. -1 for a lam that is negative, infinite or NaN.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Hörmann 1993, Insurance: Mathematics and Economics 12(1), algorithm PTRS.
 
@@ -197,7 +197,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = 
     Shapes: n and p broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default. NaN for n < 0, or p outside of 0…1 or NaN; the part of n
             behind the point is cut off.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Hörmann 1993, Journal of Statistical Computation and Simulation 46, BTRS.
 

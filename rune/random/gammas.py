@@ -1,4 +1,4 @@
-"""The gamma distribution, and what is made of gamma numbers.
+"""The gamma distribution, and distributions built on gamma numbers.
 
 A gamma number is drawn by rejection: each element has a key of its own and keeps the first proposal
 that is taken, so its value does not depend on its neighbours, though all of them loop until the
@@ -165,7 +165,7 @@ def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
     Shapes: a broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
     The derivative in a is that with the distribution function held fixed.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
@@ -179,11 +179,11 @@ def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
 
 @Sampler
 def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
-    """Logarithms of gamma numbers, also of those that are too small to be told from 0.
+    """Logarithms of gamma numbers, also of those that would underflow to 0.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
@@ -204,7 +204,7 @@ def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None
 
     Shapes: a and b broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
@@ -250,7 +250,7 @@ def chisquare(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) 
 
     Shapes: df broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
@@ -270,7 +270,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any =
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
@@ -291,7 +291,7 @@ def t(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
 
     Shapes: df broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
@@ -312,7 +312,7 @@ def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: Any = None) -
     """Density exp(-|x|**p), up to a factor.
 
     Shapes: p broadcasts to `shape`. Types: floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
 
@@ -334,7 +334,7 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Shape = (), dtype: Any = None) -
     Shapes: [*shape, d].
     Types:  floating, f32 by default.
     Source: Barthe, Guédon, Mendelson & Naor 2005, The Annals of Probability 33(2).
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind.
 
     >>> import rune

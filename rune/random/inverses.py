@@ -32,7 +32,7 @@ def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Waiting times of mean 1: density exp(-x) for x >= 0.
 
     Shapes: `shape`. Types: floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -76,7 +76,7 @@ def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density exp(-|x|) / 2.
 
     Shapes: `shape`. Types: floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -96,7 +96,7 @@ def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density exp(-x) / (1 + exp(-x))².
 
     Shapes: `shape`. Types: floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -115,7 +115,7 @@ def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Density 1 / (π (1 + x²)): no mean.
 
     Shapes: `shape`. Types: floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -135,7 +135,7 @@ def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> A
 
     Shapes: b broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -155,7 +155,7 @@ def power(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
 
     Shapes: a broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -177,7 +177,7 @@ def weibull_min(
 
     Shapes: the parameters broadcast to `shape`.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -200,7 +200,7 @@ def triangular(
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.
@@ -224,7 +224,7 @@ def geometric(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -
 
     Shapes: p broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: the inverse of the distribution function, Devroye 1986, Non-Uniform Random Variate
             Generation, II.2.

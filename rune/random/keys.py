@@ -95,11 +95,11 @@ def _in_kind(new: Key, original: KeyLike) -> Any:
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
-    """A key made of an integer. All 64 bits of a Python integer or a 64-bit array count.
+    """A key from an integer. All 64 bits of a Python integer or a 64-bit array count.
 
     impl, dtype:  the generator, "threefry2x32" (the default) or "philox4x32".
     Shapes: seed int[] -> key [].
-    Errors: ArgumentError for a seed that is no single integer; OverflowError over 64 bits.
+    Errors: ArgumentError for a seed that is not a single integer; OverflowError over 64 bits.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 
     >>> import rune
@@ -220,7 +220,7 @@ def _place(name: str, data: Any) -> tuple[Any, Any]:
 
 
 def static_shape(name: str, shape: Any) -> Shape:
-    """A shape as a tuple. Errors: ShapeError for what is no size and no sequence of sizes."""
+    """A shape as a tuple. Errors: ShapeError if it is neither a size nor a sequence of sizes."""
     sizes = shape if isinstance(shape, list | tuple) else (shape,)
     if all(_is_size(d) for d in sizes):
         return tuple(d if isinstance(d, Dim) else int(d) for d in sizes)
@@ -251,7 +251,7 @@ def key_data(keys: KeyLike) -> Any:
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Key:
-    """Keys made of words; the inverse of `key_data`.
+    """Keys from words; the inverse of `key_data`.
 
     Shapes: u32[*S, 2] -> keys [*S].
     Errors: DtypeError, ShapeError for another array.
@@ -298,7 +298,7 @@ def key_dtype(impl: Any = None) -> KeyDtype:
 
 
 def clone(key: KeyLike) -> Any:
-    """The same key, as one that has not been used: the check for reuse lets it pass.
+    """The same key, marked as unused: the check for reuse accepts it.
 
     Shapes: keys of any shape, kept.
     Types:  keys of the same generator.

@@ -80,7 +80,7 @@ def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | 
 
     Shapes: -> [*shape, n, m].
     Types:  floating, f32 by default; or complex.
-    Errors: ArgumentError where n or m is no integer; ShapeError for a negative one.
+    Errors: ArgumentError if n or m is not an integer; ShapeError for a negative one.
     Source: QR of normal matrices with signs fixed, Mezzadri 2007, arXiv:math-ph/0609050.
 
     >>> import rune, rune.numpy as rnp

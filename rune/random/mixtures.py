@@ -23,11 +23,11 @@ from rune.random.uniforms import pairs
 def negative_binomial(
     key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = None
 ) -> Any:
-    """How many trials of probability p fail before n of them succeed; n may be no whole number.
+    """How many trials of probability p fail before n of them succeed; n need not be an integer.
 
     Shapes: n and p broadcast to `shape`, which is their own by default.
     Types:  integer, i32 by default. -1 for n < 0, or p outside of 0…1 or 0.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: mixtures, Johnson, Kotz & Balakrishnan, Univariate Distributions.
 
@@ -51,7 +51,7 @@ def logseries(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -
     Shapes: p broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default. -1 for p outside of 0…1, or 1.
     Source: Kemp 1981, Applied Statistics 30(3).
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
@@ -79,7 +79,7 @@ def noncentral_chisquare(
     Types:  floating, f32 by default.
     The derivative in nonc is that of the numbers for df > 1, and 0 below, where it is counted.
     Source: Johnson, Kotz & Balakrishnan 1995, Continuous Univariate Distributions 2, 29.3.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
@@ -107,7 +107,7 @@ def noncentral_f(
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: mixtures, Johnson, Kotz & Balakrishnan, Univariate Distributions.
 

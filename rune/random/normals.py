@@ -1,4 +1,4 @@
-"""The normal distribution, and what is made of normal numbers.
+"""The normal distribution, and distributions built on normal numbers.
 
 A normal number is the inverse error function of a uniform one, as in JAX: one draw for each, and
 neighbours in the uniform numbers stay neighbours. Executors compute the inverse within a few ulps
@@ -86,7 +86,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any
 
     Shapes: sigma broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
@@ -105,7 +105,7 @@ def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """Lengths of vectors of three normal numbers: the speeds in a gas.
 
     Shapes: `shape`. Types: floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
@@ -126,7 +126,7 @@ def double_sided_maxwell(
 
     Shapes: `shape` before the joint shape of the parameters; for () that shape twice, as in JAX.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: Devroye 1986, Non-Uniform Random Variate Generation, IV.
 
@@ -149,7 +149,7 @@ def rayleigh(key: Any, scale: Any, shape: Shape | None = None, dtype: Any = None
 
     Shapes: scale broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
     Source: normal numbers, Johnson, Kotz & Balakrishnan, Continuous Univariate Distributions.
 
@@ -170,7 +170,7 @@ def wald(key: Any, mean: Any, shape: Shape | None = None, dtype: Any = None) -> 
     Shapes: mean broadcasts to `shape`, which is its own by default.
     Types:  floating, f32 by default.
     Source: Michael, Schucany & Haas 1976, The American Statistician 30(2).
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune

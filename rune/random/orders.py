@@ -137,7 +137,7 @@ def permutation(
     independent:  every line along the axis gets an order of its own.
     Cost:   a radix sort: 32 passes over the elements, or 64 for more than 2000.
     Shapes: x any, kept; [x] for an integer. Types: that of `x`; i32 for an integer.
-    Errors: ArgumentError for what is no array and no integer; AxisError.
+    Errors: ArgumentError if `x` is neither an array nor an integer; AxisError.
     Source: sorting by random words, as in JAX.
 
     >>> import rune
@@ -161,7 +161,7 @@ def _as_size(x: Any) -> Size:
 
 
 def _array(name: str, x: Any) -> Any:
-    """Errors: ArgumentError for what has no axis to choose along."""
+    """Errors: ArgumentError if there is no axis to choose along."""
     array = None if x is None else value_of(name, x)
     if array is None or not type_of(array).shape:
         shown = type(x).__name__ if array is None else type_of(array)

@@ -112,7 +112,7 @@ def zipf(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any
     Shapes: a broadcasts to `shape`, which is its own by default.
     Types:  integer, i32 by default; numbers that it does not hold are not drawn. -1 for another a.
     Source: Devroye 1986, Non-Uniform Random Variate Generation, X.6.1.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
@@ -154,7 +154,7 @@ def hypergeometric(
     Types:  integer, i32 by default. -1 for numbers below 0, or more taken than there are.
             Numbers are counted in f32, exact up to 2**24; in f64 where a parameter has 64 bits.
     Source: Stadlober 1990, Journal of Computational and Applied Mathematics 31(1), HRUA*.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind; ShapeError for parameters that do not broadcast to `shape`.
 
     >>> import rune
@@ -175,7 +175,7 @@ def hypergeometric(
 
 
 def _good(key: Key, good: Any, bad: Any, sample_size: Any) -> Any:
-    """By symmetry, the rarer kind among the fewer: those taken, or those that are left."""
+    """By symmetry, the rarer kind among the fewer: those drawn, or those that remain."""
     total = good + bad
     is_valid = (good >= 0.0) & (bad >= 0.0) & (sample_size >= 0.0) & (sample_size <= total)
     rare, total, sample_size = (

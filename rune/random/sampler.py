@@ -1,7 +1,7 @@
-"""What a sampler is: a compiled function of a key, its parameters, a shape and a dtype.
+"""Samplers: compiled functions of a key, parameters, a shape and a dtype.
 
 A sampler computes the same bits wherever it is called, since it always runs as compiled code. Its
-`core` is the function itself, for samplers that are made of others. The key may be left out: then
+`core` is the function itself, for samplers built on others. The key may be left out: then
 one is drawn from the handler in force (streams.py).
 """
 
@@ -79,7 +79,7 @@ class Sampler:
 
 
 def with_static(*names: str) -> Callable[[Callable[..., Any]], Sampler]:
-    """A decorator for a sampler of which some arguments are Python values, besides shape, dtype."""
+    """A decorator for a sampler with Python values among its arguments, besides shape and dtype."""
     return lambda function: Sampler(function, names)
 
 
@@ -114,7 +114,7 @@ def floating(name: str, dtype: np.dtype | None, *params: Any) -> np.dtype:
 def integral(name: str, dtype: np.dtype | None) -> np.dtype:
     """The integer dtype asked for; else the default one.
 
-    Errors: DtypeError for a dtype that is no integer of 8 bits or more.
+    Errors: DtypeError for a dtype that is not an integer of 8 bits or more.
     """
     if dtype is None:
         return dtypes.canonical(dtypes.i64)

@@ -195,7 +195,7 @@ def _position(name: str) -> tuple[Any, Any]:
 
 
 def seed(seed: Any) -> Stream:
-    """A handler that gives every draw inside its block a key of its own, made of a seed or a key.
+    """A handler that gives every draw inside its block its own key, derived from a seed or key.
 
     Inserting a draw changes those after it; one with a name stays as it is. Jitted functions take
     the keys as inputs: nothing is traced again. Lanes of vmap and steps of loops differ.
@@ -231,7 +231,7 @@ def draw(name: str | None = None) -> Key:
 def take_key(by: str, key: Any, name: str | None = None) -> Any:
     """The key that an operation was given, or one that it draws.
 
-    Errors: ArgumentError for what is no key, or a name beside a key.
+    Errors: ArgumentError if it is not a key, or for a name together with a key.
     """
     if key is None:
         return effects.perform(Draw(by, name))

@@ -1,7 +1,7 @@
-"""Bits, and what is uniform: numbers of an interval, integers of a range, coins.
+"""Bits and uniform distributions: numbers of an interval, integers of a range, coins.
 
 `bits` and `uniform` are JAX's bit for bit. A float is made of mantissa bits alone: a number of
-[1, 2) minus 1, so all of them are multiples of one step and 1 itself never comes.
+[1, 2) minus 1, so all are multiples of one step, and 1 itself never occurs.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
     Shapes: `shape`.
     Types:  any numeric one, i32 by default.
-    Errors: ArgumentError for what is no key or no array; DtypeError for a dtype of another
+    Errors: ArgumentError if an argument is not a key or array; DtypeError for a dtype of another
             kind.
     Source: Threefry, Salmon, Moraes, Dror & Shaw 2011, SC11.
 

@@ -1,14 +1,14 @@
-"""The determinant of matrices in a dtype that is computed with, and its adjugate: derivatives.
+"""The determinant of matrices of a LAPACK dtype, and the adjugate, which gives its derivative.
 
 det' = tr(adj(A) A'), and adj(A) exists for singular matrices too: it is built without a division.
-Its own derivative is tr(adj(A) A') A⁻¹ - A⁻¹ A' adj(A), and where that would divide by nothing it
-is read in the bases of the singular values, of which it takes products but no quotients:
+Its own derivative is tr(adj(A) A') A⁻¹ - A⁻¹ A' adj(A), and where that would divide by zero it
+is computed in the bases of the singular vectors, with products of singular values only:
 
     A = U S V*:   adj(A)' = det(U V*) V D U*,   E = U* A' V,
     D_ij = -E_ij p_ij,   D_ii = sum_j E_jj p_ij,   p_ij = the product of all s but i and j
 
-A third derivative at a singular matrix is that of singular values, which has to be one of distinct
-ones.
+A third derivative at a singular matrix needs that of the singular values, which exists only where
+they are distinct.
 Source: Jacobi's formula, Giles 2008, §2.2.4; D is the derivative of the adjugate at a diagonal.
 """
 
@@ -201,7 +201,7 @@ def _is_column(j: Any, u: Any) -> Any:
 
 
 def _exclusive_products(d: Any) -> tuple[Any, Any]:
-    """Of what stands before each element, and of what stands after it. [*B, N] each."""
+    """The products of all elements before each one, and of all after it. [*B, N] each."""
     axis = rank(d) - 1
     none = (0,) * axis
     one = number(1, d)

@@ -1,8 +1,8 @@
-"""What the functions of rune.numpy.linalg do with their arguments before the real work.
+"""How the functions of rune.numpy.linalg prepare their arguments.
 
 Integers and booleans become f32 as everywhere; the half types, which LAPACK does not know, are
-computed in f32 and rounded back. Where NumPy raises for what is not finite, or has no answer, the
-matrices concerned give NaN, and no others.
+computed in f32 and rounded back. Where NumPy raises, because input is not finite or no result
+exists, the matrices concerned give NaN and the others their results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 
 
 def computing(name: str, *xs: Any) -> tuple[list[Any], Callable[[Any], Any]]:
-    """The arrays in one dtype that LAPACK knows, and what gives results the dtype asked for."""
+    """The arrays in one dtype that LAPACK knows, and a function that rounds results back."""
     operands = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
     dtype = type_of(operands[0]).dtype
     if dtype in LAPACK:

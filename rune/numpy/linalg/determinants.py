@@ -1,4 +1,4 @@
-"""Determinants, and what is told by singular values: condition and rank.
+"""Determinants, and properties read from singular values: condition and rank.
 
 Both determinants have derivatives of their own: that of `slogdet` is a trace with the inverse;
 that of `det` multiplies by the adjugate, which exists for singular matrices too and is built
@@ -118,7 +118,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None, hermitian: bool = 
     """The number of singular values above a tolerance.
 
     rtol:   relative to the greatest, max(M, N) eps by default; tol: absolute, in its place.
-    hermitian:  a promise, of which nothing is made: the same singular values serve.
+    hermitian:  a promise that is not used: the same singular values serve.
 
     Shapes: [*B, M, N] -> [*B]; of a vector, whether it is not zero.
     Types:  i32; i64 with `rune.enable_x64`.

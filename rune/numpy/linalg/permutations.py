@@ -1,4 +1,4 @@
-"""Permutations told by exchanges, as a factorisation gives them."""
+"""Permutations from sequences of row exchanges, as factorisations return them."""
 
 from __future__ import annotations
 

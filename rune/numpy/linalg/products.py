@@ -103,7 +103,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
     Shapes: [*B, N, N] -> [*B, N, N].
     Types:  that of `a`; of a negative n, bools and integers become floats.
-    Errors: ShapeError for matrices that are not square; ArgumentError where n is no integer.
+    Errors: ShapeError for matrices that are not square; ArgumentError if n is not an integer.
     Cost:   about log2 n products, up to twice as many.
     Source: repeated squaring, Knuth, TAOCP 2, §4.6.3.
 

@@ -97,7 +97,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     """The Moore–Penrose inverse: singular values up to rtol times the greatest count as zero.
 
     rtol:   10 max(M, N) eps by default; an array has one for each matrix. rcond is its old name.
-    hermitian:  a promise, of which nothing is made: the same singular values serve.
+    hermitian:  a promise that is not used: the same singular values serve.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: bools and integers become floats.
     Errors: ShapeError below rank 2; ArgumentError for both rtol and rcond.

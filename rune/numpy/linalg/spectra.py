@@ -145,7 +145,7 @@ def svd(
     """U, S and Vh with a = U diag(S) Vh; S descending; S alone without compute_uv.
 
     full_matrices:  whether U and Vh are square; else they have min(M, N) columns and rows.
-    hermitian:      a promise, of which nothing is made: the same rotations serve.
+    hermitian:      a promise that is not used: the same rotations serve.
     subset_by_index:  (first, limit), which singular values and vectors to return.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).

@@ -53,7 +53,7 @@ def hilbert(n: int) -> Any:
     """1 / (i + j + 1), a matrix of very large condition.
 
     Shapes: [n, n]. Types: f32.
-    Errors: ArgumentError for `n` that is no integer.
+    Errors: ArgumentError if `n` is not an integer.
 
     >>> from rune.scipy import linalg
     >>> linalg.hilbert(2)[0]
@@ -177,7 +177,7 @@ def helmert(n: int, full: bool = False) -> Any:
 
     full:   whether the row of 1/√n stands first.
     Shapes: [n - 1, n], or [n, n] if full. Types: f32.
-    Errors: ArgumentError for `n` that is no integer.
+    Errors: ArgumentError if `n` is not an integer.
 
     >>> from rune.scipy import linalg
     >>> linalg.helmert(2).round(4)

@@ -246,7 +246,7 @@ def golden(
     Differentiable in `args`, where func is twice so at the minimum.  Source: Kiefer 1953.
     Shapes: those of `brack` [*S], or broadcast to that -> [*S], one minimum for each.
     Types:  real, of `brack`; bools and integers as f32.
-    Errors: ArgumentError for a bracket that is no two or three numbers.
+    Errors: ArgumentError for a bracket that is not two or three numbers.
 
     >>> from rune.scipy.optimize import golden
     >>> bool(abs(golden(lambda x: (x - 0.3) ** 2) - 0.3) < 1e-3)

@@ -188,7 +188,7 @@ def boxcar(M: int, sym: bool = True) -> Any:
     """No weighting: ones.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -202,7 +202,7 @@ def triang(M: int, sym: bool = True) -> Any:
     """A triangle whose ends are not zero.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -216,7 +216,7 @@ def parzen(M: int, sym: bool = True) -> Any:
     """Four pieces of cubes.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -230,7 +230,7 @@ def bohman(M: int, sym: bool = True) -> Any:
     """The product of a triangle and a cosine, smoothed.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -244,7 +244,7 @@ def blackman(M: int, sym: bool = True) -> Any:
     """Three cosine terms.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -258,7 +258,7 @@ def nuttall(M: int, sym: bool = True) -> Any:
     """Four cosine terms with least side lobes.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -272,7 +272,7 @@ def blackmanharris(M: int, sym: bool = True) -> Any:
     """Four cosine terms.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -286,7 +286,7 @@ def flattop(M: int, sym: bool = True) -> Any:
     """Five cosine terms, flat in the middle of the main lobe.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -300,7 +300,7 @@ def bartlett(M: int, sym: bool = True) -> Any:
     """A triangle that ends in zeros.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -314,7 +314,7 @@ def barthann(M: int, sym: bool = True) -> Any:
     """A triangle and a cosine, mixed.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -328,7 +328,7 @@ def hann(M: int, sym: bool = True) -> Any:
     """A raised cosine that ends in zeros.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -342,7 +342,7 @@ def hamming(M: int, sym: bool = True) -> Any:
     """A raised cosine on a pedestal.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -356,7 +356,7 @@ def cosine(M: int, sym: bool = True) -> Any:
     """Half a wave.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -370,7 +370,7 @@ def lanczos(M: int, sym: bool = True) -> Any:
     """The main lobe of sinc.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -384,7 +384,7 @@ def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Any:
     """A plateau with cosine flanks; `alpha` is the share of the flanks.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -398,7 +398,7 @@ def kaiser(M: int, beta: float, sym: bool = True) -> Any:
     """I0(β sqrt(1 - x²)) / I0(β).
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -412,7 +412,7 @@ def gaussian(M: int, std: float, sym: bool = True) -> Any:
     """A bell of standard deviation `std`, in samples.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -426,7 +426,7 @@ def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Any:
     """A bell of width `sig` and steepness p; p = 1 is Gauss's.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -440,7 +440,7 @@ def general_hamming(M: int, alpha: float, sym: bool = True) -> Any:
     """`alpha` plus 1 - alpha of a cosine.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -454,7 +454,7 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
     """A sum of cosines with weights `a`.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows
@@ -468,7 +468,7 @@ def exponential(M: int, center: float | None = None, tau: float = 1.0, sym: bool
     """exp(-|n - center| / tau); only a symmetric one may have another center.
 
     Shapes: [M]. Types: f32.
-    Errors: ArgumentError for `M` that is no integer.
+    Errors: ArgumentError if `M` is not an integer.
     Source: Harris 1978, Proceedings of the IEEE 66(1).
 
     >>> from rune.scipy.signal import windows

@@ -366,7 +366,7 @@ def bernoulli(n: int) -> Any:
 
     Shapes: [n + 1]. Types: f32.
     Source: DLMF 24.2.1, by the tangent numbers of Brent & Harvey 2011, arXiv:1108.0286.
-    Errors: ArgumentError for an `n` that is no integer.
+    Errors: ArgumentError for an `n` that is not an integer.
 
     >>> from rune.scipy.special import bernoulli
     >>> bernoulli(2)
