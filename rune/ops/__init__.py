@@ -14,7 +14,8 @@
     linalg          cholesky, lu, qr, solve, …: linear algebra
     creation        iota; stop_gradient;  random: bits and keys (ciphers has the generators)
 
-`PRIMITIVES` is the table from which tests and the rule matrix (`python -m rune.ops`) are made.
+`PRIMITIVES` is the table from which tests are made. The rule matrix of these and of all other
+primitives is printed by `python -m rune.ops`.
 """
 
 from rune.core.primitive import Primitive

@@ -1,7 +1,34 @@
-"""`python -m rune.ops` prints the primitive × rule matrix."""
+"""`python -m rune.ops` prints the primitive × rule matrix, of the primitives of all rooms.
 
+A program of its own that no module imports: so it may look into rooms above its folder.
+"""
+
+from rune.control.text import CONTROL
+from rune.lowering.host_calls import host_call
+from rune.lowering.kernelize.routines import routine_dot
+from rune.lowering.kernelize.split_scans import join_axis
+from rune.lowering.kernelize.two_step import split_axis
+from rune.lowering.kernelize.walks import strided_dot
+from rune.lowering.legalize.interleaved import interleave, part
+from rune.lowering.loops import branch, loop, put_row, take_row
 from rune.ops import LIBRARY, PRIMITIVES
+from rune.ops.collectives import COLLECTIVES
+from rune.ops.memory import in_memory
+from rune.ops.repeat import repeated, repeated_rows, repeated_while
 from rune.ops.table import rule_matrix
+from rune.transforms.programs.text import PRIMITIVES as HOLDING_PROGRAMS
+
+# Written after every derivative and every batch was taken, so these need no such rules.
+LOOPS_OF_THE_LIBRARY = (repeated, repeated_while, repeated_rows, in_memory)
+WRITTEN_BY_LOWERING = (
+    loop, branch, take_row, put_row, host_call, part, interleave, split_axis, join_axis,
+    strided_dot, routine_dot,
+)  # fmt: skip
+
+EVERY_PRIMITIVE = (
+    *PRIMITIVES, *LIBRARY, *COLLECTIVES, *HOLDING_PROGRAMS, *CONTROL, *LOOPS_OF_THE_LIBRARY,
+    *WRITTEN_BY_LOWERING,
+)  # fmt: skip
 
 if __name__ == "__main__":
-    print(rule_matrix((*PRIMITIVES, *LIBRARY)))
+    print(rule_matrix(EVERY_PRIMITIVE))

@@ -1,17 +1,29 @@
 """The primitive × rule matrix, made from the table: what each primitive has, and what it lacks.
 
 One row per primitive. A derivative is written per argument: `linear` or `rule`, `0` for zero,
-`refused` for one that is an error to ask for, `all` for one rule of all arguments. A rule that is
-absent shows as `—`, so that a gap is a reviewed line of tests/architecture/rule_matrix.txt.
+`refused` for one that is an error to ask for, `all` for one rule of all arguments, `equation` for a
+rule that rewrites the equation and what it holds. The meaning is a function of NumPy arrays, or
+`programs`: that of the programs that the equation holds. A rule that is absent shows as `—`, so
+that a gap is a reviewed line of tests/architecture/rule_matrix.txt.
+
+    batch        of one lane's rule; `lanes` for a collective, which also works along the lanes
+    partial      how partial evaluation splits the equation; without a rule, whole or not at all
+    unused       how results that nothing reads are dropped from the equation
+    keeping      how a checkpoint around the equation keeps values that are inside
+    lowering     the kernel code, or `expand` into other primitives
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rune.core.lower import Control
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Joint, JvpRule, Primitive
 
-COLUMNS = ("name", "family", "reference", "jvp", "transpose", "batch", "lowering")
+COLUMNS = (
+    "name", "family", "meaning", "jvp", "transpose", "batch", "partial", "unused", "keeping",
+    "lowering",
+)  # fmt: skip
 ABSENT = "—"
 
 
@@ -35,21 +47,34 @@ def _jvp(primitive: Primitive) -> str:
     return " ".join(map(_jvp_mark, primitive.jvp)) or "none"
 
 
+def _meaning(primitive: Primitive) -> str:
+    if primitive.interpret is not None:
+        return "programs"
+    return _mark(primitive.reference)
+
+
+def _batch(primitive: Primitive) -> str:
+    return _mark(primitive.batch) if primitive.over_lanes is None else "lanes"
+
+
 def _lowering(primitive: Primitive) -> str:
     if primitive.expand is not None:
         return "expand"
     if primitive.lower is None:
         return ABSENT
-    rule = primitive.lower
-    detail = getattr(rule, "op", getattr(rule, "combine", None))
-    return type(rule).__name__ + (f" {detail}" if detail else "")
+    lowering = primitive.lower
+    if isinstance(lowering, Control):
+        return f"Control {lowering.name.lower()}"
+    detail = getattr(lowering, "op", getattr(lowering, "combine", None))
+    return type(lowering).__name__ + (f" {detail}" if detail else "")
 
 
 def row(primitive: Primitive) -> tuple[str, ...]:
     """The cells of one primitive, in the order of COLUMNS."""
     return (
-        primitive.name, primitive.family, _mark(primitive.reference), _jvp(primitive),
-        _mark(primitive.transpose), _mark(primitive.batch), _lowering(primitive),
+        primitive.name, primitive.family, _meaning(primitive), _jvp(primitive),
+        _mark(primitive.transpose), _batch(primitive), _mark(primitive.partial_equation),
+        _mark(primitive.dead_code), _mark(primitive.keeping), _lowering(primitive),
     )  # fmt: skip
 
 

@@ -52,8 +52,10 @@ LOOKED_UP = {
 
 
 def room(module: str) -> str:
-    """The room of a module."""
+    """The room of a module. A program that `python -m` runs is above all that it may look into."""
     parts = module.split(".")
+    if parts[-1] == "__main__":
+        return "rune"
     return "rune" if len(parts) == 1 else ".".join(parts[:2])
 
 

@@ -5,6 +5,7 @@ A rule that goes missing or a name that comes or goes is a changed line of a gol
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -12,15 +13,27 @@ import pytest
 
 from docs.site import members
 from rune import ops
-from rune.core.primitive import ZERO, Joint
+from rune.core.primitive import ZERO, Joint, Primitive
+from rune.ops.__main__ import EVERY_PRIMITIVE
 from rune.ops.table import rule_matrix
-from tests.architecture.sources import HERE, ROOT
+from tests.architecture.sources import HERE, ROOT, sources
 from tests.support.expect import expect_file
 
 
 def test_the_rule_matrix_is_the_reviewed_one(request: pytest.FixtureRequest):
-    matrix = rule_matrix((*ops.PRIMITIVES, *ops.LIBRARY))
-    expect_file(request.config, HERE / "rule_matrix.txt", matrix)
+    expect_file(request.config, HERE / "rule_matrix.txt", rule_matrix(EVERY_PRIMITIVE))
+
+
+def test_the_rule_matrix_has_every_primitive_of_the_package():
+    modules = [importlib.import_module(s.name) for s in sources() if "Primitive" in s.text]
+    primitives = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Primitive)
+    }
+
+    assert primitives == set(EVERY_PRIMITIVE)
 
 
 def test_the_rule_matrix_is_printed_by_running_the_room():
