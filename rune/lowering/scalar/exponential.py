@@ -62,9 +62,9 @@ def ln2_of(x: Number) -> tuple[float, float]:
 
 def reduce(x: Number) -> tuple[Number, Number, Number]:
     """(high, low, n) with x = n ln2 + high + low and |high + low| <= ln2/2."""
-    first, rest = ln2_of(x)
+    first, second = ln2_of(x)
     n, integer = nearest(x, LOG2E)
-    return n.times_plus(-first, x), n * -rest, integer
+    return n.times_plus(-first, x), n * -second, integer
 
 
 def scale_twice(y: Number, n: Number) -> Number:
@@ -114,12 +114,12 @@ def times_ln2(high: Number, low: Number | None = None) -> tuple[Number, Number]:
     """(high + low) ln2 as a sum."""
     if high.has(Ability.FUSED):
         product = high * LN2
-        rest = high.fma(format_of(high).ln2_low, high.fma(LN2, -product))
-        return product, rest if low is None else low.fma(LN2, rest)
+        low_part = high.fma(format_of(high).ln2_low, high.fma(LN2, -product))
+        return product, low_part if low is None else low.fma(LN2, low_part)
     first = high.short()
     ln2_first, ln2_rest = halves(LN2, high.dtype)
-    rest = high - first if low is None else (high - first) + low
-    return first * ln2_first, first * ln2_rest + rest * LN2
+    low_part = high - first if low is None else (high - first) + low
+    return first * ln2_first, first * ln2_rest + low_part * LN2
 
 
 def expm1(x: Number) -> Number:
@@ -225,8 +225,8 @@ def log1p_reduced(f: Number) -> tuple[Number, Number]:
 
 def log_special(x: Number, result: Number, pole: float) -> Number:
     """`result`, but NaN left of the pole, -inf on it, and x itself where it is inf or NaN."""
-    rest = select(x.equals(pole), -math.inf, select(x < pole, math.nan, x))
-    return select((x > pole) & (x < math.inf), result, rest)
+    special = select(x.equals(pole), -math.inf, select(x < pole, math.nan, x))
+    return select((x > pole) & (x < math.inf), result, special)
 
 
 def log(x: Number) -> Number:
@@ -248,16 +248,16 @@ def log_of_sum(x: Number, low: Number) -> Number:
 
 def _log_of_parts(f: Number, n: Number) -> Number:
     """The natural logarithm of (1 + f) 2ⁿ, for sqrt(1/2) <= 1 + f < sqrt(2)."""
-    first, rest = ln2_of(f)
+    first, second = ln2_of(f)
     high, low = log1p_reduced(f)
-    return n.times_plus(first, high + n.times_plus(rest, low))
+    return n.times_plus(first, high + n.times_plus(second, low))
 
 
 def log2(x: Number) -> Number:
     """The logarithm to base 2; exact for powers of two."""
     m, e = normalised(x)
-    product, rest = _times_log2e(*log1p_reduced(m - 1.0))
-    return log_special(x, (e.convert(x.dtype) + product) + rest, 0.0)
+    product, error = _times_log2e(*log1p_reduced(m - 1.0))
+    return log_special(x, (e.convert(x.dtype) + product) + error, 0.0)
 
 
 def _times_log2e(f: Number, tail: Number) -> tuple[Number, Number]:
@@ -269,8 +269,8 @@ def _times_log2e(f: Number, tail: Number) -> tuple[Number, Number]:
         return product, lost.fma(LOG2E, near)
     high = total.short()
     low = (f - high) + tail
-    first, rest = halves(LOG2E, f.dtype)
-    return high * first, high * rest + low * LOG2E
+    first, second = halves(LOG2E, f.dtype)
+    return high * first, high * second + low * LOG2E
 
 
 def log1p(x: Number) -> Number:
@@ -317,8 +317,8 @@ def asinh(x: Number) -> Number:
     large = 2.0 ** (format_of(x).mantissa // 2 + 2)
     square = size * size
     near = log1p_inside(size + square / ((square + 1.0).sqrt() + 1.0))
-    found = select(size < large, near, log_of_positive(size) + LN2)
-    return select(size < math.inf, found, size).copysign(x)
+    logarithm = select(size < large, near, log_of_positive(size) + LN2)
+    return select(size < math.inf, logarithm, size).copysign(x)
 
 
 def acosh(x: Number) -> Number:
@@ -327,11 +327,11 @@ def acosh(x: Number) -> Number:
     t = select(large, 1.0, x - 1.0)
     double, square = t + t, t * t
     inner = double + square
-    first, rest = root(inner, (double - inner) + square)
+    first, error = root(inner, (double - inner) + square)
     total = first + t
-    near = log1p_of_sum(total, ((first - total) + t) + rest)
-    found = select(large, log_of_positive(x) + LN2, near)
-    return select(x < math.inf, select(x < 1.0, math.nan, found), x)
+    near = log1p_of_sum(total, ((first - total) + t) + error)
+    logarithm = select(large, log_of_positive(x) + LN2, near)
+    return select(x < math.inf, select(x < 1.0, math.nan, logarithm), x)
 
 
 def atanh(x: Number) -> Number:
@@ -339,6 +339,6 @@ def atanh(x: Number) -> Number:
     size = x.abs()
     doubled = size + size
     inner = doubled + doubled * size / (1.0 - size)
-    found = log1p_inside(select(size < 0.5, inner, doubled / (1.0 - size))) * 0.5
+    half_logarithm = log1p_inside(select(size < 0.5, inner, doubled / (1.0 - size))) * 0.5
     outside = select(size.equals(1.0), math.inf, x.like(math.nan))
-    return select(size < 1.0, found, select(size.is_nan(), size, outside)).copysign(x)
+    return select(size < 1.0, half_logarithm, select(size.is_nan(), size, outside)).copysign(x)

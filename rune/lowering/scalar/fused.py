@@ -82,8 +82,8 @@ def acosh(x: Number) -> Number:
     near = square.sqrt()
     # What rounding the square and its root took; the former matters only where t < 2.
     lost = residual(square, near, near) + small.fma(small, double - square)
-    rest = select(near > 0.0, lost / (near + near), 0.0)
-    return select(x < 1.0, math.nan, _log1p_or_twice(t, small, near, rest))
+    error = select(near > 0.0, lost / (near + near), 0.0)
+    return select(x < 1.0, math.nan, _log1p_or_twice(t, small, near, error))
 
 
 def _log1p_or_twice(t: Number, a: Number, b: Number, beside: Number) -> Number:
@@ -91,8 +91,8 @@ def _log1p_or_twice(t: Number, a: Number, b: Number, beside: Number) -> Number:
     large = ~(t < LARGE)
     total = a + b
     back = total - a
-    rest = (a - (total - back)) + (b - back) + beside
-    logarithm = _log1p_of_sum(select(large, t, total), select(large, 0.0, rest))
+    error = (a - (total - back)) + (b - back) + beside
+    logarithm = _log1p_of_sum(select(large, t, total), select(large, 0.0, error))
     return logarithm + select(large, t.like(LN2), 0.0)
 
 
@@ -108,8 +108,8 @@ def atanh(x: Number) -> Number:
     quotient = double / below
     # What the division and the difference took; neither is a number at 1.
     lost = residual(double, quotient, below) + quotient * (size - (1.0 - below))
-    rest = lost / below
-    known = select(rest.abs() < math.inf, rest, 0.0)
+    error = lost / below
+    known = select(error.abs() < math.inf, error, 0.0)
     return (_log1p_of_sum(quotient, known) * 0.5).copysign(x)
 
 
@@ -139,9 +139,9 @@ def pow_of_f64(x: Number, y: Number) -> Number:
     near = rough.abs() < 1100.0  # beyond, the power is 0 or infinite
     log, factor = select(near, log, 0.0), select(near, y, 0.0)
     product = log * factor
-    rest = log.fma(factor, -product) + log_rest * factor
+    error = log.fma(factor, -product) + log_rest * factor
     n, integer = e.nearest(product)
-    power = e.scale(e.exp_tail(*e.times_ln2(product - n, rest)) + 1.0, n, integer)
+    power = e.scale(e.exp_tail(*e.times_ln2(product - n, error)) + 1.0, n, integer)
     outside = select(rough > 0.0, math.inf, select(rough < 0.0, rough.like(0.0), rough))
     return powers.with_sign(x, y, select(near, power, outside))
 
@@ -168,9 +168,9 @@ def _log2_in_two(x: Number) -> Pair:
     scaled_rest = log.fma(LOG2E, -scaled)
     scaled_rest = scaled_rest + log.fma(F64.log2e_low, log_rest * LOG2E)
     total = n + scaled
-    rest = (scaled - (total - n)) + scaled_rest
-    rounded = total + rest  # what is left is less than a rounding
-    return rounded, (total - rounded) + rest
+    error = (scaled - (total - n)) + scaled_rest
+    rounded = total + error  # what is left is less than a rounding
+    return rounded, (total - rounded) + error
 
 
 def cbrt(x: Number) -> Number:
@@ -276,8 +276,8 @@ def tan(x: Number) -> Number:
     b = select(odd, sine[0], cosine[0]), select(odd, sine[1], cosine[1])
     quotient = a[0] / b[0]
     if not x.is_single:
-        rest = residual(a[0], quotient, b[0]) + (-quotient).fma(b[1], a[1])
-        quotient = select(quotient.equals(0.0), quotient, quotient + rest / b[0])
+        error = residual(a[0], quotient, b[0]) + (-quotient).fma(b[1], a[1])
+        quotient = select(quotient.equals(0.0), quotient, quotient + error / b[0])
     return _unless_large(wide, "tan", quotient).convert(x.dtype)
 
 
@@ -323,6 +323,6 @@ def _cos_kernel(r: Number, low: Number) -> Pair:
     z = r * r
     half = z * 0.5
     w = 1.0 - half
-    rest = ((1.0 - w) - half) + (z * z).fma(horner(z, COS_F64), -(r * low))
-    cosine = w + rest
-    return cosine, (w - cosine) + rest
+    low_part = ((1.0 - w) - half) + (z * z).fma(horner(z, COS_F64), -(r * low))
+    cosine = w + low_part
+    return cosine, (w - cosine) + low_part

@@ -249,8 +249,8 @@ def halves(value: float, dtype: np.dtype) -> tuple[float, float]:
     (1.0, 0.0)
     """
     cut = 12 if dtype == dtypes.f32 else 27
-    whole = np.asarray(value, dtype).reshape(1)
-    integers = whole.view(np.int32 if dtype == dtypes.f32 else np.int64)
+    rounded = np.asarray(value, dtype).reshape(1)
+    integers = rounded.view(np.int32 if dtype == dtypes.f32 else np.int64)
     high = (integers & -(1 << cut)).view(dtype)
     return float(high[0]), value - float(high[0])
 
@@ -274,8 +274,8 @@ def root(x: Number, low: Number) -> Pair:
     """The root of x + low as a sum, more exact than the device's; 0 where x is."""
     near = x.sqrt()
     first = near.short()
-    rest = ((x - first * first) + low) / (near + first)
-    return first, select(x.equals(0.0), 0.0, rest)
+    error = ((x - first * first) + low) / (near + first)
+    return first, select(x.equals(0.0), 0.0, error)
 
 
 LN2, LOG2E = math.log(2.0), math.log2(math.e)

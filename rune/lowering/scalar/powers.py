@@ -30,23 +30,23 @@ def pow(x: Number, y: Number) -> Number:
 
 def with_sign(x: Number, y: Number, magnitude: Number) -> Number:
     """x to the power y from |x| to the power y."""
-    whole = y.apply("floor").equals(y)
+    is_integer = y.apply("floor").equals(y)
     half = y * 0.5
-    odd = whole & ~half.apply("floor").equals(half) & (y.abs() < math.inf)
+    odd = is_integer & ~half.apply("floor").equals(half) & (y.abs() < math.inf)
     signed = select((x.bits() < 0) & odd, -magnitude, magnitude)
-    undefined = (x < 0.0) & (x > -math.inf) & ~whole & (y.abs() < math.inf)
+    undefined = (x < 0.0) & (x > -math.inf) & ~is_integer & (y.abs() < math.inf)
     power = select(undefined | x.is_nan() | y.is_nan(), math.nan, signed)
     unit = x.equals(1.0) | y.equals(0.0) | (x.abs().equals(1.0) & y.abs().equals(math.inf))
     return select(unit, 1.0, power)
 
 
-def _special_power(size: Number, y: Number, found: Number) -> Number:
-    """`found`, but 0 and infinity where |x| or y is one of them."""
+def _special_power(size: Number, y: Number, power: Number) -> Number:
+    """`power`, but 0 and infinity where |x| or y is one of them."""
     up = select(y > 0.0, size.like(math.inf), 0.0)
     down = select(y > 0.0, size.like(0.0), math.inf)
     endless = select(size > 1.0, up, down)
-    found = select(y.abs() < math.inf, found, endless)
-    return select(size.equals(0.0), down, select(size < math.inf, found, up))
+    power = select(y.abs() < math.inf, power, endless)
+    return select(size.equals(0.0), down, select(size < math.inf, power, up))
 
 
 def _positive_power(x: Number, y: Number) -> Number:
@@ -57,9 +57,9 @@ def _positive_power(x: Number, y: Number) -> Number:
     rough = y * high
     y_high = y.short()
     product = y_high * high
-    rest = (y - y_high) * high + y * low
-    n, integer = e.nearest(product + rest)
-    power = e.scale_twice(e.exp_tail(*e.times_ln2(product - n, rest)) + 1.0, integer)
+    error = (y - y_high) * high + y * low
+    n, integer = e.nearest(product + error)
+    power = e.scale_twice(e.exp_tail(*e.times_ln2(product - n, error)) + 1.0, integer)
     outside = select(rough > 0.0, power.like(math.inf), 0.0)
     return select(rough.abs() < limit, power, outside)
 
@@ -74,20 +74,20 @@ def _log2(x: Number) -> Pair:
     # below = divisor + what rounding m + 1 and shortening it took.
     divisor = below.short()
     beside = m - (divisor - 1.0)
-    rest = ((above - first * divisor) - first * beside) / below
+    error = ((above - first * divisor) - first * beside) / below
     square = first * first
     z = s * s
     coefficients = LOG_SERIES_F32 if x.is_single else LOG_F64
-    inner = rest * (first + s) + z * z * 1.5 * horner(z, coefficients[1:])
+    inner = error * (first + s) + z * z * 1.5 * horner(z, coefficients[1:])
     factor = ((square + 3.0) + inner).short()
     factor_rest = inner - ((factor - 3.0) - square)
     product = first * factor
-    product_rest = rest * factor + factor_rest * s
+    product_rest = error * factor + factor_rest * s
     high = (product + product_rest).short()
     low = (product - high) + product_rest
-    first, rest = halves(TWO_THIRDS_LOG2E[0], x.dtype)
+    first, error = halves(TWO_THIRDS_LOG2E[0], x.dtype)
     scaled = high * first
-    scaled_rest = high * (rest + TWO_THIRDS_LOG2E[1]) + low * TWO_THIRDS_LOG2E[0]
+    scaled_rest = high * (error + TWO_THIRDS_LOG2E[1]) + low * TWO_THIRDS_LOG2E[0]
     total = (n + (scaled + scaled_rest)).short()
     return total, ((n - total) + scaled) + scaled_rest
 
@@ -109,8 +109,8 @@ def cbrt(x: Number) -> Number:
     near = root.short()
     quotient = scaled / (near * near)
     root = near + near * ((quotient - near) / (near + near + quotient))
-    found = select(tiny, root * 2.0 ** (-shift // 3), root)
-    return select((size > 0.0) & (size < math.inf), found.copysign(x), x)
+    rescaled = select(tiny, root * 2.0 ** (-shift // 3), root)
+    return select((size > 0.0) & (size < math.inf), rescaled.copysign(x), x)
 
 
 # --- remainders -------------------------------------------------------------------------------
@@ -127,11 +127,11 @@ def rem(x: Number, y: Number) -> Number:
 
     def divide() -> None:
         distance = top_place - place
-        rest = ((top << (distance % distance.like(step))) % bottom).variable()
+        residue = ((top << (distance % distance.like(step))) % bottom).variable()
         steps = distance / distance.like(step)
         most = (2 * form.bias + form.mantissa) // step
-        steps.repeat(most, lambda: rest.set((rest.get() << step) % bottom))
-        remainder.set(_float(rest.get(), place, x).copysign(x))
+        steps.repeat(most, lambda: residue.set((residue.get() << step) % bottom))
+        remainder.set(_float(residue.get(), place, x).copysign(x))
 
     ((b <= a) & (a < math.inf) & (b > 0.0)).when(divide)
     defined = (a < math.inf) & (b > 0.0) & ~y.is_nan()
@@ -153,8 +153,8 @@ def _float(integer: Number, place: Number, like: Number) -> Number:
     width = 8 * integer.dtype.itemsize
     room = integer.apply("clz") - (width - 1 - mantissa)
     shift = select(room < place, room, place)
-    moved, left = integer << shift, place - shift
-    normal = (moved >> mantissa).equals(1)
+    shifted, raise_by = integer << shift, place - shift
+    normal = (shifted >> mantissa).equals(1)
     # The bit above the fraction adds one to the exponent.
-    raised = select(normal, moved + (left << mantissa), moved)
+    raised = select(normal, shifted + (raise_by << mantissa), shifted)
     return raised.bits_as(like.dtype)

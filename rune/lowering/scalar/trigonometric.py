@@ -153,9 +153,9 @@ def _large(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
     unit = power_of_two((-width - shift).bits_as(size.bits().dtype))
     high = (bits & -(1 << cut)).convert(size.dtype) * unit
     low = (bits & ((1 << cut) - 1)).convert(size.dtype) * unit
-    first, rest = halves(HALF_PI[0], size.dtype)
+    first, second = halves(HALF_PI[0], size.dtype)
     product = high * first
-    tail = high * (rest + HALF_PI[1]) + low * HALF_PI[0]
+    tail = high * (second + HALF_PI[1]) + low * HALF_PI[0]
     r = product + tail
     lost = (product - r) + tail
     parts[0].set(select(negative, -r, r))
@@ -192,10 +192,10 @@ def _window(position: Number, form: Reduction, width: int) -> list[Number]:
 
 def _entry(index: Number, table: Sequence[int], width: int) -> Number:
     """An entry of a small table."""
-    found = index.like(table[0])
+    chosen = index.like(table[0])
     for k, word in enumerate(table[1:], 1):
-        found = select(index.equals(k), index.like(word % (1 << width)), found)
-    return found
+        chosen = select(index.equals(k), index.like(word % (1 << width)), chosen)
+    return chosen
 
 
 def _high_product(a: Number, b: Number, width: int) -> Number:
@@ -213,8 +213,8 @@ def _high_product(a: Number, b: Number, width: int) -> Number:
 
 def sin(x: Number) -> Number:
     """The sine."""
-    found = _circular(remainder(x.abs()), 0)
-    signed = select(x.bits() < 0, -found, found)
+    magnitude = _circular(remainder(x.abs()), 0)
+    signed = select(x.bits() < 0, -magnitude, magnitude)
     # Of a tiny number, the number itself: -0 and denormals too.
     tiny = x.abs() < 2.0 ** -(format_of(x).mantissa // 2 + 2)
     return _of_finite(x, select(tiny, x, signed))
@@ -231,8 +231,8 @@ def _circular(r: Remainder, quarters: int) -> Number:
     return select((turns & 2).equals(0), chosen, -chosen)
 
 
-def _of_finite(x: Number, found: Number) -> Number:
-    return select(x.abs() < math.inf, found, math.nan)
+def _of_finite(x: Number, value: Number) -> Number:
+    return select(x.abs() < math.inf, value, math.nan)
 
 
 def tan(x: Number) -> Number:
@@ -243,9 +243,9 @@ def tan(x: Number) -> Number:
     a = [select(odd, -c, s) for s, c in zip(sine, cosine)]
     b = [select(odd, s, c) for s, c in zip(sine, cosine)]
     quotient = a[0] / b[0]
-    rest = residual(a[0], quotient, b[0]) + (a[1] - quotient * b[1])
-    found = quotient + rest / b[0]
-    signed = select(x.bits() < 0, -found, found)
+    error = residual(a[0], quotient, b[0]) + (a[1] - quotient * b[1])
+    magnitude = quotient + error / b[0]
+    signed = select(x.bits() < 0, -magnitude, magnitude)
     tiny = x.abs() < 2.0 ** -(format_of(x).mantissa // 2 + 2)
     return _of_finite(x, select(tiny, x, signed))
 
@@ -287,9 +287,9 @@ def _atan_unit(x: Number) -> Pair:
     t = (x - c) / x.times_plus(c, 1.0)
     quarter, half = _parts(HALF_PI, 0.5, x.dtype), _parts(ATAN_HALF, 1.0, x.dtype)
     base = select(upper, x.like(quarter[0]), select(middle, x.like(half[0]), 0.0))
-    rest = select(upper, x.like(quarter[1]), select(middle, x.like(half[1]), 0.0))
+    base_low = select(upper, x.like(quarter[1]), select(middle, x.like(half[1]), 0.0))
     square = t * t
-    tail = (horner(square, ATAN_F32 if x.is_single else ATAN) * square).times_plus(t, rest)
+    tail = (horner(square, ATAN_F32 if x.is_single else ATAN) * square).times_plus(t, base_low)
     high = base + t
     return high, ((base - high) + t) + tail
 
@@ -301,9 +301,9 @@ def atan(x: Number) -> Number:
     high, low = _atan_unit(select(steep, 1.0 / size, size))
     half = _parts(HALF_PI, 1.0, x.dtype)
     turned, turned_low = _sum(x.like(half[0]), x.like(half[1]), -high, -low)
-    found = select(steep, turned + turned_low, high + low)
+    angle = select(steep, turned + turned_low, high + low)
     tiny = size < 2.0 ** -(format_of(x).mantissa // 2 + 2)
-    return select(tiny, x, select(size.is_nan(), x, found.copysign(x)))
+    return select(tiny, x, select(size.is_nan(), x, angle.copysign(x)))
 
 
 def atan2(y: Number, x: Number) -> Number:
@@ -313,12 +313,12 @@ def atan2(y: Number, x: Number) -> Number:
     large, small = select(steep, a, b), select(steep, b, a)
     equal = select(large.equals(0.0), x.like(0.0), 1.0)
     high, low = _atan_unit(select(small.equals(large), equal, small / large))
-    half, whole = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
-    for condition, base in ((steep, half), (x.bits() < 0, whole)):
+    half, turn = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
+    for condition, base in ((steep, half), (x.bits() < 0, turn)):
         start = (select(condition, x.like(part), 0.0) for part in base)
         high, low = _sum(*start, *(select(condition, -v, v) for v in (high, low)))
-    found = (high + low).copysign(y)
-    return select(y.is_nan(), y, select(x.is_nan(), x, found))
+    angle = (high + low).copysign(y)
+    return select(y.is_nan(), y, select(x.is_nan(), x, angle))
 
 
 def _sum(a: Number, a_low: Number, b: Number, b_low: Number) -> Pair:
@@ -337,12 +337,12 @@ def asin(x: Number) -> Number:
     size = x.abs()
     outer = size > 0.5
     square = select(outer, (1.0 - size) * 0.5, size * size)
-    tail, (first, rest) = _asin_tail(square), root(square, square.like(0.0))
+    tail, (first, error) = _asin_tail(square), root(square, square.like(0.0))
     half = _parts(HALF_PI, 1.0, x.dtype)
-    below = (first + rest).times_plus(tail, rest) * 2.0 - half[1]
+    below = (first + error).times_plus(tail, error) * 2.0 - half[1]
     far = (half[0] - first * 2.0) - below
-    found = select(outer, far, tail.times_plus(size, size)).copysign(x)
-    return select(size <= 1.0, found, math.nan)
+    angle = select(outer, far, tail.times_plus(size, size)).copysign(x)
+    return select(size <= 1.0, angle, math.nan)
 
 
 def acos(x: Number) -> Number:
@@ -350,10 +350,10 @@ def acos(x: Number) -> Number:
     size = x.abs()
     outer = size > 0.5
     square = select(outer, (1.0 - size) * 0.5, size * size)
-    tail, (first, rest) = _asin_tail(square), root(square, square.like(0.0))
-    half, whole = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
-    below = (first + rest).times_plus(tail, rest)
-    left = (whole[0] - first * 2.0) - (below * 2.0 - whole[1])
-    far = select(x < 0.0, left, (first + below) * 2.0)
+    tail, (first, error) = _asin_tail(square), root(square, square.like(0.0))
+    half, turn = (_parts(HALF_PI, k, x.dtype) for k in (1.0, 2.0))
+    below = (first + error).times_plus(tail, error)
+    negative = (turn[0] - first * 2.0) - (below * 2.0 - turn[1])
+    far = select(x < 0.0, negative, (first + below) * 2.0)
     inner = half[0] - (x - (half[1] - x * tail))
     return select(size <= 1.0, select(outer, far, inner), math.nan)
