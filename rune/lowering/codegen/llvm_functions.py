@@ -39,8 +39,10 @@ _PLAIN: dict[str, Callable[..., Value]] = {
 
 def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
     """The result, of `dtype`, of an operation on values of dtype `operand`; see llvm_scalar."""
-    if name not in FUNCTIONS or operand not in dtypes.FLOATING:
+    if name not in FUNCTIONS:
         return llvm_scalar.operation(name, dtype, args, operand)
+    if operand in dtypes.INTEGER:
+        return _in_place(name, operand, args)
     wide = dtypes.f64 if operand == dtypes.f64 else dtypes.f32
     apply = _called if name in args[0].writer.called else _in_place
     return round_to(apply(name, wide, args), operand)
@@ -181,8 +183,17 @@ class Written(Number):
             (counter.get() < self).when(body)
             counter.set(counter.get() + 1)
 
-        begin, end = (self.writer.constant("i64", k) for k in (0, most))
-        self.writer.count_up(begin, end, 1, step)
+        self.writer.count_up(self.writer.constant("i64", 0), self._longest(), 1, step)
+
+    def _longest(self) -> Value:
+        """The largest count of a lane that is alive, as an i64."""
+        value, kind = self.value, self.value.scalar_type
+        if self.context.masks:  # the count of a lane that takes no part may be anything
+            value = self.writer.select(self.context.masks[-1], value, 0)
+        if value.lanes:
+            name = f"@llvm.vector.reduce.umax.{suffix(value.type)}"
+            value = self.writer.call(kind, name, value)
+        return value.cast("zext", "i64")
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,20 +187,6 @@ def _sign_integer(dtype: np.dtype, x: Value) -> Value:
     return x.writer.select(x < 0, -1, positive) if dtype in dtypes.SIGNED else positive
 
 
-def _power_integer(dtype: np.dtype, a: Value, b: Value) -> Value:
-    """By squaring, branch-free over the bits of the exponent; negative powers as they truncate."""
-    select = a.writer.select
-    result, square, rest = a.like(1), a, b
-    for _ in range(8 * dtype.itemsize):
-        result = select((rest & 1).compare("ne", 0), result * square, result)
-        square, rest = square * square, rest >> 1
-    if dtype not in dtypes.SIGNED:
-        return result
-    odd = select((b & 1).compare("ne", 0), a, 1)
-    unit = a.equals(1) | a.equals(-1)
-    return select(b < 0, select(unit, odd, 0), result)
-
-
 _INTEGER: dict[str, Rendering] = {
     "add": _exactly(lambda a, b: a + b),
     "sub": _exactly(lambda a, b: a - b),
@@ -212,7 +198,6 @@ _INTEGER: dict[str, Rendering] = {
     "sign": _sign_integer,
     "max": _extreme("gt"),
     "min": _extreme("lt"),
-    "pow": _power_integer,
     "and": _exactly(lambda a, b: a & b),
     "or": _exactly(lambda a, b: a | b),
     "xor": _exactly(lambda a, b: a ^ b),

@@ -7,7 +7,7 @@ from rune.lowering.scalar.number import Number, select
 
 
 def power(x: Number, y: Number) -> Number:
-    """By squaring; negative powers as they truncate: 0, or a unit."""
+    """By squaring, a round for each digit of y; negative powers as they truncate: 0, or a unit."""
     bits = 8 * x.dtype.itemsize
     result, square, exponent = (v.variable() for v in (x.like(1), x, y))
 
@@ -17,7 +17,7 @@ def power(x: Number, y: Number) -> Number:
         square.set(factor * factor)
         exponent.set(digits >> 1)
 
-    x.like(bits).repeat(bits, step)
+    (bits - y.apply("clz")).repeat(bits, step)
     product = result.get()
     if x.dtype in dtypes.UNSIGNED:
         return product
