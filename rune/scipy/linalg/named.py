@@ -1,12 +1,14 @@
 """Matrices of a name and a size, and products that put matrices together.
 
-Those of a size alone are constants: whole numbers are computed exactly in Python and then rounded
-once to the dtype of the result, f32 where SciPy has f64.
+Those of a size alone are constants. Whole numbers that 64 bits hold are computed in Python, larger
+ones in NumPy (binomials.py), in f32 where SciPy has f64.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, require_room, static_int, value
+from rune.scipy.linalg import binomials
 
 
 def _size(name: str, n: Any, least: int = 0) -> int:
@@ -77,10 +80,11 @@ def invhilbert(n: int, exact: bool = False) -> Any:
            [-6., 12.]], f32[2,2], cpu:0)
     """
     size = _size("invhilbert", n)
-    if exact and size > 14:
+    if not exact:
+        return _in_dtype(binomials.inverse_of_hilbert, size)
+    if size > 14:
         raise ArgumentError(f"invhilbert: cannot hold size {size} exactly (at most 14)")
-    rows = [[_inverse_of_hilbert(size, i, j) for j in range(size)] for i in range(size)]
-    return _exact(rows, size) if exact else _real(np.reshape(rows, (size, size)))
+    return _exact([[_inverse_of_hilbert(size, i, j) for j in range(size)] for i in range(size)])
 
 
 def _inverse_of_hilbert(n: int, i: int, j: int) -> int:
@@ -88,15 +92,66 @@ def _inverse_of_hilbert(n: int, i: int, j: int) -> int:
     return (-1) ** (i + j) * (i + j + 1) * both
 
 
-def _exact(numbers: list[list[int]], size: int) -> Any:
+def _exact(numbers: list[list[int]]) -> Any:
+    size = len(numbers)
     return rnp.asarray(np.array(numbers, np.int64).reshape(size, size), dtypes.i64)
+
+
+def _in_dtype(matrix: Callable[[int, np.dtype], np.ndarray], size: int) -> Any:
+    """A matrix worked out in the floating dtype that is the default."""
+    dtype = dtypes.canonical(dtypes.f64)
+    with np.errstate(over="ignore"):
+        return rnp.asarray(matrix(size, dtype), dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One whole number of a matrix, of size, row and column, and all of them in a dtype."""
+
+    entry: Callable[[int, int, int], int]
+    matrix: Callable[[int, np.dtype], np.ndarray]
+
+    def of_size(self, size: int, is_exact: bool) -> Any:
+        """The matrix, of integers if it is exact."""
+        if not is_exact:
+            return _in_dtype(self.matrix, size)
+        return _exact([[self.entry(size, i, j) for j in range(size)] for i in range(size)])
+
+
+def _of_kind(name: str, kind: str, kinds: Mapping[str, _Kind]) -> _Kind:
+    if kind not in kinds:
+        raise ArgumentError(
+            f"{name}: cannot use kind {kind!r} ('symmetric', 'lower' or 'upper' required)"
+        )
+    return kinds[kind]
+
+
+def _signed(n: int, i: int, j: int) -> int:
+    return (-1) ** (i + j) * math.comb(i, j)
+
+
+def _gram(n: int, i: int, j: int) -> int:
+    # The lower factor's inverse stands on the right.
+    return sum(_signed(n, k, i) * _signed(n, k, j) for k in range(n))
+
+
+_PASCAL = {
+    "symmetric": _Kind(lambda n, i, j: math.comb(i + j, i), binomials.symmetric),
+    "lower": _Kind(lambda n, i, j: math.comb(i, j), binomials.lower),
+    "upper": _Kind(lambda n, i, j: math.comb(j, i), lambda n, dtype: binomials.lower(n, dtype).T),
+}
+_INVPASCAL = {
+    "symmetric": _Kind(_gram, binomials.gram_of_signed),
+    "lower": _Kind(_signed, binomials.signed),
+    "upper": _Kind(lambda n, i, j: _signed(n, j, i), lambda n, dtype: binomials.signed(n, dtype).T),
+}
 
 
 def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
     """Pascal's matrix of binomial coefficients: "symmetric" (i + j over i), "lower" or "upper".
 
     Shapes: [n, n].
-    Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 34).
+    Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 34); what leaves that is inf.
     Errors: ArgumentError for another kind.
 
     >>> from rune.scipy import linalg
@@ -106,26 +161,14 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
            [1, 2, 1]], i64[3,3], cpu:0)
     """
     size = _size("pascal", n)
-    ways = {
-        "symmetric": lambda i, j: math.comb(i + j, i),
-        "lower": lambda i, j: math.comb(i, j),
-        "upper": lambda i, j: math.comb(j, i),
-    }
-    if kind not in ways:
-        raise ArgumentError(
-            f"pascal: cannot use kind {kind!r} ('symmetric', 'lower' or 'upper' required)"
-        )
-    rows = [[ways[kind](i, j) for j in range(size)] for i in range(size)]
-    if exact and size < 35:
-        return _exact(rows, size)
-    return _real(np.reshape([[float(x) for x in row] for row in rows], (size, size)))
+    return _of_kind("pascal", kind, _PASCAL).of_size(size, exact and size < 35)
 
 
 def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
     """The inverse of Pascal's matrix.
 
     Shapes: [n, n].
-    Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 30).
+    Types:  i64, or floating unless `exact` (and beyond 64 bits, n > 30); what leaves that is ±inf.
     Errors: ArgumentError for another kind.
 
     >>> from rune.scipy import linalg
@@ -134,21 +177,7 @@ def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
            [-1,  1]], i64[2,2], cpu:0)
     """
     size = _size("invpascal", n)
-    signed = [[(-1) ** (i + j) * math.comb(i, j) for j in range(size)] for i in range(size)]
-    turned = [[signed[j][i] for j in range(size)] for i in range(size)]
-    ways = {"lower": signed, "upper": turned}
-    if kind == "symmetric":  # the lower factor's inverse stands on the right
-        ways[kind] = [
-            [sum(signed[k][i] * signed[k][j] for k in range(size)) for j in range(size)]
-            for i in range(size)
-        ]
-    if kind not in ways:
-        raise ArgumentError(
-            f"invpascal: cannot use kind {kind!r} ('symmetric', 'lower' or 'upper' required)"
-        )
-    if exact and size < 31:
-        return _exact(ways[kind], size)
-    return _real(np.reshape([[float(x) for x in row] for row in ways[kind]], (size, size)))
+    return _of_kind("invpascal", kind, _INVPASCAL).of_size(size, exact and size < 31)
 
 
 def dft(n: int, scale: str | None = None) -> Any:

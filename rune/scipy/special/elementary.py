@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import rune.numpy as rnp
-from rune import ops
+from rune import dtypes, ops
 from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import elementwise, undefined
 from rune.scipy.special.densities import deviance
@@ -364,7 +366,7 @@ def pseudo_huber(delta: Any, r: Any) -> Any:
 def bernoulli(n: int) -> Any:
     """The Bernoulli numbers B(0) … B(n), with B(1) = -1/2, as a floating array.
 
-    Shapes: [n + 1]. Types: f32.
+    Shapes: [n + 1]. Types: f32; what leaves its range is ±inf.
     Source: DLMF 24.2.1, by the tangent numbers of Brent & Harvey 2011, arXiv:1108.0286.
     Errors: ArgumentError for an `n` that is not an integer.
 
@@ -373,13 +375,19 @@ def bernoulli(n: int) -> Any:
     Array([ 1.        , -0.5       ,  0.16666667], f32[3], cpu:0)
     """
     n = static_count("bernoulli", "n", n)
-    count = max(n // 2, 1)
+    count = min(n // 2, _LAST_BERNOULLI // 2)
     tangents = [math.factorial(k) for k in range(count)]
     for i in range(1, count):
         for j in range(i, count):
             tangents[j] = (j - i) * tangents[j - 1] + (j - i + 2) * tangents[j]
-    numbers = [1.0, -0.5] + [0.0] * (max(n, 1) - 1)
-    for k in range(1, n // 2 + 1):
+    numbers = np.zeros(n + 1)
+    numbers[:2] = [1.0, -0.5][: n + 1]
+    numbers[2::4], numbers[4::4] = np.inf, -np.inf
+    for k, tangent in enumerate(tangents, 1):
         power = 4**k
-        numbers[2 * k] = (-1) ** (k + 1) * (2 * k * tangents[k - 1]) / (power * (power - 1))
-    return rnp.array(numbers[: n + 1])
+        numbers[2 * k] = (-1) ** (k + 1) * (2 * k * tangent) / (power * (power - 1))
+    with np.errstate(over="ignore"):
+        return rnp.asarray(numbers, dtypes.canonical(dtypes.f64))
+
+
+_LAST_BERNOULLI = 258  # numbers of even index beyond that leave the range of f64
