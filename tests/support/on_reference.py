@@ -52,7 +52,10 @@ def _is_brief(program: Program) -> bool:
     if len(program.equations) > MOST_EQUATIONS:
         return False
     for equation in program.equations:
-        if equation.primitive.name == "while" or equation.params.get("length", 0) > MOST_ROUNDS:
+        length = equation.params.get("length", 0)
+        if equation.primitive.name == "while" or not isinstance(length, int):
+            return False  # nobody knows how many rounds
+        if length > MOST_ROUNDS:
             return False
         known = [v.type.shape for v in equation.results if not v.type.is_symbolic]
         if any(math.prod(map(int, shape)) > LARGEST for shape in known):
