@@ -11,6 +11,7 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 
 from typing import TYPE_CHECKING
 
+from rune import array_methods as _array_methods
 from rune import debug, errors, tree, tree_util
 from rune import locks as _locks
 from rune import tracebacks as _tracebacks
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from rune.transforms.inspect.explain import explain
 
 _tracebacks.install()
+_array_methods.attach()
 make_jaxpr = make_program
 remat = checkpoint
 

@@ -63,7 +63,7 @@ igammac = _special(
 )  # fmt: skip
 betainc = _special(
     "betainc", special.betainc, "The regularised incomplete beta function of (a, b, x).",
-    "2.0, 1.0, 0.5", _shown("0.24999993", "f32"), "a b x",
+    "2.0, 1.0, 1.0", _shown("1.", "f32"), "a b x",
 )  # fmt: skip
 bessel_i0e = _special("bessel_i0e", special.i0e, "exp(-|x|) I₀(x).", "0.0", _shown("1.", "f32*"))
 bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _shown("0.", "f32*"))

@@ -4,9 +4,9 @@ activations     relu, gelu, silu, softplus, elu, …     normalisation  softmax,
 attention       dot_product_attention                  batches        batch_norm, group_norm
 convolutions    conv1d…3d, conv_transpose1d…3d         pooling        max_pool, avg_pool, …
 recurrences     rnn, lstm, gru and their cells         graphs         message_passing, gcn_layer
-embeddings      embedding                              regularisation dropout
-criteria        cross_entropy, mse_loss, ctc_loss, …   losses         one number per example
+losses          cross_entropy, mse_loss, ctc_loss, …   regularisation dropout
 scaled          products of block-scaled matrices      initializers   he_normal, orthogonal, …
+embeddings      embedding
 
 Parameters and running statistics are the caller's: any tree of arrays. There are no layers here
 that hold them.
@@ -27,17 +27,17 @@ from rune.nn.batches import BatchNormState, batch_norm, batch_norm_state, group_
 from rune.nn.convolutions import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
 )  # fmt: skip
-from rune.nn.criteria import (
-    binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, ctc_loss, huber_loss,
-    kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
-)  # fmt: skip
 from rune.nn.embeddings import embedding
 from rune.nn.graphs import aggregate, gcn_layer, message_passing
 from rune.nn.regularisation import dropout
-from rune.nn.losses import (
-    mse, sigmoid_binary_cross_entropy, softmax_cross_entropy,
-    softmax_cross_entropy_with_integer_labels,
+from rune.nn.losses.classes import (
+    cross_entropy, nll_loss, softmax_cross_entropy, softmax_cross_entropy_with_integer_labels,
 )  # fmt: skip
+from rune.nn.losses.differences import huber_loss, l1_loss, mse_loss, smooth_l1_loss
+from rune.nn.losses.probabilities import (
+    binary_cross_entropy, binary_cross_entropy_with_logits, kl_div, sigmoid_binary_cross_entropy,
+)  # fmt: skip
+from rune.nn.losses.sequences import ctc_loss
 from rune.nn.normalisation import (
     layer_norm, log_softmax, logmeanexp, logsumexp, one_hot, rms_norm, softmax, standardize,
 )  # fmt: skip

@@ -16,15 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from rune import dtypes, tree
+from rune import dtypes, locks, tree
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import value
 from rune.numpy.array_api_info import Limits, limits
+from rune.numpy.creation import asarray
+from rune.numpy.joining import unstack
+from rune.numpy.logic import where
 from rune.numpy.mutable_views import MOVEMENTS, Moved, Part, is_basic, require_within
-from rune.numpy.types import ScalarType, can_cast
+from rune.numpy.types import ScalarType, astype, can_cast
 from rune.ops import conventions as c
-from rune.ops.namespace_methods import namespace
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, unrounded
 
@@ -48,7 +50,7 @@ def _out(x: Any) -> Any:
 def _with_its_bits(x: Any) -> Any:
     """NumPy data as an array of the same dtype, 64 bits too; all else as it is."""
     is_data = isinstance(x, np.ndarray | np.generic) and x.dtype in dtypes.ANY
-    return namespace().asarray(x, x.dtype) if is_data else x
+    return asarray(x, x.dtype) if is_data else x
 
 
 def _lent(x: Any) -> Any:
@@ -152,18 +154,18 @@ class Standard(Namespace):
         obj = _lent(obj)
         if dtype is None and isinstance(obj, np.ndarray | np.generic) and obj.dtype in dtypes.ANY:
             dtype = obj.dtype
-        array = namespace().asarray(_opened(obj), dtype, copy=copy, device=device)
+        array = asarray(_opened(obj), dtype, copy=copy, device=device)
         return obj if isinstance(obj, Box) and array is obj.value and not copy else Box(array)
 
     def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
         """`rune.numpy.astype`; with copy=False a box that has the dtype is itself."""
-        array = namespace().astype(_opened(x), dtype, device=device)
+        array = astype(_opened(x), dtype, device=device)
         return x if isinstance(x, Box) and array is x.value and not copy else Box(array)
 
     def unstack(self, x: Any, /, *, axis: int = 0) -> tuple[Box, ...]:
         """`rune.numpy.unstack`, of a box in views of it."""
         if not isinstance(x, Box):
-            return _boxed(namespace().unstack(_opened(x), axis=axis))
+            return _boxed(unstack(_opened(x), axis=axis))
         at = c.normalised_axis("unstack", axis, type_of(x.value))
         return tuple(self.moveaxis(x, at, 0))
 
@@ -201,7 +203,7 @@ def _written(x: Any, index: Any, new: Any) -> Any:
         number = _with_its_bits(as_type(unrounded("mutable", new), x.dtype, name="mutable"))
         if not type_of(number).shape and index.shape == x.shape[: index.ndim]:
             missing = tuple(range(index.ndim, x.ndim))
-            return namespace().where(c.expand_dims(index, missing), number, x)
+            return where(c.expand_dims(index, missing), number, x)
     return x.at[index].set(new)
 
 
@@ -392,7 +394,7 @@ for _name in ("neg", "pos", "abs", "invert"):
 for _name in ("bool", "int", "float", "complex", "index", "len", "contains", "format"):
     setattr(Box, f"__{_name}__", _converted(f"__{_name}__"))
 
-NAMESPACE = Standard(namespace())
+NAMESPACE = Standard(locks.load("rune.numpy"))
 
 
 def _namespace_of(name: str) -> Any:

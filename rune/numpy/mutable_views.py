@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from rune.errors import BoundsError
-from rune.ops.namespace_methods import namespace
+from rune.numpy.creation import arange
 
 # What NumPy answers with a view of all elements (reshape and ravel where it can, boxes always).
 MOVEMENTS = frozenset(
@@ -46,7 +46,7 @@ class Moved:
         return self.move(base)
 
     def written(self, base: Any, new: Any) -> Any:
-        places = self.move(namespace().arange(base.size).reshape(base.shape))
+        places = self.move(arange(base.size).reshape(base.shape))
         return base.ravel().at[places.ravel()].set(new.ravel()).reshape(base.shape)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from rune.ops.arithmetic import (
     sub,
 )  # fmt: skip
 from rune.ops.at import At
-from rune.ops.namespace_methods import NamespaceMethods, namespace
 from rune.ops.promote import apply
 from rune.ops.reinterpret import view
 from rune.ops.subscript import read
@@ -79,7 +78,7 @@ def _pair(primitive: Primitive) -> Callable[[Any, Any], Any]:
     return lambda a, b: apply(primitive, a, b)
 
 
-class Operators(NamespaceMethods):
+class Operators:
     """Arithmetic, comparison, indexing and methods. Subclasses have a `type`.
 
     >>> import rune, rune.numpy as rnp
@@ -90,6 +89,43 @@ class Operators(NamespaceMethods):
     __slots__ = ()
     __array_priority__ = 1000  # NumPy arrays on the left defer to us
     type: ArrayType
+
+    if TYPE_CHECKING:  # functions of rune.numpy, which `rune.array_methods` attaches from above
+        all: Callable[..., Self]
+        any: Callable[..., Self]
+        argmax: Callable[..., Self]
+        argmin: Callable[..., Self]
+        argpartition: Callable[..., Self]
+        argsort: Callable[..., Self]
+        choose: Callable[..., Self]
+        clip: Callable[..., Self]
+        compress: Callable[..., Self]
+        cumprod: Callable[..., Self]
+        cumsum: Callable[..., Self]
+        diagonal: Callable[..., Self]
+        max: Callable[..., Self]
+        mean: Callable[..., Self]
+        min: Callable[..., Self]
+        nonzero: Callable[..., tuple[Self, ...]]
+        prod: Callable[..., Self]
+        ptp: Callable[..., Self]
+        repeat: Callable[..., Self]
+        round: Callable[..., Self]
+        searchsorted: Callable[..., Self]
+        sort: Callable[..., Self]
+        squeeze: Callable[..., Self]
+        std: Callable[..., Self]
+        sum: Callable[..., Self]
+        swapaxes: Callable[..., Self]
+        take: Callable[..., Self]
+        trace: Callable[..., Self]
+        var: Callable[..., Self]
+
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+        def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> Self: ...
+        def flatten(self, order: str = "C") -> Self: ...
+        def ravel(self, order: str = "C") -> Self: ...
+        def reshape(self, *shape: Any, order: str = "C") -> Self: ...
 
     @property
     def shape(self) -> Shape:
@@ -216,26 +252,9 @@ class Operators(NamespaceMethods):
             hint="use y = x.at[index].set(value)",
         )
 
-    def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-        """The elements converted to `dtype` (on a device); float to integer saturates."""
-        if device is not None:
-            return namespace().astype(self, dtype, copy=copy, device=device)
-        return c.astype(self, dtypes.as_dtype(float if dtype is None else dtype))
-
     def view(self, dtype: Any = None) -> Any:
         """The same bits read as another dtype; the last axis grows or shrinks with its width."""
         return self if dtype is None else view(self, dtypes.as_dtype(dtype))
-
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
-        """Another shape, one size may be -1; `order` "F" reads and writes columns first."""
-        sizes = shape[0] if len(shape) == 1 else shape
-        return namespace().reshape(self, sizes, order)
-
-    def ravel(self, order: str = "C") -> Any:
-        """One axis."""
-        return self.reshape(-1, order=order)
-
-    flatten = ravel
 
     def transpose(self, *axes: Any) -> Any:
         """Axes permuted; reversed without arguments."""

@@ -15,13 +15,11 @@ from rune.array import Array
 from rune.core.interpreter import Tracer, check_live
 from rune.core.staging import StageTracer, install_tracer
 from rune.errors import (
-    ArgumentError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerError,
     TracerIntegerConversionError,
 )
-from rune.ops.namespace_methods import namespace
 from rune.ops.operators import Operators
 
 
@@ -80,12 +78,6 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         """None: where a program runs is not known while it is traced. Functions that make arrays
         take None as the place where the others are."""
         return None
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """The value on a device, as an equation of the program; itself for None."""
-        if stream is not None:
-            raise ArgumentError("to_device: cannot use stream= (a device has one order of work)")
-        return self if device is None else namespace().asarray(self, device=device)
 
     def item(self) -> Any:
         """The single element as a Python scalar, where there is a value."""

@@ -88,6 +88,34 @@ def imports(source: Source) -> Iterator[Import]:
             yield from (Import(f"{base}.{a.name}", node.lineno, inside, types) for a in node.names)
 
 
+@dataclass(frozen=True)
+class LateLoad:
+    """A module asked for by name while the program runs; the name is "" where it is computed."""
+
+    target: str
+    line: int
+
+
+def late_loads(source: Source) -> Iterator[LateLoad]:
+    """Every `import_module(name)`, `locks.load(name)` and look at `sys.modules`."""
+    names = {
+        node.value: _text(node.slice)
+        for node in ast.walk(source.tree) if isinstance(node, ast.Subscript)
+    }  # fmt: skip
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in _LOADERS:
+            yield LateLoad(_text(node.args[0]), node.lineno)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.modules":
+            yield LateLoad(names.get(node, ""), node.lineno)
+
+
+_LOADERS = {"import_module", "importlib.import_module", "locks.load", "_locks.load"}
+
+
+def _text(node: ast.AST | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
 def _absolute(source: Source, node: ast.ImportFrom) -> str:
     assert node.level == 0, f"{source}:{node.lineno}: write the full name instead of dots"
     return node.module or ""

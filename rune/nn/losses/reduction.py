@@ -1,0 +1,23 @@
+"""From one loss per example or element to the number that the caller asked for."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import rune.numpy as rnp
+from rune.errors import ArgumentError
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+def reduced(name: str, losses: Any, reduction: str, weights: Any = None) -> Any:
+    """The mean or the sum of losses, or the losses themselves.
+
+    weights: what each loss was multiplied by; the mean divides by their sum.
+    Errors: ArgumentError for any other word.
+    """
+    if reduction == "mean":
+        return rnp.mean(losses) if weights is None else rnp.sum(losses) / rnp.sum(weights)
+    if reduction not in ("sum", "none"):
+        raise ArgumentError(f"{name}: cannot reduce by {reduction!r} (mean, sum or none)")
+    return rnp.sum(losses) if reduction == "sum" else losses

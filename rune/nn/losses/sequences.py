@@ -1,0 +1,76 @@
+"""The loss of sequences whose alignment with the target is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rune.numpy as rnp
+from rune import control, ops
+from rune.errors import ShapeError
+from rune.nn.losses.reduction import Reduction, reduced
+from rune.nn.support import real
+
+
+def ctc_loss(
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: Reduction = "mean", zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """-log of the probability of every target sequence, summed over all its alignments.
+
+    Shapes: log_probs [T, N, C], targets int[N, S], lengths int[N].
+    Types:  real; bools and integers become floats.
+    reduction: "mean" divides each loss by its target's length first.
+    zero_infinity: 0, and no gradient, where no alignment is long enough (otherwise +inf).
+    Source: Graves et al. 2006, Connectionist temporal classification, ICML.
+    Errors: DtypeError if an argument is not an array, complex numbers as `log_probs`, anything but
+            integers as `targets`, complex numbers as `input_lengths` and anything but integers and
+            bools as `target_lengths`; ShapeError for shapes that do not fit; AxisError for an axis
+            out of range.
+
+    >>> import rune.nn as nn, rune.numpy as rnp
+    >>> even = rnp.log(rnp.full((2, 1, 2), 0.5))
+    >>> loss = nn.ctc_loss(even, rnp.array([[1]]), rnp.array([2]), rnp.array([1]))
+    >>> rnp.exp(-loss)  # three of four alignments: 11, 1-, -1
+    Array(0.75, f32[], cpu:0)
+    """
+    x, targets = real(log_probs), rnp.asarray(targets)
+    lengths, sizes = rnp.asarray(input_lengths), rnp.asarray(target_lengths)
+    if x.ndim != 3 or targets.ndim != 2 or targets.shape[0] != x.shape[1]:
+        raise ShapeError(
+            f"ctc_loss: cannot align {targets.type} with {x.type} ([T, N, C] and int[N, S])"
+        )
+    n, s = targets.shape
+    labels = rnp.full((n, 2 * s + 1), blank, targets.dtype).at[:, 1::2].set(targets)
+    # A place may be reached from two before it if that is another label.
+    skips = rnp.concatenate([rnp.zeros((n, 2), bool), labels[:, 2:] != labels[:, :-2]], 1) & (
+        labels != blank
+    )
+    least = rnp.asarray(-rnp.inf, x.dtype)
+    emitted = rnp.take_along_axis(x, rnp.broadcast_to(labels, (x.shape[0], n, 2 * s + 1)), 2)
+    first = rnp.where(rnp.arange(2 * s + 1) < 2, emitted[0], least)
+
+    def step(alpha: Any, row: Any) -> tuple[Any, None]:
+        emission, t = row
+        one = rnp.concatenate([rnp.full((n, 1), least), alpha[:, :-1]], 1)
+        two = rnp.concatenate([rnp.full((n, 2), least), alpha[:, :-2]], 1)
+        after = _log_add(_log_add(alpha, one), rnp.where(skips, two, least)) + emission
+        return rnp.where((t < lengths)[:, None], after, alpha), None
+
+    alpha, _ = control.scan(step, first, (emitted[1:], rnp.arange(1, x.shape[0])))
+    end = rnp.take_along_axis(alpha, (2 * sizes)[:, None], 1)[:, 0]
+    before = rnp.take_along_axis(alpha, rnp.maximum(2 * sizes - 1, 0)[:, None], 1)[:, 0]
+    losses = -_log_add(end, rnp.where(sizes > 0, before, least))
+    if zero_infinity:
+        losses = rnp.where(rnp.isinf(ops.stop_gradient(losses)), 0, losses)
+    if reduction == "mean":
+        return rnp.mean(losses / rnp.maximum(sizes, 1).astype(x.dtype))
+    return reduced("ctc_loss", losses, reduction)
+
+
+def _log_add(a: Any, b: Any) -> Any:
+    """log(exp a + exp b); where both are -inf, -inf with derivatives 0 instead of NaN."""
+    largest = rnp.maximum(a, b)
+    nothing = rnp.isneginf(largest)
+    shift = ops.stop_gradient(rnp.where(nothing, 0, largest))
+    total = rnp.exp(a - shift) + rnp.exp(b - shift)
+    return rnp.where(nothing, -rnp.inf, rnp.log(rnp.where(nothing, 1, total)) + shift)
