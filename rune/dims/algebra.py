@@ -237,13 +237,13 @@ def _rewrite_factor(factor: Factor, known: dict[Factor, Size]) -> Size:
 
 
 class _Reduced(NamedTuple):
-    """x//d = quotient + numerator//denominator,  x % d = scale*(numerator % denominator) + rest."""
+    """x//d = quotient + numerator//denominator, x % d = scale*(numerator % denominator) + offset"""
 
     quotient: Size
     numerator: Size
     denominator: Size
     scale: Size
-    rest: Size
+    offset: Size
 
 
 @memo
@@ -257,7 +257,7 @@ def floordiv(x: Size, d: Size) -> Size:
 def mod(x: Size, d: Size) -> Size:
     """x % d, with the sign of d."""
     reduced = _reduce(x, d)
-    return reduced.scale * _remainder(reduced.numerator, reduced.denominator) + reduced.rest
+    return reduced.scale * _remainder(reduced.numerator, reduced.denominator) + reduced.offset
 
 
 @memo
@@ -266,7 +266,7 @@ def _reduce(x: Size, d: Size) -> _Reduced:
         raise ZeroDivisionError(f"floordiv: cannot divide {x} by 0")
     if at_most(d, 0):
         flipped = _reduce(-x, -d)
-        return flipped._replace(scale=-flipped.scale, rest=-flipped.rest)
+        return flipped._replace(scale=-flipped.scale, offset=-flipped.offset)
     quotient, remainder = long_division(x, d)
     window = _window(remainder, d)
     if window is not None:
@@ -277,7 +277,7 @@ def _reduce(x: Size, d: Size) -> _Reduced:
         window = _window(r, k)
         if window is not None:
             inner = _reduce(a + window, long_division(d, k)[0])
-            scale, remainder = k * inner.scale, k * inner.rest + r - window * k
+            scale, remainder = k * inner.scale, k * inner.offset + r - window * k
             quotient += inner.quotient
             return _Reduced(quotient, inner.numerator, inner.denominator, scale, remainder)
     return _Reduced(quotient, remainder, d, 1, 0)

@@ -22,15 +22,15 @@ Divide = Callable[[Iterable[Term], int], Iterable[Term]]
 
 
 class _Family(NamedTuple):
-    """The quotients rest*((y + j)//k) for all j; y has no constant."""
+    """The quotients cofactor*((y + j)//k) for all j; y has no constant."""
 
-    rest: tuple[Factor, ...]
+    cofactor: tuple[Factor, ...]
     y: tuple[Term, ...]
     k: int
 
 
 class _Parts(NamedTuple):
-    """rest times (y + c)//d, which is the sum of (y + c + d*i)//k for i below `ways`; k = d*ways.
+    """cofactor*((y + c)//d), the sum of cofactor*((y + c + d*i)//k) for i below `ways`; k = d*ways.
 
     That is the identity for a number which is a quotient itself: nested divisions become one.
     """
@@ -60,10 +60,10 @@ def _equal_sums(terms: list[Term], divide: Divide) -> Iterator[list[Term]]:
     """Those in which the identity makes one of its parts vanish."""
     for parts, counts in _identities(terms):
         quotient = list(divide((*parts.family.y, Term(parts.c, ())), parts.d))
-        times = [*counts, -_times(terms, parts.family.rest, quotient)]
+        times = [*counts, -_times(terms, parts.family.cofactor, quotient)]
         if 2 * sum(map(bool, times)) > parts.ways:
             zero = [*quotient, *_negative_parts(parts, divide)]
-            zero = [Term(c, join(parts.family.rest, factors)) for c, factors in zero]
+            zero = [Term(c, join(parts.family.cofactor, factors)) for c, factors in zero]
             for by in dict.fromkeys(filter(None, times)):
                 yield collected((*terms, *(Term(by * c, factors) for c, factors in zero)))
 
@@ -93,7 +93,7 @@ def _families(terms: Sequence[Term]) -> dict[_Family, dict[int, int]]:
 
 
 def _times(terms: Sequence[Term], cofactor: tuple[Factor, ...], quotient: Sequence[Term]) -> int:
-    """How often rest*whole is part of a sum, by its leading term."""
+    """How often cofactor*quotient is part of a sum, by its leading term."""
     leading = quotient[0]
     factors = join(cofactor, leading.factors)
     total = sum(t.coefficient for t in terms if t.factors == factors)

@@ -22,7 +22,7 @@ from rune.core.types import ArrayType
 from rune.ops.family import Batched, elementwise, joint_shape, require, same_dtype
 
 PART = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}  # the dtype of a part
-WHOLE = {part: whole for whole, part in PART.items()}  # ... and of two of them
+WHOLE = {part: pair for pair, part in PART.items()}  # ... and of two of them
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:

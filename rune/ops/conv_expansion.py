@@ -176,13 +176,13 @@ def _placed(product: Any, lead: int, roles: Ints, spec: Ints) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Along one axis, the convolution of the outputs first, first + P, …: `taken` elements of the
-    kernel from `tap` on, `apart` from each other, and what is padded. None taken: zeros.
+    """Along one axis, the convolution of the outputs first, first + P, …: `taps` elements of the
+    kernel from `tap` on, `apart` from each other, and what is padded. No taps: zeros.
     """
 
     tap: int
     apart: int
-    taken: int
+    taps: int
     stride: int
     dilation: int
     padding: tuple[int, int]
@@ -270,9 +270,9 @@ def part_of(rhs: Shape, conv: Conv, chosen: Sequence[Phase]) -> Part:
     )  # fmt: skip
     start, limit, stride = [0] * (conv.rank + 2), list(rhs), [1] * (conv.rank + 2)
     for axis, p in zip(conv.specs[1][2:], chosen, strict=True):
-        start[axis], stride[axis] = (p.tap, p.apart) if p.taken else (0, 1)
-        limit[axis] = limit[axis] if p.taken else 1
-    is_zero = not all(p.taken for p in chosen)
+        start[axis], stride[axis] = (p.tap, p.apart) if p.taps else (0, 1)
+        limit[axis] = limit[axis] if p.taps else 1
+    is_zero = not all(p.taps for p in chosen)
     return Part(part_conv, tuple(start), tuple(limit), tuple(stride), is_zero)
 
 

@@ -338,14 +338,14 @@ def power(x: Pair, y: Pair) -> Pair:
     exponent = _mul_infinities(y, (logarithm, angle))
     terms = _is_finite((grown, shrunk)), _is_finite((turn, turned))
     easy = a.logical_and(a.logical_and(_is_finite(x), _is_finite(y)), a.logical_and(*terms))
-    whole, turn = select(easy, (a.sub(grown, shrunk), turn), exponent)
+    growth, turn = select(easy, (a.sub(grown, shrunk), turn), exponent)
     # Where one factor leaves the range that the product may stay in, one exponential of both.
     most = like(RANGES[type_of(angle).dtype].most, angle)
     near = a.logical_and(easy, a.le(a.max(a.abs(grown), a.abs(shrunk)), most))
-    first, *others = _split_exp(whole)
+    first, *others = _split_exp(growth)
     length = a.select(near, result, first)
     others = [a.select(near, like(1, factor), factor) for factor in others]
-    result = _times_all(at_angle(length, turn, a.select(easy, length, whole)), others)
+    result = _times_all(at_angle(length, turn, a.select(easy, length, growth)), others)
     # 0 to a power without a positive real part has no value.
     of_zero = a.select(a.gt(y[0], zero), zero, like(math.nan, zero))
     result = select(a.eq(absolute(x), zero), (of_zero, of_zero), result)

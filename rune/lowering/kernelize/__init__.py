@@ -131,7 +131,7 @@ class _Steps:
     target: Target
     names: Names
     values: dict[Var, Value]
-    taken: frozenset[str]  # names that kernels cannot give to axes
+    reserved: frozenset[str]  # names that kernels cannot give to axes
 
     def all(self) -> tuple[tuple[KernelStep, ...], dict[int, str]]:
         """The steps in order, and what each group is called."""
@@ -184,7 +184,7 @@ class _Steps:
 
     def invoke(self, group: Group) -> Invoke:
         """The kernel of one group: a new one, or one that was written before."""
-        written = write_kernel(self.state, group, self.stored, self.target, self.taken)
+        written = write_kernel(self.state, group, self.stored, self.target, self.reserved)
         name = self.names.get(written.kernel)
         members = [self.state.roots[m] for m in group.members]
         if name is None:

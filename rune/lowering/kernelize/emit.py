@@ -64,7 +64,7 @@ class Emitter:
     memo: tuple[dict, dict] = field(default_factory=lambda: ({}, {}))
     locals: tuple[dict[Expr, str], dict[Expr, str]] = field(default_factory=lambda: ({}, {}))
     inner_locals: set[str] = field(default_factory=set)
-    taken: frozenset[str] = frozenset()  # names of symbolic sizes
+    reserved: frozenset[str] = frozenset()  # names of symbolic sizes
     names: int = 0
 
     # --- levels and names --------------------------------------------------------------------
@@ -73,7 +73,7 @@ class Emitter:
         """A new local name."""
         self.names += 1
         name = f"{prefix}{self.names}"
-        return name if name not in self.taken else self.fresh(prefix)
+        return name if name not in self.reserved else self.fresh(prefix)
 
     def level(self, sizes: Iterable[Size]) -> int:
         """The level that index expressions belong to."""

@@ -66,7 +66,7 @@ class _Writer:
 
     def inner(self, sizes: Iterable[Size]) -> tuple[Axis, ...]:
         """Inner axes of these sizes."""
-        reserved = self.emit.taken
+        reserved = self.emit.reserved
         return tuple(Axis(_free(f"j{k}", reserved), size) for k, size in enumerate(sizes))
 
     def axes(self, root: Root) -> tuple[tuple[Axis, ...], Indices]:
@@ -294,7 +294,7 @@ def write_kernel(
     scratch, recomputed = _place(state, group, roots, outputs, target)
     # A copy for every kernel would make the whole quadratic.
     in_memory = stored.stored - recomputed if recomputed else stored.stored
-    emit = Emitter(stored.definitions, in_memory, stored.uses, outputs=outputs, taken=reserved)
+    emit = Emitter(stored.definitions, in_memory, stored.uses, outputs=outputs, reserved=reserved)
     domain = tuple(Axis(_free(f"i{k}", reserved), size) for k, size in enumerate(group.domain))
     symbols = tuple(map(axis_symbol, domain))
     writer = _Writer(state, group, emit, domain, scratch, symbols, stored.in_place)

@@ -173,7 +173,7 @@ class _Sharer:
 
     versions: _Versions
     entries: Iterator[_Entry]
-    taken: set[str]
+    used_names: set[str]
     symbols: dict[str, Dim]
     renamed: dict[str, Local] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
@@ -195,8 +195,8 @@ class _Sharer:
         entry = table[key] = next(self.entries)
         if entry.wanted == 1:
             return value
-        name = fresh("common", self.taken)
-        self.taken.add(name)
+        name = fresh("common", self.used_names)
+        self.used_names.add(name)
         front.append(Let(name, value))
         entry.local = Local(name, expr.dtype)
         return entry.local

@@ -53,7 +53,7 @@ from rune.lowering.passes import Pass
 
 @dataclass(slots=True)
 class _Hoister:
-    taken: set[str]
+    used_names: set[str]
     read_only: dict[str, Size]  # READ parameters that nothing in the kernel writes
 
     def body(self, body: Body) -> Body:
@@ -102,8 +102,8 @@ class _Hoister:
             if not isinstance(expr, (Op, Cast, Load)):
                 return expr
             if invariant(expr):
-                name = fresh("invariant", self.taken)
-                self.taken.add(name)
+                name = fresh("invariant", self.used_names)
+                self.used_names.add(name)
                 front.append(Let(name, expr))
                 return Local(name, expr.dtype)
             args = operands(expr)
