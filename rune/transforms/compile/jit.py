@@ -188,7 +188,7 @@ class Jitted:
         native = _natively_called() if found is not None else None
         if found is not None and native is not None:
             self._native_calls = (*self._native_calls, found)
-            self.__class__ = native
+            self.__class__ = native  # type: ignore[assignment]
 
     def _is_describable(self, traced: Traced) -> bool:
         """Whether all that the trace and its run depend on is in the description of a call."""
