@@ -74,8 +74,8 @@ def whole_power(x: Plane, exponent: int) -> Plane:
             result = square if result is None else product(result, square)
         bits >>= 1
         square = product(square, square) if bits else square
-    one = x.dtype.type(1)
-    result = np.full(x.shape, one) if result is None else result
+    one = np.ones((), x.dtype)
+    result = np.ones_like(x) if result is None else result
     return result if exponent >= 0 else quotient(one, result)
 
 
@@ -89,7 +89,7 @@ def sign(x: Plane) -> Plane:
 
 def rsqrt(x: Plane) -> Plane:
     """1 / sqrt(x)."""
-    return quotient(x.dtype.type(1), np.sqrt(x))
+    return quotient(np.ones((), x.dtype), np.sqrt(x))
 
 
 def logistic(x: Plane) -> Plane:

@@ -86,6 +86,7 @@ def test_an_interrupt_at_any_step_leaves_the_context_as_it_was(name: str):
     before = [variable.get(None) for variable in VARIABLES]
     reached = itertools.takewhile(lambda step: interrupted(run, step), itertools.count())
 
-    for step in reached:
-        assert [variable.get(None) for variable in VARIABLES] == before, f"at step {step}"
-    assert step > 10
+    steps = 0
+    for steps in reached:
+        assert [variable.get(None) for variable in VARIABLES] == before, f"at step {steps}"
+    assert steps > 10
