@@ -36,6 +36,7 @@ from tests.support.surface_variants import (
 CASES = [c for c in (*NUMPY_CASES, *SCIPY_CASES) if c.specs and not c.plain]
 ALL: tuple[Variants, ...] = (sizes, strides, of_dtypes)
 
+
 def some(count: int) -> pytest.MarkDecorator:
     """One of `count` cases."""
     return pytest.mark.parametrize("case", one_in(count, CASES), ids=str)
@@ -132,7 +133,14 @@ def test_between_bools_the_nearest_is_taken(case: Case):
     np.testing.assert_array_equal(actual | is_between, (expected > 0.5) | is_between)
 
 
-PATTERNS = [p for patterns in DIFFERENCES.values() for p in patterns]
+# Rounding decides whether these show, and LAPACK rounds otherwise by processor.
+BY_PROCESSOR = ("π and -π are one angle", "a matrix of few integers is short of rank")
+PATTERNS = [
+    pattern
+    for reason, patterns in DIFFERENCES.items()
+    for pattern in patterns
+    if not reason.startswith(BY_PROCESSOR)
+]
 
 
 @pytest.mark.parametrize("pattern", one_in(4, PATTERNS), ids=str)
