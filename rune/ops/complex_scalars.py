@@ -27,8 +27,9 @@ def either(real: Function, plane: Function) -> Function:
     return apply
 
 
-def _made_of(real: Any, imag: Any, like: Plane) -> Plane:
-    out = np.empty_like(like)
+def _from_parts(real: NDArray[Any], imag: NDArray[Any], dtype: np.dtype) -> Plane:
+    """real + imag i; not as a sum, which makes NaN of an infinite part."""
+    out = np.empty(np.broadcast_shapes(real.shape, imag.shape), dtype)
     out.real, out.imag = real, imag
     return out
 
@@ -40,12 +41,10 @@ def product(x: Plane, y: Plane) -> Plane:
     overflows is finite there. Where none can, its answers are a rounding apart, and fast.
     """
     most = np.finfo(x.dtype).max / 4  # of a square: no term is more, and no sum twice as much
-    if np.vdot(x, x).real <= most and np.vdot(y, y).real <= most:
+    if np.vdot(x, x).real <= most and (y is x or np.vdot(y, y).real <= most):
         return np.multiply(x, y)
     real = x.real * y.real - x.imag * y.imag
-    out = np.empty(real.shape, x.dtype)
-    out.real, out.imag = real, x.real * y.imag + x.imag * y.real
-    return out
+    return _from_parts(real, x.real * y.imag + x.imag * y.real, x.dtype)
 
 
 def quotient(x: Plane, y: Plane) -> Plane:
@@ -60,9 +59,11 @@ def quotient(x: Plane, y: Plane) -> Plane:
     by_zero = (large == 0) & (small == 0)
     divisor = np.where(by_zero, np.abs(large), large + small * ratio)
     imag = np.where(wide, q - p * ratio, p * ratio - q)
-    exact = np.empty_like(result)
-    exact.real = np.where(by_zero, x.real, p + q * ratio) / divisor
-    exact.imag = np.where(by_zero, x.imag, imag) / divisor
+    exact = _from_parts(
+        np.where(by_zero, x.real, p + q * ratio) / divisor,
+        np.where(by_zero, x.imag, imag) / divisor,
+        x.dtype,
+    )
     return np.where(np.isfinite(result), result, exact)
 
 
@@ -82,7 +83,7 @@ def whole_power(x: Plane, exponent: int) -> Plane:
 def sign(x: Plane) -> Plane:
     """x / |x|; NumPy's own at zeros and infinities, NaN wherever a part is one."""
     length = np.abs(x)
-    near = _made_of(x.real / length, x.imag / length, x)
+    near = _from_parts(x.real / length, x.imag / length, x.dtype)
     far = np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), np.sign(x))
     return np.where((length > 0) & np.isfinite(length), near, far)
 
@@ -104,7 +105,7 @@ def expm1(x: Plane) -> Plane:
     half = np.sin(x.imag / 2)
     power: Any = np.exp(x)
     near = np.expm1(x.real) * np.cos(x.imag) - 2 * half * half
-    return _made_of(np.where(np.isinf(x.real), power.real - 1, near), power.imag, x)
+    return _from_parts(np.where(np.isinf(x.real), power.real - 1, near), power.imag, x.dtype)
 
 
 def log1p(x: Plane) -> Plane:
@@ -112,4 +113,6 @@ def log1p(x: Plane) -> Plane:
     a, b = x.real, x.imag
     near = np.abs(a) + np.abs(b) < 0.5
     close = np.log1p(np.where(near, a * (2 + a) + b * b, 0)) / 2
-    return _made_of(np.where(near, close, np.log(np.hypot(1 + a, b))), np.arctan2(b, 1 + a), x)
+    return _from_parts(
+        np.where(near, close, np.log(np.hypot(1 + a, b))), np.arctan2(b, 1 + a), x.dtype
+    )

@@ -177,7 +177,7 @@ def _placed(product: Any, lead: int, roles: Ints, spec: Ints) -> Any:
 @dataclass(frozen=True, slots=True)
 class Phase:
     """Along one axis, the convolution of the outputs first, first + P, …: `taps` elements of the
-    kernel from `tap` on, `apart` from each other, and what is padded. No taps: zeros.
+    kernel from `tap` on, `apart` from each other, with `padding`. Without taps it is zero.
     """
 
     tap: int

@@ -80,7 +80,7 @@ CALLS: list[tuple[str, str]] = [
      "rune.scipy.integrate.odeint(lambda y, t: y[:1], x, rnp.arange(2.0))"),
     ("a special function of complex numbers", "rune.scipy.special.gammaln(x * 1j)"),
     ("rows without numbers of segments", "rune.ops.segment_sum(x, rnp.arange(2), 3)"),
-    ("an import of what is no array", "rnp.from_dlpack(3)"),
+    ("an import of something that is not an array", "rnp.from_dlpack(3)"),
     ("grad of a result that is no scalar", "rune.grad(lambda x: x * x)(x)"),
     ("grad of several results", "rune.grad(lambda x: (x.sum(), x.sum()))(x)"),
     ("grad of an integer argument", "rune.grad(lambda n: n * 2.0)(3)"),

@@ -53,7 +53,7 @@ DRIVERS = {"llvmlite", "pyopencl", "vulkan", "wgpu", "pycuda", "cuda", "mpi4py"}
 ONLY_IN_BACKENDS = DRIVERS | {"ctypes", "cffi"}
 HARD = {"numpy", "ml_dtypes"}
 KNOWN = frozenset(s.name for s in sources())
-# Who asks what others have loaded.
+# Files that may ask which modules others have loaded.
 LOOKED_UP = {"rune/absent/__init__.py", "rune/core/leaks.py", "rune/tracebacks.py"}
 
 

@@ -41,7 +41,7 @@ def test_a_sum_of_ones_counts_them(device: str, name: str):
     np.testing.assert_allclose(total, np.broadcast_to(expected, total.shape), rtol=1e-6)
 
 
-# Of n*m numbers, of which nobody said how many they may be: the sum, and m.
+# A sum of n*m numbers, where neither size has a bound, and the largest m that is tried.
 OPEN_SUMS: dict[str, tuple[Any, int]] = {
     "one row": (lambda x, n, m: rnp.broadcast_to(x, (n * m,)).sum(), 2**15 + 1),
     "two axes": (lambda x, n, m: rnp.broadcast_to(x, (n, m)).sum(), 2**15 + 1),

@@ -62,7 +62,9 @@ def _pivoted(mode: str) -> Any:
 
 def _multiplied(mode: str, turned: bool) -> Any:
     def call(sp: Any, x: Any, c: Any) -> Any:
-        product, r = sp.linalg.qr_multiply(x, c, mode, conjugate=turned)
+        # Without full rank the last columns of Q would be of LAPACK's choice, by processor.
+        tall = x + 6 * np.eye(*x.shape, dtype=np.float32).astype(x.dtype)
+        product, r = sp.linalg.qr_multiply(tall, c, mode, conjugate=turned)
         return abs(product) ** 2, abs(r) ** 2
 
     return call

@@ -44,7 +44,7 @@ def interpreted_as_well() -> Iterator[None]:
 
 def is_small(program: Program, args: Sequence[Any]) -> bool:
     """Whether interpreting the program takes a moment."""
-    sizes = [np.size(compiling.buffer_on(a, None)) for a in args]  # keys too, which are no numbers
+    sizes = [np.size(compiling.buffer_on(a, None)) for a in args]  # keys too
     return max(sizes, default=0) <= LARGEST and _is_brief(program)
 
 
@@ -54,7 +54,7 @@ def _is_brief(program: Program) -> bool:
     for equation in program.equations:
         length = equation.params.get("length", 0)
         if equation.primitive.name == "while" or not isinstance(length, int):
-            return False  # nobody knows how many rounds
+            return False  # the number of rounds is not known
         if length > MOST_ROUNDS:
             return False
         known = [v.type.shape for v in equation.results if not v.type.is_symbolic]

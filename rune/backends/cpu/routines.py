@@ -1,4 +1,4 @@
-"""Functions of native code that are no kernels, by the Writer: shared words, loops, calls.
+"""Native code other than kernels, written by the Writer: shared words, loops, calls.
 
 code.loop(head, body)    while the first of what `head` gives holds, `body` of the others
 code.ask("i32", "f", x)  call a function of the C library, or one of this module

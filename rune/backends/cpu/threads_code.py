@@ -4,8 +4,8 @@
     @worker    what a worker does as long as it lives          @forget  in a forked child: none
     @help      claim pieces and run them until none is left
 
-One word, @ticket, is epoch | pieces | next piece; @done counts pieces that have run. Who finds
-nothing to do looks `spins` times more, and then sleeps on a condition variable.
+One word, @ticket, is epoch | pieces | next piece; @done counts pieces that have run. A worker
+without work looks `spins` times more, and then sleeps on a condition variable.
 
 Linux wakes a thread on the processor it last ran on when no other is idle, and a worker that once
 slept on the caller's processor would wait there until the caller is done. So the caller sends such
@@ -312,7 +312,7 @@ def _remember(code: Code, worker: Value) -> None:
 
 
 def _introduce(code: Code, worker: Value) -> None:
-    """Who this worker is, and where it runs."""
+    """This worker's number, and the processor it runs on."""
     thread = code.item(code.symbol("ids"), "i32", worker)
     code.set_word("i32", thread, code.ask("i32", "gettid"))
     code.tell("void", "remember", worker)

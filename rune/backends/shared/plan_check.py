@@ -2,8 +2,8 @@
 
 `check_plan` runs a plan's steps over intervals of bytes instead of values, with every donation and
 with none, at several sizes where they are symbolic. It finds a missing kernel, wrong arguments, a
-read of what nobody wrote or somebody has overwritten, overlapping operands that no alias allows,
-an offset outside the arena, a result left unwritten, an illegal donation, a size without source.
+read of memory that was never written or has been overwritten, operands that overlap without an
+alias, an offset outside the arena, an unwritten result, an illegal donation, a size without source.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def check_plan(plan: Plan) -> None:
         check(code)
     pairs = dict(plan.donations)
     for sizes in _samples(plan):
-        made = concrete(plan, sizes)
+        concrete_plan = concrete(plan, sizes)
         for donated in {(), tuple(pairs)}:
-            _Run(plan, made, frozenset(donated)).all()
+            _Run(plan, concrete_plan, frozenset(donated)).all()
     check_types(plan)
 
 
@@ -65,8 +65,8 @@ def _samples(plan: Plan) -> list[dict[str, int]]:
     """A few values of each size, its ends among them."""
     names = [s.name for s in plan.size_sources]
     choices = [_values(*dims.bounds(dims.symbol(s.name, s.low, s.high))) for s in plan.size_sources]
-    made = (dict(zip(names, values, strict=True)) for values in product(*choices))
-    return list(islice((sizes for sizes in made if _is_in_range(plan, sizes)), SAMPLES))
+    combinations = (dict(zip(names, values, strict=True)) for values in product(*choices))
+    return list(islice((sizes for sizes in combinations if _is_in_range(plan, sizes)), SAMPLES))
 
 
 def _values(low: int | None, high: int | None) -> list[int]:
@@ -77,12 +77,12 @@ def _values(low: int | None, high: int | None) -> list[int]:
 
 def _is_in_range(plan: Plan, sizes: dict[str, int]) -> bool:
     """Whether the sizes keep their bounds, and there are arguments that have them."""
-    kept = all(
+    are_within = all(
         evaluate(s.low, sizes) <= sizes[s.name]
         and (s.high is None or sizes[s.name] <= evaluate(s.high, sizes))
         for s in plan.size_sources
     )
-    return kept and all(evaluate(d, sizes) >= 0 for t in plan.arguments for d in t.shape)
+    return are_within and all(evaluate(d, sizes) >= 0 for t in plan.arguments for d in t.shape)
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class _Run:
     """One run of the steps over byte intervals."""
 
     plan: Plan
-    made: Concrete
+    concrete: Concrete
     donated: frozenset[int]
     # Intervals that hold something, by memory: (first byte, end).
     held: dict[Memory, set[tuple[int, int]]] = field(default_factory=dict)
@@ -102,11 +102,11 @@ class _Run:
     def all(self) -> None:
         self.check_donations()
         for number, type_ in enumerate(self.plan.arguments):
-            size = size_bytes(concrete_type(type_, self.made.sizes))
+            size = size_bytes(concrete_type(type_, self.concrete.sizes))
             self.held["argument", number] = {(0, size)}
-        self.run(self.made.steps, "step ")
+        self.run(self.concrete.steps, "step ")
         self.at = "the return"
-        for number, type_ in enumerate(self.made.results):
+        for number, type_ in enumerate(self.concrete.results):
             self.read(Place(Space.RESULT, number, 0, size_bytes(type_), type_))
 
     def run(self, steps: Steps, at: str) -> None:
@@ -143,8 +143,8 @@ class _Run:
         if len(set(arguments)) < len(arguments) or len(set(results)) < len(results):
             self.fail(f"donations {self.plan.donations}: one buffer twice")
         for argument, result in self.plan.donations:
-            given = concrete_type(self.plan.arguments[argument], self.made.sizes)
-            if size_bytes(given) != size_bytes(self.made.results[result]):
+            donated = concrete_type(self.plan.arguments[argument], self.concrete.sizes)
+            if size_bytes(donated) != size_bytes(self.concrete.results[result]):
                 self.fail(f"donation of argument {argument} to result {result}: other size")
 
     def memory(self, place: Place) -> Memory:
@@ -166,15 +166,15 @@ class _Run:
     def fits(self, place: Place) -> None:
         name = self.name(place)
         if place.space is Space.ARENA:
-            if place.offset < 0 or place.offset + place.bytes > self.made.arena_bytes:
-                self.fail(f"{name} is outside the arena of {self.made.arena_bytes} bytes")
+            if place.offset < 0 or place.offset + place.bytes > self.concrete.arena_bytes:
+                self.fail(f"{name} is outside the arena of {self.concrete.arena_bytes} bytes")
             if place.offset % place.type.dtype.itemsize:
                 self.fail(f"{name} is not aligned for {dtypes.short(place.type.dtype)}")
             return
-        types = self.plan.arguments if place.space is Space.ARGUMENT else self.made.results
+        types = self.plan.arguments if place.space is Space.ARGUMENT else self.concrete.results
         if place.offset != 0 or not 0 <= place.number < len(types):
             self.fail(f"there is no {name} at {place.offset}")
-        if size_bytes(concrete_type(types[place.number], self.made.sizes)) != place.bytes:
+        if size_bytes(concrete_type(types[place.number], self.concrete.sizes)) != place.bytes:
             self.fail(f"{name} is not of {place.bytes} bytes")
 
     def read(self, place: Place) -> None:
@@ -224,10 +224,10 @@ class _Run:
             self.fail(f"{code.name} takes {len(code.params)} buffers, given are {len(places)}")
         for p, place in zip(code.params, places, strict=True):
             elements = place.bytes // place.type.dtype.itemsize
-            size = evaluate(p.size, self.made.sizes)
+            size = evaluate(p.size, self.concrete.sizes)
             if p.dtype != place.type.dtype or size != elements:
-                given = f"{self.name(place)} is {place.type}"
-                self.fail(f"{p.name} of {code.name} is {dtypes.short(p.dtype)}[{size}], {given}")
+                operand = f"{self.name(place)} is {place.type}"
+                self.fail(f"{p.name} of {code.name} is {dtypes.short(p.dtype)}[{size}], {operand}")
         aliases = {frozenset(pair) for pair in code.aliases}
         params = list(zip(code.params, places, strict=True))
         for i, (p, a) in enumerate(params):
@@ -253,7 +253,7 @@ class _Run:
             self.walk(call, outputs[0], inputs)
             self.move(outputs, inputs)
             return
-        shapes = dot_shapes(dict(call.parameters), self.made.sizes)
+        shapes = dot_shapes(dict(call.parameters), self.concrete.sizes)
         for place, shape in zip((*inputs, *outputs), shapes, strict=True):
             if np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
                 self.fail(f"{self.name(place)} is {place.type}, the routine takes {list(shape)}")
@@ -261,12 +261,12 @@ class _Run:
 
     def walk(self, call: Call, output: Place, inputs: Sequence[Place]) -> None:
         """The elements that a product walks to are there, and as many as its sizes say."""
-        given = concrete_parameters(dict(call.parameters), self.made.sizes)
-        batch, m, n, k = (given[name] for name in SIZES)
+        walks = concrete_parameters(dict(call.parameters), self.concrete.sizes)
+        batch, m, n, k = (walks[name] for name in SIZES)
         if batch * m * n * output.type.dtype.itemsize != output.bytes:
             self.fail(f"{self.name(output)} is {output.type}, the routine makes {[batch, m, n]}")
         for place, side, rows in zip(inputs, ("left", "right"), (m, n), strict=True):
-            counts, low, high = extent(given, side)
+            counts, low, high = extent(walks, side)
             if counts != (batch, rows, k) and 0 not in counts:
                 self.fail(f"{self.name(place)} is walked as {counts}, not {(batch, rows, k)}")
             if low < 0 or high * place.type.dtype.itemsize > place.bytes:
@@ -281,5 +281,3 @@ class _Run:
         for place in outputs:
             self.write(place)
 
-
-# --- the backend ------------------------------------------------------------------------------

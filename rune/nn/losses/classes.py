@@ -23,9 +23,8 @@ def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
 
     Shapes: logits, labels [*B, C] -> [*B].
     Types:  bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError if an argument is not an array
-            or `logits` is complex; ShapeError for shapes that do not fit; AxisError for an axis out
-            of range.
+    Errors: ArgumentError if an argument is not an array; DtypeError if `logits` is complex;
+            ShapeError for shapes that do not fit; AxisError for an axis out of range.
 
     >>> import rune.nn as nn, rune.numpy as rnp
     >>> nn.softmax_cross_entropy(rnp.array([0.0, 0.0]), rnp.array([1.0, 0.0]))
@@ -49,7 +48,8 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
     x, labels = real(logits), _labels(name, labels)
     if labels.ndim != x.ndim - 1:
         raise ShapeError(
-            f"{name}: cannot use labels {labels.type} for logits {x.type} (one axis less required)"
+            f"{name}: cannot use labels {labels.type} for logits {x.type}",
+            hint="labels have the axes of the logits without that of the classes",
         )
     axis = normalised_axis(name, axis, x.type)
     return -_at_label(log_softmax(x, axis), labels, axis)

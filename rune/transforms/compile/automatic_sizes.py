@@ -212,7 +212,7 @@ def _new_form(
         sizes = {name: dims.symbol(name, *bounds) for name, bounds in ranges.items()}
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
         try:
-            found, asked = watched(traces.make, with_types(key, types))
+            traced, asked = watched(traces.make, with_types(key, types))
         except DimensionError as error:
             narrower = _narrower(ranges, sizes, values, error)
             if narrower is None or not left:
@@ -220,8 +220,8 @@ def _new_form(
             ranges = narrower
             continue
         form = Form(types, _differences(asked, sizes))
-        _check_results(form, found, key, family, traces)
-        return form, found
+        _check_results(form, traced, key, family, traces)
+        return form, traced
     raise AssertionError("unreachable: the last attempt raises")
 
 

@@ -44,7 +44,7 @@ class Shape:
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """The names of what is compiled when a product needs it (library.py)."""
+        """The names of the functions that are compiled when a product needs them (library.py)."""
         families = [f"{x}{v}" for x in ("tile", "copy") for v in range(1, self.vectors + 1)]
         return (*families, *PIECES)
 
