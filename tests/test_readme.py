@@ -16,7 +16,12 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "docs" / "symbolic.md", *(ROOT / "docs/guide").glob("*.md")]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "architecture.md",
+    ROOT / "docs" / "symbolic.md",
+    *(ROOT / "docs/guide").glob("*.md"),
+]
 TEXTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.M | re.S)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
@@ -77,3 +82,12 @@ def test_every_decision_is_in_the_index():
     listed = LINK.findall((folder / "README.md").read_text())
 
     assert sorted(listed) == sorted(f.name for f in folder.glob("[0-9]*.md"))
+
+
+def test_the_map_of_the_house_names_files_that_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    names = [n for n in re.findall(r"`([\w./]+)`", text) if "/" in n]
+    places = (ROOT, ROOT / "rune")
+
+    assert [n for n in names if not any((p / n).exists() for p in places)] == []
+    assert len(names) > 20
