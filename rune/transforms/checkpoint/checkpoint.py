@@ -127,11 +127,11 @@ def checkpoint_name(value: Any, name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SplitCheckpoint:
     """A program split by which inputs are known, most of its known part to be computed again.
 
-    known:    known inputs -> known outputs, kept values
-    unknown:  known inputs (those of `inputs`), kept values, unknown inputs -> unknown outputs
+    known:    known inputs -> known outputs, saved values
+    unknown:  known inputs (those of `inputs`), saved values, unknown inputs -> unknown outputs
     """
 
     known: Program
@@ -142,27 +142,30 @@ class Kept:
 
 
 @per_program
-def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> Kept:
+def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> SplitCheckpoint:
     """Partial evaluation of a program that keeps the known values which the policy chooses."""
     split = split_program(program, unknown)
-    forward, again, kept = split_kept(split.known, lambda e: _is_kept(e, policy))
+    forward, again, saved_values = split_kept(split.known, lambda e: _is_kept(e, policy))
     count, inputs = sum(split.known_outputs), again.inputs[: len(forward.inputs)]
     computed = iter(again.outputs[count:])
     residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
     again, read = prune(replace(again, outputs=tuple(residuals)), [True] * len(residuals))
-    of_input, of_kept = read[: len(inputs)], read[len(inputs) :]
-    rest = split.unknown
+    read_inputs, read_saved = read[: len(inputs)], read[len(inputs) :]
+    unknown_part = split.unknown
     recomputed = replace(
-        again, inputs=(*again.inputs, *rest.inputs[len(residuals) :]), outputs=rest.outputs,
-        name=f"{program.name}_again",
+        again, inputs=(*again.inputs, *unknown_part.inputs[len(residuals) :]),
+        outputs=unknown_part.outputs, name=f"{program.name}_again",
     )  # fmt: skip
-    replaced: dict[Var, Atom] = dict(zip(rest.inputs, residuals, strict=False))
-    recomputed = substitute(recomputed, replaced, (*again.equations, *rest.equations))
-    outputs = (*forward.outputs[:count], *(v for v, r in zip(kept, of_kept, strict=True) if r))
+    replaced: dict[Var, Atom] = dict(zip(unknown_part.inputs, residuals, strict=False))
+    recomputed = substitute(recomputed, replaced, (*again.equations, *unknown_part.equations))
+    saved_outputs = (v for v, r in zip(saved_values, read_saved, strict=True) if r)
+    outputs = (*forward.outputs[:count], *saved_outputs)
     known = replace(forward, outputs=outputs, name=f"{program.name}_known")
     known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
-    numbers = tuple(i for i, r in enumerate(of_input) if r)
-    return Kept(known, recomputed, numbers, split.known_outputs, bool(again.equations))
+    numbers = tuple(i for i, r in enumerate(read_inputs) if r)
+    return SplitCheckpoint(
+        known, recomputed, numbers, split.known_outputs, bool(again.equations)
+    )
 
 
 def _is_kept(equation: Equation, policy: Policy) -> bool:
@@ -178,18 +181,19 @@ def _partial(
     partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Any]:
     program: Program = params["program"]
-    kept = split_known(program, tuple(unknown), params["policy"])
+    split = split_known(program, tuple(unknown), params["policy"])
     known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
-    outs = call_rules.evaluated(kept.known, known_args)
-    count = sum(kept.known_outputs)
-    residuals = [*(known_args[i] for i in kept.inputs), *outs[count:]]
+    outs = call_rules.evaluated(split.known, known_args)
+    count = sum(split.known_outputs)
+    residuals = [*(known_args[i] for i in split.inputs), *outs[count:]]
     sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
-    whole, operands = call_rules.closed_call(kept.unknown, sizes, [*residuals, *unknown_args])
-    written = {**params, "program": whole, "recomputes": kept.recomputes}
-    rest = iter(partial.write(checkpoint_primitive, operands, written))
+    inputs = [*residuals, *unknown_args]
+    closed_program, operands = call_rules.closed_call(split.unknown, sizes, inputs)
+    written = {**params, "program": closed_program, "recomputes": split.recomputes}
+    unknown_outs = iter(partial.write(checkpoint_primitive, operands, written))
     known_outs = iter(outs[:count])
-    return [next(known_outs) if k else next(rest) for k in kept.known_outputs]
+    return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
 
 
 def _run(*args: Any, program: Program, recomputes: bool, **_: Any) -> list[Any]:

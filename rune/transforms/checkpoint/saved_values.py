@@ -29,37 +29,37 @@ Keeps = Callable[[Equation], bool]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """An equation split: `forward` also yields `kept`, from which `again` yields its results.
+    """An equation split: `forward` also yields the saved values, from which `again` computes.
 
-    Results that are kept themselves are not among those of `again`; it is None where all are.
+    Results that are saved themselves are not computed by `again`; it is None if all are saved.
     """
 
     forward: Equation
     again: Equation | None
-    kept: tuple[Var, ...]
+    saved_values: tuple[Var, ...]
 
 
 def split_kept(program: Program, keeps: Keeps) -> tuple[Program, Program, tuple[Var, ...]]:
-    """inputs -> outputs, kept;   inputs, kept -> outputs;   and the kept variables."""
-    whole = inlined(program)
+    """inputs -> outputs, saved;   inputs, saved -> outputs;   and the saved variables."""
+    flat = inlined(program)
     forward: list[Equation] = []
     again: list[Equation] = []
-    kept: list[Var] = []
-    for equation in whole.equations:
+    saved_values: list[Var] = []
+    for equation in flat.equations:
         rule = equation.primitive.keeping
         if rule is None and keeps(equation):
             forward.append(equation)
-            kept += equation.results
-        elif rule is not None and (made := rule(equation, keeps)) is not None:
-            forward.append(made.forward)
-            again += [made.again] if made.again else []
-            kept += made.kept
+            saved_values += equation.results
+        elif rule is not None and (replay := rule(equation, keeps)) is not None:
+            forward.append(replay.forward)
+            again += [replay.again] if replay.again else []
+            saved_values += replay.saved_values
         else:
             forward.append(equation)
             again.append(equation)
-    first = whole.with_equations(forward, (*whole.outputs, *kept))
-    second = replace(whole, inputs=(*whole.inputs, *kept), equations=tuple(again))
-    return first, second, tuple(kept)
+    first = flat.with_equations(forward, (*flat.outputs, *saved_values))
+    second = replace(flat, inputs=(*flat.inputs, *saved_values), equations=tuple(again))
+    return first, second, tuple(saved_values)
 
 
 # --- jitted functions -------------------------------------------------------------------------

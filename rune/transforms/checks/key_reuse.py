@@ -104,8 +104,8 @@ def _equation_uses_keys(equation: Equation) -> bool:
 
 def _called(equation: Equation) -> Program | None:
     """The program that an equation runs once, on its own operands."""
-    found = equation.params.get("program")
-    return found if isinstance(found, Program) else None
+    program = equation.params.get("program")
+    return program if isinstance(program, Program) else None
 
 
 @per_program

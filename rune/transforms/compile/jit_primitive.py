@@ -40,8 +40,9 @@ def _partial(
         next(computed) if source is None else known_args[source] for source in split.residual_inputs
     ]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
-    whole, operands = call_rules.closed_call(split.unknown, sizes, [*residuals, *unknown_args])
-    unknown_results = partial.write(jit_primitive, operands, {**device, "program": whole})
+    inputs = [*residuals, *unknown_args]
+    closed_program, operands = call_rules.closed_call(split.unknown, sizes, inputs)
+    unknown_results = partial.write(jit_primitive, operands, {**device, "program": closed_program})
     known_outs, unknown_outs = iter(outs[:count]), iter(unknown_results)
     return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
 

@@ -167,19 +167,19 @@ class _Placed:
 
     def _common(self, equation: Equation) -> str | None:
         """The device that the operands are committed to. Errors: DeviceError for several."""
-        found: dict[str, Var] = {}
+        operand_on: dict[str, Var] = {}
         for atom in equation.operands:
             device = self.committed[atom] if isinstance(atom, Var) else None
             if device is not None and isinstance(atom, Var):
-                found.setdefault(device, atom)
-        if len(found) > 1:
-            shown = ", ".join(f"{var.type} on {device}" for device, var in found.items())
+                operand_on.setdefault(device, atom)
+        if len(operand_on) > 1:
+            shown = ", ".join(f"{var.type} on {device}" for device, var in operand_on.items())
             raise DeviceError(
                 f"{equation.primitive}: cannot combine arrays on different devices ({shown})",
                 hint="move one with rune.device_put",
                 frame=equation.frame,
             )
-        return next(iter(found), None)
+        return next(iter(operand_on), None)
 
     def origin(self, atom: Atom) -> Atom:
         """The value itself, before it was moved."""
@@ -265,9 +265,9 @@ class _Writer:
 
     def _read(self, group: Sequence[Equation]) -> list[Var]:
         """The values that a group takes from outside, in order of their first use."""
-        own = {v for e in group for v in e.results}
+        results = {v for e in group for v in e.results}
         atoms = (self.placed.origin(a) for e in group for a in e.operands)
-        return list(dict.fromkeys(a for a in atoms if isinstance(a, Var) and a not in own))
+        return list(dict.fromkeys(a for a in atoms if isinstance(a, Var) and a not in results))
 
     def _segment(
         self, name: str, device: str, group: Sequence[Equation], inputs: Iterable[Var],
@@ -275,9 +275,9 @@ class _Writer:
     ) -> None:  # fmt: skip
         for value in inputs:
             self._bring(value, device)
-        made = tuple(v for e in group for v in e.results if v in later)
-        self.at.update({v: [device] for v in made})
-        body = Program(tuple(inputs), tuple(group), made, name=name)
+        results = tuple(v for e in group for v in e.results if v in later)
+        self.at.update({v: [device] for v in results})
+        body = Program(tuple(inputs), tuple(group), results, name=name)
         self.steps.append(Segment(device, substitute(body, self.placed.moved, group)))
 
     def _bring(self, value: Var, device: str) -> None:
@@ -307,10 +307,10 @@ def _spent(
             case Segment(device=device, program=program):
                 touched = (*program.inputs, *step.results)
                 last.update({(v, device): number for v in touched})
-    kept = {(r.atom, r.device) for r in results}
+    result_copies = {(r.atom, r.device) for r in results}
     spent: list[list[Copy]] = [[] for _ in steps]
     for copy, number in last.items():
-        if copy not in kept:
+        if copy not in result_copies:
             spent[number].append(copy)
     return tuple(map(tuple, spent))
 
@@ -318,22 +318,22 @@ def _spent(
 # --- text -------------------------------------------------------------------------------------
 
 
-def _lines(found: Partition) -> Iterator[str]:
+def _lines(partition: Partition) -> Iterator[str]:
     numbers: defaultdict[Var, int] = defaultdict(itertools.count().__next__)
 
     def names(atoms: Iterable[Atom]) -> str:
         shown = (f"%{numbers[a]}" if isinstance(a, Var) else str(a.value) for a in atoms)
         return ", ".join(shown)
 
-    names(v for v, _ in (*found.inputs, *found.constants))
-    yield f"partition {found.name} at home on {found.home} {{"
-    for step in found.steps:
+    names(v for v, _ in (*partition.inputs, *partition.constants))
+    yield f"partition {partition.name} at home on {partition.home} {{"
+    for step in partition.steps:
         match step:
             case Transfer(value=value, source=source, target=target):
                 yield f"  copy {names([value])} from {source} to {target}"
             case Segment(device=device, program=program):
-                taken, made = names(program.inputs), names(program.outputs)
+                inputs, outputs = names(program.inputs), names(program.outputs)
                 count = len(program.equations)
-                yield f"  {device}: {made} = {program.name} {taken}  # equations: {count}"
-    yield "  return " + ", ".join(f"{names([r.atom])} on {r.device}" for r in found.results)
+                yield f"  {device}: {outputs} = {program.name} {inputs}  # equations: {count}"
+    yield "  return " + ", ".join(f"{names([r.atom])} on {r.device}" for r in partition.results)
     yield "}"

@@ -71,9 +71,9 @@ def _derivative(program: Program, captured: int) -> tuple[Program, tuple[bool, .
     mask = tuple(i >= captured for i in range(len(program.inputs)))
     both, nonzero = jvp_program(program, mask)
     wanted = [False] * len(program.outputs) + [True] * sum(nonzero)
-    tangents, kept = prune(both, wanted)
+    tangents, live_inputs = prune(both, wanted)
     count = len(program.inputs)
-    if any(kept[captured:count]):
+    if any(live_inputs[captured:count]):
         raise TransformError(
             f"{NAME}: cannot transpose {program.name} "
             "(it is not linear: its derivative depends on the argument)",
@@ -87,9 +87,9 @@ def _require_linear(program: Program, linear: Sequence[bool]) -> None:
     """Refuse an equation that depends on a linear input and can never be transposed."""
     pending = [(program, tuple(linear))]
     while pending:
-        found, mask = pending.pop()
-        live = {v for v, is_linear in zip(found.inputs, mask, strict=True) if is_linear}
-        for equation in _needed(found):
+        inner_program, mask = pending.pop()
+        live = {v for v, is_linear in zip(inner_program.inputs, mask, strict=True) if is_linear}
+        for equation in _needed(inner_program):
             depends = tuple(a in live for a in equation.operands)
             if not any(depends):
                 continue

@@ -42,9 +42,9 @@ def sizes_of(program: Program, types: Sequence[ArrayType]) -> Sizes:
 
 def closed_call(program: Program, sizes: Sizes, args: Sequence[Any]) -> tuple[Program, list[Any]]:
     """A program whose operands tell all that it needs, and those operands."""
-    whole, told = with_witnesses(program, sizes)
-    whole, values = opened(whole)
-    return whole, [*values, *told, *args]
+    closed_program, witnesses = with_witnesses(program, sizes)
+    closed_program, values = opened(closed_program)
+    return closed_program, [*values, *witnesses, *args]
 
 
 def evaluated(program: Program, args: Sequence[Any]) -> list[Any]:
@@ -64,8 +64,8 @@ def bind_call(
     primitive: Primitive, params: Params, program: Program, sizes: Sizes, args: Sequence[Any]
 ) -> list[Any]:
     """The results of calling `program` on `args` by an equation of the primitive."""
-    whole, operands = closed_call(program, sizes, args)
-    return bind(primitive, *operands, **{**params, "program": whole})
+    closed_program, operands = closed_call(program, sizes, args)
+    return bind(primitive, *operands, **{**params, "program": closed_program})
 
 
 def jvp_rule(itself: Itself) -> Callable[..., Any]:
@@ -74,11 +74,11 @@ def jvp_rule(itself: Itself) -> Callable[..., Any]:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
         program: Program = params["program"]
         rewritten, nonzero = jvp_program(program, tuple(t is not None for t in tangents))
-        given = [t for t in tangents if t is not None]
-        outs = bind_call(itself(), params, rewritten, {}, [*primals, *given])
+        nonzero_tangents = [t for t in tangents if t is not None]
+        outs = bind_call(itself(), params, rewritten, {}, [*primals, *nonzero_tangents])
         count = len(program.outputs)
-        made = iter(outs[count:])
-        return outs[:count], [next(made) if n else None for n in nonzero]
+        out_tangents = iter(outs[count:])
+        return outs[:count], [next(out_tangents) if n else None for n in nonzero]
 
     return jvp
 
@@ -95,8 +95,8 @@ def transpose_rule(itself: Itself) -> Callable[..., Any]:
         known = [x for x, lin in zip(inputs, linear, strict=True) if not lin]
         args = [*known, *(ct for ct in cts if ct is not None)]
         outs = iter(bind_call(itself(), params, rewritten, sizes_of(program, types), args))
-        found = iter([next(outs) if n else None for n in out_nonzero])
-        return [next(found) if lin else None for lin in linear]
+        input_cts = iter([next(outs) if n else None for n in out_nonzero])
+        return [next(input_cts) if lin else None for lin in linear]
 
     return transpose
 
@@ -126,9 +126,9 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
 
 @per_program
 def _smaller(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
-    pruned, kept = prune(program, wanted)
+    pruned, live_inputs = prune(program, wanted)
     # What nothing reads stays if it tells a size.
     untold = carriers(program.input_types, untold_sizes(pruned))
-    stays = tuple(k or i in untold for i, k in enumerate(kept))
+    stays = tuple(k or i in untold for i, k in enumerate(live_inputs))
     inputs = tuple(v for v, s in zip(program.inputs, stays, strict=True) if s)
     return replace(pruned, inputs=inputs), stays
