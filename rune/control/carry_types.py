@@ -1,8 +1,8 @@
-"""What goes round a loop keeps its type: the rule, and the messages where it does not hold.
+"""The carry of a loop keeps its type: the rule, and the messages when it is broken.
 
-A weak value, as a Python number is, takes the type that comes out of the body: `0` becomes f32
-where the body adds floats to it. Everything else must come out as it went in: the same tree, and
-at every leaf the same shape and dtype.
+A weak value, such as a Python number, takes the type that comes out of the body: `0` becomes f32
+if the body adds floats to it. Everything else must come out as it went in: the same tree, and at
+every leaf the same shape and dtype.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ from rune.transforms.tree_difference import mismatch, paths
 def settle(
     trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[Any]
 ) -> tuple[list[Any], Traced]:
-    """The first values, and the body traced for them, after weak ones took the types found."""
+    """The first values, weak ones converted to the body's types, and the body traced for them."""
     values = list(init)
     while True:
         traced = trace_body([type_of(v) for v in values])
-        settled = [_promoted(v, t) for v, t in zip(values, traced.out_types)]
-        if all(a is b for a, b in zip(settled, values)):
+        promoted = [_promoted(v, t) for v, t in zip(values, traced.out_types)]
+        if all(a is b for a, b in zip(promoted, values)):
             return values, traced
-        values = settled
+        values = promoted  # another type of one leaf may change what the body does with others
 
 
-def _promoted(value: Any, out: ArrayType) -> Any:
-    """A weak value in the type that it has together with what comes out."""
-    found = type_of(value)
-    if not found.weak or found == out:
+def _promoted(value: Any, body_type: ArrayType) -> Any:
+    """A weak value, converted to the type that it promotes to with what comes out."""
+    value_type = type_of(value)
+    if not value_type.weak or value_type == body_type:
         return value
-    dtype, weak = dtypes.promote((found.dtype, True), (out.dtype, out.weak))
-    if (dtype, weak) == (found.dtype, True):
+    dtype, weak = dtypes.promote((value_type.dtype, True), (body_type.dtype, body_type.weak))
+    if (dtype, weak) == (value_type.dtype, True):
         return value
     return convert(value, dtype=dtype, weak=weak)
 
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """How messages speak of a carry: who carries it, and what hides the user's own part of it."""
+    """How messages speak of a carry: the function it belongs to, and how its leaves are called."""
 
     name: str
     treedef: Any
-    prefix: str = ""  # of key paths: "[1]" where a counter goes before
+    prefix: str = ""  # of key paths: "[1]" if a counter stands before the user's carry
 
     def place(self, path: str) -> str:
         """`carry['h']`."""
         return f"carry{path.removeprefix(self.prefix)}"
 
-    def check(self, given: Sequence[ArrayType], found: Traced) -> None:
+    def check(self, init_types: Sequence[ArrayType], body: Traced) -> None:
         """Raise unless every leaf comes out as it went in.
 
         Errors: TransformError "scan: cannot keep the type of carry['h'] (f32[3] goes in, ...)".
         """
-        for path, went_in, came_out in zip(paths(self.treedef), given, found.out_types):
+        for path, went_in, came_out in zip(paths(self.treedef), init_types, body.out_types):
             if not is_layout(went_in, came_out):
                 place, both = self.place(path), f"{went_in} goes in, {came_out} comes out"
                 raise TransformError(
@@ -70,17 +70,18 @@ class Carry:
                     hint=_hint(went_in, came_out),
                 )
 
-    def check_tree(self, found: Any) -> None:
-        """Raise unless the carry comes out with the structure with which it went in."""
-        if self.treedef != found:
+    def check_tree(self, out_tree: Any) -> None:
+        """Raise unless the carry comes out with the structure that it went in with."""
+        if self.treedef != out_tree:
             raise TransformError(
-                f"{self.name}: cannot keep the structure of the carry ({self._difference(found)})",
+                f"{self.name}: cannot keep the structure of the carry "
+                f"({self._difference(out_tree)})",
                 hint="return the carry with the same containers and keys as the first value",
             )
 
-    def _difference(self, found: Any) -> str:
+    def _difference(self, out_tree: Any) -> str:
         return mismatch(
-            self.treedef, found,
+            self.treedef, out_tree,
             lambda path: f"{self.place(path)} goes in but does not come out",
             lambda path: f"{self.place(path)} comes out but does not go in",
             "{} goes in, {} comes out",
@@ -90,8 +91,8 @@ class Carry:
 def _hint(went_in: ArrayType, came_out: ArrayType) -> str:
     if went_in.shape != came_out.shape:
         return "a carry keeps its shape: give the first value the shape that the body returns"
-    kept, other = dtypes.short(went_in.dtype), dtypes.short(came_out.dtype)
+    carry_dtype, body_dtype = dtypes.short(went_in.dtype), dtypes.short(came_out.dtype)
     return (
-        f"a carry keeps its dtype: convert in the body with .astype('{kept}'), "
-        f"or start from a value of {other}"
+        f"a carry keeps its dtype: convert in the body with .astype('{carry_dtype}'), "
+        f"or start from a value of {body_dtype}"
     )

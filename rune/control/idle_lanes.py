@@ -1,13 +1,13 @@
-"""Lanes that go different ways: what those see that do not take part.
+"""Lanes that diverge: which values the idle ones compute with.
 
-Under vmap a branch or a body runs on all lanes, also on those that took another branch or that
-have finished, and what it gives for these is thrown away. Two things must not happen there: that
-something infinite reaches a derivative (0 times infinity is NaN), and that an inner loop runs on
-values that its author never meant, perhaps for ever.
+Under vmap a branch or a body runs on all lanes, including those that took another branch or have
+finished; their results are thrown away. Two things must not happen there: an infinity must not
+reach a derivative (0 times infinity is NaN), and an inner loop must not run on values that its
+author never intended, perhaps for ever.
 
-    guarded    the lane's own value, through a select whose other side stops derivatives; in the
-               primal program it costs nothing
-    borrowed   the value of a lane that does take part, so that what runs would have run anyway
+    guarded    the lane's own value, through a select whose other side stops derivatives; it costs
+               nothing in the primal program
+    borrowed   the value of a lane that does take part, so nothing new is computed
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def constant(x: Any) -> Any:
 
 
 def guarded(chosen: Any, x: Any, batched: bool, size: Any) -> tuple[Any, bool]:
-    """An operand whose derivative only the chosen lanes reach, and whether it has lanes."""
+    """An operand that only the chosen lanes send derivatives to, and whether it has lanes."""
     if not is_differentiable(x):
         return x, batched
-    whole = x if batched else repeat_lane(x, size)
-    return select_lanes(chosen, whole, stop_gradient(whole)), True
+    lanes = x if batched else repeat_lane(x, size)
+    return select_lanes(chosen, lanes, stop_gradient(lanes)), True
 
 
 def borrowed(chosen: Any, values: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
-    """Operands whose lanes that are not chosen hold what the first chosen lane holds."""
+    """Operands in which the lanes that are not chosen hold the value of the first chosen one."""
     if type_of(chosen).shape[0] == 0:
         return list(values)
     lane = argmax(convert(chosen, dtype=dtypes.i32), axis=0, dtype=dtypes.i32)
@@ -54,10 +54,10 @@ def borrowed(chosen: Any, values: Sequence[Any], batched: Sequence[bool]) -> lis
 
 
 def _everywhere(x: Any, lane: Any) -> Any:
-    """One lane of x in all of them."""
+    """The value of one lane of x, in all lanes."""
     type = type_of(x)
     size, *shape = type.shape
-    if not dims.at_most(1, size):  # there may be no lane to take
+    if not dims.at_most(1, size):  # there may be no lane to read, and a slice needs one
         x = concatenate(x, zeros_of(type.with_shape((1, *shape))), axis=0)
     starts = (lane, *(np.int32(0),) * len(shape))
     one = dynamic_slice(x, *starts, sizes=(1, *shape))

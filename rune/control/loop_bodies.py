@@ -1,9 +1,9 @@
 """Loop bodies rewritten: what the rules of scan and while share.
 
 A body is a program of consts, carries and rows that yields the next carries and rows of results
-(while has no rows). What a transformation asks of a carry goes round: a carry whose tangent is
-zero at first may get one in the body. So every rule iterates to a fixpoint over the carries, of
-which there are few rounds, since a flag that is set stays.
+(while has no rows). What is true of a carry after a step must be true before the next one: a carry
+that starts without a tangent may get one in the body. So every rule iterates to a fixpoint of
+flags over the carries. It takes few rounds, at most one for each carry, since flags are only set.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rune.control.groups import Groups, stage_grouped
 from rune.control.programs import (
     Flags,
     arranged,
-    either,
     needed_inputs,
+    omit,
     parts,
-    where,
-    where_not,
+    pick,
+    scatter,
+    union,
 )
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
 from rune.core.program import Program
-from rune.core.staging import stage
 from rune.ops import add
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.jvp import jvp_program
@@ -35,22 +36,23 @@ from rune.transforms.programs.memo import per_program
 Counts = tuple[int, int]  # of consts and carries
 
 
-def settled(carries: Flags, step: Callable[[Flags], Flags]) -> Flags:
-    """The least flags that contain `carries` and what `step` makes of them."""
+def fixpoint(carries: Flags, step: Callable[[Flags], Flags]) -> Flags:
+    """The least flags that include `carries` and everything `step` derives from them."""
     while True:
-        found = either(carries, step(carries))
-        if found == carries:
+        larger = union(carries, step(carries))
+        if larger == carries:
             return carries
-        carries = found
+        carries = larger
 
 
 def _flags(counts: Counts, flags: Flags, carries: Flags) -> Flags:
-    """The flags of all inputs, those of the carries replaced."""
+    """The flags of all inputs, with those of the carries replaced."""
     consts, count = counts
     return (*flags[:consts], *carries, *flags[consts + count :])
 
 
 def _forced(program: Program, carries: Flags) -> Flags:
+    """Flags of the outputs: carries must come out as they went in, rows as they turn out."""
     return (*carries, *(False,) * (len(program.outputs) - len(carries)))
 
 
@@ -65,29 +67,31 @@ def _carried(counts: Counts, flags: Flags) -> Flags:
 def jvp_body(body: Program, counts: Counts, nonzero: Flags) -> tuple[Program, Flags, Flags]:
     """A body of values and tangents; which carries have tangents, and which rows of results.
 
-    Consts and their tangents, carries and theirs, rows and theirs -> the same of results.
+    Its inputs are consts and their tangents, carries and their tangents, rows and their tangents;
+    its outputs are carries and their tangents, rows and their tangents.
     """
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
         return jvp_program(body, _flags(counts, nonzero, carries), _forced(body, carries))
 
     count = counts[1]
-    carries = settled(_carried(counts, nonzero), lambda c: rewritten(c)[1][:count])
-    program, found = rewritten(carries)
+    carries = fixpoint(_carried(counts, nonzero), lambda c: rewritten(c)[1][:count])
+    program, nonzero_outputs = rewritten(carries)
+    # jvp_program puts all tangents behind all values; a loop wants them group by group.
     inputs = _beside(len(body.inputs), _flags(counts, nonzero, carries), *counts)
-    outputs = _beside(len(body.outputs), found, count)
-    return arranged(program, inputs, outputs), carries, found[count:]
+    outputs = _beside(len(body.outputs), nonzero_outputs, count)
+    return arranged(program, inputs, outputs), carries, nonzero_outputs[count:]
 
 
 def _beside(count: int, nonzero: Flags, *groups: int) -> tuple[int, ...]:
-    """Numbers of `count` values and the tangents behind them, sorted by group."""
-    tangents = iter(range(count, count + sum(nonzero)))
-    numbers = [next(tangents) if n else None for n in nonzero]
+    """The numbers of `count` values and of the tangents behind them, sorted by group."""
+    tangents = scatter(range(count, count + sum(nonzero)), nonzero)
     return tuple(
-        n
-        for values, theirs in zip(parts(range(count), *groups), parts(numbers, *groups))
-        for n in (*values, *theirs)
-        if n is not None
+        number
+        for group in zip(parts(range(count), *groups), parts(tangents, *groups))
+        for numbers in group
+        for number in numbers
+        if number is not None
     )
 
 
@@ -98,16 +102,16 @@ def _beside(count: int, nonzero: Flags, *groups: int) -> tuple[int, ...]:
 def batch_body(
     body: Program, counts: Counts, batched: Flags, size: Any
 ) -> tuple[Program, Flags, Flags]:
-    """The body on all lanes; which carries have lanes, and which rows of results."""
+    """The body on all lanes; which carries have lanes, and which rows of results do."""
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
         flags = _flags(counts, batched, carries)
         return batch_program(body, flags, size, _forced(body, carries))
 
     count = counts[1]
-    carries = settled(_carried(counts, batched), lambda c: rewritten(c)[1][:count])
-    program, found = rewritten(carries)
-    return program, carries, found[count:]
+    carries = fixpoint(_carried(counts, batched), lambda c: rewritten(c)[1][:count])
+    program, batched_outputs = rewritten(carries)
+    return program, carries, batched_outputs[count:]
 
 
 # --- known and unknown ------------------------------------------------------------------------
@@ -115,14 +119,17 @@ def batch_body(
 
 @dataclass(frozen=True, slots=True)
 class SplitBody:
-    """A body split by what is known. A residual is sorted by how often it changes.
+    """A body split into what is computed now and what is written down for later.
+
+    A residual is what the later part reads of the earlier one. Residuals are sorted by how often
+    they change: those that no step changes are computed once, before the loop.
 
     hoisted:  the known consts numbered `hoisted_from` -> residuals that no step changes
     known:    known consts, carries, rows -> next known carries, rows: known results, then residuals
-    unknown:  residuals that no step changes (the known consts numbered `shared`, then those
-              hoisted), unknown consts, unknown carries, residuals of one step (the rows of `known`
-              numbered `steps`, then the known rows numbered `rows`), unknown rows -> the unknown
-              results
+    unknown:  residuals that no step changes (the known consts numbered `shared`, then the outputs
+              of `hoisted`), unknown consts, unknown carries, residuals of one step (the rows of
+              `known` numbered `steps`, then the known rows numbered `rows`), unknown rows
+              -> the unknown results
     """
 
     hoisted: Program
@@ -141,23 +148,23 @@ def split_body(body: Program, counts: Counts, unknown: Flags) -> SplitBody:
     """Partial evaluation of a body whose unknown inputs are flagged."""
     count = counts[1]
 
-    def split(carries: Flags) -> SplitProgram:
+    def split_for(carries: Flags) -> SplitProgram:
         return split_program(body, _flags(counts, unknown, carries), _forced(body, carries))
 
     def step(carries: Flags) -> Flags:
-        return tuple(not k for k in split(carries).known_outputs[:count])
+        return tuple(not k for k in split_for(carries).known_outputs[:count])
 
-    carries = settled(_carried(counts, unknown), step)
-    found = split(carries)
-    results = tuple(not k for k in found.known_outputs[count:])
-    return _sorted(found, counts, _flags(counts, unknown, carries), carries, results)
+    carries = fixpoint(_carried(counts, unknown), step)
+    split = split_for(carries)
+    results = tuple(not k for k in split.known_outputs[count:])
+    return _sorted(split, counts, _flags(counts, unknown, carries), carries, results)
 
 
 def _sorted(
-    split: SplitProgram, counts: Counts, free: Flags, carries: Flags, results: Flags
+    split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags, results: Flags
 ) -> SplitBody:
-    """The split, its residuals sorted: shared, hoisted, of one step, rows."""
-    consts = free[: counts[0]].count(False)
+    """The split with its residuals sorted: shared, hoisted, of one step, rows."""
+    consts = unknown[: counts[0]].count(False)
     first_row = consts + carries.count(False)
     yielded = sum(split.known_outputs)  # results; the computed residuals follow
     hoisted, hoisted_from, invariant = _hoist(split.known, consts, yielded)
@@ -175,12 +182,12 @@ def _sorted(
             kind = "shared" if source < consts else "step" if source < first_row else "row"
         places[kind].append(place)
         if kind == "step":
-            if atom not in yields:  # what is a result anyway is not stacked twice
+            if atom not in yields:  # a residual that is also a result is stacked once
                 yields.append(atom)
             steps.append(yields.index(atom))
     unknown_consts, unknown_carries, unknown_rows = parts(
         range(len(sources), len(split.unknown.inputs)),
-        free[: counts[0]].count(True), carries.count(True),
+        unknown[: counts[0]].count(True), carries.count(True),
     )  # fmt: skip
     order = (
         *places["shared"], *places["hoisted"], *unknown_consts, *unknown_carries,
@@ -200,82 +207,98 @@ def _sorted(
 def _hoist(
     known: Program, consts: int, yielded: int
 ) -> tuple[Program, tuple[int, ...], tuple[bool, ...]]:
-    """What consts alone decide of the outputs behind the first `yielded`.
+    """The outputs after the first `yielded` that consts alone decide.
 
-    The program of those outputs, the numbers of the consts that it takes, and which outputs.
+    The program of those outputs, the numbers of the consts it takes, and which outputs they are.
     """
     count = len(known.outputs) - yielded
-    free = (*(False,) * consts, *(True,) * (len(known.inputs) - consts))
-    first = split_program(known, free)
-    invariant = first.known_outputs[yielded:] if count else ()
-    wanted = [n >= yielded for n, k in enumerate(first.known_outputs) if k]
-    residuals = len(first.known.outputs) - len(wanted)
-    hoisted, read = prune(first.known, [*wanted, *(False,) * residuals])
+    # Partial evaluation again: what is known from the consts alone is the same in every step.
+    varies = (*(False,) * consts, *(True,) * (len(known.inputs) - consts))
+    split = split_program(known, varies)
+    invariant = split.known_outputs[yielded:] if count else ()
+    wanted = [n >= yielded for n, k in enumerate(split.known_outputs) if k]
+    residuals = len(split.known.outputs) - len(wanted)
+    hoisted, read = prune(split.known, [*wanted, *(False,) * residuals])
     return hoisted, tuple(n for n, r in enumerate(read) if r), invariant
 
 
 def _tidy(program: Program) -> Program:
-    """The program without the equations that nothing needs; all inputs stay."""
+    """The program without unneeded equations, and with all its inputs."""
     return replace(prune(program, [True] * len(program.outputs))[0], inputs=program.inputs)
 
 
 # --- cotangents -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class TransposeInputs(Groups):
+    """What the body of a loop of cotangents takes."""
+
+    known_consts: list[Any]
+    carry_cts: list[Any]  # of the carries after the step
+    const_sums: list[Any]  # cotangents of linear consts, summed over the steps so far
+    known_rows: list[Any]
+    row_cts: list[Any]  # of the results' rows
+
+
 @per_program
-def transposed_body(
+def transpose_body(
     body: Program, counts: Counts, linear: Flags, nonzero: Flags
 ) -> tuple[Program, Flags, Flags, Flags]:
-    """The body of the scan of cotangents; which of consts, carries and rows get one.
+    """The body of the loop of cotangents; which linear consts, carries and rows get one.
 
-    linear:   which inputs are linear; all carries are. nonzero: which results have cotangents.
-    Known consts, cotangents of carries, sums for consts, known rows, cotangents of rows -> ...
+    linear:   which inputs are linear; all carries are
+    nonzero:  which results have cotangents
+    The body takes what TransposeInputs lists, and yields the cotangents of the carries before the
+    step, the sums for the consts, and cotangents of the linear rows.
     """
-    of_consts, _, of_rows = parts(linear, *counts)
+    linear_consts, _, linear_rows = parts(linear, *counts)
     carried, rows = parts(nonzero, counts[1])
-    summed = of_consts.count(True)
+    const_count = linear_consts.count(True)
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
-        forced = (*(False,) * summed, *carries, *(False,) * of_rows.count(True))
+        forced = (*(False,) * const_count, *carries, *(False,) * linear_rows.count(True))
         return transpose_program(body, linear, (*carries, *rows), forced)
 
     def step(carries: Flags) -> Flags:
-        return rewritten(carries)[1][summed : summed + counts[1]]
+        return rewritten(carries)[1][const_count : const_count + counts[1]]
 
-    carries = settled(tuple(carried), step)
-    program, found = rewritten(carries)
-    consts_nonzero, _, rows_nonzero = parts(found, summed, counts[1])
-    shared, state, row_types = parts(body.input_types, *counts)
-    groups = (
-        where_not(shared, of_consts), where(state, carries),
-        where(where(shared, of_consts), consts_nonzero), where_not(row_types, of_rows),
-        where(body.output_types[counts[1] :], rows),
-    )  # fmt: skip
+    carries = fixpoint(tuple(carried), step)
+    program, nonzero_cts = rewritten(carries)
+    nonzero_consts, _, nonzero_rows = parts(nonzero_cts, const_count, counts[1])
+    const_types, carry_types, row_types = parts(body.input_types, *counts)
+    types = TransposeInputs(
+        known_consts=omit(const_types, linear_consts),
+        carry_cts=pick(carry_types, carries),
+        const_sums=pick(pick(const_types, linear_consts), nonzero_consts),
+        known_rows=omit(row_types, linear_rows),
+        row_cts=pick(body.output_types[counts[1] :], rows),
+    )
 
-    def run(*args: Any) -> list[Any]:
-        known, ct_carries, sums, known_rows, ct_rows = parts(args, *map(len, groups[:-1]))
-        outs = eval_program(program, [*known, *known_rows, *ct_carries, *ct_rows])
-        of_const, of_carry, of_row = parts(outs, sum(consts_nonzero), sum(carries))
-        return [*of_carry, *map(add, sums, of_const), *of_row]
+    def run(inputs: TransposeInputs) -> list[Any]:
+        known = [*inputs.known_consts, *inputs.known_rows]
+        outs = eval_program(program, [*known, *inputs.carry_cts, *inputs.row_cts])
+        const_cts, carry_cts, row_cts = parts(outs, sum(nonzero_consts), sum(carries))
+        # Every step reads the same consts, so the cotangents of all steps add up.
+        return [*carry_cts, *map(add, inputs.const_sums, const_cts), *row_cts]
 
-    types = [t for group in groups for t in group]
-    made = stage(run, types, f"transpose_{body.name}").closed()
-    return made, tuple(consts_nonzero), carries, tuple(rows_nonzero)
+    transposed = stage_grouped(run, types, f"transpose_{body.name}")
+    return transposed, tuple(nonzero_consts), carries, tuple(nonzero_rows)
 
 
 # --- unused results ---------------------------------------------------------------------------
 
 
 @per_program
-def pruned_body(body: Program, counts: Counts, wanted: Flags) -> tuple[Program, Flags, Flags]:
-    """The body of the wanted results; which inputs it takes, and which carries go on."""
+def prune_body(body: Program, counts: Counts, wanted: Flags) -> tuple[Program, Flags, Flags]:
+    """The body of the wanted results; which inputs it takes, and which carries it keeps."""
     consts, count = counts
     rows = wanted[count:]
 
     def step(carries: Flags) -> Flags:
         return needed_inputs(body, (*carries, *rows))[1][consts : consts + count]
 
-    carries = settled(wanted[:count], step)
-    made, needed = needed_inputs(body, (*carries, *rows))
-    taken = (*needed[:consts], *carries, *needed[consts + count :])
-    return replace(made, inputs=tuple(where(made.inputs, taken))), taken, carries
+    carries = fixpoint(wanted[:count], step)
+    pruned, needed = needed_inputs(body, (*carries, *rows))
+    inputs = (*needed[:consts], *carries, *needed[consts + count :])
+    return replace(pruned, inputs=tuple(pick(pruned.inputs, inputs))), inputs, carries

@@ -1,4 +1,8 @@
-"""Programs taken apart and put together: what the rules of all control primitives share."""
+"""Programs taken apart and put together: what the rules of all control primitives share.
+
+Flags say something of a list of values, position by position: which are unknown, which have lanes.
+Lists are cut, filtered and merged by them, always in the order of the full list.
+"""
 
 from __future__ import annotations
 
@@ -30,39 +34,39 @@ Flags = tuple[bool, ...]
 
 
 def parts(values: Sequence[Any], *counts: int) -> list[list[Any]]:
-    """The values cut into pieces of these lengths, and the rest."""
+    """The values cut into pieces of these lengths; a last piece has what follows them."""
     ends = [0, *itertools.accumulate(counts), len(values)]
     return [list(values[a:b]) for a, b in itertools.pairwise(ends)]
 
 
-def where(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+def pick(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
     """The values that are flagged."""
     return [v for v, f in zip(values, flags, strict=True) if f]
 
 
-def where_not(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+def omit(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
     """The values that are not flagged."""
     return [v for v, f in zip(values, flags, strict=True) if not f]
 
 
-def spread(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
-    """One value for every flag that is set, None for the others."""
-    given = iter(values)
-    return [next(given) if f else None for f in flags]
+def scatter(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+    """The next value for every flag that is set, None for the others: the inverse of `pick`."""
+    picked = iter(values)
+    return [next(picked) if f else None for f in flags]
 
 
-def merged(flags: Iterable[bool], yes: Iterable[Any], no: Iterable[Any]) -> list[Any]:
+def merge(flags: Iterable[bool], yes: Iterable[Any], no: Iterable[Any]) -> list[Any]:
     """The next of `yes` for every flag that is set, of `no` for the others."""
     first, second = iter(yes), iter(no)
     return [next(first) if f else next(second) for f in flags]
 
 
-def either(*flags: Sequence[bool]) -> Flags:
+def union(*flags: Sequence[bool]) -> Flags:
     """Position by position, whether any is set."""
     return tuple(any(column) for column in zip(*flags, strict=True))
 
 
-def given(values: Iterable[Any]) -> Flags:
+def nonzero_flags(values: Iterable[Any]) -> Flags:
     """Which values are not None, the symbolic zero."""
     return tuple(v is not None for v in values)
 
@@ -72,7 +76,7 @@ def given(values: Iterable[Any]) -> Flags:
 
 @per_program
 def arranged(program: Program, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Program:
-    """The program with inputs and outputs in another order, by their numbers."""
+    """The program with these of its inputs and outputs, given by number, in this order."""
     return replace(
         program,
         inputs=tuple(program.inputs[i] for i in inputs),
@@ -84,55 +88,58 @@ def arranged(program: Program, inputs: tuple[int, ...], outputs: tuple[int, ...]
 def with_inputs(
     program: Program, positions: tuple[int, ...], types: tuple[ArrayType, ...]
 ) -> Program:
-    """The program among inputs of these types: its own stand at `positions`, others are unread."""
-    own = dict(zip(positions, program.inputs, strict=True))
-    made = tuple(own[i] if i in own else Var(t) for i, t in enumerate(types))
-    return replace(program, inputs=made)
+    """The program with more inputs, of these types; it reads only those at `positions`."""
+    read = dict(zip(positions, program.inputs, strict=True))
+    inputs = tuple(read[i] if i in read else Var(t) for i, t in enumerate(types))
+    return replace(program, inputs=inputs)
 
 
 def slots_for(
     groups: Sequence[Sequence[ArrayType]],
 ) -> tuple[list[ArrayType], list[list[int]]]:
-    """Slots that programs share by type: their types, and those that each program fills."""
+    """Slots that programs share by type: their types, and the numbers that each program fills."""
     slots: list[ArrayType] = []
-    return slots, [_taken(slots, types) for types in groups]
+    return slots, [_allot(slots, types) for types in groups]
 
 
-def _taken(slots: list[ArrayType], types: Sequence[ArrayType]) -> list[int]:
-    """A slot of its type for each, no slot twice; slots that are missing are added."""
-    taken: list[int] = []
+def _allot(slots: list[ArrayType], types: Sequence[ArrayType]) -> list[int]:
+    """A slot of its type for each value, none twice; missing slots are appended to `slots`."""
+    numbers: list[int] = []
     for t in types:
-        fits = (i for i, s in enumerate(slots) if i not in taken and is_layout(s, t))
-        found = next(fits, len(slots))
-        if found == len(slots):
+        fitting = (i for i, s in enumerate(slots) if i not in numbers and is_layout(s, t))
+        number = next(fitting, len(slots))
+        if number == len(slots):
             slots.append(t)
-        taken.append(found)
-    return taken
+        numbers.append(number)
+    return numbers
 
 
 def with_slots(
-    program: Program, count: int, own: Sequence[int], slots: Sequence[ArrayType]
+    program: Program, count: int, numbers: Sequence[int], slots: Sequence[ArrayType]
 ) -> Program:
-    """The program whose outputs behind the first `count` fill its own slots, zeros the others."""
+    """The program whose outputs after the first `count` fill the slots with these numbers.
+
+    It fills the other slots with zeros.
+    """
 
     def run(*args: Any) -> list[Any]:
-        outs, filling = parts(eval_program(program, args), count)
-        found = dict(zip(own, filling, strict=True))
-        filled = (found[i] if i in found else zeros_of(t) for i, t in enumerate(slots))
+        outs, slot_values = parts(eval_program(program, args), count)
+        by_number = dict(zip(numbers, slot_values, strict=True))
+        filled = (by_number[i] if i in by_number else zeros_of(t) for i, t in enumerate(slots))
         return [*outs, *filled]
 
     return stage(run, program.input_types, program.name).closed()
 
 
-def holds(program: Program, found: Callable[[Equation], bool]) -> bool:
-    """Whether the program, or one that it holds, has such an equation."""
-    pending, seen = [program], {program}
+def has_equation(program: Program, predicate: Callable[[Equation], bool]) -> bool:
+    """Whether the predicate holds for an equation of the program or of one inside it."""
+    pending, visited = [program], {program}
     while pending:
         for equation in pending.pop().equations:
-            if found(equation):
+            if predicate(equation):
                 return True
-            inner = set(subprograms(equation)) - seen
-            seen |= inner
+            inner = set(subprograms(equation)) - visited
+            visited |= inner
             pending += inner
     return False
 
@@ -140,10 +147,10 @@ def holds(program: Program, found: Callable[[Equation], bool]) -> bool:
 # --- types ------------------------------------------------------------------------------------
 
 
-def matched(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
-    """What the program's symbolic sizes are for arguments of these types.
+def sizes_for(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
+    """The values of the program's symbolic sizes for arguments of these types.
 
-    Errors: CheckError where the types do not fit.
+    Errors: CheckError if the types do not fit.
     """
     declared = program.input_types
     if len(declared) != len(types) or any(
@@ -157,15 +164,16 @@ def matched(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
 
 
 def types_of(values: Iterable[Any]) -> list[ArrayType]:
-    """The types of values; a type stands for a value of it."""
+    """The types of values; a type among them stands for a value that is not known."""
     return [v if isinstance(v, ArrayType) else type_of(v) for v in values]
 
 
 def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:
     """Errors: CheckError, always."""
-    taken = types_text(program.input_types)
+    expected = types_text(program.input_types)
     raise CheckError(
-        f"check: cannot accept {name} ({program.name} takes ({taken}), not ({types_text(types)}))"
+        f"check: cannot accept {name} "
+        f"({program.name} takes ({expected}), not ({types_text(types)}))"
     )
 
 
@@ -188,9 +196,9 @@ def one_equation(primitive: Primitive, types: tuple, params: tuple) -> Program:
 
 
 def closed(program: Program, sizes: Sizes) -> tuple[Program, list[Any]]:
-    """A program that has all it needs among its inputs, and the values for the new leading ones.
+    """The program with everything it needs as inputs, and the values of the new leading ones.
 
-    What it needs are sizes that no input tells, and the arrays that it closes over.
+    These are sizes that no other input tells, and arrays that the program closes over.
     """
     return closed_call(program, sizes, [])
 
@@ -199,24 +207,24 @@ def closed_together(
     programs: Sequence[Program], sizes: Sequence[Sizes]
 ) -> tuple[tuple[Program, ...], list[Any]]:
     """`closed` for programs of the same inputs: each also takes what the others need."""
-    made = [closed(p, s) for p, s in zip(programs, sizes, strict=True)]
-    leading = [value for _, values in made for value in values]
+    pairs = [closed(p, s) for p, s in zip(programs, sizes, strict=True)]
+    leading = [value for _, values in pairs for value in values]
     if not leading:
         return tuple(programs), []
     types = (*(type_of(v) for v in leading), *programs[0].input_types)
-    found, start = [], 0
-    for whole, values in made:
-        own = range(start, start := start + len(values))
-        found.append(with_inputs(whole, (*own, *range(len(leading), len(types))), types))
-    return tuple(found), leading
+    aligned, start = [], 0
+    for program, values in pairs:
+        read = range(start, start := start + len(values))
+        aligned.append(with_inputs(program, (*read, *range(len(leading), len(types))), types))
+    return tuple(aligned), leading
 
 
 def needed_inputs(program: Program, wanted: Flags) -> tuple[Program, Flags]:
-    """The program with the wanted outputs and all inputs, and which inputs it must keep.
+    """The program with the wanted outputs and all inputs, and which of the inputs it needs.
 
-    An input that nothing reads stays if it tells a size.
+    An input that no equation reads is needed if a size is known only from its shape.
     """
     pruned, read = prune(program, wanted)
-    whole = replace(pruned, inputs=program.inputs)
-    telling = carriers(program.input_types, untold_sizes(pruned))
-    return whole, tuple(r or i in telling for i, r in enumerate(read))
+    same_inputs = replace(pruned, inputs=program.inputs)
+    size_inputs = carriers(program.input_types, untold_sizes(pruned))
+    return same_inputs, tuple(r or i in size_inputs for i, r in enumerate(read))

@@ -1,11 +1,11 @@
-"""What a checkpoint around a loop or a branch keeps of what is inside.
+"""What a checkpoint around a loop or a branch saves of the values inside.
 
-    scan    values kept in the body are stacked over the steps; computed again, the loop takes
-            them as rows, so that a carry which follows from them needs no step before it
-    cond    values kept in a branch stand in slots that the branches share by type; a branch
-            leaves zeros in those that are not its own
+    scan    values saved in the body are stacked over the steps; the replayed loop reads them as
+            rows, so a carry that can be computed from them needs no earlier step
+    cond    values saved in a branch stand in slots that the branches share by type; a branch fills
+            slots that it does not use with zeros
 
-A while loop is computed again as a whole: how many rows to keep is known when it has run.
+A while loop is replayed as a whole: how many rows there are to save is known only after it has run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rune.control.programs import slots_for, types_of, where_not, with_inputs, with_slots
+from rune.control.programs import omit, slots_for, types_of, with_inputs, with_slots
 from rune.core.program import Equation, Program, Var
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.types import ArrayType
@@ -22,31 +22,31 @@ from rune.transforms.checkpoint.saved_values import Keeps, Replay, split_kept
 
 
 def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | None:
-    """The rule of scan. sizes: what the sizes of its body are."""
+    """The rule of scan. sizes: the values of its body's sizes."""
     params = equation.params
-    forward, again, kept = split_kept(params["body"], keeps)
+    forward, again, saved = split_kept(params["body"], keeps)
     if forward.equations == again.equations:
         return None
-    if not again.equations:  # all that is computed inside is kept: so is all that comes out
+    if not again.equations:  # everything computed inside is saved, so the results are too
         return Replay(equation, None, equation.results)
     count, carries = len(again.outputs), params["carries"]
-    # What is stacked as a result anyway is not stacked twice.
-    stacked = dict(zip(again.outputs[carries:], equation.results[carries:], strict=True))
-    more = [v for v in kept if v not in stacked]
-    rows = [Var(_stacked(type_with_sizes(v.type, sizes), params["length"])) for v in more]
-    whole = {**stacked, **dict(zip(more, rows, strict=True))}
-    kept_rows = tuple(whole[v] for v in kept)
+    # A saved value that is also a result is stacked once.
+    result_vars = dict(zip(again.outputs[carries:], equation.results[carries:], strict=True))
+    extra = [v for v in saved if v not in result_vars]
+    rows = [Var(_stacked(type_with_sizes(v.type, sizes), params["length"])) for v in extra]
+    stacked_vars = {**result_vars, **dict(zip(extra, rows, strict=True))}
+    saved_rows = tuple(stacked_vars[v] for v in saved)
     saving = replace(
         equation, results=(*equation.results, *rows),
-        params={**params, "body": replace(forward, outputs=(*forward.outputs[:count], *more))},
+        params={**params, "body": replace(forward, outputs=(*forward.outputs[:count], *extra))},
     )  # fmt: skip
-    is_kept = tuple(i >= carries and a in kept for i, a in enumerate(again.outputs))
+    is_saved = tuple(i >= carries and a in saved for i, a in enumerate(again.outputs))
     replay = replace(
-        equation, operands=(*equation.operands, *kept_rows),
-        results=tuple(where_not(equation.results, is_kept)),
-        params={**params, "body": replace(again, outputs=tuple(where_not(again.outputs, is_kept)))},
+        equation, operands=(*equation.operands, *saved_rows),
+        results=tuple(omit(equation.results, is_saved)),
+        params={**params, "body": replace(again, outputs=tuple(omit(again.outputs, is_saved)))},
     )  # fmt: skip
-    return Replay(saving, replay, tuple(dict.fromkeys(kept_rows)))
+    return Replay(saving, replay, tuple(dict.fromkeys(saved_rows)))
 
 
 def _stacked(row: ArrayType, length: Any) -> ArrayType:
@@ -54,30 +54,34 @@ def _stacked(row: ArrayType, length: Any) -> ArrayType:
 
 
 def keep_of_cond(equation: Equation, keeps: Keeps, sizes: Sequence[Sizes]) -> Replay | None:
-    """The rule of cond. sizes: what the sizes of its branches are."""
+    """The rule of cond. sizes: the values of its branches' sizes."""
     branches: tuple[Program, ...] = equation.params["branches"]
     splits = [split_kept(b, keeps) for b in branches]
     if all(f.equations == a.equations for f, a, _ in splits):
         return None
     if not any(a.equations for _, a, _ in splits):
         return Replay(equation, None, equation.results)
-    slots, places = slots_for([types_of(kept) for _, _, kept in splits])
+    slots, places = slots_for([types_of(saved) for _, _, saved in splits])
     count, operands = len(equation.results), len(branches[0].inputs)
     forward, again = [], []
-    for (first, second, kept), own in zip(splits, places, strict=True):
-        forward.append(with_slots(first, count, own, slots))
-        given = (*second.input_types[:operands], *slots)
-        again.append(with_inputs(second, (*range(operands), *(operands + i for i in own)), given))
-        assert len(kept) == len(own)
-    made = tuple(Var(_outside(i, t, places, sizes)) for i, t in enumerate(slots))
+    for (first, second, saved), branch_slots in zip(splits, places, strict=True):
+        forward.append(with_slots(first, count, branch_slots, slots))
+        again_types = (*second.input_types[:operands], *slots)
+        again.append(
+            with_inputs(
+                second, (*range(operands), *(operands + i for i in branch_slots)), again_types
+            )
+        )
+        assert len(saved) == len(branch_slots)
+    slot_vars = tuple(Var(_outside(i, t, places, sizes)) for i, t in enumerate(slots))
     return Replay(
         replace(
-            equation, results=(*equation.results, *made), params={"branches": tuple(forward)}
+            equation, results=(*equation.results, *slot_vars), params={"branches": tuple(forward)}
         ),
         replace(
-            equation, operands=(*equation.operands, *made), params={"branches": tuple(again)}
+            equation, operands=(*equation.operands, *slot_vars), params={"branches": tuple(again)}
         ),
-        made,
+        slot_vars,
     )  # fmt: skip
 
 
@@ -85,5 +89,5 @@ def _outside(
     slot: int, type: ArrayType, places: Sequence[Sequence[int]], sizes: Sequence[Sizes]
 ) -> ArrayType:
     """The type of a slot, in the sizes of the equation."""
-    owner = next(i for i, own in enumerate(places) if slot in own)
+    owner = next(i for i, branch_slots in enumerate(places) if slot in branch_slots)
     return type_with_sizes(type, sizes[owner])

@@ -88,11 +88,11 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
         return [*(add(n, np.uint32(1)) for n in numbers), *outs]
 
     staged = stage(flat, types, function_name(function.function))
-    own, hidden = parts(staged.own_inputs, len(types))
-    of_number = [v for v in hidden if numbers and v is numbers[0].variable]
-    entered = [v for v in hidden if v not in of_number]
+    argument_vars, hidden_vars = parts(staged.own_inputs, len(types))
+    number_vars = [v for v in hidden_vars if numbers and v is numbers[0].variable]
+    effect_vars = [v for v in hidden_vars if v not in number_vars]
     captured = staged.program.inputs[: len(staged.captured)]
-    inputs = (*captured, *entered, *of_number, *own)
+    inputs = (*captured, *effect_vars, *number_vars, *argument_vars)
     return Traced(
         replace(staged.program, inputs=inputs), (*staged.captured, *recorders[-1].entered),
         function.out_tree, bool(numbers), recorders[-1].needs(),
@@ -101,9 +101,9 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
 
 def share_captured(traced: Sequence[Traced]) -> list[Traced]:
     """The same, each also taking the values that the others captured."""
-    own = [dict(zip(_places(t.captured), t.program.inputs)) for t in traced]
+    captured_vars = [dict(zip(_places(t.captured), t.program.inputs)) for t in traced]
     values = {place: v for t in traced for place, v in _places(t.captured).items()}
-    types = {place: var.type for variables in own for place, var in variables.items()}
+    types = {place: var.type for variables in captured_vars for place, var in variables.items()}
 
     def widened(t: Traced, variables: Mapping[Any, Var]) -> Traced:
         leading = (variables.get(place) or Var(types[place]) for place in values)
@@ -112,17 +112,17 @@ def share_captured(traced: Sequence[Traced]) -> list[Traced]:
             t, program=replace(t.program, inputs=inputs), captured=tuple(values.values())
         )
 
-    return [widened(t, variables) for t, variables in zip(traced, own)]
+    return [widened(t, variables) for t, variables in zip(traced, captured_vars)]
 
 
 def _places(values: Sequence[Any]) -> dict[tuple[int, int], Any]:
     """The values by identity, and by how often they came before."""
-    seen: Counter[int] = Counter()
-    found: dict[tuple[int, int], Any] = {}
+    counts: Counter[int] = Counter()
+    places: dict[tuple[int, int], Any] = {}
     for v in values:
-        found[id(v), seen[id(v)]] = v
-        seen[id(v)] += 1
-    return found
+        places[id(v), counts[id(v)]] = v
+        counts[id(v)] += 1
+    return places
 
 
 def tell_one_of(traced: Sequence[Traced]) -> None:
@@ -160,8 +160,8 @@ def interned(program: Program) -> Program:
     What is jitted holds its loops. Elsewhere nothing would, until the loop is called again, so the
     last ones are held.
     """
-    found = _alive.setdefault(program_key(program), program)
-    return found if is_kept() else held(found)
+    first = _alive.setdefault(program_key(program), program)
+    return first if is_kept() else held(first)
 
 
 @functools.lru_cache(maxsize=1024)

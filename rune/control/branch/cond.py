@@ -49,9 +49,9 @@ def cond(
     """
     for function in (true_fun, false_fun):
         require_callable("cond", function)
-    given = operands if operand is _MISSING else (operand,)
+    arguments = operands if operand is _MISSING else (operand,)
     number = cast(_predicate(pred), dtypes.i32)
-    return _choose("cond", ("false_fun", "true_fun"), number, (false_fun, true_fun), given)
+    return _choose("cond", ("false_fun", "true_fun"), number, (false_fun, true_fun), arguments)
 
 
 def switch(
@@ -77,12 +77,12 @@ def switch(
         raise ArgumentError("switch: cannot choose from no branches")
     for function in branches:
         require_callable("switch", function)
-    given = operands if operand is _MISSING else (operand,)
+    arguments = operands if operand is _MISSING else (operand,)
     number = _index(index, len(branches))
     if len(branches) == 1:
-        return tree.map(opened, branches[0](*given))
+        return tree.map(opened, branches[0](*arguments))
     names = [f"branches[{i}]" for i in range(len(branches))]
-    return _choose("switch", names, number, branches, given)
+    return _choose("switch", names, number, branches, arguments)
 
 
 def _scalar(name: str, what: str, value: Any, allowed: frozenset[np.dtype], kind: str) -> Any:
@@ -91,9 +91,11 @@ def _scalar(name: str, what: str, value: Any, allowed: frozenset[np.dtype], kind
     if treedef.num_nodes != 1 or not leaves:
         raise ArgumentError(f"{name}: cannot take {type(value).__name__} as {what}")
     (scalar,) = value_leaves(name, leaves, treedef)
-    found = type_of(scalar)
-    if found.shape or found.dtype not in allowed:
-        raise ArgumentError(f"{name}: cannot take {found} as {what} (rank 0, {kind} required)")
+    scalar_type = type_of(scalar)
+    if scalar_type.shape or scalar_type.dtype not in allowed:
+        raise ArgumentError(
+            f"{name}: cannot take {scalar_type} as {what} (rank 0, {kind} required)"
+        )
     return scalar
 
 

@@ -2,12 +2,13 @@
 
     outs = cond number operands {branches=(program, ...)}
 
-All branches take all operands. A rule rewrites every branch so that the results agree: a tangent,
-a cotangent or a lane that one branch has, all have. Linear parts of branches read residuals from
-slots that the branches share by type; a branch leaves zeros in those that are not its own.
+All branches take all operands. A rule rewrites every branch so that their results agree: if one
+has a tangent, a cotangent or lanes, all have. The linear parts of the branches read residuals from
+slots that the branches share by type; a branch fills slots it does not use with zeros.
 
-When lanes choose differently, every branch runs and each lane selects; lanes.py has what a branch
-sees of the lanes that did not choose it. One with a loop that may never end runs only if chosen.
+When lanes choose differently, every branch runs and each lane selects its own result;
+idle_lanes.py says which values a branch gets for lanes that did not choose it. A branch with a
+loop that may not end runs only if some lane chose it.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from rune.control.idle_lanes import borrowed, guarded, select_lanes
 from rune.control.programs import (
     Flags,
     closed_together,
-    either,
-    given,
-    holds,
+    has_equation,
     is_layout,
-    matched,
-    merged,
+    merge,
     needed_inputs,
+    nonzero_flags,
+    omit,
     parts,
+    pick,
     refuse,
     run_equation,
+    scatter,
+    sizes_for,
     slots_for,
-    spread,
     types_of,
-    where,
-    where_not,
+    union,
     with_inputs,
     with_slots,
 )
@@ -66,7 +67,7 @@ Branches = tuple[Program, ...]
 
 
 def _sizes(branches: Branches, types: Sequence[ArrayType]) -> list[Sizes]:
-    return [matched("cond", b, types) for b in branches]
+    return [sizes_for("cond", b, types) for b in branches]
 
 
 def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
@@ -94,27 +95,27 @@ def _interpret(evaluate: Callable[..., list], number: Any, *operands: Any, branc
 def _bind(
     number: Any, branches: Branches, sizes: Sequence[Sizes], operands: Sequence[Any]
 ) -> list[Any]:
-    whole, leading = closed_together(branches, sizes)
-    return cond(number, *leading, *operands, branches=whole)
+    closed_branches, leading = closed_together(branches, sizes)
+    return cond(number, *leading, *operands, branches=closed_branches)
 
 
 # --- derivatives ------------------------------------------------------------------------------
 
 
 @per_program
-def _jvp_branches(first: Program, rest: Branches, nonzero: Flags) -> tuple[Branches, Flags]:
-    branches = (first, *rest)
-    found = either(*(jvp_program(b, nonzero)[1] for b in branches))
-    return tuple(jvp_program(b, nonzero, found)[0] for b in branches), found
+def _jvp_branches(first: Program, others: Branches, nonzero: Flags) -> tuple[Branches, Flags]:
+    branches = (first, *others)
+    nonzero_results = union(*(jvp_program(b, nonzero)[1] for b in branches))
+    return tuple(jvp_program(b, nonzero, nonzero_results)[0] for b in branches), nonzero_results
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
-    first, *rest = params["branches"]
-    rewritten, nonzero = _jvp_branches(first, tuple(rest), given(tangents[1:]))
-    operands = [*primals[1:], *where(tangents, given(tangents))]
+    first, *others = params["branches"]
+    rewritten, nonzero_results = _jvp_branches(first, tuple(others), nonzero_flags(tangents[1:]))
+    operands = [*primals[1:], *pick(tangents, nonzero_flags(tangents))]
     outs = _bind(primals[0], rewritten, [{}] * len(rewritten), operands)
-    values, found = parts(outs, len(first.outputs))
-    return values, spread(found, nonzero)
+    values, tangent_outs = parts(outs, len(first.outputs))
+    return values, scatter(tangent_outs, nonzero_results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,29 +133,30 @@ class _Split:
 
 
 @per_program
-def _split_branches(first: Program, rest: Branches, unknown: Flags) -> _Split:
-    branches = (first, *rest)
+def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
+    branches = (first, *others)
     natural = [split_program(b, unknown) for b in branches]
-    free = either(*(tuple(not k for k in s.known_outputs) for s in natural))
-    splits = [split_program(b, unknown, free) for b in branches]
-    count = len(free) - sum(free)
-    slots, places = slots_for([s.known.output_types[count:] for s in splits])
-    passed = sorted({n for s in splits for n in s.residual_inputs if n is not None})
-    types = where_not(first.input_types, unknown)
-    free_types = (*slots, *(types[n] for n in passed), *where(first.input_types, unknown))
-    known_parts, unknown_parts = [], []
-    for s, own in zip(splits, places):
-        known_parts.append(with_slots(s.known, count, own, slots))
-        computed = iter(own)
+    # A result is unknown if it is in any branch: the caller does not know which one runs.
+    unknown_results = union(*(tuple(not k for k in split.known_outputs) for split in natural))
+    splits = [split_program(b, unknown, unknown_results) for b in branches]
+    count = len(unknown_results) - sum(unknown_results)
+    slots, places = slots_for([split.known.output_types[count:] for split in splits])
+    passed = sorted({n for split in splits for n in split.residual_inputs if n is not None})
+    known_types = omit(first.input_types, unknown)
+    types = (*slots, *(known_types[n] for n in passed), *pick(first.input_types, unknown))
+    known_branches, unknown_branches = [], []
+    for split, branch_slots in zip(splits, places):
+        known_branches.append(with_slots(split.known, count, branch_slots, slots))
+        computed = iter(branch_slots)
         first_passed = len(slots)
         positions = [
             next(computed) if n is None else first_passed + passed.index(n)
-            for n in s.residual_inputs
+            for n in split.residual_inputs
         ]
-        positions += range(first_passed + len(passed), len(free_types))
-        unknown_parts.append(with_inputs(s.unknown, tuple(positions), free_types))
-    known_outputs = tuple(not f for f in free)
-    return _Split(tuple(known_parts), tuple(unknown_parts), tuple(passed), known_outputs)
+        positions += range(first_passed + len(passed), len(types))
+        unknown_branches.append(with_inputs(split.unknown, tuple(positions), types))
+    known_outputs = tuple(not f for f in unknown_results)
+    return _Split(tuple(known_branches), tuple(unknown_branches), tuple(passed), known_outputs)
 
 
 def _partial(
@@ -164,25 +166,27 @@ def _partial(
     if unknown[0]:
         return partial.write(cond, args, params)
     branches: Branches = params["branches"]
-    free = tuple(unknown[1:])
-    split = _split_branches(branches[0], branches[1:], free)
+    unknown_operands = tuple(unknown[1:])
+    split = _split_branches(branches[0], branches[1:], unknown_operands)
     sizes = _sizes(branches, [type_of(x) for x in operands])
-    known_args = where_not(operands, free)
+    known_args = omit(operands, unknown_operands)
     outs = _bind(number, split.known, sizes, known_args) if split.known[0].outputs else []
     values, residuals = parts(outs, sum(split.known_outputs))
-    rest, leading = closed_together(split.unknown, sizes)
+    unknown_branches, leading = closed_together(split.unknown, sizes)
     passed = [known_args[n] for n in split.passed]
-    arguments = [number, *leading, *residuals, *passed, *where(operands, free)]
-    return merged(split.known_outputs, values, partial.write(cond, arguments, {"branches": rest}))
+    arguments = [number, *leading, *residuals, *passed, *pick(operands, unknown_operands)]
+    unknown_values = partial.write(cond, arguments, {"branches": unknown_branches})
+    return merge(split.known_outputs, values, unknown_values)
 
 
 @per_program
 def _transpose_branches(
-    first: Program, rest: Branches, linear: Flags, nonzero: Flags
+    first: Program, others: Branches, linear: Flags, nonzero: Flags
 ) -> tuple[Branches, Flags]:
-    branches = (first, *rest)
-    found = either(*(transpose_program(b, linear, nonzero)[1] for b in branches))
-    return tuple(transpose_program(b, linear, nonzero, found)[0] for b in branches), found
+    branches = (first, *others)
+    nonzero_operands = union(*(transpose_program(b, linear, nonzero)[1] for b in branches))
+    transposed = (transpose_program(b, linear, nonzero, nonzero_operands)[0] for b in branches)
+    return tuple(transposed), nonzero_operands
 
 
 def _transpose(
@@ -190,12 +194,14 @@ def _transpose(
 ) -> list[Any]:
     if linear[0]:
         raise not_linear("cond", "the choice of its branch depends on the tangents")
-    free = tuple(linear[1:])
-    rewritten, nonzero = _transpose_branches(branches[0], branches[1:], free, given(cts))
-    types = [x if lin else type_of(x) for x, lin in zip(operands, free, strict=True)]
-    arguments = [*where_not(operands, free), *where(cts, given(cts))]
+    is_linear = tuple(linear[1:])
+    rewritten, nonzero_operands = _transpose_branches(
+        branches[0], branches[1:], is_linear, nonzero_flags(cts)
+    )
+    types = [x if lin else type_of(x) for x, lin in zip(operands, is_linear, strict=True)]
+    arguments = [*omit(operands, is_linear), *pick(cts, nonzero_flags(cts))]
     outs = _bind(number, rewritten, _sizes(branches, types), arguments)
-    return [None, *spread(spread(outs, nonzero), free)]
+    return [None, *scatter(scatter(outs, nonzero_operands), is_linear)]
 
 
 # --- lanes ------------------------------------------------------------------------------------
@@ -203,11 +209,12 @@ def _transpose(
 
 @per_program
 def _batch_branches(
-    first: Program, rest: Branches, batched: Flags, size: Any
+    first: Program, others: Branches, batched: Flags, size: Any
 ) -> tuple[Branches, Flags]:
-    branches = (first, *rest)
-    found = either(*(batch_program(b, batched, size)[1] for b in branches))
-    return tuple(batch_program(b, batched, size, found)[0] for b in branches), found
+    branches = (first, *others)
+    batched_results = union(*(batch_program(b, batched, size)[1] for b in branches))
+    batched_branches = (batch_program(b, batched, size, batched_results)[0] for b in branches)
+    return tuple(batched_branches), batched_results
 
 
 def _batch(
@@ -216,9 +223,11 @@ def _batch(
     if batched[0]:
         outs = _every_branch(batched[1:], size, number, operands, branches)
         return outs, [True] * len(outs)
-    own = own_size(size, *branches)
-    rewritten, found = _batch_branches(branches[0], branches[1:], tuple(batched[1:]), own)
-    return _bind(number, rewritten, [{}] * len(branches), operands), found
+    branch_size = own_size(size, *branches)
+    rewritten, batched_results = _batch_branches(
+        branches[0], branches[1:], tuple(batched[1:]), branch_size
+    )
+    return _bind(number, rewritten, [{}] * len(branches), operands), batched_results
 
 
 def _every_branch(
@@ -230,9 +239,9 @@ def _every_branch(
     outs: list[Any] = []
     for i, b in enumerate(branches):
         chosen = eq(number, np.int32(i))
-        run = _if_chosen if holds(b, _is_loop) else _on_every_lane
-        found = run(chosen, b, batched, size, operands)
-        outs = [select_lanes(chosen, n, o) for n, o in zip(found, outs)] if i else found
+        run = _if_chosen if has_equation(b, _is_loop) else _on_every_lane
+        results = run(chosen, b, batched, size, operands)
+        outs = [select_lanes(chosen, n, o) for n, o in zip(results, outs)] if i else results
     return outs
 
 
@@ -244,22 +253,22 @@ def _is_loop(equation: Equation) -> bool:
 def _on_every_lane(
     chosen: Any, branch: Program, batched: Sequence[bool], size: Any, operands: Sequence[Any]
 ) -> list[Any]:
-    seen = [guarded(chosen, x, lanes, size) for x, lanes in zip(operands, batched)]
-    flags = tuple(lanes for _, lanes in seen)
+    guarded_operands = [guarded(chosen, x, lanes, size) for x, lanes in zip(operands, batched)]
+    flags = tuple(lanes for _, lanes in guarded_operands)
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, flags, own_size(size, branch), forced)
-    return eval_program(rewritten, [x for x, _ in seen])
+    return eval_program(rewritten, [x for x, _ in guarded_operands])
 
 
 def _if_chosen(
     chosen: Any, branch: Program, batched: Sequence[bool], size: Any, operands: Sequence[Any]
 ) -> list[Any]:
-    """The branch, if any lane chose it; the other lanes borrow their operands from that one."""
+    """The branch, if any lane chose it; the other lanes borrow the operands of one that did."""
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, tuple(batched), own_size(size, branch), forced)
-    seen = borrowed(chosen, operands, batched)
+    borrowed_operands = borrowed(chosen, operands, batched)
     any_lane = convert(reduce_or(chosen, axes=(0,)), dtype=dtypes.i32)
-    return _bind(any_lane, (_zeros(rewritten), rewritten), [{}, {}], seen)
+    return _bind(any_lane, (_zeros(rewritten), rewritten), [{}, {}], borrowed_operands)
 
 
 @per_program
@@ -273,20 +282,20 @@ def _zeros(program: Program) -> Program:
 
 
 @per_program
-def _prune_branches(first: Program, rest: Branches, wanted: Flags) -> tuple[Branches, Flags]:
-    pruned = [needed_inputs(b, wanted) for b in (first, *rest)]
-    needed = either(*(flags for _, flags in pruned))
-    kept = (replace(p, inputs=tuple(where(p.inputs, needed))) for p, _ in pruned)
-    return tuple(kept), needed
+def _prune_branches(first: Program, others: Branches, wanted: Flags) -> tuple[Branches, Flags]:
+    pruned = [needed_inputs(b, wanted) for b in (first, *others)]
+    needed = union(*(flags for _, flags in pruned))
+    branches = (replace(p, inputs=tuple(pick(p.inputs, needed))) for p, _ in pruned)
+    return tuple(branches), needed
 
 
 def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    first, *rest = equation.params["branches"]
-    branches, needed = _prune_branches(first, tuple(rest), tuple(wanted))
+    first, *others = equation.params["branches"]
+    branches, needed = _prune_branches(first, tuple(others), tuple(wanted))
     return replace(
         equation,
-        operands=(equation.operands[0], *where(equation.operands[1:], needed)),
-        results=tuple(where(equation.results, wanted)),
+        operands=(equation.operands[0], *pick(equation.operands[1:], needed)),
+        results=tuple(pick(equation.results, wanted)),
         params={"branches": branches},
     )
 

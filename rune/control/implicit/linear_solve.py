@@ -68,20 +68,20 @@ def custom_linear_solve(
         require_callable("custom_linear_solve", function)
     back = solve if symmetric else transpose_solve
     leaves, treedef = tree.flatten(b)
-    given = value_leaves("custom_linear_solve", leaves, treedef)
-    types = [type_of(x).strong() for x in given]
+    b_values = value_leaves("custom_linear_solve", leaves, treedef)
+    types = [type_of(x).strong() for x in b_values]
     _, argument_tree = tree.flatten((b,))
     vecmat = matvec if symmetric else _transposed(matvec, tree.unflatten(treedef, types))
-    chosen = [matvec, lambda v: solve(matvec, v)]
-    chosen += [] if back is None else [vecmat, lambda v: back(vecmat, v)]
-    flats = [Flat("custom_linear_solve", f, argument_tree) for f in chosen]
+    functions = [matvec, lambda v: solve(matvec, v)]
+    functions += [] if back is None else [vecmat, lambda v: back(vecmat, v)]
+    flats = [Flat("custom_linear_solve", f, argument_tree) for f in functions]
     traced = share_captured([trace(f, types) for f in flats])
     _check(traced, types, has_aux)
     tell_one_of(traced)
-    operator, program, *other = (interned(t.program) for t in traced)
+    operator, program, *transposed = (interned(t.program) for t in traced)
     outs = linear_solve(
-        *traced[0].captured, *given, consts=len(traced[0].captured), operator=operator,
-        program=program, transposed=tuple(other),
+        *traced[0].captured, *b_values, consts=len(traced[0].captured), operator=operator,
+        program=program, transposed=tuple(transposed),
     )  # fmt: skip
     return tree.unflatten(traced[1].out_tree, outs)
 
@@ -92,13 +92,13 @@ def _transposed(matvec: Callable[[Any], Any], like: Any) -> Callable[[Any], Any]
 
 def _check(traced: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) -> None:
     names = ("matvec(x)", "solve(matvec, b)", "its transpose", "transpose_solve(vecmat, b)")
-    for name, found, is_solution in zip(names, traced, (False, True, False, True), strict=False):
-        outs = found.out_types[: len(types)] if has_aux and is_solution else found.out_types
+    for name, function, is_solution in zip(names, traced, (False, True, False, True), strict=False):
+        outs = function.out_types[: len(types)] if has_aux and is_solution else function.out_types
         if len(outs) != len(types) or not all(map(is_layout, outs, types)):
-            text = ", ".join(map(str, outs))
-            wanted = ", ".join(map(str, types))
+            out_types = ", ".join(map(str, outs))
+            b_types = ", ".join(map(str, types))
             raise TransformError(
-                f"custom_linear_solve: cannot take {name} ({text} in the place of {wanted})"
+                f"custom_linear_solve: cannot take {name} ({out_types} in the place of {b_types})"
             )
 
 
@@ -116,13 +116,13 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     consts, _ = parts(primals, params["consts"])
     dconsts, db = parts(tangents, params["consts"])
     solution = outs[: len(db)]
-    rest = [None] * (len(outs) - len(db))
-    moved = _moved_operator(params["operator"], consts, dconsts, solution)
-    rhs = [_difference(t, m) for t, m in zip(db, moved, strict=True)]
+    aux_tangents = [None] * (len(outs) - len(db))
+    da_x = _moved_operator(params["operator"], consts, dconsts, solution)
+    rhs = [_difference(t, m) for t, m in zip(db, da_x, strict=True)]
     if all(x is None for x in rhs):
         return outs, [None] * len(outs)
     filled = [zeros_of(type_of(x)) if r is None else r for r, x in zip(rhs, solution, strict=True)]
-    return outs, [*linear_solve(*consts, *filled, **params)[: len(db)], *rest]
+    return outs, [*linear_solve(*consts, *filled, **params)[: len(db)], *aux_tangents]
 
 
 def _moved_operator(
@@ -132,11 +132,11 @@ def _moved_operator(
     nonzero = (*(d is not None for d in dconsts), *(False for _ in x))
     if not any(nonzero):
         return [None] * len(x)
-    program, found = jvp_program(operator, nonzero)
+    program, nonzero_results = jvp_program(operator, nonzero)
     outs = iter(
         eval_program(program, [*consts, *x, *(d for d in dconsts if d is not None)])[len(x) :]
     )
-    return [next(outs) if is_there else None for is_there in found]
+    return [next(outs) if is_nonzero else None for is_nonzero in nonzero_results]
 
 
 def _difference(a: Any, b: Any) -> Any:
@@ -177,9 +177,9 @@ def _batch(
     def lanes(p: Program) -> Program:
         return batch_program(p, flags, size, (True,) * len(p.outputs))[0]
 
-    given = [x if is_b else repeat_lane(x, size) for x, is_b in zip(b, batched[consts:])]
+    b_lanes = [x if is_b else repeat_lane(x, size) for x, is_b in zip(b, batched[consts:])]
     outs = linear_solve(
-        *known, *given, consts=consts, operator=lanes(operator), program=lanes(program),
+        *known, *b_lanes, consts=consts, operator=lanes(operator), program=lanes(program),
         transposed=tuple(map(lanes, transposed)),
     )  # fmt: skip
     return outs, [True] * len(outs)

@@ -51,10 +51,10 @@ def custom_root(
     """
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
-    of_hidden, hidden = closure_convert(f, initial_guess)
+    converted, hidden = closure_convert(f, initial_guess)
 
     def at(values: Any) -> Function:
-        return lambda x: of_hidden(x, *values)
+        return lambda x: converted(x, *values)
 
     @custom_jvp
     def root(guess: Any, values: Any) -> Any:
@@ -63,12 +63,12 @@ def custom_root(
     @root.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
         guess, values = primals
-        found = root(guess, values)
-        x, aux = found if has_aux else (found, None)
+        solution = root(guess, values)
+        x, aux = solution if has_aux else (solution, None)
         _, along_x = linearize(at(values), x)
-        _, moved = jvp(lambda v: at(v)(x), (values,), (tangents[1],))
-        tangent = tree.map(neg, tangent_solve(along_x, moved))
-        return found, (tangent, tree.map(_zeros, aux)) if has_aux else tangent
+        _, rhs = jvp(lambda v: at(v)(x), (values,), (tangents[1],))
+        tangent = tree.map(neg, tangent_solve(along_x, rhs))
+        return solution, (tangent, tree.map(_zeros, aux)) if has_aux else tangent
 
     return root(initial_guess, hidden)
 

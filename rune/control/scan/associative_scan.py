@@ -53,23 +53,23 @@ def associative_scan(
 
     def combine(a: Leaves, b: Leaves) -> list[Any]:
         out = fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b))
-        found, out_tree = tree.flatten(out)
+        out_leaves, out_tree = tree.flatten(out)
         if out_tree != treedef:
             raise TransformError(
                 "associative_scan: cannot combine elements into another structure "
                 f"({shown(treedef)} goes in, {shown(out_tree)} comes out)",
                 hint="return the same containers and keys as the elements",
             )
-        values = array_leaves("associative_scan", found, out_tree)
-        for i, (x, made) in enumerate(zip(a, values, strict=True)):
-            _check_slices(type_of(x), type_of(made), key_path(i, treedef))
+        values = array_leaves("associative_scan", out_leaves, out_tree)
+        for i, (x, value) in enumerate(zip(a, values, strict=True)):
+            _check_slices(type_of(x), type_of(value), key_path(i, treedef))
         return values
 
-    given = [reversed_axes(x, axes=(a,)) for x, a in zip(leaves, axes)] if reverse else leaves
-    found = _prefixes(combine, list(given), axes)
+    elements = [reversed_axes(x, axes=(a,)) for x, a in zip(leaves, axes)] if reverse else leaves
+    prefixes = _prefixes(combine, list(elements), axes)
     if reverse:
-        found = [reversed_axes(x, axes=(a,)) for x, a in zip(found, axes)]
-    return tree.unflatten(treedef, found)
+        prefixes = [reversed_axes(x, axes=(a,)) for x, a in zip(prefixes, axes)]
+    return tree.unflatten(treedef, prefixes)
 
 
 def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: Any) -> None:
@@ -87,10 +87,10 @@ def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: Any) -> None:
             )
 
 
-def _check_slices(given: ArrayType, found: ArrayType, path: str) -> None:
-    if found.shape != given.shape:
+def _check_slices(in_type: ArrayType, out_type: ArrayType, path: str) -> None:
+    if out_type.shape != in_type.shape:
         raise TransformError(
-            f"associative_scan: cannot combine slices {given} of elems{path} into {found}",
+            f"associative_scan: cannot combine slices {in_type} of elems{path} into {out_type}",
             hint="fn works on slices side by side, and returns as many as it takes",
         )
 
@@ -129,5 +129,5 @@ def _interleaved(even: Any, odd: Any, axis: int, count: int) -> Any:
         odd = concatenate(odd, _slice(even, axis, 0, 1, 1), axis=axis)  # cut off again below
     pair = (*shape[: axis + 1], 1, *shape[axis + 1 :])
     both = concatenate(reshape(even, shape=pair), reshape(odd, shape=pair), axis=axis + 1)
-    whole = reshape(both, shape=(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
-    return _slice(whole, axis, 0, count, 1)
+    interleaved = reshape(both, shape=(*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]))
+    return _slice(interleaved, axis, 0, count, 1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rune import dims
-from rune.control.programs import parts, where_not
+from rune.control.programs import omit, parts
 from rune.core.dead_code import prune
 from rune.core.program import Atom, Equation, Program, Var
 from rune.ops import add, dot_general, transpose
@@ -38,10 +38,10 @@ class Product:
         """The sum over all rows."""
         (ca, cb), (ba, bb) = self.numbers
         numbers = ((0, *_later(ca)), (0, *_later(cb))), (_later(ba), _later(bb))
-        found = dot_general(rows[self.left], rows[self.right], dimension_numbers=numbers)
+        product = dot_general(rows[self.left], rows[self.right], dimension_numbers=numbers)
         for permutation in self.permutations:
-            found = transpose(found, permutation=permutation)
-        return found
+            product = transpose(product, permutation=permutation)
+        return product
 
 
 def _later(axes: Sequence[int]) -> tuple[int, ...]:
@@ -66,14 +66,14 @@ class Deferred:
 def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
     """The body of a scan of cotangents, whose carries end in `sums` sums, rewritten."""
     shared, state, totals, rows = parts(body.inputs, consts, carries, sums)
-    kept, added, yields = parts(body.outputs, carries, sums)
-    made_by = {v: e for e in body.equations for v in e.results}
-    seen = _Rows(list(rows), set(shared), made_by)
-    products = tuple(seen.products(t, a) for t, a in zip(totals, added, strict=True))
-    gone = tuple(p is not None for p in products)
-    factors = seen.rows[len(rows) :]
-    inputs = (*shared, *state, *where_not(totals, gone), *rows)
-    outputs = (*kept, *where_not(added, gone), *yields, *factors)
+    next_carries, next_totals, yields = parts(body.outputs, carries, sums)
+    producers = {v: e for e in body.equations for v in e.results}
+    factor_rows = _Rows(list(rows), set(shared), producers)
+    products = tuple(factor_rows.products(t, a) for t, a in zip(totals, next_totals, strict=True))
+    is_deferred = tuple(p is not None for p in products)
+    factors = factor_rows.rows[len(rows) :]
+    inputs = (*shared, *state, *omit(totals, is_deferred), *rows)
+    outputs = (*next_carries, *omit(next_totals, is_deferred), *yields, *factors)
     small, _ = prune(replace(body, outputs=outputs), [True] * len(outputs))
     return Deferred(replace(small, inputs=inputs), products, len(factors))
 
@@ -88,11 +88,11 @@ class _Rows:
 
     def products(self, total: Var, outcome: Atom) -> tuple[Product, ...] | None:
         """The products that are added to `total`, if all that is added are products."""
-        found, pending, met = [], [outcome], 0
+        factors, pending, occurrences = [], [outcome], 0
         while pending:
             atom = pending.pop()
             if atom is total:
-                met += 1
+                occurrences += 1
                 continue
             equation = self.made_by.get(atom) if isinstance(atom, Var) else None
             if equation is None:
@@ -100,10 +100,10 @@ class _Rows:
             if equation.primitive is add and equation.operands[0].type == equation.operands[1].type:
                 pending += equation.operands
             else:
-                found.append(self._factors(equation))
-        if met != 1 or None in found or not self._are_smaller(found, total):
+                factors.append(self._factors(equation))
+        if occurrences != 1 or None in factors or not self._are_smaller(factors, total):
             return None
-        return tuple(self._numbered(f) for f in found if f is not None)
+        return tuple(self._numbered(f) for f in factors if f is not None)
 
     def _factors(self, equation: Equation) -> tuple[Var, Var, Any, tuple] | None:
         """The factors of a product, its dimension numbers, and the permutations behind it."""
@@ -114,21 +114,21 @@ class _Rows:
             if not isinstance(atom, Var) or atom not in self.made_by:
                 return None
             equation = self.made_by[atom]
-        left, right = equation.operands[0], equation.operands[-1]
+        lhs, rhs = equation.operands[0], equation.operands[-1]
         if equation.primitive is not dot_general:
             return None
-        if not (isinstance(left, Var) and isinstance(right, Var)):
+        if not (isinstance(lhs, Var) and isinstance(rhs, Var)):
             return None
-        if left in self.shared or right in self.shared:
+        if lhs in self.shared or rhs in self.shared:
             return None
-        return left, right, equation.params["dimension_numbers"], tuple(permutations)
+        return lhs, rhs, equation.params["dimension_numbers"], tuple(permutations)
 
-    def _are_smaller(self, found: Sequence[Any], total: Var) -> bool:
-        new = {v for left, right, *_ in found for v in (left, right)} - set(self.rows)
+    def _are_smaller(self, factors: Sequence[Any], total: Var) -> bool:
+        new = {v for lhs, rhs, *_ in factors for v in (lhs, rhs)} - set(self.rows)
         size: Any = sum((dims.product(v.type.shape) for v in new), start=0)
         return dims.less(size, dims.product(total.type.shape)) is True
 
-    def _numbered(self, found: tuple[Var, Var, Any, tuple]) -> Product:
-        left, right, numbers, permutations = found
-        self.rows += [v for v in dict.fromkeys((left, right)) if v not in self.rows]
-        return Product(self.rows.index(left), self.rows.index(right), numbers, permutations)
+    def _numbered(self, factors: tuple[Var, Var, Any, tuple]) -> Product:
+        lhs, rhs, numbers, permutations = factors
+        self.rows += [v for v in dict.fromkeys((lhs, rhs)) if v not in self.rows]
+        return Product(self.rows.index(lhs), self.rows.index(rhs), numbers, permutations)

@@ -18,24 +18,24 @@ from typing import Any
 from rune.control.loop_bodies import (
     batch_body,
     jvp_body,
-    pruned_body,
+    prune_body,
     split_body,
-    transposed_body,
+    transpose_body,
 )
 from rune.control.programs import (
     Flags,
     closed,
-    given,
     is_layout,
-    matched,
-    merged,
+    merge,
+    nonzero_flags,
+    omit,
     parts,
+    pick,
     refuse,
     run_equation,
-    spread,
+    scatter,
+    sizes_for,
     types_of,
-    where,
-    where_not,
 )
 from rune.control.saved_values import keep_of_scan
 from rune.control.scan.outer_products import Product, deferred
@@ -64,20 +64,20 @@ def row_type(type: ArrayType) -> ArrayType:
 
 def _row_types(types: Sequence[ArrayType], params: Params) -> tuple[ArrayType, ...]:
     """The types of the body's inputs."""
-    whole, arrays = parts(types, params["consts"] + params["carries"])
+    unsliced, arrays = parts(types, params["consts"] + params["carries"])
     if any(not t.shape or t.shape[0] != params["length"] for t in arrays):
         refuse("scan", params["body"], types)
-    return (*whole, *map(row_type, arrays))
+    return (*unsliced, *map(row_type, arrays))
 
 
 def _sizes(types: Sequence[ArrayType], params: Params) -> Sizes:
-    return matched("scan", params["body"], _row_types(types, params))
+    return sizes_for("scan", params["body"], _row_types(types, params))
 
 
 def _type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     sizes, body = _sizes(types, params), params["body"]
-    found = [type_with_sizes(t, sizes) for t in body.output_types]
-    carries, rows = parts(found, params["carries"])
+    out_types = [type_with_sizes(t, sizes) for t in body.output_types]
+    carries, rows = parts(out_types, params["carries"])
     before = types[params["consts"] :][: params["carries"]]
     if len(carries) != len(before) or not all(map(is_layout, carries, before)):
         refuse("scan", body, types)
@@ -97,9 +97,9 @@ def _equation(
     body: Program, sizes: Sizes, consts: Sequence[Any], carries: Sequence[Any],
     arrays: Sequence[Any], params: Params,
 ) -> tuple[list[Any], Params]:  # fmt: skip
-    whole, leading = closed(body, sizes)
+    closed_body, leading = closed(body, sizes)
     counts = {"consts": len(leading) + len(consts), "carries": len(carries)}
-    return [*leading, *consts, *carries, *arrays], {**params, **counts, "body": whole}
+    return [*leading, *consts, *carries, *arrays], {**params, **counts, "body": closed_body}
 
 
 def _interpret(
@@ -123,10 +123,10 @@ def _interpret(
 
 
 def _take(x: Any, row: int) -> Any:
-    found = type_of(x)
-    low, limit = (row, *(0,) * (found.ndim - 1)), (row + 1, *found.shape[1:])
-    return reshape(slice_(x, start=low, limit=limit, stride=(1,) * found.ndim),
-                   shape=found.shape[1:])  # fmt: skip
+    type = type_of(x)
+    low, limit = (row, *(0,) * (type.ndim - 1)), (row + 1, *type.shape[1:])
+    return reshape(slice_(x, start=low, limit=limit, stride=(1,) * type.ndim),
+                   shape=type.shape[1:])  # fmt: skip
 
 
 def _stack(rows: Sequence[Any]) -> Any:
@@ -138,13 +138,13 @@ def _stack(rows: Sequence[Any]) -> Any:
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
     counts = params["consts"], params["carries"]
-    body, carries, of_rows = jvp_body(params["body"], counts, given(tangents))
+    body, carries, of_rows = jvp_body(params["body"], counts, nonzero_flags(tangents))
     first, init, arrays = parts(list(zip(primals, tangents, strict=True)), *counts)
     started = [(p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(init, carries)]
     consts, state, rows = map(_values_and_tangents, (first, started, arrays))
     outs = bind_scan(body, {}, consts, state, rows, params)
     last, their, results, theirs = parts(outs, len(carries), sum(carries), len(of_rows))
-    return [*last, *results], [*spread(their, carries), *spread(theirs, of_rows)]
+    return [*last, *results], [*scatter(their, carries), *scatter(theirs, of_rows)]
 
 
 def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
@@ -155,10 +155,10 @@ def _partial(
     partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Params
 ) -> list[Any]:
     known, operands, changed, carries, results = split_scan(args, tuple(unknown), params)
-    free = iter(partial.write(scan, operands, changed))
-    rest = iter(known)
+    unknown_results = iter(partial.write(scan, operands, changed))
+    known_results = iter(known)
     order = (*carries, *results)
-    return [next(free) if u else next(rest) for u in order]
+    return [next(unknown_results) if u else next(known_results) for u in order]
 
 
 def split_scan(
@@ -173,8 +173,8 @@ def split_scan(
     sizes = _sizes(types_of(args), params)
     consts, init, arrays = parts(args, *counts)
     of_consts, _, of_arrays = parts(unknown, *counts)
-    known_consts, known_init = where_not(consts, of_consts), where_not(init, split.carries)
-    known_arrays = where_not(arrays, of_arrays)
+    known_consts, known_init = omit(consts, of_consts), omit(init, split.carries)
+    known_arrays = omit(arrays, of_arrays)
     outs: list[Any] = []
     if split.known.outputs:
         outs = bind_scan(split.known, sizes, known_consts, known_init, known_arrays, params)
@@ -182,11 +182,11 @@ def split_scan(
     shared = shared_residuals(split, sizes, known_consts)
     operands, changed = _equation(
         split.unknown, sizes,
-        [*shared, *where(consts, of_consts)],
-        where(init, split.carries),
+        [*shared, *pick(consts, of_consts)],
+        pick(init, split.carries),
         [
             *(rows[n] for n in split.steps), *(known_arrays[n] for n in split.rows),
-            *where(arrays, of_arrays),
+            *pick(arrays, of_arrays),
         ],
         params,
     )  # fmt: skip
@@ -196,8 +196,8 @@ def split_scan(
 
 def shared_residuals(split: Any, sizes: Sizes, consts: Sequence[Any]) -> list[Any]:
     """The residuals that no step changes; those to be computed are computed here, once."""
-    whole, leading = closed(split.hoisted, sizes)
-    hoisted = eval_program(whole, [*leading, *(consts[n] for n in split.hoisted_from)])
+    program, leading = closed(split.hoisted, sizes)
+    hoisted = eval_program(program, [*leading, *(consts[n] for n in split.hoisted_from)])
     return [*(consts[n] for n in split.shared), *hoisted]
 
 
@@ -210,28 +210,30 @@ def _pull(cts: Sequence[Any], operands: Sequence[Any], params: Params) -> list[A
     is_type = [isinstance(x, ArrayType) for x in operands]
     of_consts, _, of_arrays = parts(is_type, *counts)
     linear = (*of_consts, *(True,) * counts[1], *of_arrays)
-    made, summed, carried, rows = transposed_body(params["body"], counts, linear, given(cts))
+    transposed, summed, carried, rows = transpose_body(
+        params["body"], counts, linear, nonzero_flags(cts)
+    )
     consts, _, arrays = parts(operands, *counts)
     ct_carries, ct_rows = parts(cts, counts[1])
     init = [
         zeros_of(t) if ct is None else ct
         for ct, t, c in zip(ct_carries, _type_rule(*types, **params), carried) if c
     ]  # fmt: skip
-    totals = where(where(consts, of_consts), summed)  # as types
-    whole = deferred(made, of_consts.count(False), len(init), len(totals))
-    stays = tuple(p is None for p in whole.sums)
-    taken = [*where_not(arrays, of_arrays), *where(ct_rows, given(ct_rows))]
+    totals = pick(pick(consts, of_consts), summed)  # as types
+    rewritten = deferred(transposed, of_consts.count(False), len(init), len(totals))
+    stays = tuple(p is None for p in rewritten.sums)
+    row_operands = [*omit(arrays, of_arrays), *pick(ct_rows, nonzero_flags(ct_rows))]
     outs = bind_scan(
-        whole.body, _sizes(types, params), where_not(consts, of_consts),
-        [*init, *map(zeros_of, where(totals, stays))], taken,
+        rewritten.body, _sizes(types, params), omit(consts, of_consts),
+        [*init, *map(zeros_of, pick(totals, stays))], row_operands,
         {**params, "reverse": not params["reverse"]},
     )  # fmt: skip
     of_carry, in_loop, of_row, factors = parts(outs, len(init), sum(stays), sum(rows))
-    later = (_total(p, [*taken, *factors]) for p in whole.sums if p is not None)
-    of_const = merged(stays, in_loop, later)
+    later = (_total(p, [*row_operands, *factors]) for p in rewritten.sums if p is not None)
+    of_const = merge(stays, in_loop, later)
     return [
-        *spread(spread(of_const, summed), of_consts), *spread(of_carry, carried),
-        *spread(spread(of_row, rows), of_arrays),
+        *scatter(scatter(of_const, summed), of_consts), *scatter(of_carry, carried),
+        *scatter(scatter(of_row, rows), of_arrays),
     ]  # fmt: skip
 
 
@@ -247,15 +249,15 @@ def _transpose(
         return _pull(cts, inputs, params)
     # A carry that is known, as a counter is: what it decides runs first.
     _, operands, changed, carries, results = split_scan(inputs, tuple(linear), params)
-    found = _pull(where(cts, (*carries, *results)), operands, changed)
+    operand_cts = _pull(pick(cts, (*carries, *results)), operands, changed)
     of_consts, _, of_arrays = parts(linear, consts, count)
     free_consts, free_arrays = of_consts.count(True), of_arrays.count(True)
-    before, state, after = parts(found, changed["consts"], changed["carries"])
-    back = [
-        *spread(before[len(before) - free_consts :], of_consts), *spread(state, carries),
-        *spread(after[len(after) - free_arrays :], of_arrays),
+    before, state, after = parts(operand_cts, changed["consts"], changed["carries"])
+    linear_cts = [
+        *scatter(before[len(before) - free_consts :], of_consts), *scatter(state, carries),
+        *scatter(after[len(after) - free_arrays :], of_arrays),
     ]  # fmt: skip
-    return [ct if lin else None for ct, lin in zip(back, linear, strict=True)]
+    return [ct if lin else None for ct, lin in zip(linear_cts, linear, strict=True)]
 
 
 # --- lanes ------------------------------------------------------------------------------------
@@ -265,14 +267,14 @@ def _batch(
     batched: Sequence[bool], size: Size, *args: Any, **params: Any
 ) -> tuple[list[Any], list[bool]]:
     counts, body = (params["consts"], params["carries"]), params["body"]
-    made, carries, rows = batch_body(body, counts, tuple(batched), own_size(size, body))
+    batched_body, carries, rows = batch_body(body, counts, tuple(batched), own_size(size, body))
     consts, init, arrays = parts(args, *counts)
     _, of_init, of_arrays = parts(batched, *counts)
     started = [
         repeat_lane(x, size) if c and not b else x for x, b, c in zip(init, of_init, carries)
     ]
-    moved = [move_axis(x, 0, 1) if b else x for x, b in zip(arrays, of_arrays)]
-    outs = bind_scan(made, {}, consts, started, moved, params)
+    row_arrays = [move_axis(x, 0, 1) if b else x for x, b in zip(arrays, of_arrays)]
+    outs = bind_scan(batched_body, {}, consts, started, row_arrays, params)
     values, results = parts(outs, counts[1])
     back = [move_axis(x, 1, 0) if b else x for x, b in zip(results, rows)]
     return [*values, *back], [*carries, *rows]
@@ -284,13 +286,13 @@ def _batch(
 def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     params = equation.params
     counts = params["consts"], params["carries"]
-    body, taken, carries = pruned_body(params["body"], counts, tuple(wanted))
-    changed = {"body": body, "consts": sum(taken[: counts[0]]), "carries": sum(carries)}
-    kept = (*carries, *wanted[counts[1] :])
+    body, needed_inputs, carries = prune_body(params["body"], counts, tuple(wanted))
+    changed = {"body": body, "consts": sum(needed_inputs[: counts[0]]), "carries": sum(carries)}
+    needed_results = (*carries, *wanted[counts[1] :])
     return replace(
         equation,
-        operands=tuple(where(equation.operands, taken)),
-        results=tuple(where(equation.results, kept)),
+        operands=tuple(pick(equation.operands, needed_inputs)),
+        results=tuple(pick(equation.results, needed_results)),
         params={**params, **changed},
     )
 

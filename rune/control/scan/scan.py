@@ -94,31 +94,31 @@ class _Body:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, carry: Any, x: Any) -> tuple[Any, Any]:
-        found = self.function(carry, x)
-        if not isinstance(found, tuple | list) or len(found) != 2:
+        pair = self.function(carry, x)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ArgumentError(
-                f"scan: cannot take {kind_of(found)} as the result of a step "
+                f"scan: cannot take {kind_of(pair)} as the result of a step "
                 "(a pair (carry, y) required)",
                 hint="return (carry, None) if there is nothing to stack",
             )
-        self.carry_tree = tree.structure(found[0])
-        return tuple(found)
+        self.carry_tree = tree.structure(pair[0])
+        return tuple(pair)
 
 
 def _steps(name: str, rows: Sequence[Any], treedef: Any, length: Any) -> Size:
     """The number of steps, which all leading axes and `length` must agree on."""
-    found = [
+    axis_sizes = [
         (f"xs{key_path(i, treedef)}", _leading(name, x, i, treedef)) for i, x in enumerate(rows)
     ]
     if length is not None:
-        found.append(("length", _as_length(name, length)))
-    if not found:
+        axis_sizes.append(("length", _as_length(name, length)))
+    if not axis_sizes:
         raise ArgumentError(
             f"{name}: cannot tell the number of steps (xs has no arrays)",
             hint="pass length=" if name == "scan" else None,
         )
-    first, steps = found[0]
-    for other, size in found[1:]:
+    first, steps = axis_sizes[0]
+    for other, size in axis_sizes[1:]:
         if size != steps:
             raise AxisError(
                 f"{name}: cannot step through {steps} rows of {first} and {size} of {other}"
@@ -141,7 +141,7 @@ def _as_length(name: str, length: Any) -> Size:
     if isinstance(length, Dim):
         return length
     try:
-        found = operator.index(length)
+        steps = operator.index(length)
     except TypeError as error:
         if isinstance(length, Tracer):
             raise TracerIntegerConversionError(
@@ -151,9 +151,9 @@ def _as_length(name: str, length: Any) -> Size:
         raise ArgumentError(
             f"{name}: cannot use {type(length).__name__} as length (an integer required)"
         ) from None
-    if found < 0:
-        raise ArgumentError(f"{name}: cannot take {found} steps")
-    return found
+    if steps < 0:
+        raise ArgumentError(f"{name}: cannot take {steps} steps")
+    return steps
 
 
 def _written_out(unroll: int | bool, steps: Size) -> int:
@@ -185,14 +185,14 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     size, steps = operator.index(batch_size), _steps("map", leaves, treedef, None)
     if size < 1:
         raise ArgumentError(f"map: cannot take batches of {size} (at least 1 required)")
-    whole, rest = steps // size, steps % size
+    batch_count, remainder = steps // size, steps % size
     batched = vmap(f)
-    batches = [_batches(x, whole, size) for x in leaves]
-    found = tree.map(_joined, _mapped(batched, tree.unflatten(treedef, batches)))
-    if rest == 0:
-        return found
-    last = batched(tree.unflatten(treedef, [_rows(x, whole * size, steps) for x in leaves]))
-    return tree.map(lambda a, b: concatenate(a, b, axis=0), found, last)
+    batches = [_batches(x, batch_count, size) for x in leaves]
+    results = tree.map(_joined, _mapped(batched, tree.unflatten(treedef, batches)))
+    if remainder == 0:
+        return results
+    last = batched(tree.unflatten(treedef, [_rows(x, batch_count * size, steps) for x in leaves]))
+    return tree.map(lambda a, b: concatenate(a, b, axis=0), results, last)
 
 
 def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
@@ -204,16 +204,16 @@ def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
 
 
 def _batches(x: Any, count: Size, size: int) -> Any:
-    found = _rows(x, 0, count * size)
-    return reshape(found, shape=(count, size, *type_of(found).shape[1:]))
+    rows = _rows(x, 0, count * size)
+    return reshape(rows, shape=(count, size, *type_of(rows).shape[1:]))
 
 
 def _rows(x: Any, start: Size, limit: Size) -> Any:
     shape = type_of(x).shape
-    rest = (0,) * (len(shape) - 1)
-    return slice_(x, start=(start, *rest), limit=(limit, *shape[1:]), stride=(1,) * len(shape))
+    zeros = (0,) * (len(shape) - 1)
+    return slice_(x, start=(start, *zeros), limit=(limit, *shape[1:]), stride=(1,) * len(shape))
 
 
 def _joined(x: Any) -> Any:
-    count, size, *rest = type_of(x).shape
-    return reshape(x, shape=(count * size, *rest))
+    count, size, *row_shape = type_of(x).shape
+    return reshape(x, shape=(count * size, *row_shape))

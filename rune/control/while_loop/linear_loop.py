@@ -22,19 +22,19 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.control.loop_bodies import Counts, batch_body, pruned_body, transposed_body
+from rune.control.loop_bodies import Counts, batch_body, prune_body, transpose_body
 from rune.control.programs import (
     Flags,
     closed,
-    given,
     is_layout,
-    matched,
     needed_inputs,
+    nonzero_flags,
     parts,
+    pick,
     refuse,
-    spread,
+    scatter,
+    sizes_for,
     types_of,
-    where,
 )
 from rune.control.while_loop.checkpoints import (
     Checkpoints,
@@ -104,10 +104,10 @@ def _sizes(operands: Sequence[Any], params: Params) -> Sizes:
     step: Program = params["step"]
     linear: Program = params["linear_step"]
     carry = [t.with_shape(t.shape[1:]) for t in of.checkpoints]
-    found = matched("while_linear", step, [*of.consts, *carry])
+    found = sizes_for("while_linear", step, [*of.consts, *carry])
     residuals = [type_with_sizes(t, found) for t in step.output_types[len(carry) :]]
     given_types = [*of.shared, *of.linear_consts, *of.carry, *residuals]
-    return {**found, **matched("while_linear", linear, given_types)}
+    return {**found, **sizes_for("while_linear", linear, given_types)}
 
 
 def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
@@ -185,13 +185,15 @@ def transpose(
         *(False,) * params["shared"], *(True,) * (params["linear_consts"] + counts[1]),
         *(False,) * residuals,
     )  # fmt: skip
-    made, summed, carried, _ = transposed_body(params["linear_step"], counts, flags, given(cts))
+    made, summed, carried, _ = transpose_body(
+        params["linear_step"], counts, flags, nonzero_flags(cts)
+    )
     types = type_rule(*types_of(operands), **params)
     state = [zeros_of(t) if ct is None else ct for ct, t, c in zip(cts, types, carried) if c]
-    sums = map(zeros_of, where(types_of(of.linear_consts), summed))
+    sums = map(zeros_of, pick(types_of(of.linear_consts), summed))
     outs = _walk(loop, of, params, made, [*state, *sums])
     of_carry, of_const = parts(outs, sum(carried))
-    found = [*spread(of_const, summed), *spread(of_carry, carried)]
+    found = [*scatter(of_const, summed), *scatter(of_carry, carried)]
     first = len(operands) - len(found)
     return [None] * first + [ct if lin else None for ct, lin in zip(found, linear[first:])]
 
@@ -376,8 +378,8 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     step, linear, kept, taken, carries = _pruned(
         params["step"], params["linear_step"], counts, tuple(wanted)
     )
-    of_step = where([*of.consts, *of.checkpoints], kept)
-    of_linear = where([*of.shared, *of.linear_consts, *of.carry], taken)
+    of_step = pick([*of.consts, *of.checkpoints], kept)
+    of_linear = pick([*of.shared, *of.linear_consts, *of.carry], taken)
     first, second = sum(kept[: counts[0]]), sum(taken[: counts[1]])
     third = sum(taken[counts[1] : counts[1] + counts[3]])
     consts, checkpoints = parts(of_step, first)
@@ -389,7 +391,7 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     }  # fmt: skip
     return replace(
         equation, operands=tuple(small.all()),
-        results=tuple(where(equation.results, carries)), params={**params, **changed},
+        results=tuple(pick(equation.results, carries)), params={**params, **changed},
     )  # fmt: skip
 
 
@@ -399,7 +401,7 @@ def _pruned(
 ) -> tuple[Program, Program, Flags, Flags, Flags]:
     consts, shared, kept, linear_consts = counts
     of: Counts = (shared + linear_consts, len(linear.outputs))
-    small, taken, carries = pruned_body(linear, of, wanted)
+    small, taken, carries = prune_body(linear, of, wanted)
     ours, residuals = taken[: sum(of)], taken[sum(of) :]
-    made, needed, _ = pruned_body(step, (consts, kept), (*(False,) * kept, *residuals))
+    made, needed, _ = prune_body(step, (consts, kept), (*(False,) * kept, *residuals))
     return made, small, needed, ours, carries

@@ -20,19 +20,19 @@ from typing import Any
 
 from rune import dtypes
 from rune.control.idle_lanes import borrowed, constant, select_lanes
-from rune.control.loop_bodies import batch_body, jvp_body, pruned_body
+from rune.control.loop_bodies import batch_body, jvp_body, prune_body
 from rune.control.programs import (
     Flags,
     closed,
-    given,
     is_layout,
-    matched,
     needed_inputs,
+    nonzero_flags,
     parts,
+    pick,
     refuse,
-    spread,
+    scatter,
+    sizes_for,
     types_of,
-    where,
     with_inputs,
 )
 from rune.control.while_loop.checkpoints import Policy
@@ -94,8 +94,8 @@ def sized(loop: Loop) -> Loop:
     of_condition = [*types_of(loop.condition_consts), *carry]
     return replace(
         loop,
-        condition_sizes=matched("while", loop.condition, of_condition),
-        body_sizes=matched("while", loop.body, [*types_of(loop.body_consts), *carry]),
+        condition_sizes=sizes_for("while", loop.condition, of_condition),
+        body_sizes=sizes_for("while", loop.body, [*types_of(loop.body_consts), *carry]),
     )
 
 
@@ -129,7 +129,7 @@ def jvp(
     found = unpacked(primals, params)
     consts, count = len(found.body_consts), len(found.carry)
     _, of_consts, of_carry = parts(tangents, len(found.condition_consts), consts)
-    nonzero = given([*of_consts, *of_carry])
+    nonzero = nonzero_flags([*of_consts, *of_carry])
     body, carries, _ = jvp_body(found.body, (consts, count), nonzero)
     started = [
         zeros_like(x) if t is None else t for x, t, c in zip(found.carry, of_carry, carries) if c
@@ -138,10 +138,10 @@ def jvp(
     condition = with_inputs(found.condition, tuple(range(len(found.condition.inputs))), types)
     outs = replace(
         found, condition=condition, body=body,
-        body_consts=[*found.body_consts, *where(of_consts, given(of_consts))],
+        body_consts=[*found.body_consts, *pick(of_consts, nonzero_flags(of_consts))],
         carry=[*found.carry, *started],
     ).bind(loop)  # fmt: skip
-    return outs[:count], spread(outs[count:], carries)
+    return outs[:count], scatter(outs[count:], carries)
 
 
 # --- lanes ------------------------------------------------------------------------------------
@@ -247,9 +247,9 @@ def _pruned(
     first, consts, count = counts
     small, read = needed_inputs(condition, (True,))
     started = tuple(w or r for w, r in zip(wanted, read[first:]))
-    made, taken, carries = pruned_body(body, (consts, count), started)
+    made, taken, carries = prune_body(body, (consts, count), started)
     kept = (*read[:first], *carries)
-    return made, replace(small, inputs=tuple(where(small.inputs, kept))), kept, taken
+    return made, replace(small, inputs=tuple(pick(small.inputs, kept))), kept, taken
 
 
 def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
@@ -266,7 +266,7 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     }  # fmt: skip
     return replace(
         equation,
-        operands=tuple(where(equation.operands, (*kept[:first], *taken))),
-        results=tuple(where(equation.results, kept[first:])),
+        operands=tuple(pick(equation.operands, (*kept[:first], *taken))),
+        results=tuple(pick(equation.results, kept[first:])),
         params={**params, **changed},
     )

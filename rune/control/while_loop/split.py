@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from rune.control.branch.primitive import cond
-from rune.control.loop_bodies import SplitBody, pruned_body, split_body
+from rune.control.loop_bodies import SplitBody, prune_body, split_body
 from rune.control.programs import (
     Flags,
-    merged,
+    merge,
     needed_inputs,
+    omit,
     parts,
-    where,
-    where_not,
+    pick,
     with_inputs,
 )
 from rune.control.scan.primitive import scan, shared_residuals
@@ -73,7 +73,7 @@ def partial(
         return interpreter.write(linear, operands, changed)
 
     rest = linear_loop.write(write, of, *programs) if any(split.carries) else []
-    return merged(split.carries, rest, known)
+    return merge(split.carries, rest, known)
 
 
 def transpose(
@@ -95,12 +95,12 @@ def transpose(
 
     def pull(*operands: Any, **changed: Any) -> list[Any]:
         flags = [isinstance(x, ArrayType) for x in operands]
-        return linear_loop.transpose(loop, where(cts, split.carries), flags, *operands, **changed)
+        return linear_loop.transpose(loop, pick(cts, split.carries), flags, *operands, **changed)
 
     back = linear_loop.write(pull, of, *programs)
     last = len(back) - len(of.carry)
     consts = iter(back[last - len(of.linear_consts) : last])
-    carry = merged(split.carries, back[last:], [None] * split.carries.count(False))
+    carry = merge(split.carries, back[last:], [None] * split.carries.count(False))
     return [
         *(None,) * first, *(next(consts) if lin else None for lin in of_consts),
         *(ct if lin else None for ct, lin in zip(carry, of_carry)),
@@ -137,7 +137,7 @@ class _Known:
 def _known(body: Program, count: int, consts: int, slots: int) -> _Known:
     """body: known consts and `count` carries -> next carries, residuals of one step."""
     residuals = (True,) * (len(body.outputs) - count)
-    step, taken, kept = pruned_body(body, (consts, count), (*(False,) * count, *residuals))
+    step, taken, kept = prune_body(body, (consts, count), (*(False,) * count, *residuals))
     recording = _recording(body, count, consts, slots, kept)
     return _Known(step, taken[:consts], kept, recording)
 
@@ -150,11 +150,11 @@ def _recording(body: Program, count: int, consts: int, slots: int, kept: Flags) 
     def run(*args: Any) -> list[Any]:
         own, (i,), arrays, carry = parts(args, consts, 1, sum(kept))
         is_stop, place = eq(is_kept(i, stride(i, slots)), i), slot(i, slots)
-        arrays = [put(a, place, x, is_stop) for a, x in zip(arrays, where(carry, kept))]
+        arrays = [put(a, place, x, is_stop) for a, x in zip(arrays, pick(carry, kept))]
         return [add(i, ONE), *arrays, *eval_program(going, [*own, *carry])]
 
     of_consts, of_carry = parts(body.input_types, consts)
-    arrays = [rows_for(t, slots) for t in where(of_carry, kept)]
+    arrays = [rows_for(t, slots) for t in pick(of_carry, kept)]
     types = [*of_consts, COUNTER, *arrays, *of_carry]
     return stage(run, types, f"recording_{body.name}").closed()
 
@@ -171,8 +171,8 @@ def _run_known(
     known = _known(split.known, len(carry), len(consts), policy.count)
     n, arrays, last = _record(loop, found, split, unknown, known.recording)
     of = Parts(
-        n, where(consts, known.step_consts), shared_residuals(split, found.body_sizes, consts),
-        arrays, where(found.body_consts, of_consts), where(found.carry, split.carries),
+        n, pick(consts, known.step_consts), shared_residuals(split, found.body_sizes, consts),
+        arrays, pick(found.body_consts, of_consts), pick(found.carry, split.carries),
     )  # fmt: skip
     return last, of, (known.step, split.unknown, found.body_sizes, policy)
 
@@ -183,8 +183,8 @@ def _known_values(
     """Known consts, which consts are unknown, known carries."""
     first, second = len(found.condition_consts), len(found.body_consts)
     of_consts = unknown[first : first + second]
-    carry = where_not(found.carry, split.carries)
-    return where_not(found.body_consts, of_consts), of_consts, carry
+    carry = omit(found.carry, split.carries)
+    return omit(found.body_consts, of_consts), of_consts, carry
 
 
 def _record(
@@ -210,7 +210,7 @@ def _known_condition(
 ) -> Program:
     """The condition on known carries, which come last among values of these types."""
     read = (*(True,) * consts, *(not u for u in unknown))
-    small = replace(condition, inputs=tuple(where(condition.inputs, read)))
+    small = replace(condition, inputs=tuple(pick(condition.inputs, read)))
     first = consts + len(types) - unknown.count(False)
     positions = (*range(consts), *range(first, consts + len(types)))
     return with_inputs(small, positions, (*small.input_types[:consts], *types))
