@@ -93,8 +93,8 @@ def function_name(function: Callable[..., Any]) -> str:
     while isinstance(function, functools.partial | tree.Partial):
         function = function.func
     named_so = getattr(function, "name", type(function).__name__)
-    found = str(getattr(function, "__name__", named_so))
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in found).strip("_") or "f"
+    name = str(getattr(function, "__name__", named_so))
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_") or "f"
 
 
 def required_number(

@@ -78,15 +78,15 @@ class HostCall:
         self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]
     ) -> list[np.ndarray]:
         """The results of one call, checked against the declared types."""
-        given = (Array(h, ArrayType(h.shape, h.dtype)) for h in hosts)
+        arrays = (Array(h, ArrayType(h.shape, h.dtype)) for h in hosts)
         count = len(hosts) + len(self.statics)
-        leaves = [self.statics[i] if i in self.statics else next(given) for i in range(count)]
+        leaves = [self.statics[i] if i in self.statics else next(arrays) for i in range(count)]
         args, kwargs = tree.unflatten(self.treedef, leaves)
         with at_line(None):  # what the function does is done at lines of its own
-            found = self.function(*args, **kwargs)
+            result = self.function(*args, **kwargs)
         if not results and self.out_tree.num_leaves == 0:
             return []
-        outs, out_tree = tree.flatten(found)
+        outs, out_tree = tree.flatten(result)
         if out_tree != self.out_tree:
             how = mismatch(
                 self.out_tree, out_tree, "result{} is declared and not given".format,
@@ -99,9 +99,9 @@ class HostCall:
         host = value.numpy() if type(value) is Array else np.asarray(value)
         host = np.asarray(host_as(host, expected)) if host.dtype in dtypes.ANY else host
         if not is_layout(ArrayType(host.shape, host.dtype), expected):
-            found = f"{dtypes.short(host.dtype)}{list(host.shape)}"
+            actual = f"{dtypes.short(host.dtype)}{list(host.shape)}"
             path = key_path(number, self.out_tree)
-            self._refuse(f"result{path} is {found}, declared {expected}")
+            self._refuse(f"result{path} is {actual}, declared {expected}")
         return host
 
     def _refuse(self, why: str) -> NoReturn:
@@ -132,13 +132,14 @@ class LaneByLane:
         """The results of all lanes, stacked."""
         size = next(len(h) for h, b in zip(hosts, self.batched) if b)
         lane = [t.with_shape(t.shape[1:]) for t in results]
-        made = [
+        lane_results = [
             self.call([np.asarray(h[i]) if b else h for h, b in zip(hosts, self.batched)], lane)
             for i in range(size)
         ]
+        by_result = zip(*lane_results) if lane_results else ((),) * len(results)
         return [
             np.stack(outs) if outs else np.zeros((0, *t.shape[1:]), t.dtype)  # type: ignore[arg-type]
-            for t, outs in zip(results, zip(*made) if made else ((),) * len(results), strict=True)
+            for t, outs in zip(results, by_result, strict=True)
         ]
 
 
@@ -274,9 +275,9 @@ def _batch(
         args = tuple(a if b else _expanded(a) for a, b in zip(args, batched))
     elif method == "broadcast_all":
         args = tuple(a if b else repeat_lane(a, size) for a, b in zip(args, batched))
-    whole = tuple(replace(s, shape=(size, *s.shape)) for s in results)
-    outs = callback_primitive(*args, call=call, results=whole, effect=effect, method=method)
-    return outs, (True,) * len(whole)
+    structs = tuple(replace(s, shape=(size, *s.shape)) for s in results)
+    outs = callback_primitive(*args, call=call, results=structs, effect=effect, method=method)
+    return outs, (True,) * len(structs)
 
 
 def _expanded(value: Any) -> Any:

@@ -47,17 +47,17 @@ class Evaluate(Interpreter):
         if place.device is None and not settings.check_bounds:
             note_use(primitive, data)
             out = _computed(primitive, data, params, (type,))
-            made = Array(np.asarray(out), type, place)
+            result = Array(np.asarray(out), type, place)
             is_checked = settings.check_nans or settings.check_infs
             if is_checked and primitive.family in watched_families():
-                check_eager(primitive, data, made)
+                check_eager(primitive, data, result)
         else:
             program = one_operation(primitive, types, tuple(sorted(params.items())))
             try:
-                (made,) = run_program(program, args, place)
+                (result,) = run_program(program, args, place)
             except (BoundsError, NaNError) as error:  # the program may be of another line's
                 raise error.__class__(error.message, error.hint) from None
-        return made
+        return result
 
 
 def _computed(
@@ -87,8 +87,8 @@ def _run_library(
         program = one_operation(primitive, types, tuple(sorted(params.items())))
         return run_program(program, args, place)
     results: Any = result_type(primitive, types, params)  # first: it says what cannot be done
-    found = _computed(primitive, data, params, results)
-    return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(found, results, strict=True)]
+    outs = _computed(primitive, data, params, results)
+    return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(outs, results, strict=True)]
 
 
 def _operands(
@@ -117,8 +117,8 @@ def _operands(
         if isinstance(arg, Tracer):
             raise escaped(arg)
     place = placement(name, args)
-    found = tuple([type_of(a) for a in args])
-    return () if place.device else [_host(a) for a in args], found, place
+    arg_types = tuple([type_of(a) for a in args])
+    return () if place.device else [_host(a) for a in args], arg_types, place
 
 
 def _host(value: Any) -> np.ndarray:
@@ -141,8 +141,8 @@ def result_type(primitive: Primitive, types: tuple, params: Mapping[str, Any]) -
 @functools.lru_cache(maxsize=4096)
 def one_operation(primitive: Primitive, types: tuple, params: tuple) -> Any:
     def run(*xs: Any) -> list[Any]:
-        found = primitive(*xs, **dict(params))
-        return found if primitive.multiple_results else [found]
+        out = primitive(*xs, **dict(params))
+        return out if primitive.multiple_results else [out]
 
     return stage(run, types, primitive.name).program
 

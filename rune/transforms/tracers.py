@@ -33,13 +33,13 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         return None
 
     def _refuse(self, error: type[TracerError], what: str, hint: str) -> NoReturn:
-        made = f"\nthe value was made at {self.frame}" if self.frame else ""
-        raise error(f"tracer: cannot {what} (a traced {self.type} has no value yet){made}", hint)
+        origin = f"\nthe value was made at {self.frame}" if self.frame else ""
+        raise error(f"tracer: cannot {what} (a traced {self.type} has no value yet){origin}", hint)
 
     def _read(self, error: type[TracerError], what: str, hint: str) -> Any:
         check_live(self)
-        found = self.known()
-        return self._refuse(error, what, hint) if found is None else found
+        value = self.known()
+        return self._refuse(error, what, hint) if value is None else value
 
     def __bool__(self) -> bool:
         return bool(

@@ -25,10 +25,10 @@ def mismatch(a: Any, b: Any, only_in_a: Words, only_in_b: Words, otherwise: str)
     return otherwise.format(shown(a), shown(b))
 
 
-def results_differ(expected: Any, found: Any) -> str:
+def results_differ(expected: Any, actual: Any) -> str:
     """How the results of a rule differ from those of its function."""
     return mismatch(
-        expected, found, "it does not give result{}".format,
+        expected, actual, "it does not give result{}".format,
         "the function has no result{}".format, "the function gives {}, the rule {}",
     )  # fmt: skip
 
@@ -47,8 +47,8 @@ def paths(treedef: Any) -> list[str]:
 
 def shown(treedef: Any) -> str:
     """A structure for messages: `{'a': *}`."""
-    found = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
-    return "a single value" if found == "*" else found
+    text = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
+    return "a single value" if text == "*" else text
 
 
 def kind_of(value: Any) -> str:

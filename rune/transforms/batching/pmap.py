@@ -55,11 +55,11 @@ def pmap(
     def lanes(*args: Any, **kwargs: Any) -> Any:
         dynamic = [i for i in range(len(args)) if i not in static]
 
-        def one(*values: Any, **rest: Any) -> Any:
-            whole = list(args)
+        def one(*values: Any, **keywords: Any) -> Any:
+            full_args = list(args)
             for i, value in zip(dynamic, values, strict=True):
-                whole[i] = value
-            return function(*whole, **rest)
+                full_args[i] = value
+            return function(*full_args, **keywords)
 
         axes = tuple(in_axes[i] for i in dynamic) if isinstance(in_axes, tuple | list) else in_axes
         over = vmap(one, axes, out_axes, name, axis_size)

@@ -38,8 +38,8 @@ class BatchTracer(ValueTracer):
     @property
     def type(self):
         """One lane's type."""
-        whole = type_of(self.value)
-        return whole.with_shape(whole.shape[1:])
+        lanes_type = type_of(self.value)
+        return lanes_type.with_shape(lanes_type.shape[1:])
 
 
 class Batch(Interpreter):
@@ -106,7 +106,7 @@ def _batch_program(
     program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...],
     axis_name: axes.Name | None,
 ) -> tuple[Program, tuple[bool, ...]]:  # fmt: skip
-    found: list[bool] = []
+    out_batched: list[bool] = []
     types = [
         v.type.with_shape((size, *v.type.shape)) if b else v.type
         for v, b in zip(program.inputs, batched, strict=True)
@@ -119,11 +119,11 @@ def _batch_program(
         for i, is_forced in enumerate(forced):
             if is_forced and not is_batched[i]:
                 outs[i], is_batched[i] = repeat_lane(outs[i], size), True
-        found.extend(is_batched)
+        out_batched.extend(is_batched)
         return outs
 
     staged = stage(run, types, f"vmap_{program.name}")
-    return staged.closed(), tuple(found)
+    return staged.closed(), tuple(out_batched)
 
 
 def vmap(
@@ -158,18 +158,20 @@ def vmap(
         where = _spread_axes(in_axes, args, kwargs)
         where = [_checked_axis(x, a) for x, a in zip(leaves, where, strict=True)]
         size = _batch_size(leaves, where, axis_size)
-        moved = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)]
+        batch_values = [
+            x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)
+        ]
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
             a, k = tree.unflatten(treedef, values)
             with nullcontext() if randomness == "same" else _each_lane():
-                outs, found = tree.flatten(function(*a, **k))
-            out_tree.append(found)
-            return array_leaves("vmap", outs, found)
+                outs, result_tree = tree.flatten(function(*a, **k))
+            out_tree.append(result_tree)
+            return array_leaves("vmap", outs, result_tree)
 
         batched = [a is not None for a in where]
-        outs, is_batched = batch_flat(flat, size, moved, batched, axis_name)
+        outs, is_batched = batch_flat(flat, size, batch_values, batched, axis_name)
         wanted = tree.broadcast_prefix(
             out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None
         )
@@ -235,8 +237,8 @@ def _place(value: Any, batched: bool, axis: int | None, size: Any) -> Any:
                 hint="pass out_axes=0, or reduce over the lanes",
             )
         return value
-    whole = value if batched else repeat_lane(value, size)
-    ndim = type_of(whole).ndim
+    batch = value if batched else repeat_lane(value, size)
+    ndim = type_of(batch).ndim
     if not -ndim <= axis < ndim:
-        raise AxisError(f"vmap: cannot put the batch axis at {axis} of {type_of(whole)}")
-    return move_axis(whole, 0, axis % ndim)
+        raise AxisError(f"vmap: cannot put the batch axis at {axis} of {type_of(batch)}")
+    return move_axis(batch, 0, axis % ndim)

@@ -114,13 +114,13 @@ class Own:
 Policy = Simple | ByName | Either | Own
 
 
-def as_policy(given: Saves | None) -> Policy:
+def as_policy(policy: Saves | None) -> Policy:
     """A policy as checkpoint keeps it; None keeps nothing."""
-    if given is None:
+    if policy is None:
         return nothing_saveable
-    if not callable(given):
-        raise TransformError(f"checkpoint: cannot use {given!r} as a policy (not callable)")
-    return given if isinstance(given, Policy) else Own(given)
+    if not callable(policy):
+        raise TransformError(f"checkpoint: cannot use {policy!r} as a policy (not callable)")
+    return policy if isinstance(policy, Policy) else Own(policy)
 
 
 # --- jax.checkpoint_policies --------------------------------------------------------------------

@@ -29,23 +29,23 @@ def is_watching() -> bool:
 
 def without_faults(sites: Sequence[Any], outs: Sequence[Array]) -> list[Array]:
     """The results proper. Errors: BoundsError or NaNError for the first fault found."""
-    *results, site, found = outs
+    *results, site, index = outs
     number = int(np.asarray(site))
     if number:
-        in_copied_context(_raise, sites[number - 1], int(np.asarray(found)), results)
+        in_copied_context(_raise, sites[number - 1], int(np.asarray(index)), results)
     return results
 
 
-def _raise(site: Any, found: int, results: Sequence[Array]) -> NoReturn:
+def _raise(site: Any, index: int, results: Sequence[Array]) -> NoReturn:
     set_line(site.frame)
     if site.axis is None:
         shape = tuple(d for d in site.type.shape if isinstance(d, int))
-        whole = len(shape) == site.type.ndim
-        where = list(map(int, np.unravel_index(found, shape))) if whole else found
+        is_static = len(shape) == site.type.ndim
+        where = list(map(int, np.unravel_index(index, shape))) if is_static else index
         shown = (n for n, r in enumerate(results) if _has(site.kind, r))
         raise _number_error(site.kind, site.operation, site.type, where, next(shown, None))
     raise BoundsError(
-        f"{site.operation}: found index {found} out of bounds "
+        f"{site.operation}: found index {index} out of bounds "
         f"(axis {site.axis} of {site.type})",
         hint="without checks it is clamped when read, and dropped when written",
     )
@@ -72,14 +72,14 @@ def name_result(error: NaNError, out_tree: Any) -> None:
         error.result = None
 
 
-def check_eager(primitive: Primitive, operands: Sequence[np.ndarray], made: Array) -> None:
+def check_eager(primitive: Primitive, operands: Sequence[np.ndarray], result: Array) -> None:
     """Look at the result of an eager operation on the CPU. Errors: NaNError."""
     settings = config.current()
-    if made.type.dtype not in dtypes.INEXACT:
+    if result.type.dtype not in dtypes.INEXACT:
         return
     kinds = ("NaN",) * settings.check_nans + ("infinity",) * settings.check_infs
-    data = made.numpy()
+    data = result.numpy()
     for kind in kinds:
         if _has(kind, data) and not any(_has(kind, x) for x in operands):
             where = np.argwhere(_IS[kind](data))[0].tolist()
-            raise _number_error(kind, primitive.name, made.type, where, None)
+            raise _number_error(kind, primitive.name, result.type, where, None)

@@ -53,7 +53,7 @@ class Trace(Protocol):
         ...
 
 
-Found = tuple[Any, list[Any]]  # a Trace, and the values of its hidden inputs
+Entry = tuple[Any, list[Any]]  # a Trace, and the values of its hidden inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,10 @@ class Traces:
     """The traces of a function: one that is kept, or None; one, made and kept where there is none;
     one that is made and not kept; and how it is kept then."""
 
-    fitting: Callable[[Key], Found | None]
-    get: Callable[[Key], Found]
-    make: Callable[[Key], Found]
-    keep: Callable[[Key, Found], None]
+    fitting: Callable[[Key], Entry | None]
+    get: Callable[[Key], Entry]
+    make: Callable[[Key], Entry]
+    keep: Callable[[Key, Entry], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +76,15 @@ class Form:
 
     def sizes(self, types: Types) -> dict[str, int] | None:
         """What the named sizes are in these types; None where the types do not fit."""
-        found: dict[str, int] = {}
-        for mine, given in zip(self.types, types, strict=True):
-            for dim, size in zip(mine.shape, given.shape, strict=True):
+        sizes: dict[str, int] = {}
+        for form_type, call_type in zip(self.types, types, strict=True):
+            for dim, size in zip(form_type.shape, call_type.shape, strict=True):
                 if not isinstance(dim, Dim):
                     if dim != size:
                         return None
-                elif not _is_within(dim, size) or found.setdefault(str(dim), int(size)) != size:
+                elif not _is_within(dim, size) or sizes.setdefault(str(dim), int(size)) != size:
                     return None
-        return found
+        return sizes
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Whether what the trace found unequal is so for these sizes."""
@@ -95,7 +95,7 @@ class Form:
 class Family:
     """Calls that differ in nothing but sizes: the types traced as they are, and the forms."""
 
-    seen: list[Types] = field(default_factory=list)
+    call_types: list[Types] = field(default_factory=list)
     forms: list[Form] = field(default_factory=list)
 
 
@@ -108,7 +108,7 @@ class Automatic:
         self._exact: set[str] = set()  # the axes that were given up, as messages call them
         self._served: dict[Key, Key] = {}  # calls, and the form that serves them
 
-    def find(self, key: Key, traces: Traces) -> Found:
+    def find(self, key: Key, traces: Traces) -> Entry:
         """The trace for a call that no exact trace is kept for."""
         served = self._served.get(key)
         if served is not None:
@@ -123,33 +123,33 @@ class Automatic:
     def _serve(self, key: Key, form: Form) -> Key:
         if len(self._served) >= KEPT:
             self._served.clear()
-        made = self._served[key] = with_types(key, form.types)
-        return made
+        form_key = self._served[key] = with_types(key, form.types)
+        return form_key
 
-    def _first(self, key: Key, family: Family, traces: Traces) -> Found:
+    def _first(self, key: Key, family: Family, traces: Traces) -> Entry:
         """The trace for types that no form is for: of a new form, or exact."""
         while names := self._names(key, family):
             try:
-                form, found = _new_form(key, names, family, traces)
+                form, entry = _new_form(key, names, family, traces)
             except Exception as error:
                 traces.get(key)  # what is wrong for these sizes too is the caller's to know
                 self._give_up(names, family, key[0], error)
                 continue
             family.forms.append(form)
-            traces.keep(with_types(key, form.types), found)
-            family.seen.append(key[1])
+            traces.keep(with_types(key, form.types), entry)
+            family.call_types.append(key[1])
             return self.find(key, traces)
-        found = traces.get(key)
-        if not found[0].serves_one_call:
-            family.seen.append(key[1])
-        return found
+        entry = traces.get(key)
+        if not entry[0].serves_one_call:
+            family.call_types.append(key[1])
+        return entry
 
     def _names(self, key: Key, family: Family) -> dict[Axis, str]:
         """The axes to make symbolic; those that have had equal sizes share a name.
 
         Calls with other axes of size 1 do not count: these are broadcast.
         """
-        alike = [t for t in (*family.seen, key[1]) if _ones(t) == _ones(key[1])]
+        alike = [t for t in (*family.call_types, key[1]) if _ones(t) == _ones(key[1])]
         classes: dict[tuple[Size, ...], list[Axis]] = {}
         for axis in _axes(key[1]):
             met = tuple(_size(types, axis) for types in alike)
@@ -201,21 +201,21 @@ def applies(types: Types) -> bool:
 
 def _new_form(
     key: Key, names: Mapping[Axis, str], family: Family, traces: Traces
-) -> tuple[Form, Found]:
+) -> tuple[Form, Entry]:
     """A form with these names that holds, and its trace.
 
     Errors: whatever the function raises for such sizes.
     """
     values = {name: _size(key[1], axis) for axis, name in names.items()}
     ranges: dict[str, Range] = dict.fromkeys(values, (1, None))
-    for left in reversed(range(ATTEMPTS)):
+    for attempts_left in reversed(range(ATTEMPTS)):
         sizes = {name: dims.symbol(name, *bounds) for name, bounds in ranges.items()}
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
         try:
             traced, asked = watched(traces.make, with_types(key, types))
         except DimensionError as error:
             narrower = _narrower(ranges, sizes, values, error)
-            if narrower is None or not left:
+            if narrower is None or not attempts_left:
                 raise
             ranges = narrower
             continue
@@ -262,26 +262,26 @@ def _fact(question: tuple[Size, str, Size], values: Mapping[str, int]) -> Size:
 
 def _differences(asked: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]:
     """What must not be 0 for the answers to have been right."""
-    found: dict[Size, None] = {}
-    own = {dims.as_symbol(dim) for dim in sizes.values()}
+    differences: dict[Size, None] = {}
+    symbols = {dims.as_symbol(dim) for dim in sizes.values()}
     for size, other in asked:
         number = other if isinstance(other, Dim) else int(other) if other == int(other) else None
-        if number is not None and dims.symbols(size - number) <= own:
-            found[size - number] = None
-    return tuple(found)
+        if number is not None and dims.symbols(size - number) <= symbols:
+            differences[size - number] = None
+    return tuple(differences)
 
 
-def _check_results(form: Form, found: Found, key: Key, family: Family, traces: Traces) -> None:
+def _check_results(form: Form, entry: Entry, key: Key, family: Family, traces: Traces) -> None:
     """Errors: DimensionError where exact traces give a tree, or types, that the form does not."""
-    for types in family.seen:
+    for types in family.call_types:
         sizes = form.sizes(types)
         exact = traces.fitting(with_types(key, types))
         if sizes is None or exact is None or not form.holds(sizes):
             continue
-        mine, other = found[0], exact[0]
-        given = tuple(type_with_sizes(t, sizes) for t in mine.out_types)
-        if given != other.out_types or mine.out_tree != other.out_tree:
-            shown, wanted = (", ".join(map(str, types)) for types in (given, other.out_types))
+        trace, exact_trace = entry[0], exact[0]
+        form_types = tuple(type_with_sizes(t, sizes) for t in trace.out_types)
+        if form_types != exact_trace.out_types or trace.out_tree != exact_trace.out_tree:
+            shown, wanted = (", ".join(map(str, ts)) for ts in (form_types, exact_trace.out_types))
             at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
             why = f"{shown} for {at}, where {wanted} was found before"
             raise DimensionError(f"jit: cannot trust the results ({why})")
@@ -339,5 +339,5 @@ def _to_blame(names: Mapping[Axis, str], family: Family, error: Exception) -> Se
     known = {a for form in family.forms for a in _axes(form.types)
              if isinstance(_size(form.types, a), Dim)}  # fmt: skip
     new = [axis for axis in names if axis not in known] or list(names)
-    told = [axis for axis in new if re.search(rf"\b{names[axis]}\b", text)]
-    return told or new
+    named_axes = [axis for axis in new if re.search(rf"\b{names[axis]}\b", text)]
+    return named_axes or new

@@ -89,14 +89,14 @@ class SymbolicAxes:
         """
         inside = _is_inside_symbolic_trace()
         key = types, treedef, static, inside
-        found = self._known.get(key)
-        if found is None:
+        traced_types = self._known.get(key)
+        if traced_types is None:
             if len(self._known) >= KEPT:
                 self._known.clear()
             declared = self._declared_types(types, treedef, static)
             _check_fit(f"jit: cannot run {name}", declared, types, treedef)
-            found = self._known[key] = types if inside else declared
-        return found
+            traced_types = self._known[key] = types if inside else declared
+        return traced_types
 
     def _declared_types(
         self, types: Sequence[ArrayType], treedef: Any, static: tuple[int, ...]
@@ -128,10 +128,10 @@ class SymbolicAxes:
 
     def _spread(self, args: Any, static: tuple[int, ...]) -> list[str | None]:
         """The patterns of in_dims, one for each leaf of the positional arguments."""
-        given = self.patterns if isinstance(self.patterns, tuple | list) else (self.patterns,)
-        kept = tuple(p for k, p in enumerate(given) if k not in static)
+        patterns = self.patterns if isinstance(self.patterns, tuple | list) else (self.patterns,)
+        dynamic_patterns = tuple(p for k, p in enumerate(patterns) if k not in static)
         try:
-            return tree.broadcast_prefix(kept, args, is_leaf=lambda x: x is None)
+            return tree.broadcast_prefix(dynamic_patterns, args, is_leaf=lambda x: x is None)
         except ArgumentError as error:
             misfit = error.message.partition("(")[2]
             misfit = re.sub(r"\btree\b", "arguments", re.sub(r"\bprefix\b", "in_dims", misfit))

@@ -176,18 +176,18 @@ class Jitted:
             return
         # Others may have changed the containers meanwhile, and may while they are described.
         dynamic, statics = self.marked.split(args, kwargs)
-        own, treedef = tree.flatten(dynamic)
-        if treedef != traced.key[0] or [*map(id, own)] != [*map(id, leaves)]:
+        dynamic_leaves, treedef = tree.flatten(dynamic)
+        if treedef != traced.key[0] or [*map(id, dynamic_leaves)] != [*map(id, leaves)]:
             return
-        read, named = with_statics(tree.unflatten(treedef, own), statics)
+        read, named = with_statics(tree.unflatten(treedef, dynamic_leaves), statics)
         named = {name: named[name] for name in kwargs}
-        found = cached().described(
+        description = cached().described(
             read, named, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
             traced.out_types, traced.out_tree, self._home,
         )  # fmt: skip
-        native = _natively_called() if found is not None else None
-        if found is not None and native is not None:
-            self._native_calls = (*self._native_calls, found)
+        native = _natively_called() if description is not None else None
+        if description is not None and native is not None:
+            self._native_calls = (*self._native_calls, description)
             self.__class__ = native  # type: ignore[assignment]
 
     def _is_describable(self, traced: Traced) -> bool:
@@ -213,34 +213,34 @@ class Jitted:
             types = self.symbolic.generalise(types, treedef, positions, name)
         key = (treedef, types, statics, config.for_traces(config.current()))
         shared = self._shared
-        found = shared.fitting(key)
-        if found is None:
+        entry = shared.fitting(key)
+        if entry is None:
             with shared.lock:
                 if self.symbolic is None and automatic_sizes.applies(types):
                     traces = automatic_sizes.Traces(
-                        shared.fitting, self._kept, self._make, self._keep
+                        shared.fitting, self._get, self._make, self._keep
                     )
-                    found = shared.automatic.find(key, traces)
+                    entry = shared.automatic.find(key, traces)
                 else:
-                    found = self._kept(key)
-        return found[0], [*leaves, *found[1]]
+                    entry = self._get(key)
+        return entry[0], [*leaves, *entry[1]]
 
-    def _kept(self, key: Key) -> tuple[Traced, list[Any]]:
-        found = self._shared.fitting(key)
-        if found is None:
-            found = self._make(key)
-            self._keep(key, found)
-        return found
+    def _get(self, key: Key) -> tuple[Traced, list[Any]]:
+        entry = self._shared.fitting(key)
+        if entry is None:
+            entry = self._make(key)
+            self._keep(key, entry)
+        return entry
 
     def _make(self, key: Key) -> tuple[Traced, list[Any]]:
         note(self.function, key, self._traces)
         treedef, types, statics, _ = key
-        found = self._trace(types, treedef, statics)
-        found[0].key = key
-        return found
+        entry = self._trace(types, treedef, statics)
+        entry[0].key = key
+        return entry
 
-    def _keep(self, key: Key, found: tuple[Traced, list[Any]]) -> None:
-        self._shared.keep(key, found[0])
+    def _keep(self, key: Key, entry: tuple[Traced, list[Any]]) -> None:
+        self._shared.keep(key, entry[0])
 
     def _trace(
         self, types: Sequence[ArrayType], treedef: Any, statics: tuple
@@ -262,8 +262,9 @@ class Jitted:
 
         with self.symbolic.explaining() if self.symbolic else nullcontext():
             staged = stage(flat, list(types), function_name(self.function))
-        program, told = with_witnesses(staged.program, {})  # sizes that the function closes over
-        captured = (*told, *staged.captured)
+        # Witnesses tell the sizes that the function closes over.
+        program, witnesses = with_witnesses(staged.program, {})
+        captured = (*witnesses, *staged.captured)
         donated = self.marked.donated_leaves(treedef, len(captured)) if self.marked.donated else ()
         needs, leaks = recorders[-1].needs(), recorders[-1].leaks
         types = program.output_types
@@ -294,13 +295,13 @@ class Jitted:
         The form is given up, unless the exact trace fails too.
         """
         treedef, form_types, *_ = form = traced.key
-        own = leaves[: treedef.num_leaves]
-        types = tuple(map(type_of, own))
+        dynamic_leaves = leaves[: treedef.num_leaves]
+        types = tuple(map(type_of, dynamic_leaves))
         if self.symbolic is not None or types == form_types:
             raise error
         with self._shared.lock:
-            exact, hidden = self._kept(automatic_sizes.with_types(form, types))
-        outs = self._run(exact, [*own, *hidden])
+            exact, hidden = self._get(automatic_sizes.with_types(form, types))
+        outs = self._run(exact, [*dynamic_leaves, *hidden])
         self._shared.forget(traced)
         self._shared.automatic.withdraw(form, error)
         return outs

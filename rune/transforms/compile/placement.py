@@ -76,12 +76,12 @@ def _array(value: Any) -> Array:
 
 
 def _putter(device: str | Device) -> Callable[[Any], Any]:
-    found = device_of(device)
-    place = committed_to(on(found))
+    target = device_of(device)
+    place = committed_to(on(target))
 
     def put_there(value: Any) -> Any:
         if isinstance(value, Tracer):
-            return to_device(value, device=found.name)
+            return to_device(value, device=target.name)
         array = _array(value)
         if array.place.device is not place.device:
             return put(array.numpy(), array.type, place)

@@ -61,12 +61,12 @@ def _compiled(
         locks.load("rune.backends.shared.plan_check").check_plan(lowered.plan)
     if profile:
         profiled = locks.load("rune.backends.shared.timing")
-        made = profiled.record(lowered, device.name, device.backend)
+        executable = profiled.record(lowered, device.name, device.backend)
     else:
-        made = device.backend.record(lowered.plan)
+        executable = device.backend.record(lowered.plan)
     # The program holds what was compiled of it.
-    count_bytes(program, CODE_BYTES + TEXT_COPIES * sum(map(len, made.sources().values())))
-    return made
+    count_bytes(program, CODE_BYTES + TEXT_COPIES * sum(map(len, executable.sources().values())))
+    return executable
 
 
 def compiled(program: Program, device: Device, donated: tuple[int, ...] = ()) -> Executable:
@@ -87,12 +87,12 @@ def buffer_on(value: Any, device: Device | None) -> Any:
     Native code reads dense arrays: a view left by an eager transpose is made dense once, in place.
     """
     if type(value) is not Array:
-        found = type_of(value)
+        value_type = type_of(value)
         if type(value) is int:
-            check_range(np.asarray(value), found.dtype)
-        host = np.asarray(value, found.dtype, order="C")
+            check_range(np.asarray(value), value_type.dtype)
+        host = np.asarray(value, value_type.dtype, order="C")
         host = host if host.flags.aligned else host.copy()  # a field of a file's records
-        return put(host, found, free_on(device)).buffer
+        return put(host, value_type, free_on(device)).buffer
     if device is None and value.place.device is None:
         value.make_dense()
     return value.buffer_on(device)
@@ -123,8 +123,8 @@ def _run_on(
     if is_watching():
         settings = config.current()
         wanted = settings.check_bounds, settings.check_nans, settings.check_infs
-        found = _watched(program, wanted)
-        return without_faults(found.sites, _run_as_is(found.program, args, place, donated))
+        watched = _watched(program, wanted)
+        return without_faults(watched.sites, _run_as_is(watched.program, args, place, donated))
     return _run_as_is(program, args, place, donated)
 
 
@@ -171,9 +171,9 @@ def _run_parts(program: Program, args: Sequence[Any], place: Place) -> list[Arra
         program.input_types, [type_of(a) for a in args], f"{program.name}: cannot run"
     )
     held: dict[tuple[Any, str], Array] = {}
-    given = [*zip(parts.inputs, args, strict=True)]
-    given += [((var, parts.home), value) for var, value in parts.constants]
-    for (var, name), value in given:
+    start_values = [*zip(parts.inputs, args, strict=True)]
+    start_values += [((var, parts.home), value) for var, value in parts.constants]
+    for (var, name), value in start_values:
         device = on(name)
         # A result may be the argument itself, which must not be memory that the user can write.
         value = unshared(value)
@@ -184,9 +184,9 @@ def _run_parts(program: Program, args: Sequence[Any], place: Place) -> list[Arra
                 array = held[value, source]
                 held[value, target] = put(array.numpy(), array.type, committed_to(on(target)))
             case Segment(device=name):
-                whole, told = with_witnesses(step.program, sizes)
-                taken = [held[var, name] for var in step.program.inputs]
-                outs = _run_on(whole, [*told, *taken], committed_to(on(name)))
+                closed_program, witnesses = with_witnesses(step.program, sizes)
+                inputs = [held[var, name] for var in step.program.inputs]
+                outs = _run_on(closed_program, [*witnesses, *inputs], committed_to(on(name)))
                 held.update(zip(((v, name) for v in step.results), outs, strict=True))
         for copy in spent:
             held.pop(copy, None)
@@ -198,8 +198,8 @@ def _result(result: Result, held: Mapping[tuple[Any, str], Array], place: Place)
     where = committed_to(on(result.device)) if result.committed else place
     if isinstance(result.atom, Literal):
         return put(np.asarray(result.atom.value), result.atom.type, where)
-    found = held[result.atom, result.device]
-    return Array(found.buffer, found.type, where)
+    array = held[result.atom, result.device]
+    return Array(array.buffer, array.type, where)
 
 
 def _may_lend(value: Any, device: Device | None) -> bool:

@@ -36,11 +36,11 @@ class Marked:
 
         Errors: ArgumentError for a number or a name that no argument can have.
         """
-        found = _parameters(function) if static or donated else None
-        if found is not None:
-            _require_known(function, "static", static, found)
-            _require_known(function, "donated", donated, found)
-        names = _positional(found or ())
+        parameters = _parameters(function) if static or donated else None
+        if parameters is not None:
+            _require_known(function, "static", static, parameters)
+            _require_known(function, "donated", donated, parameters)
+        names = _positional(parameters or ())
         return Marked(function, names, _with_names(static, names), _with_names(donated, names))
 
     def split(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Any, Statics]:
@@ -49,13 +49,13 @@ class Marked:
         Errors: ArgumentError for a static argument that is not hashable.
         """
         positions = self._positions(self.static, len(args))
-        found = [(i, args[i]) for i in sorted(positions)]
-        found += [(k, kwargs[k]) for k in sorted(kwargs) if k in self.static]
-        for where, value in found:
+        statics = [(i, args[i]) for i in sorted(positions)]
+        statics += [(k, kwargs[k]) for k in sorted(kwargs) if k in self.static]
+        for where, value in statics:
             _require_hashable(self.function, where, value)
         dynamic = tuple(x for i, x in enumerate(args) if i not in positions)
-        rest = {k: v for k, v in kwargs.items() if k not in self.static}
-        return (dynamic, rest), tuple((w, type(v), v) for w, v in found)
+        dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in self.static}
+        return (dynamic, dynamic_kwargs), tuple((w, type(v), v) for w, v in statics)
 
     def static_test(self, count: int) -> Callable[[int | str], bool]:
         """Whether the argument of a number, among `count`, or of a name is static."""
@@ -112,25 +112,27 @@ def _parameters(function: Callable[..., Any]) -> Parameters | None:
         return None
 
 
-def _positional(found: Parameters) -> tuple[str, ...]:
+def _positional(parameters: Parameters) -> tuple[str, ...]:
     """The names of the positional parameters; none where the function takes any number."""
-    if any(p.kind is p.VAR_POSITIONAL for p in found):
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return ()
-    return tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(p.name for p in parameters if p.kind in kinds)
 
 
 def _require_known(
-    function: Callable[..., Any], what: str, wanted: frozenset[int | str], found: Parameters
+    function: Callable[..., Any], what: str, wanted: frozenset[int | str], parameters: Parameters
 ) -> None:
     """Errors: ArgumentError, unless the function takes any number of arguments, or any name."""
-    kinds, names, count = {p.kind for p in found}, {p.name for p in found}, len(_positional(found))
+    kinds, names = {p.kind for p in parameters}, {p.name for p in parameters}
+    count = len(_positional(parameters))
     for where in wanted:
         if isinstance(where, str):
             is_known = where in names or inspect.Parameter.VAR_KEYWORD in kinds
         else:
             is_known = -count <= where < count or inspect.Parameter.VAR_POSITIONAL in kinds
         if not is_known:
-            shown = ", ".join(p.name for p in found)
+            shown = ", ".join(p.name for p in parameters)
             raise ArgumentError(
                 f"jit: cannot take argument {where!r} of {function_name(function)} as {what} "
                 f"(it takes {shown or 'none'})"

@@ -64,8 +64,8 @@ class Traced:
         """The values of the hidden inputs now; None where the trace does not fit its context."""
         if not axes.fits(self.axes):
             return None
-        found = [need.values() for need in self.needs]
-        return None if None in found else [v for values in found for v in values or ()]
+        values = [need.values() for need in self.needs]
+        return None if None in values else [v for group in values for v in group or ()]
 
 
 class User(Protocol):
@@ -107,9 +107,9 @@ class Traces:
 
     def forget(self, traced: Traced) -> None:
         """Hold one trace no longer."""
-        left = [t for t in self.by_key.pop(traced.key, ()) if t is not traced]
-        if left:
-            self.by_key[traced.key] = left
+        others = [t for t in self.by_key.pop(traced.key, ()) if t is not traced]
+        if others:
+            self.by_key[traced.key] = others
         self.forget_calls()
 
     def clear(self) -> None:
@@ -192,9 +192,9 @@ class _Recent:
             self.traces[weakref.ref(traced, self.dead.append)] = weakref.ref(traces)
         if is_full:
             give_back()
-            left = self.total()
+            live_bytes = self.total()
             # What cannot be forgotten does not make every new trace an eviction.
-            self.next = left + limit // EVICTED_SHARE if left > limit else 0
+            self.next = live_bytes + limit // EVICTED_SHARE if live_bytes > limit else 0
 
     def evict(self) -> None:
         """Forget a part of the traces: of those not used since the last time the oldest first."""

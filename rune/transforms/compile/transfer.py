@@ -26,8 +26,8 @@ def _run(x: Any, *, device: str | None) -> Array:
     place = default_place() if device is None else committed_to(on(device))
     if type(x) is Array and x.place.device is place.device:
         return Array(x.buffer, x.type, place)
-    found = type_of(x)
-    return put(np.asarray(x, found.dtype), found, place)
+    value_type = type_of(x)
+    return put(np.asarray(x, value_type.dtype), value_type, place)
 
 
 def _batch(batched: Sequence[bool], size: Any, x: Any, *, device: str | None) -> tuple[Any, bool]:
@@ -50,13 +50,13 @@ def has_moves(program: Program) -> bool:
 @per_program
 def devices_within(program: Program) -> frozenset[str | None]:
     """The devices of jitted functions that have their own, and None where a value is moved."""
-    pending, seen, devices = [program], set(), set()
+    pending, visited, devices = [program], set(), set()
     while pending:
-        found = pending.pop()
-        if found in seen:
+        inner = pending.pop()
+        if inner in visited:
             continue
-        seen.add(found)
-        for equation in found.equations:
+        visited.add(inner)
+        for equation in inner.equations:
             if equation.primitive is to_device:
                 devices.add(None)
             elif "device" in equation.params:

@@ -43,26 +43,26 @@ def closure_convert(
     staged = stage(flat, types, function_name(function))
     treedef, out_tree, program = flat.treedef, flat.out_tree, staged.program
     hidden = [_is_hidden(v) for v in staged.captured]
-    kept = [None if h else v for v, h in zip(staged.captured, hidden, strict=True)]
+    fixed_values = [None if h else v for v, h in zip(staged.captured, hidden, strict=True)]
 
     def converted(*args: Any) -> Any:
         count = len(args) - sum(hidden)
-        given, found = tree.flatten(tuple(args[:count]))
-        if found != treedef:
+        arg_leaves, arg_tree = tree.flatten(tuple(args[:count]))
+        if arg_tree != treedef:
             raise TransformError(
                 "closure_convert: cannot match arguments to the examples "
-                f"({_difference(treedef, found)})"
+                f"({_difference(treedef, arg_tree)})"
             )
         values = iter(args[count:])
-        filled = [next(values) if h else v for v, h in zip(kept, hidden, strict=True)]
-        return tree.unflatten(out_tree, eval_program(program, [*filled, *given]))
+        filled = [next(values) if h else v for v, h in zip(fixed_values, hidden, strict=True)]
+        return tree.unflatten(out_tree, eval_program(program, [*filled, *arg_leaves]))
 
     return converted, [v for v, h in zip(staged.captured, hidden, strict=True) if h]
 
 
-def _difference(expected: Any, found: Any) -> str:
+def _difference(expected: Any, actual: Any) -> str:
     return mismatch(
-        expected, found, "argument{} is missing".format,
+        expected, actual, "argument{} is missing".format,
         "the examples have no argument{}".format, "{} required, not {}",
     )  # fmt: skip
 

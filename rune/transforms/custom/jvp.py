@@ -101,17 +101,19 @@ class custom_jvp(CustomFunction):
             raise TransformError(
                 f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp"
             )
-        given = self.arguments(args, kwargs)
-        check_closure(KIND, self.name, self.function, given.static_values)
-        rule = _Rule(self, given)
+        arguments = self.arguments(args, kwargs)
+        check_closure(KIND, self.name, self.function, arguments.static_values)
+        rule = _Rule(self, arguments)
         outs, out_tree = on_level(
-            given.leaves, rule.with_tree, lambda xs: self._run(given, rule, xs)
+            arguments.leaves, rule.with_tree, lambda xs: self._run(arguments, rule, xs)
         )
         return tree.unflatten(out_tree, outs)
 
-    def _run(self, given: Arguments, rule: _Rule, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
+    def _run(
+        self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]
+    ) -> tuple[list[Any], Any]:
         """Flat results where nothing is differentiated, and their tree."""
-        flat = self.flat(given)
+        flat = self.flat(arguments)
         if is_evaluating():
             return flat(*leaves), flat.out_tree
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
@@ -137,8 +139,8 @@ def _sum_of(terms: Sequence[Any], result: Any) -> Any:
 class _Rule(Rule):
     """The user's rule on flat values: (primals, tangents) -> (results, tangents); None is zero."""
 
-    def __init__(self, custom: custom_jvp, given: Arguments):
-        super().__init__(custom, given)
+    def __init__(self, custom: custom_jvp, arguments: Arguments):
+        super().__init__(custom, arguments)
         self.expected_tree: Any = None  # of the function's result, where that was traced
 
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
@@ -150,19 +152,19 @@ class _Rule(Rule):
 
     def with_tree(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list, Any]:
         """The same, and the tree of the results."""
-        custom, given = self.custom, self.given
+        custom, arguments = self.custom, self.arguments
         types = [tangent_type(type_of(p)) for p in primals]
         filled = [
             symbolic_or_zeros(custom.symbolic_zeros, type) if t is None else t
             for t, type in zip(tangents, types, strict=True)
         ]
         assert custom.rule is not None
-        trees = given.trees(as_arrays(primals)), given.trees(as_arrays(filled))
-        found = run_rule(KIND, custom.name, custom.rule, *given.static_values, *trees)
-        if not isinstance(found, tuple | list) or len(found) != 2:
-            self._refuse(f"a pair of results and tangents required, not {kind_of(found)}")
-        outs, out_tree = tree.flatten(found[0])
-        out_tangents, tangent_tree = tree.flatten(found[1])
+        trees = arguments.trees(as_arrays(primals)), arguments.trees(as_arrays(filled))
+        rule_result = run_rule(KIND, custom.name, custom.rule, *arguments.static_values, *trees)
+        if not isinstance(rule_result, tuple | list) or len(rule_result) != 2:
+            self._refuse(f"a pair of results and tangents required, not {kind_of(rule_result)}")
+        outs, out_tree = tree.flatten(rule_result[0])
+        out_tangents, tangent_tree = tree.flatten(rule_result[1])
         if out_tree != tangent_tree:
             how = mismatch(
                 out_tree, tangent_tree, "result{} has no tangent".format,
@@ -177,10 +179,10 @@ class _Rule(Rule):
 
     def _checked(self, out: Any, tangent: Any, number: int, out_tree: Any) -> Any:
         expected, tangent = tangent_type(type_of(out)), unshared(opened(tangent))
-        found = type_of(tangent)
-        if not is_layout(found, expected):
+        actual = type_of(tangent)
+        if not is_layout(actual, expected):
             path = key_path(number, out_tree)
-            self._refuse(f"result{path} is {type_of(out)}, its tangent {found}")
+            self._refuse(f"result{path} is {type_of(out)}, its tangent {actual}")
         is_zero = isinstance(tangent, SymbolicZero) or expected.dtype == dtypes.float0
         return None if is_zero else tangent
 
@@ -208,18 +210,18 @@ class _OnLanes:
         size = next(sizes, self.size)
 
         def one(*values: Any) -> list[Any]:
-            given = iter(values[len(primals) :])
-            directions = [None if t is None else next(given) for t in tangents]
+            lane_tangents = iter(values[len(primals) :])
+            directions = [None if t is None else next(lane_tangents) for t in tangents]
             outs, out_tangents = self.rule(values[: len(primals)], directions)
             nonzero.extend(t is not None for t in out_tangents)
             return [*outs, *(t for t in out_tangents if t is not None)]
 
-        given = [t for t in tangents if t is not None]
+        nonzero_tangents = [t for t in tangents if t is not None]
         lanes = [*self.batched, *(b for t, b in zip(tangents, self.batched) if t is not None)]
-        found, batched = batch_flat(one, size, [*primals, *given], lanes, self.axis)
-        found = [x if b else repeat_lane(x, size) for x, b in zip(found, batched, strict=True)]
-        rest = iter(found[len(nonzero) :])
-        return found[: len(nonzero)], [next(rest) if n else None for n in nonzero]
+        results, batched = batch_flat(one, size, [*primals, *nonzero_tangents], lanes, self.axis)
+        results = [x if b else repeat_lane(x, size) for x, b in zip(results, batched, strict=True)]
+        tangent_results = iter(results[len(nonzero) :])
+        return results[: len(nonzero)], [next(tangent_results) if n else None for n in nonzero]
 
 
 # --- the primitive ------------------------------------------------------------------------------
@@ -241,10 +243,10 @@ def _batch(
 ) -> Any:
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
-    whole, operands = call_rules.closed_call(rewritten, {}, args)
+    closed_program, operands = call_rules.closed_call(rewritten, {}, args)
     more = hidden + len(operands) - len(args)
     on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
-    return custom_jvp_call(*operands, program=whole, rule=on_lanes, hidden=more), lanes
+    return custom_jvp_call(*operands, program=closed_program, rule=on_lanes, hidden=more), lanes
 
 
 def _partial(
@@ -258,8 +260,8 @@ def _partial(
 def _transpose(
     cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, program: Program, **_: Any
 ) -> list[Any]:
-    found = iter(backward(program, linear, inputs, cts))
-    return [next(found) if is_linear else None for is_linear in linear]
+    linear_cts = iter(backward(program, linear, inputs, cts))
+    return [next(linear_cts) if is_linear else None for is_linear in linear]
 
 
 custom_jvp_call = Primitive(

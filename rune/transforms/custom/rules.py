@@ -136,24 +136,24 @@ class CustomFunction:
         statics = tuple((i, full[i]) for i in sorted(chosen))
         return Arguments(array_leaves(self.kind, leaves, treedef), treedef, statics)
 
-    def flat(self, given: Arguments) -> Flat:
+    def flat(self, arguments: Arguments) -> Flat:
         """The function of the flat arguments to differentiate."""
-        return Flat(self.kind, lambda *xs: self.function(*given.all(xs)), given.treedef)
+        return Flat(self.kind, lambda *xs: self.function(*arguments.all(xs)), arguments.treedef)
 
 
 class Rule:
     """A user's rule for calls of one form; equal for equal functions and forms."""
 
-    def __init__(self, custom: Any, given: Arguments):
-        self.custom, self.given = custom, given.form()
+    def __init__(self, custom: Any, arguments: Arguments):
+        self.custom, self.arguments = custom, arguments.form()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
             return NotImplemented
-        return self.custom is other.custom and self.given.is_like(other.given)
+        return self.custom is other.custom and self.arguments.is_like(other.arguments)
 
     def __hash__(self) -> int:
-        return hash((self.custom, self.given.treedef))
+        return hash((self.custom, self.arguments.treedef))
 
     def __repr__(self) -> str:
         return f"<rule of {self.custom.name}>"
@@ -282,14 +282,14 @@ LEVELS = 4  # of functions, objects and containers that are looked into
 def _tracers_in(holders: Sequence[Any]) -> Iterator[Tracer]:
     """Traced values in closures, and in the attributes and containers that these hold."""
     pending = [(x, 0) for x in holders]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while pending:
         held, depth = pending.pop()
         value = opened(held)
         if isinstance(value, Tracer):
             yield value
-        elif depth < LEVELS and id(value) not in seen:
-            seen.add(id(value))
+        elif depth < LEVELS and id(value) not in visited:
+            visited.add(id(value))
             pending += [(x, depth + 1) for x in _held_by(value)]
 
 
@@ -319,10 +319,10 @@ def _contents(cell: Any) -> Sequence[Any]:
 
 
 def require_types(
-    kind: str, name: str, expected: Sequence[ArrayType], found: Sequence[Any]
+    kind: str, name: str, expected: Sequence[ArrayType], results: Sequence[Any]
 ) -> None:
     """Raise TransformError unless a rule gives results of the types that the function gives."""
-    types = [type_of(x) for x in found]
+    types = [type_of(x) for x in results]
     if len(types) != len(expected) or not all(map(is_layout, types, expected)):
         shown, wanted = (", ".join(map(str, ts)) for ts in (types, expected))
         raise TransformError(

@@ -97,22 +97,22 @@ class custom_vjp(CustomFunction):
             raise TransformError(
                 f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp"
             )
-        given = self.arguments(args, kwargs)
-        check_closure(KIND, self.name, self.function, given.static_values)
-        self._refuse_traced(given)
-        rule = _Rule(self, given)
+        arguments = self.arguments(args, kwargs)
+        check_closure(KIND, self.name, self.function, arguments.static_values)
+        self._refuse_traced(arguments)
+        rule = _Rule(self, arguments)
 
         def differentiate(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
             outs, out_tangents = linearized(rule, primals, tangents)
             return outs, out_tangents, rule.out_tree
 
         outs, out_tree = on_level(
-            given.leaves, differentiate, lambda xs: self._run(given, rule, xs)
+            arguments.leaves, differentiate, lambda xs: self._run(arguments, rule, xs)
         )
         return tree.unflatten(out_tree, outs)
 
-    def _refuse_traced(self, given: Arguments) -> None:
-        for position, value in given.statics:
+    def _refuse_traced(self, arguments: Arguments) -> None:
+        for position, value in arguments.statics:
             if any(isinstance(opened(x), Tracer) for x in tree.leaves(value)):
                 raise TransformError(
                     f"{KIND}: cannot take a traced value as argument {position} of {self.name} "
@@ -120,9 +120,11 @@ class custom_vjp(CustomFunction):
                     hint="let it be differentiated, and give None as its cotangent",
                 )
 
-    def _run(self, given: Arguments, rule: _Rule, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
+    def _run(
+        self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]
+    ) -> tuple[list[Any], Any]:
         """Flat results where nothing is differentiated, and their tree."""
-        flat = self.flat(given)
+        flat = self.flat(arguments)
         if is_evaluating():
             return flat(*leaves), flat.out_tree
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
@@ -150,8 +152,8 @@ class CustomVJPPrimal:
 class _Rule(Rule):
     """The user's fwd on flat values."""
 
-    def __init__(self, custom: custom_vjp, given: Arguments):
-        super().__init__(custom, given)
+    def __init__(self, custom: custom_vjp, arguments: Arguments):
+        super().__init__(custom, arguments)
         self.out_tree: Any = None  # of the function's result, once it is known
 
     def forward(
@@ -162,15 +164,16 @@ class _Rule(Rule):
         if self.custom.symbolic_zeros:
             leaves = list(map(CustomVJPPrimal, leaves, perturbed))
         assert self.custom.fwd is not None
-        args = self.given.all(self.given.trees(leaves))
-        found = run_rule(KIND, self.custom.name, self.custom.fwd, *args)
-        if not isinstance(found, tuple | list) or len(found) != 2:
-            self.refuse("fwd", f"a pair of result and residuals required, not {kind_of(found)}")
-        outs, out_tree = tree.flatten(found[0])
+        args = self.arguments.all(self.arguments.trees(leaves))
+        fwd_result = run_rule(KIND, self.custom.name, self.custom.fwd, *args)
+        if not isinstance(fwd_result, tuple | list) or len(fwd_result) != 2:
+            kind = kind_of(fwd_result)
+            self.refuse("fwd", f"a pair of result and residuals required, not {kind}")
+        outs, out_tree = tree.flatten(fwd_result[0])
         if self.out_tree is not None and out_tree != self.out_tree:
             self.refuse("fwd", results_differ(self.out_tree, out_tree))
         self.out_tree = out_tree
-        residuals, residual_tree = tree.flatten(found[1])
+        residuals, residual_tree = tree.flatten(fwd_result[1])
         outs = array_leaves(KIND, outs, out_tree)
         residuals = array_leaves(KIND, residuals, residual_tree)
         return outs, residuals, _Pullback(
@@ -198,29 +201,31 @@ class _Pullback:
 
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the arguments, None for zero."""
-        custom, given = self.rule.custom, self.rule.given
+        custom, arguments = self.rule.custom, self.rule.arguments
         filled = [
             symbolic_or_zeros(custom.symbolic_zeros, tangent_type(t)) if ct is None else ct
             for t, ct in zip(self.out_types, cts, strict=True)
         ]
         assert custom.bwd is not None
         ct = tree.unflatten(self.out_tree, as_arrays(filled))
-        kept = tree.unflatten(self.residual_tree, as_arrays(residuals))
-        found = run_rule(KIND, custom.name, custom.bwd, *given.static_values, kept, ct)
-        leaves = self._leaves(tuple(found) if isinstance(found, list) else found)
+        residual_arrays = tree.unflatten(self.residual_tree, as_arrays(residuals))
+        bwd_args = (*arguments.static_values, residual_arrays, ct)
+        bwd_result = run_rule(KIND, custom.name, custom.bwd, *bwd_args)
+        leaves = self._leaves(tuple(bwd_result) if isinstance(bwd_result, list) else bwd_result)
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
 
-    def _leaves(self, found: Any) -> list[Any]:
+    def _leaves(self, bwd_result: Any) -> list[Any]:
         """One cotangent per leaf of the arguments; a None stands for a whole part of the tree."""
-        arguments = self.rule.given.trees(self.in_types)
+        arguments = self.rule.arguments.trees(self.in_types)
         try:
-            if isinstance(found, tuple) and len(found) == len(arguments):
-                return tree.broadcast_prefix(found, arguments, is_leaf=lambda x: x is None)
+            if isinstance(bwd_result, tuple) and len(bwd_result) == len(arguments):
+                return tree.broadcast_prefix(bwd_result, arguments, is_leaf=lambda x: x is None)
         except ValueError:
             pass
         how = mismatch(
-            tree.structure(arguments), tree.structure(found), "argument{} has no cotangent".format,
-            "cotangent{} belongs to no argument".format, "a tuple like {} required, not {}",
+            tree.structure(arguments), tree.structure(bwd_result),
+            "argument{} has no cotangent".format, "cotangent{} belongs to no argument".format,
+            "a tuple like {} required, not {}",
         )  # fmt: skip
         return self.rule.refuse("bwd", how)
 
@@ -228,10 +233,10 @@ class _Pullback:
         if ct is None or isinstance(ct, SymbolicZero) or expected.dtype not in dtypes.INEXACT:
             return None
         ct = host_as(ct, expected)
-        found = type_of(ct)
-        if not is_layout(found, expected):
-            path = key_path(number, self.rule.given.treedef)
-            self.rule.refuse("bwd", f"argument{path} is {expected}, its cotangent {found}")
+        actual = type_of(ct)
+        if not is_layout(actual, expected):
+            path = key_path(number, self.rule.arguments.treedef)
+            self.rule.refuse("bwd", f"argument{path} is {expected}, its cotangent {actual}")
         return ct
 
 
@@ -249,20 +254,20 @@ class _OnLanes:
 
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
         """Results and residuals, lanes leading, and the pullback of all lanes."""
-        kept: list[Any] = []
+        one_lane: list[Any] = []
         # A symbolic size has its own name in each program, and is told by the arguments.
         sizes = (type_of(p).shape[0] for p, b in zip(primals, self.batched) if b)
         size = next(sizes, self.size)
 
         def one(*values: Any) -> list[Any]:
             outs, residuals, pullback = self.rule.forward(values, perturbed)
-            kept.extend((len(outs), pullback))
+            one_lane.extend((len(outs), pullback))
             return [*outs, *residuals]
 
-        found, lanes = batch_flat(one, size, primals, self.batched, self.axis)
-        count, pullback = kept
-        outs = [_with_lanes(o, b, size) for o, b in zip(found[:count], lanes)]
-        return outs, found[count:], _PullbackOnLanes(
+        results, lanes = batch_flat(one, size, primals, self.batched, self.axis)
+        count, pullback = one_lane
+        outs = [_with_lanes(o, b, size) for o, b in zip(results[:count], lanes)]
+        return outs, results[count:], _PullbackOnLanes(
             pullback, self.batched, tuple(lanes[count:]), self.size, self.axis
         )  # fmt: skip
 
@@ -286,20 +291,20 @@ class _PullbackOnLanes:
         size = next((type_of(ct).shape[0] for ct in cts if ct is not None), self.size)
 
         def one(*values: Any) -> list[Any]:
-            given = iter(values[len(residuals) :])
-            filled = [None if ct is None else next(given) for ct in cts]
-            made = self.pullback(values[: len(residuals)], filled)
-            nonzero.extend(ct is not None for ct in made)
-            return [ct for ct in made if ct is not None]
+            lane_cts = iter(values[len(residuals) :])
+            filled = [None if ct is None else next(lane_cts) for ct in cts]
+            lane_in_cts = self.pullback(values[: len(residuals)], filled)
+            nonzero.extend(ct is not None for ct in lane_in_cts)
+            return [ct for ct in lane_in_cts if ct is not None]
 
-        given = [ct for ct in cts if ct is not None]
-        lanes = [*self.residuals, *(True for _ in given)]
-        found, batched = batch_flat(one, size, [*residuals, *given], lanes, self.axis)
-        made = (_with_lanes(x, b, size) for x, b in zip(found, batched, strict=True))
-        whole = [next(made) if n else None for n in nonzero]
+        nonzero_cts = [ct for ct in cts if ct is not None]
+        lanes = [*self.residuals, *(True for _ in nonzero_cts)]
+        results, batched = batch_flat(one, size, [*residuals, *nonzero_cts], lanes, self.axis)
+        nonzero_in_cts = (_with_lanes(x, b, size) for x, b in zip(results, batched, strict=True))
+        in_cts = [next(nonzero_in_cts) if n else None for n in nonzero]
         return [
             ct if ct is None or b else reduce_sum(ct, axes=(0,))
-            for ct, b in zip(whole, self.batched, strict=True)
+            for ct, b in zip(in_cts, self.batched, strict=True)
         ]
 
 
@@ -316,15 +321,15 @@ def linearized(
     """Results, and their tangents as the unknown linear map of those that are given."""
     perturbed = tuple(t is not None for t in tangents)
     outs, residuals, pullback = rule.forward(primals, perturbed)
-    given = [t for t in tangents if t is not None]
+    nonzero_tangents = [t for t in tangents if t is not None]
     types = tuple(type_of(o).strong() for o in outs if is_differentiable(o))
-    made = iter(
+    linear_results = iter(
         custom_lin(
-            *residuals, *given, pullback=pullback, residuals=len(residuals),
+            *residuals, *nonzero_tangents, pullback=pullback, residuals=len(residuals),
             perturbed=perturbed, types=types, active=tuple(map(is_differentiable, outs)),
         )
     )  # fmt: skip
-    return outs, [next(made) if is_differentiable(o) else None for o in outs]
+    return outs, [next(linear_results) if is_differentiable(o) else None for o in outs]
 
 
 def _refuse_forward(*_: Any, pullback: Any, **__: Any) -> NoReturn:
@@ -339,9 +344,9 @@ def _lin_transpose(
     cts: Sequence[Any], linear: Sequence[bool], *inputs: Any,
     pullback: Any, residuals: int, perturbed: tuple[bool, ...], active: tuple[bool, ...], **_: Any,
 ) -> list[Any]:  # fmt: skip
-    given = iter(cts)
-    found = pullback(inputs[:residuals], [next(given) if a else None for a in active])
-    return [None] * residuals + [ct for ct, p in zip(found, perturbed, strict=True) if p]
+    active_cts = iter(cts)
+    in_cts = pullback(inputs[:residuals], [next(active_cts) if a else None for a in active])
+    return [None] * residuals + [ct for ct, p in zip(in_cts, perturbed, strict=True) if p]
 
 
 custom_lin = Primitive(
@@ -373,10 +378,10 @@ def _batch(
 ) -> Any:
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
-    whole, operands = call_rules.closed_call(rewritten, {}, args)
+    closed_program, operands = call_rules.closed_call(rewritten, {}, args)
     more = hidden + len(operands) - len(args)
     on_lanes = _OnLanes(rule, tuple(batched[hidden:]), size, own_axis())
-    return custom_vjp_call(*operands, program=whole, rule=on_lanes, hidden=more), lanes
+    return custom_vjp_call(*operands, program=closed_program, rule=on_lanes, hidden=more), lanes
 
 
 custom_vjp_call = Primitive(

@@ -34,24 +34,24 @@ def jvp(
     main = Aux(function) if has_aux else function
     leaves, flat = flatten("jvp", main, primals)
     directions = _directions("jvp", [*map(type_of, leaves)], flat.treedef, tangents)
-    outs, found = jvp_flat(flat, leaves, directions)
-    made = [filled(o, t) for o, t in zip(outs, found, strict=True)]
-    pair = tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
-    return (*pair, main.kept) if isinstance(main, Aux) else pair
+    outs, out_tangents = jvp_flat(flat, leaves, directions)
+    filled_tangents = [filled(o, t) for o, t in zip(outs, out_tangents, strict=True)]
+    pair = tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, filled_tangents)
+    return (*pair, main.aux) if isinstance(main, Aux) else pair
 
 
 def _directions(
     name: str, types: Sequence[ArrayType], treedef: Any, tangents: Sequence[Any]
 ) -> list[Any]:
     """One tangent per leaf of these types, None for that of an integer."""
-    given, found = tree.flatten(tuple(tangents))
-    if found != treedef:
+    leaves, tangent_tree = tree.flatten(tuple(tangents))
+    if tangent_tree != treedef:
         how = mismatch(
-            treedef, found, "primal{} has no tangent".format,
+            treedef, tangent_tree, "primal{} has no tangent".format,
             "tangent{} belongs to no primal".format, "{} required, not {}",
         )  # fmt: skip
         raise TransformError(f"{name}: cannot match tangents to primals ({how})")
-    return [tangent_of(name, p, t) for p, t in zip(types, given, strict=True)]
+    return [tangent_of(name, p, t) for p, t in zip(types, leaves, strict=True)]
 
 
 class LinearFunction(LinearNode):
@@ -85,4 +85,4 @@ def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False
     outs, linear = linearize_flat(flat, leaves, active)
     tangent_map = LinearFunction.of(linear, leaves, outs, flat)
     result = tree.unflatten(flat.out_tree, outs)
-    return (result, tangent_map, main.kept) if isinstance(main, Aux) else (result, tangent_map)
+    return (result, tangent_map, main.aux) if isinstance(main, Aux) else (result, tangent_map)

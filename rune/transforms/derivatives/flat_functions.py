@@ -67,17 +67,17 @@ class Aux:
 
     def __init__(self, function: Callable[..., Any]):
         self.function = function
-        self.kept: Any = None  # the second part of the last result, without tangents
+        self.aux: Any = None  # the second part of the last result, without tangents
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The value alone."""
-        found = self.function(*args, **kwargs)
-        if not isinstance(found, tuple) or len(found) != 2:
+        result = self.function(*args, **kwargs)
+        if not isinstance(result, tuple) or len(result) != 2:
             raise TransformError("has_aux: cannot split the result (a pair (value, aux) required)")
         interpreter = current()
         assert isinstance(interpreter, Jvp)
-        value, aux = found
-        self.kept = tree.map(lambda x: unshared(interpreter.split(opened(x))[0]), aux)
+        value, aux = result
+        self.aux = tree.map(lambda x: unshared(interpreter.split(opened(x))[0]), aux)
         return value
 
 
@@ -89,9 +89,9 @@ def tangent_type(type: ArrayType) -> ArrayType:
     return ArrayType(type.shape, type.dtype if type.dtype in dtypes.INEXACT else dtypes.float0)
 
 
-def is_layout(found: ArrayType, expected: ArrayType) -> bool:
+def is_layout(actual: ArrayType, expected: ArrayType) -> bool:
     """Whether shape and dtype are those expected; weakness is left aside."""
-    return found.shape == expected.shape and found.dtype == expected.dtype
+    return actual.shape == expected.shape and actual.dtype == expected.dtype
 
 
 def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Any:
@@ -103,10 +103,10 @@ def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Any:
     expected = tangent_type(primal)
     tangent = host_as(tangent, expected)
     require_array(name, "tangent", tangent)
-    found = type_of(tangent)
-    if not is_layout(found, expected):
+    actual = type_of(tangent)
+    if not is_layout(actual, expected):
         raise TransformError(
-            f"{name}: cannot use a tangent {found} for a primal {primal}",
+            f"{name}: cannot use a tangent {actual} for a primal {primal}",
             hint=_FLOAT0 if expected.dtype == dtypes.float0 else None,
         )
     return None if expected.dtype == dtypes.float0 else tangent
@@ -145,8 +145,8 @@ def filled(primal: Any, tangent: Any) -> Any:
 
 def zeros(type: ArrayType) -> Any:
     """Zeros as users are given them: an array, which keeps its dtype where a constant would not."""
-    made = zeros_of(type)
-    return made if type.shape else as_array(made, type.dtype, type.weak)
+    zero = zeros_of(type)
+    return zero if type.shape else as_array(zero, type.dtype, type.weak)
 
 
 def float0_zeros(type: ArrayType) -> np.ndarray:
@@ -161,16 +161,18 @@ def filled_as(type: ArrayType, ct: Any) -> Any:
     return zeros(type) if ct is None else ct
 
 
-def cotangents_of(name: str, types: Sequence[ArrayType], treedef: Any, given: Any) -> list[Any]:
+def cotangents_of(
+    name: str, types: Sequence[ArrayType], treedef: Any, cotangents: Any
+) -> list[Any]:
     """Cotangents as they travel inside: None where a value is no number to differentiate.
 
     Errors: TransformError when the tree differs from that of the outputs, or a shape or dtype:
             "vjp: cannot use a cotangent f32[2] for an output f32[3] (output['y'])".
     """
-    leaves, found = tree.flatten(given)
-    if found != treedef:
+    leaves, cotangent_tree = tree.flatten(cotangents)
+    if cotangent_tree != treedef:
         how = mismatch(
-            treedef, found, "output{} has no cotangent".format,
+            treedef, cotangent_tree, "output{} has no cotangent".format,
             "cotangent{} belongs to no output".format, "{} required, not {}",
         )  # fmt: skip
         raise TransformError(f"{name}: cannot match cotangents to outputs ({how})")
@@ -185,10 +187,10 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: Any
         return None
     ct = host_as(ct, type)
     require_array(name, f"cotangent{key_path(number, treedef)}", ct)
-    found = type_of(ct)
-    if not is_layout(found, type):
+    actual = type_of(ct)
+    if not is_layout(actual, type):
         raise TransformError(
-            f"{name}: cannot use a cotangent {found} for an output {type} "
+            f"{name}: cannot use a cotangent {actual} for an output {type} "
             f"(output{key_path(number, treedef)})"
         )
     return ct

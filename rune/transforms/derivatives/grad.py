@@ -48,7 +48,7 @@ def value_and_grad(
         value, pull = vjp(chosen, *chosen.values)
         gradients = pull(_one_for(value, holomorphic))
         picked = gradients[0] if isinstance(argnums, int) else gradients
-        return ((value, main.kept) if isinstance(main, Aux) else value), picked
+        return ((value, main.aux) if isinstance(main, Aux) else value), picked
 
     return named(value_and_gradient, function, "value_and_grad")
 
@@ -68,24 +68,24 @@ def _one_for(value: Any, holomorphic: bool) -> Any:
             f"grad: cannot differentiate a result of {len(leaves)} arrays (one scalar required)",
             hint="return the loss alone, or use has_aux=True",
         )
-    found = type_of(value)
-    if found.shape:
+    value_type = type_of(value)
+    if value_type.shape:
         raise TransformError(
-            f"grad: cannot differentiate a result {found} (scalar required)",
+            f"grad: cannot differentiate a result {value_type} (scalar required)",
             hint="reduce it with rune.numpy.sum or mean, or use rune.jacrev",
         )
-    require_result("grad", found, holomorphic)
-    return Array(np.ones((), found.dtype), ArrayType((), found.dtype))
+    require_result("grad", value_type, holomorphic)
+    return Array(np.ones((), value_type.dtype), ArrayType((), value_type.dtype))
 
 
-def require_result(name: str, found: ArrayType, holomorphic: bool) -> None:
+def require_result(name: str, result_type: ArrayType, holomorphic: bool) -> None:
     """Raise TransformError for a result that reverse mode is not asked to differentiate."""
     allowed, kind = _RESULTS[holomorphic]
-    if found.dtype not in allowed:
+    if result_type.dtype not in allowed:
         raise TransformError(
-            f"{name}: cannot differentiate a result {found} ({kind} required)",
+            f"{name}: cannot differentiate a result {result_type} ({kind} required)",
             hint="for a holomorphic function pass holomorphic=True, else use rune.vjp"
-            if found.dtype in dtypes.COMPLEX
+            if result_type.dtype in dtypes.COMPLEX
             else None,
         )
 
@@ -111,7 +111,7 @@ def grad(
     both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        value, derivative = both(*args, **kwargs)
+        return (derivative, value[1]) if has_aux else derivative
 
     return named(gradient, function, "grad")

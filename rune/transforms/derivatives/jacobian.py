@@ -68,8 +68,8 @@ def _jacobian(function: Callable[..., Any], options: _Options) -> Callable[..., 
         rows = [tree.unflatten(flat.treedef, row) for row in _blocks(at, options)]
         if isinstance(options.argnums, int):
             rows = [row[0] for row in rows]
-        found = tree.unflatten(flat.out_tree, rows)
-        return (found, main.kept) if isinstance(main, Aux) else found
+        blocks = tree.unflatten(flat.out_tree, rows)
+        return (blocks, main.aux) if isinstance(main, Aux) else blocks
 
     return named(jacobian, function, options.name)
 
@@ -139,20 +139,21 @@ def _column(at: _At, number: int) -> list[Any]:
 
     def along(direction: Any) -> list[Any]:
         every = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
-        found = at.linear([t for t, a in zip(every, at.active, strict=True) if a])
-        return [filled(o, t) for o, t in zip(at.outs, found, strict=True) if is_differentiable(o)]
+        out_tangents = at.linear([t for t, a in zip(every, at.active, strict=True) if a])
+        pairs = zip(at.outs, out_tangents, strict=True)
+        return [filled(o, t) for o, t in pairs if is_differentiable(o)]
 
-    found = iter(_on_lanes(along, _basis(type)))
+    lanes = iter(_on_lanes(along, _basis(type)))
     return [
-        _split_last(next(found), type.shape) if is_differentiable(o) else _nothing(type_of(o), type)
+        _split_last(next(lanes), type.shape) if is_differentiable(o) else _nothing(type_of(o), type)
         for o in at.outs
     ]
 
 
 def _split_last(x: Any, shape: tuple) -> Any:
     """Lanes [prod(shape), *S] as [*S, *shape]."""
-    rest = type_of(x).shape[1:]
-    return reshape(move_axis(x, 0, len(rest)), shape=(*rest, *shape))
+    lane_shape = type_of(x).shape[1:]
+    return reshape(move_axis(x, 0, len(lane_shape)), shape=(*lane_shape, *shape))
 
 
 def _row(at: _At, number: int) -> list[Any]:
@@ -162,13 +163,13 @@ def _row(at: _At, number: int) -> list[Any]:
 
     def back(cotangent: Any) -> list[Any]:
         cts = [cotangent if o == number else None for o in range(len(at.outs))]
-        found = pull_back(at.linear, cts)
-        return [filled_as(t, ct) for t, ct in zip(active, found, strict=True)]
+        in_cts = pull_back(at.linear, cts)
+        return [filled_as(t, ct) for t, ct in zip(active, in_cts, strict=True)]
 
     active = [t for t, a in zip(types, at.active, strict=True) if a]
-    found = iter(_on_lanes(back, _basis(type)))
+    rows = iter(_on_lanes(back, _basis(type)))
     return [
-        _split_first(next(found), type.shape) if a else _nothing(type, t)
+        _split_first(next(rows), type.shape) if a else _nothing(type, t)
         for t, a in zip(types, at.active, strict=True)
     ]
 

@@ -122,19 +122,19 @@ def jvp_program(
 
     forced: which output tangents are written out even where they are zero; none by default.
     """
-    found: list[bool] = []
+    out_nonzero: list[bool] = []
     count = len(program.inputs)
 
     def both(*args: Any) -> list[Any]:
-        given = iter(args[count:])
-        tangents = [next(given) if n else None for n in nonzero]
+        nonzero_tangents = iter(args[count:])
+        tangents = [next(nonzero_tangents) if n else None for n in nonzero]
         outs, out_tangents = jvp_flat(lambda *xs: eval_program(program, xs), args[:count], tangents)
         for i, is_forced in enumerate(forced):
             if is_forced and out_tangents[i] is None:
                 out_tangents[i] = zeros_like(outs[i])
-        found.extend(t is not None for t in out_tangents)
+        out_nonzero.extend(t is not None for t in out_tangents)
         return [*outs, *(t for t in out_tangents if t is not None)]
 
     tangent_types = [v.type for v, n in zip(program.inputs, nonzero, strict=True) if n]
     staged = stage(both, [*program.input_types, *tangent_types], f"jvp_{program.name}")
-    return staged.closed(), tuple(found)
+    return staged.closed(), tuple(out_nonzero)

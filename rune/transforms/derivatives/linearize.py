@@ -79,11 +79,11 @@ class Partial(Stage):
         return depth if depth <= DEPTH else None
 
     def _capture(self, value: Any) -> Var:
-        found = self.spread.get(id(value))
-        if found is None:
+        spread = self.spread.get(id(value))
+        if spread is None:
             return super()._capture(value)
-        var = found.written or self.write(found.primitive, found.args, found.params).variable
-        found.written = var
+        var = spread.written or self.write(spread.primitive, spread.args, spread.params).variable
+        spread.written = var
         return var
 
 
@@ -102,8 +102,8 @@ class LinearMap:
 
     def __call__(self, tangents: Sequence[Any]) -> list[Any]:
         """Output tangents, None for those that are zero."""
-        made = iter(eval_program(self.program, [*self.residuals, *tangents]))
-        return [next(made) if n else None for n in self.nonzero]
+        out_tangents = iter(eval_program(self.program, [*self.residuals, *tangents]))
+        return [next(out_tangents) if n else None for n in self.nonzero]
 
 
 def linearize_flat(
@@ -125,15 +125,15 @@ def linearize_flat(
 
 
 def _pruned(program: Program, residuals: Sequence[Any], nonzero: tuple[bool, ...]) -> LinearMap:
-    smaller, kept = prune(program, [True] * len(program.outputs))
+    smaller, live_inputs = prune(program, [True] * len(program.outputs))
     count = len(residuals)
-    read = [r for r, k in zip(residuals, kept[:count], strict=True) if k]
+    read = [r for r, k in zip(residuals, live_inputs[:count], strict=True) if k]
     # The tangent inputs stay, used or not: the caller passes them all.
-    inputs = [v for v, k in zip(program.inputs[:count], kept[:count], strict=True) if k]
-    whole = Program(
+    inputs = [v for v, k in zip(program.inputs[:count], live_inputs[:count], strict=True) if k]
+    linear_program = Program(
         (*inputs, *program.inputs[count:]), smaller.equations, smaller.outputs, name=program.name
     )
-    return LinearMap(whole, tuple(read), nonzero)
+    return LinearMap(linear_program, tuple(read), nonzero)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,9 @@ def split_program(
 
     def run(*known: Any) -> list[Any]:
         partial = Partial(current())
-        given = iter(known)
+        known_values = iter(known)
         args = [
-            partial.new_input(v.type) if u else next(given)
+            partial.new_input(v.type) if u else next(known_values)
             for v, u in zip(program.inputs, unknown, strict=True)
         ]
 

@@ -37,12 +37,12 @@ def _backward(
     env = {v: x for v, x, lin in zip(program.inputs, values, linear, strict=True) if not lin}
     inputs = [v for v, lin in zip(program.inputs, linear, strict=True) if lin]
     linear_equations = _run_forward(program, env)
-    found: dict[Var, Any] = {}
+    cotangent_of: dict[Var, Any] = {}
     for atom, ct in zip(program.outputs, cotangents, strict=True):
-        _accumulate(found, atom, ct, env)
+        _accumulate(cotangent_of, atom, ct, env)
     for equation in reversed(linear_equations):
-        _transpose_equation(equation, env, found)
-    return [found.get(v) for v in inputs]
+        _transpose_equation(equation, env, cotangent_of)
+    return [cotangent_of.get(v) for v in inputs]
 
 
 def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
@@ -64,14 +64,16 @@ def _read(env: dict[Var, Any], atom: Atom) -> Any:
     return atom.value if isinstance(atom, Literal) else env[atom]
 
 
-def _accumulate(found: dict[Var, Any], atom: Atom, ct: Any, env: dict[Var, Any]) -> None:
+def _accumulate(cotangent_of: dict[Var, Any], atom: Atom, ct: Any, env: dict[Var, Any]) -> None:
     if ct is None or isinstance(atom, Literal) or atom in env:
         return
-    found[atom] = add(found[atom], ct) if atom in found else ct
+    cotangent_of[atom] = add(cotangent_of[atom], ct) if atom in cotangent_of else ct
 
 
-def _transpose_equation(equation: Equation, env: dict[Var, Any], found: dict[Var, Any]) -> None:
-    cts = [found.pop(v, None) for v in equation.results]
+def _transpose_equation(
+    equation: Equation, env: dict[Var, Any], cotangent_of: dict[Var, Any]
+) -> None:
+    cts = [cotangent_of.pop(v, None) for v in equation.results]
     if all(ct is None for ct in cts):
         return
     primitive = equation.primitive
@@ -91,7 +93,7 @@ def _transpose_equation(equation: Equation, env: dict[Var, Any], found: dict[Var
     out = primitive.transpose(ct, linear, *inputs, **equation.params)
     for atom, value, is_linear in zip(equation.operands, out, linear, strict=True):
         if is_linear:
-            _accumulate(found, atom, value, env)
+            _accumulate(cotangent_of, atom, value, env)
 
 
 def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:
@@ -124,20 +126,20 @@ def transpose_program(
 
     forced: which cotangents of linear inputs are written out even where they are zero.
     """
-    found: list[bool] = []
+    in_nonzero: list[bool] = []
     known_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if not lin]
     linear_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if lin]
     ct_types = [a.type for a, n in zip(program.outputs, nonzero, strict=True) if n]
 
     def run(*args: Any) -> list[Any]:
-        known, given = iter(args[: len(known_types)]), iter(args[len(known_types) :])
+        known, out_cts = iter(args[: len(known_types)]), iter(args[len(known_types) :])
         values = [None if lin else next(known) for lin in linear]
-        cts = backward(program, linear, values, [next(given) if n else None for n in nonzero])
+        cts = backward(program, linear, values, [next(out_cts) if n else None for n in nonzero])
         for i, (is_forced, type) in enumerate(zip(forced, linear_types)):
             if is_forced and cts[i] is None:
                 cts[i] = zeros_of(type)
-        found.extend(ct is not None for ct in cts)
+        in_nonzero.extend(ct is not None for ct in cts)
         return [ct for ct in cts if ct is not None]
 
     staged = stage(run, [*known_types, *ct_types], f"transpose_{program.name}")
-    return staged.closed(), tuple(found)
+    return staged.closed(), tuple(in_nonzero)

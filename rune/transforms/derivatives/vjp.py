@@ -35,11 +35,11 @@ class VjpFunction(LinearNode):
         """One cotangent tree per argument. Errors: TransformError names the path that differs."""
         form = self.form
         cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
-        found = iter(pull_back(self.linear, cts))
-        made = [
-            filled_as(t, next(found) if t.dtype in dtypes.INEXACT else None) for t in form.types
+        in_cts = iter(pull_back(self.linear, cts))
+        filled_cts = [
+            filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in form.types
         ]
-        return tree.unflatten(form.treedef, made)
+        return tree.unflatten(form.treedef, filled_cts)
 
 
 tree.register_node_class(VjpFunction)
@@ -62,4 +62,4 @@ def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
     pull = VjpFunction.of(linear, leaves, outs, flat)
     result = tree.unflatten(flat.out_tree, outs)
-    return (result, pull, main.kept) if isinstance(main, Aux) else (result, pull)
+    return (result, pull, main.aux) if isinstance(main, Aux) else (result, pull)

@@ -57,10 +57,10 @@ def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None
     code = _code(function)
     if collectors := _collecting.get():
         why = "; ".join(_differences(key, known)) if known else _first(function, code)
-        found = f"jit: traced {function_name(function)} {'again' if known else 'first'} ({why})"
-        _log.warning(found)
+        message = f"jit: traced {function_name(function)} {'again' if known else 'first'} ({why})"
+        _log.warning(message)
         for reasons in collectors:
-            reasons.append(found)
+            reasons.append(message)
     if code is not None:
         _traced.add(code)
 

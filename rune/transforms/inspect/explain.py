@@ -109,15 +109,15 @@ class SpanningExplanation:
 
     def __getitem__(self, stage: str) -> str:
         """The text of "program" or "partition", or a stage of all parts."""
-        whole = {"program": self.program, "partition": self.partition}
-        if stage in whole:
-            return str(whole[stage])
+        call_stages = {"program": self.program, "partition": self.partition}
+        if stage in call_stages:
+            return str(call_stages[stage])
         return "\n\n".join(part[stage] for part in self.parts)
 
     def __str__(self) -> str:
         title = f"explain {self.program.name} on {', '.join(self.partition.devices)}"
-        own = (_section(stage, self[stage]) for stage in ("program", "partition"))
-        return "\n\n".join([title, *own, *map(str, self.parts)])
+        sections = (_section(stage, self[stage]) for stage in ("program", "partition"))
+        return "\n\n".join([title, *sections, *map(str, self.parts)])
 
     __repr__ = __str__
 
@@ -151,11 +151,11 @@ def explain(function: Callable[..., Any], device: str | Device | None = None) ->
         where = device_for(place.device)
         if not has_moves(traced.program):
             return _explained(traced.program, where, traced.donated)
-        given = jitted.inputs(*args, **kwargs)
-        parts = partitioned(traced.program, given, place)
+        inputs = jitted.inputs(*args, **kwargs)
+        parts = partitioned(traced.program, inputs, place)
         segments = [s for s in parts.steps if isinstance(s, Segment)]
-        made = tuple(_explained(s.program, device_for(on(s.device)), ()) for s in segments)
-        return SpanningExplanation(traced.program, parts, made)
+        explanations = tuple(_explained(s.program, device_for(on(s.device)), ()) for s in segments)
+        return SpanningExplanation(traced.program, parts, explanations)
 
     return of_call
 

@@ -136,8 +136,8 @@ def _share(part: Size, most: int, step: StepCost) -> str:
 
 
 def _ratio(flops: Size, size: Size) -> str:
-    moved = estimate(size)
-    return f"{estimate(flops) / moved:.2g}" if moved else ""
+    bytes_moved = estimate(size)
+    return f"{estimate(flops) / bytes_moved:.2g}" if bytes_moved else ""
 
 
 def _reasons(not_fused: Sequence[NotFused]) -> str:

@@ -40,18 +40,18 @@ class Bar:
 
 def bars(plan: Plan) -> list[Bar]:
     """The live range of every value in the arena; a slot written again is another value."""
-    found: list[tuple[Slot, int, int]] = []
+    ranges: list[tuple[Slot, int, int]] = []
     newest: dict[tuple, int] = {}
     for number, step in enumerate(plan.steps):
         for key in map(memory, slots_read(plan, step)):
             if key in newest:
-                made, first, _ = found[newest[key]]
-                found[newest[key]] = (made, first, number)
+                range_slot, first, _ = ranges[newest[key]]
+                ranges[newest[key]] = (range_slot, first, number)
         for slot in slots_written(plan, step):
             if slot.space is Space.ARENA:
-                newest[memory(slot)] = len(found)
-                found.append((slot, number, number))
-    return [*(_bar(plan, *value) for value in found), *_within(plan)]
+                newest[memory(slot)] = len(ranges)
+                ranges.append((slot, number, number))
+    return [*(_bar(plan, *value) for value in ranges), *_within(plan)]
 
 
 def _within(plan: Plan) -> Iterator[Bar]:
@@ -172,10 +172,10 @@ def _rect(bar: Bar, scale: _Scale) -> str:
     # What is not read later is there for the one step alone.
     width = scale.x(bar.last) - x or scale.column / 3
     height = max(scale.y(bar.offset + bar.size) - y, 1)
-    told = f"{bar.text} {bytes_text(bar.size)}"
+    caption = f"{bar.text} {bytes_text(bar.size)}"
     color = KERNEL if bar.by_kernel else ROUTINE
     return (
-        f"<g><title>{html.escape(told)} at {bar.offset}, steps {bar.first} to {bar.last}</title>"
+        f"<g><title>{html.escape(caption)} at {bar.offset}, steps {bar.first} to {bar.last}</title>"
         f'<rect class="value" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
         f'fill="{color}" fill-opacity="0.3" stroke="{color}"/>'
         f"{''.join(_label(bar, x, y, width, height))}</g>"

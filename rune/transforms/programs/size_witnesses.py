@@ -28,11 +28,11 @@ def with_witnesses(program: Program, sizes: Sizes) -> tuple[Program, list[Any]]:
 
     sizes: what the sizes are in the current context; one that is not named is itself there.
     """
-    found = _completed(program)
-    if found is None:
+    completed = _completed(program)
+    if completed is None:
         return program, []
-    whole, untold = found
-    return whole, [_witness(sizes.get(name, dim)) for name, dim in untold.items()]
+    closed_program, untold = completed
+    return closed_program, [_witness(sizes.get(name, dim)) for name, dim in untold.items()]
 
 
 @per_program
@@ -40,8 +40,8 @@ def _completed(program: Program) -> tuple[Program, Sizes] | None:
     untold = untold_sizes(program)
     if not untold:
         return None  # and not the program, which would then keep its own entry alive
-    made = (Var(ArrayType((dim, 0), dtypes.bool_)) for dim in untold.values())
-    return replace(program, inputs=(*made, *program.inputs)), untold
+    witnesses = (Var(ArrayType((dim, 0), dtypes.bool_)) for dim in untold.values())
+    return replace(program, inputs=(*witnesses, *program.inputs)), untold
 
 
 def _witness(size: Size) -> Any:
@@ -54,10 +54,10 @@ def own_size(size: Size, *programs: Program) -> Size:
     The programs' sizes and those around them may have the same names and different values.
     Programs with sizes get a number as a size too: they serve every number of lanes.
     """
-    taken, name = {n for p in programs for n in mentioned_sizes(p)}, "lanes"
-    if size == 0 or (isinstance(size, int) and not taken):
+    used_names, name = {n for p in programs for n in mentioned_sizes(p)}, "lanes"
+    if size == 0 or (isinstance(size, int) and not used_names):
         return size
-    while name in taken:
+    while name in used_names:
         name += "_"
     low, high = (1, None) if isinstance(size, int) else dims.bounds(size)
     return dims.symbol(name, low or 0, high)

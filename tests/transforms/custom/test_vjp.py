@@ -358,7 +358,7 @@ def test_a_rule_keeps_no_argument_of_the_call_alive():
     program = rune.make_program(rune.vmap(function))(rnp.ones(3))
 
     rule = program.equations[-1].params["rule"].rule
-    assert rule.given.leaves == []
+    assert rule.arguments.leaves == []
 
 
 def test_a_traced_value_cannot_stand_where_nothing_is_differentiated():
