@@ -8,7 +8,7 @@ and a bounded number of operations, loops and branches that were evaluated one b
 from __future__ import annotations
 
 from rune.control import programs, tracing
-from rune.control.while_loop import linear_loop
+from rune.control.while_loop import linear_loop, walk_back
 from rune.transforms import eager
 from rune.transforms.compile import trace_cache
 
@@ -16,7 +16,7 @@ __all__ = ["clear_caches"]
 
 _PROGRAMS = (
     eager.one_operation, programs.one_equation, tracing.held, linear_loop.below,
-    linear_loop.above_zero,
+    walk_back.above_zero,
 )  # fmt: skip
 
 

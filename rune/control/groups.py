@@ -4,17 +4,21 @@ The types of the inputs are written once, as a record with a list or a single ty
 The function gets the same record filled with values, so nobody counts positions:
 
     @dataclass(frozen=True, slots=True)
-    class Inputs(Groups):
-        consts: list[Any]
-        step: Any
+    class State(Groups):
+        number: Any
         carry: list[Any]
 
-    stage_grouped(lambda inputs: [add(inputs.step, ONE), *inputs.carry], Inputs([], COUNTER, types))
+    def step(state: State) -> list[Any]:
+        return State(add(state.number, ONE), state.carry).flat()
+
+    program = stage_grouped(step, State(COUNTER, carry_types), "step")
+
+Such a record serves for types, for values and for flags alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Self, TypeVar
 
@@ -24,22 +28,35 @@ from rune.core.staging import stage
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """A record whose fields are single values, or lists of them."""
+    """A record whose fields are single values, lists, other groups, or None for an absent group."""
 
     def flat(self) -> list[Any]:
         """All values in the order of the fields."""
-        groups = (getattr(self, field.name) for field in fields(self))
-        return [v for group in groups for v in (group if isinstance(group, list) else [group])]
+        return [v for group in self._groups() for v in _flat(group)]
 
     def filled(self, values: Iterable[Any]) -> Self:
         """A record of the same lengths with these values."""
         following = iter(values)
+        return type(self)(*(_filled(group, following) for group in self._groups()))
 
-        def fill(group: Any) -> Any:
-            is_list = isinstance(group, list)
-            return [next(following) for _ in group] if is_list else next(following)
+    def _groups(self) -> list[Any]:
+        return [getattr(self, field.name) for field in fields(self)]
 
-        return type(self)(*(fill(getattr(self, field.name)) for field in fields(self)))
+
+def _flat(group: Any) -> list[Any]:
+    if group is None:
+        return []
+    if isinstance(group, Groups):
+        return group.flat()
+    return group if isinstance(group, list) else [group]
+
+
+def _filled(group: Any, values: Iterator[Any]) -> Any:
+    if group is None:
+        return None
+    if isinstance(group, Groups):
+        return group.filled(values)
+    return [next(values) for _ in group] if isinstance(group, list) else next(values)
 
 
 G = TypeVar("G", bound=Groups)

@@ -241,16 +241,26 @@ class TransposeInputs(Groups):
     row_cts: list[Any]  # of the results' rows
 
 
-@per_program
-def transpose_body(
-    body: Program, counts: Counts, linear: Flags, nonzero: Flags
-) -> tuple[Program, Flags, Flags, Flags]:
-    """The body of the loop of cotangents; which linear consts, carries and rows get one.
+@dataclass(frozen=True, slots=True)
+class TransposedBody:
+    """The body of a loop of cotangents, and which linear inputs have one that is not zero.
 
-    linear:   which inputs are linear; all carries are
+    program:  what TransposeInputs lists -> cotangents of the carries before the step, the sums for
+              the linear consts, cotangents of the linear rows
+    """
+
+    program: Program
+    consts: Flags
+    carries: Flags
+    rows: Flags
+
+
+@per_program
+def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags) -> TransposedBody:
+    """Transpose a body that is linear in its carries.
+
+    linear:   which inputs are linear
     nonzero:  which results have cotangents
-    The body takes what TransposeInputs lists, and yields the cotangents of the carries before the
-    step, the sums for the consts, and cotangents of the linear rows.
     """
     linear_consts, _, linear_rows = parts(linear, *counts)
     carried, rows = parts(nonzero, counts[1])
@@ -283,7 +293,7 @@ def transpose_body(
         return [*carry_cts, *map(add, inputs.const_sums, const_cts), *row_cts]
 
     transposed = stage_grouped(run, types, f"transpose_{body.name}")
-    return transposed, tuple(nonzero_consts), carries, tuple(nonzero_rows)
+    return TransposedBody(transposed, tuple(nonzero_consts), carries, tuple(nonzero_rows))
 
 
 # --- unused results ---------------------------------------------------------------------------

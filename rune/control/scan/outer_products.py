@@ -29,8 +29,8 @@ Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], 
 class Product:
     """Which rows are multiplied, how, and the permutations of the result that follow."""
 
-    left: int
-    right: int
+    lhs: int
+    rhs: int
     numbers: Numbers
     permutations: tuple[tuple[int, ...], ...]
 
@@ -38,7 +38,7 @@ class Product:
         """The sum over all rows."""
         (ca, cb), (ba, bb) = self.numbers
         numbers = ((0, *_later(ca)), (0, *_later(cb))), (_later(ba), _later(bb))
-        product = dot_general(rows[self.left], rows[self.right], dimension_numbers=numbers)
+        product = dot_general(rows[self.lhs], rows[self.rhs], dimension_numbers=numbers)
         for permutation in self.permutations:
             product = transpose(product, permutation=permutation)
         return product

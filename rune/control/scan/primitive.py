@@ -210,31 +210,31 @@ def _pull(cts: Sequence[Any], operands: Sequence[Any], params: Params) -> list[A
     is_type = [isinstance(x, ArrayType) for x in operands]
     of_consts, _, of_arrays = parts(is_type, *counts)
     linear = (*of_consts, *(True,) * counts[1], *of_arrays)
-    transposed, summed, carried, rows = transpose_body(
-        params["body"], counts, linear, nonzero_flags(cts)
-    )
+    transposed = transpose_body(params["body"], counts, linear, nonzero_flags(cts))
     consts, _, arrays = parts(operands, *counts)
     ct_carries, ct_rows = parts(cts, counts[1])
     init = [
         zeros_of(t) if ct is None else ct
-        for ct, t, c in zip(ct_carries, _type_rule(*types, **params), carried) if c
+        for ct, t, c in zip(ct_carries, _type_rule(*types, **params), transposed.carries) if c
     ]  # fmt: skip
-    totals = pick(pick(consts, of_consts), summed)  # as types
-    rewritten = deferred(transposed, of_consts.count(False), len(init), len(totals))
-    stays = tuple(p is None for p in rewritten.sums)
+    totals = pick(pick(consts, of_consts), transposed.consts)  # as types
+    rewritten = deferred(transposed.program, of_consts.count(False), len(init), len(totals))
+    in_loop = tuple(p is None for p in rewritten.sums)
     row_operands = [*omit(arrays, of_arrays), *pick(ct_rows, nonzero_flags(ct_rows))]
     outs = bind_scan(
         rewritten.body, _sizes(types, params), omit(consts, of_consts),
-        [*init, *map(zeros_of, pick(totals, stays))], row_operands,
+        [*init, *map(zeros_of, pick(totals, in_loop))], row_operands,
         {**params, "reverse": not params["reverse"]},
     )  # fmt: skip
-    of_carry, in_loop, of_row, factors = parts(outs, len(init), sum(stays), sum(rows))
+    row_count = sum(transposed.rows)
+    carry_cts, loop_sums, row_cts, factors = parts(outs, len(init), sum(in_loop), row_count)
     later = (_total(p, [*row_operands, *factors]) for p in rewritten.sums if p is not None)
-    of_const = merge(stays, in_loop, later)
+    const_cts = merge(in_loop, loop_sums, later)
     return [
-        *scatter(scatter(of_const, summed), of_consts), *scatter(of_carry, carried),
-        *scatter(scatter(of_row, rows), of_arrays),
-    ]  # fmt: skip
+        *scatter(scatter(const_cts, transposed.consts), of_consts),
+        *scatter(carry_cts, transposed.carries),
+        *scatter(scatter(row_cts, transposed.rows), of_arrays),
+    ]
 
 
 def _total(products: Sequence[Product], rows: Sequence[Any]) -> Any:

@@ -1,14 +1,24 @@
 """What reverse mode keeps of a loop whose number of steps is known only at run time.
 
-    Checkpoints(count)    `count` carries, whatever the number of steps; the others are computed
-                          again from the nearest one before them
-    GrowingResiduals()    what every step's derivative reads, in memory that grows with the steps
+    Checkpoints(count)    `count` carries, whatever the number of steps; the others are recomputed
+                          from the nearest checkpoint before them
+    GrowingResiduals()    what the derivative of every step reads, in memory that grows with the
+                          number of steps
 
-The positions kept are the multiples of a stride, a power of two that doubles when `count` of them
-have been passed. Nothing is ever moved: position p lies in the slot that is the sum of the digits
-of p in base `count`. Where the stride doubles, half of the positions are given up, and those to
-come fall into exactly their slots, since they differ from those kept only in a higher digit. What
-is not to be kept is written to a row behind the others, which nobody reads.
+The position of a carry is the number of the step that starts from it. Checkpoints stand at the
+multiples of a stride, a power of two that doubles when `count` of them have been passed. For
+Checkpoints(4), after 9 steps:
+
+    position    0  1  2  3  4  5  6  7  8
+    stride      1  1  1  1  2  2  2  2  4      in force when the loop is there
+    slot        0  1  2  3  1     3     2      where it writes the carry, if this is a checkpoint
+    remains     x           x           x      at the end: every fourth carry
+
+Nothing is ever moved: position p lies in the slot that is the sum of the digits of p in base
+`count`. When the stride s doubles, the checkpoints q + s between the remaining ones q are given
+up, and the new ones q + s * count fall into exactly their slots, since a factor of `count` only
+moves the digits of s by one place (4 takes the slot of 1, and 6 that of 3). A carry that is not a
+checkpoint is written to a row after the slots, which nobody reads: this needs no branch.
 """
 
 from __future__ import annotations
@@ -41,11 +51,11 @@ BITS = 31  # of a step's number, an i32
 
 @dataclass(frozen=True, slots=True, init=False)
 class Checkpoints:
-    """Keep `count` carries of a loop for its reverse mode, and as many again while it goes back.
+    """Keep `count` carries of a loop for its reverse mode, and as many again on the way back.
 
-    Memory is that of 2 * count carries, whatever the number of steps n. Each step is computed
-    again once while n is at most count**2, and log2(n / count**2) times more beyond.
-    Errors: ArgumentError for a count that is not a power of two, 2 at least.
+    Memory is that of 2 * count carries, whatever the number of steps n. Each step is recomputed
+    once while n is at most count**2, and log2(n / count**2) times more beyond.
+    Errors: ArgumentError if the count is not a power of two, at least 2.
 
     >>> Checkpoints(16)
     Checkpoints(count=16)
@@ -63,11 +73,10 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class GrowingResiduals:
-    """Keep what the derivative of every step reads; nothing is computed again.
+    """Keep what the derivative of every step reads; nothing is recomputed on the way back.
 
-    The loop runs once to count its steps, and once more to keep their residuals. So it must be
-    possible to count them: under jit or vmap, where they are known only at run time, reverse mode
-    is an error.
+    The loop runs once to count its steps, and once more to keep their residuals. So the count must
+    be known while the function is traced: under jit or vmap, reverse mode is an error.
 
     >>> import rune
     >>> doubled = lambda x: rune.while_loop(
@@ -92,22 +101,25 @@ def stride(position: Any, count: int) -> Any:
     return shl(np.int32(1), max(sub(length, np.int32(_log2(count))), np.int32(0)))
 
 
-def is_kept(position: Any, stride: Any) -> Any:
-    """`position` rounded down to a multiple of the stride, a power of two."""
+def checkpoint_before(position: Any, stride: Any) -> Any:
+    """The last checkpoint at or before a position: the position rounded down to the stride."""
     return logical_and(position, neg(stride))
 
 
 def slot(position: Any, count: int) -> Any:
-    """Where the carry at a position lies: the sum of the digits of the position in base count."""
-    digit, total = np.int32(count - 1), None
+    """Where the carry at a position lies: the sum of the digits of the position in base count.
+
+    The count of a power of two makes a digit a group of bits.
+    """
+    mask, total = np.int32(count - 1), None
     for shift in range(0, BITS, _log2(count)):
-        place = shr(position, np.int32(shift)) if shift else position
-        found = logical_and(place, digit)
-        total = found if total is None else add(total, found)
+        shifted = shr(position, np.int32(shift)) if shift else position
+        digit = logical_and(shifted, mask)
+        total = digit if total is None else add(total, digit)
     return total
 
 
-def take(rows: Any, number: Any) -> Any:
+def row_at(rows: Any, number: Any) -> Any:
     """One row."""
     shape = type_of(rows).shape[1:]
     zeros = (np.int32(0),) * len(shape)
@@ -115,13 +127,16 @@ def take(rows: Any, number: Any) -> Any:
 
 
 def rows_for(type: ArrayType, count: int) -> ArrayType:
-    """The type of an array of `count` values, and of a last row for those that are not kept."""
+    """The type of an array of `count` values and a last row for those that are not kept."""
     return type.with_shape((count + 1, *type.shape))
 
 
-def put(rows: Any, number: Any, row: Any, where: Any) -> Any:
-    """The rows with one of them replaced where the condition holds, else the last one."""
+def with_row(rows: Any, number: Any, row: Any, is_kept: Any) -> Any:
+    """The rows with one of them replaced: the one of this number if the row is kept, else the last.
+
+    A select of the number costs nothing; a select of the rows would copy all of them in each step.
+    """
     shape = type_of(row).shape
-    place = select(where, number, np.int32(type_of(rows).shape[0] - 1))
+    written = select(is_kept, number, np.int32(type_of(rows).shape[0] - 1))
     zeros = (np.int32(0),) * len(shape)
-    return dynamic_update_slice(rows, reshape(row, shape=(1, *shape)), place, *zeros)
+    return dynamic_update_slice(rows, reshape(row, shape=(1, *shape)), written, *zeros)

@@ -1,15 +1,14 @@
 """`while_linear`: the linear part of a loop whose steps were counted when it ran.
 
-    outs = while_linear n consts shared checkpoints linear_consts linear_carry
+    outs = while_linear steps step_consts shared checkpoints linear_consts linear_carry
            {step=, linear_step=, consts=, shared=, checkpoints=, linear_consts=, reverse=}
 
-    step:         consts, carry -> next carry, residuals of this step       what the loop did
+    step:         step_consts, carry -> next carry, residuals of this step     what the loop did
     linear_step:  shared, linear_consts, linear_carry, residuals -> next linear_carry
 
-Forward it is a loop that takes both along. Transposed it is a loop over the steps from the last
-to the first: the carry of a step is found again from the nearest one kept before it, and carries
-passed on the way are kept on a stack, all of them if they fit and by halves if not. `checkpoints`
-are the arrays of carries kept by the loop itself (checkpoints.py), row 0 being the first carry.
+Forward it is a loop that takes both steps together. Its transpose is in walk_back.py.
+
+Rules that bind a primitive take it as an argument, `while_` or `while_linear`.
 """
 
 from __future__ import annotations
@@ -22,29 +21,19 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.control.loop_bodies import Counts, batch_body, prune_body, transpose_body
+from rune.control.groups import Groups, stage_grouped
+from rune.control.loop_bodies import batch_body, prune_body
 from rune.control.programs import (
     Flags,
     closed,
     is_layout,
-    needed_inputs,
-    nonzero_flags,
     parts,
     pick,
     refuse,
-    scatter,
     sizes_for,
     types_of,
 )
-from rune.control.while_loop.checkpoints import (
-    Checkpoints,
-    is_kept,
-    put,
-    rows_for,
-    slot,
-    stride,
-    take,
-)
+from rune.control.while_loop.checkpoints import Checkpoints, row_at
 from rune.control.while_loop.rules import Loop
 from rune.core.axes import own_axis
 from rune.core.evaluate import eval_program
@@ -55,8 +44,7 @@ from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.dims import Size
-from rune.ops import add, div, eq, gt, le, logical_and, lt, max, min, select, sub
-from rune.ops.family import zeros_of
+from rune.ops import add, lt
 from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.batching.vmap import batch_flat
 from rune.transforms.derivatives.jvp import jvp_flat
@@ -67,341 +55,264 @@ from rune.transforms.programs.size_witnesses import own_size
 Params = Mapping[str, Any]
 COUNTER = ArrayType((), dtypes.i32)
 ONE, ZERO = np.int32(1), np.int32(0)
-# Loops over whole stacks of carries keep few of those for their own reverse mode.
-SECOND_ORDER = Checkpoints(8)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The operands of an equation by their use. Of a type rule, they are types."""
+class LinearOperands(Groups):
+    """The operands of `while_linear`, or a flag or type for each of them, by use.
 
-    n: Any
-    consts: list[Any]
+    steps:          how many steps the loop took
+    step_consts:    what `step` reads in every step
+    shared:         residuals that no step changes
+    checkpoints:    arrays of carries that the loop recorded; row 0 holds the first carry
+    linear_consts:  what `linear_step` reads in every step and is linear in
+    linear_carry:   what the loop carries and is linear in
+    """
+
+    steps: Any
+    step_consts: list[Any]
     shared: list[Any]
     checkpoints: list[Any]
     linear_consts: list[Any]
-    carry: list[Any]
+    linear_carry: list[Any]
 
     @staticmethod
-    def of(operands: Sequence[Any], params: Params) -> Parts:
-        """Cut the operands."""
-        (n,), *groups = parts(
-            operands, 1, params["consts"], params["shared"], params["checkpoints"],
-            params["linear_consts"],
-        )  # fmt: skip
-        return Parts(n, *groups)
+    def of(values: Sequence[Any], params: Params) -> LinearOperands:
+        """The operands of an equation with these parameters."""
+        counts = [params[n] for n in ("consts", "shared", "checkpoints", "linear_consts")]
+        (steps,), *groups = parts(values, 1, *counts)
+        return LinearOperands(steps, *groups)
 
-    def all(self) -> list[Any]:
-        """The operands in order."""
-        return [
-            self.n, *self.consts, *self.shared, *self.checkpoints, *self.linear_consts, *self.carry
-        ]  # fmt: skip
+    @property
+    def counts(self) -> dict[str, int]:
+        """The parameters of an equation that say how many operands each use has."""
+        return {
+            "consts": len(self.step_consts), "shared": len(self.shared),
+            "checkpoints": len(self.checkpoints), "linear_consts": len(self.linear_consts),
+        }  # fmt: skip
+
+    @property
+    def carry_types(self) -> list[ArrayType]:
+        """The types of the carries that the checkpoints are rows of."""
+        return [t.with_shape(t.shape[1:]) for t in types_of(self.checkpoints)]
 
 
-def _sizes(operands: Sequence[Any], params: Params) -> Sizes:
-    """What the sizes of both programs are; they mean the same where they have one name."""
-    of = Parts.of(types_of(operands), params)
+@dataclass(frozen=True, slots=True)
+class LinearLoop:
+    """A `while_linear` about to be bound: its programs, their sizes, and its operands."""
+
+    step: Program
+    linear_step: Program
+    sizes: Sizes
+    operands: LinearOperands
+    reverse: Checkpoints
+
+    def equation(self) -> tuple[list[Any], Params]:
+        """The operands and parameters of its equation."""
+        step, step_leading = closed(self.step, self.sizes)
+        linear_step, linear_leading = closed(self.linear_step, self.sizes)
+        operands = replace(
+            self.operands,
+            step_consts=[*step_leading, *self.operands.step_consts],
+            shared=[*linear_leading, *self.operands.shared],
+        )
+        params = {
+            "step": step, "linear_step": linear_step, **operands.counts, "reverse": self.reverse,
+        }  # fmt: skip
+        return operands.flat(), params
+
+
+def program_sizes(operands: Sequence[Any], params: Params) -> Sizes:
+    """The values of both programs' sizes; a name means the same in both."""
+    types = LinearOperands.of(types_of(operands), params)
     step: Program = params["step"]
-    linear: Program = params["linear_step"]
-    carry = [t.with_shape(t.shape[1:]) for t in of.checkpoints]
-    found = sizes_for("while_linear", step, [*of.consts, *carry])
-    residuals = [type_with_sizes(t, found) for t in step.output_types[len(carry) :]]
-    given_types = [*of.shared, *of.linear_consts, *of.carry, *residuals]
-    return {**found, **sizes_for("while_linear", linear, given_types)}
+    carry_types = types.carry_types
+    sizes = sizes_for("while_linear", step, [*types.step_consts, *carry_types])
+    residuals = [type_with_sizes(t, sizes) for t in step.output_types[len(carry_types) :]]
+    linear_types = [*types.shared, *types.linear_consts, *types.linear_carry, *residuals]
+    return {**sizes, **sizes_for("while_linear", params["linear_step"], linear_types)}
 
 
 def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     """The types of the linear carry."""
-    sizes = _sizes(types, params)
-    found = tuple(type_with_sizes(t, sizes) for t in params["linear_step"].output_types)
-    carry = Parts.of(types, params).carry
-    if len(found) != len(carry) or not all(map(is_layout, found, carry)):
-        refuse("while_linear", params["linear_step"], types)
-    return found
+    sizes, linear_step = program_sizes(types, params), params["linear_step"]
+    out_types = tuple(type_with_sizes(t, sizes) for t in linear_step.output_types)
+    carry_types = LinearOperands.of(types, params).linear_carry
+    if len(out_types) != len(carry_types) or not all(map(is_layout, out_types, carry_types)):
+        refuse("while_linear", linear_step, types)
+    return out_types
 
 
 # --- forward ----------------------------------------------------------------------------------
 
 
-def expand(loop: Primitive, *operands: Any, **params: Any) -> list[Any]:
+@dataclass(frozen=True, slots=True)
+class _ForwardState(Groups):
+    """The carry of the loop that takes both steps together."""
+
+    number: Any
+    carry: list[Any]
+    linear_carry: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _ForwardInputs(Groups):
+    step_consts: list[Any]
+    shared: list[Any]
+    linear_consts: list[Any]
+    state: _ForwardState
+
+
+def expand(while_: Primitive, *operands: Any, **params: Any) -> list[Any]:
     """A loop that takes the steps again, and the linear carry along."""
-    of = Parts.of(operands, params)
-    first = [take(c, ZERO) for c in of.checkpoints]
-    counts = params["consts"], params["shared"], params["linear_consts"], len(first)
+    grouped = LinearOperands.of(operands, params)
+    first_carry = [row_at(rows, ZERO) for rows in grouped.checkpoints]
+    start = _ForwardState(ZERO, first_carry, grouped.linear_carry)
+    counts = params["consts"], params["shared"], params["linear_consts"]
     body = _forward(params["step"], params["linear_step"], counts)
-    consts = [*of.consts, *of.shared, *of.linear_consts]
-    outs = _counting(
-        loop, of.n, body, _sizes(operands, params), consts, [ZERO, *first, *of.carry],
-        params["reverse"],
-    )  # fmt: skip
-    return outs[1 + len(first) :]
-
-
-def _counting(
-    loop: Primitive, n: Any, body: Program, sizes: Sizes, consts: Sequence[Any],
-    carry: Sequence[Any], reverse: Any,
-) -> list[Any]:  # fmt: skip
-    """A loop that goes on while the first value of its carry is below n."""
+    consts = [*grouped.step_consts, *grouped.shared, *grouped.linear_consts]
     condition = below(tuple(body.input_types[len(consts) :]))
-    return Loop(condition, body, sizes, sizes, [n], consts, carry, reverse).bind(loop)
+    sizes = program_sizes(operands, params)
+    loop = Loop(
+        condition, body, sizes, sizes, [grouped.steps], consts, start.flat(), params["reverse"]
+    )
+    return start.filled(loop.bind(while_)).linear_carry
 
 
 @functools.lru_cache(maxsize=256)
 def below(types: tuple[ArrayType, ...]) -> Program:
-    return stage(lambda n, i, *rest: [lt(i, n)], [COUNTER, *types], "below").program
+    """The condition of a loop that counts up to a limit in the first value of its carry."""
+    return stage(lambda limit, n, *others: [lt(n, limit)], [COUNTER, *types], "below").program
 
 
 @per_program
-def _forward(step: Program, linear: Program, counts: tuple[int, int, int, int]) -> Program:
-    """i, carry, linear carry -> the same, one step on."""
-    consts, shared, linear_consts, kept = counts
-
-    def run(*args: Any) -> list[Any]:
-        own, theirs, free, (i,), carry, tangents = parts(
-            args, consts, shared, linear_consts, 1, kept
-        )
-        following, residuals = parts(eval_program(step, [*own, *carry]), kept)
-        moved = eval_program(linear, [*theirs, *free, *tangents, *residuals])
-        return [add(i, ONE), *following, *moved]
-
-    of_step, of_carry = parts(step.input_types, consts)
-    of_linear, of_tangents = parts(linear.input_types, shared + linear_consts)
-    tangents = of_tangents[: len(linear.outputs)]
-    types = [*of_step, *of_linear, COUNTER, *of_carry, *tangents]
-    return stage(run, types, f"forward_{linear.name}").closed()
-
-
-# --- backward ---------------------------------------------------------------------------------
-
-
-def transpose(
-    loop: Primitive, cts: Sequence[Any], linear: Sequence[bool], *operands: Any, **params: Any
-) -> list[Any]:
-    """A loop over the steps from the last to the first."""
-    of = Parts.of(operands, params)
-    counts = params["shared"] + params["linear_consts"], len(of.carry)
-    residuals = len(params["linear_step"].inputs) - sum(counts)
-    flags = (
-        *(False,) * params["shared"], *(True,) * (params["linear_consts"] + counts[1]),
-        *(False,) * residuals,
-    )  # fmt: skip
-    made, summed, carried, _ = transpose_body(
-        params["linear_step"], counts, flags, nonzero_flags(cts)
+def _forward(step: Program, linear: Program, counts: tuple[int, int, int]) -> Program:
+    """The body that takes a step of the loop, and the linear step with its residuals."""
+    consts, shared, linear_consts = counts
+    const_types, carry_types = parts(step.input_types, consts)
+    shared_types, linear_const_types, linear_carry_types, _ = parts(
+        linear.input_types, shared, linear_consts, len(linear.outputs)
     )
-    types = type_rule(*types_of(operands), **params)
-    state = [zeros_of(t) if ct is None else ct for ct, t, c in zip(cts, types, carried) if c]
-    sums = map(zeros_of, pick(types_of(of.linear_consts), summed))
-    outs = _walk(loop, of, params, made, [*state, *sums])
-    of_carry, of_const = parts(outs, sum(carried))
-    found = [*scatter(of_const, summed), *scatter(of_carry, carried)]
-    first = len(operands) - len(found)
-    return [None] * first + [ct if lin else None for ct, lin in zip(found, linear[first:])]
 
+    def run(inputs: _ForwardInputs) -> list[Any]:
+        state = inputs.state
+        outs = eval_program(step, [*inputs.step_consts, *state.carry])
+        next_carry, residuals = parts(outs, len(carry_types))
+        linear_args = [*inputs.shared, *inputs.linear_consts, *state.linear_carry, *residuals]
+        next_linear_carry = eval_program(linear, linear_args)
+        return _ForwardState(add(state.number, ONE), next_carry, next_linear_carry).flat()
 
-def _walk(
-    loop: Primitive, of: Parts, params: Params, made: Program, state: Sequence[Any]
-) -> list[Any]:
-    """The state after `made` was applied to it with the residuals of every step, last one first."""
-    count, kept = params["reverse"].count, len(of.checkpoints)
-    body = _backward(params["step"], loop, made, (params["consts"], params["shared"], kept), count)
-    arrays = [rows_for(t.with_shape(t.shape[1:]), count) for t in types_of(of.checkpoints)]
-    stack = [ZERO, *map(zeros_of, (rows_for(COUNTER, count), *arrays))] if kept else []
-    consts = [stride(sub(of.n, ONE), count), *of.consts, *of.shared, *of.checkpoints]
-    sizes = _sizes(of.all(), params)
-    condition = above_zero(tuple(body.input_types[len(consts) :]))
-    carry = [of.n, *stack, *state]
-    outs = Loop(condition, body, sizes, sizes, [], consts, carry, SECOND_ORDER).bind(loop)
-    return outs[1 + len(stack) :]
-
-
-@functools.lru_cache(maxsize=256)
-def above_zero(types: tuple[ArrayType, ...]) -> Program:
-    return stage(lambda t, *rest: [gt(t, ZERO)], types, "above_zero").program
-
-
-@per_program
-def _backward(
-    step: Program, loop: Primitive, made: Program, counts: tuple[int, int, int], count: int
-) -> Program:
-    """steps left, stack of carries, state -> the same, one step less.
-
-    The stack is its depth, the positions of its carries, and arrays of them.
-    """
-    consts, shared, kept = counts
-    residuals = len(step.outputs) - kept
-    read, _ = needed_inputs(step, (*(False,) * kept, *(True,) * residuals))
-    follow, _ = needed_inputs(step, (*(True,) * kept, *(False,) * residuals))
-
-    def run(spacing: Any, *args: Any) -> list[Any]:
-        own, theirs, rows, (left,), rest = parts(args, consts, shared, kept, 1)
-        stack, state = parts(rest, 2 + kept if kept else 0)
-        last, carry = sub(left, ONE), []
-        if kept:
-            stack, carry = _carry_of(loop, follow, last, own, rows, stack, spacing, count)
-        moved = eval_program(made, [*theirs, *state, *eval_program(read, [*own, *carry])])
-        return [last, *stack, *moved]
-
-    of_step, of_carry = parts(step.input_types, consts)
-    of_shared, of_state, _ = parts(made.input_types, shared, len(made.outputs))
-    arrays = [rows_for(t, count) for t in of_carry]
-    stack = [COUNTER, rows_for(COUNTER, count), *arrays] if kept else []
-    types = [COUNTER, *of_step, *of_shared, *arrays, COUNTER, *stack, *of_state]
-    return stage(run, types, f"backward_{made.name}").closed()
-
-
-def _carry_of(
-    loop: Primitive, follow: Program, last: Any, own: Sequence[Any], rows: Sequence[Any],
-    stack: Sequence[Any], spacing: Any, count: int,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
-    """The stack, and the carry with which step `last` began.
-
-    It is found from the top of the stack, or from the carry that the loop kept before it.
-    """
-    depth, positions, *arrays = stack
-    filled, top = gt(depth, ZERO), max(sub(depth, ONE), ZERO)
-    base = is_kept(last, spacing)
-    place = slot(base, count)
-    position = select(filled, take(positions, top), base)
-    carry = [select(filled, take(a, top), take(r, place)) for a, r in zip(arrays, rows)]
-    stop = _next_stop(position, last, depth, count)
-    body = _advance(follow, count)
-    state = [position, stop, depth, positions, *arrays, *carry]
-    condition = below(tuple(body.input_types[1 + len(own) :]))
-    found = Loop(condition, body, {}, {}, [last], [last, *own], state, SECOND_ORDER).bind(loop)
-    _, (depth, positions), arrays, carry = parts(found, 2, 2, len(arrays))
-    is_top = eq(take(positions, max(sub(depth, ONE), ZERO)), last)
-    popped = select(logical_and(gt(depth, ZERO), is_top), sub(depth, ONE), depth)
-    return [popped, positions, *arrays], carry
-
-
-def _next_stop(position: Any, last: Any, depth: Any, count: int) -> Any:
-    """Where to keep the next carry: one step on if all carries fit, else half way."""
-    gap, free = sub(last, position), sub(np.int32(count), depth)
-    half = max(div(gap, np.int32(2)), ONE)
-    return add(position, select(le(gap, add(free, ONE)), ONE, half))
-
-
-@per_program
-def _advance(follow: Program, count: int) -> Program:
-    """position, next stop, stack, carry -> the same, one step on; a carry at a stop is kept."""
-    kept = len(follow.outputs)
-
-    def run(last: Any, *args: Any) -> list[Any]:
-        own, (position, stop, depth, positions), arrays, carry = parts(
-            args, len(follow.inputs) - kept, 4, kept
-        )
-        carry, position = eval_program(follow, [*own, *carry]), add(position, ONE)
-        row = min(depth, np.int32(count - 1))
-        free = logical_and(lt(depth, np.int32(count)), lt(position, last))
-        keeps = logical_and(eq(position, stop), free)
-        positions = put(positions, row, position, keeps)
-        arrays = [put(a, row, x, keeps) for a, x in zip(arrays, carry)]
-        depth = select(keeps, add(depth, ONE), depth)
-        stop = select(keeps, _next_stop(position, last, depth, count), stop)
-        return [position, stop, depth, positions, *arrays, *carry]
-
-    own, carry = parts(follow.input_types, len(follow.inputs) - kept)
-    arrays = [rows_for(t, count) for t in (COUNTER, *carry)]
-    types = [COUNTER, *own, *(COUNTER,) * 3, *arrays, *carry]
-    return stage(run, types, f"advance_{follow.name}").closed()
+    state_types = _ForwardState(COUNTER, carry_types, linear_carry_types)
+    types = _ForwardInputs(const_types, shared_types, linear_const_types, state_types)
+    return stage_grouped(run, types, f"forward_{linear.name}")
 
 
 # --- the other rules --------------------------------------------------------------------------
 
 
 def jvp(
-    loop: Primitive, primals: Sequence[Any], tangents: Sequence[Any], params: Params
+    while_: Primitive, primals: Sequence[Any], tangents: Sequence[Any], params: Params
 ) -> tuple[list[Any], list[Any]]:
-    """That of the loop it stands for."""
-    return jvp_flat(lambda *xs: expand(loop, *xs, **params), primals, tangents)
+    """The tangents of the loop that it stands for."""
+    return jvp_flat(lambda *xs: expand(while_, *xs, **params), primals, tangents)
 
 
 def partial(
-    loop: Primitive, itself: Primitive, interpreter: Partial, args: Sequence[Any],
+    while_: Primitive, while_linear: Primitive, interpreter: Partial, args: Sequence[Any],
     unknown: Sequence[bool], params: Params,
 ) -> list[Any]:  # fmt: skip
-    """Written down where only the linear operands are unknown, else expanded."""
-    of = Parts.of(unknown, params)
-    if not any([of.n, *of.consts, *of.shared, *of.checkpoints]):
-        return interpreter.write(itself, args, params)
+    """Written down if only the linear operands are unknown, else expanded."""
+    flags = LinearOperands.of(unknown, params)
+    if not any([flags.steps, *flags.step_consts, *flags.shared, *flags.checkpoints]):
+        return interpreter.write(while_linear, args, params)
     with use(interpreter):
-        return expand(loop, *args, **params)
+        return expand(while_, *args, **params)
 
 
 def batch(
-    loop: Primitive, itself: Primitive, batched: Sequence[bool], size: Size, *args: Any,
+    while_: Primitive, while_linear: Primitive, batched: Sequence[bool], size: Size, *args: Any,
     **params: Any,
 ) -> tuple[list[Any], Sequence[bool]]:  # fmt: skip
-    """The same on all lanes; the loop it stands for, where lanes differ in how many steps."""
-    of, lanes = Parts.of(args, params), Parts.of(batched, params)
-    if lanes.n:
-        return batch_flat(lambda *xs: expand(loop, *xs, **params), size, args, batched, own_axis())
-    own = own_size(size, params["step"], params["linear_step"])
-    kept = len(of.checkpoints)
-    step, rows, residuals = batch_body(
-        params["step"], (len(of.consts), kept), (*lanes.consts, *lanes.checkpoints), own
-    )
-    shared = len(of.shared) + len(of.linear_consts)
-    flags = (*lanes.shared, *lanes.linear_consts, *lanes.carry, *residuals)
-    linear, carries, _ = batch_body(params["linear_step"], (shared, len(of.carry)), flags, own)
-    moved = replace(
-        of,
+    """The same on all lanes; the loop that it stands for, if lanes differ in their steps."""
+    operands, lanes = LinearOperands.of(args, params), LinearOperands.of(batched, params)
+    if lanes.steps:
+        expanded = functools.partial(expand, while_, **params)
+        return batch_flat(expanded, size, args, batched, own_axis())
+    program_size = own_size(size, params["step"], params["linear_step"])
+    step, carries, residuals = batch_body(
+        params["step"], (len(operands.step_consts), len(operands.checkpoints)),
+        (*lanes.step_consts, *lanes.checkpoints), program_size,
+    )  # fmt: skip
+    consts = len(operands.shared) + len(operands.linear_consts)
+    linear_step, linear_carries, _ = batch_body(
+        params["linear_step"], (consts, len(operands.linear_carry)),
+        (*lanes.shared, *lanes.linear_consts, *lanes.linear_carry, *residuals), program_size,
+    )  # fmt: skip
+    lane_operands = replace(
+        operands,
         checkpoints=[
-            x if not r else move_axis(x if b else repeat_lane(x, size), 0, 1)
-            for x, b, r in zip(of.checkpoints, lanes.checkpoints, rows)
+            _lanes_in_rows(rows, size, is_batched) if c else rows
+            for rows, is_batched, c in zip(operands.checkpoints, lanes.checkpoints, carries)
         ],
-        carry=[
-            repeat_lane(x, size) if c and not b else x
-            for x, b, c in zip(of.carry, lanes.carry, carries)
+        linear_carry=[
+            repeat_lane(x, size) if c and not is_batched else x
+            for x, is_batched, c in zip(operands.linear_carry, lanes.linear_carry, linear_carries)
         ],
     )
-    return write(itself, moved, step, linear, {}, params["reverse"]), carries
+    loop = LinearLoop(step, linear_step, {}, lane_operands, params["reverse"])
+    lane_args, lane_params = loop.equation()
+    return while_linear(*lane_args, **lane_params), linear_carries
 
 
-def write(
-    itself: Any, of: Parts, step: Program, linear: Program, sizes: Sizes, reverse: Checkpoints
-) -> list[Any]:
-    """Bind the equation. `itself` is called with operands and parameters."""
-    step, of_step = closed(step, sizes)
-    linear, of_linear = closed(linear, sizes)
-    of = replace(of, consts=[*of_step, *of.consts], shared=[*of_linear, *of.shared])
-    return itself(
-        *of.all(), step=step, linear_step=linear, consts=len(of.consts), shared=len(of.shared),
-        checkpoints=len(of.checkpoints), linear_consts=len(of.linear_consts), reverse=reverse,
-    )  # fmt: skip
+def _lanes_in_rows(rows: Any, size: Size, is_batched: bool) -> Any:
+    """Rows of carries that have lanes: the axis of lanes comes after that of the rows."""
+    return move_axis(rows if is_batched else repeat_lane(rows, size), 0, 1)
 
 
-def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    """The equation of the linear carries that wanted results need, and of what these read."""
-    params, of = equation.params, Parts.of(equation.operands, equation.params)
-    counts = len(of.consts), len(of.shared), len(of.checkpoints), len(of.linear_consts)
-    step, linear, kept, taken, carries = _pruned(
-        params["step"], params["linear_step"], counts, tuple(wanted)
-    )
-    of_step = pick([*of.consts, *of.checkpoints], kept)
-    of_linear = pick([*of.shared, *of.linear_consts, *of.carry], taken)
-    first, second = sum(kept[: counts[0]]), sum(taken[: counts[1]])
-    third = sum(taken[counts[1] : counts[1] + counts[3]])
-    consts, checkpoints = parts(of_step, first)
-    shared, linear_consts, carry = parts(of_linear, second, third)
-    small = Parts(of.n, consts, shared, checkpoints, linear_consts, carry)
-    changed = {
-        "step": step, "linear_step": linear, "consts": first, "shared": second,
-        "checkpoints": len(checkpoints), "linear_consts": third,
-    }  # fmt: skip
-    return replace(
-        equation, operands=tuple(small.all()),
-        results=tuple(pick(equation.results, carries)), params={**params, **changed},
-    )  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Pruned:
+    """The programs of fewer linear carries, and flags of the operands that they need."""
+
+    step: Program
+    linear_step: Program
+    needed: LinearOperands
 
 
 @per_program
 def _pruned(
     step: Program, linear: Program, counts: tuple[int, int, int, int], wanted: Flags
-) -> tuple[Program, Program, Flags, Flags, Flags]:
-    consts, shared, kept, linear_consts = counts
-    of: Counts = (shared + linear_consts, len(linear.outputs))
-    small, taken, carries = prune_body(linear, of, wanted)
-    ours, residuals = taken[: sum(of)], taken[sum(of) :]
-    made, needed, _ = prune_body(step, (consts, kept), (*(False,) * kept, *residuals))
-    return made, small, needed, ours, carries
+) -> _Pruned:
+    consts, shared, checkpoints, linear_consts = counts
+    linear_counts = shared + linear_consts, len(linear.outputs)
+    small_linear, linear_inputs, carries = prune_body(linear, linear_counts, wanted)
+    need_shared, need_linear_consts, _, residuals = parts(
+        linear_inputs, shared, linear_consts, len(linear.outputs)
+    )
+    # The step needs to yield only the residuals that are still read.
+    small_step, step_inputs, _ = prune_body(
+        step, (consts, checkpoints), (*(False,) * checkpoints, *residuals)
+    )
+    need_step_consts, need_checkpoints = parts(step_inputs, consts)
+    needed = LinearOperands(
+        True, need_step_consts, need_shared, need_checkpoints, need_linear_consts, list(carries)
+    )
+    return _Pruned(small_step, small_linear, needed)
+
+
+def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """The equation of the linear carries that wanted results need, and of what these read."""
+    params = equation.params
+    counts = LinearOperands.of(equation.operands, params).counts
+    pruned = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(wanted))
+    needed = pruned.needed
+    small = {
+        "step": pruned.step, "linear_step": pruned.linear_step, "consts": sum(needed.step_consts),
+        "shared": sum(needed.shared), "checkpoints": sum(needed.checkpoints),
+        "linear_consts": sum(needed.linear_consts),
+    }  # fmt: skip
+    return replace(
+        equation,
+        operands=tuple(pick(equation.operands, needed.flat())),
+        results=tuple(pick(equation.results, needed.linear_carry)),
+        params={**params, **small},
+    )

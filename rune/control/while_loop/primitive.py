@@ -1,5 +1,7 @@
-"""The records of `while` and `while_linear`. Their rules: rules.py, split.py and
-linear_loop.py, where a rule that binds a primitive takes it as an argument.
+"""The records of `while` and `while_linear`.
+
+Their rules are in rules.py, linearize.py, linear_loop.py and walk_back.py, where a rule that binds
+a primitive takes it as an argument: the modules cannot import what is made of them.
 """
 
 from __future__ import annotations
@@ -7,18 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from rune.control.programs import run_equation
-from rune.control.while_loop import linear_loop, rules, split
+from rune.control.while_loop import linear_loop, linearize, rules, walk_back
 from rune.core.lower import Control
 from rune.core.primitive import Primitive
 
 while_ = Primitive(
     "while", "control", rules.type_rule,
-    transpose=lambda *args, **params: split.transpose(while_, while_linear, *args, **params),
+    transpose=lambda *args, **params: linearize.transpose(while_, *args, **params),
     batch=lambda *args, **params: rules.batch(while_, *args, **params),
     multiple_results=True, lower=Control.WHILE,
     run=lambda *args, **params: run_equation(while_, args, params), interpret=rules.interpret,
     jvp_equation=lambda *args: rules.jvp(while_, *args),
-    partial_equation=lambda *args: split.partial(while_, while_linear, *args),
+    partial_equation=lambda *args: linearize.partial(while_, while_linear, *args),
     dead_code=rules.dead_code,
 )  # fmt: skip
 
@@ -29,7 +31,7 @@ def _expand(*args: Any, **params: Any) -> list[Any]:
 
 while_linear = Primitive(
     "while_linear", "control", linear_loop.type_rule,
-    transpose=lambda *args, **params: linear_loop.transpose(while_, *args, **params),
+    transpose=lambda *args, **params: walk_back.transpose(while_, *args, **params),
     batch=lambda *args, **params: linear_loop.batch(while_, while_linear, *args, **params),
     multiple_results=True, expand=_expand, run=_expand,
     interpret=lambda evaluate, *args, **params: _expand(*args, **params),

@@ -1,15 +1,15 @@
-"""Rules of `while`: types, meaning, tangents, lanes, unused results.
+"""Rules of `while`: types, meaning, tangents, lanes, unused results. Reverse mode: linearize.py.
 
     outs = while condition_consts body_consts carry
            {condition=, body=, condition_consts=, body_consts=, reverse=}
 
-The condition reads primal values alone, so a derivative takes as many steps as the loop.
+The condition reads primal values only, so a derivative takes as many steps as the loop.
 
-When lanes differ in how long they go on, the loop goes on for the longest, and a lane that has
-finished keeps its carry. The body then sees that lane's first carry, on which it has run before
-(one that never ran borrows from another: lanes.py).
+If lanes differ in their number of steps, the loop goes on until all have finished, and a lane that
+has finished keeps its carry. The body then gets that lane's first carry, which it has run on before
+(a lane that takes no step at all borrows the carry of another: idle_lanes.py).
 
-Rules that bind the primitive take it as their first argument, `loop`.
+Rules that bind the primitive take it as their first argument, `while_`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rune import dtypes
+from rune.control.groups import Groups, stage_grouped
 from rune.control.idle_lanes import borrowed, constant, select_lanes
 from rune.control.loop_bodies import batch_body, jvp_body, prune_body
 from rune.control.programs import (
@@ -56,8 +57,22 @@ TRUTH = ArrayType((), dtypes.bool_)
 
 
 @dataclass(frozen=True, slots=True)
+class LoopOperands(Groups):
+    """The operands of `while`, or a flag for each of them, by use."""
+
+    condition_consts: list[Any]
+    body_consts: list[Any]
+    carry: list[Any]
+
+    @staticmethod
+    def of(values: Sequence[Any], params: Params) -> LoopOperands:
+        """The operands of an equation with these parameters."""
+        return LoopOperands(*parts(values, params["condition_consts"], params["body_consts"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop about to be bound: programs, what their sizes are, and values."""
+    """A loop about to be bound: its programs, the values of their sizes, and its operands."""
 
     condition: Program
     body: Program
@@ -68,79 +83,89 @@ class Loop:
     carry: Sequence[Any]
     reverse: Policy
 
-    def bind(self, loop: Primitive) -> list[Any]:
+    def bind(self, while_: Primitive) -> list[Any]:
         """The last carry."""
-        condition, of_condition = closed(self.condition, self.condition_sizes)
-        body, of_body = closed(self.body, self.body_sizes)
-        first = [*of_condition, *self.condition_consts]
-        second = [*of_body, *self.body_consts]
-        return loop(
-            *first, *second, *self.carry, condition=condition, body=body,
-            condition_consts=len(first), body_consts=len(second), reverse=self.reverse,
+        condition, leading_condition_consts = closed(self.condition, self.condition_sizes)
+        body, leading_body_consts = closed(self.body, self.body_sizes)
+        condition_consts = [*leading_condition_consts, *self.condition_consts]
+        body_consts = [*leading_body_consts, *self.body_consts]
+        return while_(
+            *condition_consts, *body_consts, *self.carry, condition=condition, body=body,
+            condition_consts=len(condition_consts), body_consts=len(body_consts),
+            reverse=self.reverse,
         )  # fmt: skip
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many consts the condition has, how many the body, and how many carries there are."""
+        return len(self.condition_consts), len(self.body_consts), len(self.carry)
 
 
 def unpacked(args: Sequence[Any], params: Params) -> Loop:
-    """The loop of an equation; what its sizes are is not looked for."""
-    first, second, carry = parts(args, params["condition_consts"], params["body_consts"])
+    """The loop of an equation, without the values of its sizes."""
+    operands = LoopOperands.of(args, params)
     return Loop(
-        params["condition"], params["body"], {}, {}, first, second, carry, params["reverse"]
-    )
+        params["condition"], params["body"], {}, {}, operands.condition_consts,
+        operands.body_consts, operands.carry, params["reverse"],
+    )  # fmt: skip
 
 
 def sized(loop: Loop) -> Loop:
-    """The loop with its sizes, as its values tell them. A value may be its type."""
-    carry = types_of(loop.carry)
-    of_condition = [*types_of(loop.condition_consts), *carry]
+    """The loop with the sizes that its operands tell; a type may stand for an operand."""
+    carry_types = types_of(loop.carry)
+    condition_types = [*types_of(loop.condition_consts), *carry_types]
     return replace(
         loop,
-        condition_sizes=sizes_for("while", loop.condition, of_condition),
-        body_sizes=sizes_for("while", loop.body, [*types_of(loop.body_consts), *carry]),
+        condition_sizes=sizes_for("while", loop.condition, condition_types),
+        body_sizes=sizes_for("while", loop.body, [*types_of(loop.body_consts), *carry_types]),
     )
 
 
 def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     """The types of the carry, as the body yields it."""
     loop = sized(unpacked(types, params))
-    found = tuple(type_with_sizes(t, loop.body_sizes) for t in loop.body.output_types)
+    out_types = tuple(type_with_sizes(t, loop.body_sizes) for t in loop.body.output_types)
     if loop.condition.output_types != (TRUTH,):
         refuse("while", loop.condition, types)
-    if len(found) != len(loop.carry) or not all(map(is_layout, found, loop.carry)):
+    if len(out_types) != len(loop.carry) or not all(map(is_layout, out_types, loop.carry)):
         refuse("while", loop.body, types)
-    return found
+    return out_types
 
 
 def interpret(evaluate: Callable[..., list], *args: Any, **params: Any) -> list[Any]:
     """The meaning: step by step."""
     loop = unpacked(args, params)
-    state = list(loop.carry)
-    while bool(evaluate(loop.condition, [*loop.condition_consts, *state])[0]):
-        state = evaluate(loop.body, [*loop.body_consts, *state])
-    return state
+    carry = list(loop.carry)
+    while bool(evaluate(loop.condition, [*loop.condition_consts, *carry])[0]):
+        carry = evaluate(loop.body, [*loop.body_consts, *carry])
+    return carry
 
 
 # --- tangents ---------------------------------------------------------------------------------
 
 
 def jvp(
-    loop: Primitive, primals: Sequence[Any], tangents: Sequence[Any], params: Params
+    while_: Primitive, primals: Sequence[Any], tangents: Sequence[Any], params: Params
 ) -> tuple[list[Any], list[Any]]:
     """A loop whose carry holds tangents beside values."""
-    found = unpacked(primals, params)
-    consts, count = len(found.body_consts), len(found.carry)
-    _, of_consts, of_carry = parts(tangents, len(found.condition_consts), consts)
-    nonzero = nonzero_flags([*of_consts, *of_carry])
-    body, carries, _ = jvp_body(found.body, (consts, count), nonzero)
-    started = [
-        zeros_like(x) if t is None else t for x, t, c in zip(found.carry, of_carry, carries) if c
+    loop, loop_tangents = unpacked(primals, params), LoopOperands.of(tangents, params)
+    _, consts, count = loop.counts
+    nonzero = nonzero_flags([*loop_tangents.body_consts, *loop_tangents.carry])
+    body, carries, _ = jvp_body(loop.body, (consts, count), nonzero)
+    # A carry whose tangent is zero at first, and not later, starts from an array of zeros.
+    init_tangents = [
+        zeros_like(x) if t is None else t
+        for x, t, c in zip(loop.carry, loop_tangents.carry, carries)
+        if c
     ]
-    types = (*found.condition.input_types, *body.input_types[len(body.inputs) - len(started) :])
-    condition = with_inputs(found.condition, tuple(range(len(found.condition.inputs))), types)
+    tangent_types = body.input_types[len(body.inputs) - len(init_tangents) :]
+    types = (*loop.condition.input_types, *tangent_types)
+    condition = with_inputs(loop.condition, tuple(range(len(loop.condition.inputs))), types)
+    const_tangents = pick(loop_tangents.body_consts, nonzero[:consts])
     outs = replace(
-        found, condition=condition, body=body,
-        body_consts=[*found.body_consts, *pick(of_consts, nonzero_flags(of_consts))],
-        carry=[*found.carry, *started],
-    ).bind(loop)  # fmt: skip
+        loop, condition=condition, body=body, body_consts=[*loop.body_consts, *const_tangents],
+        carry=[*loop.carry, *init_tangents],
+    ).bind(while_)  # fmt: skip
     return outs[:count], scatter(outs[count:], carries)
 
 
@@ -148,125 +173,156 @@ def jvp(
 
 
 def batch(
-    loop: Primitive, batched: Sequence[bool], size: Size, *args: Any, **params: Any
+    while_: Primitive, batched: Sequence[bool], size: Size, *args: Any, **params: Any
 ) -> tuple[list[Any], Sequence[bool]]:
     """A loop over all lanes, which goes on while any lane does."""
-    found = unpacked(args, params)
-    counts = len(found.condition_consts), len(found.body_consts), len(found.carry)
-    own = own_size(size, found.condition, found.body)
-    made = _batched(found.body, found.condition, counts, tuple(batched), own)
-    _, _, of_carry = parts(batched, *counts[:2])
+    loop, flags = unpacked(args, params), LoopOperands.of(batched, params)
+    program_size = own_size(size, loop.condition, loop.body)
+    lanes = _batched(loop.body, loop.condition, loop.counts, tuple(batched), program_size)
     carry = [
         repeat_lane(x, size) if c and not b else x
-        for x, b, c in zip(found.carry, of_carry, made.carries)
+        for x, b, c in zip(loop.carry, flags.carry, lanes.carries)
     ]
-    consts = found.body_consts
-    if made.differs:
-        refuse_io("while_loop", (found.condition, found.body))
-        consts = _for_all_lanes(found, made.lanes, batched, carry)
-    changed = replace(
-        found, condition=made.condition, body=made.body, body_consts=consts, carry=carry
+    consts = loop.body_consts
+    if lanes.differ:
+        refuse_io("while_loop", (loop.condition, loop.body))
+        consts = _consts_of_freezing(loop, lanes.lane_condition, flags, carry)
+    batched_loop = replace(
+        loop, condition=lanes.condition, body=lanes.body, body_consts=consts, carry=carry
     )
-    return changed.bind(loop), made.carries
+    return batched_loop.bind(while_), lanes.carries
 
 
-def _for_all_lanes(
-    found: Loop, condition: Program, batched: Sequence[bool], carry: Sequence[Any]
+def _consts_of_freezing(
+    loop: Loop, lane_condition: Program, batched: LoopOperands, carry: Sequence[Any]
 ) -> list[Any]:
-    """Consts of the condition, those of the body and the first carry.
+    """Consts of the condition, consts of the body, and the first carry.
 
-    A lane that takes no step has the latter ones of a lane that does.
+    A lane that takes no step borrows the last two from a lane that does.
     """
-    first, second = len(found.condition_consts), len(found.body_consts)
-    (going,) = eval_program(condition, [*found.condition_consts, *carry])
-    flags = [*batched[first : first + second], *(True for _ in carry)]
-    started = borrowed(going, [*found.body_consts, *carry], flags)
-    return [*found.condition_consts, *started]
+    (is_going,) = eval_program(lane_condition, [*loop.condition_consts, *carry])
+    flags = [*batched.body_consts, *(True for _ in carry)]
+    lane_values = borrowed(is_going, [*loop.body_consts, *carry], flags)
+    return [*loop.condition_consts, *lane_values]
 
 
 @dataclass(frozen=True, slots=True)
 class _Batched:
     """A loop over lanes; which carries have them, and whether lanes differ in their steps.
 
-    Where they do, `lanes` is the condition lane by lane, and the body takes the consts of the
-    condition, its own, and the first carry.
+    If they do, `lane_condition` is the condition lane by lane, and the body is that of `_freezing`.
     """
 
     condition: Program
     body: Program
     carries: Flags
-    differs: bool
-    lanes: Program
+    differ: bool
+    lane_condition: Program
 
 
 @per_program
 def _batched(
     body: Program, condition: Program, counts: tuple[int, int, int], batched: Flags, size: Any
 ) -> _Batched:
-    first, consts, count = counts
-    of_condition, of_body = batched[:first], batched[first:]
-    made, carries, _ = batch_body(body, (consts, count), of_body, size)
-    lanes, (differs,) = batch_program(condition, (*of_condition, *carries), size)
-    if not differs:
-        return _Batched(lanes, made, carries, False, lanes)
+    condition_consts, consts, count = counts
+    condition_flags, body_flags = batched[:condition_consts], batched[condition_consts:]
+    lane_body, carries, _ = batch_body(body, (consts, count), body_flags, size)
+    lane_condition, (differ,) = batch_program(condition, (*condition_flags, *carries), size)
+    if not differ:
+        return _Batched(lane_condition, lane_body, carries, False, lane_condition)
+    # Lanes stop at different steps, so every carry differs from lane to lane in the end.
     carries = (True,) * count
-    made, _, _ = batch_body(body, (consts, count), (*of_body[:consts], *carries), size)
-    lanes, _ = batch_program(condition, (*of_condition, *carries), size)
-    return _Batched(_any_lane(lanes), _freezing(lanes, made, counts), carries, True, lanes)
+    lane_body, _, _ = batch_body(body, (consts, count), (*body_flags[:consts], *carries), size)
+    lane_condition, _ = batch_program(condition, (*condition_flags, *carries), size)
+    freezing = _freezing(lane_condition, lane_body, condition_consts, consts)
+    return _Batched(_any_lane(lane_condition), freezing, carries, True, lane_condition)
 
 
-def _any_lane(condition: Program) -> Program:
+def _any_lane(lane_condition: Program) -> Program:
+    """Whether the condition holds in any lane."""
+
     def run(*args: Any) -> list[Any]:
-        return [reduce_or(eval_program(condition, args)[0], axes=(0,))]
+        return [reduce_or(eval_program(lane_condition, args)[0], axes=(0,))]
 
-    return stage(run, condition.input_types, condition.name).closed()
+    return stage(run, lane_condition.input_types, lane_condition.name).closed()
 
 
-def _freezing(condition: Program, body: Program, counts: tuple[int, int, int]) -> Program:
+@dataclass(frozen=True, slots=True)
+class _FreezingInputs(Groups):
+    """What the body of a loop takes whose lanes finish at different steps."""
+
+    condition_consts: list[Any]
+    body_consts: list[Any]
+    first_carry: list[Any]
+    carry: list[Any]
+
+
+def _freezing(
+    lane_condition: Program, body: Program, condition_consts: int, consts: int
+) -> Program:
     """The body that changes only the lanes for which the condition holds."""
-    first, consts, count = counts
 
-    def run(*args: Any) -> list[Any]:
-        of_condition, of_body, start, carry = parts(args, first, consts, count)
-        (going,) = eval_program(condition, [*of_condition, *carry])
-        seen = [select_lanes(going, x, constant(s)) for x, s in zip(carry, start)]
-        new = eval_program(body, [*of_body, *seen])
-        return [select_lanes(going, n, x) for n, x in zip(new, carry)]
+    def run(inputs: _FreezingInputs) -> list[Any]:
+        carry = inputs.carry
+        (is_going,) = eval_program(lane_condition, [*inputs.condition_consts, *carry])
+        # A finished lane may have left the values that the body was written for.
+        safe_carry = [
+            select_lanes(is_going, x, constant(first))
+            for x, first in zip(carry, inputs.first_carry)
+        ]
+        next_carry = eval_program(body, [*inputs.body_consts, *safe_carry])
+        return [select_lanes(is_going, n, x) for n, x in zip(next_carry, carry)]
 
-    types = body.input_types
-    return stage(run, [*condition.input_types[:first], *types, *types[consts:]], body.name).closed()
+    const_types, carry_types = parts(body.input_types, consts)
+    condition_types = list(lane_condition.input_types[:condition_consts])
+    types = _FreezingInputs(condition_types, const_types, carry_types, carry_types)
+    return stage_grouped(run, types, body.name)
 
 
 # --- unused results ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Pruned:
+    """The programs of a loop with fewer carries, and flags of the operands that it needs."""
+
+    condition: Program
+    body: Program
+    needed: LoopOperands
+
+
 @per_program
 def _pruned(
     body: Program, condition: Program, counts: tuple[int, int, int], wanted: Flags
-) -> tuple[Program, Program, Flags, Flags]:
-    first, consts, count = counts
-    small, read = needed_inputs(condition, (True,))
-    started = tuple(w or r for w, r in zip(wanted, read[first:]))
-    made, taken, carries = prune_body(body, (consts, count), started)
-    kept = (*read[:first], *carries)
-    return made, replace(small, inputs=tuple(pick(small.inputs, kept))), kept, taken
+) -> _Pruned:
+    condition_consts, consts, count = counts
+    small_condition, read = needed_inputs(condition, (True,))
+    # The condition decides when to stop, so the carries that it reads are wanted too.
+    carries = tuple(w or r for w, r in zip(wanted, read[condition_consts:]))
+    small_body, body_inputs, carries = prune_body(body, (consts, count), carries)
+    condition_inputs = (*read[:condition_consts], *carries)
+    return _Pruned(
+        replace(small_condition, inputs=tuple(pick(small_condition.inputs, condition_inputs))),
+        small_body,
+        LoopOperands(
+            list(read[:condition_consts]), list(body_inputs[:consts]), list(carries)
+        ),
+    )  # fmt: skip
 
 
 def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     """The loop over the carries that wanted results and the condition need."""
     params = equation.params
-    first, second = params["condition_consts"], params["body_consts"]
-    counts = first, second, len(equation.results)
-    body, condition, kept, taken = _pruned(
-        params["body"], params["condition"], counts, tuple(wanted)
-    )
-    changed = {
-        "body": body, "condition": condition, "condition_consts": sum(kept[:first]),
-        "body_consts": sum(taken[:second]),
+    counts = params["condition_consts"], params["body_consts"], len(equation.results)
+    pruned = _pruned(params["body"], params["condition"], counts, tuple(wanted))
+    needed = pruned.needed
+    small = {
+        "body": pruned.body, "condition": pruned.condition,
+        "condition_consts": sum(needed.condition_consts), "body_consts": sum(needed.body_consts),
     }  # fmt: skip
     return replace(
         equation,
-        operands=tuple(pick(equation.operands, (*kept[:first], *taken))),
-        results=tuple(pick(equation.results, kept[first:])),
-        params={**params, **changed},
+        operands=tuple(pick(equation.operands, needed.flat())),
+        results=tuple(pick(equation.results, needed.carry)),
+        params={**params, **small},
     )

@@ -101,11 +101,11 @@ def _check_condition(traced: Traced) -> None:
         raise TransformError(
             "while_loop: cannot draw in cond_fun", hint="draw in body_fun, and carry the number"
         )
-    found = ", ".join(map(str, traced.out_types))
+    result = ", ".join(map(str, traced.out_types))
     if traced.out_tree.num_nodes != 1 or traced.out_types != (ArrayType((), dtypes.bool_),):
-        found = found or shown(traced.out_tree)
+        result = result or shown(traced.out_tree)
         raise TransformError(
-            f"while_loop: cannot go on while cond_fun gives ({found}) (one bool[] required)",
+            f"while_loop: cannot go on while cond_fun gives ({result}) (one bool[] required)",
             hint="compare, as in x > 0, and reduce with rune.numpy.any or all",
         )
 

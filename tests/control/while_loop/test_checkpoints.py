@@ -15,8 +15,8 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import Checkpoints, GrowingResiduals
-from rune.control.while_loop.checkpoints import is_kept, slot, stride
-from rune.control.while_loop.split import rounded_up
+from rune.control.while_loop.checkpoints import checkpoint_before, slot, stride
+from rune.control.while_loop.growing import rounded_up
 from rune.core.program import Program, subprograms
 from rune.errors import ArgumentError, TransformError
 from tests.control.cases import interpreted
@@ -33,7 +33,7 @@ def test_no_slot_is_taken_while_it_is_needed(count: int):
     for position in range(4 * count**2 + 3):
         now = np.int32(position)
         spacing = int(stride(now, count))
-        if int(is_kept(now, np.int32(spacing))) == position:
+        if int(checkpoint_before(now, np.int32(spacing))) == position:
             held[int(slot(now, count))] = position
 
         wanted = range(0, position + 1, spacing)
@@ -52,7 +52,7 @@ def test_the_last_possible_step_still_has_a_slot():
     last = np.int32(2**31 - 1)
 
     for count in (2, 64, 1024):
-        base = is_kept(last, stride(last, count))
+        base = checkpoint_before(last, stride(last, count))
         assert 0 <= int(slot(base, count)) < count
 
 

@@ -1,0 +1,162 @@
+"""The known part of a loop: it runs, counts its steps, and records checkpoints for the way back.
+
+Before    carry -> next carry                           values and what is linear together
+After     step number, checkpoints, known carry -> the same, one step on          values only
+
+Partial evaluation of the body (`split_body`) says what is known. The loop also yields its number
+of steps, which nobody knew before, and which the linear part is run with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rune.control.groups import Groups, stage_grouped
+from rune.control.loop_bodies import SplitBody, prune_body
+from rune.control.programs import Flags, needed_inputs, omit, parts, pick, with_inputs
+from rune.control.while_loop.checkpoints import (
+    checkpoint_before,
+    rows_for,
+    slot,
+    stride,
+    with_row,
+)
+from rune.control.while_loop.linear_loop import COUNTER, ONE, ZERO
+from rune.control.while_loop.rules import Loop, LoopOperands
+from rune.core.evaluate import eval_program
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.sizes import type_with_sizes
+from rune.core.types import ArrayType
+from rune.ops import add, eq
+from rune.ops.family import zeros_of
+from rune.transforms.programs.memo import per_program
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOperands:
+    """The operands of a loop that are known when it is differentiated."""
+
+    consts: list[Any]
+    carry: list[Any]
+
+
+def known_operands(loop: Loop, split: SplitBody, unknown: LoopOperands) -> KnownOperands:
+    """The operands of the body that are known, and whose carries stay known."""
+    return KnownOperands(
+        omit(loop.body_consts, unknown.body_consts), omit(loop.carry, split.carries)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingState(Groups):
+    """The carry of a recording loop.
+
+    number:       how many steps have been taken
+    checkpoints:  arrays of the carries that the way back needs, a row for each checkpoint
+    carry:        the known carry of the loop itself
+    """
+
+    number: Any
+    checkpoints: list[Any]
+    carry: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordingInputs(Groups):
+    consts: list[Any]
+    state: RecordingState
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The body of a recording loop, and the types of its carry."""
+
+    body: Program
+    state_types: RecordingState
+
+
+@per_program
+def recording(body: Program, count: int, consts: int, slots: int, checkpointed: Flags) -> Recording:
+    """A body of known values that also counts its steps and records the flagged carries.
+
+    body:   known consts, `count` carries -> next carries, residuals of one step
+    slots:  how many checkpoints there is room for
+    """
+    # Residuals are recomputed on the way back: recording them would need memory for every step.
+    without_residuals, _ = needed_inputs(body, tuple(i < count for i in range(len(body.outputs))))
+
+    def run(inputs: _RecordingInputs) -> list[Any]:
+        state = inputs.state
+        position = checkpoint_before(state.number, stride(state.number, slots))
+        is_checkpoint, row = eq(position, state.number), slot(state.number, slots)
+        checkpoints = [
+            with_row(rows, row, x, is_checkpoint)
+            for rows, x in zip(state.checkpoints, pick(state.carry, checkpointed))
+        ]
+        number = add(state.number, ONE)
+        next_carry = eval_program(without_residuals, [*inputs.consts, *state.carry])
+        return RecordingState(number, checkpoints, next_carry).flat()
+
+    const_types, carry_types = parts(body.input_types, consts)
+    checkpoint_types = [rows_for(t, slots) for t in pick(carry_types, checkpointed)]
+    types = RecordingState(COUNTER, checkpoint_types, carry_types)
+    program = stage_grouped(run, _RecordingInputs(const_types, types), f"recording_{body.name}")
+    return Recording(program, types)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStep:
+    """One step of the known part, as the way back repeats it, and the recording it starts from.
+
+    program:       the flagged consts and carries -> the same carries after the step, then the
+                   residuals that the linear part of the step reads
+    consts:        which known consts it takes
+    checkpointed:  which known carries it takes: those that a residual depends on
+    """
+
+    program: Program
+    consts: Flags
+    checkpointed: Flags
+    recording: Recording
+
+
+@per_program
+def known_step(body: Program, count: int, consts: int, slots: int) -> KnownStep:
+    """body: known consts, `count` carries -> next carries, residuals of one step."""
+    # A carry that no residual depends on need not be found again, and so not recorded.
+    residuals = (True,) * (len(body.outputs) - count)
+    step, inputs, checkpointed = prune_body(body, (consts, count), (*(False,) * count, *residuals))
+    return KnownStep(
+        step, inputs[:consts], checkpointed, recording(body, count, consts, slots, checkpointed)
+    )
+
+
+def run_recording(
+    while_: Primitive, loop: Loop, split: SplitBody, known: KnownOperands, recording: Recording
+) -> RecordingState:
+    """The end of a recording loop: the number of its steps, checkpoints, and the last carry."""
+    types = recording.state_types
+    checkpoints = [zeros_of(type_with_sizes(t, loop.body_sizes)) for t in types.checkpoints]
+    condition = _known_condition(
+        loop.condition, len(loop.condition_consts), split.carries, tuple(types.flat())
+    )
+    start = RecordingState(ZERO, checkpoints, known.carry)
+    recording_loop = replace(
+        loop, condition=condition, body=recording.body, body_consts=known.consts,
+        carry=start.flat(),
+    )  # fmt: skip
+    return start.filled(recording_loop.bind(while_))
+
+
+@per_program
+def _known_condition(
+    condition: Program, consts: int, unknown: Flags, types: tuple[ArrayType, ...]
+) -> Program:
+    """The condition on known carries, which come last among values of these types."""
+    known = (*(True,) * consts, *(not u for u in unknown))
+    small = replace(condition, inputs=tuple(pick(condition.inputs, known)))
+    first = consts + len(types) - unknown.count(False)
+    positions = (*range(consts), *range(first, consts + len(types)))
+    return with_inputs(small, positions, (*small.input_types[:consts], *types))

@@ -1,0 +1,292 @@
+"""The transpose of `while_linear`: a loop over the steps from the last to the first.
+
+To transpose a step, its residuals are computed again from the carry that it started with. That
+carry is found from the nearest one before it that is still there: one on the stack, or else a
+checkpoint. The loop of `_carry_before` steps forward from there, and pushes carries that it passes
+onto the stack, for the steps that are transposed next: all of them if the stack has room, and if
+not, one half way, so that what is left to find halves each time.
+
+                 checkpoint              checkpoint             step number
+                     |                       |    push  push  target
+    ----------------[c]---------------------[c]---->[s]-->[s]-->[x]
+                                                                    <-- next to transpose
+
+docs/reverse-mode-of-while.md tells it at leisure.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rune.control.groups import Groups, stage_grouped
+from rune.control.loop_bodies import transpose_body
+from rune.control.programs import needed_inputs, nonzero_flags, parts, pick, scatter, types_of
+from rune.control.while_loop.checkpoints import (
+    Checkpoints,
+    checkpoint_before,
+    row_at,
+    rows_for,
+    slot,
+    stride,
+    with_row,
+)
+from rune.control.while_loop.linear_loop import (
+    COUNTER,
+    ONE,
+    ZERO,
+    LinearOperands,
+    Params,
+    below,
+    program_sizes,
+    type_rule,
+)
+from rune.control.while_loop.rules import Loop
+from rune.core.evaluate import eval_program
+from rune.core.primitive import Primitive
+from rune.core.program import Program
+from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.ops import add, div, eq, gt, le, logical_and, lt, max, min, select, sub
+from rune.ops.family import zeros_of
+from rune.transforms.programs.memo import per_program
+
+# The loops here carry a whole stack. If they are differentiated in their turn, each checkpoint
+# holds one, so there are few of them.
+SECOND_ORDER = Checkpoints(8)
+
+
+@dataclass(frozen=True, slots=True)
+class CarryStack(Groups):
+    """Carries between checkpoints, that were passed on the way to a later one.
+
+    depth:      how many there are
+    positions:  i32[capacity + 1], the steps that start with them, the latest on top
+    carries:    an array for each value of the carry, with a row for each position
+    """
+
+    depth: Any
+    positions: Any
+    carries: list[Any]
+
+
+def _stack_types(carry_types: Sequence[ArrayType], capacity: int) -> CarryStack:
+    return CarryStack(
+        COUNTER, rows_for(COUNTER, capacity), [rows_for(t, capacity) for t in carry_types]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _WalkState(Groups):
+    """The carry of the loop over the steps.
+
+    remaining:  how many steps are still to be transposed
+    stack:      None if no residual depends on a carry: then there are no checkpoints either
+    cts:        cotangents of the linear carry before the last transposed step, and for the linear
+                consts the sums of their cotangents so far
+    """
+
+    remaining: Any
+    stack: CarryStack | None
+    cts: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _WalkInputs(Groups):
+    spacing: Any  # the stride of the checkpoints that remain
+    step_consts: list[Any]
+    shared: list[Any]
+    checkpoints: list[Any]
+    state: _WalkState
+
+
+def transpose(
+    while_: Primitive, cts: Sequence[Any], is_linear: Sequence[bool], *operands: Any, **params: Any
+) -> list[Any]:
+    """Cotangents of the linear operands. A linear operand is given as its type."""
+    types = LinearOperands.of(types_of(operands), params)
+    linear_step: Program = params["linear_step"]
+    counts = len(types.shared) + len(types.linear_consts), len(types.linear_carry)
+    residuals = len(linear_step.inputs) - sum(counts)
+    linear_inputs = (
+        *(False,) * len(types.shared),
+        *(True,) * (len(types.linear_consts) + len(types.linear_carry)),
+        *(False,) * residuals,
+    )
+    step = transpose_body(linear_step, counts, linear_inputs, nonzero_flags(cts))
+    out_types = type_rule(*types_of(operands), **params)
+    last_cts = [
+        zeros_of(t) if ct is None else ct for ct, t, c in zip(cts, out_types, step.carries) if c
+    ]
+    sums = map(zeros_of, pick(types.linear_consts, step.consts))
+    first_cts = _walk(while_, operands, params, step.program, [*last_cts, *sums])
+    carry_cts, const_cts = parts(first_cts, sum(step.carries))
+    # Linear consts and the linear carry are the last operands.
+    operand_cts = [*scatter(const_cts, step.consts), *scatter(carry_cts, step.carries)]
+    others = len(operands) - len(operand_cts)
+    return [None] * others + [
+        ct if linear else None for ct, linear in zip(operand_cts, is_linear[others:])
+    ]
+
+
+def _walk(
+    while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program,
+    cts: list[Any],
+) -> list[Any]:  # fmt: skip
+    """The cotangents after the transposes of all steps, last one first, were applied to them."""
+    grouped, capacity = LinearOperands.of(operands, params), params["reverse"].count
+    counts = params["consts"], params["shared"]
+    body = _walk_body(params["step"], while_, transposed_step, counts, capacity)
+    stack = None
+    if grouped.checkpoints:
+        types = _stack_types(grouped.carry_types, capacity)
+        stack = CarryStack(ZERO, zeros_of(types.positions), [*map(zeros_of, types.carries)])
+    start = _WalkState(grouped.steps, stack, cts)
+    spacing = stride(sub(grouped.steps, ONE), capacity)
+    consts = [spacing, *grouped.step_consts, *grouped.shared, *grouped.checkpoints]
+    sizes = program_sizes(operands, params)
+    condition = above_zero(tuple(body.input_types[len(consts) :]))
+    loop = Loop(condition, body, sizes, sizes, [], consts, start.flat(), SECOND_ORDER)
+    return start.filled(loop.bind(while_)).cts
+
+
+@functools.lru_cache(maxsize=256)
+def above_zero(types: tuple[ArrayType, ...]) -> Program:
+    """The condition of a loop that counts down to zero in the first value of its carry."""
+    return stage(lambda n, *others: [gt(n, ZERO)], types, "above_zero").program
+
+
+@per_program
+def _walk_body(
+    step: Program, while_: Primitive, transposed_step: Program, counts: tuple[int, int],
+    capacity: int,
+) -> Program:  # fmt: skip
+    """The body that transposes one step.
+
+    step:             step_consts, carry -> next carry, residuals
+    transposed_step:  shared, cts, residuals -> cts
+    """
+    consts, shared = counts
+    const_types, carry_types = parts(step.input_types, consts)
+    # To step forward no residuals are needed, and at the target nothing but residuals.
+    is_carry = tuple(i < len(carry_types) for i in range(len(step.outputs)))
+    next_carry_of, _ = needed_inputs(step, is_carry)
+    residuals_of, _ = needed_inputs(step, tuple(not c for c in is_carry))
+
+    def run(inputs: _WalkInputs) -> list[Any]:
+        state = inputs.state
+        number, stack, carry = sub(state.remaining, ONE), None, []
+        if state.stack is not None:
+            stack, carry = _carry_before(
+                while_, next_carry_of, number, inputs, state.stack, capacity
+            )
+        residuals = eval_program(residuals_of, [*inputs.step_consts, *carry])
+        cts = eval_program(transposed_step, [*inputs.shared, *state.cts, *residuals])
+        return _WalkState(number, stack, cts).flat()
+
+    shared_types, ct_types, _ = parts(
+        transposed_step.input_types, shared, len(transposed_step.outputs)
+    )
+    stack_types = _stack_types(carry_types, capacity)
+    types = _WalkInputs(
+        spacing=COUNTER,
+        step_consts=const_types,
+        shared=shared_types,
+        checkpoints=stack_types.carries,  # as many rows of the same types
+        state=_WalkState(COUNTER, stack_types if carry_types else None, ct_types),
+    )
+    return stage_grouped(run, types, f"backward_{transposed_step.name}")
+
+
+# --- the carry of a step ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _AdvanceState(Groups):
+    """The carry of a loop that steps forward to a target.
+
+    next_push:  the next position whose carry goes onto the stack
+    """
+
+    position: Any
+    next_push: Any
+    stack: CarryStack
+    carry: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _AdvanceInputs(Groups):
+    target: Any
+    step_consts: list[Any]
+    state: _AdvanceState
+
+
+def _carry_before(
+    while_: Primitive, next_carry_of: Program, number: Any, inputs: _WalkInputs,
+    stack: CarryStack, capacity: int,
+) -> tuple[CarryStack, list[Any]]:  # fmt: skip
+    """The carry that step `number` started with, and the stack for the steps before it."""
+    is_filled, top = gt(stack.depth, ZERO), max(sub(stack.depth, ONE), ZERO)
+    checkpoint = checkpoint_before(number, inputs.spacing)
+    row = slot(checkpoint, capacity)
+    # The stack only holds carries after the last checkpoint, so its top is nearer.
+    position = select(is_filled, row_at(stack.positions, top), checkpoint)
+    carry = [
+        select(is_filled, row_at(pushed, top), row_at(recorded, row))
+        for pushed, recorded in zip(stack.carries, inputs.checkpoints)
+    ]
+    next_push = _next_push(position, number, stack.depth, capacity)
+    start = _AdvanceState(position, next_push, stack, carry)
+    body, consts = _advance(next_carry_of, capacity), [number, *inputs.step_consts]
+    condition = below(tuple(body.input_types[len(consts) :]))
+    loop = Loop(condition, body, {}, {}, [number], consts, start.flat(), SECOND_ORDER)
+    end = start.filled(loop.bind(while_))
+    return _popped(end.stack, number), end.carry
+
+
+def _popped(stack: CarryStack, number: Any) -> CarryStack:
+    """The stack without the carry of step `number`, which no earlier step needs."""
+    top_position = row_at(stack.positions, max(sub(stack.depth, ONE), ZERO))
+    is_top = eq(top_position, number)
+    pops = logical_and(gt(stack.depth, ZERO), is_top)
+    depth = select(pops, sub(stack.depth, ONE), stack.depth)
+    return CarryStack(depth, stack.positions, stack.carries)
+
+
+def _next_push(position: Any, target: Any, depth: Any, capacity: int) -> Any:
+    """The position of the next carry to push: one step on if all fit, else half way."""
+    gap, free = sub(target, position), sub(np.int32(capacity), depth)
+    half = max(div(gap, np.int32(2)), ONE)
+    return add(position, select(le(gap, add(free, ONE)), ONE, half))
+
+
+@per_program
+def _advance(next_carry_of: Program, capacity: int) -> Program:
+    """The body that takes one step forward, and pushes the carry that it gets if it is its turn."""
+    count = len(next_carry_of.outputs)
+
+    def run(inputs: _AdvanceInputs) -> list[Any]:
+        state, stack = inputs.state, inputs.state.stack
+        carry = eval_program(next_carry_of, [*inputs.step_consts, *state.carry])
+        position = add(state.position, ONE)
+        row = min(stack.depth, np.int32(capacity - 1))
+        # The target's own carry is the result: it is not pushed.
+        has_room = logical_and(lt(stack.depth, np.int32(capacity)), lt(position, inputs.target))
+        pushes = logical_and(eq(position, state.next_push), has_room)
+        positions = with_row(stack.positions, row, position, pushes)
+        carries = [with_row(rows, row, x, pushes) for rows, x in zip(stack.carries, carry)]
+        depth = select(pushes, add(stack.depth, ONE), stack.depth)
+        later_push = _next_push(position, inputs.target, depth, capacity)
+        next_push = select(pushes, later_push, state.next_push)
+        stack = CarryStack(depth, positions, carries)
+        return _AdvanceState(position, next_push, stack, carry).flat()
+
+    const_types, carry_types = parts(next_carry_of.input_types, len(next_carry_of.inputs) - count)
+    stack_types = _stack_types(carry_types, capacity)
+    state_types = _AdvanceState(COUNTER, COUNTER, stack_types, carry_types)
+    types = _AdvanceInputs(COUNTER, const_types, state_types)
+    return stage_grouped(run, types, f"advance_{next_carry_of.name}")
