@@ -17,7 +17,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.ops import convert
-from rune.transforms.derivatives.flat_functions import is_layout
+from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.tree_difference import mismatch, paths
 
 

@@ -28,9 +28,12 @@ from rune.core.evaluate import eval_program
 from rune.core.program import Program
 from rune.ops import add
 from rune.transforms.batching.vmap import batch_program
-from rune.transforms.derivatives.jvp import jvp_program
-from rune.transforms.derivatives.linearize import SplitProgram, split_program
-from rune.transforms.derivatives.transpose import transpose_program
+from rune.transforms.derivatives.held_programs import (
+    SplitProgram,
+    jvp_program,
+    split_program,
+    transpose_program,
+)
 from rune.transforms.programs.memo import per_program
 
 Counts = tuple[int, int]  # of consts and carries

@@ -18,9 +18,9 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.core.depth import FLAT, make_room
-from rune.core.leaks import holder_of
+from rune.core.leaks import refuse_leaks
 from rune.core.types import ArrayType
-from rune.errors import EscapedTracerError, Frame, in_copied_context, user_frame
+from rune.errors import Frame, in_copied_context
 
 if TYPE_CHECKING:
     from rune.core.primitive import Primitive
@@ -123,22 +123,8 @@ def _trace(interpreter: Interpreter, function: Callable[..., R], args: Sequence[
     finally:
         interpreter.live = False
     if config.current().check_leaks:
-        _check_leaks(interpreter)
+        refuse_leaks([x for x in gc.get_referrers(interpreter) if isinstance(x, Tracer)])
     return result
-
-
-def _check_leaks(interpreter: Interpreter) -> None:
-    """Raise EscapedTracerError if a variable of the user's holds one of its tracers."""
-    tracers = [x for x in gc.get_referrers(interpreter) if isinstance(x, Tracer)]
-    holder = holder_of(tracers) if tracers else None
-    if holder is not None:
-        tracer, name = holder
-        origin = f"; it was made at {tracer.frame}" if tracer.frame else ""
-        raise EscapedTracerError(
-            f"tracer: found a traced value {tracer.type} kept after its transformation ended "
-            f"(in {name}{origin})",
-            hint=_ENDED[1],
-        )
 
 
 def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
@@ -166,48 +152,6 @@ def literal_like(value: Any, like: Any) -> np.ndarray:
     return literal(value, type_of(like).dtype)
 
 
-def escaped(tracer: Tracer) -> EscapedTracerError:
-    """The error for a tracer used after the end of its transformation, or outside it."""
-    origin = f"; it was made at {tracer.frame}" if tracer.frame else ""
-    when, hint = _OUTSIDE if tracer.interpreter.live else _ENDED
-    return EscapedTracerError(
-        f"tracer: cannot use a traced value {tracer.type} {when}{origin}", hint
-    )
-
-
-_ENDED = (
-    "after its transformation ended",
-    "return the value from the transformed function instead of storing it outside",
-)
-_OUTSIDE = (
-    "outside its transformation",
-    "a custom rule runs outside the derivative: pass it the value as an argument",
-)
-
-
-def check_live(tracer: Tracer) -> None:
-    """Raise EscapedTracerError if the tracer's transformation has ended."""
-    if not tracer.interpreter.live:
-        raise escaped(tracer)
-
-
-def check_encloses(tracer: Tracer, interpreter: Interpreter) -> None:
-    """Raise EscapedTracerError unless the tracer's transformation is live around `interpreter`."""
-    check_live(tracer)
-    outside = interpreter.parent
-    while outside is not None and outside is not tracer.interpreter:
-        outside = outside.parent
-    if outside is None:
-        raise escaped(tracer)
-
-
 def is_differentiable(value: Any) -> bool:
     """Whether `value` can carry a tangent."""
     return type_of(value).dtype in dtypes.INEXACT
-
-
-__all__ = [
-    "Interpreter", "Tracer", "bind", "check_encloses", "check_live", "current", "escaped",
-    "install_outermost", "is_differentiable", "is_evaluating", "literal", "literal_like",
-    "type_of", "use", "user_frame",
-]  # fmt: skip

@@ -18,8 +18,24 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
+from rune.errors import EscapedTracerError
+
+ENDED_HINT = "return the value from the transformed function instead of storing it outside"
 LEVELS = 8  # of containers between a value and the variable that holds it
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def refuse_leaks(tracers: Sequence[Any]) -> None:
+    """Raise EscapedTracerError if a variable of the user's holds one of these traced values."""
+    holder = holder_of(tracers) if tracers else None
+    if holder is not None:
+        tracer, name = holder
+        origin = f"; it was made at {tracer.frame}" if tracer.frame else ""
+        raise EscapedTracerError(
+            f"tracer: found a traced value {tracer.type} kept after its transformation ended "
+            f"(in {name}{origin})",
+            hint=ENDED_HINT,
+        )
 
 
 def holder_of(values: Sequence[Any]) -> tuple[Any, str] | None:

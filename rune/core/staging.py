@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import Interpreter, Tracer, check_encloses, current, type_of
+from rune.core.escapes import check_encloses
+from rune.core.interpreter import Interpreter, Tracer, current, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType

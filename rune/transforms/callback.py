@@ -37,7 +37,7 @@ from rune.transforms.arguments import (
     value_leaves,
 )
 from rune.transforms.compile.placement import placement
-from rune.transforms.derivatives.flat_functions import host_as, is_layout
+from rune.transforms.derivatives.tangents import host_as, is_layout
 from rune.transforms.eval_shape import ShapeDtypeStruct, abstract, leaf_types
 from rune.transforms.tree_difference import mismatch
 

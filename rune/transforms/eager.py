@@ -16,7 +16,8 @@ import numpy as np
 from rune import config, dtypes
 from rune.array import COMMITTED_CPU, CPU, Array, Place
 from rune.backends.shared.host_memory import out_of_memory
-from rune.core.interpreter import Interpreter, Tracer, escaped, install_outermost, type_of, use
+from rune.core.escapes import escaped
+from rune.core.interpreter import Interpreter, Tracer, install_outermost, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.staging import stage
 from rune.core.types import LARGEST_SIZE, ArrayType

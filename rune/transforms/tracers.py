@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rune.array import Array
-from rune.core.interpreter import Tracer, check_live
+from rune.core.escapes import check_live
+from rune.core.interpreter import Tracer
 from rune.core.staging import StageTracer, install_tracer
 from rune.errors import (
     TracerArrayConversionError,

@@ -16,7 +16,8 @@ from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.ops.promote import opened
 from rune.transforms.arguments import require_callable, value_leaves
-from rune.transforms.derivatives.flat_functions import Flat, is_layout
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.tree_difference import mismatch, paths
 
 _MISSING = object()

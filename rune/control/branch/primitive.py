@@ -56,9 +56,12 @@ from rune.ops.family import not_linear, zeros_of
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
-from rune.transforms.derivatives.jvp import jvp_program
-from rune.transforms.derivatives.linearize import Partial, split_program
-from rune.transforms.derivatives.transpose import transpose_program
+from rune.transforms.derivatives.held_programs import (
+    jvp_program,
+    split_program,
+    transpose_program,
+)
+from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 

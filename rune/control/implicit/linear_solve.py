@@ -29,9 +29,10 @@ from rune.ops.family import zeros_of
 from rune.ops.movement import repeat_lane
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.batching.vmap import batch_program
-from rune.transforms.derivatives.flat_functions import Flat, is_layout
-from rune.transforms.derivatives.jvp import jvp_program
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.linear_transpose import linear_transpose
+from rune.transforms.derivatives.tangents import is_layout
 
 Params = Mapping[str, Any]
 

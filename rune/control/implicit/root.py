@@ -17,7 +17,7 @@ from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp, linearize
-from rune.transforms.derivatives.flat_functions import float0_zeros
+from rune.transforms.derivatives.tangents import float0_zeros
 
 Function = Callable[[Any], Any]
 

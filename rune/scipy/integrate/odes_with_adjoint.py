@@ -27,7 +27,7 @@ from rune.scipy.special.arguments import reals
 from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.vjp import custom_vjp
-from rune.transforms.derivatives.vjp import vjp
+from rune.transforms.derivatives.grad import vjp
 
 Function = Callable[..., Any]
 

@@ -39,7 +39,8 @@ from rune.transforms.arguments import (
 from rune.transforms.checkpoint.policies import Policy, Saves, as_policy, name_primitive
 from rune.transforms.checkpoint.saved_values import split_kept
 from rune.transforms.derivatives.flat_functions import Flat
-from rune.transforms.derivatives.linearize import Partial, split_program
+from rune.transforms.derivatives.held_programs import split_program
+from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.memo import per_program
 

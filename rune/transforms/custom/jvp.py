@@ -40,8 +40,8 @@ from rune.transforms.custom.rules import (
     run_rule,
     symbolic_or_zeros,
 )
-from rune.transforms.derivatives.flat_functions import is_layout, tangent_type
 from rune.transforms.derivatives.linearize import Partial
+from rune.transforms.derivatives.tangents import is_layout, tangent_type
 from rune.transforms.derivatives.transpose import backward
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.size_witnesses import own_size

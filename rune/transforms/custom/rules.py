@@ -26,9 +26,10 @@ from rune.core.types import ArrayType, Shape
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.promote import opened
 from rune.transforms.arguments import array_leaves, function_name, is_same_static
-from rune.transforms.derivatives.flat_functions import Flat, float0_zeros, is_layout, zeros
+from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.jvp import Jvp
 from rune.transforms.derivatives.linearize import Partial
+from rune.transforms.derivatives.tangents import float0_zeros, is_layout, zeros
 
 
 @dataclass(frozen=True, slots=True)

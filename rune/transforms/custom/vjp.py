@@ -44,7 +44,7 @@ from rune.transforms.custom.rules import (
     run_rule,
     symbolic_or_zeros,
 )
-from rune.transforms.derivatives.flat_functions import host_as, is_layout, tangent_type
+from rune.transforms.derivatives.tangents import host_as, is_layout, tangent_type
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.tree_difference import kind_of, mismatch, results_differ

@@ -9,10 +9,11 @@ from rune import tree
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
-from rune.transforms.derivatives.flat_functions import Aux, filled, filled_as, flatten, tangent_of
+from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linear_functions import LinearNode
 from rune.transforms.derivatives.linearize import linearize_flat
+from rune.transforms.derivatives.tangents import filled, filled_as, tangent_of
 from rune.transforms.tree_difference import mismatch
 
 

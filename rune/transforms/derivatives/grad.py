@@ -1,7 +1,8 @@
-"""grad and value_and_grad: reverse mode for functions with one scalar result.
+"""Reverse mode: vjp linearizes a function and transposes the linear map; grad asks it for one row.
 
-Of a real function of complex arguments the gradient is ∂f/∂x − i ∂f/∂y, as in JAX: descent goes
-along its conjugate. With `holomorphic`, of a complex result, it is the complex derivative.
+The forward pass runs once and keeps exactly the residuals that the transposed map reads. As in
+JAX, the transposed map is linear over the complex numbers, without conjugation: the gradient of a
+real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goes along its conjugate.
 """
 
 from __future__ import annotations
@@ -13,84 +14,16 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array
-from rune.core.interpreter import type_of
+from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.transforms.arguments import named, require_callable
-from rune.transforms.derivatives.flat_functions import Aux, Chosen
-from rune.transforms.derivatives.vjp import vjp
-
-
-def value_and_grad(
-    function: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[..., Any]:
-    """A function giving (value, gradient with respect to `argnums`), forward pass run once.
-
-    has_aux:      the function returns (value, aux), and this one ((value, aux), gradient).
-    holomorphic:  arguments and value are complex, and the gradient is the complex derivative.
-    allow_int:    integer leaves may stand among the arguments; their gradient is float0.
-    Errors: TransformError for a non-scalar or integer value, or an integer argument.
-
-    >>> import rune, rune.numpy as rnp
-    >>> rune.value_and_grad(lambda x: rnp.sum(x ** 2))(rnp.arange(3.0))
-    (Array(5., f32[], cpu:0), Array([0., 2., 4.], f32[3], cpu:0))
-    """
-    require_callable("grad", function)
-
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        main = Aux(function) if has_aux else function
-        chosen = Chosen(main, argnums, args, kwargs)
-        require_inputs("grad", chosen, holomorphic, allow_int)
-        value, pull = vjp(chosen, *chosen.values)
-        gradients = pull(_one_for(value, holomorphic))
-        picked = gradients[0] if isinstance(argnums, int) else gradients
-        return ((value, main.aux) if isinstance(main, Aux) else value), picked
-
-    return named(value_and_gradient, function, "value_and_grad")
-
-
-def require_inputs(name: str, chosen: Chosen, holomorphic: bool, allow_int: bool) -> None:
-    """Raise TransformError for an argument that reverse mode is not asked to differentiate."""
-    if holomorphic:
-        chosen.require(name, dtypes.COMPLEX, "complex")
-    elif not allow_int:
-        chosen.require(name, dtypes.INEXACT, "floating")
-
-
-def _one_for(value: Any, holomorphic: bool) -> Any:
-    leaves = tree.leaves(value)
-    if len(leaves) != 1 or leaves[0] is not value:
-        raise TransformError(
-            f"grad: cannot differentiate a result of {len(leaves)} arrays (one scalar required)",
-            hint="return the loss alone, or use has_aux=True",
-        )
-    value_type = type_of(value)
-    if value_type.shape:
-        raise TransformError(
-            f"grad: cannot differentiate a result {value_type} (scalar required)",
-            hint="reduce it with rune.numpy.sum or mean, or use rune.jacrev",
-        )
-    require_result("grad", value_type, holomorphic)
-    return Array(np.ones((), value_type.dtype), ArrayType((), value_type.dtype))
-
-
-def require_result(name: str, result_type: ArrayType, holomorphic: bool) -> None:
-    """Raise TransformError for a result that reverse mode is not asked to differentiate."""
-    allowed, kind = _RESULTS[holomorphic]
-    if result_type.dtype not in allowed:
-        raise TransformError(
-            f"{name}: cannot differentiate a result {result_type} ({kind} required)",
-            hint="for a holomorphic function pass holomorphic=True, else use rune.vjp"
-            if result_type.dtype in dtypes.COMPLEX
-            else None,
-        )
-
-
-_RESULTS = {False: (dtypes.FLOATING, "real floating"), True: (dtypes.COMPLEX, "complex")}
+from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, require_result
+from rune.transforms.derivatives.flat_functions import Aux, flatten
+from rune.transforms.derivatives.linear_functions import LinearNode
+from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
+from rune.transforms.derivatives.tangents import cotangents_of, filled_as
+from rune.transforms.derivatives.transpose import backward
 
 
 def grad(
@@ -115,3 +48,104 @@ def grad(
         return (derivative, value[1]) if has_aux else derivative
 
     return named(gradient, function, "grad")
+
+
+def value_and_grad(
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """A function giving (value, gradient with respect to `argnums`), forward pass run once.
+
+    has_aux:      the function returns (value, aux), and this one ((value, aux), gradient).
+    holomorphic:  arguments and value are complex, and the gradient is the complex derivative.
+    allow_int:    arguments may have integer leaves; their gradient is float0.
+    Errors: TransformError for a non-scalar or integer value, or an integer argument.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.value_and_grad(lambda x: rnp.sum(x ** 2))(rnp.arange(3.0))
+    (Array(5., f32[], cpu:0), Array([0., 2., 4.], f32[3], cpu:0))
+    """
+    require_callable("grad", function)
+
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        main = Aux(function) if has_aux else function
+        chosen = Chosen(main, argnums, args, kwargs)
+        require_inputs("grad", chosen, holomorphic, allow_int)
+        value, pull = vjp(chosen, *chosen.values)
+        gradients = pull(_one_for(value, holomorphic))
+        picked = gradients[0] if isinstance(argnums, int) else gradients
+        return ((value, main.aux) if isinstance(main, Aux) else value), picked
+
+    return named(value_and_gradient, function, "value_and_grad")
+
+
+def _one_for(value: Any, holomorphic: bool) -> Any:
+    """The cotangent 1 of a scalar. Errors: TransformError if the value is anything else."""
+    leaves = tree.leaves(value)
+    if len(leaves) != 1 or leaves[0] is not value:
+        raise TransformError(
+            f"grad: cannot differentiate a result of {len(leaves)} arrays (one scalar required)",
+            hint="return the loss alone, or use has_aux=True",
+        )
+    value_type = type_of(value)
+    if value_type.shape:
+        raise TransformError(
+            f"grad: cannot differentiate a result {value_type} (scalar required)",
+            hint="reduce it with rune.numpy.sum or mean, or use rune.jacrev",
+        )
+    require_result("grad", value_type, holomorphic)
+    return Array(np.ones((), value_type.dtype), ArrayType((), value_type.dtype))
+
+
+# --- vjp --------------------------------------------------------------------------------------
+
+
+def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
+
+    The map is a tree whose leaves are its residuals: it may leave a jitted function, and enter one.
+    Types: the cotangent of an integer is float0, in and out.
+    Errors: ArgumentError if a result is not an array; TransformError, when the pullback is
+            called, for a cotangent unlike its output.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vjp(lambda x, y: x * y, 2.0, 3.0)[1](1.0)
+    (Array(3., f32[], cpu:0), Array(2., f32[], cpu:0))
+    """
+    main = Aux(function) if has_aux else function
+    leaves, flat = flatten("vjp", main, primals)
+    outs, linear = linearize_flat(flat, leaves, [is_differentiable(x) for x in leaves])
+    pull = VjpFunction.of(linear, leaves, outs, flat)
+    result = tree.unflatten(flat.out_tree, outs)
+    return (result, pull, main.aux) if isinstance(main, Aux) else (result, pull)
+
+
+class VjpFunction(LinearNode):
+    """The map from cotangents of the outputs to cotangents of the inputs: a tree of residuals.
+    Call it any number of times."""
+
+    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
+        """One cotangent tree per argument. Errors: TransformError names the path that differs."""
+        form = self.form
+        cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
+        in_cts = iter(pull_back(self.linear, cts))
+        # The linear map has inputs for differentiable leaves alone; integers get float0.
+        filled_cts = [
+            filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in form.types
+        ]
+        return tree.unflatten(form.treedef, filled_cts)
+
+
+tree.register_node_class(VjpFunction)
+
+
+def pull_back(linear: LinearMap, cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents of the active inputs, None for zero."""
+    count = len(linear.residuals)
+    mask = [False] * count + [True] * (len(linear.program.inputs) - count)
+    values = [*linear.residuals, *(None for _ in mask[count:])]
+    read = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]
+    return backward(linear.program, mask, values, read)

@@ -24,11 +24,12 @@ from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.arguments import named, require_callable
 from rune.transforms.batching.vmap import batch_flat
 from rune.transforms.custom.vjp import custom_lin
+from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, require_result
 from rune.transforms.derivatives.directional import jvp
-from rune.transforms.derivatives.flat_functions import Aux, Chosen, filled, filled_as, flatten
-from rune.transforms.derivatives.grad import grad, require_inputs, require_result
+from rune.transforms.derivatives.flat_functions import Aux, flatten
+from rune.transforms.derivatives.grad import grad, pull_back
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
-from rune.transforms.derivatives.vjp import pull_back
+from rune.transforms.derivatives.tangents import filled, filled_as
 
 Mode = Literal["forward", "reverse"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rune.core.evaluate import eval_program
 from rune.core.interpreter import (
     Interpreter,
     Tracer,
@@ -20,12 +19,9 @@ from rune.core.interpreter import (
     use,
 )
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive, Zero
-from rune.core.program import Program
-from rune.core.staging import stage
 from rune.errors import MissingRule, TransformError
 from rune.ops import add
-from rune.ops.family import fit, zeros_like
-from rune.transforms.programs.memo import per_program
+from rune.ops.family import fit
 from rune.transforms.tracers import ValueTracer
 
 Tangents = Sequence[Any]
@@ -112,29 +108,3 @@ def jvp_flat(function: Any, primals: Sequence[Any], tangents: Tangents) -> tuple
     args = [interpreter.join(p, t) for p, t in zip(primals, tangents, strict=True)]
     pairs = interpreter.trace(lambda: [interpreter.split(out) for out in function(*args)])
     return [p for p, _ in pairs], [t for _, t in pairs]
-
-
-@per_program
-def jvp_program(
-    program: Program, nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
-) -> tuple[Program, tuple[bool, ...]]:
-    """primals, nonzero tangents -> outputs, nonzero output tangents; and which those are.
-
-    forced: which output tangents are written out even where they are zero; none by default.
-    """
-    out_nonzero: list[bool] = []
-    count = len(program.inputs)
-
-    def both(*args: Any) -> list[Any]:
-        nonzero_tangents = iter(args[count:])
-        tangents = [next(nonzero_tangents) if n else None for n in nonzero]
-        outs, out_tangents = jvp_flat(lambda *xs: eval_program(program, xs), args[:count], tangents)
-        for i, is_forced in enumerate(forced):
-            if is_forced and out_tangents[i] is None:
-                out_tangents[i] = zeros_like(outs[i])
-        out_nonzero.extend(t is not None for t in out_tangents)
-        return [*outs, *(t for t in out_tangents if t is not None)]
-
-    tangent_types = [v.type for v, n in zip(program.inputs, nonzero, strict=True) if n]
-    staged = stage(both, [*program.input_types, *tangent_types], f"jvp_{program.name}")
-    return staged.closed(), tuple(out_nonzero)

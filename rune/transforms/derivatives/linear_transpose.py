@@ -17,8 +17,9 @@ from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import TransformError
 from rune.transforms.arguments import function_name, key_path, require_callable
-from rune.transforms.derivatives.flat_functions import Flat, cotangents_of, filled_as
-from rune.transforms.derivatives.jvp import jvp_program
+from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.derivatives.held_programs import jvp_program
+from rune.transforms.derivatives.tangents import cotangents_of, filled_as
 from rune.transforms.derivatives.transpose import backward
 from rune.transforms.eval_shape import leaf_types
 

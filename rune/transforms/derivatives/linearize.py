@@ -18,9 +18,8 @@ from rune.core.evaluate import eval_program
 from rune.core.interpreter import Interpreter, current, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program, Var
-from rune.core.staging import Stage, Staged, stage
+from rune.core.staging import Stage, Staged
 from rune.transforms.derivatives.jvp import jvp_flat
-from rune.transforms.programs.memo import per_program
 
 # A value made by at most so many steps of these families from numbers alone is made again in the
 # linear program, at less cost than it takes to keep it.
@@ -121,72 +120,17 @@ def linearize_flat(
         return outs, staged, tuple(t is not None for t in out_tangents)
 
     outs, staged, nonzero = partial.trace(run)
-    return outs, _pruned(staged.program, staged.captured, nonzero)
+    return outs, linear_map(staged, nonzero)
 
 
-def _pruned(program: Program, residuals: Sequence[Any], nonzero: tuple[bool, ...]) -> LinearMap:
-    smaller, live_inputs = prune(program, [True] * len(program.outputs))
-    count = len(residuals)
-    read = [r for r, k in zip(residuals, live_inputs[:count], strict=True) if k]
+def linear_map(staged: Staged, nonzero: tuple[bool, ...]) -> LinearMap:
+    """The staged equations that outputs depend on, and the captured values that these read."""
+    program, count = staged.program, len(staged.captured)
+    pruned, live_inputs = prune(program, [True] * len(program.outputs))
+    live = live_inputs[:count]
+    residuals = tuple(r for r, is_live in zip(staged.captured, live, strict=True) if is_live)
+    variables = [v for v, is_live in zip(program.inputs[:count], live, strict=True) if is_live]
     # The tangent inputs stay, used or not: the caller passes them all.
-    inputs = [v for v, k in zip(program.inputs[:count], live_inputs[:count], strict=True) if k]
-    linear_program = Program(
-        (*inputs, *program.inputs[count:]), smaller.equations, smaller.outputs, name=program.name
-    )
-    return LinearMap(linear_program, tuple(read), nonzero)
-
-
-@dataclass(frozen=True, slots=True)
-class SplitProgram:
-    """A program split by which inputs are known.
-
-    known:    known inputs -> known outputs, residuals that are not inputs
-    unknown:  residuals, unknown inputs -> unknown outputs
-    """
-
-    known: Program
-    unknown: Program
-    residual_inputs: tuple[int | None, ...]  # per residual: a known input's number, or None
-    known_outputs: tuple[bool, ...]
-
-
-@per_program
-def split_program(
-    program: Program, unknown: tuple[bool, ...], forced: tuple[bool, ...] = ()
-) -> SplitProgram:
-    """Partial evaluation of a program. Elementwise derivatives land on the known side.
-
-    forced: which outputs are unknown even where they could be computed; none by default.
-    """
-    known_types = [v.type for v, u in zip(program.inputs, unknown, strict=True) if not u]
-    parts: list[Any] = []
-
-    def run(*known: Any) -> list[Any]:
-        partial = Partial(current())
-        known_values = iter(known)
-        args = [
-            partial.new_input(v.type) if u else next(known_values)
-            for v, u in zip(program.inputs, unknown, strict=True)
-        ]
-
-        def evaluate() -> tuple[Staged, tuple[bool, ...], list[Any]]:
-            outs = eval_program(program, args)
-            free = forced or (False,) * len(outs)
-            is_known = tuple(not partial.owns(o) and not f for o, f in zip(outs, free, strict=True))
-            unknown_outs = [o for o, k in zip(outs, is_known, strict=True) if not k]
-            known_outs = [o for o, k in zip(outs, is_known, strict=True) if k]
-            return partial.program(unknown_outs, f"{program.name}_unknown"), is_known, known_outs
-
-        staged, is_known, known_outs = partial.trace(evaluate)
-        linear = _pruned(staged.program, staged.captured, ())
-        sources = tuple(_position(known, r) for r in linear.residuals)
-        parts.extend((linear.program, sources, is_known))
-        computed = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
-        return [*known_outs, *computed]
-
-    staged = stage(run, known_types, f"{program.name}_known")
-    return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])
-
-
-def _position(values: Sequence[Any], value: Any) -> int | None:
-    return next((i for i, v in enumerate(values) if v is value), None)
+    inputs = (*variables, *program.inputs[count:])
+    linear_program = Program(inputs, pruned.equations, pruned.outputs, name=program.name)
+    return LinearMap(linear_program, residuals, nonzero)

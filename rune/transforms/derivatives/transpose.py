@@ -11,11 +11,9 @@ from typing import Any
 
 from rune.core.interpreter import bind
 from rune.core.program import Atom, Equation, Literal, Program, Var
-from rune.core.staging import stage
 from rune.errors import MissingRule, in_copied_context, set_line
 from rune.ops import add
-from rune.ops.family import not_linear, types_text, zeros_of
-from rune.transforms.programs.memo import per_program
+from rune.ops.family import not_linear, types_text
 
 NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
 
@@ -113,33 +111,3 @@ def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:
 def _operands(numbers: Sequence[int]) -> str:
     """`operand 1`, `operands 0 and 2`, counted from 0."""
     return f"operand{'s' * (len(numbers) > 1)} {' and '.join(map(str, numbers))}"
-
-
-@per_program
-def transpose_program(
-    program: Program,
-    linear: tuple[bool, ...],
-    nonzero: tuple[bool, ...],
-    forced: tuple[bool, ...] = (),
-) -> tuple[Program, tuple[bool, ...]]:
-    """known inputs, nonzero output cotangents -> nonzero input cotangents; and which those are.
-
-    forced: which cotangents of linear inputs are written out even where they are zero.
-    """
-    in_nonzero: list[bool] = []
-    known_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if not lin]
-    linear_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if lin]
-    ct_types = [a.type for a, n in zip(program.outputs, nonzero, strict=True) if n]
-
-    def run(*args: Any) -> list[Any]:
-        known, out_cts = iter(args[: len(known_types)]), iter(args[len(known_types) :])
-        values = [None if lin else next(known) for lin in linear]
-        cts = backward(program, linear, values, [next(out_cts) if n else None for n in nonzero])
-        for i, (is_forced, type) in enumerate(zip(forced, linear_types)):
-            if is_forced and cts[i] is None:
-                cts[i] = zeros_of(type)
-        in_nonzero.extend(ct is not None for ct in cts)
-        return [ct for ct in cts if ct is not None]
-
-    staged = stage(run, [*known_types, *ct_types], f"transpose_{program.name}")
-    return staged.closed(), tuple(in_nonzero)

@@ -19,8 +19,7 @@ from rune.core.program import Equation, Literal, Program
 from rune.core.sizes import Sizes, carriers, match_sizes, type_with_sizes, untold_sizes
 from rune.core.types import ArrayType
 from rune.transforms.batching.vmap import batch_program
-from rune.transforms.derivatives.jvp import jvp_program
-from rune.transforms.derivatives.transpose import transpose_program
+from rune.transforms.derivatives.held_programs import jvp_program, transpose_program
 from rune.transforms.programs.captured_arrays import opened
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size, with_witnesses

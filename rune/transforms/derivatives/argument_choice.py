@@ -1,0 +1,93 @@
+"""Which arguments a derivative is taken with respect to, and which dtypes it accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.core.interpreter import type_of
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.transforms.arguments import key_path, value_leaves
+
+
+class Chosen:
+    """A function of the arguments that `argnums` chooses, the others being what they are."""
+
+    def __init__(
+        self, function: Callable[..., Any], argnums: int | Sequence[int],
+        args: Sequence[Any], kwargs: Mapping[str, Any],
+    ):  # fmt: skip
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.numbers = _argument_numbers(argnums, len(args))
+        self.values = tuple(args[i] for i in self.numbers)
+
+    def __call__(self, *values: Any) -> Any:
+        """The result for other values of the chosen arguments."""
+        full = list(self.args)
+        for i, value in zip(self.numbers, values, strict=True):
+            full[i] = value
+        return self.function(*full, **self.kwargs)
+
+    def require(self, name: str, allowed: frozenset[np.dtype], kind: str) -> None:
+        """Raise TransformError, with the path, unless every leaf has an allowed dtype."""
+        for number, argument in zip(self.numbers, self.values, strict=True):
+            leaves, treedef = tree.flatten(argument)
+            for i, leaf in enumerate(value_leaves(name, leaves, treedef)):
+                if type_of(leaf).dtype not in allowed:
+                    raise _undifferentiable(name, number, key_path(i, treedef), leaf, kind)
+
+
+def _argument_numbers(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    numbers = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
+    for number in numbers:
+        if not hasattr(number, "__index__"):
+            raise TransformError(
+                f"grad: cannot differentiate argument {number!r} (argnums must be integers)"
+            )
+        if not -count <= number < count:
+            raise TransformError(
+                f"grad: cannot differentiate argument {number} (positional arguments: {count})"
+            )
+    return tuple(n % count for n in numbers)
+
+
+def _undifferentiable(name: str, number: int, path: str, leaf: Any, kind: str) -> TransformError:
+    hints = {
+        "floating": "convert it with .astype('float32'), or choose argnums",
+        "real floating": "use rune.jvp, or holomorphic=True for a holomorphic function",
+    }
+    return TransformError(
+        f"{name}: cannot differentiate with respect to argument {number}{path} of type "
+        f"{type_of(leaf)} ({kind} dtype required)",
+        hint=hints.get(kind),
+    )
+
+
+# --- what reverse mode accepts ----------------------------------------------------------------
+
+
+def require_inputs(name: str, chosen: Chosen, holomorphic: bool, allow_int: bool) -> None:
+    """Raise TransformError for an argument that reverse mode cannot differentiate."""
+    if holomorphic:
+        chosen.require(name, dtypes.COMPLEX, "complex")
+    elif not allow_int:
+        chosen.require(name, dtypes.INEXACT, "floating")
+
+
+def require_result(name: str, result_type: ArrayType, holomorphic: bool) -> None:
+    """Raise TransformError for a result that reverse mode cannot differentiate."""
+    allowed, kind = _RESULTS[holomorphic]
+    if result_type.dtype not in allowed:
+        raise TransformError(
+            f"{name}: cannot differentiate a result {result_type} ({kind} required)",
+            hint="for a holomorphic function pass holomorphic=True, else use rune.vjp"
+            if result_type.dtype in dtypes.COMPLEX
+            else None,
+        )
+
+
+_RESULTS = {False: (dtypes.FLOATING, "real floating"), True: (dtypes.COMPLEX, "complex")}

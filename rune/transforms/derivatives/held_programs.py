@@ -1,0 +1,137 @@
+"""Derivatives of the programs that equations hold: the jvp, the known part and the transpose.
+
+Eager derivatives run a function under an interpreter (jvp.py, linearize.py, transpose.py). A jitted
+function or a loop is one equation with a program in it; its rules ask for that program rewritten.
+Each function here traces the eager transformation of a program, so that what is held stays held.
+
+Cost: a program is rewritten once for each pattern of zeros; the result lives as long as it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import current
+from rune.core.program import Program
+from rune.core.staging import Staged, stage
+from rune.ops.family import zeros_like, zeros_of
+from rune.transforms.derivatives.jvp import jvp_flat
+from rune.transforms.derivatives.linearize import Partial, linear_map
+from rune.transforms.derivatives.transpose import backward
+from rune.transforms.programs.memo import per_program
+
+
+@per_program
+def jvp_program(
+    program: Program, nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
+) -> tuple[Program, tuple[bool, ...]]:
+    """primals, nonzero tangents -> outputs, nonzero output tangents; and which those are.
+
+    forced: which output tangents are written out even if they are zero; none by default.
+    """
+    out_nonzero: list[bool] = []
+    count = len(program.inputs)
+
+    def both(*args: Any) -> list[Any]:
+        nonzero_tangents = iter(args[count:])
+        tangents = [next(nonzero_tangents) if n else None for n in nonzero]
+        outs, out_tangents = jvp_flat(lambda *xs: eval_program(program, xs), args[:count], tangents)
+        for i, is_forced in enumerate(forced):
+            if is_forced and out_tangents[i] is None:
+                out_tangents[i] = zeros_like(outs[i])
+        out_nonzero.extend(t is not None for t in out_tangents)
+        return [*outs, *(t for t in out_tangents if t is not None)]
+
+    tangent_types = [v.type for v, n in zip(program.inputs, nonzero, strict=True) if n]
+    staged = stage(both, [*program.input_types, *tangent_types], f"jvp_{program.name}")
+    return staged.closed(), tuple(out_nonzero)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProgram:
+    """A program split by which inputs are known.
+
+    known:    known inputs -> known outputs, residuals that are not inputs
+    unknown:  residuals, unknown inputs -> unknown outputs
+    """
+
+    known: Program
+    unknown: Program
+    residual_inputs: tuple[int | None, ...]  # per residual: a known input's number, or None
+    known_outputs: tuple[bool, ...]
+
+
+@per_program
+def split_program(
+    program: Program, unknown: tuple[bool, ...], forced: tuple[bool, ...] = ()
+) -> SplitProgram:
+    """Partial evaluation of a program. Elementwise derivatives land on the known side.
+
+    forced: which outputs are unknown even if they could be computed; none by default.
+    """
+    known_types = [v.type for v, u in zip(program.inputs, unknown, strict=True) if not u]
+    parts: list[Any] = []
+
+    def run(*known: Any) -> list[Any]:
+        partial = Partial(current())
+        known_values = iter(known)
+        args = [
+            partial.new_input(v.type) if u else next(known_values)
+            for v, u in zip(program.inputs, unknown, strict=True)
+        ]
+
+        def evaluate() -> tuple[Staged, tuple[bool, ...], list[Any]]:
+            outs = eval_program(program, args)
+            free = forced or (False,) * len(outs)
+            is_known = tuple(not partial.owns(o) and not f for o, f in zip(outs, free, strict=True))
+            unknown_outs = [o for o, k in zip(outs, is_known, strict=True) if not k]
+            known_outs = [o for o, k in zip(outs, is_known, strict=True) if k]
+            return partial.program(unknown_outs, f"{program.name}_unknown"), is_known, known_outs
+
+        staged, is_known, known_outs = partial.trace(evaluate)
+        linear = linear_map(staged, ())
+        # An input that is a residual is not returned too: whoever calls both parts has it.
+        sources = tuple(_position(known, r) for r in linear.residuals)
+        parts.extend((linear.program, sources, is_known))
+        computed = [r for r, s in zip(linear.residuals, sources, strict=True) if s is None]
+        return [*known_outs, *computed]
+
+    staged = stage(run, known_types, f"{program.name}_known")
+    return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])
+
+
+def _position(values: Sequence[Any], value: Any) -> int | None:
+    return next((i for i, v in enumerate(values) if v is value), None)
+
+
+@per_program
+def transpose_program(
+    program: Program,
+    linear: tuple[bool, ...],
+    nonzero: tuple[bool, ...],
+    forced: tuple[bool, ...] = (),
+) -> tuple[Program, tuple[bool, ...]]:
+    """known inputs, nonzero output cotangents -> nonzero input cotangents; and which those are.
+
+    forced: which cotangents of linear inputs are written out even if they are zero.
+    """
+    in_nonzero: list[bool] = []
+    known_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if not lin]
+    linear_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if lin]
+    ct_types = [a.type for a, n in zip(program.outputs, nonzero, strict=True) if n]
+
+    def run(*args: Any) -> list[Any]:
+        known, out_cts = iter(args[: len(known_types)]), iter(args[len(known_types) :])
+        values = [None if lin else next(known) for lin in linear]
+        cts = backward(program, linear, values, [next(out_cts) if n else None for n in nonzero])
+        for i, (is_forced, type) in enumerate(zip(forced, linear_types)):
+            if is_forced and cts[i] is None:
+                cts[i] = zeros_of(type)
+        in_nonzero.extend(ct is not None for ct in cts)
+        return [ct for ct in cts if ct is not None]
+
+    staged = stage(run, [*known_types, *ct_types], f"transpose_{program.name}")
+    return staged.closed(), tuple(in_nonzero)

@@ -1,0 +1,147 @@
+"""Tangents and cotangents as users give them and get them, and as they travel inside.
+
+A tangent or cotangent has the shape and dtype of its value. An integer or bool has none: users see
+float0, an array of no bytes, and inside it is None, the symbolic zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.array import as_array
+from rune.core.interpreter import is_differentiable, type_of
+from rune.core.types import ArrayType
+from rune.errors import TransformError
+from rune.ops.family import zeros_of
+from rune.ops.promote import opened
+from rune.transforms.arguments import key_path
+from rune.transforms.tree_difference import mismatch
+
+
+def tangent_type(type: ArrayType) -> ArrayType:
+    """The type of a tangent: strong, and float0 for what has no derivative."""
+    return ArrayType(type.shape, type.dtype if type.dtype in dtypes.INEXACT else dtypes.float0)
+
+
+def is_layout(actual: ArrayType, expected: ArrayType) -> bool:
+    """Whether shape and dtype are those expected; weakness is left aside."""
+    return actual.shape == expected.shape and actual.dtype == expected.dtype
+
+
+def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Any:
+    """A tangent as it travels inside: None for the float0 of an integer.
+
+    primal:  the type of the value that it belongs to.
+    Errors: TransformError when shape or dtype is not that of a tangent of it.
+    """
+    expected = tangent_type(primal)
+    tangent = host_as(tangent, expected)
+    require_array(name, "tangent", tangent)
+    actual = type_of(tangent)
+    if not is_layout(actual, expected):
+        raise TransformError(
+            f"{name}: cannot use a tangent {actual} for a primal {primal}",
+            hint=_FLOAT0 if expected.dtype == dtypes.float0 else None,
+        )
+    return None if expected.dtype == dtypes.float0 else tangent
+
+
+_FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
+
+
+def host_as(value: Any, expected: ArrayType) -> Any:
+    """NumPy data as an array, of its dtype where that is the one expected, else of the canonical.
+
+    What stands for an array is that array, and a Python number becomes one.
+    """
+    value = opened(value)
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype == dtypes.float0:
+        return number_as_array(value)
+    is_expected = value.dtype == expected.dtype
+    return as_array(value, value.dtype if is_expected else dtypes.canonical(value.dtype))
+
+
+def require_array(name: str, what: str, value: Any) -> None:
+    """Errors: TransformError for what is neither an array nor a number."""
+    is_array = hasattr(value, "dtype") and hasattr(value, "shape")
+    if not (is_array or dtypes.scalar_type(value) is not None):
+        kind = type(value).__name__
+        raise TransformError(f"{name}: cannot use {kind} as a {what} (an array required)")
+
+
+def filled(primal: Any, tangent: Any) -> Any:
+    """The tangent, or what stands for zero: zeros, or float0 for values without tangents."""
+    if tangent is not None:
+        return tangent
+    type = type_of(primal)
+    return zeros(type) if is_differentiable(primal) else float0_zeros(type)
+
+
+def zeros(type: ArrayType) -> Any:
+    """Zeros as users are given them: an array, which keeps its dtype where a constant would not."""
+    zero = zeros_of(type)
+    return zero if type.shape else as_array(zero, type.dtype, type.weak)
+
+
+def float0_zeros(type: ArrayType) -> np.ndarray:
+    """The tangent of an integer."""
+    return np.zeros(type.shape, dtypes.float0)
+
+
+def filled_as(type: ArrayType, ct: Any) -> Any:
+    """The tangent or cotangent of a value of this type, or what stands for zero."""
+    if type.dtype not in dtypes.INEXACT:
+        return float0_zeros(type)
+    return zeros(type) if ct is None else ct
+
+
+def cotangents_of(
+    name: str, types: Sequence[ArrayType], treedef: Any, cotangents: Any
+) -> list[Any]:
+    """Cotangents as they travel inside: None where a value is no number to differentiate.
+
+    Errors: TransformError when the tree differs from that of the outputs, or a shape or dtype:
+            "vjp: cannot use a cotangent f32[2] for an output f32[3] (output['y'])".
+    """
+    leaves, cotangent_tree = tree.flatten(cotangents)
+    if cotangent_tree != treedef:
+        how = mismatch(
+            treedef, cotangent_tree, "output{} has no cotangent".format,
+            "cotangent{} belongs to no output".format, "{} required, not {}",
+        )  # fmt: skip
+        raise TransformError(f"{name}: cannot match cotangents to outputs ({how})")
+    return [
+        _cotangent_of(name, t, ct, i, treedef)
+        for i, (t, ct) in enumerate(zip(types, leaves, strict=True))
+    ]
+
+
+def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: Any) -> Any:
+    if type.dtype not in dtypes.INEXACT:
+        return None
+    ct = host_as(ct, type)
+    require_array(name, f"cotangent{key_path(number, treedef)}", ct)
+    actual = type_of(ct)
+    if not is_layout(actual, type):
+        raise TransformError(
+            f"{name}: cannot use a cotangent {actual} for an output {type} "
+            f"(output{key_path(number, treedef)})"
+        )
+    return ct
+
+
+def number_as_array(value: Any) -> Any:
+    """A Python number that has a derivative as a weak array of rank 0; anything else as it is.
+
+    Rules compute with primals and tangents as arrays do; a Python number would raise for 1 / 0.0,
+    and has no dtype.
+    """
+    if type(value) not in (float, complex):
+        return value
+    scalar = dtypes.scalar_type(value)
+    assert scalar is not None
+    return as_array(value, *scalar)
