@@ -20,6 +20,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "architecture.md",
     ROOT / "docs" / "symbolic.md",
+    ROOT / "docs" / "reverse-mode-of-while.md",
     *(ROOT / "docs/guide").glob("*.md"),
 ]
 TEXTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]

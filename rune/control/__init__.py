@@ -8,7 +8,8 @@
     custom_root             x with f(x) = 0, by any solver    a custom_jvp
 
 A function is traced into a program (tracing.py) whose carry keeps its type (carry_types.py). Rules
-rewrite that program (loop_bodies.py, programs.py) and bind the primitive again.
+rewrite that program (loop_bodies.py, programs.py) and bind the primitive again. How a while loop
+is run backwards is told in docs/reverse-mode-of-while.md.
 """
 
 from rune.control.branch.cond import cond, switch

@@ -53,8 +53,9 @@ BITS = 31  # of a step's number, an i32
 class Checkpoints:
     """Keep `count` carries of a loop for its reverse mode, and as many again on the way back.
 
-    Memory is that of 2 * count carries, whatever the number of steps n. Each step is recomputed
-    once while n is at most count**2, and log2(n / count**2) times more beyond.
+    Memory is that of 2 * count carries, whatever the number of steps n. Each step is recomputed at
+    most once while n is at most count**2, and about once more for every factor of 4 beyond, up to
+    count * 2**count steps; then faster than that.
     Errors: ArgumentError if the count is not a power of two, at least 2.
 
     >>> Checkpoints(16)

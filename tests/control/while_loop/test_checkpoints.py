@@ -114,6 +114,31 @@ def test_many_more_steps_than_carries_are_compiled_and_exact(count: int):
     near((x, slope), result, relative=1e-10, why="f64")
 
 
+@pytest.mark.parametrize(("steps", "most"), [(16, 0.0), (256, 1.0), (1024, 2.1), (4096, 3.1)])
+def test_each_step_is_recomputed_as_rarely_as_the_page_says(steps: int, most: float):
+    # The carry comes from a callback, so it is seen how often it is computed.
+    calls = 0
+
+    def successor(i: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return np.int32(i + 1)
+
+    def function(x: Any) -> Any:
+        def body(s: Any) -> Any:
+            i, v = s
+            number = rune.pure_callback(successor, i, i)
+            return number, v * rnp.cos(i.astype("float32"))
+
+        first = (rnp.asarray(0, dtype="int32"), x)
+        return rune.while_loop(lambda s: s[0] < steps, body, first, reverse=Checkpoints(16))[1]
+
+    rune.jit(rune.grad(function))(1.0)
+    recomputed = calls - steps
+
+    assert recomputed <= most * steps
+
+
 def test_a_linear_body_keeps_nothing():
     # The derivative reads no carry, so none is kept: the loop counts, and no more.
     def function(x: Any) -> Any:
