@@ -13,8 +13,10 @@ from rune.numpy.arithmetic import abs, maximum
 from rune.numpy.creation import arange, ones, zeros
 from rune.numpy.logic import where
 from rune.numpy.transcendental import cos, exp, sqrt
+from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.family import wide
+from rune.transforms.custom.jvp import custom_jvp
 
 _NEAR = 20.0  # the power series below, the asymptotic one above
 _POWERS, _RECIPROCALS = 48, 24  # terms: the next ones are below 1e-16 of the sum
@@ -103,17 +105,46 @@ def i0(x: Any) -> Any:
     """
     x = floating("i0", value("i0", x))
     dtype = type_of(x).dtype
-    x = c.astype(x, wide(dtype))
-    return c.astype(_scaled_i0_wide(x) * exp(abs(x)), dtype)
+    return c.astype(_i0(c.astype(x, wide(dtype))), dtype)
+
+
+@custom_jvp
+def _i0(x: Any) -> Any:
+    return _bessel(x, 0)
+
+
+@custom_jvp
+def _i1(x: Any) -> Any:
+    return where(x < 0, -1, 1) * _bessel(x, 1)
+
+
+def _slope_at(x: Any, y: Any) -> Any:
+    """I1(x) / x; 1/2 at 0."""
+    is_zero = x == 0
+    return where(is_zero, 0.5, y / where(is_zero, 1, x))
+
+
+# By the series, the slope of what overflows would be NaN.
+_i0.defjvps(lambda t, y, x: t * _i1(x))
+_i1.defjvps(lambda t, y, x: t * (_i0(x) - _slope_at(x, y)))
+
+
+def _bessel(x: Any, order: int) -> Any:
+    """I of |x|, which is about exp(|x|) / sqrt(2π|x|): it overflows later than exp."""
+    size, most = abs(x), float(finfo(type_of(x).dtype).max)
+    is_finite = size <= math.log(most) + 5
+    inside = where(is_finite, size, 0)
+    half = exp(inside / 2)  # taken twice, so that it does not overflow before the result
+    return where(is_finite, half * (_scaled(inside, order) * half), size * math.inf)
 
 
 def _scaled_i0(x: Any) -> Any:
     """I0(x) exp(-|x|), in f32 at least: the terms are larger than the sum."""
     dtype = type_of(x).dtype
-    return c.astype(_scaled_i0_wide(c.astype(x, wide(dtype))), dtype)
+    return c.astype(_scaled(c.astype(x, wide(dtype)), 0), dtype)
 
 
-def _scaled_i0_wide(x: Any) -> Any:
+def _scaled(x: Any, order: int) -> Any:
     size = abs(x)
     is_near = size <= _NEAR
     # Operands of each side are chosen, not clipped: at the seam a clipped one has half a slope.
@@ -121,8 +152,10 @@ def _scaled_i0_wide(x: Any) -> Any:
     quarter = near_x**2 / 4
     near = ones((), type_of(x).dtype)
     for k in range(_POWERS, 0, -1):
-        near = 1 + quarter / (k * k) * near
+        near = 1 + quarter / (k * (k + order)) * near
     far = ones((), type_of(x).dtype)
     for k in range(_RECIPROCALS, 0, -1):
-        far = 1 + (2 * k - 1) ** 2 / (8 * k) / far_x * far
-    return where(is_near, near * exp(-abs(near_x)), far / sqrt(2 * math.pi * far_x))
+        far = 1 + ((2 * k - 1) ** 2 - 4 * order) / (8 * k) / far_x * far
+    near = near * near_x / 2 if order else near
+    far = far / (math.sqrt(2 * math.pi) * sqrt(far_x))  # 2πx may overflow
+    return where(is_near, near * exp(-abs(near_x)), far)
