@@ -180,7 +180,8 @@ def sinc(x: Any, /) -> Any:
     >>> rnp.sinc(0.0)
     Array(1., f32*[], cpu:0)
     """
-    x = _scaled(math.pi)(inexact("sinc", x))
+    x = inexact("sinc", x)
+    turns, x = x, _scaled(math.pi)(x)
     size = ops.abs(x)
     # Up to here the series is exact, with its derivative: of sin(x)/x that is a difference, which
     # cancels. Where it is not chosen its argument is 0: powers of x overflow.
@@ -188,7 +189,17 @@ def sinc(x: Any, /) -> Any:
     safe = ops.select(is_small, constant(1, x), x)
     small = ops.select(is_small, x, constant(0, x))
     series = _sinc_series(ops.mul(small, small))
-    return ops.select(is_small, series, ops.div(ops.sin(safe), safe))
+    return ops.select(is_small, series, ops.div(_sine_of_pi(turns), safe))
+
+
+def _sine_of_pi(x: Any) -> Any:
+    """sin(πx); of a real x exactly 0 at whole numbers, and finite where πx overflows."""
+    if type_of(x).dtype in dtypes.COMPLEX:
+        return ops.sin(_scaled(math.pi)(x))
+    turns = ops.sub(x, _scaled(2.0)(ops.round(_scaled(0.5)(x))))
+    mirror = ops.sub(ops.copysign(constant(1, x), turns), turns)
+    is_obtuse = ops.gt(ops.abs(turns), constant(0.5, x))
+    return ops.sin(_scaled(math.pi)(ops.select(is_obtuse, mirror, turns)))
 
 
 def _sinc_series(square: Any) -> Any:

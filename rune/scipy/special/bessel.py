@@ -150,15 +150,22 @@ _K1 = tuple(
 )  # fmt: skip
 
 
+def _log_of_half(x: Any) -> Any:
+    """log(x / 2), also where the half of a denormal number is 0."""
+    is_tiny = x < 1e-30
+    return rnp.log(rnp.where(is_tiny, x, 0.5 * x)) - rnp.where(is_tiny, math.log(2.0), 0.0)
+
+
 def _second_modified(x: Any, order: int) -> tuple[Any, Any]:
     """K at 0 < x <= 2, and √x exp(x) K beyond. Source: DLMF 10.31.1 and 10.31.2."""
     near = rnp.clip(x, 0.0, 2.0)
     quarter = 0.25 * near * near
+    log_half = _log_of_half(near)
     if order == 0:
-        series = polynomial(quarter, _K0) - rnp.log(0.5 * near) * polynomial(quarter, _I0[:16])
+        series = polynomial(quarter, _K0) - log_half * polynomial(quarter, _I0[:16])
     else:
         first = near * polynomial(quarter, _I1[:16])
-        series = 1.0 / near + rnp.log(0.5 * near) * first + near * polynomial(quarter, _K1)
+        series = 1.0 / near + log_half * first + near * polynomial(quarter, _K1)
     table = tables.K0_FAR if order == 0 else tables.K1_FAR
     return series, quotient(1.0 / rnp.maximum(x, 2.0), table)
 

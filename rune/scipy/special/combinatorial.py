@@ -15,7 +15,7 @@ import rune.numpy as rnp
 from rune import ops
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_count
-from rune.scipy.special.arguments import elementwise, reals, rounded, widened
+from rune.scipy.special.arguments import elementwise, reals, rounded, undefined, widened
 from rune.scipy.special.densities import stirling_error
 from rune.scipy.special.gammas import (
     HALF_LOG_2PI,
@@ -128,7 +128,8 @@ def binom(n: Any, k: Any) -> Any:
     signs = _sign(n + 1.0) * _sign(k + 1.0) * _sign(n - k + 1.0)
     is_none = ((k < 0) & (k == rnp.round(k))) | ((n >= 0) & (n == rnp.round(n)) & (k > n))
     far = rnp.where(is_none & (k == rnp.round(k)), 0.0, signs * rnp.exp(logs))
-    return _whole(rnp.where(is_direct, direct, far), n, k)
+    number = _whole(rnp.where(is_direct, direct, far), n, k)
+    return undefined(rnp.isnan(n) | rnp.isnan(k), number)
 
 
 def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Any:
@@ -212,7 +213,7 @@ def poch(z: Any, m: Any) -> Any:
     quotient = turn * _poch(z, m)
     quotient = rnp.where(is_pole & ~is_turned, 0.0, quotient)
     quotient = rnp.where((z + m <= 0) & (z + m == rnp.floor(z + m)) & ~is_pole, rnp.inf, quotient)
-    return rnp.where(m == 0, 1.0, quotient)
+    return rnp.where(m == 0, 1.0, undefined(rnp.isnan(m), quotient))
 
 
 def _poch(z: Any, m: Any) -> Any:

@@ -168,7 +168,7 @@ def kl_div(x: Any, y: Any) -> Any:
     """
     is_positive = (x > 0) & (y > 0) & (x < rnp.inf)
     x1, y1 = rnp.where(is_positive, x, 1.0), rnp.where(is_positive, y, 1.0)
-    is_near = y1 < 4.0 * x1
+    is_near = (y1 < 4.0 * x1) & (y1 > x1 / 64.0)  # beyond, y / x may be 0
     at = rnp.where(is_near, y1, x1)
     near = -x1 * deviance((at - x1) / x1, at / x1)
     inner = rnp.where(is_near, near, y1 - x1 * (1.0 + rnp.log(y1) - rnp.log(x1)))
@@ -187,10 +187,13 @@ def exprel(x: Any) -> Any:
     >>> exprel(0.0)
     Array(1., f32*[], cpu:0)
     """
-    is_zero = rnp.abs(x) < 1e-5
-    safe = rnp.where(is_zero, 1.0, x)
-    series = 1.0 + x * (0.5 + x * (1 / 6 + x * (1 / 24)))
-    return rnp.where(is_zero, series, rnp.where(x == rnp.inf, x, rnp.expm1(safe) / safe))
+    is_small, is_large = rnp.abs(x) < 1e-5, x > 80.0
+    near, middle = rnp.where(is_small, x, 0.0), rnp.where(is_small | is_large, 1.0, x)
+    far = rnp.where(is_large & (x < rnp.inf), x, 80.0)
+    half = rnp.expm1(0.5 * far)  # exp(x) - 1 is half (half + 2), which overflows before the result
+    beyond = rnp.where(x == rnp.inf, x, half / far * (half + 2.0))
+    series = 1.0 + near * (0.5 + near * (1 / 6 + near * (1 / 24)))
+    return rnp.where(is_small, series, rnp.where(is_large, beyond, rnp.expm1(middle) / middle))
 
 
 @elementwise
@@ -334,7 +337,8 @@ def huber(delta: Any, r: Any) -> Any:
     """
     size = rnp.abs(r)
     beyond = delta * (size - 0.5 * delta)
-    return rnp.where(delta < 0, rnp.inf, rnp.where(size <= delta, 0.5 * r * r, beyond))
+    loss = rnp.where(delta < 0, rnp.inf, rnp.where(size <= delta, 0.5 * r * r, beyond))
+    return undefined(rnp.isnan(delta) | rnp.isnan(r), loss)
 
 
 @elementwise
@@ -355,9 +359,10 @@ def pseudo_huber(delta: Any, r: Any) -> Any:
     is_near = rnp.abs(ratio) < 1.0
     at = rnp.where(is_near, r, 0.0)
     root = rnp.sqrt(1.0 + rnp.square(rnp.clip(ratio, -1e17, 1e17)))
-    beyond = delta * r * (rnp.clip(ratio, -1e17, 1e17) / (root + 1.0))
-    loss = rnp.where(is_near, at * at / (root + 1.0), beyond)
-    return rnp.where(delta < 0, rnp.inf, rnp.where(delta == 0, 0.0, loss))
+    beyond = delta * (r * (rnp.clip(ratio, -1e17, 1e17) / (root + 1.0)))
+    loss = rnp.where(is_near, at * (at / (root + 1.0)), beyond)
+    loss = rnp.where(delta < 0, rnp.inf, rnp.where(delta == 0, 0.0, loss))
+    return undefined(rnp.isnan(delta) | rnp.isnan(r), loss)
 
 
 # --- numbers ---------------------------------------------------------------------------------

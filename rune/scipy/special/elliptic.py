@@ -36,6 +36,7 @@ def _ellipe(m: Any) -> Any:
     is_inside = m < 1
     mean, total = _means(rnp.where(is_inside, 1.0 - m, 1.0))
     integral = 0.5 * math.pi / mean * (1.0 - total)
+    integral = rnp.where(m == -rnp.inf, rnp.inf, integral)
     return rnp.where(is_inside, integral, rnp.where(m == 1, 1.0, rnp.nan))
 
 

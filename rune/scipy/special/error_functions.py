@@ -261,12 +261,13 @@ def _ndtri_exp(y: Any) -> Any:
     tail = -_ROOT_2 * erfc_inv_of_small(math.log(2) + rnp.where(is_low, y, -2.0))
     # The table ends at the least f64. Beyond, one of Newton's steps is exact: √(-2 log Φ(x)) is all
     # but a line there.
-    is_far = (y < -700.0) & (tail > -rnp.inf)
+    is_far = (y < -700.0) & (y > -1e30) & (tail > -rnp.inf)
     at = rnp.where(is_far, tail, -1.0)
     root = rnp.sqrt(-2.0 * log_normal_cdf(at))
     apart = root - rnp.sqrt(-2.0 * rnp.where(is_far, y, -2.0))
     step = apart * root * _erfcx(-at * (1 / _ROOT_2)) * math.sqrt(math.pi / 2)
     tail = rnp.where(is_far, at + step, tail)
+    tail = rnp.where(y <= -1e30, -_ROOT_2 * rnp.sqrt(rnp.maximum(-y, 1.0)), tail)  # to rounding
     return rnp.where(is_low, tail, -normal_ppf(-rnp.expm1(rnp.where(is_low, -1.0, y))))
 
 

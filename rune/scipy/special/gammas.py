@@ -64,7 +64,7 @@ def gamma_function(x: Any) -> Any:
     # Far below, between the poles, the function is 0.
     below = rnp.where(positive == rnp.inf, 0.0 * x, reflected)
     out = rnp.where(x > 0, positive, rnp.where(is_pole, rnp.nan, below))
-    out = rnp.where(x == 0.0, 1.0 / x, out)
+    out = rnp.where(size < 1e-20, 1.0 / x, out)  # there -1.0 / (x sin(πx) Γ(|x|)) is 0 times inf
     is_factorial = (x == rnp.floor(x)) & (x > 0) & (out * float(rnp.finfo(x.dtype).eps) < 0.5)
     return rnp.where(is_factorial, rnp.round(out), out)
 
@@ -121,7 +121,8 @@ def log_gamma(x: Any) -> Any:
     positive = log_gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
     is_pole = (x <= 0) & (x == rnp.floor(x))
     below = math.log(math.pi) - rnp.log(rnp.abs(x * sine_of_pi(x))) - positive
-    return rnp.where(x > 0, positive, rnp.where(is_pole, rnp.inf, below))
+    is_even = (x > 0) | (size < 1e-20)  # to rounding, near 0; the product below underflows there
+    return rnp.where(is_pole, rnp.inf, rnp.where(is_even, positive, below))
 
 
 log_gamma.defjvps(lambda t, y, x: t * digamma(x))
@@ -309,14 +310,23 @@ def _hurwitz(x: Any, q: Any) -> Any:
     return undefined(~is_known, rnp.where(is_pole, rnp.inf, inner))
 
 
+def _gamma_over_turns(y: Any) -> Any:
+    """Γ(y) / (2π)**y for y >= 1, which overflows later than Γ. Source: DLMF 5.11.1."""
+    near, far = rnp.minimum(y, float(SHIFT)), rnp.maximum(y, float(SHIFT))
+    low = gamma_of_positive(near) * rnp.power(2.0 * math.pi, -near)
+    high = rnp.power(far / (2.0 * math.pi * math.e), far - 0.5)
+    return rnp.where(y < SHIFT, low, high * rnp.exp(stirling_series(far) - 0.5))
+
+
 @partial(elementwise, name="zeta")
 def _riemann(x: Any) -> Any:
     is_low = x < -0.1  # nearer to 0, 1 - x would round x
     argument = rnp.where(is_low | (x == 1), 2.0, x)
     above = zeta_of(argument, rnp.ones_like(x))
     low = rnp.where(is_low, x, -1.0)
-    mirror = zeta_of(1.0 - low, rnp.ones_like(x)) * gamma_of_positive(1.0 - low)
-    below = 2.0 * rnp.power(2.0 * math.pi, low - 1.0) * sine_of_pi(0.5 * low) * mirror
+    sine, weight = sine_of_pi(0.5 * low), _gamma_over_turns(1.0 - low)
+    weight = rnp.where((sine == 0) & (weight == rnp.inf), 0.0, weight)
+    below = 2.0 * weight * sine * zeta_of(1.0 - low, rnp.ones_like(x))
     return rnp.where(is_low, below, rnp.where(x == 1, rnp.inf, above))
 
 
