@@ -1,8 +1,8 @@
-"""What is remembered from call to call, and forgetting it.
+"""What is remembered from call to call, and how to forget it.
 
-Programs hold what was made of them: rewrites, machine code, binaries of devices. So memory grows
-with the programs that are remembered: the traces of jitted functions, which die with the functions,
-and a bounded number of operations, loops and branches that were evaluated one by one.
+A program holds everything derived from it: rewrites, machine code, binaries of devices. So memory
+grows with the programs that are remembered: the traces of jitted functions, which die with the
+functions, and a bounded number of operations, loops and branches that were evaluated one by one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _PROGRAMS = (
 
 
 def clear_caches() -> None:
-    """Forget every trace and what was compiled of it; the next calls trace and compile anew.
+    """Forget every trace and what was compiled from it; the next calls trace and compile again.
 
-    Arrays, and binaries in the user's cache directory, stay. For long processes that go through
-    thousands of different programs, and for measuring a first call. `f.clear_cache()` does the
-    same for one jitted function.
+    Arrays stay, and so do binaries in the user's cache directory. This is for long processes that
+    go through thousands of different programs, and for measuring a first call. `f.clear_cache()`
+    does the same for one jitted function.
     Errors: none.
 
     >>> import rune, rune.numpy as rnp

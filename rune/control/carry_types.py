@@ -37,6 +37,7 @@ def settle(
 def _promoted(value: Any, body_type: ArrayType) -> Any:
     """A weak value, converted to the type that it promotes to with what comes out."""
     value_type = type_of(value)
+    # Only weak values give way: a strong one that changes is the user's mistake.
     if not value_type.weak or value_type == body_type:
         return value
     dtype, weak = dtypes.promote((value_type.dtype, True), (body_type.dtype, body_type.weak))

@@ -98,6 +98,7 @@ def slots_for(
     groups: Sequence[Sequence[ArrayType]],
 ) -> tuple[list[ArrayType], list[list[int]]]:
     """Slots that programs share by type: their types, and the numbers that each program fills."""
+    # Programs never run together, so one slot may serve a value of each.
     slots: list[ArrayType] = []
     return slots, [_allot(slots, types) for types in groups]
 
@@ -153,6 +154,7 @@ def sizes_for(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
     Errors: CheckError if the types do not fit.
     """
     declared = program.input_types
+    # Sizes are read off shapes, so dtypes and ranks must fit first.
     if len(declared) != len(types) or any(
         d.dtype != t.dtype or d.ndim != t.ndim for d, t in zip(declared, types)
     ):
@@ -183,6 +185,7 @@ def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:
 def run_equation(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
     """The results of one equation, compiled, for concrete arguments."""
     types = tuple(type_of(a) for a in args)
+    # Remembered by types and parameters: a program holds what was compiled for it.
     program = one_equation(primitive, types, tuple(sorted(params.items())))
     return run_program(program, args, place_of_call(primitive.name, program, args))
 
@@ -207,6 +210,7 @@ def closed_together(
     programs: Sequence[Program], sizes: Sequence[Sizes]
 ) -> tuple[tuple[Program, ...], list[Any]]:
     """`closed` for programs of the same inputs: each also takes what the others need."""
+    # Every program gets all leading inputs, and reads only its own among them.
     pairs = [closed(p, s) for p, s in zip(programs, sizes, strict=True)]
     leading = [value for _, values in pairs for value in values]
     if not leading:

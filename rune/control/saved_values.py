@@ -25,7 +25,7 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
     """The rule of scan. sizes: the values of its body's sizes."""
     params = equation.params
     forward, again, saved = split_kept(params["body"], keeps)
-    if forward.equations == again.equations:
+    if forward.equations == again.equations:  # nothing inside is saved
         return None
     if not again.equations:  # everything computed inside is saved, so the results are too
         return Replay(equation, None, equation.results)
@@ -41,6 +41,7 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
         params={**params, "body": replace(forward, outputs=(*forward.outputs[:count], *extra))},
     )  # fmt: skip
     is_saved = tuple(i >= carries and a in saved for i, a in enumerate(again.outputs))
+    # The replayed loop has no results that were saved: they are there already.
     replay = replace(
         equation, operands=(*equation.operands, *saved_rows),
         results=tuple(omit(equation.results, is_saved)),

@@ -19,10 +19,10 @@ RECORDS = {**stage.RECORDS, **{r.__name__: r for r in (Checkpoints, GrowingResid
 
 
 def parse_program(text: str, functions: Mapping[str, Any] | None = None) -> Program:
-    """The program that `text` prints; every primitive of rune may stand in it.
+    """The program that prints as `text`; it may use every primitive of rune.
 
-    functions: what stands for Python functions, which text only names: "<rule of f>". One that is
-               not given can be printed, and not called: the program runs, but for what needs it.
+    functions: the Python functions that the text only names, as "<rule of f>". A program with one
+               that is missing prints, and runs as long as nothing calls it.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
 
     >>> print(parse_program("program f(%0: f32[n]) where n in 1..9 { return %0 }"))

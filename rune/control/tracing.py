@@ -1,12 +1,12 @@
 """A user's function as a program of its own.
 
-What the function closes over becomes leading inputs, whose values are beside the program; so does
-what its effects are answered from. Programs that are written alike, line by line, are one program:
-a loop that is called again, even with a new lambda, finds what was compiled and derived before.
+What the function closes over becomes leading inputs, whose values are kept beside the program; so
+does whatever answers its effects, such as a key. Programs that are alike line by line are one
+program: a loop that is called again, even with a new lambda, finds what was compiled before.
 
-    trace           the program of a function for types of arguments
+    trace           the program of a function for these types of arguments
     share_captured  several programs that take the same captured values
-    tell_one_of     what effects take where one of several programs runs
+    tell_one_of     tell handlers what effects use if one of several programs runs
     retyped         weak results made strong
 """
 
@@ -41,9 +41,9 @@ NUMBER = ArrayType((), dtypes.u32)
 class Traced:
     """A program, the values for its leading inputs, and the tree of its results.
 
-    numbered:  an effect asked for the number of the step, as draws without a key do: the number
-               is a carry before all others, u32[], and the program counts it up
-    needs:     effects that the program answers itself, from values among those captured
+    numbered:  an effect asked for the number of the step, as draws without a key do: the number,
+               a u32[], is a carry before all others, and the program increments it
+    needs:     effects that the program answers itself, from values among the captured ones
     """
 
     program: Program
@@ -59,22 +59,25 @@ class Traced:
 
     @property
     def counter(self) -> list[Any]:
-        """The first number of a step, where there is one."""
+        """The number of the first step, if steps are numbered."""
         return [np.uint32(0)] if self.numbered else []
 
     def tell(self) -> None:
-        """Tell the handlers outside what the program takes of them."""
+        """Tell the handlers outside what the program uses of theirs."""
         for need in self.needs:
             need.tell()
 
 
 def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) -> Traced:
-    """The program of `function` for arguments of these types; of a step of a loop, numbered."""
+    """The program of `function` for arguments of these types.
+
+    is_step: the function is the body of a loop, whose effects may ask for the number of the step.
+    """
     recorders: list[Recorder] = []
     numbers: list[Any] = []
 
     def number(writer: Stage) -> Any:
-        if not numbers:
+        if not numbers:  # added on demand: most loops need no counter
             numbers.append(writer.new_input(NUMBER))
         return numbers[0]
 
@@ -92,6 +95,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
     number_vars = [v for v in hidden_vars if numbers and v is numbers[0].variable]
     effect_vars = [v for v in hidden_vars if v not in number_vars]
     captured = staged.program.inputs[: len(staged.captured)]
+    # A fixed order of inputs: what is the same in every step first, then what a loop carries.
     inputs = (*captured, *effect_vars, *number_vars, *argument_vars)
     return Traced(
         replace(staged.program, inputs=inputs), (*staged.captured, *recorders[-1].entered),
@@ -100,8 +104,9 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
 
 
 def share_captured(traced: Sequence[Traced]) -> list[Traced]:
-    """The same, each also taking the values that the others captured."""
+    """The same functions, each also taking the values that the others captured."""
     captured_vars = [dict(zip(_places(t.captured), t.program.inputs)) for t in traced]
+    # One value may be captured twice by one function, and must then stand there twice.
     values = {place: v for t in traced for place, v in _places(t.captured).items()}
     types = {place: var.type for variables in captured_vars for place, var in variables.items()}
 
@@ -116,7 +121,7 @@ def share_captured(traced: Sequence[Traced]) -> list[Traced]:
 
 
 def _places(values: Sequence[Any]) -> dict[tuple[int, int], Any]:
-    """The values by identity, and by how often they came before."""
+    """The values by identity, and by how often they have occurred before."""
     counts: Counter[int] = Counter()
     places: dict[tuple[int, int], Any] = {}
     for v in values:
@@ -126,7 +131,7 @@ def _places(values: Sequence[Any]) -> dict[tuple[int, int], Any]:
 
 
 def tell_one_of(traced: Sequence[Traced]) -> None:
-    """Tell the handlers outside what any one of the programs takes: as much as the greediest."""
+    """Tell the handlers outside what one of the programs uses: the most that any of them does."""
     needs: dict[Any, Need] = {}
     for need in (n for t in traced for n in t.needs):
         kind = need.about.kind
@@ -136,7 +141,7 @@ def tell_one_of(traced: Sequence[Traced]) -> None:
 
 
 def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:
-    """The program with its first results of these types, which differ at most in weakness."""
+    """The program with its first results converted to these types, which differ in weakness."""
     program, first = traced.program, len(traced.counter)
     outputs = list(program.outputs)
     added: list[Equation] = []
@@ -155,12 +160,9 @@ _alive: WeakValueDictionary[tuple[Any, ...], Program] = WeakValueDictionary()
 
 
 def interned(program: Program) -> Program:
-    """The first program that is alive and was written like this one.
-
-    What is jitted holds its loops. Elsewhere nothing would, until the loop is called again, so the
-    last ones are held.
-    """
+    """The first program that is alive and is written like this one."""
     first = _alive.setdefault(program_key(program), program)
+    # A jitted program holds its loops. In eager code nothing would until the loop is called again.
     return first if is_kept() else held(first)
 
 

@@ -1,4 +1,4 @@
-"""cond and switch: one of several functions, chosen by a value, for results of one type."""
+"""cond and switch: one of several functions, chosen by a value; all give results of one type."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def cond(
     *operands: Any,
     operand: Any = _MISSING,
 ) -> Any:
-    """`true_fun(*operands)` where `pred`, else `false_fun(*operands)`; only one of them runs.
+    """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
-    pred:      a bool or real number, which is true unless it is 0.
+    pred:      a bool or a real number, which is true unless it is 0.
     operands:  trees of arrays; both functions take them, and may close over others.
-    operand:   one operand, as a keyword.
+    operand:   a single operand, as a keyword.
     Both functions are traced, and must return equal trees, shapes and dtypes. Under vmap with a
-    different `pred` in every lane both run, and each lane selects; derivatives then see only what
-    was selected.
+    different `pred` in every lane both run, and each lane selects its result; derivatives then see
+    only what was selected.
 
     Shapes: pred []; operands any -> those that both functions return.
     Types:  those that both functions return.
-    Errors: TransformError where the results differ, naming the leaf; ArgumentError for a `pred`
-            that is no scalar, or what cannot be called.
+    Errors: TransformError if the results differ, naming the leaf; ArgumentError if `pred` is not a
+            scalar, or a function cannot be called.
 
     >>> import rune
     >>> rune.cond(True, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
@@ -58,13 +58,13 @@ def cond(
 def switch(
     index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING
 ) -> Any:
-    """`branches[index](*operands)`; an index out of range means the nearest branch.
+    """`branches[index](*operands)`; an index out of range means the first or the last branch.
 
     operands:  as for `cond`.
     Shapes: index int[]; operands any -> those that every branch returns.
     Types:  those that every branch returns.
-    Errors: ArgumentError for an index that is no integer, or no branches; TransformError for
-            branches of different types.
+    Errors: ArgumentError if the index is not an integer, or there are no branches; TransformError
+            if the results of the branches differ.
 
     >>> import rune
     >>> rune.switch(7, [lambda x: x, lambda x: -x], 1.0)
@@ -80,7 +80,7 @@ def switch(
         require_callable("switch", function)
     arguments = operands if operand is _MISSING else (operand,)
     number = _index(index, len(branches))
-    if len(branches) == 1:
+    if len(branches) == 1:  # then there is nothing to choose, and no equation is needed
         return tree.map(opened, branches[0](*arguments))
     names = [f"branches[{i}]" for i in range(len(branches))]
     return _choose("switch", names, number, branches, arguments)
@@ -108,10 +108,10 @@ def _predicate(pred: Any) -> Any:
 
 
 def _index(index: Any, count: int) -> Any:
-    """The number of a branch as i32; a wider integer is clamped in its own dtype first."""
+    """The number of a branch as i32."""
     value = _scalar("switch", "the index", index, dtypes.INTEGER, "integer")
     dtype = type_of(value).dtype
-    if dtype in (dtypes.u32, dtypes.i64, dtypes.u64):
+    if dtype in (dtypes.u32, dtypes.i64, dtypes.u64):  # a cast alone might wrap into the range
         value = max(min(value, literal(count - 1, dtype)), literal(0, dtype))
     return cast(value, dtypes.i32)
 
@@ -125,6 +125,7 @@ def _choose(
     types = [type_of(x) for x in leaves]
     traced = [trace(Flat(name, f, treedef), types) for f in functions]
     _check_results(name, labels, traced)
+    # All branches of an equation take the same operands and yield the same types.
     traced, strong = share_captured(traced), _joint_types(traced)
     branches = tuple(interned(retyped(t, strong)) for t in traced)
     tell_one_of(traced)

@@ -113,6 +113,7 @@ def _jvp_branches(first: Program, others: Branches, nonzero: Flags) -> tuple[Bra
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    # The number of the branch is an integer and has no tangent.
     first, *others = params["branches"]
     rewritten, nonzero_results = _jvp_branches(first, tuple(others), nonzero_flags(tangents[1:]))
     operands = [*primals[1:], *pick(tangents, nonzero_flags(tangents))]
@@ -127,6 +128,8 @@ class _Split:
 
     known:    known operands -> known results, residual slots
     unknown:  residual slots, the known operands `passed`, unknown operands -> unknown results
+
+    A residual that is an operand of the equation is passed on, and takes no slot.
     """
 
     known: Branches
@@ -150,7 +153,7 @@ def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
     known_branches, unknown_branches = [], []
     for split, branch_slots in zip(splits, places):
         known_branches.append(with_slots(split.known, count, branch_slots, slots))
-        computed = iter(branch_slots)
+        computed = iter(branch_slots)  # residuals that the branch computes, in their order
         first_passed = len(slots)
         positions = [
             next(computed) if n is None else first_passed + passed.index(n)
@@ -166,7 +169,7 @@ def _partial(
     partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Any]:
     number, *operands = args
-    if unknown[0]:
+    if unknown[0]:  # which branch runs is not known, so nothing can run
         return partial.write(cond, args, params)
     branches: Branches = params["branches"]
     unknown_operands = tuple(unknown[1:])
@@ -236,12 +239,14 @@ def _batch(
 def _every_branch(
     batched: Sequence[bool], size: Any, number: Any, operands: Sequence[Any], branches: Branches
 ) -> list[Any]:
-    """The results of all branches, of which each lane selects its own."""
-    refuse_io("cond", branches)
+    """All branches run, and each lane selects the results of its own."""
+    refuse_io("cond", branches)  # every branch would print, chosen or not
+    # An index out of range means the nearest branch, in every lane as outside vmap.
     number = max(min(number, np.int32(len(branches) - 1)), np.int32(0))
     outs: list[Any] = []
     for i, b in enumerate(branches):
         chosen = eq(number, np.int32(i))
+        # On operands that its author never meant, a loop might not end.
         run = _if_chosen if has_equation(b, _is_loop) else _on_every_lane
         results = run(chosen, b, batched, size, operands)
         outs = [select_lanes(chosen, n, o) for n, o in zip(results, outs)] if i else results

@@ -1,1 +1,1 @@
-"""Values defined by equations, whose derivatives do not look into the solver."""
+"""Values defined by equations: their derivatives do not look into the solver."""

@@ -1,7 +1,7 @@
 """custom_linear_solve: the solution of A x = b by a function of the user's, with exact derivatives.
 
-The equation holds four programs: x -> A x, b -> x, and both of the transpose of A. Its rules never
-look into how the solution is found:
+The equation holds four programs: x -> A x, b -> x, and the same two for the transpose of A. Its
+rules never look into how the solution is computed:
 
     derivative   A dx = db - dA x, solved by the same function
     transpose    of the map from b to x: the solution of Aᵀ y = x̄
@@ -45,17 +45,17 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """x with matvec(x) = b, found by solve(matvec, b).
+    """x with matvec(x) = b, computed by solve(matvec, b).
 
     matvec:           a linear function of a tree like `b`; it may close over traced values
     solve:            solve(matvec, b) -> x, or (x, auxiliary) with `has_aux`; it need not be
-                      differentiable: a loop until convergence, a callback
-    transpose_solve:  the same for the transposed function; without it reverse mode is refused
-    symmetric:        A is its own transpose: `solve` serves both
+                      differentiable, so it may loop until convergence or call back
+    transpose_solve:  the same for the transposed function; without it there is no reverse mode
+    symmetric:        A is its own transpose, so `solve` serves both
 
     Shapes: b any -> x of the shapes of b.
     Types:  those of b.
-    Errors: TransformError where the solution is no tree like b, or reverse mode has no
+    Errors: TransformError if the solution is not a tree like b, or reverse mode lacks
             transpose_solve.
 
     >>> import rune, rune.numpy as rnp
@@ -116,11 +116,11 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     outs = linear_solve(*primals, **params)
     consts, _ = parts(primals, params["consts"])
     dconsts, db = parts(tangents, params["consts"])
-    solution = outs[: len(db)]
+    solution = outs[: len(db)]  # auxiliary results follow it, and have no tangents
     aux_tangents = [None] * (len(outs) - len(db))
     da_x = _moved_operator(params["operator"], consts, dconsts, solution)
     rhs = [_difference(t, m) for t, m in zip(db, da_x, strict=True)]
-    if all(x is None for x in rhs):
+    if all(x is None for x in rhs):  # nothing to solve for
         return outs, [None] * len(outs)
     filled = [zeros_of(type_of(x)) if r is None else r for r, x in zip(rhs, solution, strict=True)]
     return outs, [*linear_solve(*consts, *filled, **params)[: len(db)], *aux_tangents]
@@ -171,10 +171,11 @@ def _batch(
     batched: Sequence[bool], size: Any, *args: Any, consts: int, operator: Program,
     program: Program, transposed: tuple[Program, ...],
 ) -> tuple[list[Any], list[bool]]:  # fmt: skip
-    """Every lane's own system: the four programs on all lanes, whose vectors all have lanes."""
+    """A system for every lane: the four programs on all lanes, and every vector has lanes."""
     known, b = parts(args, consts)
     flags = (*batched[:consts], *(True for _ in b))
 
+    # One solve serves all lanes, so A, b and x have lanes as soon as one of them does.
     def lanes(p: Program) -> Program:
         return batch_program(p, flags, size, (True,) * len(p.outputs))[0]
 

@@ -1,7 +1,7 @@
-"""custom_root: where a function is zero, by a solver of the user's, with exact derivatives.
+"""custom_root: a zero of a function, by a solver of the user's, with exact derivatives.
 
-At a root f(x, θ) = 0 for all θ near by, so (∂f/∂x) dx = -(∂f/∂θ) dθ: the derivative is one linear
-solve at the solution, however the solver got there.
+Along the root f(x(θ), θ) = 0, so (∂f/∂x) dx = -(∂f/∂θ) dθ: the derivative is one linear solve at
+the solution, however the solver got there.
 Source: the implicit function theorem; Blondel et al. 2022, arXiv:2105.15183.
 """
 
@@ -29,17 +29,17 @@ def custom_root(
     tangent_solve: Callable[[Function, Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """x with f(x) = 0, found by solve(f, initial_guess).
+    """x with f(x) = 0, computed by solve(f, initial_guess).
 
-    f:              a function of a tree like the guess, to a tree like it; it may close over what
-                    is differentiated
+    f:              a function from a tree like the guess to a tree like it; it may close over the
+                    values that are differentiated
     solve:          solve(f, guess) -> x, or (x, auxiliary) with `has_aux`; derivatives never look
                     into it
     tangent_solve:  tangent_solve(g, y) -> x with g(x) = y, for a linear function g; reverse mode
                     transposes what it does
-    Derivatives are with respect to what `f` closes over; in the guess they are zero.
+    Derivatives are taken in what `f` closes over; in the guess they are zero.
     Shapes: initial_guess any -> x of the shapes and dtypes that `solve` returns.
-    Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError where trees are not alike.
+    Errors: those of `f`, `solve` and `tangent_solve`; ArgumentError if trees are not alike.
 
     >>> import rune
     >>> from rune import lax

@@ -27,16 +27,16 @@ def associative_scan(
 ) -> Any:
     """All prefixes `fn(...fn(fn(x0, x1), x2)..., xi)` of the slices of `elems` along `axis`.
 
-    fn:       associative; it takes two trees like `elems` with any size along `axis`, and works
-              on slices of equal number side by side.
+    fn:       an associative function of two trees like `elems`, with any size along `axis`; it
+              combines their slices pair by pair.
     elems:    a tree of arrays of equal size along `axis`.
-    reverse:  suffixes, combined from the last slice.
-    Cost:     `fn` is applied 2 log2(n) times, to n slices in all, each time side by side.
+    reverse:  suffixes instead, combined from the last slice.
+    Cost:     `fn` is called 2 log2(n) times, on about 2n pairs of slices in all.
 
-    Shapes: each leaf [*A, N, *B], N slices along `axis`, kept.
-    Types:  those of `elems`; `fn` may return no wider ones.
-    Errors: AxisError where sizes along `axis` differ; TransformError where `fn` returns another
-            tree; ArgumentError where the size is symbolic.
+    Shapes: each leaf [*A, N, *B], with N slices along `axis`, is kept.
+    Types:  those of `elems`; `fn` may not return wider ones.
+    Errors: AxisError if sizes along `axis` differ; TransformError if `fn` returns another tree;
+            ArgumentError if the size is symbolic.
     Source: Blelloch, Prefix Sums and Their Applications (1990).
 
     >>> import rune, rune.numpy as rnp
@@ -96,7 +96,7 @@ def _check_slices(in_type: ArrayType, out_type: ArrayType, path: str) -> None:
 
 
 def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequence[int]) -> Any:
-    """Prefixes of pairs first; those of single slices lie between."""
+    """Prefixes of pairs first; the prefixes that end in between need one more combination each."""
     n = operator.index(type_of(x[0]).shape[axes[0]])
     if n < 2:
         return x
@@ -105,7 +105,8 @@ def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequ
         return [_slice(v, a, start, limit, step) for v, a in zip(xs, axes)]
 
     pairs = combine(cut(x, 0, n - n % 2, 2), cut(x, 1, n, 2))
-    odd = _prefixes(combine, pairs, axes)  # ends at 1, 3, 5, ...
+    odd = _prefixes(combine, pairs, axes)  # those that end at 1, 3, 5, ...
+    # A prefix that ends at 2, 4, ... is the one before it, combined with one more slice.
     later = combine(cut(odd, 0, (n - 1) // 2), cut(x, 2, n, 2)) if n > 2 else []
     first = cut(x, 0, 1)
     even = [concatenate(f, v, axis=a) for f, v, a in zip(first, later, axes)] if later else first

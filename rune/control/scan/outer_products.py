@@ -1,10 +1,10 @@
 """Cotangents of constants that are sums of products over the steps become one product of them all.
 
 Before   a step:  sum' = sum + a ⊗ b                      reads and writes all of sum in every step
-After    a step yields a and b;  behind the loop  sum = Σₜ aₜ ⊗ bₜ, a matrix product over t
+After    a step yields a and b;  after the loop  sum = Σₜ aₜ ⊗ bₜ, a matrix product over t
 
-The gradient of a weight matrix in a recurrence is such a sum. It is done where the factors hold
-fewer elements than the product; those that are rows already do not count.
+The gradient of a weight matrix in a recurrence is such a sum. It is deferred if the factors have
+fewer elements than the product; factors that are rows already cost nothing and do not count.
 
 Invariant: the same sums, in another order.     Cost: memory for the factors of every step.
 """
@@ -27,7 +27,7 @@ Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Which rows are multiplied, how, and the permutations of the result that follow."""
+    """Two rows, given by number, that are multiplied; and permutations of the result."""
 
     lhs: int
     rhs: int
@@ -50,11 +50,11 @@ def _later(axes: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A body without the sums of products, whose factors are among its rows.
+    """A body without the sums of products, which yields their factors as rows instead.
 
-    sums:     for each sum, the products that make it; None where it stays in the loop
+    sums:     for each sum, the products that it consists of; None if it stays in the loop
     factors:  how many rows the body yields besides its own results
-    A product numbers rows: first those that the body takes, then the factors.
+    Products number the rows that the body takes first, then the factors.
     """
 
     body: Program
@@ -64,7 +64,7 @@ class Deferred:
 
 @per_program
 def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
-    """The body of a scan of cotangents, whose carries end in `sums` sums, rewritten."""
+    """The body of a scan of cotangents, whose last `sums` carries are sums, rewritten."""
     shared, state, totals, rows = parts(body.inputs, consts, carries, sums)
     next_carries, next_totals, yields = parts(body.outputs, carries, sums)
     producers = {v: e for e in body.equations for v in e.results}
@@ -80,14 +80,14 @@ def deferred(body: Program, consts: int, carries: int, sums: int) -> Deferred:
 
 @dataclass(slots=True)
 class _Rows:
-    """The rows that products may take: those of the body, and factors, added as they are found."""
+    """The rows that products may read: those of the body, and factors as they are met."""
 
     rows: list[Var]
     shared: set[Var]
     made_by: Mapping[Var, Equation]
 
     def products(self, total: Var, outcome: Atom) -> tuple[Product, ...] | None:
-        """The products that are added to `total`, if all that is added are products."""
+        """The products that are added to `total`, or None if anything else is."""
         factors, pending, occurrences = [], [outcome], 0
         while pending:
             atom = pending.pop()
@@ -97,16 +97,18 @@ class _Rows:
             equation = self.made_by.get(atom) if isinstance(atom, Var) else None
             if equation is None:
                 return None
+            # Sums of sums are taken apart; an add that broadcasts is not one of them.
             if equation.primitive is add and equation.operands[0].type == equation.operands[1].type:
                 pending += equation.operands
             else:
                 factors.append(self._factors(equation))
+        # The total must be among the summands once: else the step replaces it, or doubles it.
         if occurrences != 1 or None in factors or not self._are_smaller(factors, total):
             return None
         return tuple(self._numbered(f) for f in factors if f is not None)
 
     def _factors(self, equation: Equation) -> tuple[Var, Var, Any, tuple] | None:
-        """The factors of a product, its dimension numbers, and the permutations behind it."""
+        """The factors of a product, its dimension numbers, and the permutations after it."""
         permutations: list[tuple[int, ...]] = []
         while equation.primitive is transpose:
             permutations.insert(0, equation.params["permutation"])
@@ -119,7 +121,7 @@ class _Rows:
             return None
         if not (isinstance(lhs, Var) and isinstance(rhs, Var)):
             return None
-        if lhs in self.shared or rhs in self.shared:
+        if lhs in self.shared or rhs in self.shared:  # a constant has no row in each step
             return None
         return lhs, rhs, equation.params["dimension_numbers"], tuple(permutations)
 
@@ -130,5 +132,6 @@ class _Rows:
 
     def _numbered(self, factors: tuple[Var, Var, Any, tuple]) -> Product:
         lhs, rhs, numbers, permutations = factors
+        # A factor of two products is yielded once.
         self.rows += [v for v in dict.fromkeys((lhs, rhs)) if v not in self.rows]
         return Product(self.rows.index(lhs), self.rows.index(rhs), numbers, permutations)

@@ -113,7 +113,7 @@ def _interpret(
         outs = evaluate(body, [*shared, *state, *(_take(x, t) for x in arrays)])
         state, row = parts(outs, carries)
         rows.append(row)
-    if not rows:
+    if not rows:  # without a step, only the types tell what the results look like
         types = _type_rule(
             *map(type_of, args), body=body, length=length, consts=consts, carries=carries
         )
@@ -140,6 +140,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     counts = params["consts"], params["carries"]
     body, carries, of_rows = jvp_body(params["body"], counts, nonzero_flags(tangents))
     first, init, arrays = parts(list(zip(primals, tangents, strict=True)), *counts)
+    # A carry that gets its tangent in the body starts with one of zeros.
     started = [(p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(init, carries)]
     consts, state, rows = map(_values_and_tangents, (first, started, arrays))
     outs = bind_scan(body, {}, consts, state, rows, params)
@@ -164,9 +165,9 @@ def _partial(
 def split_scan(
     args: Sequence[Any], unknown: Flags, params: Params
 ) -> tuple[list[Any], list[Any], Params, Flags, Flags]:
-    """The known results, the equation of the rest, and which carries and results are unknown.
+    """The known results, the equation of the others, and which carries and results are unknown.
 
-    An argument that is unknown may be its type: only the known ones are computed with.
+    A type may stand for an unknown argument: only known ones are computed with.
     """
     counts = params["consts"], params["carries"]
     split = split_body(params["body"], counts, unknown)
@@ -176,7 +177,7 @@ def split_scan(
     known_consts, known_init = omit(consts, of_consts), omit(init, split.carries)
     known_arrays = omit(arrays, of_arrays)
     outs: list[Any] = []
-    if split.known.outputs:
+    if split.known.outputs:  # else there is nothing to run yet
         outs = bind_scan(split.known, sizes, known_consts, known_init, known_arrays, params)
     last, rows = parts(outs, len(known_init))
     shared = shared_residuals(split, sizes, known_consts)
@@ -195,15 +196,16 @@ def split_scan(
 
 
 def shared_residuals(split: Any, sizes: Sizes, consts: Sequence[Any]) -> list[Any]:
-    """The residuals that no step changes; those to be computed are computed here, once."""
+    """The residuals that no step changes; those that need computing are computed here, once."""
     program, leading = closed(split.hoisted, sizes)
     hoisted = eval_program(program, [*leading, *(consts[n] for n in split.hoisted_from)])
     return [*(consts[n] for n in split.shared), *hoisted]
 
 
 def _pull(cts: Sequence[Any], operands: Sequence[Any], params: Params) -> list[Any]:
-    """Cotangents of the operands of a scan that is linear in its carries; a linear operand is
-    given as its type.
+    """Cotangents of the operands of a scan that is linear in its carries.
+
+    A linear operand is given as its type.
     """
     counts = params["consts"], params["carries"]
     types = types_of(operands)
@@ -218,13 +220,14 @@ def _pull(cts: Sequence[Any], operands: Sequence[Any], params: Params) -> list[A
         for ct, t, c in zip(ct_carries, _type_rule(*types, **params), transposed.carries) if c
     ]  # fmt: skip
     totals = pick(pick(consts, of_consts), transposed.consts)  # as types
+    # A sum of outer products over the steps becomes one product after the loop.
     rewritten = deferred(transposed.program, of_consts.count(False), len(init), len(totals))
     in_loop = tuple(p is None for p in rewritten.sums)
     row_operands = [*omit(arrays, of_arrays), *pick(ct_rows, nonzero_flags(ct_rows))]
     outs = bind_scan(
         rewritten.body, _sizes(types, params), omit(consts, of_consts),
         [*init, *map(zeros_of, pick(totals, in_loop))], row_operands,
-        {**params, "reverse": not params["reverse"]},
+        {**params, "reverse": not params["reverse"]},  # cotangents flow from the last step back
     )  # fmt: skip
     row_count = sum(transposed.rows)
     carry_cts, loop_sums, row_cts, factors = parts(outs, len(init), sum(in_loop), row_count)
@@ -247,7 +250,7 @@ def _transpose(
     consts, count = params["consts"], params["carries"]
     if all(linear[consts : consts + count]):
         return _pull(cts, inputs, params)
-    # A carry that is known, as a counter is: what it decides runs first.
+    # Some carries are known, as a counter is: what they decide runs first.
     _, operands, changed, carries, results = split_scan(inputs, tuple(linear), params)
     operand_cts = _pull(pick(cts, (*carries, *results)), operands, changed)
     of_consts, _, of_arrays = parts(linear, consts, count)
@@ -273,6 +276,7 @@ def _batch(
     started = [
         repeat_lane(x, size) if c and not b else x for x, b, c in zip(init, of_init, carries)
     ]
+    # In a scan rows lead, and the axis of lanes follows.
     row_arrays = [move_axis(x, 0, 1) if b else x for x, b in zip(arrays, of_arrays)]
     outs = bind_scan(batched_body, {}, consts, started, row_arrays, params)
     values, results = parts(outs, counts[1])

@@ -1,4 +1,4 @@
-"""scan and map: a function applied to row after row, in one loop, whatever the number of rows."""
+"""scan and map: a function applied to one row after another, in a loop of any length."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
-    """Apply `carry, y = f(carry, x)` to one row of `xs` after the other; (last carry, stacked ys).
+    """Apply `carry, y = f(carry, x)` to one row of `xs` after another; (last carry, stacked ys).
 
     init:     the first carry, a tree of arrays. A Python number takes the dtype that `f` returns.
-    xs:       a tree of arrays with equal leading axes, over which the rows run; or None.
-    length:   the number of steps; needed where xs has no arrays. It may be a symbolic size.
-    reverse:  from the last row to the first; ys stand in the order of xs all the same.
-    unroll:   how many steps to write out per iteration, a request; True for all of them.
+    xs:       a tree of arrays with equal leading axes, whose rows are stepped through; or None.
+    length:   the number of steps, needed if xs has no arrays. It may be a symbolic size.
+    reverse:  step from the last row to the first; ys still stand in the order of xs.
+    unroll:   how many steps to write out per iteration, as a request; True for all of them.
     `f` is traced once. Compile time does not depend on the number of steps, and reverse-mode
     derivatives keep what each step needs.
 
     Shapes: carry any, kept; xs [N, *S] -> ys [N, *T], where `f` makes [*T] of [*S].
     Types:  those of the carry, kept; those that `f` returns for ys.
-    Errors: TransformError where the carry changes its type, naming the leaf; AxisError for leading
-            axes that differ; ArgumentError where the number of steps is not known.
+    Errors: TransformError if the carry changes its type, naming the leaf; AxisError if leading
+            axes differ; ArgumentError if the number of steps is not known.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.scan(lambda total, x: (total + x, total), 0.0, rnp.arange(4.0))
@@ -57,7 +57,7 @@ def scan_named(
     carry: Carry, f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: Any,
     reverse: bool, unroll: int | bool,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """`scan`, as messages are to speak of it."""
+    """`scan` under the name that messages use for it."""
     require_callable(carry.name, f)
     first, init_tree = tree.flatten(init)
     rows, rows_tree = tree.flatten(xs)
@@ -87,7 +87,7 @@ def scan_named(
 
 
 class _Body:
-    """The user's function, held to returning a pair."""
+    """The user's function, which must return a pair."""
 
     def __init__(self, function: Callable[..., Any], init_tree: Any):
         self.function, self.carry_tree = function, init_tree
@@ -165,13 +165,13 @@ def _written_out(unroll: int | bool, steps: Size) -> int:
 
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
-    """`f` applied to one row of `xs` after the other, the results stacked.
+    """`f` applied to one row of `xs` after another, the results stacked.
 
-    Unlike vmap it works on one row at a time, and needs the memory of one.
-    batch_size:  so many rows at once, by vmap; what remains is one smaller batch.
+    Unlike vmap it works on one row at a time, and needs the memory for one.
+    batch_size:  how many rows to work on at once, by vmap; the last batch may be smaller.
 
     Shapes: xs [N, *S] -> [N, *T], where `f` makes [*T] of [*S]. Types: those that `f` returns.
-    Errors: those of scan; ArgumentError for a batch_size below 1.
+    Errors: those of scan; ArgumentError if batch_size is below 1.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.map(lambda x: x * 2.0, rnp.arange(5.0), batch_size=2)
@@ -199,7 +199,7 @@ def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
     def step(carry: Any, x: Any) -> tuple[Any, Any]:
         return carry, f(x)
 
-    step.__name__ = getattr(f, "__name__", "f")
+    step.__name__ = getattr(f, "__name__", "f")  # the program bears the name of the user's function
     return scan_named(Carry("map", tree.structure(None)), step, None, xs, None, False, 1)[1]
 
 

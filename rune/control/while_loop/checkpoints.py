@@ -98,6 +98,7 @@ def _log2(count: int) -> int:
 
 def stride(position: Any, count: int) -> Any:
     """The stride in force at a position: the least power of two s with position < s * count."""
+    # The position has `length` bits; the stride leaves the upper log2(count) of them.
     length = sub(np.int32(BITS + 1), clz(position))
     return shl(np.int32(1), max(sub(length, np.int32(_log2(count))), np.int32(0)))
 

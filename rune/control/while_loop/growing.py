@@ -35,19 +35,20 @@ def as_scan(
     """The loop as a scan of as many steps, which is split into known and linear in its turn."""
     steps = _count(while_, loop, split, unknown)
     body = _stopping(loop.body, len(loop.body_consts))
+    # The count is an operand: one program serves every count of this length.
     consts, carry = [np.int32(steps), *loop.body_consts], [ZERO, *loop.carry]
     with use(interpreter):
         outs = scan(
             *consts, *carry, body=body, length=rounded_up(steps), reverse=False, unroll=1,
             consts=len(consts), carries=len(carry),
         )  # fmt: skip
-    return outs[1:]
+    return outs[1:]  # without the counter
 
 
 def _count(while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands) -> int:
     """How many steps the loop takes. Errors: TransformError if that is not known now."""
     known = known_operands(loop, split, unknown)
-    nothing = (False,) * len(known.carry)
+    nothing = (False,) * len(known.carry)  # no carry is recorded, so 2 rows are as good as any
     counting = recording(split.known, len(known.carry), len(known.consts), 2, nothing)
     number = run_recording(while_, loop, split, known, counting).number
     value = number.known() if isinstance(number, ValueTracer) else number

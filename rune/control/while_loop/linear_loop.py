@@ -109,6 +109,7 @@ class LinearLoop:
 
     def equation(self) -> tuple[list[Any], Params]:
         """The operands and parameters of its equation."""
+        # Both programs bring their own leading inputs, so each group of operands grows in front.
         step, step_leading = closed(self.step, self.sizes)
         linear_step, linear_leading = closed(self.linear_step, self.sizes)
         operands = replace(
@@ -128,6 +129,7 @@ def program_sizes(operands: Sequence[Any], params: Params) -> Sizes:
     step: Program = params["step"]
     carry_types = types.carry_types
     sizes = sizes_for("while_linear", step, [*types.step_consts, *carry_types])
+    # Residuals pass from one program to the other, which then knows its sizes.
     residuals = [type_with_sizes(t, sizes) for t in step.output_types[len(carry_types) :]]
     linear_types = [*types.shared, *types.linear_consts, *types.linear_carry, *residuals]
     return {**sizes, **sizes_for("while_linear", params["linear_step"], linear_types)}
@@ -166,6 +168,7 @@ class _ForwardInputs(Groups):
 def expand(while_: Primitive, *operands: Any, **params: Any) -> list[Any]:
     """A loop that takes the steps again, and the linear carry along."""
     grouped = LinearOperands.of(operands, params)
+    # Row 0 always holds the first carry: position 0 is a multiple of every stride.
     first_carry = [row_at(rows, ZERO) for rows in grouped.checkpoints]
     start = _ForwardState(ZERO, first_carry, grouped.linear_carry)
     counts = params["consts"], params["shared"], params["linear_consts"]
@@ -223,6 +226,7 @@ def partial(
 ) -> list[Any]:  # fmt: skip
     """Written down if only the linear operands are unknown, else expanded."""
     flags = LinearOperands.of(unknown, params)
+    # With an unknown residual it is no linear map of what is unknown: the loop is taken apart.
     if not any([flags.steps, *flags.step_consts, *flags.shared, *flags.checkpoints]):
         return interpreter.write(while_linear, args, params)
     with use(interpreter):
@@ -235,7 +239,7 @@ def batch(
 ) -> tuple[list[Any], Sequence[bool]]:  # fmt: skip
     """The same on all lanes; the loop that it stands for, if lanes differ in their steps."""
     operands, lanes = LinearOperands.of(args, params), LinearOperands.of(batched, params)
-    if lanes.steps:
+    if lanes.steps:  # one walk cannot start at a different last step in every lane
         expanded = functools.partial(expand, while_, **params)
         return batch_flat(expanded, size, args, batched, own_axis())
     program_size = own_size(size, params["step"], params["linear_step"])

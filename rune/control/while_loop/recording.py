@@ -138,6 +138,7 @@ def run_recording(
 ) -> RecordingState:
     """The end of a recording loop: the number of its steps, checkpoints, and the last carry."""
     types = recording.state_types
+    # A row that was never written is never read.
     checkpoints = [zeros_of(type_with_sizes(t, loop.body_sizes)) for t in types.checkpoints]
     condition = _known_condition(
         loop.condition, len(loop.condition_consts), split.carries, tuple(types.flat())
@@ -156,6 +157,7 @@ def _known_condition(
 ) -> Program:
     """The condition on known carries, which come last among values of these types."""
     known = (*(True,) * consts, *(not u for u in unknown))
+    # The recording loop also carries its number and checkpoints, which the condition ignores.
     small = replace(condition, inputs=tuple(pick(condition.inputs, known)))
     first = consts + len(types) - unknown.count(False)
     positions = (*range(consts), *range(first, consts + len(types)))

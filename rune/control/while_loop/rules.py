@@ -85,6 +85,7 @@ class Loop:
 
     def bind(self, while_: Primitive) -> list[Any]:
         """The last carry."""
+        # What a program needs besides its operands becomes consts of its own.
         condition, leading_condition_consts = closed(self.condition, self.condition_sizes)
         body, leading_body_consts = closed(self.body, self.body_sizes)
         condition_consts = [*leading_condition_consts, *self.condition_consts]
@@ -158,6 +159,7 @@ def jvp(
         for x, t, c in zip(loop.carry, loop_tangents.carry, carries)
         if c
     ]
+    # The condition takes the tangents too, and does not read them.
     tangent_types = body.input_types[len(body.inputs) - len(init_tangents) :]
     types = (*loop.condition.input_types, *tangent_types)
     condition = with_inputs(loop.condition, tuple(range(len(loop.condition.inputs))), types)
@@ -185,7 +187,7 @@ def batch(
     ]
     consts = loop.body_consts
     if lanes.differ:
-        refuse_io("while_loop", (loop.condition, loop.body))
+        refuse_io("while_loop", (loop.condition, loop.body))  # a finished lane would still print
         consts = _consts_of_freezing(loop, lanes.lane_condition, flags, carry)
     batched_loop = replace(
         loop, condition=lanes.condition, body=lanes.body, body_consts=consts, carry=carry

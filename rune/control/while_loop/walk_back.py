@@ -146,6 +146,7 @@ def _walk(
         types = _stack_types(grouped.carry_types, capacity)
         stack = CarryStack(ZERO, zeros_of(types.positions), [*map(zeros_of, types.carries)])
     start = _WalkState(grouped.steps, stack, cts)
+    # The stride that was in force at the last step tells which checkpoints are still there.
     spacing = stride(sub(grouped.steps, ONE), capacity)
     consts = [spacing, *grouped.step_consts, *grouped.shared, *grouped.checkpoints]
     sizes = program_sizes(operands, params)
@@ -230,6 +231,7 @@ def _carry_before(
     stack: CarryStack, capacity: int,
 ) -> tuple[CarryStack, list[Any]]:  # fmt: skip
     """The carry that step `number` started with, and the stack for the steps before it."""
+    # With an empty stack `top` is 0: what is read there is not selected.
     is_filled, top = gt(stack.depth, ZERO), max(sub(stack.depth, ONE), ZERO)
     checkpoint = checkpoint_before(number, inputs.spacing)
     row = slot(checkpoint, capacity)
@@ -243,6 +245,7 @@ def _carry_before(
     start = _AdvanceState(position, next_push, stack, carry)
     body, consts = _advance(next_carry_of, capacity), [number, *inputs.step_consts]
     condition = below(tuple(body.input_types[len(consts) :]))
+    # Inside the body of the walk, sizes already have the names of its program.
     loop = Loop(condition, body, {}, {}, [number], consts, start.flat(), SECOND_ORDER)
     end = start.filled(loop.bind(while_))
     return _popped(end.stack, number), end.carry
@@ -260,6 +263,7 @@ def _popped(stack: CarryStack, number: Any) -> CarryStack:
 def _next_push(position: Any, target: Any, depth: Any, capacity: int) -> Any:
     """The position of the next carry to push: one step on if all fit, else half way."""
     gap, free = sub(target, position), sub(np.int32(capacity), depth)
+    # All `gap - 1` carries before the target fit if there are as many free rows.
     half = max(div(gap, np.int32(2)), ONE)
     return add(position, select(le(gap, add(free, ONE)), ONE, half))
 
@@ -273,6 +277,7 @@ def _advance(next_carry_of: Program, capacity: int) -> Program:
         state, stack = inputs.state, inputs.state.stack
         carry = eval_program(next_carry_of, [*inputs.step_consts, *state.carry])
         position = add(state.position, ONE)
+        # A full stack pushes nothing, but the row must exist.
         row = min(stack.depth, np.int32(capacity - 1))
         # The target's own carry is the result: it is not pushed.
         has_room = logical_and(lt(stack.depth, np.int32(capacity)), lt(position, inputs.target))

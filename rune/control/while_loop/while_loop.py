@@ -1,4 +1,4 @@
-"""while_loop and fori_loop: a function applied as long as a condition holds, or so many times."""
+"""while_loop and fori_loop: a function applied while a condition holds, or a number of times."""
 
 from __future__ import annotations
 
@@ -36,17 +36,16 @@ def while_loop(
 ) -> Any:
     """Apply `body_fun` to a tree of arrays as long as `cond_fun` of it is true; the last tree.
 
-    cond_fun:  gives one bool of rank 0.
-    init_val:  the first value, a tree. A Python number takes the dtype
-               that `body_fun` returns.
+    cond_fun:  returns one bool of rank 0.
+    init_val:  the first value, a tree. A Python number takes the dtype that `body_fun` returns.
     reverse:   what reverse-mode derivatives keep: Checkpoints(count), in memory that does not grow
                with the number of steps, or GrowingResiduals().
     Both functions are traced once. Under vmap the loop goes on while any lane does; lanes that
     have finished keep their value.
 
-    Shapes: init_val any, its tree and shapes kept. Types: those of init_val.
-    Errors: TransformError where the value changes its type, naming the leaf, or `cond_fun` gives
-            no bool.
+    Shapes: init_val any; its tree and shapes are kept. Types: those of init_val.
+    Errors: TransformError if the value changes its type, naming the leaf, or if `cond_fun` does
+            not return a bool.
 
     >>> import rune
     >>> rune.while_loop(lambda x: x < 100.0, lambda x: x * 2.0, 3.0)
@@ -64,7 +63,7 @@ def _while_named(
     carry: Carry, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any,
     reverse: Policy,
 ) -> Any:  # fmt: skip
-    """`while_loop`, as messages are to speak of it."""
+    """`while_loop` under the name that messages use for it."""
     first, treedef = tree.flatten(init_val)
     first = value_leaves(carry.name, first, treedef)
     _, args_tree = tree.flatten((init_val,))
@@ -75,6 +74,7 @@ def _while_named(
         return traced
 
     values, body = settle(trace_body, first)
+    # The carry has its types only now: the condition is traced for them.
     types = [type_of(v) for v in values]
     carry.check(types, body)
     condition = trace(Flat(carry.name, cond_fun, args_tree), types)
@@ -90,7 +90,7 @@ def _while_named(
 
 
 def _beside_number(condition: Traced) -> Program:
-    """The condition of a loop whose first carry is the number of the step."""
+    """The condition of a loop whose first carry is the number of the step, which it ignores."""
     consts, types = len(condition.captured), condition.program.input_types
     positions = tuple(i if i < consts else i + 1 for i in range(len(types)))
     return with_inputs(condition.program, positions, (*types[:consts], NUMBER, *types[consts:]))
@@ -121,14 +121,14 @@ def fori_loop(
 ) -> Any:
     """`for i in range(lower, upper): value = body_fun(i, value)`; the last value.
 
-    lower, upper:  integers. Python's (or symbolic sizes) give a scan of known length; traced ones,
-                   or arrays, a while_loop.
+    lower, upper:  integers. Python integers or symbolic sizes make it a scan of known length,
+                   traced integers or arrays a while_loop.
     unroll:        as in scan, for a known length.
-    reverse:       as in while_loop, for one that is not known.
+    reverse:       as in while_loop, for an unknown length.
 
     Shapes: lower and upper int[]; init_val any, kept. Types: those of init_val.
-    Errors: as scan and while_loop; ArgumentError for bounds that are no integers, or `unroll`
-            where the length is not known.
+    Errors: those of scan and while_loop; ArgumentError if a bound is not an integer, or `unroll`
+            is used with an unknown length.
 
     >>> import rune
     >>> rune.fori_loop(0, 4, lambda i, x: x * 2.0 + i, 1.0)
@@ -148,6 +148,7 @@ def fori_loop(
         if type.shape or type.dtype not in dtypes.INTEGER:
             raise ArgumentError(f"fori_loop: cannot count to {type} (integer of rank 0 required)")
 
+    # The counter is the first leaf of the carry, and messages hide it.
     def step(state: Any) -> Any:
         i, value = state
         return i + 1, body_fun(i, value)
@@ -162,7 +163,7 @@ def _counting(init: tuple[Any, Any]) -> Carry:
 
 
 def _static(bound: Any) -> Size | None:
-    """A bound that is known while tracing."""
+    """A bound that is known while tracing, or None."""
     if isinstance(bound, Dim):
         return bound
     is_integer = isinstance(bound, int | np.integer) and not isinstance(bound, bool)
@@ -170,7 +171,7 @@ def _static(bound: Any) -> Size | None:
 
 
 def _length(lower: Size, upper: Size) -> Size | None:
-    """The number of steps; None where it cannot be decided which bound is larger."""
+    """The number of steps; None if it cannot be decided which bound is larger."""
     if dims.at_most(upper, lower):
         return 0
     return upper - lower if dims.at_most(lower, upper) else None
@@ -191,6 +192,7 @@ def _counted(
         i, value = state
         return (i + 1, body_fun(i, value)), None
 
+    # Without a name of its own, the program would be called "step" whatever the user wrote.
     step.__name__ = getattr(body_fun, "__name__", "body")
     init, steps = (_bound(lower), init_val), 1 if unroll is None else unroll
     (_, value), _ = scan_named(_counting(init), step, init, None, length, False, steps)
