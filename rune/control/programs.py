@@ -22,7 +22,8 @@ from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import CheckError
 from rune.ops.family import types_text, zeros_of
-from rune.transforms.compile.run import place_of_call, run_program
+from rune.transforms.compile.placement import place_of_call
+from rune.transforms.compile.run import run_program
 from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.call_rules import closed_call
 from rune.transforms.programs.memo import per_program

@@ -23,9 +23,9 @@ from rune.core.staging import stage
 from rune.core.types import LARGEST_SIZE, ArrayType
 from rune.errors import BoundsError, MissingRule, NaNError
 from rune.transforms.checks.key_reuse import note_use
-from rune.transforms.checks.nans_and_bounds import check_eager
+from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
 from rune.transforms.compile.placement import placement
-from rune.transforms.compile.run import run_program, watched_families
+from rune.transforms.compile.run import run_program
 
 
 class Evaluate(Interpreter):

@@ -30,7 +30,7 @@ from rune.lowering.kernel.rewrite import map_expr, map_parts, map_stmts, walk
 from rune.lowering.kernelize import groups
 from rune.lowering.passes import Pass
 from rune.lowering.simplify import eliminate_common
-from rune.transforms.compile import run as compiling
+from rune.transforms.compile import executables, run
 from rune.transforms.compile.jit import Jitted
 from tests.fuzzing.trial import WAYS, Way, trial
 
@@ -82,12 +82,12 @@ def _shape_of_the_buffer() -> AbstractContextManager[Any]:
 
 def _run_as(change: Callable[..., list[Any]]) -> AbstractContextManager[Any]:
     """What Python runs of compiled code, changed. Native code makes the later calls."""
-    run = compiling.run_executable
+    run = executables.run_executable
 
     def changed(executable: Any, types: Any, buffers: Any, *arguments: Any) -> list[Any]:
         return change(run, executable, types, buffers, *arguments)
 
-    return patch.object(compiling, "run_executable", changed)
+    return patch.object(executables, "run_executable", changed)
 
 
 def _size_of_zero() -> AbstractContextManager[Any]:
@@ -118,15 +118,15 @@ def _race() -> AbstractContextManager[Any]:
 
 @contextmanager
 def _donation() -> Iterator[None]:
-    run = compiling._run_as_is
+    execute = executables.execute
 
     def all_lent(program: Any, args: Any, place: Any, donated: Any) -> Any:
-        return run(program, args, place, tuple(range(len(args))))
+        return execute(program, args, place, tuple(range(len(args))))
 
     # Both at once, and not within a call: threads would put back each other's patches.
     with (
-        patch.object(compiling, "_may_lend", lambda value, device: True),
-        patch.object(compiling, "_run_as_is", all_lent),
+        patch.object(executables, "_may_lend", lambda value, device: True),
+        patch.object(run, "execute", all_lent),
     ):
         yield
 

@@ -21,7 +21,8 @@ from rune.backends.shared.callbacks import is_callback
 from rune.core.program import Program
 from rune.lowering import pipeline
 from rune.lowering.plan import all_steps
-from rune.transforms.compile import run as compiling
+from rune.transforms.compile import run
+from rune.transforms.compile.executables import buffer_on, execute
 
 LARGEST = 4000  # elements of one value
 MOST_ROUNDS = 40  # of one loop
@@ -31,20 +32,19 @@ MOST_EQUATIONS = 150
 @contextmanager
 def interpreted_as_well() -> Iterator[None]:
     """Whatever Python runs on the CPU meanwhile runs on `reference` first."""
-    run = compiling._run_as_is
 
     def both(program: Program, args: Sequence[Any], place: Any, donated: Any) -> Any:
         if place.device is None and is_small(program, args):
             interpret(program, args)
-        return run(program, args, place, donated)
+        return execute(program, args, place, donated)
 
-    with patch.object(compiling, "_run_as_is", both):
+    with patch.object(run, "execute", both):
         yield
 
 
 def is_small(program: Program, args: Sequence[Any]) -> bool:
     """Whether interpreting the program takes a moment."""
-    sizes = [np.size(compiling.buffer_on(a, None)) for a in args]  # keys too
+    sizes = [np.size(buffer_on(a, None)) for a in args]  # keys too
     return max(sizes, default=0) <= LARGEST and _is_brief(program)
 
 
@@ -72,6 +72,6 @@ def interpret(program: Program, args: Sequence[Any]) -> None:
     plan = pipeline.stages(program, device.target).plan
     if any(map(is_callback, all_steps(plan))):
         return
-    buffers = [np.array(compiling.buffer_on(a, None)) for a in args]
+    buffers = [np.array(buffer_on(a, None)) for a in args]
     with np.errstate(all="ignore"):
         device.backend.record(plan)(buffers)

@@ -1,8 +1,8 @@
-"""What watched programs have found, as errors; rune/lowering/watch.py has how they are made.
+"""What watched programs see, as errors; rune/lowering/watch.py says how they are made.
 
     with rune.configure(check_nans=True): ...          as rune.debug.checks(nans=True)
 
-Eager operations on the CPU are NumPy's, and looked at one by one; all else is a watched program.
+Eager operations on the CPU are NumPy's, and checked one by one; all else is a watched program.
 """
 
 from __future__ import annotations
@@ -14,17 +14,37 @@ import numpy as np
 
 from rune import config, dtypes
 from rune.array import Array
+from rune.config import Config
 from rune.core.primitive import Primitive
+from rune.core.program import Program
 from rune.errors import BoundsError, NaNError, in_copied_context, set_line
+from rune.transforms import late_modules
 from rune.transforms.arguments import key_path
+from rune.transforms.programs.memo import per_program
 
 _IS = {"NaN": np.isnan, "infinity": np.isinf}
 
 
-def is_watching() -> bool:
-    """Whether programs are watched."""
-    settings = config.current()
+def is_watching(settings: Config) -> bool:
+    """Whether these settings ask for watched programs."""
     return settings.check_bounds or settings.check_nans or settings.check_infs
+
+
+def watched_families() -> frozenset[str]:
+    """The families of primitives whose results are watched."""
+    return late_modules.watch().COMPUTING
+
+
+def watched_program(program: Program) -> Any:
+    """The program that watches what the settings in force ask for."""
+    settings = config.current()
+    return _watched(program, settings.check_bounds, settings.check_nans, settings.check_infs)
+
+
+@per_program
+def _watched(program: Program, bounds: bool, nans: bool, infs: bool) -> Any:
+    watch = late_modules.watch()
+    return watch.watched(program, watch.Wanted(bounds, nans, infs))
 
 
 def without_faults(sites: Sequence[Any], outs: Sequence[Array]) -> list[Array]:

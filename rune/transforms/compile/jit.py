@@ -23,22 +23,17 @@ from rune.core.program import Program
 from rune.core.staging import Stage, stage
 from rune.core.types import ArrayType
 from rune.errors import DimensionError, LayoutError, NaNError, ShapeError
+from rune.transforms import late_modules
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
-from rune.transforms.checks.nans_and_bounds import is_watching, name_result
+from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes
 from rune.transforms.compile.declared_sizes import SymbolicAxes
+from rune.transforms.compile.executables import compiled, device_for, sized
 from rune.transforms.compile.jit_primitive import jit_primitive
-from rune.transforms.compile.run import (
-    cached,
-    compiled,
-    device_for,
-    place_of_call,
-    run_program,
-    sized,
-)
+from rune.transforms.compile.placement import place_of_call
+from rune.transforms.compile.run import needs_stages, run_program
 from rune.transforms.compile.static_arguments import Marked, Names, as_set, with_statics
 from rune.transforms.compile.trace_cache import Traced, traces_of
-from rune.transforms.compile.transfer import has_moves
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
@@ -181,7 +176,7 @@ class Jitted:
             return
         read, named = with_statics(tree.unflatten(treedef, dynamic_leaves), statics)
         named = {name: named[name] for name in kwargs}
-        description = cached().described(
+        description = late_modules.native_calls().described(
             read, named, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
             traced.out_types, traced.out_tree, self._home,
         )  # fmt: skip
@@ -193,7 +188,7 @@ class Jitted:
     def _is_describable(self, traced: Traced) -> bool:
         """Whether all that the trace and its run depend on is in the description of a call."""
         is_special = traced.serves_one_call or traced.needs or traced.axes
-        return not is_special and self._is_plain(traced) and not is_watching()
+        return not is_special and self._is_plain(traced)
 
     def forget_calls(self) -> None:
         """Drop the calls that are known here, since a trace of theirs is forgotten."""
@@ -317,19 +312,17 @@ class Jitted:
         except NaNError as error:
             name_result(error, traced.out_tree)
             raise
-        if place.device is None and not is_watching() and self._is_plain(traced):
+        if place.device is None and self._is_plain(traced):
             traced.on_cpu = compiled(traced.program, device_for(None))
         for number in traced.donated:
             _release(values[number], place.device)
         return outs
 
     def _is_plain(self, traced: Traced) -> bool:
-        is_checked = config.current().check_keys  # before every run
-        if has_moves(traced.program):
-            return False
+        """Whether a run on the CPU is compiled code and nothing else."""
         if self.device is None and default_place() is not CPU:
             return False
-        return not (traced.donated or is_checked)
+        return not (traced.donated or needs_stages(traced.program))
 
 
 _GENERAL = Jitted.__call__  # as it is defined
@@ -376,7 +369,7 @@ def _natively_called() -> type[Jitted] | None:
 
     A method in Python that asks for native code would cost as much again as the whole call.
     """
-    method = cached().native_method(Jitted, "_native_calls", _GENERAL)
+    method = late_modules.native_calls().native_method(Jitted, "_native_calls", _GENERAL)
     if method is None:
         return None
     namespace = {"__slots__": (), "__module__": __name__, "__doc__": Jitted.__doc__}

@@ -14,7 +14,8 @@ from rune.array import Array, committed_to, on
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Program
-from rune.transforms.compile.run import place_of_call, run_program
+from rune.transforms.compile.placement import place_of_call
+from rune.transforms.compile.run import run_program
 from rune.transforms.derivatives.held_programs import split_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules

@@ -17,10 +17,11 @@ from rune import dtypes, tree
 from rune.array import Array, Place, as_array, committed_to, default_place, on, put
 from rune.backends import Device, device_of
 from rune.core.interpreter import Tracer
+from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
 from rune.ops.promote import opened
-from rune.transforms.compile.transfer import to_device
+from rune.transforms.compile.transfer import has_moves, to_device
 
 
 def placement(name: str, args: Sequence[Any]) -> Place:
@@ -35,6 +36,15 @@ def placement(name: str, args: Sequence[Any]) -> Place:
     if any(a.place.device is not first.place.device for a in committed):
         raise _several_devices(name, committed)
     return first.place
+
+
+def place_of_call(name: str, program: Program, args: Sequence[Any]) -> Place:
+    """Where a program runs on these arguments; one that moves values starts at the default device.
+
+    Errors: DeviceError for arguments that are committed to different devices, which only a
+    program that moves values may take.
+    """
+    return default_place() if has_moves(program) else placement(name, args)
 
 
 def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:

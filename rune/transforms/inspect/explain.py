@@ -21,9 +21,10 @@ from rune.core.program import Program
 from rune.lowering.explain import STAGES, Costs, Lowered, costs_text
 from rune.lowering.pipeline import stages
 from rune.lowering.plan import Plan
+from rune.transforms.compile.executables import device_for
 from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.partition import Partition, Segment
-from rune.transforms.compile.run import device_for, partitioned
+from rune.transforms.compile.segments import partitioned
 from rune.transforms.compile.transfer import has_moves
 from rune.transforms.inspect.explain_view import view
 

@@ -10,7 +10,7 @@ import rune
 import rune.numpy as rnp
 from rune import lax
 from rune.backends.cpu import steps
-from rune.transforms.compile.run import compiled, device_for
+from rune.transforms.compile.executables import compiled, device_for
 
 AROUND = [1, steps.MOST_STEPS - 1, steps.MOST_STEPS, steps.MOST_STEPS + 1, 997]
 

@@ -11,7 +11,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends.shared.bounded import SIZES_KEPT, Bounded
-from rune.transforms.compile.run import compiled
+from rune.transforms.compile.executables import compiled
 from tests.support.close import close
 
 QUEUED = [d.name for d in rune.devices() if d.target.backend in ("opencl", "vulkan", "wgpu")]

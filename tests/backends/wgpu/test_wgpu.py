@@ -28,7 +28,7 @@ from rune.lowering.codegen.wgsl import render
 from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import lower
 from rune.lowering.plan import SizeSource
-from rune.transforms.compile import run as compile_
+from rune.transforms.compile import executables
 from tests.backends.plans import plan_of
 from tests.support.close import close, same
 
@@ -375,7 +375,7 @@ def test_few_scripts_are_kept():
         same(np.asarray(x) + np.float32(1), np.asarray(y))
     (traced,) = f._traces.values()
     device = rune.backends.device_named("wgpu")
-    executable: Any = compile_.compiled(traced[0].program, device)
+    executable: Any = executables.compiled(traced[0].program, device)
     assert len(executable._scripts) == script.KEPT
 
 

@@ -1,0 +1,116 @@
+"""From a program to an executable, and from an executable to arrays: compile, remember, run.
+
+The cache belongs to the program: whole programs are compared by identity, never by a hash, and
+what was compiled goes when the program goes. Lowering and compiling happen once per program,
+device, donation and configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from rune import config, counts, locks
+from rune.array import CPU, Array, Place, check_range, free_on, put
+from rune.backends import Device, device_named
+from rune.backends.shared.protocol import Executable
+from rune.core.interpreter import type_of
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.transforms import late_modules
+from rune.transforms.compile.trace_cache import count_bytes
+from rune.transforms.programs.memo import per_program
+
+CODE_BYTES = 64 << 10  # of machine code with what LLVM or a driver holds for it, and ...
+TEXT_COPIES = 3  # ... this for each byte of its source
+
+_lock = locks.reentrant()
+
+
+@per_program
+def _compiled(
+    program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool
+) -> Executable:
+    next(counts.compiles)
+    lowered = late_modules.compiler().stages(program, device.target, donated, check=check)
+    if check:
+        late_modules.plan_check().check_plan(lowered.plan)
+    if profile:
+        executable = late_modules.timing().record(lowered, device.name, device.backend)
+    else:
+        executable = device.backend.record(lowered.plan)
+    # The program holds what was compiled of it.
+    count_bytes(program, CODE_BYTES + TEXT_COPIES * sum(map(len, executable.sources().values())))
+    return executable
+
+
+def compiled(program: Program, device: Device, donated: tuple[int, ...] = ()) -> Executable:
+    """The executable of `program` on `device`, compiled on first use."""
+    settings = config.current()
+    with _lock:
+        return _compiled(program, device, donated, settings.check_stages, settings.profile)
+
+
+def device_for(device: Device | None) -> Device:
+    """The device record: None means the CPU executor."""
+    return device_named("cpu:0") if device is None else device
+
+
+def buffer_on(value: Any, device: Device | None) -> Any:
+    """The buffer of `value` on `device` (None: the CPU), copied there if it is elsewhere.
+
+    Native code reads dense arrays: a view left by an eager transpose is made dense once, in place.
+    """
+    if type(value) is not Array:
+        value_type = type_of(value)
+        if type(value) is int:
+            check_range(np.asarray(value), value_type.dtype)
+        host = np.asarray(value, value_type.dtype, order="C")
+        host = host if host.flags.aligned else host.copy()  # a field of a file's records
+        return put(host, value_type, free_on(device)).buffer
+    if device is None and value.place.device is None:
+        value.make_dense()
+    return value.buffer_on(device)
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def execute(
+    program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()
+) -> list[Array]:
+    """The results of the compiled program. donated: inputs whose memory they may be written to."""
+    device = place.device
+    executable = compiled(program, device_for(device), donated)
+    lent = tuple([n for n in donated if _may_lend(args[n], device)]) if donated else ()
+    buffers = [buffer_on(a, device) for a in args]
+    return run_executable(executable, program.output_types, buffers, place, lent)
+
+
+def _may_lend(value: Any, device: Device | None) -> bool:
+    """Memory may be given to a result if it is an Array's and nothing else can see it."""
+    return type(value) is Array and value.place.device is device and value.is_sole_owner
+
+
+def run_executable(
+    executable: Executable,
+    types: Sequence[ArrayType],
+    buffers: Sequence[Any],
+    place: Place = CPU,
+    donated: tuple[int, ...] = (),
+) -> list[Array]:
+    """The results, of these types, of compiled code on buffers of its device."""
+    results = executable(buffers, donated)
+    next(counts.runs)
+    return [*map(Array, results, sized(types, results), repeat(place))]
+
+
+def sized(types: Sequence[ArrayType], buffers: Sequence[Any]) -> list[ArrayType]:
+    """The types, with the sizes of the buffers for symbolic ones."""
+    return [
+        t.with_shape(tuple(b.shape)) if t.is_symbolic else t
+        for t, b in zip(types, buffers, strict=True)
+    ]

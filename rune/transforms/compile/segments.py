@@ -1,0 +1,71 @@
+"""Runs a partition: its segments one after the other, each on its device, and the copies between.
+
+A value is dropped behind the step that reads it last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rune.array import Array, Place, committed_to, on, put
+from rune.core.interpreter import type_of
+from rune.core.program import Literal, Program
+from rune.core.sizes import match_sizes
+from rune.transforms.arguments import unshared
+from rune.transforms.compile.executables import buffer_on, device_for
+from rune.transforms.compile.partition import Partition, Result, Segment, Transfer, partition
+from rune.transforms.programs.size_witnesses import with_witnesses
+
+
+def partitioned(program: Program, args: Sequence[Any], place: Place) -> Partition:
+    """The partition for these arguments: they are free where the call's place was asked for."""
+    free = (None,) * len(args) if place.committed else tuple(map(_committed_to, args))
+    return partition(program, device_for(place.device).name, free)
+
+
+def _committed_to(value: Any) -> str | None:
+    known = type(value) is Array and value.committed
+    return value.device.name if known else None
+
+
+def run_segments(
+    run: Callable[[Program, Sequence[Any], Place], list[Array]],
+    program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...],
+) -> list[Array]:  # fmt: skip
+    """The results of a program that moves values, each segment by `run`. Nothing is donated."""
+    parts = partitioned(program, args, place)
+    types = [type_of(a) for a in args]
+    sizes = match_sizes(program.input_types, types, f"{program.name}: cannot run")
+    held: dict[tuple[Any, str], Array] = {}
+    start_values = [*zip(parts.inputs, args, strict=True)]
+    start_values += [((var, parts.home), value) for var, value in parts.constants]
+    for (var, name), value in start_values:
+        device = on(name)
+        # A result may be the argument itself, which must not be memory that the user can write.
+        value = unshared(value)
+        held[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
+    for step, spent in zip(parts.steps, parts.spent, strict=True):
+        match step:
+            case Transfer(value=value, source=source, target=target):
+                array = held[value, source]
+                held[value, target] = put(array.numpy(), array.type, committed_to(on(target)))
+            case Segment(device=name):
+                closed_program, witnesses = with_witnesses(step.program, sizes)
+                inputs = [held[var, name] for var in step.program.inputs]
+                outs = run(closed_program, [*witnesses, *inputs], committed_to(on(name)))
+                held.update(zip(((v, name) for v in step.results), outs, strict=True))
+        for copy in spent:
+            held.pop(copy, None)
+    return [_result(r, held, place) for r in parts.results]
+
+
+def _result(result: Result, held: Mapping[tuple[Any, str], Array], place: Place) -> Array:
+    """An output; what is free is at home."""
+    where = committed_to(on(result.device)) if result.committed else place
+    if isinstance(result.atom, Literal):
+        return put(np.asarray(result.atom.value), result.atom.type, where)
+    array = held[result.atom, result.device]
+    return Array(array.buffer, array.type, where)

@@ -1,0 +1,38 @@
+"""Modules loaded when they are first needed, so that `import rune` stays light (decision 0008)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from rune import locks
+
+
+@functools.cache
+def compiler() -> Any:
+    """The lowering: for the first program that is compiled."""
+    return locks.load("rune.lowering.pipeline")
+
+
+@functools.cache
+def watch() -> Any:
+    """Programs that watch for NaNs and bounds: for the first check of these."""
+    return locks.load("rune.lowering.watch")
+
+
+@functools.cache
+def native_calls() -> Any:
+    """Descriptions of calls for native code: for the first call that is made a second time."""
+    return locks.load("rune.transforms.compile.native_calls")
+
+
+@functools.cache
+def plan_check() -> Any:
+    """The checks of plans: for `check_stages`."""
+    return locks.load("rune.backends.shared.plan_check")
+
+
+@functools.cache
+def timing() -> Any:
+    """Executables that time their steps: for `profile`."""
+    return locks.load("rune.backends.shared.timing")
