@@ -10,6 +10,7 @@ import builtins
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from rune import dtypes
@@ -18,7 +19,20 @@ from rune.core.primitive import JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
 from rune.errors import DtypeError
 from rune.ops import complex_scalars, scalars
-from rune.ops.arithmetic import add, div, eq, mul, neg, select, sub, zero_like
+from rune.ops.arithmetic import (
+    abs,
+    add,
+    div,
+    eq,
+    max,
+    min,
+    mul,
+    neg,
+    select,
+    sub,
+    zero_like,
+)
+from rune.ops.creation import stop_gradient
 from rune.ops.family import KINDS, elementwise, fit, require, same_type
 
 
@@ -114,7 +128,11 @@ pow: Primitive = _inexact("pow", scalars.power, _pow_wrt_a, _pow_wrt_b, plane=np
 
 
 def _over_square(tangent: Any, side: Any, a: Any, b: Any) -> Any:
-    return mul(tangent, div(side, add(mul(a, a), mul(b, b))))
+    """side / (a² + b²): scaled first, so that no square overflows or vanishes."""
+    most = literal_like(float(ml_dtypes.finfo(type_of(a).dtype).max), a)
+    scale = stop_gradient(min(max(abs(a), abs(b)), most))  # the quotient does not depend on it
+    a, b, side = div(a, scale), div(b, scale), div(side, scale)
+    return mul(tangent, div(div(side, add(mul(a, a), mul(b, b))), scale))
 
 
 atan2 = _floating(

@@ -132,3 +132,15 @@ def test_a_function_of_two_numbers_has_no_value_at_nan(name: str, place: int):
     values = np.asarray(BINARY[name](*map(rnp.asarray, operands[:: -1 if place == 0 else 1])))
 
     assert np.isnan(values).all(), others[~np.isnan(values)]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_slope_of_an_angle_is_right_at_any_distance(place: int):
+    sizes = np.array([1e-36, 1e-25, 1e-20, 0.5, 3.0, 1e18, 1e20, 1e36], np.float32)
+    y, x = (sizes * 3, sizes * -2)
+    wide = np.hypot(x.astype(np.float64), y) ** 2
+
+    slope = rune.vmap(rune.grad(rnp.arctan2, argnums=place))(rnp.asarray(y), rnp.asarray(x))
+
+    wanted = (x if place == 0 else -y.astype(np.float64)) / wide
+    np.testing.assert_allclose(np.asarray(slope), wanted.astype(np.float32), rtol=1e-6)
