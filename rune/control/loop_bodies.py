@@ -8,7 +8,7 @@ flags over the carries. It takes few rounds, at most one for each carry, since f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from rune.control.programs import (
 )
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
-from rune.core.program import Program
+from rune.core.program import Atom, Program
 from rune.ops import add
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.held_programs import (
@@ -37,6 +37,23 @@ from rune.transforms.derivatives.held_programs import (
 from rune.transforms.programs.memo import per_program
 
 Counts = tuple[int, int]  # of consts and carries
+
+
+@dataclass(frozen=True, slots=True)
+class BodyGroups(Groups):
+    """The inputs of a body by use, the operands of its loop, or a flag or type for each of them.
+
+    Where the body has a row, its loop has an array of rows.
+    """
+
+    consts: list[Any]
+    carries: list[Any]
+    rows: list[Any]
+
+    @staticmethod
+    def of(values: Sequence[Any], counts: Counts) -> BodyGroups:
+        """The values of a body or loop with so many consts and carries."""
+        return BodyGroups(*parts(values, *counts))
 
 
 def fixpoint(carries: Flags, step: Callable[[Flags], Flags]) -> Flags:
@@ -148,7 +165,14 @@ class SplitBody:
 
 @per_program
 def split_body(body: Program, counts: Counts, unknown: Flags) -> SplitBody:
-    """Partial evaluation of a body whose unknown inputs are flagged."""
+    """Partial evaluation of a body whose unknown inputs are flagged.
+
+    Before    consts, carries, rows -> next carries, rows            some of them unknown
+    After     one body for what is known, which runs now and yields residuals as more rows, and one
+              for what is unknown, which reads them later
+    """
+    # A carry is unknown if it starts unknown, or if a step computes it from something unknown. The
+    # second may make others unknown in the next step, so the flags go round until they stay.
     count = counts[1]
 
     def split_for(carries: Flags) -> SplitProgram:
@@ -163,48 +187,71 @@ def split_body(body: Program, counts: Counts, unknown: Flags) -> SplitBody:
     return _sorted(split, counts, _flags(counts, unknown, carries), carries, results)
 
 
+@dataclass(frozen=True, slots=True)
+class _Residual:
+    """A residual of a step.
+
+    number:  which input of the unknown part it is
+    kind:    "shared", "hoisted", "step" or "row", in the order in which SplitBody has them
+    source:  which input of the known part it is; 0 if it is computed there
+    atom:    its variable in the known part
+    """
+
+    number: int
+    kind: str
+    source: int
+    atom: Atom
+
+
+def _residuals(
+    split: SplitProgram, yielded: int, first_carry: int, first_row: int, invariant: Flags
+) -> Iterator[_Residual]:
+    """The residuals of a split whose known part yields so many results before them."""
+    computed = iter(zip(split.known.outputs[yielded:], invariant, strict=True))
+    for number, source in enumerate(split.residual_inputs):
+        if source is None:
+            atom, is_invariant = next(computed)
+            yield _Residual(number, "hoisted" if is_invariant else "step", 0, atom)
+        else:
+            kind = "shared" if source < first_carry else "step" if source < first_row else "row"
+            yield _Residual(number, kind, source, split.known.inputs[source])
+
+
 def _sorted(
     split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags, results: Flags
 ) -> SplitBody:
-    """The split with its residuals sorted: shared, hoisted, of one step, rows."""
-    consts = unknown[: counts[0]].count(False)
-    first_row = consts + carries.count(False)
-    yielded = sum(split.known_outputs)  # results; the computed residuals follow
-    hoisted, hoisted_from, invariant = _hoist(split.known, consts, yielded)
-    sources = split.residual_inputs
-    computed = iter(zip(split.known.outputs[yielded:], invariant, strict=True))
-    places: dict[str, list[int]] = {"shared": [], "hoisted": [], "step": [], "row": []}
-    last, yields = parts(split.known.outputs[:yielded], carries.count(False))
-    steps: list[int] = []
-    for place, source in enumerate(sources):
-        if source is None:
-            atom, is_invariant = next(computed)
-            kind = "hoisted" if is_invariant else "step"
-        else:
-            atom = split.known.inputs[source]
-            kind = "shared" if source < consts else "step" if source < first_row else "row"
-        places[kind].append(place)
-        if kind == "step":
-            if atom not in yields:  # a residual that is also a result is stacked once
-                yields.append(atom)
-            steps.append(yields.index(atom))
-    unknown_consts, unknown_carries, unknown_rows = parts(
-        range(len(sources), len(split.unknown.inputs)),
-        unknown[: counts[0]].count(True), carries.count(True),
-    )  # fmt: skip
+    """The split with its residuals sorted by kind."""
+    first_carry = unknown[: counts[0]].count(False)
+    first_row = first_carry + carries.count(False)
+    yielded = sum(split.known_outputs)
+    hoisted, hoisted_from, invariant = _hoist(split.known, first_carry, yielded)
+    by_kind: dict[str, list[_Residual]] = {"shared": [], "hoisted": [], "step": [], "row": []}
+    for residual in _residuals(split, yielded, first_carry, first_row, invariant):
+        by_kind[residual.kind].append(residual)
+    next_carries, rows = parts(split.known.outputs[:yielded], carries.count(False))
+    for residual in by_kind["step"]:
+        if residual.atom not in rows:  # one that is also a result is stacked once
+            rows.append(residual.atom)
+    numbers = {kind: [r.number for r in residuals] for kind, residuals in by_kind.items()}
+    unknown_inputs = BodyGroups.of(
+        range(len(split.residual_inputs), len(split.unknown.inputs)),
+        (unknown[: counts[0]].count(True), carries.count(True)),
+    )
     order = (
-        *places["shared"], *places["hoisted"], *unknown_consts, *unknown_carries,
-        *places["step"], *places["row"], *unknown_rows,
+        *numbers["shared"], *numbers["hoisted"], *unknown_inputs.consts, *unknown_inputs.carries,
+        *numbers["step"], *numbers["row"], *unknown_inputs.rows,
     )  # fmt: skip
     return SplitBody(
-        hoisted, hoisted_from,
-        _tidy(replace(split.known, outputs=(*last, *yields))),
-        arranged(split.unknown, order, tuple(range(len(split.unknown.outputs)))),
-        tuple(sources[p] or 0 for p in places["shared"]),
-        tuple(steps),
-        tuple((sources[p] or 0) - first_row for p in places["row"]),
-        carries, results,
-    )  # fmt: skip
+        hoisted=hoisted,
+        hoisted_from=hoisted_from,
+        known=_tidy(replace(split.known, outputs=(*next_carries, *rows))),
+        unknown=arranged(split.unknown, order, tuple(range(len(split.unknown.outputs)))),
+        shared=tuple(r.source for r in by_kind["shared"]),
+        steps=tuple(rows.index(r.atom) for r in by_kind["step"]),
+        rows=tuple(r.source - first_row for r in by_kind["row"]),
+        carries=carries,
+        results=results,
+    )
 
 
 def _hoist(
@@ -265,12 +312,12 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
     linear:   which inputs are linear
     nonzero:  which results have cotangents
     """
-    linear_consts, _, linear_rows = parts(linear, *counts)
+    is_linear = BodyGroups.of(linear, counts)
     carried, rows = parts(nonzero, counts[1])
-    const_count = linear_consts.count(True)
+    const_count = is_linear.consts.count(True)
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
-        forced = (*(False,) * const_count, *carries, *(False,) * linear_rows.count(True))
+        forced = (*(False,) * const_count, *carries, *(False,) * is_linear.rows.count(True))
         return transpose_program(body, linear, (*carries, *rows), forced)
 
     def step(carries: Flags) -> Flags:
@@ -279,12 +326,12 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
     carries = fixpoint(tuple(carried), step)
     program, nonzero_cts = rewritten(carries)
     nonzero_consts, _, nonzero_rows = parts(nonzero_cts, const_count, counts[1])
-    const_types, carry_types, row_types = parts(body.input_types, *counts)
+    body_types = BodyGroups.of(body.input_types, counts)
     types = TransposeInputs(
-        known_consts=omit(const_types, linear_consts),
-        carry_cts=pick(carry_types, carries),
-        const_sums=pick(pick(const_types, linear_consts), nonzero_consts),
-        known_rows=omit(row_types, linear_rows),
+        known_consts=omit(body_types.consts, is_linear.consts),
+        carry_cts=pick(body_types.carries, carries),
+        const_sums=pick(pick(body_types.consts, is_linear.consts), nonzero_consts),
+        known_rows=omit(body_types.rows, is_linear.rows),
         row_cts=pick(body.output_types[counts[1] :], rows),
     )
 

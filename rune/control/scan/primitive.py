@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rune.control.loop_bodies import (
+    BodyGroups,
+    SplitBody,
     batch_body,
     jvp_body,
     prune_body,
@@ -84,22 +86,21 @@ def _type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     return (*carries, *(t.with_shape((params["length"], *t.shape)) for t in rows))
 
 
-def bind_scan(
-    body: Program, sizes: Sizes, consts: Sequence[Any], carries: Sequence[Any],
-    arrays: Sequence[Any], params: Params,
-) -> list[Any]:  # fmt: skip
+def _bind(body: Program, sizes: Sizes, operands: BodyGroups, params: Params) -> list[Any]:
     """The results of a scan; its length, direction and unrolling are those of `params`."""
-    operands, changed = _equation(body, sizes, consts, carries, arrays, params)
-    return scan(*operands, **changed)
+    args, scan_params = _equation(body, sizes, operands, params)
+    return scan(*args, **scan_params)
 
 
 def _equation(
-    body: Program, sizes: Sizes, consts: Sequence[Any], carries: Sequence[Any],
-    arrays: Sequence[Any], params: Params,
-) -> tuple[list[Any], Params]:  # fmt: skip
+    body: Program, sizes: Sizes, operands: BodyGroups, params: Params
+) -> tuple[list[Any], Params]:
+    """The operands and parameters of a scan of this body."""
     closed_body, leading = closed(body, sizes)
-    counts = {"consts": len(leading) + len(consts), "carries": len(carries)}
-    return [*leading, *consts, *carries, *arrays], {**params, **counts, "body": closed_body}
+    counts = {
+        "consts": len(leading) + len(operands.consts), "carries": len(operands.carries),
+    }  # fmt: skip
+    return [*leading, *operands.flat()], {**params, **counts, "body": closed_body}
 
 
 def _interpret(
@@ -107,19 +108,19 @@ def _interpret(
     unroll: int, consts: int, carries: int,
 ) -> list[Any]:  # fmt: skip
     """The meaning: step by step, row by row."""
-    shared, state, arrays = parts(args, consts, carries)
-    rows: list[list[Any]] = []
+    operands = BodyGroups.of(args, (consts, carries))
+    carry, rows = operands.carries, []
     for t in reversed(range(length)) if reverse else range(length):
-        outs = evaluate(body, [*shared, *state, *(_take(x, t) for x in arrays)])
-        state, row = parts(outs, carries)
+        outs = evaluate(body, [*operands.consts, *carry, *(_take(x, t) for x in operands.rows)])
+        carry, row = parts(outs, carries)
         rows.append(row)
     if not rows:  # without a step, only the types tell what the results look like
         types = _type_rule(
             *map(type_of, args), body=body, length=length, consts=consts, carries=carries
         )
-        return [*state, *map(zeros_of, types[carries:])]
+        return [*carry, *map(zeros_of, types[carries:])]
     ordered = rows[::-1] if reverse else rows
-    return [*state, *(_stack(column) for column in zip(*ordered, strict=True))]
+    return [*carry, *(_stack(column) for column in zip(*ordered, strict=True))]
 
 
 def _take(x: Any, row: int) -> Any:
@@ -138,14 +139,18 @@ def _stack(rows: Sequence[Any]) -> Any:
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
     counts = params["consts"], params["carries"]
-    body, carries, of_rows = jvp_body(params["body"], counts, nonzero_flags(tangents))
-    first, init, arrays = parts(list(zip(primals, tangents, strict=True)), *counts)
+    body, carries, rows = jvp_body(params["body"], counts, nonzero_flags(tangents))
+    pairs = BodyGroups.of(list(zip(primals, tangents, strict=True)), counts)
     # A carry that gets its tangent in the body starts with one of zeros.
-    started = [(p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(init, carries)]
-    consts, state, rows = map(_values_and_tangents, (first, started, arrays))
-    outs = bind_scan(body, {}, consts, state, rows, params)
-    last, their, results, theirs = parts(outs, len(carries), sum(carries), len(of_rows))
-    return [*last, *results], [*scatter(their, carries), *scatter(theirs, of_rows)]
+    carry_pairs = [
+        (p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(pairs.carries, carries)
+    ]
+    groups = map(_values_and_tangents, (pairs.consts, carry_pairs, pairs.rows))
+    outs = _bind(body, {}, BodyGroups(*groups), params)
+    last, last_tangents, results, result_tangents = parts(
+        outs, len(carries), sum(carries), len(rows)
+    )
+    return [*last, *results], [*scatter(last_tangents, carries), *scatter(result_tangents, rows)]
 
 
 def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
@@ -155,89 +160,97 @@ def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
 def _partial(
     partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Params
 ) -> list[Any]:
-    known, operands, changed, carries, results = split_scan(args, tuple(unknown), params)
-    unknown_results = iter(partial.write(scan, operands, changed))
-    known_results = iter(known)
-    order = (*carries, *results)
-    return [next(unknown_results) if u else next(known_results) for u in order]
+    split = _split_scan(args, tuple(unknown), params)
+    unknown_results = partial.write(scan, split.operands, split.params)
+    return merge(split.unknown_results, unknown_results, split.known)
 
 
-def split_scan(
-    args: Sequence[Any], unknown: Flags, params: Params
-) -> tuple[list[Any], list[Any], Params, Flags, Flags]:
-    """The known results, the equation of the others, and which carries and results are unknown.
+@dataclass(frozen=True, slots=True)
+class _SplitScan:
+    """A scan of which the known part has run.
 
-    A type may stand for an unknown argument: only known ones are computed with.
+    known:             the results of the known part
+    operands, params:  the equation of the unknown part
     """
+
+    known: list[Any]
+    operands: list[Any]
+    params: Params
+    unknown_results: Flags
+
+
+def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitScan:
+    """Run what is known of a scan. A type may stand for an unknown argument."""
     counts = params["consts"], params["carries"]
     split = split_body(params["body"], counts, unknown)
     sizes = _sizes(types_of(args), params)
-    consts, init, arrays = parts(args, *counts)
-    of_consts, _, of_arrays = parts(unknown, *counts)
-    known_consts, known_init = omit(consts, of_consts), omit(init, split.carries)
-    known_arrays = omit(arrays, of_arrays)
+    operands, flags = BodyGroups.of(args, counts), BodyGroups.of(unknown, counts)
+    known = BodyGroups(
+        omit(operands.consts, flags.consts),
+        omit(operands.carries, split.carries),
+        omit(operands.rows, flags.rows),
+    )
     outs: list[Any] = []
     if split.known.outputs:  # else there is nothing to run yet
-        outs = bind_scan(split.known, sizes, known_consts, known_init, known_arrays, params)
-    last, rows = parts(outs, len(known_init))
-    shared = shared_residuals(split, sizes, known_consts)
-    operands, changed = _equation(
-        split.unknown, sizes,
-        [*shared, *pick(consts, of_consts)],
-        pick(init, split.carries),
+        outs = _bind(split.known, sizes, known, params)
+    last, rows = parts(outs, len(known.carries))
+    shared = shared_residuals(split, sizes, known.consts)
+    unknown_operands = BodyGroups(
+        [*shared, *pick(operands.consts, flags.consts)],
+        pick(operands.carries, split.carries),
         [
-            *(rows[n] for n in split.steps), *(known_arrays[n] for n in split.rows),
-            *pick(arrays, of_arrays),
+            *(rows[n] for n in split.steps), *(known.rows[n] for n in split.rows),
+            *pick(operands.rows, flags.rows),
         ],
-        params,
     )  # fmt: skip
-    known = [*last, *rows[: split.results.count(False)]]
-    return known, operands, changed, split.carries, split.results
+    unknown_args, unknown_params = _equation(split.unknown, sizes, unknown_operands, params)
+    known_results = [*last, *rows[: split.results.count(False)]]
+    return _SplitScan(known_results, unknown_args, unknown_params, (*split.carries, *split.results))
 
 
-def shared_residuals(split: Any, sizes: Sizes, consts: Sequence[Any]) -> list[Any]:
+def shared_residuals(split: SplitBody, sizes: Sizes, consts: Sequence[Any]) -> list[Any]:
     """The residuals that no step changes; those that need computing are computed here, once."""
     program, leading = closed(split.hoisted, sizes)
     hoisted = eval_program(program, [*leading, *(consts[n] for n in split.hoisted_from)])
     return [*(consts[n] for n in split.shared), *hoisted]
 
 
-def _pull(cts: Sequence[Any], operands: Sequence[Any], params: Params) -> list[Any]:
+def _transpose_scan(cts: Sequence[Any], args: Sequence[Any], params: Params) -> BodyGroups:
     """Cotangents of the operands of a scan that is linear in its carries.
 
     A linear operand is given as its type.
     """
     counts = params["consts"], params["carries"]
-    types = types_of(operands)
-    is_type = [isinstance(x, ArrayType) for x in operands]
-    of_consts, _, of_arrays = parts(is_type, *counts)
-    linear = (*of_consts, *(True,) * counts[1], *of_arrays)
+    types, operands = types_of(args), BodyGroups.of(args, counts)
+    is_linear = BodyGroups.of([isinstance(x, ArrayType) for x in args], counts)
+    linear = (*is_linear.consts, *(True for _ in is_linear.carries), *is_linear.rows)
     transposed = transpose_body(params["body"], counts, linear, nonzero_flags(cts))
-    consts, _, arrays = parts(operands, *counts)
-    ct_carries, ct_rows = parts(cts, counts[1])
-    init = [
+    last_cts, result_cts = parts(cts, counts[1])
+    carry_cts = [
         zeros_of(t) if ct is None else ct
-        for ct, t, c in zip(ct_carries, _type_rule(*types, **params), transposed.carries) if c
+        for ct, t, c in zip(last_cts, _type_rule(*types, **params), transposed.carries) if c
     ]  # fmt: skip
-    totals = pick(pick(consts, of_consts), transposed.consts)  # as types
+    sum_types = pick(pick(operands.consts, is_linear.consts), transposed.consts)
+    known_consts = omit(operands.consts, is_linear.consts)
     # A sum of outer products over the steps becomes one product after the loop.
-    rewritten = deferred(transposed.program, of_consts.count(False), len(init), len(totals))
-    in_loop = tuple(p is None for p in rewritten.sums)
-    row_operands = [*omit(arrays, of_arrays), *pick(ct_rows, nonzero_flags(ct_rows))]
-    outs = bind_scan(
-        rewritten.body, _sizes(types, params), omit(consts, of_consts),
-        [*init, *map(zeros_of, pick(totals, in_loop))], row_operands,
+    loop = deferred(transposed.program, len(known_consts), len(carry_cts), len(sum_types))
+    in_loop = tuple(p is None for p in loop.sums)
+    rows = [*omit(operands.rows, is_linear.rows), *pick(result_cts, nonzero_flags(result_cts))]
+    outs = _bind(
+        loop.body, _sizes(types, params),
+        BodyGroups(known_consts, [*carry_cts, *map(zeros_of, pick(sum_types, in_loop))], rows),
         {**params, "reverse": not params["reverse"]},  # cotangents flow from the last step back
     )  # fmt: skip
-    row_count = sum(transposed.rows)
-    carry_cts, loop_sums, row_cts, factors = parts(outs, len(init), sum(in_loop), row_count)
-    later = (_total(p, [*row_operands, *factors]) for p in rewritten.sums if p is not None)
-    const_cts = merge(in_loop, loop_sums, later)
-    return [
-        *scatter(scatter(const_cts, transposed.consts), of_consts),
-        *scatter(carry_cts, transposed.carries),
-        *scatter(scatter(row_cts, transposed.rows), of_arrays),
-    ]
+    first_cts, loop_sums, row_cts, factors = parts(
+        outs, len(carry_cts), sum(in_loop), sum(transposed.rows)
+    )
+    later_sums = (_total(p, [*rows, *factors]) for p in loop.sums if p is not None)
+    const_cts = merge(in_loop, loop_sums, later_sums)
+    return BodyGroups(
+        scatter(scatter(const_cts, transposed.consts), is_linear.consts),
+        scatter(first_cts, transposed.carries),
+        scatter(scatter(row_cts, transposed.rows), is_linear.rows),
+    )
 
 
 def _total(products: Sequence[Product], rows: Sequence[Any]) -> Any:
@@ -247,20 +260,21 @@ def _total(products: Sequence[Product], rows: Sequence[Any]) -> Any:
 def _transpose(
     cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, **params: Any
 ) -> list[Any]:
-    consts, count = params["consts"], params["carries"]
-    if all(linear[consts : consts + count]):
-        return _pull(cts, inputs, params)
+    flags = BodyGroups.of(linear, (params["consts"], params["carries"]))
+    if all(flags.carries):
+        return _transpose_scan(cts, inputs, params).flat()
     # Some carries are known, as a counter is: what they decide runs first.
-    _, operands, changed, carries, results = split_scan(inputs, tuple(linear), params)
-    operand_cts = _pull(pick(cts, (*carries, *results)), operands, changed)
-    of_consts, _, of_arrays = parts(linear, consts, count)
-    free_consts, free_arrays = of_consts.count(True), of_arrays.count(True)
-    before, state, after = parts(operand_cts, changed["consts"], changed["carries"])
-    linear_cts = [
-        *scatter(before[len(before) - free_consts :], of_consts), *scatter(state, carries),
-        *scatter(after[len(after) - free_arrays :], of_arrays),
-    ]  # fmt: skip
-    return [ct if lin else None for ct, lin in zip(linear_cts, linear, strict=True)]
+    split = _split_scan(inputs, tuple(linear), params)
+    split_cts = _transpose_scan(pick(cts, split.unknown_results), split.operands, split.params)
+    # Residuals stand before the linear consts and rows, and have no cotangents.
+    const_cts = split_cts.consts[len(split_cts.consts) - flags.consts.count(True) :]
+    row_cts = split_cts.rows[len(split_cts.rows) - flags.rows.count(True) :]
+    linear_cts = BodyGroups(
+        scatter(const_cts, flags.consts),
+        scatter(split_cts.carries, split.unknown_results[: len(flags.carries)]),
+        scatter(row_cts, flags.rows),
+    )
+    return [ct if lin else None for ct, lin in zip(linear_cts.flat(), linear, strict=True)]
 
 
 # --- lanes ------------------------------------------------------------------------------------
@@ -271,17 +285,20 @@ def _batch(
 ) -> tuple[list[Any], list[bool]]:
     counts, body = (params["consts"], params["carries"]), params["body"]
     batched_body, carries, rows = batch_body(body, counts, tuple(batched), own_size(size, body))
-    consts, init, arrays = parts(args, *counts)
-    _, of_init, of_arrays = parts(batched, *counts)
-    started = [
-        repeat_lane(x, size) if c and not b else x for x, b, c in zip(init, of_init, carries)
-    ]
-    # In a scan rows lead, and the axis of lanes follows.
-    row_arrays = [move_axis(x, 0, 1) if b else x for x, b in zip(arrays, of_arrays)]
-    outs = bind_scan(batched_body, {}, consts, started, row_arrays, params)
-    values, results = parts(outs, counts[1])
-    back = [move_axis(x, 1, 0) if b else x for x, b in zip(results, rows)]
-    return [*values, *back], [*carries, *rows]
+    operands, flags = BodyGroups.of(args, counts), BodyGroups.of(batched, counts)
+    lane_operands = BodyGroups(
+        operands.consts,
+        [
+            repeat_lane(x, size) if c and not b else x
+            for x, b, c in zip(operands.carries, flags.carries, carries)
+        ],
+        # In a scan rows lead, and the axis of lanes follows.
+        [move_axis(x, 0, 1) if b else x for x, b in zip(operands.rows, flags.rows)],
+    )
+    outs = _bind(batched_body, {}, lane_operands, params)
+    last, results = parts(outs, counts[1])
+    lane_results = [move_axis(x, 1, 0) if b else x for x, b in zip(results, rows)]
+    return [*last, *lane_results], [*carries, *rows]
 
 
 # --- unused results ---------------------------------------------------------------------------
