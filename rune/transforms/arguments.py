@@ -20,10 +20,10 @@ from rune.ops.promote import operand, refuse_mask
 def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
     """The leaves as values: arrays, tracers, Python scalars; NumPy arrays get canonical dtypes.
 
-    A symbolic size becomes what a Python integer would be: a traced one, and weak. What has
-    `__rune_array__` becomes what that gives.
+    A symbolic size becomes a weak traced integer, as a Python integer would. An object with
+    `__rune_array__` becomes the array that this returns.
 
-    Errors: ArgumentError names the path of a leaf that is no array.
+    Errors: ArgumentError names the path of a leaf that is not an array.
     """
     return [
         x if _is_value(x) else _host_leaf(name, i, x, treedef) for i, x in enumerate(leaves)
@@ -31,15 +31,15 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
 
 
 def array_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
-    """The leaves as values that nobody can write to: NumPy data is copied into arrays.
+    """The leaves as values that cannot be written to: NumPy data is copied into arrays.
 
-    For what may keep an argument or return it as it is. Errors: those of `value_leaves`.
+    For transformations that may keep an argument or return it unchanged. Errors: as value_leaves.
     """
     return [unshared(x) for x in value_leaves(name, leaves, treedef)]
 
 
 def unshared(value: Any) -> Any:
-    """NumPy data as an array of its own memory; anything else as it is."""
+    """NumPy data copied into an array of its own; any other value unchanged."""
     if isinstance(value, np.ndarray) and value.dtype != dtypes.float0:
         return as_array(value, value.dtype)
     return value
@@ -67,6 +67,7 @@ def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> Any:
 def leaf_path(number: int, treedef: Any) -> str:
     """The key path of leaf `number`, `[0]['w']`, positional arguments first."""
     marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
+    # A call's arguments are the pair (args, kwargs); the path within that pair is left out.
     for path, leaf in tree.leaves_with_path(marked):
         if leaf == number:
             shown = path[1:] if isinstance(marked, tuple) and len(marked) == 2 else path
@@ -82,7 +83,7 @@ def key_path(number: int, treedef: Any) -> str:
 
 def named(wrapper: Callable[..., Any], function: Callable[..., Any], by: str) -> Callable[..., Any]:
     """`wrapper` with the name and docstring of `function`."""
-    # The function's own attributes stay its own: the wrapper may have some of the same names.
+    # Attributes are not copied: a wrapper like `Jitted` has some of the same names.
     functools.update_wrapper(wrapper, function, updated=())
     wrapper.__name__ = f"{by}({function_name(function)})"
     return wrapper
@@ -100,9 +101,9 @@ def function_name(function: Callable[..., Any]) -> str:
 def required_number(
     name: str, what: str, value: Any, least: float = -math.inf, most: float = math.inf
 ) -> Any:
-    """`value`, an array or a number of least…most.
+    """`value`, if it is an array or a number in least…most.
 
-    Errors: ArgumentError for other objects, and for numbers outside.
+    Errors: ArgumentError for any other object, and for a number out of range.
     """
     known = isinstance(value, int | float | np.generic)
     if not known and not hasattr(value, "dtype"):
@@ -120,12 +121,12 @@ def require_callable(name: str, function: Any) -> None:
 
 
 def is_same_static(a: Any, b: Any) -> bool:
-    """Whether Python values are the same: of one type, and equal where they can be compared."""
+    """Whether Python values are the same: of one type, and equal if they can be compared."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(is_same_static, a, b))
     if a is b or type(a) is not type(b):
         return a is b
     try:
         return hash(a) == hash(b) and bool(a == b)
-    except (TypeError, ValueError):  # unhashable, or compared element by element
+    except (TypeError, ValueError):  # unhashable, or its == compares elements
         return False

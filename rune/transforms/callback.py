@@ -1,12 +1,12 @@
 """Calls back into Python, from eager code and from compiled code.
 
-    pure_callback   a function of its arguments alone: may be dropped, repeated, moved
-    io_callback     happens once, in order if asked
-    debug.callback  happens once, gives nothing, and derivatives pass it by
+    pure_callback   depends on its arguments alone: may be dropped, repeated or moved
+    io_callback     is called exactly once, in order on request
+    debug.callback  is called exactly once, returns nothing, and is ignored by derivatives
 
-The Python function takes concrete arrays and gives arrays of the declared shapes and dtypes. Under
-vmap it is called once per lane, or once for all lanes if `vmap_method` says how. It has no
-derivative: under grad the primal call happens once, and a custom_jvp rule says what it means.
+The Python function takes concrete arrays and returns arrays of the declared shapes and dtypes.
+Under vmap it is called once per lane, or once for all lanes as `vmap_method` says. It has no
+derivative: a custom_jvp rule around it supplies one, and grad then calls it once.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ METHODS = Method.__args__  # type: ignore[attr-defined]
 
 
 class HostCall:
-    """A Python function of flat NumPy arrays, which it takes as arrays of its own kind.
+    """A Python function called with flat NumPy arrays, each handed to it as a rune array.
 
-    Leaves of its arguments that are no arrays are kept beside it.
+    Leaves of its arguments that are not arrays are stored beside it.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class HostCall:
         count = len(hosts) + len(self.statics)
         leaves = [self.statics[i] if i in self.statics else next(arrays) for i in range(count)]
         args, kwargs = tree.unflatten(self.treedef, leaves)
-        with at_line(None):  # what the function does is done at lines of its own
+        with at_line(None):  # operations of the function report their own lines
             result = self.function(*args, **kwargs)
         if not results and self.out_tree.num_leaves == 0:
             return []
@@ -109,7 +109,7 @@ class HostCall:
 
 
 class LaneByLane:
-    """A host function on all lanes, one call after the other."""
+    """A host function on all lanes, one call after another."""
 
     def __init__(self, call: Any, batched: Sequence[bool]):
         self.call, self.batched = call, tuple(batched)
@@ -155,7 +155,7 @@ def pure_callback(
 ) -> Any:
     """The result of a Python function without side effects, called when the program runs.
 
-    result_shape_dtypes: a tree of ShapeDtypeStructs (or arrays): what the function gives.
+    result_shape_dtypes: a tree of ShapeDtypeStructs (or arrays): what the function returns.
     vmap_method:  what vmap does: "sequential" calls it for every lane; "expand_dims" once with a
                   leading axis of size 1 where an argument has no lanes, "broadcast_all" with all
                   lanes everywhere, "legacy_vectorized" with such arguments as they are.
@@ -285,9 +285,9 @@ def _expanded(value: Any) -> Any:
 
 
 def refuse_io(name: str, programs: Iterable[Program]) -> None:
-    """Raise TransformError if a program has an io_callback, where lanes part their ways.
+    """Raise TransformError if a program has an io_callback, where lanes diverge.
 
-    There every lane runs through what only some of them ask for.
+    Diverging lanes run masked: all of them would call a function that only some ask for.
     """
     pending = list(programs)
     while pending:

@@ -56,7 +56,8 @@ class Evaluate(Interpreter):
             program = one_operation(primitive, types, tuple(sorted(params.items())))
             try:
                 (result,) = run_program(program, args, place)
-            except (BoundsError, NaNError) as error:  # the program may be of another line's
+            except (BoundsError, NaNError) as error:
+                # Callers share the program, whose equation names the line of the first of them.
                 raise error.__class__(error.message, error.hint) from None
         return result
 
@@ -65,7 +66,7 @@ def _computed(
     primitive: Primitive, data: Sequence[Any], params: Mapping[str, Any],
     types: Sequence[ArrayType],
 ) -> Any:  # fmt: skip
-    """What NumPy gives. Errors: OutOfMemory where there is no room for results of these types."""
+    """What NumPy returns. Errors: OutOfMemory if there is no room for results of these types."""
     assert primitive.reference is not None
     try:
         with np.errstate(all="ignore"):
@@ -75,7 +76,7 @@ def _computed(
             math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in types
         )
         if isinstance(error, ValueError) and size_bytes <= LARGEST_SIZE:
-            raise  # else NumPy says so that there are no such addresses
+            raise  # NumPy's refusal of a size beyond all addresses is a ValueError too
         raise out_of_memory(size_bytes) from error
 
 
@@ -83,11 +84,11 @@ def _run_library(
     primitive: Primitive, data: Sequence[Any], types: tuple, args: Sequence[Any],
     params: Mapping[str, Any], place: Place,
 ) -> list[Any]:  # fmt: skip
-    """The results of a primitive that gives several: by NumPy on the CPU, else compiled."""
+    """The results of a primitive that has several: by NumPy on the CPU, else compiled."""
     if place.device is not None:
         program = one_operation(primitive, types, tuple(sorted(params.items())))
         return run_program(program, args, place)
-    results: Any = result_type(primitive, types, params)  # first: it says what cannot be done
+    results: Any = result_type(primitive, types, params)  # first, since it refuses wrong operands
     outs = _computed(primitive, data, params, results)
     return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(outs, results, strict=True)]
 
@@ -95,8 +96,9 @@ def _run_library(
 def _operands(
     name: str, args: Sequence[Any], default: str | None
 ) -> tuple[Sequence[Any], tuple, Place]:
-    """The arguments' data on the CPU, where the operation runs there; their types; the place."""
+    """The arguments' data if the operation runs on the CPU; their types; the place."""
     data, types, place = [], [], CPU
+    # One pass serves arrays of the CPU, the common case; anything else starts again below.
     for arg in args:
         kind = type(arg)
         if kind is Array:
@@ -135,7 +137,7 @@ def _result_type(primitive: Primitive, types: tuple, params: tuple) -> ArrayType
 
 
 def result_type(primitive: Primitive, types: tuple, params: Mapping[str, Any]) -> ArrayType:
-    """The type rule's answer, remembered: eager programs apply the same few again and again."""
+    """The type rule's answer, memoised: eager programs apply the same few again and again."""
     return _result_type(primitive, types, tuple(params.items()))
 
 

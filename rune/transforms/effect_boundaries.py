@@ -1,7 +1,7 @@
 """The boundaries that transformations put between a function and the effect handlers outside.
 
-rune/effects.py has what they mean; here they meet interpreters. A program's answers come from
-inputs that are made when they are first asked for, behind all others; a lane's from its number.
+rune/effects.py defines what they mean; here they meet interpreters. A program gets its answers from
+inputs that are added behind all others when an effect is first performed; a lane from its number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def recorder(stage: Interpreter, index: Callable[[], Any] | None = None) -> effe
 
 
 def lanes(parent: Interpreter, size: Any, join: Callable[[Any], Any]) -> effects.Each:
-    """The boundary of vmap. `join` makes a batched value of one with a leading axis of lanes."""
+    """The boundary of vmap. `join` turns a value with a leading axis of lanes into a tracer."""
 
     @functools.cache
     def lane() -> Any:

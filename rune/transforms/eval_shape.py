@@ -21,7 +21,7 @@ from rune.transforms.effect_boundaries import recorder
 
 @dataclass(frozen=True, slots=True, init=False)
 class ShapeDtypeStruct:
-    """The shape and dtype of an array that need not exist; stands for one where only these count.
+    """The shape and dtype of an array that need not exist; usable where only these matter.
 
     >>> import rune
     >>> rune.ShapeDtypeStruct((3,), "f32")
@@ -99,7 +99,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     flat = Flat("eval_shape", lambda a, k: function(*a, **k), treedef)
 
     def unheard(*values: Any) -> Any:
-        with recorder(current()):  # nobody is told what it would have drawn
+        with recorder(current()):  # what it draws is recorded and dropped
             return flat(*values)
 
     staged = stage(unheard, types, function_name(function))

@@ -1,6 +1,6 @@
 """Tracers with arithmetic: the core's tracers joined with the operators of `rune.ops`.
 
-Reading one is an error that says where it was made, but for a derivative of concrete values:
+Reading one is an error that says where it was made, except under a derivative of concrete values:
 there the primal is known, so Python may branch on it.
 """
 
@@ -77,11 +77,11 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
     @property
     def device(self) -> None:
         """None: where a program runs is not known while it is traced. Functions that make arrays
-        take None as the place where the others are."""
+        take None to mean the device of the other arrays."""
         return None
 
     def item(self) -> Any:
-        """The single element as a Python scalar, where there is a value."""
+        """The single element as a Python scalar, if there is a value."""
         return np.asarray(self._number()).item()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -100,7 +100,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
     def __repr__(self) -> str:
         return f"Traced<{self.type}>"
 
-    # Values are compared element by element; and what is kept by its tracer would outlive it.
+    # == compares elements; and an entry with a tracer as its key would outlive the trace.
     __hash__ = None  # type: ignore[assignment]
 
 

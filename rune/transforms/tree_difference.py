@@ -11,10 +11,10 @@ Words = Callable[[str], str]
 
 
 def mismatch(a: Any, b: Any, only_in_a: Words, only_in_b: Words, otherwise: str) -> str:
-    """How two structures differ, in the words given.
+    """How two structures differ, in the caller's words.
 
-    only_in_a, only_in_b: what to say of the path of a leaf that only one of them has.
-    otherwise: with `{}` for each of both; said where the containers differ and not their leaves.
+    only_in_a, only_in_b: what to say about the path of a leaf that only one of them has.
+    otherwise: with a `{}` for each structure; used if the containers differ and not their leaves.
     """
     lost, gained = _only_in(a, b), _only_in(b, a)
     if "" not in (lost, gained):  # neither is a leaf alone
@@ -34,7 +34,7 @@ def results_differ(expected: Any, actual: Any) -> str:
 
 
 def _only_in(a: Any, b: Any) -> str | None:
-    """The key path of the first leaf of a structure that another has not."""
+    """The key path of the first leaf that only the first structure has."""
     others = set(paths(b))
     return next((path for path in paths(a) if path not in others), None)
 

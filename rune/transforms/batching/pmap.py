@@ -1,4 +1,4 @@
-"""pmap: one compiled program over the lanes of its arguments, which speak to each other by name.
+"""pmap: one compiled program over the lanes of its arguments, which communicate by axis name.
 
 On one device it means jit(vmap(f, axis_name=...)): the lanes are an axis, and collectives are
 operations along it. Nothing in its meaning depends on how many devices there are, so there may be
@@ -18,7 +18,7 @@ from rune.transforms.compile.static_arguments import Names, as_set
 
 
 class _Unnamed:
-    """The name of an axis that nobody can speak of."""
+    """The name of an axis that no collective can mention."""
 
     def __repr__(self) -> str:
         return "an unnamed axis"
@@ -37,7 +37,7 @@ def pmap(
     """`function` on every lane of its arguments, compiled as one program.
 
     axis_name:  what collectives call the lanes.
-    in_axes, out_axes, axis_size:  as in `vmap`; of a static argument, None.
+    in_axes, out_axes, axis_size:  as in `vmap`; None for a static argument.
     static_broadcasted_argnums, donate_argnums:  as static_argnums and donate_argnums of `jit`.
     Errors:     those of `vmap` and `jit`.
 

@@ -1,8 +1,8 @@
 """vmap: run a function on every lane of a batch at once.
 
-Inside, a batched value carries its batch axis in front; `in_axes` are moved there on the way in
-and `out_axes` on the way out (movement is free: it becomes index expressions). A value without
-lanes stays unbatched, so what does not depend on the lane is computed once.
+Inside, the batch axis of a value leads; `in_axes` are moved there on the way in, and to `out_axes`
+on the way out (movement is free: it becomes index expressions). A value without lanes stays
+unbatched, so whatever does not depend on the lane is computed once.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ class Batch(Interpreter):
         values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
         parent = self.parent
         assert parent is not None
-        speaks_of_lanes = self.axis is not None and self.axis in axes.mentioned(primitive, params)
-        if not (any(batched) or speaks_of_lanes):
+        # A collective over this axis means something even on operands without lanes.
+        mentions_axis = self.axis is not None and self.axis in axes.mentioned(primitive, params)
+        if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
-        rule = primitive.over_lanes if speaks_of_lanes else None
+        rule = primitive.over_lanes if mentions_axis else None
         rule = rule or primitive.batch
         if rule is None:
             raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
@@ -96,7 +97,7 @@ def batch_program(
 ) -> tuple[Program, tuple[bool, ...]]:
     """The program on all lanes, and which outputs have lanes.
 
-    forced: which outputs have lanes even where all lanes are equal; none by default.
+    forced: which outputs have lanes even if all lanes are equal; none by default.
     """
     return _batch_program(program, batched, size, forced, axes.batched_axis(program))
 
@@ -140,9 +141,9 @@ def vmap(
     in_axes:   an integer, None (the same value in every lane), or a tree prefix of the arguments.
     axis_name: what collectives call the lanes (rune.lax.psum and its kin).
     out_axes:  where the batch axis goes in the results; None asks for an unbatched result.
-    randomness:  whether draws without a key are different in every lane, or one for all.
+    randomness:  whether draws without a key differ between lanes, or are the same for all.
     Errors:    AxisError for an axis the argument does not have, sizes that differ, or a batched
-               result where out_axes is None.
+               result if out_axes is None.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.vmap(lambda x, y: x @ y, in_axes=(0, None))(rnp.ones((3, 2)), rnp.ones(2))

@@ -1,14 +1,14 @@
 """checkpoint: keep fewer residuals for the backward pass, and compute the others again.
 
 Partial evaluation of a checkpoint runs the forward pass and writes down one equation that holds
-the whole computation again; its operands, the residuals, are the inputs and what the policy
-keeps. Its transpose is a checkpoint too, so derivatives of every order keep as little.
+the whole computation again; its operands, the residuals, are the inputs and the values that the
+policy saves. Its transpose is a checkpoint too, so derivatives of every order save as little.
 
-    known     known inputs -> known results, kept values                  runs now
-    unknown   known inputs, kept values, tangents -> unknown results      recomputes the rest
+    known     known inputs -> known results, saved values                 runs now
+    unknown   known inputs, saved values, tangents -> unknown results     recomputes the others
 
-Compiled in one program, forward and recomputed values are equal and would be merged; so what
-recomputes is a step of its own, behind the cotangents that it needs (`prevent_cse`).
+Compiled in one program, forward and recomputed values would be merged, since they are equal; so the
+recomputation is a step apart, after the cotangents that it needs (`prevent_cse`).
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def checkpoint(
     policy: Saves | None = None,
     static_argnums: int | Sequence[int] = (),
 ) -> Any:
-    """The same function, whose derivative keeps only the arguments and recomputes the rest.
+    """The same function, whose derivative saves only the arguments and recomputes other values.
 
-    policy:          which values are kept besides (rune.checkpoint_policies); None keeps nothing.
-    prevent_cse:     False where nothing can merge forward and recomputed values, as in a scan.
+    policy:          which other values are saved (rune.checkpoint_policies); None: no others.
+    prevent_cse:     False if nothing can merge forward and recomputed values, as in a scan.
     static_argnums:  arguments that are Python values.
-    Errors:          TransformError for a policy that is no function, or an argument out of range.
+    Errors:          TransformError if `policy` is not a function, or an argument is out of range.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.grad(rune.checkpoint(lambda x: rnp.sin(rnp.sin(x))))(0.0)
@@ -111,7 +111,7 @@ def _statics(numbers: Sequence[int], args: Sequence[Any]) -> dict[int, Any]:
 
 
 def checkpoint_name(value: Any, name: str) -> Any:
-    """The value under a name, for the policies of checkpoint that go by names.
+    """The value under a name, for the policies of checkpoint that choose by name.
 
     Errors: ArgumentError if an argument is not an array.
 
@@ -124,12 +124,12 @@ def checkpoint_name(value: Any, name: str) -> Any:
     return tree.unflatten(treedef, [name_primitive(x, name=name) for x in leaves])
 
 
-# --- what is kept ---------------------------------------------------------------------------------
+# --- which values are saved ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SplitCheckpoint:
-    """A program split by which inputs are known, most of its known part to be computed again.
+    """A program split by which inputs are known; most of the known part is computed again.
 
     known:    known inputs -> known outputs, saved values
     unknown:  known inputs (those of `inputs`), saved values, unknown inputs -> unknown outputs
@@ -144,10 +144,12 @@ class SplitCheckpoint:
 
 @per_program
 def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> SplitCheckpoint:
-    """Partial evaluation of a program that keeps the known values which the policy chooses."""
+    """Partial evaluation of a program that saves the known values which the policy chooses."""
     split = split_program(program, unknown)
-    forward, again, saved_values = split_kept(split.known, lambda e: _is_kept(e, policy))
+    forward, again, saved_values = split_kept(split.known, lambda e: _is_saved(e, policy))
     count, inputs = sum(split.known_outputs), again.inputs[: len(forward.inputs)]
+    # The residuals of the unknown part: known inputs, or values that `again` computes from these
+    # and from the saved ones. Only what that computation reads is an operand.
     computed = iter(again.outputs[count:])
     residuals = [next(computed) if n is None else inputs[n] for n in split.residual_inputs]
     again, read = prune(replace(again, outputs=tuple(residuals)), [True] * len(residuals))
@@ -169,8 +171,8 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     )
 
 
-def _is_kept(equation: Equation, policy: Policy) -> bool:
-    """Whether results are kept: the policy says so, or a side effect must not happen again."""
+def _is_saved(equation: Equation, policy: Policy) -> bool:
+    """Whether results are saved: the policy says so, or a side effect must not happen again."""
     types = (a.type for a in equation.operands)
     return effect_of(equation) is not None or policy(equation.primitive, *types, **equation.params)
 
@@ -200,7 +202,7 @@ def _partial(
 def _run(*args: Any, program: Program, recomputes: bool, **_: Any) -> list[Any]:
     if not recomputes:
         return call_rules.evaluated(program, args)
-    with config.setting(check_keys=False):  # what is drawn again is no second use of a key
+    with config.setting(check_keys=False):  # to draw the same values again does not use a key twice
         return call_rules.evaluated(program, args)
 
 
@@ -212,7 +214,7 @@ def _expand(
     return eval_program(program, args)
 
 
-# What is computed again, apart from the forward pass.
+# The recomputation as a step apart from the forward pass.
 apart = Primitive(
     "apart", "program", call_rules.type_rule, multiple_results=True, lower=Control.APART,
     run=lambda *args, program: eval_program(program, args),

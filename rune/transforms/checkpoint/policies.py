@@ -1,11 +1,11 @@
-"""Checkpoint policies: which values of the forward pass a checkpoint keeps for the backward pass.
+"""Checkpoint policies: which values of the forward pass a checkpoint saves for the backward pass.
 
-A policy is asked for each operation of the forward pass, by primitive, operand types and
-parameters, whether its results may be kept; all others are computed again. Any function
-policy(primitive, *types, **params) -> bool is one. Loops and branches are not asked for: it is for
-what is inside them. The names are those of jax.checkpoint_policies.
+A policy says of each operation of the forward pass, by primitive, operand types and parameters,
+whether its results may be saved; all others are computed again. Any function
+policy(primitive, *types, **params) -> bool is one. It is not asked about loops and branches, but
+about the operations inside them. The names are those of jax.checkpoint_policies.
 
-Those of this file are values: two that say the same are one, in text and in every cache.
+The policies of this file are values: equal ones are equal in text and in every cache.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SIMPLE: Mapping[str, Callable[[Primitive, Mapping[str, Any]], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """A policy that has a word for what it keeps: everything, nothing, dots, or those unbatched.
+    """A policy named by what it saves: everything, nothing, dots, or unbatched dots.
 
     Errors: none.
 
@@ -53,7 +53,7 @@ class Simple:
     what: str
 
     def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
-        """Whether the results of this operation may be kept."""
+        """Whether the results of this operation may be saved."""
         return _SIMPLE[self.what](primitive, params)
 
 
@@ -66,31 +66,31 @@ _BY_NAME: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class ByName:
-    """A policy that goes by the names that `checkpoint_name` gave."""
+    """A policy that chooses by the names from `checkpoint_name`."""
 
     which: str
     names: tuple[str, ...]
 
     def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
-        """Whether the results of this operation may be kept."""
+        """Whether the results of this operation may be saved."""
         name = params["name"] if primitive is name_primitive else None
         return _BY_NAME[self.which](name, self.names)
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """What one or the other policy keeps."""
+    """Saves whatever one or the other policy saves."""
 
     first: Policy
     second: Policy
 
     def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
-        """Whether the results of this operation may be kept."""
+        """Whether the results of this operation may be saved."""
         return any(p(primitive, *types, **params) for p in (self.first, self.second))
 
 
 class Own:
-    """A user's function; in programs it stands under its name."""
+    """A user's function; in the text of programs it appears under its name."""
 
     __slots__ = ("saves",)
 
@@ -98,7 +98,7 @@ class Own:
         self.saves = saves
 
     def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
-        """Whether the results of this operation may be kept."""
+        """Whether the results of this operation may be saved."""
         return bool(self.saves(primitive, *types, **params))
 
     def __eq__(self, other: object) -> bool:
@@ -115,7 +115,7 @@ Policy = Simple | ByName | Either | Own
 
 
 def as_policy(policy: Saves | None) -> Policy:
-    """A policy as checkpoint keeps it; None keeps nothing."""
+    """A policy as the parameter of a checkpoint; None saves nothing."""
     if policy is None:
         return nothing_saveable
     if not callable(policy):
@@ -132,7 +132,7 @@ dots_with_no_batch_dims_saveable = checkpoint_dots_with_no_batch_dims = Simple("
 
 
 def save_only_these_names(*names: str) -> Policy:
-    """Keep the values that `checkpoint_name` gave one of these names, and no others.
+    """Save the values that `checkpoint_name` gave one of these names, and no others.
 
     Errors: none.
 
@@ -147,7 +147,7 @@ def save_only_these_names(*names: str) -> Policy:
 
 
 def save_any_names_but_these(*names: str) -> Policy:
-    """Keep the values that `checkpoint_name` gave any other name, and no others.
+    """Save the values that `checkpoint_name` gave any other name, and no others.
 
     Errors: none.
 
@@ -162,7 +162,7 @@ def save_any_names_but_these(*names: str) -> Policy:
 
 
 def save_anything_except_these_names(*names: str) -> Policy:
-    """Keep every value but those that `checkpoint_name` gave one of these names.
+    """Save every value except those that `checkpoint_name` gave one of these names.
 
     Errors: none.
 
@@ -177,7 +177,7 @@ def save_anything_except_these_names(*names: str) -> Policy:
 
 
 def save_from_both_policies(first: Saves, second: Saves) -> Policy:
-    """Keep what one or the other policy keeps.
+    """Save whatever one or the other policy saves.
 
     Errors: TransformError if an argument is not a policy.
 

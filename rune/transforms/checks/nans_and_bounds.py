@@ -1,4 +1,4 @@
-"""What watched programs see, as errors; rune/lowering/watch.py says how they are made.
+"""Faults that watched programs report, as errors; rune/lowering/watch.py makes such programs.
 
     with rune.configure(check_nans=True): ...          as rune.debug.checks(nans=True)
 
@@ -48,7 +48,7 @@ def _watched(program: Program, bounds: bool, nans: bool, infs: bool) -> Any:
 
 
 def without_faults(sites: Sequence[Any], outs: Sequence[Array]) -> list[Array]:
-    """The results proper. Errors: BoundsError or NaNError for the first fault found."""
+    """The results without the fault. Errors: BoundsError or NaNError if there was one."""
     *results, site, index = outs
     number = int(np.asarray(site))
     if number:
@@ -85,7 +85,7 @@ def _has(kind: str, value: Any) -> bool:
 
 
 def name_result(error: NaNError, out_tree: Any) -> None:
-    """Say in which of a function's results it is seen, if in any."""
+    """Add to the message in which of the function's results the number is visible, if in any."""
     if error.result is not None:
         path = key_path(error.result, out_tree)
         error.restate(f"{error.message.removesuffix(')')}; seen in result{path})")
@@ -93,12 +93,13 @@ def name_result(error: NaNError, out_tree: Any) -> None:
 
 
 def check_eager(primitive: Primitive, operands: Sequence[np.ndarray], result: Array) -> None:
-    """Look at the result of an eager operation on the CPU. Errors: NaNError."""
+    """Check the result of an eager operation on the CPU. Errors: NaNError."""
     settings = config.current()
     if result.type.dtype not in dtypes.INEXACT:
         return
     kinds = ("NaN",) * settings.check_nans + ("infinity",) * settings.check_infs
     data = result.numpy()
+    # An operation is to blame only if its operands were free of that kind of number.
     for kind in kinds:
         if _has(kind, data) and not any(_has(kind, x) for x in operands):
             where = np.argwhere(_IS[kind](data))[0].tolist()

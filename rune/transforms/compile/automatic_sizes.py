@@ -1,16 +1,16 @@
-"""Sizes found out: an axis that a jitted function has met with three sizes becomes symbolic.
+"""Automatic symbolic sizes: an axis of a jitted function becomes symbolic at its third size.
 
     with rune.configure(symbolic="auto"):  f(ones(5)), f(ones(6))     traces f32[5], f32[6]
                                            f(ones(7)), f(ones(8))     trace f32[n], n in 1..
 
-Calls that differ in nothing but sizes are a family. Where an axis of a family is met with a third
-size, the function is traced once more with a name for it, and one name for axes that were always
-equal. What comes of it, a form, serves every call that fits it.
+Calls that differ only in sizes are a family. When an axis of a family has its third size, the
+function is traced once more with a name for that size; axes that were always equal share a name.
+The result is a form, which serves every call that fits it.
 
-Invariant: a form is right for all sizes that it serves. A comparison with a number that its trace
-makes narrows the range; what the user's `==` found unequal is left out; a size of 0 is always exact
-and one of 1 never starts a form; its results have the types of the exact traces. Where there is no
-such form, the axes to blame are exact from then on, which a warning says.
+Invariant: a form is right for all sizes that it serves. A comparison with a number while it is
+traced narrows the range; sizes for which the user's `==` would answer otherwise are excluded; a
+size of 0 is always exact and one of 1 never starts a form; its results have the types of the exact
+traces. If no form does, the axes to blame stay exact from then on, and a warning says so.
 Not done: relations of sizes other than equality.
 """
 
@@ -37,19 +37,19 @@ from rune.transforms.inspect.cache_misses import Key
 Types = tuple[ArrayType, ...]
 Axis = tuple[int, int]  # the number of an argument, and of its axis
 Range = tuple[int, int | None]
-KEPT = 4096  # calls of which it is remembered what serves them
+KEPT = 4096  # calls whose form is remembered
 ATTEMPTS = 8  # traces with names before a form is given up
 
 
 class Trace(Protocol):
-    """What is looked at of a trace."""
+    """The attributes of a trace that are used here."""
 
     out_tree: Any
     out_types: Types
 
     @property
     def serves_one_call(self) -> bool:
-        """True if it is not kept."""
+        """True if it is not stored."""
         ...
 
 
@@ -58,8 +58,11 @@ Entry = tuple[Any, list[Any]]  # a Trace, and the values of its hidden inputs
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """The traces of a function: one that is kept, or None; one, made and kept where there is none;
-    one that is made and not kept; and how it is kept then."""
+    """Access to the traces of a function.
+
+    fitting: the stored trace, or None.  get: the stored trace, made and stored if there is none.
+    make:    a new trace, not stored.    keep: stores such a trace.
+    """
 
     fitting: Callable[[Key], Entry | None]
     get: Callable[[Key], Entry]
@@ -69,13 +72,13 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Argument types with named sizes that one trace serves; of these, `unequal` are not 0."""
+    """Argument types with named sizes, which one trace serves; no size in `unequal` may be 0."""
 
     types: Types
     unequal: tuple[Size, ...]
 
     def sizes(self, types: Types) -> dict[str, int] | None:
-        """What the named sizes are in these types; None where the types do not fit."""
+        """The values of the named sizes in these types; None if the types do not fit."""
         sizes: dict[str, int] = {}
         for form_type, call_type in zip(self.types, types, strict=True):
             for dim, size in zip(form_type.shape, call_type.shape, strict=True):
@@ -87,29 +90,29 @@ class Form:
         return sizes
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether what the trace found unequal is so for these sizes."""
+        """Whether these sizes differ wherever the trace found sizes unequal."""
         return all(dims.evaluate(difference, sizes) for difference in self.unequal)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Calls that differ in nothing but sizes: the types traced as they are, and the forms."""
+    """Calls that differ only in sizes: the types of those that were traced, and the forms."""
 
     call_types: list[Types] = field(default_factory=list)
     forms: list[Form] = field(default_factory=list)
 
 
 class Automatic:
-    """What one jitted function has met."""
+    """The families and forms of one jitted function."""
 
     def __init__(self, name: str):
         self.name = name
         self._families: dict[Any, Family] = {}
-        self._exact: set[str] = set()  # the axes that were given up, as messages call them
+        self._exact: set[str] = set()  # the axes that stay exact, as messages call them
         self._served: dict[Key, Key] = {}  # calls, and the form that serves them
 
     def find(self, key: Key, traces: Traces) -> Entry:
-        """The trace for a call that no exact trace is kept for."""
+        """The trace for a call without a stored exact trace."""
         served = self._served.get(key)
         if served is not None:
             return traces.get(served)
@@ -127,12 +130,12 @@ class Automatic:
         return form_key
 
     def _first(self, key: Key, family: Family, traces: Traces) -> Entry:
-        """The trace for types that no form is for: of a new form, or exact."""
+        """The trace for types that no form fits: of a new form, or exact."""
         while names := self._names(key, family):
             try:
                 form, entry = _new_form(key, names, family, traces)
             except Exception as error:
-                traces.get(key)  # what is wrong for these sizes too is the caller's to know
+                traces.get(key)  # raises if the function fails for these sizes too
                 self._give_up(names, family, key[0], error)
                 continue
             family.forms.append(form)
@@ -145,9 +148,9 @@ class Automatic:
         return entry
 
     def _names(self, key: Key, family: Family) -> dict[Axis, str]:
-        """The axes to make symbolic; those that have had equal sizes share a name.
+        """The axes to make symbolic; those that always had equal sizes share a name.
 
-        Calls with other axes of size 1 do not count: these are broadcast.
+        Calls whose axes of size 1 are others do not count: those axes are broadcast.
         """
         alike = [t for t in (*family.call_types, key[1]) if _ones(t) == _ones(key[1])]
         classes: dict[tuple[Size, ...], list[Axis]] = {}
@@ -158,7 +161,7 @@ class Automatic:
         return {a: name for axes, name in zip(classes.values(), _all_names()) for a in axes}
 
     def withdraw(self, key: Key, error: Exception) -> None:
-        """Give up the form with this key: it can be traced, but not compiled, or transformed."""
+        """Drop the form with this key: it was traced, but cannot be compiled or transformed."""
         family = self._families.setdefault(_family(key), Family())
         family.forms[:] = [form for form in family.forms if form.types != key[1]]
         self._served.clear()
@@ -169,7 +172,7 @@ class Automatic:
     def _give_up(
         self, names: Mapping[Axis, str], family: Family, treedef: Any, error: Exception
     ) -> None:
-        """From now on the axes to blame are traced for each size. Warns, and says why."""
+        """Keep the axes to blame exact from now on. Warns, and says why."""
         blamed = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
         self._exact.update(blamed)
         reason, frame = f"{type(error).__name__}: {error}".partition("\n")[0], user_frame()
@@ -184,9 +187,9 @@ class Automatic:
 
 
 def applies(types: Types) -> bool:
-    """Whether calls with these types are to become symbolic here.
+    """Whether calls with these types may become symbolic here.
 
-    Inside the trace of another jitted function they are not: that one's sizes are its own.
+    Inside the trace of another jitted function they may not: that function decides about sizes.
     """
     if config.current().symbolic != "auto" or any(t.is_symbolic for t in types):
         return False
@@ -211,6 +214,7 @@ def _new_form(
     for attempts_left in reversed(range(ATTEMPTS)):
         sizes = {name: dims.symbol(name, *bounds) for name, bounds in ranges.items()}
         types = _named(key[1], {axis: sizes[name] for axis, name in names.items()})
+        # A question that the sizes leave open narrows the ranges for the next attempt.
         try:
             traced, asked = watched(traces.make, with_types(key, types))
         except DimensionError as error:
@@ -231,7 +235,7 @@ def _narrower(
     values: Mapping[str, int],
     error: DimensionError,
 ) -> dict[str, Range] | None:
-    """Ranges around the values in which what the error asks is known; None where there are none."""
+    """Ranges around the values in which the question of the error has one answer; or None."""
     if not isinstance(error, UndecidedComparison):
         return None
     fact = _fact(error.question, values)
@@ -251,7 +255,7 @@ def _narrower(
 
 
 def _fact(question: tuple[Size, str, Size], values: Mapping[str, int]) -> Size:
-    """What the answer for these values says, as a size that is at least 0."""
+    """The answer for these values, as a size that is at least 0."""
     a, sign, b = question
     fact = a - b if sign in (">", ">=") else b - a
     if sign == "==":
@@ -261,7 +265,7 @@ def _fact(question: tuple[Size, str, Size], values: Mapping[str, int]) -> Size:
 
 
 def _differences(asked: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]:
-    """What must not be 0 for the answers to have been right."""
+    """The sizes that must not be 0 for the answers to be right."""
     differences: dict[Size, None] = {}
     symbols = {dims.as_symbol(dim) for dim in sizes.values()}
     for size, other in asked:
@@ -272,7 +276,7 @@ def _differences(asked: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]
 
 
 def _check_results(form: Form, entry: Entry, key: Key, family: Family, traces: Traces) -> None:
-    """Errors: DimensionError where exact traces give a tree, or types, that the form does not."""
+    """Errors: DimensionError if results of exact traces have another tree, or other types."""
     for types in family.call_types:
         sizes = form.sizes(types)
         exact = traces.fitting(with_types(key, types))
@@ -301,7 +305,7 @@ def with_types(key: Key, types: Types) -> Key:
 
 
 def _named(types: Types, dims_of: Mapping[Axis, Dim]) -> Types:
-    """The types with these axes as given."""
+    """The types with these sizes for these axes."""
     return tuple(
         t.with_shape(tuple(dims_of.get((number, at), d) for at, d in enumerate(t.shape)))
         for number, t in enumerate(types)
@@ -334,7 +338,7 @@ def _all_names() -> Iterator[str]:
 
 
 def _to_blame(names: Mapping[Axis, str], family: Family, error: Exception) -> Sequence[Axis]:
-    """The axes that the error speaks of; those that no form has yet, where some have one."""
+    """The axes that the error mentions; else those without a form, if other axes have one."""
     text = error.message if isinstance(error, RuneError) else str(error)
     known = {a for form in family.forms for a in _axes(form.types)
              if isinstance(_size(form.types, a), Dim)}  # fmt: skip

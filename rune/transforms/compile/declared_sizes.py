@@ -1,11 +1,11 @@
 """Declared symbolic sizes: which axes of the arguments have them, and whether a call fits.
 
-A pattern says what the axes of one array are: "n,_,2*m+1". Names stand for sizes of `dims`, an
-expression for what is made of them, "_" for whatever is there, "..." for any number of axes. One
-name on two axes says that they are equal.
+A pattern describes the axes of one array: "n,_,2*m+1". A name is a size of `dims`, an expression is
+computed from such sizes, "_" is the size that the axis has, "..." any number of such axes. One name
+on two axes says that they are equal.
 
-Inside another symbolic trace the axes keep the sizes that they have there; these must be known to
-fit the declaration, which is an error otherwise and never a guess.
+Inside another symbolic trace the axes have that trace's sizes, and these must be known to fit the
+declaration: an error otherwise, never a guess.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rune.transforms.arguments import leaf_path
 Bound = int | str
 RANGES = 'sizes and their ranges are dims={"n": (1, 64), "m": (0, "n"), "k": (1, None)}'
 PATTERNS = 'in_dims has for each argument None, a pattern like "n,_", or a tree of these'
-KEPT = 4096  # types of calls whose generalisation is remembered
+KEPT = 4096  # calls whose generalised types are remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class SymbolicAxes:
 
     @staticmethod
     def of(declared: Any, in_dims: Any) -> SymbolicAxes | None:
-        """Check and keep a declaration; None where nothing is declared.
+        """The checked declaration; None if nothing is declared.
 
-        Errors: ArgumentError if an argument is not a range, no pattern, or leaves the axes open.
+        Errors: ArgumentError if a range or a pattern is not one, or the axes are left open.
         """
         if declared is None and in_dims is None:
             return None
@@ -65,7 +65,7 @@ class SymbolicAxes:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """A misfit inside that names a size also says how sizes are declared to be equal."""
+        """An error inside that mentions a size gets a hint on how to declare sizes equal."""
         try:
             yield
         except (ShapeError, AxisError) as error:
@@ -84,7 +84,7 @@ class SymbolicAxes:
     ) -> tuple[ArrayType, ...]:
         """The types that the function is traced for.
 
-        static: positions of arguments that are no arrays.
+        static: positions of arguments that are not arrays.
         Errors: DimensionError for a size out of range, and for axes that contradict each other.
         """
         inside = _is_inside_symbolic_trace()
@@ -115,7 +115,7 @@ class SymbolicAxes:
         return [*spread, *(None for _ in tree.leaves(kwargs))]
 
     def _leading(self, args: Sequence[Any]) -> list[str | None]:
-        """The patterns of the one size, on the leading axis of every bare array."""
+        """The patterns for the only size, on the leading axis of every bare array."""
         (name,) = self.sizes
         leading = [name if isinstance(a, ArrayType) and a.shape else None for a in args]
         if not any(leading):
@@ -202,6 +202,7 @@ def _is_bound(bound: Any) -> bool:
 
 def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound | None]]) -> dict[str, Dim]:
     """The sizes by name, in the order given; a bound may mention any other size."""
+    # A size may be bounded by one that is declared after it: repeat while a pass adds any.
     sizes: dict[str, Dim] = {}
     count = -1
     while count < len(sizes) < len(declared):
@@ -220,7 +221,7 @@ def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound | None]]) -> dict[
 
 
 def _bound(bound: Bound | None, sizes: Mapping[str, Dim]) -> Size | None:
-    """A bound, or None where there is none, or it is not made of the sizes."""
+    """The bound; None if there is none, or if it mentions other sizes."""
     try:
         return dims.parse(bound, sizes) if isinstance(bound, str) else bound
     except DimensionError:

@@ -1,8 +1,8 @@
 """From a program to an executable, and from an executable to arrays: compile, remember, run.
 
-The cache belongs to the program: whole programs are compared by identity, never by a hash, and
-what was compiled goes when the program goes. Lowering and compiling happen once per program,
-device, donation and configuration.
+The cache belongs to the program: programs are compared by identity, never by a hash, and compiled
+code goes when its program goes. Lowering and compiling happen once per program, device, donation
+and configuration.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from rune.transforms import late_modules
 from rune.transforms.compile.trace_cache import count_bytes
 from rune.transforms.programs.memo import per_program
 
-CODE_BYTES = 64 << 10  # of machine code with what LLVM or a driver holds for it, and ...
-TEXT_COPIES = 3  # ... this for each byte of its source
+CODE_BYTES = 64 << 10  # estimate for machine code and what LLVM or a driver holds for it, ...
+TEXT_COPIES = 3  # ... and this for each byte of its source
 
 _lock = locks.reentrant()
 
@@ -42,7 +42,7 @@ def _compiled(
         executable = late_modules.timing().record(lowered, device.name, device.backend)
     else:
         executable = device.backend.record(lowered.plan)
-    # The program holds what was compiled of it.
+    # The executable lives as long as the program, which holds it.
     count_bytes(program, CODE_BYTES + TEXT_COPIES * sum(map(len, executable.sources().values())))
     return executable
 
@@ -69,7 +69,7 @@ def buffer_on(value: Any, device: Device | None) -> Any:
         if type(value) is int:
             check_range(np.asarray(value), value_type.dtype)
         host = np.asarray(value, value_type.dtype, order="C")
-        host = host if host.flags.aligned else host.copy()  # a field of a file's records
+        host = host if host.flags.aligned else host.copy()  # a field of a record may be unaligned
         return put(host, value_type, free_on(device)).buffer
     if device is None and value.place.device is None:
         value.make_dense()
@@ -91,7 +91,7 @@ def execute(
 
 
 def _may_lend(value: Any, device: Device | None) -> bool:
-    """Memory may be given to a result if it is an Array's and nothing else can see it."""
+    """Whether a result may use the memory: an Array's that nothing else refers to."""
     return type(value) is Array and value.place.device is device and value.is_sole_owner
 
 

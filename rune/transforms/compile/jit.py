@@ -1,9 +1,10 @@
 """jit: trace once per exact key, then run compiled code.
 
-The key is the whole of what the trace depended on: the argument tree, every leaf's type (shape,
+The key is everything that the trace depends on: the argument tree, every leaf's type (shape,
 dtype, weakness), static values, and the configuration. Closed-over arrays are captured once;
-closed-over tracers of an outer transformation become extra inputs, and such a trace is not kept.
-Answers to effects come from hidden inputs behind the others (boundary.py): no key is a constant.
+closed-over tracers of an outer transformation become extra inputs, and such a trace is not stored.
+Answers to effects come from hidden inputs behind the others (effect_boundaries.py), so no random
+key is ever a constant.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
 class Jitted:
     """A function compiled on first call for each kind of arguments; see `jit`.
 
-    Calls of kinds that were met before are made by native code (native_calls.py): with the first
-    such kind the function becomes one of a class whose `__call__` that is. What it does not know
-    comes back to the one here.
+    Native code (native_calls.py) makes calls of kinds that were called before: at the first such
+    kind the function becomes an instance of a subclass whose `__call__` is native. It hands calls
+    that it does not know back to the one here.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_native_calls")
@@ -69,7 +70,7 @@ class Jitted:
         self.general = bool(marked.static or symbolic or device)
         self._shared = traces_of(function, options, function_name(function))
         self._shared.users.add(self)
-        self._plain: dict[Any, Traced] = {}  # the same, for calls with positional arrays alone
+        self._plain: dict[Any, Traced] = {}  # traces of calls with positional arrays alone
         self._home = COMMITTED_CPU if device else CPU
         self._native_calls: tuple[Kept, ...] = ()
         named(self, function, "jit")  # type: ignore[arg-type]
@@ -79,7 +80,7 @@ class Jitted:
         return self._shared.by_key
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, tracing and compiling where this is needed."""
+        """Call the function, traced and compiled if need be."""
         if self.general or kwargs:
             return self._call_general(args, kwargs)
         leaves, treedef = args, None  # arrays alone are their own leaves
@@ -163,13 +164,13 @@ class Jitted:
         """Let native code make calls like this one from now on, if it can."""
         if traced.on_cpu is None or not is_evaluating():
             return
-        # Static values that are made anew for every call would be a kind each.
+        # Static values that are new objects in every call would each be a kind.
         if self.symbolic is None and traced.descriptions >= DESCRIPTIONS:
             return
         traced.descriptions += 1
         if len(self._native_calls) >= NATIVE_CALLS or not self._is_describable(traced):
             return
-        # Others may have changed the containers meanwhile, and may while they are described.
+        # Other threads may have changed the containers since, and may do so while we read them.
         dynamic, statics = self.marked.split(args, kwargs)
         dynamic_leaves, treedef = tree.flatten(dynamic)
         if treedef != traced.key[0] or [*map(id, dynamic_leaves)] != [*map(id, leaves)]:
@@ -186,12 +187,12 @@ class Jitted:
             self.__class__ = native  # type: ignore[assignment]
 
     def _is_describable(self, traced: Traced) -> bool:
-        """Whether all that the trace and its run depend on is in the description of a call."""
+        """Whether a description can hold all that the trace and its run depend on."""
         is_special = traced.serves_one_call or traced.needs or traced.axes
         return not is_special and self._is_plain(traced)
 
     def forget_calls(self) -> None:
-        """Drop the calls that are known here, since a trace of theirs is forgotten."""
+        """Drop the calls stored here: one of their traces is being dropped."""
         self._plain.clear()
         self._native_calls = ()
 
@@ -207,6 +208,7 @@ class Jitted:
             name = function_name(self.function)
             types = self.symbolic.generalise(types, treedef, positions, name)
         key = (treedef, types, statics, config.for_traces(config.current()))
+        # The look-up needs no lock; only one thread at a time may trace.
         shared = self._shared
         entry = shared.fitting(key)
         if entry is None:
@@ -247,7 +249,7 @@ class Jitted:
         def flat(*values: Any) -> list[Any]:
             writer = current()
             assert isinstance(writer, Stage)
-            writer.kept = True
+            writer.kept = True  # the trace is stored: work on it pays
             args, kwargs = with_statics(tree.unflatten(treedef, values), statics)
             with recorder(writer) as recording:
                 outs, out_tree = tree.flatten(self.function(*args, **kwargs))
@@ -285,9 +287,9 @@ class Jitted:
     def _run_exact(
         self, traced: Traced, leaves: Sequence[Any], error: ShapeError | DimensionError
     ) -> list[Any]:
-        """Run instead of a form that cannot be compiled or transformed; others were right to fail.
+        """Run the exact trace in place of a form that failed to compile or to be transformed.
 
-        The form is given up, unless the exact trace fails too.
+        The form is dropped, unless the exact trace fails too. Other traces fail for good reason.
         """
         treedef, form_types, *_ = form = traced.key
         dynamic_leaves = leaves[: treedef.num_leaves]
@@ -302,7 +304,7 @@ class Jitted:
         return outs
 
     def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:
-        """The general call: any device, donation, checks. Remembers what a plain CPU call needs."""
+        """The general call: any device, donation, checks. Prepares plain calls on the CPU."""
         if self.device:
             place = committed_to(on(self.device))
         else:
@@ -314,6 +316,7 @@ class Jitted:
             raise
         if place.device is None and self._is_plain(traced):
             traced.on_cpu = compiled(traced.program, device_for(None))
+        # Donated arguments are unusable after the call, whether their memory served or not.
         for number in traced.donated:
             _release(values[number], place.device)
         return outs
@@ -342,9 +345,9 @@ class _Bound:
 def _run_on_cpu(
     executable: Executable, traced: Traced, values: Sequence[Any], place: Place
 ) -> list[Array] | None:
-    """The results for arrays on the CPU; None where the general way has to prepare them.
+    """The results for arrays on the CPU; None if the general way has to prepare them first.
 
-    Every call of a small program spends its time here, so there is nothing but the necessary.
+    Calls of small programs spend their time here, so it does only what it must.
     """
     buffers = [v.buffer for v in values if type(v) is Array and v.place is CPU]
     if len(buffers) < len(values):
@@ -354,7 +357,7 @@ def _run_on_cpu(
             return None
     try:
         outs = executable(buffers)
-    except LayoutError:  # a strided view: it is made dense
+    except LayoutError:  # a strided view, which the general way makes dense
         return None
     next(counts.runs)
     types = traced.out_types
@@ -365,9 +368,9 @@ def _run_on_cpu(
 
 @functools.cache
 def _natively_called() -> type[Jitted] | None:
-    """The class of jitted functions that native code calls; None where it makes no calls.
+    """The class of jitted functions whose `__call__` is native; None if there is no native code.
 
-    A method in Python that asks for native code would cost as much again as the whole call.
+    A method in Python that calls native code would cost as much again as the whole call.
     """
     method = late_modules.native_calls().native_method(Jitted, "_native_calls", _GENERAL)
     if method is None:
@@ -399,15 +402,15 @@ def jit(
                                       deleted by the call.
     dims:     symbolic sizes and their inclusive ranges, {"n": (1, 4096), "m": (0, "n")}: one trace
               and one compilation serve every size in the range. A bound may be another size;
-              None for the upper one: there is none.
+              an upper bound of None is none.
     in_dims:  which axes have these sizes: a tree prefix of the positional arguments whose leaves
-              are None or a pattern like "n,_,2*m + 1": an axis is a size, made of sizes, or as it
-              is given; "..." stands for any number of axes. One name says that axes are equal.
-              Without it the leading axis of every argument that is itself an array is the one
+              are None or a pattern like "n,_,2*m + 1": an axis is a size, computed from sizes, or
+              as it is; "..." is any number of axes. Axes with one name are equal. Without
+              in_dims the leading axis of every argument that is itself an array is the only
               size of `dims`. `rune.configure(symbolic="auto")` finds symbolic axes by itself.
     device:   where to run; by default where the arguments are.
-    Errors:   ArgumentError for a leaf that is no array, an unhashable static argument, and static
-              or donated ones that the function does not take;
+    Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, and
+              static or donated arguments that the function does not take;
               DimensionError for a size out of range, axes that contradict each other, and while
               tracing, for a question that the declared sizes leave open.
 

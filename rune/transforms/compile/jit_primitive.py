@@ -1,8 +1,8 @@
 """jit as a primitive: an equation that holds a program, with all its rules.
 
 Each rule rewrites the inner program and binds jit again, so `grad(jit(f))` stays compiled, as two
-programs joined by residuals, and every order of transformations composes. Where the user said a
-device, `device` names it, and every rule keeps it: what is derived from the program runs there too.
+programs joined by residuals, and every order of transformations composes. `device` is the user's
+choice of a device, if any; every rule passes it on, so derived programs run there too.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def _partial(
     sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
     known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
     outs = call_rules.bind_call(jit_primitive, device, split.known, sizes, known_args)
+    # A residual is a known argument, or a result of the known part behind its outputs.
     count = sum(split.known_outputs)
     computed = iter(outs[count:])
     residuals = [

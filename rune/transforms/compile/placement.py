@@ -3,7 +3,7 @@
 An operation runs on the one device that its committed operands are on, and commits its results to
 it. Without committed operands it runs on the default device (`rune.configure(device=...)`, else
 the CPU), and its results stay free. Free operands follow; committed ones never move by themselves.
-Eager operations and compiled programs ask the same function.
+The same function decides for eager operations and for compiled programs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rune.transforms.compile.transfer import has_moves, to_device
 
 
 def placement(name: str, args: Sequence[Any]) -> Place:
-    """Where `name` runs on these arguments, and its results are.
+    """Where `name` runs on these arguments, and where its results are.
 
-    Errors: DeviceError names the devices when committed arguments are on several.
+    Errors: DeviceError names the devices if committed arguments are on several.
     """
     committed = [a for a in args if type(a) is Array and a.committed]
     if not committed:
@@ -59,11 +59,11 @@ def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
 
 
 def device_put(values: Any, device: str | Device | None = None) -> Any:
-    """A tree with every array on `device` and committed to it; nothing is copied that is there.
+    """A tree with every array on `device` and committed to it; arrays there are not copied.
 
     Without a device, arrays stay as they are, and host data becomes arrays on the default device,
-    committed to none. Inside a jitted function the value moves where this stands: the program then
-    runs in parts, each on its device, and `rune.explain` shows them and the copies between them.
+    committed to none. In a jitted function the value moves at this point of the program, which
+    then runs in parts, each on its device; `rune.explain` shows them and the copies between them.
 
     Errors: DeviceError for an unknown device, and for a move inside a loop or branch.
 
@@ -71,10 +71,10 @@ def device_put(values: Any, device: str | Device | None = None) -> Any:
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    return tree.map(_kept if device is None else _putter(device), tree.map(opened, values))
+    return tree.map(_as_array if device is None else _putter(device), tree.map(opened, values))
 
 
-def _kept(value: Any) -> Any:
+def _as_array(value: Any) -> Any:
     return value if isinstance(value, Tracer) else _array(value)
 
 
@@ -101,10 +101,10 @@ def _putter(device: str | Device) -> Callable[[Any], Any]:
 
 
 def device_get(values: Any) -> Any:
-    """A tree with every array as a NumPy array; all copies are begun before one is waited for.
+    """A tree with every array as a NumPy array; all copies start before the first is awaited.
 
-    Keys, which are no numbers to NumPy, stay arrays, in the host's memory.
-    Errors: none of its own; leaves that are no arrays become NumPy data.
+    Keys, which are not numbers to NumPy, stay rune arrays, in the host's memory.
+    Errors: none of its own; leaves that are not arrays become NumPy data.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.device_get([rnp.arange(3)])
@@ -124,7 +124,7 @@ def _start_numpy(value: Any) -> Callable[[], Any]:
 def block_until_ready(values: Any) -> Any:
     """Wait until every array of the tree is computed; returns the tree.
 
-    Errors: those of the work that is waited for: DeviceError, OutOfMemory, NaNError.
+    Errors: those of the pending work: DeviceError, OutOfMemory, NaNError.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.block_until_ready({"x": rnp.ones(2) + 1})

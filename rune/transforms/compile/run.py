@@ -2,12 +2,12 @@
 
     keys      key_reuse.py         notes the keys that the program uses; one used twice is an error
     moves     segments.py          runs a program that moves values in parts, one for each device
-    faults    nans_and_bounds.py   runs a watched program in its place, and raises what that saw
+    faults    nans_and_bounds.py   runs a watched program in its place, and raises what it reports
     then      executables.py       compiles, and runs on buffers
 
-Each stage says whether a program needs it under the settings in force, and hands its calls on to
-the stages behind it. Keys come before moves, so that one used in two parts is found; faults come
-behind them, since each part has its own. A program that needs none is executed at once.
+Each stage says whether a program needs it under the settings in force, and passes its calls on to
+the later stages. Keys come before moves, so that the parts need not be checked one by one; faults
+come after, since each part reports its own. A program that needs no stage is executed at once.
 """
 
 from __future__ import annotations

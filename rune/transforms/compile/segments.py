@@ -1,6 +1,6 @@
-"""Runs a partition: its segments one after the other, each on its device, and the copies between.
+"""Running a partition: its segments one after another, each on its device, and copies between.
 
-A value is dropped behind the step that reads it last.
+A value is dropped after the step that reads it last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rune.transforms.programs.size_witnesses import with_witnesses
 
 
 def partitioned(program: Program, args: Sequence[Any], place: Place) -> Partition:
-    """The partition for these arguments: they are free where the call's place was asked for."""
+    """The partition for these arguments, which are free if the user chose the call's place."""
     free = (None,) * len(args) if place.committed else tuple(map(_committed_to, args))
     return partition(program, device_for(place.device).name, free)
 
@@ -44,7 +44,7 @@ def run_segments(
     start_values += [((var, parts.home), value) for var, value in parts.constants]
     for (var, name), value in start_values:
         device = on(name)
-        # A result may be the argument itself, which must not be memory that the user can write.
+        # A result may be the argument itself, so it must not be memory that the user can write to.
         value = unshared(value)
         held[var, name] = Array(buffer_on(value, device), type_of(value), committed_to(device))
     for step, spent in zip(parts.steps, parts.spent, strict=True):
@@ -63,7 +63,7 @@ def run_segments(
 
 
 def _result(result: Result, held: Mapping[tuple[Any, str], Array], place: Place) -> Array:
-    """An output; what is free is at home."""
+    """An output of the program; a free one is at home."""
     where = committed_to(on(result.device)) if result.committed else place
     if isinstance(result.atom, Literal):
         return put(np.asarray(result.atom.value), result.atom.type, where)

@@ -1,7 +1,7 @@
-"""Arguments that jit was told of, by number from either end or by name: static and donated ones.
+"""The static and donated arguments of jit, by number from either end or by name.
 
-Static arguments are Python values: they leave the tree of arguments, are part of the key of a
-trace, and come back in when the function is traced.
+Static arguments are Python values: they are taken out of the tree of arguments, are part of the key
+of a trace, and are put back when the function is traced.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from rune.errors import ArgumentError
 from rune.transforms.arguments import function_name
 
 Names = int | str | Iterable[int | str] | None
-Statics = tuple[tuple[int | str, type, Any], ...]  # where, and what; the type, since 1 == True
+Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 == True; the value
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """What is static and what is donated, numbers with their parameter's name beside them."""
+    """The static and donated arguments; each number has its parameter's name beside it."""
 
     function: Callable[..., Any]
-    parameters: tuple[str, ...]  # positional ones, where their number is known
+    parameters: tuple[str, ...]  # positional ones, if their number is known
     static: frozenset[int | str]
     donated: frozenset[int | str]
 
@@ -32,7 +32,7 @@ class Marked:
     def of(
         function: Callable[..., Any], static: frozenset[int | str], donated: frozenset[int | str]
     ) -> Marked:
-        """From the numbers and names that `jit` is given.
+        """From the numbers and names in the options of `jit`.
 
         Errors: ArgumentError for a number or a name that no argument can have.
         """
@@ -44,7 +44,7 @@ class Marked:
         return Marked(function, names, _with_names(static, names), _with_names(donated, names))
 
     def split(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Any, Statics]:
-        """The arguments without the static ones, and these.
+        """The arguments without the static ones; and the static ones.
 
         Errors: ArgumentError for a static argument that is not hashable.
         """
@@ -58,11 +58,11 @@ class Marked:
         return (dynamic, dynamic_kwargs), tuple((w, type(v), v) for w, v in statics)
 
     def static_test(self, count: int) -> Callable[[int | str], bool]:
-        """Whether the argument of a number, among `count`, or of a name is static."""
+        """A test: is the argument with this number, of `count`, or with this name static?"""
         return (self._positions(self.static, count) | self.static).__contains__
 
     def donated_leaves(self, treedef: Any, offset: int) -> tuple[int, ...]:
-        """The numbers of the donated leaves, `offset` for the first leaf of all."""
+        """The numbers of the donated leaves; the first leaf of all has number `offset`."""
         numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
         args, kwargs = numbers
         chosen = [args[i] for i in sorted(self._positions(self.donated, len(args)))]
@@ -70,7 +70,7 @@ class Marked:
         return tuple(tree.leaves(chosen))
 
     def _positions(self, wanted: frozenset[int | str], count: int) -> set[int]:
-        """The positions of `count` arguments that `wanted` numbers, from either end, or names."""
+        """The positions, of `count`, whose number from either end or whose name is wanted."""
         names = self._names(count)
         return {i for i in range(count) if not wanted.isdisjoint((i, i - count, names[i]))}
 
@@ -80,7 +80,7 @@ class Marked:
 
 
 def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, Any]]:
-    """All arguments: what `split` took apart."""
+    """All arguments: the inverse of `split`."""
     args, kwargs = list(dynamic[0]), dict(dynamic[1])
     for where, _, value in statics:
         if isinstance(where, int):
@@ -91,7 +91,7 @@ def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, A
 
 
 def as_set(numbers: Names, names: Names) -> frozenset[int | str]:
-    """What two options of `jit` say, each of which may be one, several or none."""
+    """Numbers and names from two options of `jit`, each of which may be one, several or None."""
     return frozenset((*_each(numbers), *_each(names)))
 
 
@@ -105,7 +105,7 @@ Parameters = tuple[inspect.Parameter, ...]
 
 
 def _parameters(function: Callable[..., Any]) -> Parameters | None:
-    """The function's parameters; None where it does not tell them."""
+    """The function's parameters; None if it has no signature."""
     try:
         return tuple(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -113,7 +113,7 @@ def _parameters(function: Callable[..., Any]) -> Parameters | None:
 
 
 def _positional(parameters: Parameters) -> tuple[str, ...]:
-    """The names of the positional parameters; none where the function takes any number."""
+    """The names of the positional parameters; empty if the function takes any number."""
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return ()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -123,7 +123,7 @@ def _positional(parameters: Parameters) -> tuple[str, ...]:
 def _require_known(
     function: Callable[..., Any], what: str, wanted: frozenset[int | str], parameters: Parameters
 ) -> None:
-    """Errors: ArgumentError, unless the function takes any number of arguments, or any name."""
+    """Errors: ArgumentError for an argument that the function cannot take."""
     kinds, names = {p.kind for p in parameters}, {p.name for p in parameters}
     count = len(_positional(parameters))
     for where in wanted:

@@ -1,13 +1,13 @@
-"""Traces, who shares them, and how many are kept.
+"""The cache of traces: which jitted functions share them, and how much memory they may take.
 
-The traces of a function belong to the function: every `jit(f)` with the same options finds those of
-the others, so a library may write `rune.jit(f)(x)` in each call. They are held for as long as the
-function lives: nothing of a dropped one stays. Functions are told apart as Python does: bound
-methods of one object are equal, partial objects and lambdas are each their own.
+The traces of a function belong to the function (decision 0044): every `jit(f)` with the same
+options shares them, so a library may write `rune.jit(f)(x)` in each call. They live as long as the
+function. Functions are distinguished as in Python: bound methods of one object are equal, partial
+objects and lambdas are equal only to themselves.
 
-What is kept is bounded by `rune.configure(compiled_bytes=...)`: beyond it the traces that were not
-used for longest are forgotten, with their machine code, and made again when they are called. A call
-that runs meanwhile holds what it runs.
+The cache is bounded by `rune.configure(compiled_bytes=...)`: beyond it the least recently used
+traces are dropped, with their machine code, and made again when they are called. A call that is
+running holds on to its own trace.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from rune.core.types import ArrayType
 from rune.transforms.compile import automatic_sizes
 from rune.transforms.inspect.cache_misses import Key
 
-TRACE_BYTES = 16 << 10  # of a trace with its plan, and ...
+TRACE_BYTES = 16 << 10  # estimate for a trace with its plan, and ...
 EQUATION_BYTES = 2 << 10  # ... more for each equation
-EVICTED_SHARE = 4  # that part of all traces goes at once, since taking memory back is dear
+EVICTED_SHARE = 4  # a quarter of all traces goes at once: returning memory is expensive
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -43,13 +43,13 @@ class Traced:
     out_tree: Any
     donated: tuple[int, ...]
     out_types: tuple[ArrayType, ...]
-    needs: tuple[effects.Need, ...] = ()  # what its hidden inputs are, at the end of the inputs
-    leaks: bool = False  # an effect was answered for one call
-    axes: Mapping[Hashable, Any] = field(default_factory=dict)  # named axes it was made inside
+    needs: tuple[effects.Need, ...] = ()  # the hidden inputs, which come last
+    leaks: bool = False  # an effect was answered for one call alone
+    axes: Mapping[Hashable, Any] = field(default_factory=dict)  # the named axes around it
     key: Key = (None, (), (), None)  # what it was traced for
-    on_cpu: Executable | None = None  # kept here so that a cached call looks nothing up
-    descriptions: int = 0  # attempts to describe a call of it to native code
-    was_used: bool = True  # since it was last looked at for eviction
+    on_cpu: Executable | None = None  # stored here so that a cached call looks nothing up
+    descriptions: int = 0  # attempts to describe a call to native code
+    was_used: bool = True  # since the last eviction
     is_symbolic: bool = field(init=False)  # some result's size depends on the arguments'
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Traced:
         return self.leaks or any(isinstance(v, Tracer) for v in self.captured)
 
     def hidden(self) -> list[Any] | None:
-        """The values of the hidden inputs now; None where the trace does not fit its context."""
+        """The current values of the hidden inputs; None if the trace does not fit the context."""
         if not axes.fits(self.axes):
             return None
         values = [need.values() for need in self.needs]
@@ -69,10 +69,10 @@ class Traced:
 
 
 class User(Protocol):
-    """A jitted function, as its traces know it."""
+    """A jitted function, as its traces see it."""
 
     def forget_calls(self) -> None:
-        """Drop what it holds of traces itself."""
+        """Drop the traces that it holds itself."""
         ...
 
 
@@ -89,7 +89,7 @@ class Traces:
         _every.add(self)
 
     def fitting(self, key: Key) -> tuple[Traced, list[Any]] | None:
-        """A trace, with its hidden inputs, that fits the handlers and named axes in force."""
+        """A trace that fits the handlers and named axes in force, and its hidden inputs."""
         for traced in self.by_key.get(key, ()):
             hidden = traced.hidden()
             if hidden is not None:
@@ -98,7 +98,7 @@ class Traces:
         return None
 
     def keep(self, key: Key, traced: Traced) -> None:
-        """Hold a trace that is of use to other calls, and forget others for it if need be."""
+        """Store a trace, if other calls can use it, and drop others for it if need be."""
         if not traced.serves_one_call:
             treedef, *others = key
             traced.key = key = (treedef.settled(), *others)  # type: ignore[assignment]
@@ -106,20 +106,20 @@ class Traces:
             _recent.add(self, traced)
 
     def forget(self, traced: Traced) -> None:
-        """Hold one trace no longer."""
+        """Drop one trace."""
         others = [t for t in self.by_key.pop(traced.key, ()) if t is not traced]
         if others:
             self.by_key[traced.key] = others
         self.forget_calls()
 
     def clear(self) -> None:
-        """Hold none."""
+        """Drop all traces."""
         self.by_key.clear()
         self.automatic = automatic_sizes.Automatic(self.name)
         self.forget_calls()
 
     def forget_calls(self) -> None:
-        """Have every jitted function drop what it holds itself."""
+        """Have every jitted function drop the traces that it holds itself."""
         for user in list(self.users):
             user.forget_calls()
 
@@ -130,9 +130,9 @@ _lock = locks.reentrant()  # the collector may run code that jits
 
 
 def traces_of(function: Callable[..., Any], options: Hashable, name: str) -> Traces:
-    """The traces that every jitted function of this one with these options shares.
+    """The traces shared by all jitted versions of a function with these options.
 
-    A function that cannot be a key, or be held weakly, has its own each time.
+    A function that cannot be a key, or be referenced weakly, gets new ones each time.
     """
     with _lock:
         try:
@@ -145,7 +145,7 @@ def traces_of(function: Callable[..., Any], options: Hashable, name: str) -> Tra
 
 
 def clear_all() -> None:
-    """Forget the traces of every jitted function."""
+    """Drop the traces of every jitted function."""
     with _lock:
         alive = list(_every)
     for traces in alive:
@@ -153,19 +153,19 @@ def clear_all() -> None:
     give_back()
 
 
-# --- how much is kept -------------------------------------------------------------------------
+# --- how much is stored -----------------------------------------------------------------------
 
 
 class _Recent:
-    """All traces that are kept, in the order in which they came, and the bytes of all."""
+    """All stored traces, in the order of their making, and the bytes of all."""
 
     def __init__(self) -> None:
         self.lock = locks.reentrant()
         self.traces: dict[weakref.ref[Traced], weakref.ref[Traces]] = {}
-        # Finalisers come at any time, so they change nothing themselves.
+        # Finalisers run at any time, even under the lock: they only leave notes.
         self.dead: deque[weakref.ref[Traced]] = deque()
         self.changes: deque[int] = deque()
-        self.bytes, self.next = 0, 0  # bytes of all, and from which on to look again
+        self.bytes, self.next = 0, 0  # bytes of all, and how many start the next eviction
 
     def count(self, thing: Any, nbytes: int) -> None:
         """Count these bytes for as long as a thing lives."""
@@ -173,7 +173,7 @@ class _Recent:
         weakref.finalize(thing, self.changes.append, -nbytes).atexit = False
 
     def total(self) -> int:
-        """Bytes of traces and machine code that live."""
+        """Bytes of living traces and machine code."""
         with self.lock:
             while self.changes:
                 self.bytes += self.changes.popleft()
@@ -182,7 +182,7 @@ class _Recent:
             return self.bytes
 
     def add(self, traces: Traces, traced: Traced) -> None:
-        """Take a new trace in, and make room if there is too much."""
+        """Add a new trace, and evict others if there is too much."""
         self.count(traced, TRACE_BYTES + EQUATION_BYTES * len(traced.program.equations))
         limit = config.current().compiled_bytes
         with self.lock:
@@ -193,11 +193,11 @@ class _Recent:
         if is_full:
             give_back()
             live_bytes = self.total()
-            # What cannot be forgotten does not make every new trace an eviction.
+            # Memory that cannot be freed must not turn every new trace into an eviction.
             self.next = live_bytes + limit // EVICTED_SHARE if live_bytes > limit else 0
 
     def evict(self) -> None:
-        """Forget a part of the traces: of those not used since the last time the oldest first."""
+        """Drop a share of the traces: those not used since the last eviction, oldest first."""
         alive = [(r(), home()) for r, home in [*self.traces.items()]]
         known = [(t, home) for t, home in alive if t is not None and home is not None]
         known.sort(key=lambda pair: pair[0].was_used)
@@ -212,16 +212,16 @@ _recent = _Recent()
 
 
 def count_bytes(thing: Any, nbytes: int) -> None:
-    """Count machine code among what is kept, for as long as it lives."""
+    """Count machine code as stored, for as long as it lives."""
     _recent.count(thing, nbytes)
 
 
 def compiled_bytes() -> int:
-    """Estimated bytes of all traces and machine code that live."""
+    """Estimated bytes of all living traces and machine code."""
     return _recent.total()
 
 
 def give_back() -> None:
-    """Give memory that is free to the system: programs are freed by the collector alone."""
+    """Return free memory to the system; programs are cyclic, so only the collector frees them."""
     gc.collect()
     heap.trim()

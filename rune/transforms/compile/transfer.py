@@ -1,11 +1,11 @@
 """to_device: a value on another device, as an equation.
 
     %1 = to_device %0 {device="opencl:0"}       committed to that device
-    %1 = to_device %0 {device=None}             free again: where it is needed, else at home
+    %1 = to_device %0 {device=None}             free again: wherever it is needed, else at home
 
-`device_put` of a traced value writes it. The transpose of a move sets the cotangent free, so that
-the derivatives of what was computed before the move run where their own operands are. Compiled,
-a program with moves becomes one segment per device (partition.py).
+`device_put` of a traced value binds it. The transpose of a move sets the cotangent free, so that
+derivatives of operations before the move run where their own operands are. Compiled, a program
+with moves becomes segments, each for one device (partition.py).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ to_device: Primitive = Primitive(
 
 
 def has_moves(program: Program) -> bool:
-    """Whether the program, or one that it holds, moves a value or has a part on its own device."""
+    """Whether the program, or one inside it, moves a value or has a part on its own device."""
     return bool(devices_within(program))
 
 
 @per_program
 def devices_within(program: Program) -> frozenset[str | None]:
-    """The devices of jitted functions that have their own, and None where a value is moved."""
+    """The devices of jitted functions that have their own; and None if a value is moved."""
     pending, visited, devices = [program], set(), set()
     while pending:
         inner = pending.pop()

@@ -1,1 +1,1 @@
-"""Rules of the user's in place of derivatives, and hidden arguments made explicit."""
+"""Users' own derivative rules, and hidden arguments made explicit."""

@@ -25,11 +25,11 @@ def closure_convert(
 ) -> tuple[Callable[..., Any], list[Any]]:
     """(`converted`, values): `converted(*args, *values)` is `function(*args)`.
 
-    The values are those that `function` closes over and that may be differentiated: traced ones of
-    a floating or complex dtype. It must be called with arguments like the examples in tree, shape
-    and dtype.
+    The values are those that `function` closes over and that can be differentiated: traced values
+    of a floating or complex dtype. The arguments must be like the examples in tree, shape and
+    dtype.
 
-    Errors: TransformError when the arguments have another tree than the examples.
+    Errors: TransformError if the arguments have another tree than the examples.
 
     >>> import rune
     >>> def slope(scale):

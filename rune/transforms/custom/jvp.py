@@ -54,8 +54,8 @@ class custom_jvp(CustomFunction):
     """Give a function its own jvp rule: a decorator, then `.defjvp` or `.defjvps`.
 
     nondiff_argnums, nondiff_argnames: arguments that are not differentiated; the rule takes them
-        first. They may be anything, functions included.
-    Errors: TransformError when the rule's results do not match the function's, with the path; when
+        first. They may be any objects, functions included.
+    Errors: TransformError if the rule's results do not match the function's, with the path, or if
         the function closes over a value that is being differentiated.
 
     >>> import rune, rune.numpy as rnp
@@ -74,13 +74,13 @@ class custom_jvp(CustomFunction):
     def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set rule(primals, tangents) -> (results, tangents of the results).
 
-        symbolic_zeros: zero tangents are given as SymbolicZero objects instead of arrays.
+        symbolic_zeros: zero tangents are passed as SymbolicZero objects instead of arrays.
         """
         self.rule, self.symbolic_zeros = rule, symbolic_zeros
         return rule
 
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
-        """Set one rule(tangent, result, *primals) per argument; None where the derivative is 0."""
+        """Set one rule(tangent, result, *primals) per argument; None if its derivative is 0."""
         if self.nondiff:
             raise TransformError("custom_jvp: cannot use defjvps with nondiff_argnums (use defjvp)")
 
@@ -96,7 +96,7 @@ class custom_jvp(CustomFunction):
         self.defjvp(rule, symbolic_zeros=True)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; where a derivative is being taken, its rule."""
+        """Call the function; while a derivative is taken, its rule."""
         if self.rule is None:
             raise TransformError(
                 f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp"
@@ -112,7 +112,7 @@ class custom_jvp(CustomFunction):
     def _run(
         self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]
     ) -> tuple[list[Any], Any]:
-        """Flat results where nothing is differentiated, and their tree."""
+        """Flat results, if nothing is differentiated, and their tree."""
         flat = self.flat(arguments)
         if is_evaluating():
             return flat(*leaves), flat.out_tree
@@ -141,7 +141,7 @@ class _Rule(Rule):
 
     def __init__(self, custom: custom_jvp, arguments: Arguments):
         super().__init__(custom, arguments)
-        self.expected_tree: Any = None  # of the function's result, where that was traced
+        self.expected_tree: Any = None  # of the function's result, if that was traced
 
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
         """Flat results and tangents."""
@@ -192,7 +192,7 @@ class _Rule(Rule):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _OnLanes:
-    """A rule on all lanes; every result has lanes, whether it depends on the lane or not."""
+    """A rule on all lanes; every result has lanes, even if it does not depend on them."""
 
     rule: Callable[..., Any]
     batched: tuple[bool, ...]
@@ -205,7 +205,7 @@ class _OnLanes:
     def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
         """Flat results and tangents, lanes leading."""
         nonzero: list[bool] = []
-        # A symbolic size has its own name in each program, and is told by the arguments.
+        # A symbolic size has another name in each program; the arguments have the current one.
         sizes = (type_of(p).shape[0] for p, b in zip(primals, self.batched) if b)
         size = next(sizes, self.size)
 
@@ -252,7 +252,7 @@ def _batch(
 def _partial(
     partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Any]:
-    # Known and unknown parts are split on the way to a linear map: no rule is asked for any more.
+    # Splitting into known and unknown parts comes after jvp, so the rule is not needed any more.
     with use(partial):
         return eval_program(params["program"], args)
 

@@ -1,10 +1,10 @@
 """What custom_jvp and custom_vjp share: how they are called, and what their rules may not do.
 
-A call reaches the rule at the level where differentiation happens. Where a derivative is being
-taken of concrete values, the user's rule runs at once, on values, and the function itself is not
+A call reaches the rule at the level of the interpreters where differentiation happens. If concrete
+values are differentiated, the user's rule runs at once, on values, and the function itself is not
 traced; inside jit and vmap the function is a program in an equation that carries the rule along.
 
-A rule speaks of the arguments alone. A value that the function closes over may be traced, but not
+A rule covers the arguments alone. A value that the function closes over may be traced, but not
 differentiated: that is refused, since its derivative would silently be lost.
 """
 
@@ -34,7 +34,7 @@ from rune.transforms.derivatives.tangents import float0_zeros, is_layout, zeros
 
 @dataclass(frozen=True, slots=True)
 class SymbolicZero:
-    """A tangent or cotangent that is known to be zero; given to rules with `symbolic_zeros`.
+    """A tangent or cotangent that is known to be zero; passed to rules with `symbolic_zeros`.
 
     >>> import rune
     >>> seen = []
@@ -63,7 +63,7 @@ class SymbolicZero:
 
 
 def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:
-    """What a rule is given for a zero of this type."""
+    """The argument of a rule for a zero of this type."""
     if type.dtype == dtypes.float0:
         return SymbolicZero(type) if symbolic else float0_zeros(type)
     return SymbolicZero(type) if symbolic else zeros(type)
@@ -71,7 +71,7 @@ def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one call: those to differentiate, flat, and the others as they are."""
+    """The arguments of one call: those to differentiate, flat; the others as passed."""
 
     leaves: list[Any]
     treedef: Any
@@ -87,23 +87,23 @@ class Arguments:
         return tree.unflatten(self.treedef, leaves)
 
     def all(self, chosen: Sequence[Any]) -> list[Any]:
-        """All arguments in their places, those to differentiate being `chosen`."""
+        """All arguments in their places; `chosen` are those to differentiate."""
         args = list(chosen)
         for position, value in self.statics:
             args.insert(position, value)
         return args
 
     def form(self) -> Arguments:
-        """The same without values: what a rule, which outlives the call, may hold."""
+        """The same without values, which a rule must not hold: it outlives the call."""
         return replace(self, leaves=[])
 
     def is_like(self, other: Arguments) -> bool:
-        """Whether a call with the others is called alike; what cannot be compared is another."""
+        """Whether two calls have one form; values that cannot be compared differ."""
         return self.treedef == other.treedef and is_same_static(self.statics, other.statics)
 
 
 class CustomFunction:
-    """A function with a rule of its own; `custom_jvp` and `custom_vjp` are its two kinds."""
+    """A function with its own rule: a `custom_jvp` or a `custom_vjp`."""
 
     kind = ""
 
@@ -121,7 +121,7 @@ class CustomFunction:
         self.nondiff = frozenset((*numbers, *_positions(function, names)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; where a derivative is being taken, its rule."""
+        """Call the function; while a derivative is taken, its rule."""
         raise NotImplementedError(type(self).__name__)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -129,7 +129,7 @@ class CustomFunction:
         return self if instance is None else functools.partial(self, instance)
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
-        """The arguments of a call, keywords and defaults put in their places."""
+        """The arguments of a call, with keywords and defaults put in their places."""
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         chosen = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
         dynamic = tuple(x for i, x in enumerate(full) if i not in chosen)
@@ -192,16 +192,17 @@ def _positional(name: str, signature: inspect.Signature | None, args: tuple, kwa
     return bound.args
 
 
-# --- at which level a call is answered --------------------------------------------------------
+# --- the level that answers a call ------------------------------------------------------------
 
 
 def on_level(leaves: Sequence[Any], rule: Callable[..., Any], otherwise: Callable[..., Any]) -> Any:
-    """A call answered: (flat results, their tree).
+    """The answer to a call: (flat results, their tree).
 
-    rule(primals, tangents) -> (results, tangents, tree) where tangents meet the current
-    derivative; otherwise(leaves) -> (results, tree) where none is being taken.
+    rule(primals, tangents) -> (results, tangents, tree): used if the current derivative has
+    tangents for the leaves. otherwise(leaves) -> (results, tree): used if no derivative is taken.
     """
     level = current()
+    # Known values pass through partial evaluation, as if it were not there.
     if isinstance(level, Partial) and level.parent and not any(map(level.owns, leaves)):
         with use(level.parent):
             return on_level(leaves, rule, otherwise)
@@ -217,7 +218,7 @@ def on_level(leaves: Sequence[Any], rule: Callable[..., Any], otherwise: Callabl
 
 
 def check_closure(kind: str, name: str, *holders: Any) -> None:
-    """Refuse a function that closes over a value which the current derivatives differentiate."""
+    """Refuse a function that closes over a value which is being differentiated."""
     levels = list(_derivatives())
     if levels:
         for value in _tracers_in(holders):
@@ -244,9 +245,9 @@ def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
 
 
 def as_arrays(values: Sequence[Any]) -> list[Any]:
-    """Values for a user's rule: a number that stands in a program is an array of its dtype.
+    """Values for a user's rule: a NumPy constant of a program becomes an array of its dtype.
 
-    As a NumPy array it would take a canonical dtype, and so lose digits, where the rule uses it.
+    As NumPy data it would be converted to a canonical dtype in the rule, and so lose digits.
     """
     return [
         put(v, ArrayType(v.shape, v.dtype), default_place())
@@ -257,9 +258,9 @@ def as_arrays(values: Sequence[Any]) -> list[Any]:
 
 
 def run_rule(kind: str, name: str, rule: Callable[..., Any], *args: Any) -> Any:
-    """What a user's rule gives; what it does is done at lines of its own.
+    """The results of a user's rule, whose operations report their own lines.
 
-    Errors: EscapedTracerError where it reaches for a value of a transformation that has ended.
+    Errors: EscapedTracerError if it uses a value of a transformation that has ended.
     """
     try:
         with at_line(None):
@@ -277,11 +278,11 @@ def on_lanes(rule: Any) -> str:
     return f"<{repr(rule)[1:-1]} on lanes>"
 
 
-LEVELS = 4  # of functions, objects and containers that are looked into
+LEVELS = 4  # of functions, objects and containers that are searched
 
 
 def _tracers_in(holders: Sequence[Any]) -> Iterator[Tracer]:
-    """Traced values in closures, and in the attributes and containers that these hold."""
+    """Traced values in closures, and in the attributes and containers inside them."""
     pending = [(x, 0) for x in holders]
     visited: set[int] = set()
     while pending:
@@ -315,14 +316,14 @@ def _held_by(value: Any) -> Sequence[Any]:
 def _contents(cell: Any) -> Sequence[Any]:
     try:
         return [cell.cell_contents]
-    except ValueError:  # a name that is not bound yet
+    except ValueError:  # a variable that is not bound yet
         return ()
 
 
 def require_types(
     kind: str, name: str, expected: Sequence[ArrayType], results: Sequence[Any]
 ) -> None:
-    """Raise TransformError unless a rule gives results of the types that the function gives."""
+    """Raise TransformError unless a rule returns results of the same types as the function."""
     types = [type_of(x) for x in results]
     if len(types) != len(expected) or not all(map(is_layout, types, expected)):
         shown, wanted = (", ".join(map(str, ts)) for ts in (types, expected))

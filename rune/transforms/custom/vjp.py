@@ -3,7 +3,7 @@
     f(x)             the function itself runs
     vjp(f)           fwd(x) -> (result, residuals) runs in its place, and `custom_lin` stands for
                      the linear map from tangents; transposing that calls bwd(residuals, cotangent)
-    jvp(f)           refused: nothing says what the linear map does to a tangent
+    jvp(f)           refused: the rules do not say what the linear map does to a tangent
     jit(f), vmap(f)  one equation holding the program of f and both rules, batched if need be
     lowering         the program, inlined
 
@@ -56,10 +56,10 @@ class custom_vjp(CustomFunction):
     """Give a function its own vjp rule: a decorator, then `.defvjp(fwd, bwd)`.
 
     nondiff_argnums, nondiff_argnames: arguments that are not differentiated: fwd takes them in
-        their places, bwd takes them first. They may be anything but traced values.
-    Errors: TransformError for forward mode; when the trees, shapes or dtypes that the rules give
-        do not match the function's, with the path; when the function closes over a value that is
-        being differentiated.
+        their places, bwd takes them first. They may be any objects except traced values.
+    Errors: TransformError for forward mode; if the trees, shapes or dtypes from the rules do not
+        match the function's, with the path; if the function closes over a value that is being
+        differentiated.
 
     >>> import rune, rune.numpy as rnp
     >>> @rune.custom_vjp
@@ -81,18 +81,18 @@ class custom_vjp(CustomFunction):
     ) -> None:  # fmt: skip
         """Set fwd(*args) -> (result, residuals) and bwd(residuals, cotangent) -> cotangents.
 
-        bwd gives a tuple with a cotangent for every argument to differentiate; None, for an
+        bwd returns a tuple with a cotangent for every argument to differentiate; None, for an
         argument or a part of its tree, is zero.
 
         symbolic_zeros: fwd takes CustomVJPPrimal objects, which say whether they are perturbed,
             and bwd takes SymbolicZero objects for cotangents that are zero.
-        optimize_remat: JAX's request that a checkpoint may drop what it does not need of fwd. It
-            changes nothing: what is computed again is always just what is needed.
+        optimize_remat: lets a checkpoint in JAX drop unneeded parts of fwd. It changes nothing
+            here: a checkpoint always recomputes only what is needed.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; where a derivative is being taken, its rules."""
+        """Call the function; while a derivative is taken, its rules."""
         if self.fwd is None:
             raise TransformError(
                 f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp"
@@ -123,7 +123,7 @@ class custom_vjp(CustomFunction):
     def _run(
         self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]
     ) -> tuple[list[Any], Any]:
-        """Flat results where nothing is differentiated, and their tree."""
+        """Flat results, if nothing is differentiated, and their tree."""
         flat = self.flat(arguments)
         if is_evaluating():
             return flat(*leaves), flat.out_tree
@@ -159,7 +159,7 @@ class _Rule(Rule):
     def forward(
         self, primals: Sequence[Any], perturbed: Sequence[bool]
     ) -> tuple[list[Any], list[Any], _Pullback]:
-        """Flat results, flat residuals, and what bwd makes of these and of cotangents."""
+        """Flat results, flat residuals, and the pullback from these and cotangents."""
         leaves = as_arrays(primals)
         if self.custom.symbolic_zeros:
             leaves = list(map(CustomVJPPrimal, leaves, perturbed))
@@ -215,7 +215,7 @@ class _Pullback:
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
 
     def _leaves(self, bwd_result: Any) -> list[Any]:
-        """One cotangent per leaf of the arguments; a None stands for a whole part of the tree."""
+        """One cotangent per leaf of the arguments; None may replace a whole part of the tree."""
         arguments = self.rule.arguments.trees(self.in_types)
         try:
             if isinstance(bwd_result, tuple) and len(bwd_result) == len(arguments):
@@ -242,7 +242,7 @@ class _Pullback:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _OnLanes:
-    """A rule on all lanes; every result has lanes, whether it depends on the lane or not."""
+    """A rule on all lanes; every result has lanes, even if it does not depend on them."""
 
     rule: Any
     batched: tuple[bool, ...]
@@ -255,7 +255,7 @@ class _OnLanes:
     def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
         """Results and residuals, lanes leading, and the pullback of all lanes."""
         one_lane: list[Any] = []
-        # A symbolic size has its own name in each program, and is told by the arguments.
+        # A symbolic size has another name in each program; the arguments have the current one.
         sizes = (type_of(p).shape[0] for p, b in zip(primals, self.batched) if b)
         size = next(sizes, self.size)
 
@@ -274,11 +274,11 @@ class _OnLanes:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _PullbackOnLanes:
-    """A pullback on all lanes; what has no lanes gets the sum over all."""
+    """A pullback on all lanes; an argument without lanes gets the sum over all."""
 
     pullback: Any
     batched: tuple[bool, ...]  # which arguments have lanes
-    residuals: tuple[bool, ...]  # which residuals have
+    residuals: tuple[bool, ...]  # which residuals have lanes
     size: Any
     axis: Name | None
 
@@ -318,7 +318,7 @@ def _with_lanes(value: Any, batched: bool, size: Any) -> Any:
 def linearized(
     rule: Any, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Results, and their tangents as the unknown linear map of those that are given."""
+    """Results, and their tangents: an unknown linear map of the nonzero tangents."""
     perturbed = tuple(t is not None for t in tangents)
     outs, residuals, pullback = rule.forward(primals, perturbed)
     nonzero_tangents = [t for t in tangents if t is not None]

@@ -15,7 +15,7 @@ from rune.transforms.arguments import key_path, value_leaves
 
 
 class Chosen:
-    """A function of the arguments that `argnums` chooses, the others being what they are."""
+    """A function of the arguments that `argnums` chooses, with the others fixed."""
 
     def __init__(
         self, function: Callable[..., Any], argnums: int | Sequence[int],

@@ -44,7 +44,7 @@ def jvp(
 def _directions(
     name: str, types: Sequence[ArrayType], treedef: Any, tangents: Sequence[Any]
 ) -> list[Any]:
-    """One tangent per leaf of these types, None for that of an integer."""
+    """One tangent per leaf of these types, None for an integer leaf."""
     leaves, tangent_tree = tree.flatten(tuple(tangents))
     if tangent_tree != treedef:
         how = mismatch(
@@ -73,7 +73,7 @@ tree.register_node_class(LinearFunction)
 def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(outputs, the linear map from tangents to tangents) at `primals`; with `has_aux`, also aux.
 
-    The map is a tree whose leaves are its residuals: it may leave a jitted function, and enter one.
+    The map is a tree of its residuals: a jitted function may return it, or take it.
     Errors: TransformError, when the map is called, for a tangent unlike its primal.
 
     >>> import rune, rune.numpy as rnp

@@ -28,7 +28,7 @@ class Flat:
 
 
 def flatten(name: str, function: Callable[..., Any], args: Sequence[Any]) -> tuple[list, Flat]:
-    """The leaves of the arguments, and the function of such leaves."""
+    """The leaves of the arguments, and `function` as a function of these leaves."""
     require_callable(name, function)
     leaves, treedef = tree.flatten(tuple(args))
     values = [number_as_array(x) for x in array_leaves(name, leaves, treedef)]
@@ -47,6 +47,7 @@ class Aux:
         result = self.function(*args, **kwargs)
         if not isinstance(result, tuple) or len(result) != 2:
             raise TransformError("has_aux: cannot split the result (a pair (value, aux) required)")
+        # The pair is returned inside the derivative: aux leaves it as primals, without tangents.
         interpreter = current()
         assert isinstance(interpreter, Jvp)
         value, aux = result

@@ -106,7 +106,7 @@ def _one_for(value: Any, holomorphic: bool) -> Any:
 def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 
-    The map is a tree whose leaves are its residuals: it may leave a jitted function, and enter one.
+    The map is a tree of its residuals: a jitted function may return it, or take it.
     Types: the cotangent of an integer is float0, in and out.
     Errors: ArgumentError if a result is not an array; TransformError, when the pullback is
             called, for a cotangent unlike its output.
@@ -145,6 +145,7 @@ tree.register_node_class(VjpFunction)
 def pull_back(linear: LinearMap, cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of the active inputs, None for zero."""
     count = len(linear.residuals)
+    # The linear program takes the residuals first, which are known, then the tangents.
     mask = [False] * count + [True] * (len(linear.program.inputs) - count)
     values = [*linear.residuals, *(None for _ in mask[count:])]
     read = [ct for ct, n in zip(cotangents, linear.nonzero, strict=True) if n]

@@ -1,8 +1,8 @@
 """Derivatives of the programs that equations hold: the jvp, the known part and the transpose.
 
 Eager derivatives run a function under an interpreter (jvp.py, linearize.py, transpose.py). A jitted
-function or a loop is one equation with a program in it; its rules ask for that program rewritten.
-Each function here traces the eager transformation of a program, so that what is held stays held.
+function or a loop is one equation that holds a program, and its rules need that program rewritten.
+Each function here traces the eager transformation of a program, so that one equation stays one.
 
 Cost: a program is rewritten once for each pattern of zeros; the result lives as long as it does.
 """

@@ -46,7 +46,7 @@ class _At:
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """How a Jacobian is asked for. mode None: the cheaper one."""
+    """How a Jacobian was requested. mode None: the cheaper one."""
 
     name: str
     argnums: int | Sequence[int]
@@ -93,7 +93,7 @@ def _blocks(at: _At, options: _Options) -> list[list[Any]]:
 
 
 def _cheaper(at: _At) -> Mode:
-    """Forward where no more numbers go in than come out, and forward mode can be applied."""
+    """Forward if no more numbers go in than come out, and forward mode can be applied."""
     complex_in = any(type_of(x).dtype in dtypes.COMPLEX for x in at.leaves)
     if complex_in or _is_reverse_only(at.linear.program):
         return "reverse"
@@ -101,12 +101,12 @@ def _cheaper(at: _At) -> Mode:
         sum((product(type_of(x).shape) for x in side if is_differentiable(x)), 0)
         for side in (at.leaves, at.outs)
     )
-    # Forward also where symbolic sizes leave it open.
+    # Forward also if symbolic sizes leave the comparison open.
     return "reverse" if less(numbers_out, numbers_in) else "forward"
 
 
 def _is_reverse_only(program: Program) -> bool:
-    """Whether some equation is the linear map of a custom_vjp function."""
+    """Whether some equation is the linear map of a custom_vjp function, which only transposes."""
     pending = [program]
     while pending:
         for equation in pending.pop().equations:
@@ -118,7 +118,7 @@ def _is_reverse_only(program: Program) -> bool:
 
 def _basis(type: ArrayType) -> Any:
     count = product(type.shape)
-    if isinstance(count, int):
+    if isinstance(count, int):  # a symbolic basis is computed where its size is known
         rows = np.eye(count, dtype=type.dtype).reshape(count, *type.shape)
         return Array(rows, ArrayType(rows.shape, type.dtype))
     row, column = (iota(shape=(count, count), axis=axis, dtype=dtypes.i32) for axis in (0, 1))
@@ -234,11 +234,11 @@ def jacobian(
     allow_int: bool = False,
     mode: Mode | None = None,
 ) -> Callable[..., Any]:
-    """The Jacobian by the mode that is asked for, or by the cheaper one.
+    """The Jacobian by the requested mode, or by the cheaper one.
 
-    mode: "forward", "reverse", or None: forward where no more numbers go in than come out, which
-          the one linearization at the point tells before anything is computed.
-    Errors: TransformError for arguments that are no floats; else those of the function.
+    mode: "forward", "reverse", or None: forward if no more numbers go in than come out, which is
+          known after the one linearization at the point, before any block is computed.
+    Errors: TransformError for arguments that are not floats; else those of the function.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.jacobian(lambda x: rnp.sum(x * x))(rnp.arange(2.0))
@@ -258,7 +258,7 @@ def hessian(
 ) -> Callable[..., Any]:
     """The Hessian, forward over reverse.
 
-    Errors: TransformError for arguments that are no floats; else those of the function.
+    Errors: TransformError for arguments that are not floats; else those of the function.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.hessian(lambda x: rnp.sum(x ** 3))(rnp.arange(2.0)).tolist()
@@ -271,10 +271,10 @@ def hessian(
 def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The product of the Hessian of a scalar function with a vector, without the Hessian.
 
-    Forward over reverse: about as dear as two gradients, whatever the number of arguments.
+    Forward over reverse: costs about two gradients, whatever the number of arguments.
 
-    Shapes: as the primals, which is also the result's tree; of one argument, its product alone.
-    Errors: TransformError where `f` gives no scalar or the vector is not like the primal.
+    Shapes: as the primals, and a tree like theirs; for one argument, its product alone.
+    Errors: TransformError if `f` does not return a scalar or a vector is not like its primal.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.hvp(lambda x: rnp.sum(x ** 3), (rnp.arange(2.0),), (rnp.ones(2),)).tolist()

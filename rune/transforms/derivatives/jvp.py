@@ -1,8 +1,8 @@
 """Forward mode: a primal and its tangent travel together.
 
 A tangent of None is a symbolic zero: it costs nothing and is never materialised. Rules run in
-the parent context, so derivatives of derivatives, batches of derivatives and staged derivatives
-come by nesting. A value that is not this interpreter's own is a constant.
+the parent context, so derivatives of derivatives, batched and staged derivatives follow by nesting.
+A value that does not belong to this interpreter is a constant.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Jvp(Interpreter):
         return value, None
 
     def join(self, primal: Any, tangent: Any) -> Any:
-        """A tracer, or the primal itself where the tangent is zero."""
+        """A tracer, or the primal itself if the tangent is zero."""
         return primal if tangent is None else JvpTracer(self, primal, tangent)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
@@ -69,6 +69,7 @@ class Jvp(Interpreter):
         assert parent is not None
         if all(t is None for t in tangents):
             return parent.process(primitive, primals, params)
+        # In the parent, primals and tangents are ordinary values: the rule itself is not pushed.
         with use(parent):
             if primitive.jvp_equation is not None:
                 outs, out_tangents = primitive.jvp_equation(primals, tangents, params)
@@ -84,7 +85,7 @@ def push(
 ) -> Any:
     """The tangent of `out`: the sum of each argument's rule; None if every one is zero.
 
-    Errors: MissingRule without a rule; TransformError where the rule refuses.
+    Errors: MissingRule without a rule; TransformError if the rule refuses.
     """
     if isinstance(primitive.jvp, Joint):
         return primitive.jvp.rule(tangents, primals, out, **params)
@@ -99,6 +100,7 @@ def push(
         term = rule(tangent, *primals, out, **params)
         if term is not None:
             total = term if total is None else add(total, term)
+    # The tangent of a rank-0 operand is of rank 0, even if the operation broadcast it.
     return None if total is None else fit(total, type_of(out).shape)
 
 

@@ -1,9 +1,9 @@
 """Linear functions as nodes of trees: what `vjp` and `linearize` return.
 
-The residuals are the leaves; the linear program, and the trees and types that go in and come out,
-are static data. So such a function leaves jit, vmap and scan as its residuals do, and enters them.
-Two are of one structure if they have the same program: a jitted function that takes one made
-outside is traced for it.
+The residuals are the leaves; the linear program, and the trees and types of inputs and outputs, are
+static data. So jit, vmap and scan take and return such a function as they do its residuals.
+Two of them have one structure if they have the same program: a jitted function that takes one is
+traced for that program.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class LinearNode:
 
     @classmethod
     def of(cls, linear: LinearMap, primals: Sequence[Any], outs: Sequence[Any], flat: Flat) -> Self:
-        """The map that linearizing a function at these primals gave."""
+        """The map from linearizing a function at these primals."""
         types, out_types = tuple(map(type_of, primals)), tuple(map(type_of, outs))
         form = Form(types, flat.treedef, out_types, flat.out_tree, linear.program, linear.nonzero)
         return cls(form, linear.residuals)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Form]:
-        """The residuals as arrays, and all else."""
+        """The residuals as arrays, and the static data."""
         return tuple(map(_as_leaf, self.linear.residuals)), self.form
 
     @classmethod
@@ -62,7 +62,7 @@ class LinearNode:
 
 
 def _as_leaf(residual: Any) -> Any:
-    # What rules made with NumPy has the dtype that it has; a leaf of NumPy's gets the default.
+    # NumPy data from a rule keeps its dtype as an array; as a NumPy leaf it would be canonicalised.
     is_constant = isinstance(residual, np.ndarray | np.generic | bool | int | float | complex)
     if not is_constant:
         return residual

@@ -1,4 +1,4 @@
-"""linearize: forward mode, partly evaluated. The primal is computed; the tangent is written down.
+"""linearize: forward mode, partly evaluated. Primals are computed; tangents are written down.
 
 `Partial` computes every operation on known values in its parent and stages the rest. Under a
 `Jvp` whose tangents are unknown, what it stages is the linear map from tangents to tangents; the
@@ -21,36 +21,36 @@ from rune.core.program import Program, Var
 from rune.core.staging import Stage, Staged
 from rune.transforms.derivatives.jvp import jvp_flat
 
-# A value made by at most so many steps of these families from numbers alone is made again in the
-# linear program, at less cost than it takes to keep it.
+# A value computed from numbers alone by at most this many steps of these families is computed again
+# in the linear program, which costs less than to store it.
 DEPTH = 8
 CHEAP = frozenset({"creation", "movement", "comparison", "selection", "conversion", "bits"})
 
 
 @dataclass(slots=True)
 class Spread:
-    """A known value made from numbers alone: zeros, positions, a constant mask."""
+    """A known value computed from numbers alone: zeros, positions, a constant mask."""
 
     value: Any
     primitive: Primitive
     args: Sequence[Any]
     params: Mapping[str, Any]
     depth: int
-    written: Var | None = None  # where the linear program has made it again
+    written: Var | None = None  # its variable in the linear program, once that computes it
 
 
 class Partial(Stage):
     """Known values are computed in the parent; operations on unknown ones are written down.
 
-    A known value that is made from numbers alone is no residual: where an unknown one meets it, it
-    is written down again.
+    A known value computed from numbers alone is not a residual: if an unknown value meets it, its
+    steps are written down too.
     """
 
     __slots__ = ("spread",)
 
     def __init__(self, parent: Interpreter | None):
         super().__init__(parent)
-        self.spread: dict[int, Spread] = {}  # by id of the value, which each entry keeps
+        self.spread: dict[int, Spread] = {}  # by id of the value, which each entry holds
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Compute, write, or split an equation that holds a program."""
@@ -60,7 +60,7 @@ class Partial(Stage):
         if not any(unknown):
             out = parent.process(primitive, args, params)
             depth = self._depth(primitive, args)
-            if depth is not None and id(out) not in self.spread:  # a step may give its argument
+            if depth is not None and id(out) not in self.spread:  # a step may return its argument
                 self.spread[id(out)] = Spread(out, primitive, args, params, depth)
             return out
         if primitive.partial_equation is not None and not all(unknown):
@@ -69,7 +69,7 @@ class Partial(Stage):
         return self.write(primitive, args, params)
 
     def _depth(self, primitive: Primitive, args: Sequence[Any]) -> int | None:
-        """How many cheap steps lie behind a value made from numbers; None for any other."""
+        """How many cheap steps lie behind a value computed from numbers; None for other values."""
         if primitive.family not in CHEAP or primitive.multiple_results:
             return None
         below = [0 if _is_number(a) else self.spread[id(a)].depth if id(a) in self.spread else DEPTH
@@ -109,6 +109,7 @@ def linearize_flat(
     function: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool]
 ) -> tuple[list[Any], LinearMap]:
     """Outputs, and the linear map from the tangents of the active arguments."""
+    # Jvp runs inside Partial: the rules of known primals are computed, those of tangents written.
     partial = Partial(current())
     tangents = [
         partial.new_input(type_of(p)) if a else None for p, a in zip(primals, active, strict=True)

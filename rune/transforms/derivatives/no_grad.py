@@ -1,8 +1,8 @@
-"""no_grad: what is computed in a block is a constant of every derivative.
+"""no_grad: values computed in a block are constants of every derivative.
 
 An interpreter inside the current one puts `stop_gradient` on every operand that could carry a
-tangent, so the block says in the program itself what it means: it holds under jit, whose cache
-needs no key for it, and at every level of nested derivatives. No residual of it is kept.
+tangent, so the meaning of the block stands in the program: it holds under jit, whose cache key need
+not mention it, and at every level of nested derivatives. It leaves no residuals.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def _stopped(parent: Interpreter, value: Any) -> Any:
 def no_grad() -> Iterator[None]:
     """Inside the block nothing is differentiated: its results are constants of any derivative.
 
-    Values are the same as outside, and what is computed from other things is differentiated as
-    always. Also a decorator. `rune.lax.stop_gradient` does the same for one value.
+    Values are the same as outside, and code outside is differentiated as always. Also a
+    decorator. `rune.lax.stop_gradient` does the same for one value.
     Errors: none.
 
     >>> import rune

@@ -1,4 +1,4 @@
-"""Tangents and cotangents as users give them and get them, and as they travel inside.
+"""Tangents and cotangents: as users pass and receive them, and as derivatives use them.
 
 A tangent or cotangent has the shape and dtype of its value. An integer or bool has none: users see
 float0, an array of no bytes, and inside it is None, the symbolic zero.
@@ -23,20 +23,20 @@ from rune.transforms.tree_difference import mismatch
 
 
 def tangent_type(type: ArrayType) -> ArrayType:
-    """The type of a tangent: strong, and float0 for what has no derivative."""
+    """The type of a tangent: strong, and float0 for a value without a derivative."""
     return ArrayType(type.shape, type.dtype if type.dtype in dtypes.INEXACT else dtypes.float0)
 
 
 def is_layout(actual: ArrayType, expected: ArrayType) -> bool:
-    """Whether shape and dtype are those expected; weakness is left aside."""
+    """Whether shape and dtype are as expected; weakness does not matter."""
     return actual.shape == expected.shape and actual.dtype == expected.dtype
 
 
 def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Any:
-    """A tangent as it travels inside: None for the float0 of an integer.
+    """A tangent as derivatives use it: None for the float0 of an integer.
 
     primal:  the type of the value that it belongs to.
-    Errors: TransformError when shape or dtype is not that of a tangent of it.
+    Errors: TransformError if shape or dtype does not fit the primal.
     """
     expected = tangent_type(primal)
     tangent = host_as(tangent, expected)
@@ -54,9 +54,9 @@ _FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
 
 
 def host_as(value: Any, expected: ArrayType) -> Any:
-    """NumPy data as an array, of its dtype where that is the one expected, else of the canonical.
+    """NumPy data as an array: of its own dtype if that is expected, else of the canonical one.
 
-    What stands for an array is that array, and a Python number becomes one.
+    An object that stands for an array becomes that array, and so does a Python number.
     """
     value = opened(value)
     if not isinstance(value, np.ndarray | np.generic) or value.dtype == dtypes.float0:
@@ -66,7 +66,7 @@ def host_as(value: Any, expected: ArrayType) -> Any:
 
 
 def require_array(name: str, what: str, value: Any) -> None:
-    """Errors: TransformError for what is neither an array nor a number."""
+    """Errors: TransformError if the value is neither an array nor a number."""
     is_array = hasattr(value, "dtype") and hasattr(value, "shape")
     if not (is_array or dtypes.scalar_type(value) is not None):
         kind = type(value).__name__
@@ -74,7 +74,7 @@ def require_array(name: str, what: str, value: Any) -> None:
 
 
 def filled(primal: Any, tangent: Any) -> Any:
-    """The tangent, or what stands for zero: zeros, or float0 for values without tangents."""
+    """The tangent, or for zero an array: zeros, or float0 for values without tangents."""
     if tangent is not None:
         return tangent
     type = type_of(primal)
@@ -82,7 +82,7 @@ def filled(primal: Any, tangent: Any) -> Any:
 
 
 def zeros(type: ArrayType) -> Any:
-    """Zeros as users are given them: an array, which keeps its dtype where a constant would not."""
+    """Zeros for users: an array, which keeps its dtype where a NumPy constant would not."""
     zero = zeros_of(type)
     return zero if type.shape else as_array(zero, type.dtype, type.weak)
 
@@ -93,7 +93,7 @@ def float0_zeros(type: ArrayType) -> np.ndarray:
 
 
 def filled_as(type: ArrayType, ct: Any) -> Any:
-    """The tangent or cotangent of a value of this type, or what stands for zero."""
+    """The tangent or cotangent of a value of this type; for zero an array as in `filled`."""
     if type.dtype not in dtypes.INEXACT:
         return float0_zeros(type)
     return zeros(type) if ct is None else ct
@@ -102,9 +102,9 @@ def filled_as(type: ArrayType, ct: Any) -> Any:
 def cotangents_of(
     name: str, types: Sequence[ArrayType], treedef: Any, cotangents: Any
 ) -> list[Any]:
-    """Cotangents as they travel inside: None where a value is no number to differentiate.
+    """Cotangents as derivatives use them: None for an output that has no derivative.
 
-    Errors: TransformError when the tree differs from that of the outputs, or a shape or dtype:
+    Errors: TransformError if the tree differs from that of the outputs, or a shape or dtype:
             "vjp: cannot use a cotangent f32[2] for an output f32[3] (output['y'])".
     """
     leaves, cotangent_tree = tree.flatten(cotangents)
@@ -135,10 +135,10 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: Any
 
 
 def number_as_array(value: Any) -> Any:
-    """A Python number that has a derivative as a weak array of rank 0; anything else as it is.
+    """A Python number that has a derivative as a weak array of rank 0; others unchanged.
 
-    Rules compute with primals and tangents as arrays do; a Python number would raise for 1 / 0.0,
-    and has no dtype.
+    Rules compute with primals and tangents as arrays; a Python number would raise for 1 / 0.0, and
+    has no dtype.
     """
     if type(value) not in (float, complex):
         return value

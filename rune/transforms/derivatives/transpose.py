@@ -1,7 +1,7 @@
 """transpose: run a linear program backwards, from cotangents of outputs to those of inputs.
 
 ⟨ȳ, J ẋ⟩ = ⟨Jᵀ ȳ, ẋ⟩. A cotangent of None is a symbolic zero. Equations that do not depend on a
-linear input are computed forwards first; every other is transposed by its primitive's rule.
+linear input are computed first, forwards; the others are transposed by their primitives' rules.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def backward(
 ) -> list[Any]:
     """Cotangents of the linear inputs (None: zero).
 
-    `values` has one entry per input, ignored where it is linear; one cotangent per output.
-    Errors: MissingRule when a primitive on the way has no transpose.
+    `values` has one entry per input, ignored for linear ones; one cotangent per output.
+    Errors: MissingRule if a primitive on the way has no transpose.
     """
     return in_copied_context(_backward, program, linear, values, cotangents)
 
@@ -44,7 +44,7 @@ def _backward(
 
 
 def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
-    """Compute what depends on known values only; the other equations, in order."""
+    """Compute what depends on known values alone; returns the other equations, in order."""
     linear: list[Equation] = []
     for equation in program.equations:
         if all(isinstance(a, Literal) or a in env for a in equation.operands):
@@ -71,6 +71,7 @@ def _accumulate(cotangent_of: dict[Var, Any], atom: Atom, ct: Any, env: dict[Var
 def _transpose_equation(
     equation: Equation, env: dict[Var, Any], cotangent_of: dict[Var, Any]
 ) -> None:
+    # All readers of the results come later, so these cotangents are complete, and used up here.
     cts = [cotangent_of.pop(v, None) for v in equation.results]
     if all(ct is None for ct in cts):
         return

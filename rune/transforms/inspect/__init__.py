@@ -1,1 +1,1 @@
-"""What happened to a call: every stage of its compilation, and why it was traced again."""
+"""Looking into a call: every stage of its compilation, and why it was traced again."""

@@ -1,8 +1,8 @@
-"""Why jit traced again: which part of its key differs from those of the traces it has, in words.
+"""Why jit traced again: which part of the key differs from those of stored traces, in words.
 
-The nearest known trace, the one with the fewest differences, is what a call is compared with; of
-several the latest. A jitted function that is made anew for every call has none; that it is the same
-code is said too, unless it is rune's own: a sampler is jitted for each shape.
+A call is compared with the stored trace that has the fewest differences, and of several with the
+latest. A jitted function that is made anew for every call has no traces: the reason then says that
+its code was traced before, unless it is rune's own, such as a sampler, jitted for each shape.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _log = logging.getLogger("rune")
 
 @contextmanager
 def explain_cache_misses() -> Iterator[list[str]]:
-    """Inside the block, say for each trace that jit makes why: in the list, and as a warning.
+    """Inside the block, give the reason for each trace by jit: in the list, and as a warning.
 
     Errors: none.
 
@@ -53,7 +53,7 @@ def explain_cache_misses() -> Iterator[list[str]]:
 
 
 def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None:
-    """Take notice of a trace that is to be made, where somebody asks for reasons."""
+    """Record why a trace is about to be made, if a block around the call collects reasons."""
     code = _code(function)
     if collectors := _collecting.get():
         why = "; ".join(_differences(key, known)) if known else _first(function, code)
@@ -66,7 +66,7 @@ def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None
 
 
 def _code(function: Any) -> CodeType | None:
-    """The code of a function, which is that of the function within for a partial."""
+    """The code of a function; for a partial, of the function inside it."""
     while isinstance(function, functools.partial | tree.Partial):
         function = function.func
     return getattr(function, "__code__", None)
@@ -87,7 +87,7 @@ def _differences(key: Key, known: Collection[Key]) -> list[str]:
 
 
 def _between(before: Key, now: Key) -> Iterator[str]:
-    """What differs, part by part."""
+    """The differences, part by part."""
     if before[0] != now[0]:
         yield _of_trees(before[0], now[0])
     else:

@@ -2,9 +2,9 @@
 
     trace -> program -> simplified -> kernels -> plan -> code -> source
 
-Each stage is text that parses back; beside it stand the costs (kernels, bytes moved, FLOPs, arena
-bytes, seconds per stage) and why two kernels were not fused. A notebook shows it as
-`explain_view.py` lays it out, and draws the graph of a stage.
+Each stage is text that parses back; with it come the costs (kernels, bytes moved, FLOPs, arena
+bytes, seconds per stage) and the reasons why kernels were not fused. In a notebook it is laid out
+by `explain_view.py`, and graphs of stages are drawn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WIDTH = 78
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The stages of one call, what they cost, and the source of every kernel."""
+    """The stages of one call, their costs, and the source of every kernel."""
 
     name: str
     device: str
@@ -59,18 +59,18 @@ class Explanation:
 
     @property
     def seconds(self) -> Mapping[str, float]:
-        """What each stage of the compilation took."""
+        """The time of each stage of the compilation."""
         return {**self.lowered.seconds, "source": self.compile_seconds}
 
     def summary(self) -> str:
-        """The costs of a run, and the time that each stage took."""
+        """The costs of a run, and the time of each stage."""
         spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in self.seconds.items())
         return f"{costs_text(self.costs)}\n{spent}"
 
     def graph(self, stage: str) -> Graph:
         """The graph of "program", "simplified", "kernels" or "plan".
 
-        `.to_dot()` is its text for graphviz; a notebook draws it where `dot` is installed.
+        `.to_dot()` is its text for graphviz; a notebook draws it if `dot` is installed.
         """
         return self.lowered.graph(stage)
 
@@ -130,8 +130,8 @@ def _section(title: str, text: str) -> str:
 def explain(function: Callable[..., Any], device: str | Device | None = None) -> Callable[..., Any]:
     """A function from arguments to the explanation of `function` compiled for them.
 
-    The function is traced and compiled, not run. The explanation is an `Explanation`, or, of a
-    function that moves values between devices, a `SpanningExplanation`.
+    The function is traced and compiled, not run. The result is an `Explanation`, or for a
+    function that moves values between devices a `SpanningExplanation`.
     Errors: TransformError if an argument is not a function.
 
     >>> import rune, rune.numpy as rnp

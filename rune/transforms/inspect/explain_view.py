@@ -1,7 +1,7 @@
-"""The notebook view of an explanation, as HTML: figures, the memory plan, each step's cost, why two
-kernels are two, and every stage's text folded away.
+"""The notebook view of an explanation, as HTML: figures, the memory plan, each step's cost, why
+kernels were not fused, and the text of every stage, folded.
 
-One string without scripts, which takes the notebook's own text colour, light or dark.
+It is one string without scripts, in the notebook's own text colour, light or dark.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def view(
     seconds: Mapping[str, float],
     sections: Iterable[tuple[str, str]],
 ) -> str:
-    """The whole view; `sections` are titles and texts, to be folded."""
+    """The complete view; `sections` are titles and texts, which are folded."""
     parts = [
         f"<h4>{html.escape(title)}</h4>",
         _figures(lowered.costs(), seconds),
@@ -112,7 +112,7 @@ def _figures(costs: Costs, seconds: Mapping[str, float]) -> str:
 
 
 def _table(steps: Sequence[StepCost]) -> str:
-    """A row for each step, and for each one within a loop, which counts once there."""
+    """A row for each step; a step inside a loop counts once."""
     head = '<th></th><th class="name">step</th><th>read</th><th>written</th>'
     head += '<th class="share">both</th><th>operations</th><th class="share"></th><th>per byte</th>'
     most_bytes = max((estimate(s.bytes_moved) for s in steps), default=0)
@@ -141,7 +141,7 @@ def _ratio(flops: Size, size: Size) -> str:
 
 
 def _reasons(not_fused: Sequence[NotFused]) -> str:
-    """Why neighbours stayed two kernels: the pairs by reason, and how often each occurs."""
+    """Why neighbours were not fused: the pairs by reason, and how often each occurs."""
     values: dict[str, dict[str, list[str]]] = {}
     for n in not_fused:
         pairs = values.setdefault(n.why, {})

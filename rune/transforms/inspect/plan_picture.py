@@ -1,8 +1,8 @@
 """A picture of a memory plan: steps from left to right, bytes of the arena from top to bottom.
 
-A step is a moment, a dotted line with its name. A value is a bar from the step that makes it to
-the last one that reads it, as high as its bytes. So bars never overlap, and where a kernel works
-in place, one begins where the other ends. Symbolic sizes are drawn at typical values.
+A step is a dotted line with its name. A value is a bar from the step that writes it to the last one
+that reads it, as high as its bytes. So bars never overlap, and if a kernel works in place, one bar
+begins where the other ends. Symbolic sizes are drawn at typical values.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from rune.lowering.kernelize.cost import estimate
 from rune.lowering.plan import Branch, Launch, Loop, Plan, Slot, Space, inner_plans
 from rune.lowering.steps import memory, slots_read, slots_written, step_name
 
-# Pixels. At 45 degrees, names that stand a line apart need columns of 17.
+# Pixels. At 45 degrees, names one line apart need columns of 17.
 LEFT, TOP, WIDTH, HEIGHT, LINE = 76, 8, 720, 190, 13
 NARROWEST, WIDEST = 17, 110  # columns
 LETTER, SMALL, PADDING = 6.7, 6.05, 5  # width of a letter at font sizes 11 and 10
 NAME = 24  # letters of a step's name that are shown
-KERNEL, ROUTINE = "#4292c6", "#e6912c"  # who made the value
+KERNEL, ROUTINE = "#4292c6", "#e6912c"  # by what the value was written
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One value in the arena: the steps that make it and read it last; offset and size in bytes."""
+    """One value in the arena: the steps that write and last read it; offset and size in bytes."""
 
     first: int
     last: int
@@ -39,7 +39,7 @@ class Bar:
 
 
 def bars(plan: Plan) -> list[Bar]:
-    """The live range of every value in the arena; a slot written again is another value."""
+    """The live range of every value in the arena; a slot written again is a new value."""
     ranges: list[tuple[Slot, int, int]] = []
     newest: dict[tuple, int] = {}
     for number, step in enumerate(plan.steps):
@@ -80,7 +80,7 @@ def bytes_text(size: int) -> str:
 
 
 def typical_sizes(plan: Plan) -> str:
-    """What stands for the symbolic sizes in the picture, `n = 1024`; nothing for a static plan."""
+    """The values of the symbolic sizes in the picture, `n = 1024`; empty for a static plan."""
     symbols = {s.name: dims.symbol(s.name, s.low, s.high) for s in plan.size_sources}
     return ", ".join(f"{name} = {estimate(size)}" for name, size in symbols.items())
 
@@ -169,7 +169,7 @@ def _steps(scale: _Scale) -> Iterator[str]:
 
 def _rect(bar: Bar, scale: _Scale) -> str:
     x, y = scale.x(bar.first), scale.y(bar.offset)
-    # What is not read later is there for the one step alone.
+    # A value that no later step reads gets a narrow bar.
     width = scale.x(bar.last) - x or scale.column / 3
     height = max(scale.y(bar.offset + bar.size) - y, 1)
     caption = f"{bar.text} {bytes_text(bar.size)}"

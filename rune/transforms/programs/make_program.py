@@ -1,4 +1,4 @@
-"""Programs to look at or to evaluate, made of a function or of a text."""
+"""Programs to inspect or to evaluate, from a function or from text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
 
     Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over arrays are the
     program's explicit constants.
-    Errors: ArgumentError for arguments that are no arrays; TransformError if an argument is not a
+    Errors: ArgumentError if an argument is not an array; TransformError if `function` is not a
             function.
 
     >>> import rune, rune.numpy as rnp
@@ -65,11 +65,11 @@ def parse_program(
     records: Mapping[str, type] = RECORDS,
     functions: Mapping[str, Any] | None = None,
 ) -> Program:
-    """The program that `text` prints, made of the primitives given.
+    """The program whose text this is, made of these primitives.
 
-    functions:  what stands for Python functions, which text only names: "<rule of f>". One that is
-                not given can be printed, and not called: the program runs, but for what needs it.
-    `rune.control.parse_program` knows those of control flow besides.
+    functions:  the Python functions that the text only names: "<rule of f>". One that is missing
+                prints, but cannot be called: the program runs as long as nothing calls it.
+    `rune.control.parse_program` also knows the primitives of control flow.
     Errors: CheckError "parse: cannot read <what> (<why>)" with the line and its number.
 
     >>> print(parse_program("program f(%0: f32[n]) where n in 1..9 { return %0 }"))

@@ -1,7 +1,7 @@
-"""Remember what a transformation made of a program, for as long as the program lives.
+"""Memos of rewritten programs, which live as long as the program does (decision 0004).
 
 The result of rewriting a program depends on the program and a hashable key alone, so a second
-`grad(jit(f))` finds the same rewritten programs, and with them their compiled code.
+`grad(jit(f))` gets the same rewritten programs, and with them their compiled code.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Witnesses: arrays of no bytes that tell a program a size which its other inputs do not.
+"""Witnesses: arrays of no bytes whose shape gives a program a size that its other inputs lack.
 
-The transpose of a sum over f32[n] takes a scalar and gives f32[n]: nothing that it takes tells n.
+The transpose of a sum over f32[n] takes a scalar and returns f32[n]: no input has n in its shape.
 For one compiled program to serve every n, the size comes in as the shape of one more input,
 bool[n,0]. So does a size that a jitted function closes over.
 
-Invariant: the inputs of a program that an equation holds tell every size that the program mentions.
+Invariant: every size that a program in an equation mentions can be read off its inputs' shapes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rune.transforms.programs.memo import per_program
 
 
 def with_witnesses(program: Program, sizes: Sizes) -> tuple[Program, list[Any]]:
-    """A program whose inputs tell all its sizes, and the values for its new leading inputs.
+    """A program whose inputs have all its sizes in their shapes, and the new leading inputs.
 
-    sizes: what the sizes are in the current context; one that is not named is itself there.
+    sizes: the sizes in the current context, by name; a size that is missing means itself.
     """
     completed = _completed(program)
     if completed is None:
@@ -39,7 +39,7 @@ def with_witnesses(program: Program, sizes: Sizes) -> tuple[Program, list[Any]]:
 def _completed(program: Program) -> tuple[Program, Sizes] | None:
     untold = untold_sizes(program)
     if not untold:
-        return None  # and not the program, which would then keep its own entry alive
+        return None  # not the program: the memo, which it owns, would keep it alive
     witnesses = (Var(ArrayType((dim, 0), dtypes.bool_)) for dim in untold.values())
     return replace(program, inputs=(*witnesses, *program.inputs)), untold
 
@@ -49,10 +49,10 @@ def _witness(size: Size) -> Any:
 
 
 def own_size(size: Size, *programs: Program) -> Size:
-    """A size from outside as one of the programs' own, under a name that is free there.
+    """A size from outside as a new size of the programs, under a name that none of them uses.
 
-    The programs' sizes and those around them may have the same names and different values.
-    Programs with sizes get a number as a size too: they serve every number of lanes.
+    Sizes of the programs and sizes around them may have equal names and different values.
+    If the programs have sizes, a number becomes a size too: they serve every number of lanes.
     """
     used_names, name = {n for p in programs for n in mentioned_sizes(p)}, "lanes"
     if size == 0 or (isinstance(size, int) and not used_names):

@@ -1,6 +1,6 @@
-"""The primitives of this room, which hold programs or Python functions, and what text says of them.
+"""The primitives of this room, which hold programs or Python functions, and the records they use.
 
-A Python function in a parameter, as a custom rule is, prints as its name in angle brackets.
+A Python function in a parameter, like a custom rule, prints as its name in angle brackets.
 """
 
 from __future__ import annotations
