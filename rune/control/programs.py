@@ -35,7 +35,7 @@ Flags = tuple[bool, ...]
 
 
 def parts(values: Sequence[Any], *counts: int) -> list[list[Any]]:
-    """The values cut into pieces of these lengths; a last piece has what follows them."""
+    """The values cut into pieces of these lengths, and one more piece with all that follow."""
     ends = [0, *itertools.accumulate(counts), len(values)]
     return [list(values[a:b]) for a, b in itertools.pairwise(ends)]
 
@@ -63,7 +63,7 @@ def merge(flags: Iterable[bool], yes: Iterable[Any], no: Iterable[Any]) -> list[
 
 
 def union(*flags: Sequence[bool]) -> Flags:
-    """Position by position, whether any is set."""
+    """For each position, whether any of the flags there is set."""
     return tuple(any(column) for column in zip(*flags, strict=True))
 
 
@@ -172,7 +172,7 @@ def types_of(values: Iterable[Any]) -> list[ArrayType]:
 
 
 def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:
-    """Errors: CheckError, always."""
+    """Raise, since the program does not take these types. Errors: CheckError, always."""
     expected = types_text(program.input_types)
     raise CheckError(
         f"check: cannot accept {name} "

@@ -131,7 +131,7 @@ def _places(values: Sequence[Any]) -> dict[tuple[int, int], Any]:
 
 
 def tell_one_of(traced: Sequence[Traced]) -> None:
-    """Tell the handlers outside what one of the programs uses: the most that any of them does."""
+    """Tell the handlers outside the most that any one of the programs uses."""
     needs: dict[Any, Need] = {}
     for need in (n for t in traced for n in t.needs):
         kind = need.about.kind

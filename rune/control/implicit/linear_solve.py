@@ -118,7 +118,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     dconsts, db = parts(tangents, params["consts"])
     solution = outs[: len(db)]  # auxiliary results follow it, and have no tangents
     aux_tangents = [None] * (len(outs) - len(db))
-    da_x = _moved_operator(params["operator"], consts, dconsts, solution)
+    da_x = _operator_tangents(params["operator"], consts, dconsts, solution)
     rhs = [_difference(t, m) for t, m in zip(db, da_x, strict=True)]
     if all(x is None for x in rhs):  # nothing to solve for
         return outs, [None] * len(outs)
@@ -126,10 +126,10 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     return outs, [*linear_solve(*consts, *filled, **params)[: len(db)], *aux_tangents]
 
 
-def _moved_operator(
+def _operator_tangents(
     operator: Program, consts: Sequence[Any], dconsts: Sequence[Any], x: Sequence[Any]
 ) -> list[Any]:
-    """dA x; None where it is zero."""
+    """dA x, with None for zero."""
     nonzero = (*(d is not None for d in dconsts), *(False for _ in x))
     if not any(nonzero):
         return [None] * len(x)

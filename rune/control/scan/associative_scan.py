@@ -96,7 +96,7 @@ def _check_slices(in_type: ArrayType, out_type: ArrayType, path: str) -> None:
 
 
 def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequence[int]) -> Any:
-    """Prefixes of pairs first; the prefixes that end in between need one more combination each."""
+    """Prefixes of pairs first; those in between need one more combination each."""
     n = operator.index(type_of(x[0]).shape[axes[0]])
     if n < 2:
         return x

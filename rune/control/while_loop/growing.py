@@ -32,7 +32,7 @@ from rune.transforms.tracers import ValueTracer
 def as_scan(
     while_: Primitive, interpreter: Partial, loop: Loop, split: SplitBody, unknown: LoopOperands
 ) -> list[Any]:
-    """The loop as a scan of as many steps, which is split into known and linear in its turn."""
+    """The loop as a scan of as many steps, which is then split into known and linear itself."""
     steps = _count(while_, loop, split, unknown)
     body = _stopping(loop.body, len(loop.body_consts))
     # The count is an operand: one program serves every count of this length.
@@ -78,7 +78,7 @@ class _StoppingInputs(Groups):
 
 @per_program
 def _stopping(body: Program, consts: int) -> Program:
-    """The body, counting its steps, which leaves the carry as it is from step `steps` on."""
+    """The body with a counter; from step `steps` on it leaves the carry as it is."""
     # A branch and not a select: the body must not run on a carry that the loop has left.
     stay = Program(body.inputs, (), body.inputs[consts:], name="stay")
 

@@ -93,7 +93,7 @@ class LinearOperands(Groups):
 
     @property
     def carry_types(self) -> list[ArrayType]:
-        """The types of the carries that the checkpoints are rows of."""
+        """The types of the carries, which are rows of the checkpoints."""
         return [t.with_shape(t.shape[1:]) for t in types_of(self.checkpoints)]
 
 
@@ -166,7 +166,7 @@ class _ForwardInputs(Groups):
 
 
 def expand(while_: Primitive, *operands: Any, **params: Any) -> list[Any]:
-    """A loop that takes the steps again, and the linear carry along."""
+    """A loop that takes the steps again together with the linear steps."""
     grouped = LinearOperands.of(operands, params)
     # Row 0 always holds the first carry: position 0 is a multiple of every stride.
     first_carry = [row_at(rows, ZERO) for rows in grouped.checkpoints]
@@ -304,7 +304,7 @@ def _pruned(
 
 
 def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    """The equation of the linear carries that wanted results need, and of what these read."""
+    """The equation of those linear carries that the wanted results need."""
     params = equation.params
     counts = LinearOperands.of(equation.operands, params).counts
     pruned = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(wanted))

@@ -49,7 +49,7 @@ def partial(
 def transpose(
     while_: Primitive, cts: Sequence[Any], is_linear: Sequence[bool], *operands: Any, **params: Any
 ) -> list[Any]:
-    """The transpose of a loop that is linear in some operands: what the others decide runs first.
+    """Cotangents of the linear operands of a loop. What the other operands decide runs first.
 
     A linear operand is given as its type.
     """

@@ -124,7 +124,10 @@ class KnownStep:
 
 @per_program
 def known_step(body: Program, count: int, consts: int, slots: int) -> KnownStep:
-    """body: known consts, `count` carries -> next carries, residuals of one step."""
+    """The step that the way back repeats, and a recording of the carries it needs.
+
+    body: known consts, `count` carries -> next carries, residuals of one step
+    """
     # A carry that no residual depends on need not be found again, and so not recorded.
     residuals = (True,) * (len(body.outputs) - count)
     step, inputs, checkpointed = prune_body(body, (consts, count), (*(False,) * count, *residuals))

@@ -98,7 +98,7 @@ class Loop:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """How many consts the condition has, how many the body, and how many carries there are."""
+        """The numbers of the condition's consts, of the body's consts, and of carries."""
         return len(self.condition_consts), len(self.body_consts), len(self.carry)
 
 
@@ -251,7 +251,7 @@ def _any_lane(lane_condition: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _FreezingInputs(Groups):
-    """What the body of a loop takes whose lanes finish at different steps."""
+    """What the body takes in a loop whose lanes finish at different steps."""
 
     condition_consts: list[Any]
     body_consts: list[Any]

@@ -11,7 +11,7 @@ not, one half way, so that what is left to find halves each time.
     ----------------[c]---------------------[c]---->[s]-->[s]-->[x]
                                                                     <-- next to transpose
 
-docs/reverse-mode-of-while.md tells it at leisure.
+docs/reverse-mode-of-while.md explains it at leisure.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SECOND_ORDER = Checkpoints(8)
 
 @dataclass(frozen=True, slots=True)
 class CarryStack(Groups):
-    """Carries between checkpoints, that were passed on the way to a later one.
+    """Carries between checkpoints, saved on the way to a later one.
 
     depth:      how many there are
     positions:  i32[capacity + 1], the steps that start with them, the latest on top
@@ -137,7 +137,7 @@ def _walk(
     while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program,
     cts: list[Any],
 ) -> list[Any]:  # fmt: skip
-    """The cotangents after the transposes of all steps, last one first, were applied to them."""
+    """The cotangents after the transpose of every step was applied to them, last step first."""
     grouped, capacity = LinearOperands.of(operands, params), params["reverse"].count
     counts = params["consts"], params["shared"]
     body = _walk_body(params["step"], while_, transposed_step, counts, capacity)
@@ -270,7 +270,7 @@ def _next_push(position: Any, target: Any, depth: Any, capacity: int) -> Any:
 
 @per_program
 def _advance(next_carry_of: Program, capacity: int) -> Program:
-    """The body that takes one step forward, and pushes the carry that it gets if it is its turn."""
+    """The body that takes one step forward, and pushes the new carry if it is its turn."""
     count = len(next_carry_of.outputs)
 
     def run(inputs: _AdvanceInputs) -> list[Any]:
