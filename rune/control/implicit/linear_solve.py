@@ -99,7 +99,7 @@ def _check(traced: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) 
             out_types = ", ".join(map(str, outs))
             b_types = ", ".join(map(str, types))
             raise TransformError(
-                f"custom_linear_solve: cannot take {name} ({out_types} in the place of {b_types})"
+                f"custom_linear_solve: cannot take {name} ({b_types} required, not {out_types})"
             )
 
 
@@ -153,7 +153,7 @@ def _transpose(
     """Aᵀ b̄ = x̄."""
     known, b = parts(inputs, consts)
     if any(linear[:consts]) or not all(linear[consts:]):
-        raise TransformError("custom_linear_solve: cannot transpose (it is linear in b alone)")
+        raise TransformError("custom_linear_solve: cannot transpose (it is linear only in b)")
     if not transposed:
         raise TransformError(
             "custom_linear_solve: cannot transpose (no transpose_solve)",
