@@ -1,7 +1,8 @@
 """Every public name says what it does, what it takes and refuses, and shows it by an example.
 
-Functions made from tables are no functions of their module to doctest, so all examples are run
-here. What a docstring says of errors is held against the function: it is called with a text.
+All examples of the package are run here, those of functions made from tables as well, which doctest
+does not find in their modules. What a docstring says of errors is held against the function: it is
+called with a text.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import enum
 import inspect
 import re
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ import rune.numpy as rnp
 from docs.site import ROOMS, members
 from rune import errors
 from rune.array import Array
+from tests.architecture.sources import sources
 
 # What has no docstring of its own: numbers, and names for other libraries' types.
 VALUES = (float, type(None))
@@ -188,18 +192,28 @@ def shown(obj: Any) -> Any:
     return inspect.unwrap(obj) if hasattr(obj, "__wrapped__") else type(obj)
 
 
-def examples() -> list[Any]:
-    """The examples of all public names, each object once."""
-    by_id: dict[int, tuple[str, Any]] = {}
-    for name, obj in EVERY:
-        by_id.setdefault(id(shown(obj)), (name, shown(obj)))
+def of_public_names() -> Iterator[doctest.DocTest]:
+    """The examples of public names: functions made from tables are in no module for doctest."""
     finder = doctest.DocTestFinder(recurse=False)
-    return [
-        test
-        for name, obj in by_id.values()
-        for test in finder.find(obj, name, globs=dict(vars(sys.modules[obj.__module__])))
-        if test.examples
-    ]
+    for name, public in EVERY:
+        obj = shown(public)
+        yield from finder.find(obj, name, globs=dict(vars(sys.modules[obj.__module__])))
+
+
+def of_modules() -> Iterator[doctest.DocTest]:
+    """The examples of every module, its private functions and the methods of its classes."""
+    for source in sources():
+        if not source.name.endswith("__main__"):
+            yield from doctest.DocTestFinder().find(import_module(source.name))
+
+
+def examples() -> list[doctest.DocTest]:
+    """Every example once, under its public name if it has one."""
+    by_text: dict[str | None, doctest.DocTest] = {}
+    for test in (*of_public_names(), *of_modules()):
+        if test.examples:
+            by_text.setdefault(test.docstring, test)
+    return list(by_text.values())
 
 
 class OutputChecker(doctest.OutputChecker):
