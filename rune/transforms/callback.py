@@ -269,6 +269,7 @@ def _batch(
             f"({'lanes have no order' if effect else 'nothing says how to call it on lanes'})",
             hint=None if effect else f"pass vmap_method={METHODS[0]!r}, or another method",
         )
+    # "legacy_vectorized" leaves arguments without lanes as they are.
     if method.startswith("sequential"):
         call = LaneByLane(call, batched)
     elif method == "expand_dims":

@@ -55,6 +55,7 @@ def pmap(
     def lanes(*args: Any, **kwargs: Any) -> Any:
         dynamic = [i for i in range(len(args)) if i not in static]
 
+        # Static arguments go around vmap, which would take them for arrays.
         def one(*values: Any, **keywords: Any) -> Any:
             full_args = list(args)
             for i, value in zip(dynamic, values, strict=True):

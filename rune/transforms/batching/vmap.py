@@ -173,6 +173,7 @@ def vmap(
 
         batched = [a is not None for a in where]
         outs, is_batched = batch_flat(flat, size, batch_values, batched, axis_name)
+        # The tree of results is known now that `flat` has run.
         wanted = tree.broadcast_prefix(
             out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None
         )

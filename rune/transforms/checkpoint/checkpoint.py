@@ -77,7 +77,7 @@ def _checkpointed(
 
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         statics = _statics(static, args)
-        if is_evaluating():
+        if is_evaluating():  # no derivative is taken: there are no residuals to save
             outs, out_tree = tree.flatten(function(*args, **kwargs))
             return tree.unflatten(out_tree, map(unshared, map(opened, outs)))
         dynamic = [x for i, x in enumerate(args) if i not in statics]
@@ -164,6 +164,7 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     saved_outputs = (v for v, r in zip(saved_values, read_saved, strict=True) if r)
     outputs = (*forward.outputs[:count], *saved_outputs)
     known = replace(forward, outputs=outputs, name=f"{program.name}_known")
+    # Callers pass every known input, so all of them stay, used or not.
     known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
     numbers = tuple(i for i, r in enumerate(read_inputs) if r)
     return SplitCheckpoint(

@@ -243,6 +243,7 @@ def _narrower(
     factor = dims.coefficient(fact, affected[0]) if affected else None
     if not isinstance(factor, int):
         return None
+    # The fact is factor * size + at_0 >= 0, which bounds the size from one side.
     (name,) = affected
     low, high = ranges[name]
     at_0 = fact - factor * sizes[name]
@@ -260,6 +261,7 @@ def _fact(question: tuple[Size, str, Size], values: Mapping[str, int]) -> Size:
     fact = a - b if sign in (">", ">=") else b - a
     if sign == "==":
         return fact - 1 if dims.evaluate(fact, values) > 0 else -1 - fact
+    # Of whole numbers, a > b is a - b - 1 >= 0, and the contrary of x >= 0 is -1 - x >= 0.
     fact = fact - 1 if sign in ("<", ">") else fact
     return fact if dims.evaluate(fact, values) >= 0 else -1 - fact
 
@@ -268,6 +270,7 @@ def _differences(asked: Questions, sizes: Mapping[str, Dim]) -> tuple[Size, ...]
     """The sizes that must not be 0 for the answers to be right."""
     differences: dict[Size, None] = {}
     symbols = {dims.as_symbol(dim) for dim in sizes.values()}
+    # A comparison with a fraction has one answer for all sizes.
     for size, other in asked:
         number = other if isinstance(other, Dim) else int(other) if other == int(other) else None
         if number is not None and dims.symbols(size - number) <= symbols:

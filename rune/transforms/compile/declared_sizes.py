@@ -140,6 +140,7 @@ class SymbolicAxes:
 
     def _shape(self, type: ArrayType, pattern: str, number: int, treedef: Any) -> tuple[Size, ...]:
         parts = [part.strip() for part in pattern.split(",")]
+        # Axes that the pattern does not mention stay as they are, at "..." or at the end.
         missing = type.ndim - len(parts)
         if "..." in parts:
             at = parts.index("...")

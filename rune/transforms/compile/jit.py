@@ -281,7 +281,7 @@ class Jitted:
                 where = {"device": device_of(self.device).name} if self.device else {}
                 return jit_primitive(*values, program=traced.program, **where)
             return self._run_first(traced, values)
-        except (ShapeError, DimensionError) as error:
+        except (ShapeError, DimensionError) as error:  # a form may fail where exact sizes do not
             return self._run_exact(traced, leaves, error)
 
     def _run_exact(

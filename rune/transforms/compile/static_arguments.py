@@ -141,6 +141,7 @@ def _require_known(
 
 def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozenset[int | str]:
     """Numbers counted from the front, each with its parameter's name beside it."""
+    # A call may pass an argument by position or by name, so each mark holds for both.
     numbers = {n + len(names) if n < 0 else n for n in wanted if isinstance(n, int)}
     known = {names[n] for n in numbers if 0 <= n < len(names)}
     return frozenset({*(w for w in wanted if isinstance(w, str)), *numbers, *known})

@@ -24,7 +24,7 @@ from rune.transforms.programs.memo import per_program
 
 def _run(x: Any, *, device: str | None) -> Array:
     place = default_place() if device is None else committed_to(on(device))
-    if type(x) is Array and x.place.device is place.device:
+    if type(x) is Array and x.place.device is place.device:  # there already: the same memory
         return Array(x.buffer, x.type, place)
     value_type = type_of(x)
     return put(np.asarray(x, value_type.dtype), value_type, place)

@@ -114,7 +114,7 @@ class custom_jvp(CustomFunction):
     ) -> tuple[list[Any], Any]:
         """Flat results, if nothing is differentiated, and their tree."""
         flat = self.flat(arguments)
-        if is_evaluating():
+        if is_evaluating():  # nothing is traced that would need an equation with the rule
             return flat(*leaves), flat.out_tree
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
@@ -220,6 +220,7 @@ class _OnLanes:
         lanes = [*self.batched, *(b for t, b in zip(tangents, self.batched) if t is not None)]
         results, batched = batch_flat(one, size, [*primals, *nonzero_tangents], lanes, self.axis)
         results = [x if b else repeat_lane(x, size) for x, b in zip(results, batched, strict=True)]
+        # There is one entry of `nonzero` per result, and a tangent only for some of them.
         tangent_results = iter(results[len(nonzero) :])
         return results[: len(nonzero)], [next(tangent_results) if n else None for n in nonzero]
 

@@ -210,6 +210,7 @@ def on_level(leaves: Sequence[Any], rule: Callable[..., Any], otherwise: Callabl
         return otherwise(leaves)
     primals, tangents = zip(*map(level.split, leaves), strict=True) if leaves else ((), ())
     assert level.parent is not None
+    # The rule runs outside this derivative, where an outer derivative may differentiate it in turn.
     with use(level.parent):
         if all(t is None for t in tangents):
             return on_level(primals, rule, otherwise)

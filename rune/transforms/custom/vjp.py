@@ -125,7 +125,7 @@ class custom_vjp(CustomFunction):
     ) -> tuple[list[Any], Any]:
         """Flat results, if nothing is differentiated, and their tree."""
         flat = self.flat(arguments)
-        if is_evaluating():
+        if is_evaluating():  # nothing is traced that would need an equation with the rule
             return flat(*leaves), flat.out_tree
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
@@ -302,6 +302,7 @@ class _PullbackOnLanes:
         results, batched = batch_flat(one, size, [*residuals, *nonzero_cts], lanes, self.axis)
         nonzero_in_cts = (_with_lanes(x, b, size) for x, b in zip(results, batched, strict=True))
         in_cts = [next(nonzero_in_cts) if n else None for n in nonzero]
+        # All lanes share an argument without lanes, so its cotangent is the sum over them.
         return [
             ct if ct is None or b else reduce_sum(ct, axes=(0,))
             for ct, b in zip(in_cts, self.batched, strict=True)
@@ -323,6 +324,7 @@ def linearized(
     outs, residuals, pullback = rule.forward(primals, perturbed)
     nonzero_tangents = [t for t in tangents if t is not None]
     types = tuple(type_of(o).strong() for o in outs if is_differentiable(o))
+    # An operation that is linear and has no rule but a transpose: bwd.
     linear_results = iter(
         custom_lin(
             *residuals, *nonzero_tangents, pullback=pullback, residuals=len(residuals),

@@ -44,7 +44,7 @@ def bars(plan: Plan) -> list[Bar]:
     newest: dict[tuple, int] = {}
     for number, step in enumerate(plan.steps):
         for key in map(memory, slots_read(plan, step)):
-            if key in newest:
+            if key in newest:  # a read prolongs the value written there last
                 range_slot, first, _ = ranges[newest[key]]
                 ranges[newest[key]] = (range_slot, first, number)
         for slot in slots_written(plan, step):
