@@ -16,7 +16,7 @@ from rune.lowering.codegen.dialect import Dialect, Scalar
 from rune.lowering.codegen.infix import bare, index_text
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.scalar import unsigned_of
-from rune.lowering.legalize.scalars import Function, expansion
+from rune.lowering.legalize.scalars import function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 
 _HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt"})
@@ -38,7 +38,6 @@ class Expressions:
     read_only: frozenset[str] = frozenset()
     narrow: set[str] = field(default_factory=set)
     used: set[np.dtype] = field(default_factory=set)
-    functions: dict[str, Function] = field(default_factory=dict)  # that the text calls
 
     def __post_init__(self) -> None:
         self.index_type = self.index_type or self.dialect.index_type
@@ -226,13 +225,4 @@ class Expressions:
             return known[name].format(*args)
         if name in _HELPERS_OF_FLOATS:
             return f"rune_{name}_{dtypes.short(wide)}({', '.join(args)})"
-        return self._expanded(name, args, wide)
-
-    def _expanded(self, name: str, args: list[str], dtype: np.dtype) -> str:
-        """A call of rune's own function."""
-        function = expansion(name, dtype)
-        if function is None:
-            operation = f"{name} of {dtypes.short(dtype)} in {self.dialect.name}"
-            raise DtypeError(f"render: cannot use {operation} (the dialect has no such function)")
-        self.functions[f"rune_{function.name}"] = function
-        return f"rune_{function.name}({', '.join(args)})"
+        return f"rune_{function_name(name, wide)}({', '.join(args)})"

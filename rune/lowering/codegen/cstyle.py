@@ -41,6 +41,7 @@ from rune.lowering.kernel.nodes import (
     Assign,
     Barrier,
     For,
+    Function,
     If,
     KernelCode,
     Kind,
@@ -51,7 +52,7 @@ from rune.lowering.kernel.nodes import (
     Var,
 )
 from rune.lowering.kernel.rewrite import Body, perfect_nest, updated, walk
-from rune.lowering.legalize.scalars import Function
+from rune.lowering.legalize.scalars import attach_functions
 
 _KEYWORDS = frozenset(
     """auto bool break case char const continue default do double else enum extern false float for
@@ -86,7 +87,7 @@ def render(code: KernelCode, dialect: Dialect) -> Rendered:
 
     Errors: DtypeError "render: cannot use c64 in OpenCL C (no such type in the language)".
     """
-    return _Renderer(code, dialect).kernel()
+    return _Renderer(attach_functions(code, dialect.native), dialect).kernel()
 
 
 def assemble(kernels: Sequence[Rendered], dialect: Dialect) -> str:
@@ -153,9 +154,9 @@ class _Renderer(Statements):
         bound = dialect.thread_bound.format(math.prod(workgroup)) if workgroup else ""
         head = f"{dialect.kernel} {bound}{name}(\n{signature}) {{"
         text = "\n".join([head, *self.lines, "}"])
-        used, called = frozenset(self.expressions.used), tuple(self.expressions.functions.values())
+        used = frozenset(self.expressions.used)
         launch = code.params, code.sizes, grid, workgroup
-        return Rendered(name, text, *launch, used, _scratch(code), called)
+        return Rendered(name, text, *launch, used, _scratch(code), code.functions)
 
     def parameter(self, p: Param, number: int) -> str:
         dialect, name = self.dialect, self.name(p.name)

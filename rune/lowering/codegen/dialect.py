@@ -11,6 +11,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rune import dtypes
+from rune.lowering.codegen.target import Native, every
+from rune.lowering.scalar.table import COMPARISONS, OPERATIONS
+
+# What all of them spell alike, by signs, casts and conditions, or by a helper of c_helpers.py.
+_ALL_FLOATS = COMPARISONS | set(
+    "add sub mul div neg select bitcast max min sign rsqrt nextafter".split()
+)
+_ALL_BITS = frozenset(n for n, op in OPERATIONS.items() if dtypes.i32 in op.dtypes)
+
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
@@ -58,3 +68,13 @@ class Dialect:
     argument_table: str = ""  # the one parameter of every kernel: 64-bit words, addresses, sizes
     narrow_index: str = ""  # a signed 32-bit integer, for kernels whose indices all fit
     read_only: str = "{0}"  # an element {0} of a buffer that nothing writes
+    native: Native = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What the language spells follows from the rest."""
+        floats = self.scalars.keys() & dtypes.FLOATING
+        spelled = every(_ALL_BITS, dtypes.INTEGER | {dtypes.bool_}) | every(_ALL_FLOATS, floats)
+        for dtype, calls in self.functions.items():
+            spelled |= every(calls, [dtype])
+        registers = {d: s.computes_as for d, s in self.scalars.items() if s.computes_as is not None}
+        object.__setattr__(self, "native", Native(spelled, registers, frozenset(self.casts)))

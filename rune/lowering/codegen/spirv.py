@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 from rune import dims, dtypes
 from rune.dims import Size, product
-from rune.lowering.codegen.spirv_body import Body, Functions, needs_zero, write_functions
+from rune.lowering.codegen.spirv_body import Body, Functions, needs_zero, write_function
 from rune.lowering.codegen.spirv_index import index_kind
 from rune.lowering.codegen.spirv_module import Module, width
-from rune.lowering.codegen.spirv_scalar import resized
+from rune.lowering.codegen.spirv_scalar import NATIVE, resized
 from rune.lowering.codegen.spirv_words import (
     ALIGNED,
     NO_CONTROL,
@@ -42,6 +42,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import perfect_nest, symbols_used, walk
+from rune.lowering.legalize.scalars import attach_functions
 
 ENTRY = "main"
 _THREADS = 256  # of a group, where the kernel leaves the choice
@@ -115,7 +116,7 @@ def render(code: KernelCode, target: Target) -> SpirvKernel:
 
     Errors: DtypeError "render: cannot use f64 in SPIR-V on vulkan:0 (no such type ...)".
     """
-    return _Renderer(code, target).kernel()
+    return _Renderer(attach_functions(code, NATIVE), target).kernel()
 
 
 class _Renderer:
@@ -127,7 +128,7 @@ class _Renderer:
         self.shape = _shape(code, target)
         self.module = Module(target)
         self.writer = Writer(self.module)
-        self.functions = Functions(self.module)
+        self.functions = Functions(self.module, frozenset(f.name for f in code.functions))
         self.body = Body(self.writer, self.functions)
 
     def kernel(self) -> SpirvKernel:
@@ -156,7 +157,8 @@ class _Renderer:
             *instruction(Op.FunctionEnd),
         ]
         module.name(entry, self.code.name)
-        write_functions(self.functions)
+        for function in self.code.functions:
+            write_function(self.functions, function)
         module.mode(entry, ExecutionMode.LocalSize, self.shape.threads, 1, 1)
         for name, bits in sorted(self.target.float_controls):
             if (Op.TypeFloat, (bits,)) in module.known:

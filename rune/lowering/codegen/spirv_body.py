@@ -28,6 +28,7 @@ from rune.lowering.kernel.nodes import (
     Assign,
     Barrier,
     For,
+    Function,
     If,
     KernelCode,
     Kind,
@@ -38,25 +39,24 @@ from rune.lowering.kernel.nodes import (
 )
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
-from rune.lowering.legalize.scalars import Function, conversion, expansion
+from rune.lowering.legalize.scalars import function_name
 from rune.lowering.scalar.table import COMPARISONS
 
 
 @dataclass(slots=True)
 class Functions:
-    """The functions that a module calls: each has an id at its first call, its body at the end."""
+    """The functions of a module: each has an id at its first call, its body at the end."""
 
     module: Module
+    known: frozenset[str]
     ids: dict[str, int] = field(default_factory=dict)
-    pending: list[Function] = field(default_factory=list)
 
-    def id(self, function: Function) -> int:
+    def id(self, name: str) -> int:
         """The id under which to call a function."""
-        if function.name not in self.ids:
-            self.ids[function.name] = made = self.module.new_id()
-            self.module.name(made, function.name)
-            self.pending.append(function)
-        return self.ids[function.name]
+        if name not in self.ids:
+            self.ids[name] = id = self.module.new_id()
+            self.module.name(id, name)
+        return self.ids[name]
 
 
 @dataclass(slots=True)
@@ -210,9 +210,9 @@ class Body:
         """A conversion; of an index, from as few bits as hold it."""
         if isinstance(arg, Index) and index.index_kind(arg.dim) == "i32":
             return scalar.convert(self.size(arg.dim, "i32"), dtypes.i32, dtype)
-        function = conversion(arg.dtype, dtype)
-        if function is not None:
-            return self.call(function, dtype, (self.expr(arg),))
+        name = function_name(f"to_{dtypes.short(dtype)}", arg.dtype)
+        if name in self.functions.known:
+            return self.call(name, dtype, (self.expr(arg),))
         return scalar.convert(self.expr(arg), arg.dtype, dtype)
 
     def operation(self, name: str, args: tuple[Expr, ...]) -> Value:
@@ -223,14 +223,12 @@ class Body:
         values, operand = tuple(map(self.expr, args)), args[-1].dtype
         if self.zero is not None and name in FOLDED:
             values = tuple(map(self.hidden, args, values))
-        narrow = operand == dtypes.f16
-        function = expansion(name, dtypes.f32 if narrow else operand)
-        if function is None:
+        if not scalar.NATIVE.lacks(name, operand):
             return scalar.operation(name, operand, values)
-        if not narrow:
-            return self.call(function, operand, values)
-        wide = tuple(scalar.convert(v, operand, dtypes.f32) for v in values)
-        return scalar.convert(self.call(function, dtypes.f32, wide), dtypes.f32, operand)
+        register = scalar.NATIVE.register(name, operand)
+        wide = tuple(scalar.convert(v, operand, register) for v in values)
+        value = self.call(function_name(name, register), register, wide)
+        return scalar.convert(value, register, operand)
 
     def hidden(self, arg: Expr, value: Value) -> Value:
         """The value; of a literal 0.0 or -0.0, one that is made when the kernel runs."""
@@ -240,9 +238,9 @@ class Body:
         bits = self.zero | (0x80000000 if np.signbit(arg.value) else 0)
         return scalar.convert(bits.as_kind("f32"), dtypes.f32, arg.dtype)
 
-    def call(self, function: Function, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
+    def call(self, name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
         """A call of a function that gives `dtype`."""
-        id = self.functions.id(function)
+        id = self.functions.id(name)
         return self.writer.emit(Op.FunctionCall, KINDS[dtype], id, *(a.id for a in args))
 
 
@@ -276,19 +274,14 @@ def _size(expr: Expr) -> Size | None:
             return None
 
 
-def write_functions(functions: Functions) -> None:
-    """Append the functions that were called, and those that they call."""
-    while functions.pending:
-        _write_function(functions, functions.pending.pop())
-
-
-def _write_function(functions: Functions, function: Function) -> None:
+def write_function(functions: Functions, function: Function) -> None:
+    """Append a function to the module."""
     module, writer = functions.module, Writer(functions.module)
     body = Body(writer, functions)
     types = [module.type(module.kind(p.dtype)) for p in function.params]
     result = module.type(module.kind(function.result.dtype))
     signature = module.function_type(result, *types)
-    head = instruction(Op.Function, result, functions.ids[function.name], NO_CONTROL, signature)
+    head = instruction(Op.Function, result, functions.id(function.name), NO_CONTROL, signature)
     for local, type in zip(function.params, types, strict=True):
         made = module.new_id()
         head += instruction(Op.FunctionParameter, type, made)

@@ -19,7 +19,8 @@ from rune.errors import CompileError
 from rune.lowering.codegen.spirv_module import KINDS, width
 from rune.lowering.codegen.spirv_words import Glsl, Op
 from rune.lowering.codegen.spirv_writer import Value
-from rune.lowering.scalar.table import COMPARISONS
+from rune.lowering.codegen.target import Native, every
+from rune.lowering.scalar.table import COMPARISONS, OPERATIONS
 
 _SIGNED = {
     "lt": Op.SLessThan, "le": Op.SLessThanEqual, "gt": Op.SGreaterThan,
@@ -287,6 +288,14 @@ _INTEGER: dict[str, Rendering] = {
     "clz": _leading_zeros,
 }
 
+# What is neither here nor a comparison is a function; of f16 it is one of f32.
+NATIVE = Native(
+    every(_FLOAT.keys() | COMPARISONS | {"select", "bitcast"}, dtypes.FLOATING)
+    | every(_INTEGER.keys() | COMPARISONS | {"select", "bitcast"}, dtypes.INTEGER)
+    | every(OPERATIONS, [dtypes.bool_]),
+    {dtypes.f16: dtypes.f32},
+)
+
 # --- conversions ------------------------------------------------------------------------------
 
 
@@ -352,4 +361,4 @@ def bitcast(x: Value, source: np.dtype, target: np.dtype) -> Value:
     return x.as_kind(KINDS[target])
 
 
-__all__ = ["bitcast", "compare", "convert", "is_nan", "operation", "resized"]
+__all__ = ["NATIVE", "bitcast", "compare", "convert", "is_nan", "operation", "resized"]

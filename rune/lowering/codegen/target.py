@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rune import dtypes
+from rune.lowering.scalar.number import Ability
 
 # What lowering/legalize makes of a dtype that a renderer does not know: needed are these.
 LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
@@ -23,6 +25,40 @@ LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
 
 
 LLVMPIPE_ROUNDS = 65_535  # loop_rounds of Mesa's CPU device
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """What a language spells of the scalar operations; legalize/scalars.py writes the others.
+
+    registers: the dtype that computes what is not spelled for another one
+    conversions: those that round once, of which most languages round twice
+    """
+
+    operations: frozenset[tuple[str, np.dtype]]
+    registers: Mapping[np.dtype, np.dtype] = field(default_factory=dict)
+    conversions: frozenset[tuple[np.dtype, np.dtype]] = frozenset()
+    abilities: frozenset[Ability] = frozenset()
+
+    def register(self, operation: str, dtype: np.dtype) -> np.dtype:
+        """The dtype in which an operation on operands of `dtype` is computed."""
+        spelled = (operation, dtype) in self.operations
+        return dtype if spelled else self.registers.get(dtype, dtype)
+
+    def lacks(self, operation: str, dtype: np.dtype) -> bool:
+        """Whether the operation has to be written in terms of others."""
+        return (operation, self.register(operation, dtype)) not in self.operations
+
+
+def every(
+    operations: Iterable[str], accepted: Iterable[np.dtype]
+) -> frozenset[tuple[str, np.dtype]]:
+    """Each operation on each dtype.
+
+    >>> sorted(name for name, _ in every(["add", "sub"], [dtypes.f32]))
+    ['add', 'sub']
+    """
+    return frozenset(itertools.product(operations, accepted))
 
 
 @dataclass(frozen=True, slots=True)

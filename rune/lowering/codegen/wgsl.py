@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from rune import dtypes
 from rune.dims import Size, product
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
-from rune.lowering.codegen.wgsl_expr import Expressions, Place, require_stored
+from rune.lowering.codegen.wgsl_expr import NATIVE, Expressions, Place, require_stored
 from rune.lowering.codegen.wgsl_helpers import accessors, needed
 from rune.lowering.kernel.expr import Expr, Index, Op
 from rune.lowering.kernel.nodes import (
@@ -40,6 +40,7 @@ from rune.lowering.kernel.nodes import (
     Assign,
     Barrier,
     For,
+    Function,
     If,
     KernelCode,
     Kind,
@@ -59,7 +60,7 @@ from rune.lowering.kernel.rewrite import (
     walk,
     walk_expr,
 )
-from rune.lowering.legalize.scalars import Function
+from rune.lowering.legalize.scalars import attach_functions
 
 THREADS = 64  # of a workgroup, where the kernel leaves the choice
 
@@ -113,7 +114,8 @@ def render(code: KernelCode, memories: Sequence[int] | None = None) -> Rendered:
 
     Errors: DtypeError "render: cannot use f64 in WGSL (no such type in the language)".
     """
-    return _Renderer(code, tuple(memories or range(len(code.params)))).module()
+    complete = attach_functions(code, NATIVE)
+    return _Renderer(complete, tuple(memories or range(len(code.params)))).module()
 
 
 @dataclass(slots=True)
@@ -182,9 +184,9 @@ class _Renderer(Statements):
         fields += [f"size_{self.name(s)}: i32" for s in self.code.sizes]
         block = "".join(f"  {field},\n" for field in fields)
         pieces = [f"struct Args {{\n{block}}}", self.bindings(), *self.outside]
-        called = [_function(name, f) for name, f in self.expressions.functions.items()]
-        functions = [*self.accessors(function), *called]
-        helpers = needed("\n".join([function, *functions]), self.expressions.functions)
+        called = {f"rune_{f.name}": _function(f) for f in self.code.functions}
+        functions = [*self.accessors(function), *called.values()]
+        helpers = needed("\n".join([function, *functions]), called)
         if "rune_zero" in helpers:
             function = function.replace(head, f"{head}\n  rune_zero = args.zero & group_id.x;", 1)
         return "\n\n".join([*pieces, *helpers.values(), *functions, function]) + "\n"
@@ -286,7 +288,7 @@ class _Renderer(Statements):
             self.emit(f"var {name}: {type_};")
 
 
-def _function(name: str, function: Function) -> str:
+def _function(function: Function) -> str:
     """A function of scalars."""
     renderer = _Renderer(KernelCode(function.name, (), (), function.body), ())
     expressions = renderer.expressions
@@ -294,7 +296,8 @@ def _function(name: str, function: Function) -> str:
     renderer.body(function.body)
     renderer.emit(f"return {renderer.expr(function.result)};")
     result = expressions.register(function.result.dtype)
-    return "\n".join([f"fn {name}({', '.join(params)}) -> {result} {{", *renderer.lines, "}"])
+    head = f"fn rune_{function.name}({', '.join(params)}) -> {result} {{"
+    return "\n".join([head, *renderer.lines, "}"])
 
 
 def _extents(code: KernelCode) -> list[Size]:

@@ -19,10 +19,11 @@ from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen import wgsl_wide as wide
 from rune.lowering.codegen.infix import bare, index_text
+from rune.lowering.codegen.target import Native, every
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.scalar import bit_width
-from rune.lowering.legalize.scalars import Function, expansion
+from rune.lowering.legalize.scalars import function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 
 # The type that values of a dtype have in registers; i64 is for indices alone, u64 for counters.
@@ -63,6 +64,13 @@ _OF_FLOATS = {
     "gt": "rune_less({1}, {0})", "ge": "rune_at_most({1}, {0})",
 }  # fmt: skip
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
+NATIVE = Native(
+    every(_ARITHMETIC | _OF_FLOATS.keys() | {"select", "bitcast"}, [dtypes.f32])
+    | every(
+        [name for name, op in OPERATIONS.items() if dtypes.i32 in op.dtypes],
+        REGISTERS.keys() - {dtypes.f32},
+    )
+)
 _MOST = (1 << 31) - 1
 
 
@@ -85,7 +93,6 @@ class Expressions:
     sizes: frozenset[str] = frozenset()
     unsigned: set[str] = field(default_factory=set)
     summed: set[str] = field(default_factory=set)  # floats that a loop has accumulated, not pinned
-    functions: dict[str, Function] = field(default_factory=dict)  # that the text calls
 
     def register(self, dtype: np.dtype) -> str:
         """The WGSL type of a value."""
@@ -272,11 +279,7 @@ class Expressions:
             return f"({sides[0]} {SIGNS[op.name]} {sides[1]})"
         if op.name in _OF_FLOATS:
             return _OF_FLOATS[op.name].format(*map(bare, args))
-        function = expansion(op.name, dtypes.f32)
-        if function is None:
-            raise DtypeError(f"render: cannot use {op.name} of f32 in WGSL (no such function)")
-        self.functions[f"rune_{function.name}"] = function
-        return f"rune_{function.name}({', '.join(map(bare, args))})"
+        return f"rune_{function_name(op.name, dtypes.f32)}({', '.join(map(bare, args))})"
 
     def _opaque(self, arg: Expr, text: str) -> str:
         """A zero that no compiler knows: x + 0 is not x where x is -0, nor 0 * x always 0."""

@@ -29,7 +29,7 @@ from enum import Enum
 import numpy as np
 
 from rune.dims import Size
-from rune.lowering.kernel.expr import Expr
+from rune.lowering.kernel.expr import Expr, Local
 
 # Reduction operators and their identities are given in kernel/check.py's table COMBINE.
 COMBINES = ("add", "mul", "max", "min", "and", "or", "xor")
@@ -156,11 +156,27 @@ Stmt = Let | Var | Assign | Accumulate | Store | For | If | Alloc | Barrier
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """A scalar operation in terms of others: statements over the parameters, then its value."""
+
+    name: str
+    params: tuple[Local, ...]
+    body: tuple[Stmt, ...]
+    result: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class KernelCode:
-    """One kernel as loops. `sizes` are the symbolic sizes it takes as i64 arguments, by name."""
+    """One kernel as loops. `sizes` are the symbolic sizes it takes as i64 arguments, by name.
+
+    `functions` are the operations that the language in which it is rendered lacks, each behind
+    those that it calls (legalize/scalars.py). They are no part of the text: an operation means the
+    same whoever computes it.
+    """
 
     name: str
     params: tuple[Param, ...]
     sizes: tuple[str, ...]
     body: tuple[Stmt, ...]
     aliases: tuple[tuple[str, str], ...] = ()
+    functions: tuple[Function, ...] = ()

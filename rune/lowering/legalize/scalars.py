@@ -1,50 +1,97 @@
-"""Functions of kernel code for the operations that few devices compute exactly enough.
+"""The scalar operations that a language lacks, as functions of kernel code.
 
-    expansion("log2", f32)  ->  Function("log2_f32", (a,), body, result)
+    store y[i] = log2(x[i])    ->    the same, and functions (log2_f32(a) { ... },)
 
-A body is straight-line statements of kernel code, here and there a loop, over operations that
-every renderer has: arithmetic, comparisons, bits, roots and roundings of the function's own
-dtype. A renderer writes each function that it needs once, and calls it.
+A function is straight-line statements, here and there a loop, over operations that the language
+spells and other functions. The code is not rewritten: a renderer calls what the code has functions
+for, and spells the rest. Which operations a language spells is data (`Native`).
 
-Not here: f16 and bf16, which are computed in f32.
+Before   code in the dtypes of its target
+After    the same code, with a function for each operation that the language does not spell
+Cost:    linear in the code; a function is recorded once in a process
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from rune import dtypes
-from rune.lowering.kernel.expr import Expr, Local
-from rune.lowering.kernel.nodes import Stmt
+from rune.errors import DtypeError
+from rune.lowering.codegen.target import Native
+from rune.lowering.kernel.expr import Cast, Expr, Local, Op
+from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Store
+from rune.lowering.kernel.rewrite import Body, expressions, updated, walk, walk_expr
 from rune.lowering.legalize.formats import to_odd
 from rune.lowering.legalize.recorder import Block, Recorded
-from rune.lowering.scalar.number import Number
+from rune.lowering.scalar.number import Ability, Number
 from rune.lowering.scalar.table import OPERATIONS
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function of scalars: statements, then its value."""
+def attach_functions(code: KernelCode, native: Native) -> KernelCode:
+    """The code with the functions that the language lacks, each behind those that it calls.
 
-    name: str
-    params: tuple[Local, ...]
-    body: tuple[Stmt, ...]
-    result: Expr
+    Errors: DtypeError for an operation that is neither spelled nor written in terms of others.
+    """
+    functions: dict[str, Function] = {}
+    _attach(_roots(code.body), native, functions)
+    return replace(code, functions=tuple(functions.values()))
+
+
+def _attach(roots: Iterable[Expr], native: Native, functions: dict[str, Function]) -> None:
+    """Add what the expressions call to `functions`."""
+    for root in roots:
+        for part in walk_expr(root):
+            function = _function(part, native)
+            if function is not None and function.name not in functions:
+                _attach((*_roots(function.body), function.result), native, functions)
+                functions[function.name] = function
+
+
+def _roots(body: Body) -> Iterator[Expr]:
+    """The expressions of all statements, a reduction's as what it leaves."""
+    for stmt in walk(body):
+        if isinstance(stmt, Accumulate | Store):
+            yield updated(stmt)
+        else:
+            yield from expressions(stmt)
+
+
+def _function(expr: Expr, native: Native) -> Function | None:
+    """The function that computes this node; None where the language spells it."""
+    match expr:
+        case Cast(arg=arg, dtype=dtype) if (arg.dtype, dtype) not in native.conversions:
+            return conversion(arg.dtype, dtype)
+        case Op(name=name, args=args) if native.lacks(name, args[-1].dtype):
+            dtype = native.register(name, args[-1].dtype)
+            function = expansion(name, dtype, native.abilities)
+            if function is None:
+                operation = f"{name} of {dtypes.short(dtype)}"
+                raise DtypeError(f"legalize: cannot write {operation} (the language lacks it)")
+            return function
+        case _:
+            return None
+
+
+def function_name(operation: str, dtype: np.dtype) -> str:
+    """The name of the function for an operation on operands of a dtype."""
+    return f"{operation}_{dtypes.short(dtype)}"
 
 
 @functools.cache
-def expansion(name: str, dtype: np.dtype) -> Function | None:
+def expansion(
+    name: str, dtype: np.dtype, abilities: frozenset[Ability] = frozenset()
+) -> Function | None:
     """The function for an operation on operands of a dtype; None where there is none.
 
     >>> log = expansion("log", dtypes.f32)
     >>> log.name, log.params[0].name, expansion("add", dtypes.f32)
     ('log_f32', 'a', None)
     """
-    form = OPERATIONS[name].form(dtype)
+    form = OPERATIONS[name].form(dtype, abilities)
     return None if form is None else _recorded(name, dtype, OPERATIONS[name].arity, form)
 
 
@@ -61,7 +108,7 @@ def _recorded(name: str, dtype: np.dtype, arity: int, write: Callable[..., Numbe
     block = Block()
     result = write(*(Recorded(block, p) for p in params))
     assert isinstance(result, Recorded)
-    return Function(f"{name}_{dtypes.short(dtype)}", params, tuple(block.stmts), result.expr)
+    return Function(function_name(name, dtype), params, tuple(block.stmts), result.expr)
 
 
 def _to_f16(x: Recorded) -> Recorded:

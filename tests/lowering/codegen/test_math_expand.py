@@ -14,10 +14,10 @@ import pytest
 
 from rune import dims, dtypes
 from rune.lowering.kernel.expr import Expr, Load, Op
-from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Let, Param, Store
+from rune.lowering.kernel.nodes import Access, For, Function, KernelCode, Kind, Let, Param, Store
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.kernel.scalar import SCALAR_MEANING
-from rune.lowering.legalize.scalars import Function, conversion, expansion
+from rune.lowering.legalize.scalars import conversion, expansion
 from rune.lowering.scalar.table import OPERATIONS
 from tests.lowering.codegen import llvm_run
 from tests.lowering.codegen.llvm_run import run

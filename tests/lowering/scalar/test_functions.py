@@ -1,0 +1,76 @@
+"""Functions for what a language lacks: which are attached to a kernel, and in what order."""
+
+from __future__ import annotations
+
+import pytest
+
+from rune import dtypes
+from rune.errors import DtypeError
+from rune.lowering.codegen import spirv_scalar, wgsl_expr
+from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.codegen.target import Native, every
+from rune.lowering.kernel.expr import Op
+from rune.lowering.kernel.nodes import Function
+from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
+from rune.lowering.kernel.text import parse
+from rune.lowering.legalize.scalars import attach_functions
+
+LANGUAGES = {
+    "CUDA C": CUDA_C.native,
+    "OpenCL C": OPENCL_C.native,
+    "SPIR-V": spirv_scalar.NATIVE,
+    "WGSL": wgsl_expr.NATIVE,
+}
+of_each_language = pytest.mark.parametrize("native", LANGUAGES.values(), ids=LANGUAGES)
+EVERYTHING = """
+code f(x: read f32[8], y: write f32[8]) {
+  for i in 8 grid {
+    store y[i] = acosh(x[i]) + (pow(tan(x[i]), erf_inv(x[i])) + logistic(x[i] % x[i]))
+  }
+}"""
+
+
+def attached(text: str, native: Native) -> tuple[Function, ...]:
+    return attach_functions(parse(text), native).functions
+
+
+def operations(function: Function) -> list[Op]:
+    """Every operation in its body."""
+    roots = [e for stmt in walk(function.body) for e in expressions(stmt)]
+    return [p for e in (*roots, function.result) for p in walk_expr(e) if isinstance(p, Op)]
+
+
+@of_each_language
+def test_a_function_holds_only_what_is_spelled_or_is_a_function_before_it(native: Native):
+    before: set[str] = set()
+    for function in attached(EVERYTHING, native):
+        for op in operations(function):
+            dtype = op.args[-1].dtype
+            name = f"{op.name}_{dtypes.short(dtype)}"
+            assert not native.lacks(op.name, dtype) or name in before
+        before.add(function.name)
+
+
+def test_a_language_gets_functions_for_what_it_does_not_spell_and_no_others():
+    names = {f.name for f in attached(EVERYTHING, CUDA_C.native)}
+
+    assert names == {"erf_inv_f32", "logistic_f32"}
+
+
+def test_an_operation_of_a_narrow_float_is_the_function_of_its_register():
+    text = "code f(x: read f16[8], y: write f16[8]) { store y[0] = exp(x[0]) }"
+
+    assert [f.name for f in attached(text, spirv_scalar.NATIVE)] == ["exp_f32"]
+
+
+def test_a_reduction_counts_as_the_operation_that_it_combines_by():
+    text = """
+    code f(x: read f32[8], y: write f32[1]) {
+      var s: f32 = 1.0_f32
+      for j in 8 serial { s mul= x[j] }
+      store y[0] = s
+    }"""
+
+    with pytest.raises(DtypeError, match="legalize: cannot write mul of f32"):
+        attached(text, Native(every(["add"], [dtypes.f32])))
