@@ -38,6 +38,7 @@ def guarded(chosen: Any, x: Any, batched: bool, size: Any) -> tuple[Any, bool]:
     """An operand that only the chosen lanes send derivatives to, and whether it has lanes."""
     if not is_differentiable(x):
         return x, batched
+    # Without lanes, x would add up the derivatives of all of them.
     lanes = x if batched else repeat_lane(x, size)
     return select_lanes(chosen, lanes, stop_gradient(lanes)), True
 
@@ -46,8 +47,10 @@ def borrowed(chosen: Any, values: Sequence[Any], batched: Sequence[bool]) -> lis
     """Operands in which the lanes that are not chosen hold the value of the first chosen one."""
     if type_of(chosen).shape[0] == 0:
         return list(values)
+    # The first lane that is chosen; lane 0 if none is, and then the results are not used.
     lane = argmax(convert(chosen, dtype=dtypes.i32), axis=0, dtype=dtypes.i32)
     return [
+        # A borrowed value sends no derivative to the lane that it came from.
         select_lanes(chosen, x, constant(_everywhere(x, lane))) if b else x
         for x, b in zip(values, batched, strict=True)
     ]

@@ -232,6 +232,7 @@ def _sorted(
     for residual in by_kind["step"]:
         if residual.atom not in rows:  # one that is also a result is stacked once
             rows.append(residual.atom)
+    # The unknown part takes what no step changes first, as any body does with its consts.
     numbers = {kind: [r.number for r in residuals] for kind, residuals in by_kind.items()}
     unknown_inputs = BodyGroups.of(
         range(len(split.residual_inputs), len(split.unknown.inputs)),
@@ -358,6 +359,7 @@ def prune_body(body: Program, counts: Counts, wanted: Flags) -> tuple[Program, F
     def step(carries: Flags) -> Flags:
         return needed_inputs(body, (*carries, *rows))[1][consts : consts + count]
 
+    # A wanted carry may read another, which must then be carried on as well.
     carries = fixpoint(wanted[:count], step)
     pruned, needed = needed_inputs(body, (*carries, *rows))
     inputs = (*needed[:consts], *carries, *needed[consts + count :])

@@ -58,9 +58,9 @@ def keep_of_cond(equation: Equation, keeps: Keeps, sizes: Sequence[Sizes]) -> Re
     """The rule of cond. sizes: the values of its branches' sizes."""
     branches: tuple[Program, ...] = equation.params["branches"]
     splits = [split_kept(b, keeps) for b in branches]
-    if all(f.equations == a.equations for f, a, _ in splits):
+    if all(f.equations == a.equations for f, a, _ in splits):  # nothing inside is saved
         return None
-    if not any(a.equations for _, a, _ in splits):
+    if not any(a.equations for _, a, _ in splits):  # everything is
         return Replay(equation, None, equation.results)
     slots, places = slots_for([types_of(saved) for _, _, saved in splits])
     count, operands = len(equation.results), len(branches[0].inputs)
@@ -68,11 +68,9 @@ def keep_of_cond(equation: Equation, keeps: Keeps, sizes: Sequence[Sizes]) -> Re
     for (first, second, saved), branch_slots in zip(splits, places, strict=True):
         forward.append(with_slots(first, count, branch_slots, slots))
         again_types = (*second.input_types[:operands], *slots)
-        again.append(
-            with_inputs(
-                second, (*range(operands), *(operands + i for i in branch_slots)), again_types
-            )
-        )
+        # Every replayed branch takes all slots, and reads its own.
+        read = (*range(operands), *(operands + i for i in branch_slots))
+        again.append(with_inputs(second, read, again_types))
         assert len(saved) == len(branch_slots)
     slot_vars = tuple(Var(_outside(i, t, places, sizes)) for i, t in enumerate(slots))
     return Replay(
@@ -90,5 +88,6 @@ def _outside(
     slot: int, type: ArrayType, places: Sequence[Sequence[int]], sizes: Sequence[Sizes]
 ) -> ArrayType:
     """The type of a slot, in the sizes of the equation."""
+    # Any branch that fills the slot will do: they agree on its type outside.
     owner = next(i for i, branch_slots in enumerate(places) if slot in branch_slots)
     return type_with_sizes(type, sizes[owner])

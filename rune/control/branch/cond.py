@@ -104,6 +104,7 @@ def _predicate(pred: Any) -> Any:
     """A bool of rank 0."""
     value = _scalar("cond", "pred", pred, dtypes.ANY - dtypes.COMPLEX, "bool or real number")
     dtype = type_of(value).dtype
+    # NaN is not 0, so it is true, as in Python.
     return value if dtype == dtypes.bool_ else ne(value, literal(0, dtype))
 
 

@@ -67,14 +67,15 @@ def custom_linear_solve(
     """
     for function in (matvec, solve):
         require_callable("custom_linear_solve", function)
-    back = solve if symmetric else transpose_solve
+    solve_back = solve if symmetric else transpose_solve
     leaves, treedef = tree.flatten(b)
     b_values = value_leaves("custom_linear_solve", leaves, treedef)
     types = [type_of(x).strong() for x in b_values]
     _, argument_tree = tree.flatten((b,))
     vecmat = matvec if symmetric else _transposed(matvec, tree.unflatten(treedef, types))
     functions = [matvec, lambda v: solve(matvec, v)]
-    functions += [] if back is None else [vecmat, lambda v: back(vecmat, v)]
+    # The transpose of the transpose is the operator itself, so four programs serve any order.
+    functions += [] if solve_back is None else [vecmat, lambda v: solve_back(vecmat, v)]
     flats = [Flat("custom_linear_solve", f, argument_tree) for f in functions]
     traced = share_captured([trace(f, types) for f in flats])
     _check(traced, types, has_aux)

@@ -51,6 +51,7 @@ def custom_root(
     """
     for function in (f, solve, tangent_solve):
         require_callable("custom_root", function)
+    # A custom rule sees arguments only, so what f closes over becomes one.
     converted, hidden = closure_convert(f, initial_guess)
 
     def at(values: Any) -> Function:
@@ -65,6 +66,7 @@ def custom_root(
         guess, values = primals
         solution = root(guess, values)
         x, aux = solution if has_aux else (solution, None)
+        # Both derivatives are taken at the solution; the solver is not looked into.
         _, along_x = linearize(at(values), x)
         _, rhs = jvp(lambda v: at(v)(x), (values,), (tangents[1],))
         tangent = tree.map(neg, tangent_solve(along_x, rhs))

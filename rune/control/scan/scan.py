@@ -101,6 +101,7 @@ class _Body:
                 "(a pair (carry, y) required)",
                 hint="return (carry, None) if there is nothing to stack",
             )
+        # What is traced returns one tree for both; the carry's own is compared with the first one.
         self.carry_tree = tree.structure(pair[0])
         return tuple(pair)
 
@@ -157,7 +158,7 @@ def _as_length(name: str, length: Any) -> Size:
 
 
 def _written_out(unroll: int | bool, steps: Size) -> int:
-    if isinstance(unroll, bool):
+    if isinstance(unroll, bool):  # a symbolic number of steps cannot be written out
         return max(steps, 1) if unroll and isinstance(steps, int) else 1
     if unroll < 0:
         raise ArgumentError(f"scan: cannot write out {unroll} steps (at least 0 required)")
@@ -187,6 +188,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         raise ArgumentError(f"map: cannot take batches of {size} (at least 1 required)")
     batch_count, remainder = steps // size, steps % size
     batched = vmap(f)
+    # The full batches are one scan; the remainder has another shape, and comes after it.
     batches = [_batches(x, batch_count, size) for x in leaves]
     results = tree.map(_joined, _mapped(batched, tree.unflatten(treedef, batches)))
     if remainder == 0:

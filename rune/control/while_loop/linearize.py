@@ -34,12 +34,12 @@ def partial(
     """Run what is known, and write down what is linear."""
     loop, flags = sized(unpacked(args, params)), LoopOperands.of(unknown, params)
     split = _split(loop, flags)
-    if split is None:
+    if split is None:  # nothing can run before the number of steps is known
         return interpreter.write(while_, args, params)
     if isinstance(loop.reverse, GrowingResiduals) and any(split.carries):
         return growing.as_scan(while_, interpreter, loop, split, flags)
     known_carry, linear = _run_known(while_, loop, split, flags)
-    if not any(split.carries):
+    if not any(split.carries):  # the derivatives of consts did not reach a carry
         return known_carry
     operands, linear_params = linear.equation()
     linear_carry = interpreter.write(while_linear, operands, linear_params)

@@ -119,6 +119,7 @@ def transpose(
     )
     step = transpose_body(linear_step, counts, linear_inputs, nonzero_flags(cts))
     out_types = type_rule(*types_of(operands), **params)
+    # A cotangent that is zero at the end, and not before, starts from an array of zeros.
     last_cts = [
         zeros_of(t) if ct is None else ct for ct, t, c in zip(cts, out_types, step.carries) if c
     ]

@@ -142,6 +142,7 @@ def fori_loop(
             return _counted(first, length, body_fun, init_val, unroll)
     if unroll is not None:
         raise ArgumentError("fori_loop: cannot unroll a loop whose length is not known")
+    # The counter starts at `start` and keeps its dtype, so `stop` must fit into that.
     start, stop = promoted("fori_loop", _bound(lower), _bound(upper))
     for bound in (start, stop):
         type = type_of(bound)
