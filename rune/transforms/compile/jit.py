@@ -80,7 +80,7 @@ class Jitted:
         return self._shared.by_key
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, traced and compiled if need be."""
+        """Call the function, tracing and compiling if need be."""
         if self.general or kwargs:
             return self._call_general(args, kwargs)
         leaves, treedef = args, None  # arrays alone are their own leaves
