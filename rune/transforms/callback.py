@@ -216,6 +216,7 @@ def _call(
     structs, out_tree = tree.flatten(declared)
     results = tuple(map(abstract, _declared(kind, structs, out_tree)))
     leaves, treedef = tree.flatten(tree.map(opened, (args, kwargs)))
+    # Leaves that are not arrays, as a string to print, go to the function unchanged.
     statics = {i: x for i, x in enumerate(leaves) if not _is_value(x)}
     values = value_leaves(kind, [x for i, x in enumerate(leaves) if i not in statics], None)
     call = HostCall(kind, callback, treedef, statics, out_tree)
@@ -224,6 +225,7 @@ def _call(
 
 
 def _declared(kind: str, structs: Sequence[Any], out_tree: Any) -> list[ArrayType]:
+    # Arrays declare their own type; an ArrayType, which may be symbolic, is taken as it is.
     like = [
         ShapeDtypeStruct(x.shape, x.dtype)
         if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, ArrayType)
@@ -246,6 +248,7 @@ def _run(*args: Any, call: Any, results: Sequence[ShapeDtypeStruct], **_: Any) -
     types = [s.type for s in results]
     place = placement(call.kind, args)
     outs = call([np.asarray(a, type_of(a).dtype) for a in args], types)
+    # Copied: the function may keep its result, and write to it later.
     return [put(np.array(o), t, place) for o, t in zip(outs, types, strict=True)]
 
 
@@ -256,6 +259,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
             f"{call.kind}: cannot differentiate {call.name} (nothing says what its derivative is)",
             hint="call it in a function with a custom_jvp or custom_vjp rule",
         )
+    # debug.callback sees primals alone, and has no results that could have tangents.
     return callback_primitive(*primals, **params), []
 
 

@@ -87,6 +87,7 @@ class SymbolicAxes:
         static: positions of arguments that are not arrays.
         Errors: DimensionError for a size out of range, and for axes that contradict each other.
         """
+        # Inside a symbolic trace the declaration is only checked: sizes keep the names around it.
         inside = _is_inside_symbolic_trace()
         key = types, treedef, static, inside
         traced_types = self._known.get(key)
@@ -244,6 +245,7 @@ def _check_fit(
     action: str, declared: tuple[ArrayType, ...], types: Sequence[ArrayType], treedef: Any
 ) -> None:
     sources = size_sources(declared)
+    # The compiled program reads each size off one axis, so some axis must determine it alone.
     missing = dims.symbols_within(*(d for t in declared for d in t.shape)).keys()
     missing = missing - {s.name for s in sources}
     if missing:

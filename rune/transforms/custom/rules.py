@@ -131,6 +131,7 @@ class CustomFunction:
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, with keywords and defaults put in their places."""
         full = _positional(self.name, self.signature, tuple(args), kwargs)
+        # A negative number counts from the last argument; one out of range names no argument here.
         chosen = {n % len(full) for n in self.nondiff if -len(full) <= n < len(full)}
         dynamic = tuple(x for i, x in enumerate(full) if i not in chosen)
         leaves, treedef = tree.flatten(dynamic)
@@ -154,6 +155,7 @@ class Rule:
         return self.custom is other.custom and self.arguments.is_like(other.arguments)
 
     def __hash__(self) -> int:
+        # Static arguments need not be hashable; equality compares them.
         return hash((self.custom, self.arguments.treedef))
 
     def __repr__(self) -> str:

@@ -172,6 +172,7 @@ class _Rule(Rule):
         outs, out_tree = tree.flatten(fwd_result[0])
         if self.out_tree is not None and out_tree != self.out_tree:
             self.refuse("fwd", results_differ(self.out_tree, out_tree))
+        # bwd takes trees, but between the rules there are only flat values of the interpreters.
         self.out_tree = out_tree
         residuals, residual_tree = tree.flatten(fwd_result[1])
         outs = array_leaves(KIND, outs, out_tree)
@@ -211,6 +212,7 @@ class _Pullback:
         residual_arrays = tree.unflatten(self.residual_tree, as_arrays(residuals))
         bwd_args = (*arguments.static_values, residual_arrays, ct)
         bwd_result = run_rule(KIND, custom.name, custom.bwd, *bwd_args)
+        # A list is accepted for the tuple.
         leaves = self._leaves(tuple(bwd_result) if isinstance(bwd_result, list) else bwd_result)
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
 
@@ -288,6 +290,7 @@ class _PullbackOnLanes:
     def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """Cotangents of the arguments, None for zero."""
         nonzero: list[bool] = []
+        # A symbolic size has another name in each program; the cotangents have the current one.
         size = next((type_of(ct).shape[0] for ct in cts if ct is not None), self.size)
 
         def one(*values: Any) -> list[Any]:

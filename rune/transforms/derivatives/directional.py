@@ -37,6 +37,7 @@ def jvp(
     directions = _directions("jvp", [*map(type_of, leaves)], flat.treedef, tangents)
     outs, out_tangents = jvp_flat(flat, leaves, directions)
     filled_tangents = [filled(o, t) for o, t in zip(outs, out_tangents, strict=True)]
+    # Inside, a zero is None; users get arrays of zeros, or float0.
     pair = tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, filled_tangents)
     return (*pair, main.aux) if isinstance(main, Aux) else pair
 

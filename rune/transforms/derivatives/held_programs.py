@@ -39,6 +39,7 @@ def jvp_program(
         nonzero_tangents = iter(args[count:])
         tangents = [next(nonzero_tangents) if n else None for n in nonzero]
         outs, out_tangents = jvp_flat(lambda *xs: eval_program(program, xs), args[:count], tangents)
+        # A loop forces a carry's tangent to exist, so that every step takes and returns it.
         for i, is_forced in enumerate(forced):
             if is_forced and out_tangents[i] is None:
                 out_tangents[i] = zeros_like(outs[i])

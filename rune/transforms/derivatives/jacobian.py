@@ -107,6 +107,7 @@ def _cheaper(at: _At) -> Mode:
 
 def _is_reverse_only(program: Program) -> bool:
     """Whether some equation is the linear map of a custom_vjp function, which only transposes."""
+    # Iteratively: programs may be nested deeply.
     pending = [program]
     while pending:
         for equation in pending.pop().equations:

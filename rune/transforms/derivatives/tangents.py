@@ -61,6 +61,7 @@ def host_as(value: Any, expected: ArrayType) -> Any:
     value = opened(value)
     if not isinstance(value, np.ndarray | np.generic) or value.dtype == dtypes.float0:
         return number_as_array(value)
+    # f64 data for an f64 value stays f64, where a default conversion would make it f32.
     is_expected = value.dtype == expected.dtype
     return as_array(value, value.dtype if is_expected else dtypes.canonical(value.dtype))
 

@@ -40,6 +40,7 @@ def _backward(
         _accumulate(cotangent_of, atom, ct, env)
     for equation in reversed(linear_equations):
         _transpose_equation(equation, env, cotangent_of)
+    # Cotangents of results were used up on the way; those of the inputs remain.
     return [cotangent_of.get(v) for v in inputs]
 
 
@@ -63,6 +64,7 @@ def _read(env: dict[Var, Any], atom: Atom) -> Any:
 
 
 def _accumulate(cotangent_of: dict[Var, Any], atom: Atom, ct: Any, env: dict[Var, Any]) -> None:
+    # A literal or a known value is a constant of the linear map: its cotangent is not needed.
     if ct is None or isinstance(atom, Literal) or atom in env:
         return
     cotangent_of[atom] = add(cotangent_of[atom], ct) if atom in cotangent_of else ct

@@ -61,6 +61,7 @@ def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None
         _log.warning(message)
         for reasons in collectors:
             reasons.append(message)
+    # Noted in every case, for blocks that collect reasons later.
     if code is not None:
         _traced.add(code)
 
@@ -81,6 +82,7 @@ def _first(function: Callable[..., Any], code: CodeType | None) -> str:
 
 
 def _differences(key: Key, known: Collection[Key]) -> list[str]:
+    # The trace is not found although its key is: it was made for other handlers or axes.
     if key in known:
         return ["the handlers of effects around the call differ"]
     return min((list(_between(old, key)) for old in reversed([*known])), key=len)

@@ -152,6 +152,7 @@ def explain(function: Callable[..., Any], device: str | Device | None = None) ->
         where = device_for(place.device)
         if not has_moves(traced.program):
             return _explained(traced.program, where, traced.donated)
+        # Where parts run depends on the devices of the arguments, not on their types alone.
         inputs = jitted.inputs(*args, **kwargs)
         parts = partitioned(traced.program, inputs, place)
         segments = [s for s in parts.steps if isinstance(s, Segment)]
@@ -163,6 +164,7 @@ def explain(function: Callable[..., Any], device: str | Device | None = None) ->
 
 def _explained(program: Program, where: Device, donated: tuple[int, ...]) -> Explanation:
     lowered = stages(program, where.target, donated)
+    # `record` renders and compiles; the other stages were timed as they ran.
     start = perf_counter()
     executable = where.backend.record(lowered.plan)
     spent = perf_counter() - start
