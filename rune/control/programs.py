@@ -14,9 +14,10 @@ from typing import Any
 
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
+from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program, Var, subprograms
+from rune.core.program import Equation, Program, Var
 from rune.core.sizes import Sizes, carriers, match_sizes, untold_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType

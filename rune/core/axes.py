@@ -8,15 +8,16 @@ they depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from rune.core.higher import calls, subprograms
 from rune.core.interpreter import Interpreter, current
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program, held_programs, subprograms
+from rune.core.program import Equation, Program
 from rune.errors import UnboundAxisError
 
 Name = Hashable
@@ -88,10 +89,13 @@ def free_axes(program: Program) -> frozenset[Name]:
 
 
 def _mentioned(equation: Equation) -> frozenset[Name]:
-    return mentioned(equation.primitive, equation.params)
+    return mentioned(equation.primitive, equation.operands, equation.params)
 
 
-def mentioned(primitive: Primitive, params: Mapping[str, Any]) -> frozenset[Name]:
+def mentioned(
+    primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
+) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
     named = () if primitive.over_lanes is None else (params["axis_name"],)
-    return frozenset(named).union(*map(free_axes, held_programs(params)))
+    held = (c.program for c in calls(primitive, args, params))
+    return frozenset(named).union(*map(free_axes, held))

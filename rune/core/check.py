@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from rune.core.higher import equation_program, subprograms
 from rune.core.interpreter import type_of
-from rune.core.program import Atom, Equation, Literal, Program, Var, subprograms
+from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes, untold_sizes
 from rune.core.types import ArrayType
 from rune.errors import CheckError
@@ -86,8 +87,8 @@ def _check_equation(program: Program, bound: set[Var], equation: Equation) -> No
 
 
 def _check_call(program: Program, equation: Equation) -> None:
-    inner = equation.params.get("program")  # whose inputs are the operands
-    if not isinstance(inner, Program):
+    inner = equation_program(equation)
+    if inner is None:
         return
     operand_types = tuple(a.type for a in equation.operands)
     input_types, name = inner.input_types, equation.primitive.name

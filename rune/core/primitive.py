@@ -21,19 +21,13 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     lower   how it becomes kernel code (core/lower.py), or
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
 
-Primitives that hold programs (jit) have several results and whole-equation rules instead; they
-live with their transformation:
+Primitives of several results have rules of the whole equation:
 
-    run(*arrays, **params) -> list                  how eager evaluation runs it
-    interpret(evaluate, *args, **params) -> list    the meaning, given how to evaluate a program:
-                                        evaluate(program, args) -> list
     jvp_equation(primals, tangents, params) -> (outputs, tangents); None is a zero tangent
-    partial_equation(interpreter, args, params) -> list       known and unknown parts, split
     dead_code(used, equation) -> Equation | None    the equation with unused results dropped
-    keeping(equation, keeps) -> Replay | None   the equation split by what a checkpoint keeps inside
-                                        (transforms/checkpoint/saved_values.py)
     effect(**params) -> Effect | None   what it does besides giving values (side_effects.py)
 
+Those whose equations hold programs (jit) are in higher.py; they live with their transformation.
 A primitive is called like a function: `sin(x)` binds it in the current context.
 """
 
@@ -99,13 +93,8 @@ class Primitive:
     lower: Lowering | None = None
     expand: Rule | None = None
     multiple_results: bool = False
-    # Whole-equation rules of primitives that hold programs.
-    run: Rule | None = None
-    interpret: Rule | None = None
     jvp_equation: Rule | None = None
-    partial_equation: Rule | None = None
     dead_code: Rule | None = None
-    keeping: Rule | None = None
     effect: Rule | None = None
     over_lanes: Rule | None = None
     linear_in: tuple[tuple[int, ...], ...] = ()
@@ -116,3 +105,13 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Direct(Primitive):
+    """An operation that eager evaluation runs by a rule of its own, whatever NumPy would do.
+
+    run(*arrays, **params) -> Array, or a list of them
+    """
+
+    run: Rule | None = None

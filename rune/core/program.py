@@ -118,24 +118,13 @@ class Program:
         return replace(self, equations=tuple(equations), outputs=tuple(outputs))
 
 
-def subprograms(equation: Equation) -> tuple[Program, ...]:
-    """The programs held in an equation's parameters, alone or in tuples."""
-    return held_programs(equation.params)
+def map_programs(
+    params: Mapping[str, Any], change: Callable[[Program], Program]
+) -> Mapping[str, Any]:
+    """The parameters with `change` applied to the programs among them; themselves if none differs.
 
-
-def held_programs(params: Mapping[str, Any]) -> tuple[Program, ...]:
-    """The programs among an equation's parameters, alone or in tuples."""
-    programs: list[Program] = []
-    for held in params.values():
-        if isinstance(held, Program):
-            programs.append(held)
-        elif isinstance(held, tuple):
-            programs += [p for p in held if isinstance(p, Program)]
-    return tuple(programs)
-
-
-def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:
-    """The program with `change` applied to the programs it holds; itself if none differs."""
+    Programs are values of parameters, alone or in tuples.
+    """
 
     def changed(value: Any) -> Any:
         if isinstance(value, Program):
@@ -145,12 +134,16 @@ def map_subprograms(program: Program, change: Callable[[Program], Program]) -> P
             return value if all(a is b for a, b in zip(items, value)) else items
         return value
 
+    new = {name: changed(value) for name, value in params.items()}
+    return params if all(new[name] is value for name, value in params.items()) else new
+
+
+def map_subprograms(program: Program, change: Callable[[Program], Program]) -> Program:
+    """The program with `change` applied to the programs it holds; itself if none differs."""
+
     def equation(e: Equation) -> Equation:
-        if not subprograms(e):
-            return e
-        params = {name: changed(value) for name, value in e.params.items()}
-        same = all(params[name] is value for name, value in e.params.items())
-        return e if same else replace(e, params=params)
+        params = map_programs(e.params, change)
+        return e if params is e.params else replace(e, params=params)
 
     body = tuple(map(equation, program.equations))
     same = all(a is b for a, b in zip(body, program.equations))

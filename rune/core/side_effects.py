@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
+from rune.core.higher import subprograms
 from rune.core.primitive import Effect
-from rune.core.program import Equation, Program, subprograms
+from rune.core.program import Equation, Program
 
 _known: WeakKeyDictionary[Program, Effect | None] = WeakKeyDictionary()
 

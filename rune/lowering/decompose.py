@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rune.core.evaluate import eval_program
+from rune.core.higher import called_once
 from rune.core.interpreter import type_of
 from rune.core.lower import Control, Host, Library, Scatter
 from rune.core.primitive import Primitive
@@ -65,8 +66,9 @@ class _Decompose(Stage):
             return self.write(primitive, args, params)
         if primitive.expand is not None:
             return primitive.expand(*args, **params)
-        if primitive.multiple_results and isinstance(params.get("program"), Program):
-            return eval_program(params["program"], args)
+        called = called_once(primitive, args, params)
+        if called is not None:
+            return eval_program(called, args)
         raise MissingRule(f"lower: cannot compile {primitive} (it has no lowering)")
 
     def library(

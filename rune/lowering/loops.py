@@ -24,6 +24,7 @@ import numpy as np
 from rune import dims, dtypes
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
+from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import literal, type_of
 from rune.core.lower import Bounds, Control, Element, Piece, Source, View
 from rune.core.primitive import Primitive
@@ -139,8 +140,19 @@ def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
-loop = Primitive(
-    "loop", "control", _loop_type, multiple_results=True, run=_run_loop,
+def _loop_calls(
+    *args: Any, body: Program, condition: Program | None, **_: Any
+) -> tuple[Calls, ...]:
+    """Both take the step, consts and carry; the body also the arrays, which the loop makes."""
+    arrays = (None for _ in body.inputs[1 + len(args) :])
+    of_body = Calls(body, (None, *args, *arrays), Runs.LOOP)
+    if condition is None:
+        return (of_body,)
+    return Calls(condition, (None, *args)[: len(condition.inputs)], Runs.LOOP), of_body
+
+
+loop = HigherOrder(
+    "loop", "control", _loop_type, calls=_loop_calls, multiple_results=True, run=_run_loop,
     dead_code=_loop_dead_code,
 )  # fmt: skip
 
@@ -167,8 +179,12 @@ def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
-branch = Primitive(
-    "branch", "control", _branch_type, multiple_results=True, run=_run_branch,
+def _branch_calls(number: Any, *operands: Any, branches: tuple[Program, ...]) -> tuple[Calls, ...]:
+    return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
+
+
+branch = HigherOrder(
+    "branch", "control", _branch_type, calls=_branch_calls, multiple_results=True, run=_run_branch,
     dead_code=_branch_dead_code,
 )  # fmt: skip
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from rune import dtypes
+from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
 from rune.core.lower import Control
-from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import Staged, stage
 from rune.core.types import ArrayType
@@ -42,13 +42,39 @@ def _rows_type(
     return (*after, *(t.with_shape((length, *t.shape)) for t in results))
 
 
-repeated = Primitive("repeat", "control", _repeat_type, multiple_results=True, lower=Control.REPEAT)
-repeated_while = Primitive(
-    "repeat_while", "control", _while_type, multiple_results=True, lower=Control.WHILE
-)
-repeated_rows = Primitive(
-    "repeat_rows", "control", _rows_type, multiple_results=True, lower=Control.SCAN
-)
+def _repeat_calls(*args: Any, body: Program, **_: Any) -> tuple[Calls, ...]:
+    return (Calls(body, (None, *args), Runs.LOOP),)
+
+
+def _while_calls(
+    *args: Any, condition: Program, body: Program, condition_consts: int, body_consts: int
+) -> tuple[Calls, ...]:
+    carry = args[condition_consts + body_consts :]
+    return (
+        Calls(condition, (*args[:condition_consts], *carry), Runs.LOOP),
+        Calls(body, args[condition_consts:], Runs.LOOP),
+    )
+
+
+def _rows_calls(
+    *args: Any, body: Program, consts: int, carries: int, **_: Any
+) -> tuple[Calls, ...]:
+    unsliced, arrays = args[: consts + carries], args[consts + carries :]
+    return (Calls(body, (*unsliced, *(None for _ in arrays)), Runs.LOOP),)
+
+
+repeated = HigherOrder(
+    "repeat", "control", _repeat_type, calls=_repeat_calls, multiple_results=True,
+    lower=Control.REPEAT,
+)  # fmt: skip
+repeated_while = HigherOrder(
+    "repeat_while", "control", _while_type, calls=_while_calls, multiple_results=True,
+    lower=Control.WHILE,
+)  # fmt: skip
+repeated_rows = HigherOrder(
+    "repeat_rows", "control", _rows_type, calls=_rows_calls, multiple_results=True,
+    lower=Control.SCAN,
+)  # fmt: skip
 
 
 def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:

@@ -2,9 +2,10 @@
 
 One row per primitive. A derivative is written per argument: `linear` or `rule`, `0` for zero,
 `refused` for one that is an error to ask for, `all` for one rule of all arguments, `equation` for a
-rule that rewrites the equation and what it holds. The meaning is a function of NumPy arrays, or
-`programs`: that of the programs that the equation holds. A rule that is absent shows as `—`, so
-that a gap is a reviewed line of tests/architecture/rule_matrix.txt.
+rule that rewrites the equation and what it holds. The meaning is a function of NumPy arrays,
+`programs`: that of the programs that the equation holds, or `run`: what eager evaluation does. A
+rule that is absent shows as `—`, so that a gap is a reviewed line of
+tests/architecture/rule_matrix.txt.
 
     batch        of one lane's rule; `lanes` for a collective, which also works along the lanes
     partial      how partial evaluation splits the equation; without a rule, whole or not at all
@@ -17,8 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rune.core.higher import HigherOrder
 from rune.core.lower import Control
-from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Joint, JvpRule, Primitive
+from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Direct, Joint, JvpRule, Primitive
 
 COLUMNS = (
     "name", "family", "meaning", "jvp", "transpose", "batch", "partial", "unused", "keeping",
@@ -48,13 +50,23 @@ def _jvp(primitive: Primitive) -> str:
 
 
 def _meaning(primitive: Primitive) -> str:
-    if primitive.interpret is not None:
+    if isinstance(primitive, HigherOrder) and primitive.interpret is not None:
         return "programs"
+    if isinstance(primitive, Direct) and primitive.run is not None and primitive.reference is None:
+        return "run"
     return _mark(primitive.reference)
 
 
 def _batch(primitive: Primitive) -> str:
     return _mark(primitive.batch) if primitive.over_lanes is None else "lanes"
+
+
+def _partial(primitive: Primitive) -> str:
+    return _mark(primitive.partial_equation if isinstance(primitive, HigherOrder) else None)
+
+
+def _keeping(primitive: Primitive) -> str:
+    return _mark(primitive.keeping if isinstance(primitive, HigherOrder) else None)
 
 
 def _lowering(primitive: Primitive) -> str:
@@ -73,8 +85,8 @@ def row(primitive: Primitive) -> tuple[str, ...]:
     """The cells of one primitive, in the order of COLUMNS."""
     return (
         primitive.name, primitive.family, _meaning(primitive), _jvp(primitive),
-        _mark(primitive.transpose), _batch(primitive), _mark(primitive.partial_equation),
-        _mark(primitive.dead_code), _mark(primitive.keeping), _lowering(primitive),
+        _mark(primitive.transpose), _batch(primitive), _partial(primitive),
+        _mark(primitive.dead_code), _keeping(primitive), _lowering(primitive),
     )  # fmt: skip
 
 

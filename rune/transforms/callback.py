@@ -19,10 +19,11 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array, put
+from rune.core.higher import subprograms
 from rune.core.interpreter import Tracer, type_of
 from rune.core.lower import Host
-from rune.core.primitive import Effect, Primitive
-from rune.core.program import Program, subprograms
+from rune.core.primitive import Direct, Effect
+from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError, at_line
@@ -308,10 +309,9 @@ def refuse_io(name: str, programs: Iterable[Program]) -> None:
                 )
 
 
-callback_primitive = Primitive(
+callback_primitive = Direct(
     "callback", "host", lambda *types, results, **_: tuple(s.type for s in results),
     batch=_batch, multiple_results=True, run=_run,
-    interpret=lambda evaluate, *args, **params: _run(*args, **params),
     jvp_equation=_jvp, lower=Host(), effect=lambda *, effect, **_: effect,
 )  # fmt: skip
 

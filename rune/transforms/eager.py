@@ -18,7 +18,7 @@ from rune.array import COMMITTED_CPU, CPU, Array, Place
 from rune.backends.shared.host_memory import out_of_memory
 from rune.core.escapes import escaped
 from rune.core.interpreter import Interpreter, Tracer, install_outermost, type_of, use
-from rune.core.primitive import Primitive
+from rune.core.primitive import Direct, Primitive
 from rune.core.staging import stage
 from rune.core.types import LARGEST_SIZE, ArrayType
 from rune.errors import BoundsError, MissingRule, NaNError
@@ -35,7 +35,7 @@ class Evaluate(Interpreter):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """The result as an Array, or a list of them."""
-        if primitive.run is not None:
+        if isinstance(primitive, Direct) and primitive.run is not None:
             with use(self):
                 return primitive.run(*args, **params)
         if primitive.reference is None:

@@ -17,7 +17,8 @@ import rune.numpy as rnp
 from rune.control import parse_program
 from rune.core.check import check_program
 from rune.core.dead_code import prune
-from rune.core.program import Program, subprograms
+from rune.core.higher import subprograms
+from rune.core.program import Program
 from rune.core.same import program_key, same_program
 from rune.errors import CheckError
 from tests.support.arrays import array

@@ -16,7 +16,7 @@ import rune
 import rune.numpy as rnp
 from rune.control.implicit.linear_solve import linear_solve
 from rune.control.text import CONTROL
-from rune.core.primitive import Primitive
+from rune.core.higher import HigherOrder
 from rune.errors import TransformError
 from tests.control.cases import interpreted
 from tests.support.arrays import array
@@ -27,7 +27,7 @@ TABLE = array([1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize("primitive", CONTROL, ids=lambda p: p.name)
-def test_no_rule_is_missing(primitive: Primitive):
+def test_no_rule_is_missing(primitive: HigherOrder):
     rules = [
         primitive.type_rule, primitive.run, primitive.interpret, primitive.jvp_equation,
         primitive.transpose, primitive.batch, primitive.lower or primitive.expand,

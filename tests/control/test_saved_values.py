@@ -16,8 +16,9 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune import checkpoint_policies as policies
+from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
-from rune.core.program import Program, subprograms
+from rune.core.program import Program
 from rune.transforms.derivatives.linearize import linearize_flat
 from tests.support.arrays import array
 from tests.support.close import near

@@ -18,8 +18,9 @@ from rune import dtypes, ops
 from rune.core.check import check_program
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program, last_uses
+from rune.core.higher import subprograms
 from rune.core.interpreter import current, is_evaluating, type_of
-from rune.core.program import Equation, Literal, Program, Var, subprograms, substitute
+from rune.core.program import Equation, Literal, Program, Var, substitute
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CheckError
 from rune.transforms.programs.make_program import parse_program

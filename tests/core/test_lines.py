@@ -10,7 +10,8 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends import device_named
-from rune.core.program import Program, subprograms
+from rune.core.higher import subprograms
+from rune.core.program import Program
 from rune.errors import Frame, at_line, user_frame
 from rune.lowering.pipeline import stages
 

@@ -13,8 +13,9 @@ import rune.numpy as rnp
 from rune.backends import device_named
 from rune.core.check import check_program
 from rune.core.dead_code import prune
+from rune.core.higher import subprograms
 from rune.core.primitive import Effect
-from rune.core.program import Program, subprograms
+from rune.core.program import Program
 from rune.core.side_effects import program_effect
 from rune.lowering.decompose import decompose
 from rune.lowering.host_calls import TOKEN, host_call, in_order

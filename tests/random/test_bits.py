@@ -16,7 +16,8 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes, random
 from rune.backends import device_named
-from rune.core.program import Equation, Program, subprograms
+from rune.core.higher import subprograms
+from rune.core.program import Equation, Program
 from rune.errors import DtypeError, ShapeError
 from tests.support.close import near, same
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune.core.evaluate import eval_program
+from rune.core.higher import HigherOrder
 from rune.core.interpreter import Interpreter, current, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program
@@ -21,11 +22,9 @@ class Oracle(Interpreter):
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        if primitive.interpret is not None:
+        if isinstance(primitive, HigherOrder) and primitive.interpret is not None:
             with use(self):
                 return _arrays(primitive.interpret(eval_program, *args, **params))
-        if isinstance(params.get("program"), Program):
-            return _arrays(eval_program(params["program"], args))
         assert self.parent is not None
         return self.parent.process(primitive, args, params)
 

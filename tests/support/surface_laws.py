@@ -32,7 +32,8 @@ import rune
 import rune.numpy as rnp
 from rune import dtypes, tree
 from rune.backends import Device
-from rune.core.program import Program, subprograms
+from rune.core.higher import subprograms
+from rune.core.program import Program
 from tests.numpy.spelling import Case
 from tests.support.arrays import array
 from tests.support.close import near

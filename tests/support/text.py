@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rune.core.program import Program, subprograms
+from rune.core.higher import subprograms
+from rune.core.program import Program
 
 
 def functions_in(program: Program) -> dict[str, Any]:

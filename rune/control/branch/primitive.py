@@ -44,9 +44,9 @@ from rune.control.programs import (
 )
 from rune.control.saved_values import keep_of_cond
 from rune.core.evaluate import eval_program
+from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
 from rune.core.lower import Control
-from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
@@ -313,8 +313,12 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
     return keep_of_cond(equation, keeps, _sizes(equation.params["branches"], types))
 
 
-cond = Primitive(
-    "cond", "control", _type_rule,
+def _calls(number: Any, *operands: Any, branches: Branches) -> tuple[Calls, ...]:
+    return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
+
+
+cond = HigherOrder(
+    "cond", "control", _type_rule, calls=_calls,
     transpose=_transpose, batch=_batch, multiple_results=True, lower=Control.BRANCH,
     run=lambda *args, **params: run_equation(cond, args, params), interpret=_interpret,
     jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code, keeping=_keeping,

@@ -18,8 +18,8 @@ from rune import tree
 from rune.control.programs import parts, run_equation
 from rune.control.tracing import Traced, interned, share_captured, tell_one_of, trace
 from rune.core.evaluate import eval_program
+from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
-from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.sizes import match_sizes, type_with_sizes
 from rune.core.types import ArrayType
@@ -188,9 +188,17 @@ def _batch(
     return outs, [True] * len(outs)
 
 
-linear_solve = Primitive(
+def _calls(
+    *args: Any, program: Program, operator: Program, transposed: tuple[Program, ...], **_: Any
+) -> tuple[Calls, ...]:
+    """The solution is computed; the operator and the transposed two serve derivatives."""
+    others = (Calls(p, args, Runs.NEVER) for p in (operator, *transposed))
+    return (Calls(program, args, Runs.ONCE), *others)
+
+
+linear_solve = HigherOrder(
     "custom_linear_solve", "control", _type_rule, transpose=_transpose, batch=_batch,
-    multiple_results=True, jvp_equation=_jvp,
+    calls=_calls, multiple_results=True, jvp_equation=_jvp,
     run=lambda *args, **params: run_equation(linear_solve, args, params),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     expand=lambda *args, program, **_: eval_program(program, args),

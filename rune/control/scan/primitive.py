@@ -42,9 +42,9 @@ from rune.control.programs import (
 from rune.control.saved_values import keep_of_scan
 from rune.control.scan.outer_products import Product, deferred
 from rune.core.evaluate import eval_program
+from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
 from rune.core.lower import Control
-from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.types import ArrayType
@@ -322,8 +322,13 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
     return keep_of_scan(equation, keeps, _sizes(types_of(equation.operands), equation.params))
 
 
-scan = Primitive(
-    "scan", "control", _type_rule,
+def _calls(*args: Any, body: Program, consts: int, carries: int, **_: Any) -> tuple[Calls, ...]:
+    unsliced, arrays = parts(args, consts + carries)
+    return (Calls(body, (*unsliced, *(None for _ in arrays)), Runs.LOOP),)
+
+
+scan = HigherOrder(
+    "scan", "control", _type_rule, calls=_calls,
     transpose=_transpose, batch=_batch, multiple_results=True, lower=Control.SCAN,
     run=lambda *args, **params: run_equation(scan, args, params), interpret=_interpret,
     jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code, keeping=_keeping,

@@ -37,6 +37,7 @@ from rune.control.while_loop.checkpoints import Checkpoints, row_at
 from rune.control.while_loop.rules import Loop
 from rune.core.axes import own_axis
 from rune.core.evaluate import eval_program
+from rune.core.higher import Calls, Runs
 from rune.core.interpreter import use
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
@@ -133,6 +134,18 @@ def program_sizes(operands: Sequence[Any], params: Params) -> Sizes:
     residuals = [type_with_sizes(t, sizes) for t in step.output_types[len(carry_types) :]]
     linear_types = [*types.shared, *types.linear_consts, *types.linear_carry, *residuals]
     return {**sizes, **sizes_for("while_linear", params["linear_step"], linear_types)}
+
+
+def calls(*args: Any, step: Program, linear_step: Program, **counts: Any) -> tuple[Calls, ...]:
+    """The step computes from a checkpoint, a row; the linear one reads what the step yields."""
+    grouped = LinearOperands.of(args, counts)
+    carry = tuple(None for _ in grouped.checkpoints)
+    linear_operands = (*grouped.shared, *grouped.linear_consts, *grouped.linear_carry)
+    residuals = tuple(None for _ in step.outputs[len(carry) :])
+    return (
+        Calls(step, (*grouped.step_consts, *carry), Runs.LOOP),
+        Calls(linear_step, (*linear_operands, *residuals), Runs.LOOP),
+    )
 
 
 def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:

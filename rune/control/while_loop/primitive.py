@@ -10,11 +10,11 @@ from typing import Any
 
 from rune.control.programs import run_equation
 from rune.control.while_loop import linear_loop, linearize, rules, walk_back
+from rune.core.higher import HigherOrder
 from rune.core.lower import Control
-from rune.core.primitive import Primitive
 
-while_ = Primitive(
-    "while", "control", rules.type_rule,
+while_ = HigherOrder(
+    "while", "control", rules.type_rule, calls=rules.calls,
     transpose=lambda *args, **params: linearize.transpose(while_, *args, **params),
     batch=lambda *args, **params: rules.batch(while_, *args, **params),
     multiple_results=True, lower=Control.WHILE,
@@ -29,8 +29,8 @@ def _expand(*args: Any, **params: Any) -> list[Any]:
     return linear_loop.expand(while_, *args, **params)
 
 
-while_linear = Primitive(
-    "while_linear", "control", linear_loop.type_rule,
+while_linear = HigherOrder(
+    "while_linear", "control", linear_loop.type_rule, calls=linear_loop.calls,
     transpose=lambda *args, **params: walk_back.transpose(while_, *args, **params),
     batch=lambda *args, **params: linear_loop.batch(while_, while_linear, *args, **params),
     multiple_results=True, expand=_expand, run=_expand,

@@ -38,6 +38,7 @@ from rune.control.programs import (
 )
 from rune.control.while_loop.checkpoints import Policy
 from rune.core.evaluate import eval_program
+from rune.core.higher import Calls, Runs
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
@@ -131,6 +132,15 @@ def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     if len(out_types) != len(loop.carry) or not all(map(is_layout, out_types, loop.carry)):
         refuse("while", loop.body, types)
     return out_types
+
+
+def calls(*args: Any, **params: Any) -> tuple[Calls, ...]:
+    """Both programs take consts of their own, and the carry."""
+    loop = unpacked(args, params)
+    return (
+        Calls(loop.condition, (*loop.condition_consts, *loop.carry), Runs.LOOP),
+        Calls(loop.body, (*loop.body_consts, *loop.carry), Runs.LOOP),
+    )
 
 
 def interpret(evaluate: Callable[..., list], *args: Any, **params: Any) -> list[Any]:

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.core.higher import subprograms
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.lower import (
     Bitcast,
@@ -40,7 +41,7 @@ from rune.core.lower import (
     Scatter,
     View,
 )  # fmt: skip
-from rune.core.program import Atom, Equation, Program, Var, subprograms
+from rune.core.program import Atom, Equation, Program, Var
 from rune.core.staging import Stage, Staged
 from rune.core.types import ArrayType
 from rune.errors import MissingRule

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from rune import dtypes
-from rune.core.program import Program, subprograms
+from rune.core.higher import subprograms
+from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.errors import DtypeError, Frame
 from rune.lowering.codegen.target import Target

@@ -67,7 +67,9 @@ class Batch(Interpreter):
         parent = self.parent
         assert parent is not None
         # A collective over this axis means something even on operands without lanes.
-        mentions_axis = self.axis is not None and self.axis in axes.mentioned(primitive, params)
+        mentions_axis = self.axis is not None and self.axis in axes.mentioned(
+            primitive, args, params
+        )
         if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
         rule = primitive.over_lanes if mentions_axis else None

@@ -20,9 +20,9 @@ from typing import Any
 from rune import config, tree
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
+from rune.core.higher import HigherOrder
 from rune.core.interpreter import is_evaluating, type_of
 from rune.core.lower import Control
-from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import stage
@@ -216,15 +216,16 @@ def _expand(
 
 
 # The recomputation as a step apart from the forward pass.
-apart = Primitive(
-    "apart", "program", call_rules.type_rule, multiple_results=True, lower=Control.APART,
+apart = HigherOrder(
+    "apart", "program", call_rules.type_rule, calls=call_rules.calls, multiple_results=True,
+    lower=Control.APART,
     run=lambda *args, program: eval_program(program, args),
     interpret=lambda evaluate, *args, program: evaluate(program, args),
 )  # fmt: skip
 
 
-checkpoint_primitive = Primitive(
-    "checkpoint", "program", call_rules.type_rule,
+checkpoint_primitive = HigherOrder(
+    "checkpoint", "program", call_rules.type_rule, calls=call_rules.calls,
     transpose=call_rules.transpose_rule(lambda: checkpoint_primitive),
     batch=call_rules.batch_rule(lambda: checkpoint_primitive), multiple_results=True,
     run=_run,

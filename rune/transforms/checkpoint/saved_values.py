@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rune.core.evaluate import eval_program, restaged
+from rune.core.higher import HigherOrder, called_once
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.staging import Stage
@@ -46,7 +47,8 @@ def split_kept(program: Program, keeps: Keeps) -> tuple[Program, Program, tuple[
     again: list[Equation] = []
     saved_values: list[Var] = []
     for equation in flat.equations:
-        rule = equation.primitive.keeping
+        primitive = equation.primitive
+        rule = primitive.keeping if isinstance(primitive, HigherOrder) else None
         if rule is None and keeps(equation):
             forward.append(equation)
             saved_values += equation.results
@@ -72,8 +74,9 @@ class _Inline(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Any) -> Any:
         """Write, or inline."""
-        if primitive is jit_primitive and "device" not in params:
-            return eval_program(params["program"], args)
+        called = called_once(primitive, args, params)
+        if called is not None and primitive is jit_primitive and "device" not in params:
+            return eval_program(called, args)
         return self.write(primitive, args, params)
 
 

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from rune import config, dtypes
+from rune.core.higher import HigherOrder, equation_program, subprograms
 from rune.core.interpreter import bind, type_of
 from rune.core.lower import Control
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Literal, Program, Var, subprograms
+from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
 from rune.dtypes import stored_words
 from rune.errors import Frame, KeyReuseError, user_frame
@@ -102,18 +103,12 @@ def _equation_uses_keys(equation: Equation) -> bool:
     return equation.primitive in NOTED or any(map(_uses_keys, subprograms(equation)))
 
 
-def _called(equation: Equation) -> Program | None:
-    """The program that an equation runs once, on its own operands."""
-    program = equation.params.get("program")
-    return program if isinstance(program, Program) else None
-
-
 @per_program
 def _needed(program: Program) -> frozenset[Var]:
     """The variables whose values are needed to know which keys are used."""
     needed: set[Atom] = set()
     for equation in reversed(program.equations):
-        called = _called(equation)
+        called = equation_program(equation)
         if any(v in needed for v in equation.results):
             needed.update(equation.operands)
         elif not _equation_uses_keys(equation):
@@ -172,7 +167,7 @@ class _Walk:
         if not (uses or is_wanted):
             return
         operands = [_value(a, env) for a in equation.operands]
-        primitive, called = equation.primitive, _called(equation)
+        primitive, called = equation.primitive, equation_program(equation)
         if uses and primitive in NOTED:
             repeats = equation if self.in_while and type_of(operands[0]).shape else None
             _note(primitive, operands[0], Place(frame, repeats))
@@ -186,7 +181,7 @@ class _Walk:
         self, equation: Equation, params: Mapping[str, Any], operands: list[Any], uses: bool
     ) -> Any:
         primitive, was_in_while = equation.primitive, self.in_while
-        if not uses or primitive.interpret is None:
+        if not (uses and isinstance(primitive, HigherOrder) and primitive.interpret):
             return bind(primitive, *operands, **params)
         self.in_while |= primitive.lower is Control.WHILE
         try:

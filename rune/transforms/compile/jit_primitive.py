@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rune.array import Array, committed_to, on
+from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
-from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.transforms.compile.placement import place_of_call
 from rune.transforms.compile.run import run_program
@@ -50,8 +50,8 @@ def _partial(
     return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
 
 
-jit_primitive = Primitive(
-    "jit", "program", call_rules.type_rule,
+jit_primitive = HigherOrder(
+    "jit", "program", call_rules.type_rule, calls=call_rules.calls,
     transpose=call_rules.transpose_rule(lambda: jit_primitive),
     batch=call_rules.batch_rule(lambda: jit_primitive), multiple_results=True,
     run=_run, interpret=lambda evaluate, *args, program, **_: evaluate(program, args),

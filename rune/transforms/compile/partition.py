@@ -26,8 +26,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rune.core.evaluate import eval_program, restaged
+from rune.core.higher import called_once, calls
 from rune.core.primitive import Primitive
-from rune.core.program import Atom, Equation, Program, Var, held_programs, substitute
+from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import Stage
 from rune.errors import DeviceError
@@ -122,13 +123,14 @@ class _Inline(Stage):
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Write or inline."""
-        called, device = params.get("program"), params.get("device")
-        if device is not None and isinstance(called, Program):
+        called, device = called_once(primitive, args, params), params.get("device")
+        if device is not None and called is not None:
             return self.moved(eval_program(called, self.moved(args, device)), device)
-        within = frozenset().union(*map(devices_within, held_programs(params)))
+        held = (c.program for c in calls(primitive, args, params))
+        within = frozenset().union(*map(devices_within, held))
         if not within:
             return self.write(primitive, args, params)
-        if primitive.lower is None and isinstance(called, Program):
+        if primitive.lower is None and called is not None:
             return eval_program(called, args)
         if within == {self.home}:  # a loop of jitted functions whose device is its own
             return self.write(primitive, args, params)

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from rune.array import Array, committed_to, default_place, on, put
+from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
-from rune.core.primitive import Primitive
-from rune.core.program import Program, subprograms
+from rune.core.primitive import Direct
+from rune.core.program import Program
 from rune.transforms.programs.memo import per_program
 
 
@@ -34,7 +35,7 @@ def _batch(batched: Sequence[bool], size: Any, x: Any, *, device: str | None) ->
     return to_device(x, device=device), batched[0]
 
 
-to_device: Primitive = Primitive(
+to_device: Direct = Direct(
     "to_device", "movement", lambda x, device: x, reference=lambda x, device: x,
     jvp=(lambda dx, x, y, device: to_device(dx, device=device),),
     transpose=lambda ct, linear, x, device: [to_device(ct, device=None)],

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 from rune import dtypes, tree
 from rune.core.axes import Name, own_axis
 from rune.core.evaluate import eval_program
+from rune.core.higher import HigherOrder
 from rune.core.interpreter import is_evaluating, type_of, use
-from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.errors import TransformError
@@ -265,9 +265,9 @@ def _transpose(
     return [next(linear_cts) if is_linear else None for is_linear in linear]
 
 
-custom_jvp_call = Primitive(
-    "custom_jvp", "program", call_rules.type_rule, transpose=_transpose, batch=_batch,
-    multiple_results=True,
+custom_jvp_call = HigherOrder(
+    "custom_jvp", "program", call_rules.type_rule, calls=call_rules.calls,
+    transpose=_transpose, batch=_batch, multiple_results=True,
     run=lambda *args, program, **_: call_rules.evaluated(program, args),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=_jvp, partial_equation=_partial,

@@ -19,8 +19,9 @@ from typing import Any, NoReturn
 
 from rune import dtypes, tree
 from rune.core.axes import Name, own_axis
+from rune.core.higher import HigherOrder
 from rune.core.interpreter import Tracer, is_differentiable, is_evaluating, type_of
-from rune.core.primitive import Primitive
+from rune.core.primitive import Direct
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
@@ -354,10 +355,9 @@ def _lin_transpose(
     return [None] * residuals + [ct for ct, p in zip(in_cts, perturbed, strict=True) if p]
 
 
-custom_lin = Primitive(
+custom_lin = Direct(
     "custom_lin", "program", lambda *inputs, types, **_: types,
     transpose=_lin_transpose, multiple_results=True, run=_refuse_forward,
-    interpret=lambda evaluate, *args, **params: _refuse_forward(**params),
     batch=lambda batched, size, *args, **params: _refuse_forward(**params),
     jvp_equation=lambda primals, tangents, params: _refuse_forward(**params),
     expand=_refuse_forward,
@@ -389,8 +389,9 @@ def _batch(
     return custom_vjp_call(*operands, program=closed_program, rule=on_lanes, hidden=more), lanes
 
 
-custom_vjp_call = Primitive(
-    "custom_vjp", "program", call_rules.type_rule, batch=_batch, multiple_results=True,
+custom_vjp_call = HigherOrder(
+    "custom_vjp", "program", call_rules.type_rule, calls=call_rules.calls,
+    batch=_batch, multiple_results=True,
     run=lambda *args, program, **_: call_rules.evaluated(program, args),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=_jvp,

@@ -14,8 +14,9 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.array import Array
+from rune.core.higher import subprograms
 from rune.core.interpreter import is_differentiable, type_of
-from rune.core.program import Program, subprograms
+from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.dims import less, product
 from rune.errors import TransformError

@@ -12,6 +12,7 @@ from typing import Any
 
 from rune import dtypes, tree
 from rune.core.dead_code import prune
+from rune.core.higher import equation_program
 from rune.core.program import Equation, Program, Var
 from rune.core.staging import stage
 from rune.core.types import ArrayType
@@ -95,8 +96,8 @@ def _require_linear(program: Program, linear: Sequence[bool]) -> None:
             if not any(depends):
                 continue
             live.update(equation.results)
-            inner = equation.params.get("program")
-            if isinstance(inner, Program):
+            inner = equation_program(equation)
+            if inner is not None:
                 pending.append((inner, depends))
             elif equation.primitive.transpose is None:
                 raise TransformError(

@@ -15,6 +15,7 @@ import numpy as np
 
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
+from rune.core.higher import HigherOrder
 from rune.core.interpreter import Interpreter, current, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program, Var
@@ -63,9 +64,10 @@ class Partial(Stage):
             if depth is not None and id(out) not in self.spread:  # a step may return its argument
                 self.spread[id(out)] = Spread(out, primitive, args, params, depth)
             return out
-        if primitive.partial_equation is not None and not all(unknown):
+        split = primitive.partial_equation if isinstance(primitive, HigherOrder) else None
+        if split is not None and not all(unknown):
             with use(parent):
-                return primitive.partial_equation(self, args, unknown, params)
+                return split(self, args, unknown, params)
         return self.write(primitive, args, params)
 
     def _depth(self, primitive: Primitive, args: Sequence[Any]) -> int | None:

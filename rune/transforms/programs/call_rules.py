@@ -13,6 +13,7 @@ from typing import Any
 from rune.array import default_place, put
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
+from rune.core.higher import Calls, Runs
 from rune.core.interpreter import bind, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program
@@ -32,6 +33,11 @@ def type_rule(*types: ArrayType, program: Program, **_: Any) -> tuple[ArrayType,
     """The program's output types, with its symbolic sizes as the arguments have them."""
     sizes = sizes_of(program, types)
     return tuple(type_with_sizes(t, sizes) for t in program.output_types)
+
+
+def calls(*args: Any, program: Program, **_: Any) -> tuple[Calls, ...]:
+    """The program runs once, on the operands."""
+    return (Calls(program, args, Runs.ONCE),)
 
 
 def sizes_of(program: Program, types: Sequence[ArrayType]) -> Sizes:

@@ -17,7 +17,8 @@ import rune.numpy as rnp
 from rune import Checkpoints, GrowingResiduals
 from rune.control.while_loop.checkpoints import checkpoint_before, slot, stride
 from rune.control.while_loop.growing import rounded_up
-from rune.core.program import Program, subprograms
+from rune.core.higher import subprograms
+from rune.core.program import Program
 from rune.errors import ArgumentError, TransformError
 from tests.control.cases import interpreted
 from tests.support.arrays import array

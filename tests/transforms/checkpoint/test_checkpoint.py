@@ -17,8 +17,9 @@ import rune
 import rune.numpy as rnp
 from rune import checkpoint_policies as policies
 from rune.backends import device_named
+from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
-from rune.core.program import Program, subprograms
+from rune.core.program import Program
 from rune.errors import TransformError
 from rune.lowering import pipeline
 from rune.transforms.derivatives.linearize import linearize_flat

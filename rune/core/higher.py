@@ -1,0 +1,88 @@
+"""Primitives of a higher order: their equations hold programs, and say as data how they run them.
+
+    %2 = jit %0, %1 {program=p}                p once, on %0 and %1
+    %3 = cond %0, %1, %2 {branches=(p, q)}     p and q as branches, on %1 and %2
+    %2 = while %0, %1 {condition=p, body=q}    p and q in a loop, on %0 and %1 at first
+
+Who walks programs asks `calls`, and knows no primitive's parameters. Rules, beside those of any
+primitive:
+
+    calls(*args, **params) -> tuple[Calls, ...]     the programs that the parameters hold
+    interpret(evaluate, *args, **params) -> list    the meaning, given how to evaluate a program:
+                                        evaluate(program, args) -> list
+    partial_equation(interpreter, args, unknown, params) -> list    known and unknown parts, split
+    keeping(equation, keeps) -> Replay | None   the equation split by what a checkpoint keeps inside
+                                        (transforms/checkpoint/saved_values.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from rune.core.primitive import Direct, Primitive, Rule
+from rune.core.program import Equation, Program
+
+
+class Runs(Enum):
+    """How an equation runs a program that it holds."""
+
+    ONCE = "once"  # on all operands in order; its results are those of the equation
+    BRANCH = "branch"  # at most once
+    LOOP = "loop"  # any number of times
+    NEVER = "never"  # a derivative does
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """A program that an equation runs.
+
+    operands: for each input the operand that it is, or starts as; None for one that is not an
+              operand, such as a row of an array or the number of the step.
+    """
+
+    program: Program
+    operands: tuple[Any, ...]
+    runs: Runs
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HigherOrder(Direct):
+    """An operation whose equations hold programs."""
+
+    calls: Rule = field(kw_only=True)
+    interpret: Rule | None = None
+    partial_equation: Rule | None = None
+    keeping: Rule | None = None
+
+
+def calls(
+    primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
+) -> tuple[Calls, ...]:
+    """How an equation of these operands and parameters runs the programs that it holds."""
+    return primitive.calls(*args, **params) if isinstance(primitive, HigherOrder) else ()
+
+
+def called_once(
+    primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
+) -> Program | None:
+    """The program that such an equation stands for: it runs it once, on its own operands."""
+    once = (c.program for c in calls(primitive, args, params) if c.runs is Runs.ONCE)
+    return next(once, None)
+
+
+def subprograms(equation: Equation) -> tuple[Program, ...]:
+    """The programs that an equation holds."""
+    return tuple(c.program for c in equation_calls(equation))
+
+
+def equation_calls(equation: Equation) -> tuple[Calls, ...]:
+    """How an equation runs the programs that it holds."""
+    return calls(equation.primitive, equation.operands, equation.params)
+
+
+def equation_program(equation: Equation) -> Program | None:
+    """The program that an equation stands for: it runs it once, on its own operands."""
+    return called_once(equation.primitive, equation.operands, equation.params)
