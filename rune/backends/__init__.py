@@ -68,11 +68,11 @@ _NAMES = ("cpu", "cuda", "opencl", "vulkan", "wgpu", "reference", "null")
 @functools.cache
 def _entry_points() -> dict[str, Any]:
     """What other packages declare, by name; the first has the name, others say whose they are."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for entry in import_module("importlib.metadata").entry_points(group="rune.backends"):
-        taken = entry.name in _NAMES or entry.name in found
-        found[f"{entry.name} of {entry.value}" if taken else entry.name] = entry
-    return found
+        is_ambiguous = entry.name in _NAMES or entry.name in entries
+        entries[f"{entry.name} of {entry.value}" if is_ambiguous else entry.name] = entry
+    return entries
 
 
 @functools.cache
@@ -125,7 +125,9 @@ def missing() -> dict[str, str]:
     False
     """
     probed = {name: _probe(name) for name in _names()}
-    return {name: why or "no device found" for name, (found, why) in probed.items() if not found}
+    return {
+        name: why or "no device found" for name, (targets, why) in probed.items() if not targets
+    }
 
 
 @functools.cache
@@ -178,11 +180,11 @@ def memory_stats(device: str | Device | None = None) -> MemoryStats:
     >>> memory_stats("null").live_bytes
     0
     """
-    found = _chosen(device)
-    backend = found.backend
+    chosen = _chosen(device)
+    backend = chosen.backend
     if isinstance(backend, CountsMemory):
         return backend.memory_stats()
-    raise DeviceError(f"memory_stats: cannot count memory on {found.name} (its backend does not)")
+    raise DeviceError(f"memory_stats: cannot count memory on {chosen.name} (its backend does not)")
 
 
 def work_stats(device: str | Device | None = None) -> WorkStats:
@@ -199,11 +201,11 @@ def work_stats(device: str | Device | None = None) -> WorkStats:
     >>> work_stats("reference").finished - before, work_stats("reference").in_flight
     (1, 0)
     """
-    found = _chosen(device)
-    backend = found.backend
+    chosen = _chosen(device)
+    backend = chosen.backend
     if isinstance(backend, CountsWork):
         return backend.work_stats()
-    raise DeviceError(f"work_stats: cannot count work on {found.name} (its backend does not)")
+    raise DeviceError(f"work_stats: cannot count work on {chosen.name} (its backend does not)")
 
 
 def _chosen(device: str | Device | None) -> Device:

@@ -133,21 +133,21 @@ def lend(
     """
     sizes = (ctypes.c_int64 * max(1, len(memory.shape)))(*memory.shape)
     strides = (ctypes.c_int64 * max(1, len(memory.shape)))(*memory.strides)
-    made = _Versioned() if versioned else _Managed()
+    managed = _Versioned() if versioned else _Managed()
     code, bits = _CODES[memory.dtype]
-    made.tensor = _Tensor(
+    managed.tensor = _Tensor(
         memory.address or None, *memory.device, len(memory.shape), code, bits, 1,
         ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)),
         ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)), 0,
     )  # fmt: skip
-    made.deleter = ctypes.cast(_give_back, ctypes.c_void_p).value
-    if isinstance(made, _Versioned):
-        made.major, made.minor = VERSION
-        made.flags = (_READ_ONLY if read_only else 0) | (_IS_COPIED if is_copied else 0)
-    address = ctypes.addressof(made)
+    managed.deleter = ctypes.cast(_give_back, ctypes.c_void_p).value
+    if isinstance(managed, _Versioned):
+        managed.major, managed.minor = VERSION
+        managed.flags = (_READ_ONLY if read_only else 0) | (_IS_COPIED if is_copied else 0)
+    address = ctypes.addressof(managed)
     sweep()
-    _lent[address] = (made, sizes, strides, owner)
-    _capsules[address] = _new(address, _NAMES[type(made)], None)
+    _lent[address] = (managed, sizes, strides, owner)
+    _capsules[address] = _new(address, _NAMES[type(managed)], None)
     return _capsules[address]
 
 
@@ -165,12 +165,12 @@ def borrow(capsule: Any) -> tuple[Memory, Any]:
     if kind is None:
         raise BufferError(f"from_dlpack: cannot read {capsule!r} (a fresh DLPack capsule required)")
     address = _pointer(held, _NAMES[kind])
-    found = kind.from_address(address)
-    memory = _memory(found.tensor)
+    managed = kind.from_address(address)
+    memory = _memory(managed.tensor)
     _rename(held, _USED[kind])
     loan = _Loan()
-    if found.deleter:
-        weakref.finalize(loan, _DELETER(found.deleter), address).atexit = False
+    if managed.deleter:
+        weakref.finalize(loan, _DELETER(managed.deleter), address).atexit = False
     return memory, loan
 
 

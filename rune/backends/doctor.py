@@ -111,9 +111,9 @@ def doctor() -> Report:
     here: dict[str, list[Device]] = {}
     for device in backends.devices():
         here.setdefault(device.target.backend, []).append(device)
-    found = [_executor(name, devices, None) for name, devices in here.items()]
-    found += [_executor(name, [], why) for name, why in missing.items()]
-    return Report(tuple(_versions()), tuple(found), _cache())
+    executors = [_executor(name, devices, None) for name, devices in here.items()]
+    executors += [_executor(name, [], why) for name, why in missing.items()]
+    return Report(tuple(_versions()), tuple(executors), _cache())
 
 
 def _versions() -> Iterator[str]:
@@ -159,11 +159,11 @@ def _examined(device: Device) -> Examined:
 
 def abilities(target: Target) -> tuple[str, ...]:
     """What a device has of its own, a line for each operation."""
-    found: dict[str, list[str]] = {}
+    kinds_of: dict[str, list[str]] = {}
     for operation, dtype in target.native:
-        found.setdefault(operation, []).append(dtypes.short(dtype))
-    told = [f"{name} {' '.join(sorted(kinds))}" for name, kinds in sorted(found.items())]
-    return (f"{target.subgroup_threads} threads in step", *told) if told else ()
+        kinds_of.setdefault(operation, []).append(dtypes.short(dtype))
+    lines = [f"{name} {' '.join(sorted(kinds))}" for name, kinds in sorted(kinds_of.items())]
+    return (f"{target.subgroup_threads} threads in step", *lines) if lines else ()
 
 
 def _computed(device: Device) -> str:
@@ -174,8 +174,8 @@ def _computed(device: Device) -> str:
     kind = ArrayType(host.shape, dtypes.f32)
     program = stage(lambda x: [add(x, x)], (kind,), "doctor").program
     executable = device.backend.record(lower(program, device.target))
-    (found,) = executable([device.backend.copy_in(host)])
-    same = np.array_equal(device.backend.copy_out(found, kind), host + host)
+    (doubled,) = executable([device.backend.copy_in(host)])
+    same = np.array_equal(device.backend.copy_out(doubled, kind), host + host)
     return "works" if same else "FAILS (1..8 doubled is not 2..16)"
 
 

@@ -182,8 +182,8 @@ class _Run:
                 fill(function_of(call), arrays, types, len(call.outputs))
             case Call(routine="strided_dot", parameters=parameters):
                 out, a, b = arrays
-                given = concrete_parameters(dict(parameters), self.concrete.sizes)
-                out[...] = strided_product(a, b, given).reshape(-1)
+                walks = concrete_parameters(dict(parameters), self.concrete.sizes)
+                out[...] = strided_product(a, b, walks).reshape(-1)
             case Call(parameters=parameters):
                 out, a, b = arrays
                 shapes = dot_shapes(dict(parameters), self.concrete.sizes)
@@ -201,7 +201,7 @@ def dot(
     parameters: dict[str, object],
 ) -> None:
     """The `dot` routine on flat arrays: out [batch, m, n] = a @ b."""
-    left, right = a.reshape(shapes[0]), b.reshape(shapes[1])
-    left = left.swapaxes(1, 2) if parameters["trans_a"] else left
-    right = right.swapaxes(1, 2) if parameters["trans_b"] else right
-    out[...] = np.matmul(left, right).reshape(-1)
+    lhs, rhs = a.reshape(shapes[0]), b.reshape(shapes[1])
+    lhs = lhs.swapaxes(1, 2) if parameters["trans_a"] else lhs
+    rhs = rhs.swapaxes(1, 2) if parameters["trans_b"] else rhs
+    out[...] = np.matmul(lhs, rhs).reshape(-1)

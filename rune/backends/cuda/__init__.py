@@ -96,12 +96,12 @@ def probe() -> tuple[list[Target], str | None]:
                 f"'cuda-bindings<{compiler[0]}'"
             )
         devices = _driver().Device
-        found = [_target(n, devices(n)) for n in range(devices.count())]
+        targets = [_target(n, devices(n)) for n in range(devices.count())]
     except ImportError as error:
         return [], f"pycuda or NVRTC cannot be loaded ({error}); {_INSTALL}"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"the NVIDIA driver fails ({type(error).__name__}: {error})"
-    return found, None if found else "the NVIDIA driver has no device"
+    return targets, None if targets else "the NVIDIA driver has no device"
 
 
 def _release(number: int) -> tuple[int, int]:

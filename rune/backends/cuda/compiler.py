@@ -78,6 +78,6 @@ def _ask(function: str, *arguments: Any) -> Any:
 
 def _text(program: Any, what: str) -> bytes:
     """What NVRTC has made, of the size that it says."""
-    made = bytes(_ask(f"nvrtcGet{what}Size", program))
-    _ask(f"nvrtcGet{what}", program, made)
-    return made
+    text = bytes(_ask(f"nvrtcGet{what}Size", program))
+    _ask(f"nvrtcGet{what}", program, text)
+    return text

@@ -216,17 +216,17 @@ class Recorder:
 
     def nodes(self, steps: Steps) -> Nodes:
         """The nodes of steps that do not need the host."""
-        made: list[Node] = []
+        nodes: list[Node] = []
         for step in steps:
             match step:
                 case ConcreteStep():
                     kernel = self.kernel(step)
-                    made += [] if kernel is None else [kernel]
+                    nodes += [] if kernel is None else [kernel]
                 case ConcreteBranch():
-                    made += self._branch(step)
+                    nodes += self._branch(step)
                 case ConcreteLoop():
-                    made += self._unrolled(step) if is_unrolled(step) else self._while(step)
-        return tuple(made)
+                    nodes += self._unrolled(step) if is_unrolled(step) else self._while(step)
+        return tuple(nodes)
 
     def _handle(self) -> int:
         self.handles += 1
@@ -237,10 +237,10 @@ class Recorder:
 
     def _unrolled(self, loop: ConcreteLoop) -> list[Node]:
         turns, count = [self.nodes(body) for body in loop.bodies], loop.count or 0
-        made: list[Node] = []
+        nodes: list[Node] = []
         for t in range(count):
-            made += [self._store(loop.counter, t), *turns[t % len(turns)]]
-        return made + list(self.nodes(loop.settle) if count % len(turns) else ())
+            nodes += [self._store(loop.counter, t), *turns[t % len(turns)]]
+        return nodes + list(self.nodes(loop.settle) if count % len(turns) else ())
 
     def _while(self, loop: ConcreteLoop) -> list[Node]:
         """A condition is set before the loop and at the end of its body; see below for two turns.
@@ -259,8 +259,8 @@ class Recorder:
             odd = Conditional(second, (*bodies[1], advance, *looks[0]), repeats=False)
             body += [self._goes_on(loop, second), odd]
         body.append(self._goes_on(loop, again))
-        made = [*start, Conditional(again, tuple(body), repeats=True)]
-        return made + (self._settle(loop) if loop.settle else [])
+        nodes = [*start, Conditional(again, tuple(body), repeats=True)]
+        return nodes + (self._settle(loop) if loop.settle else [])
 
     def _settle(self, loop: ConcreteLoop) -> list[Node]:
         """After an odd number of steps, which the counter has."""
@@ -280,14 +280,14 @@ class Recorder:
         last = len(branch.branches) - 1
         if not last:
             return list(self.nodes(branch.branches[0]))
-        made: list[Node] = []
+        nodes: list[Node] = []
         handles = [self._handle() for _ in branch.branches]
         for case, handle in enumerate(handles):
             words = word(branch.number), (None, case), (None, last)
-            made.append(self._kernel("rune_chosen", *words, handle=handle))
+            nodes.append(self._kernel("rune_chosen", *words, handle=handle))
         bodies = map(self.nodes, branch.branches)
-        made += [Conditional(h, b, repeats=False) for h, b in zip(handles, bodies, strict=True)]
-        return made
+        nodes += [Conditional(h, b, repeats=False) for h, b in zip(handles, bodies, strict=True)]
+        return nodes
 
 
 def word(place: Place) -> Word:

@@ -109,8 +109,8 @@ class _Builder:
         """Each node after the one before it; it may set conditions of this graph, or around it."""
         for node in nodes:
             if isinstance(node, Conditional):
-                made = call("cuGraphConditionalHandleCreate", graph, self.context, 0, 0)
-                self.handles[node.handle] = made
+                handle = call("cuGraphConditionalHandleCreate", graph, self.context, 0, 0)
+                self.handles[node.handle] = handle
         before: Sequence[Any] = ()
         for node in nodes:
             before = (self._added(graph, node, before),)
@@ -126,28 +126,28 @@ class _Builder:
     def _kernel(self, kernel: Kernel) -> Any:
         words = [self.table + 8 * kernel.word]
         words += [] if kernel.handle is None else [int(self.handles[kernel.handle])]
-        made = bindings().CUDA_KERNEL_NODE_PARAMS()
-        made.func = self.function(kernel.name)
-        made.gridDimX, made.gridDimY, made.gridDimZ = kernel.blocks, 1, 1
-        made.blockDimX, made.blockDimY, made.blockDimZ = kernel.threads, 1, 1
-        made.kernelParams = tuple(words), (_WORD,) * len(words)
-        return made
+        params = bindings().CUDA_KERNEL_NODE_PARAMS()
+        params.func = self.function(kernel.name)
+        params.gridDimX, params.gridDimY, params.gridDimZ = kernel.blocks, 1, 1
+        params.blockDimX, params.blockDimY, params.blockDimZ = kernel.threads, 1, 1
+        params.kernelParams = tuple(words), (_WORD,) * len(words)
+        return params
 
     def _conditional(self, graph: Any, node: Conditional, before: Sequence[Any]) -> Any:
         cuda = bindings()
         kinds = cuda.CUgraphConditionalNodeType
-        made = cuda.CUgraphNodeParams()
-        made.type = cuda.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
-        made.conditional.handle = self.handles[node.handle]
-        made.conditional.type = (
+        params = cuda.CUgraphNodeParams()
+        params.type = cuda.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+        params.conditional.handle = self.handles[node.handle]
+        params.conditional.type = (
             kinds.CU_GRAPH_COND_TYPE_WHILE if node.repeats else kinds.CU_GRAPH_COND_TYPE_IF
         )
-        made.conditional.size = 1
-        made.conditional.ctx = cuda.CUcontext(self.context)
+        params.conditional.size = 1
+        params.conditional.ctx = cuda.CUcontext(self.context)
         # cuda-bindings 12 has no data on edges.
         edges = () if _bindings_version() < 13 else (None,)
-        added = call("cuGraphAddNode", graph, [*before], *edges, len(before), made)
-        (body,) = made.conditional.phGraph_out
+        added = call("cuGraphAddNode", graph, [*before], *edges, len(before), params)
+        (body,) = params.conditional.phGraph_out
         self.add(body, node.body)
         return added
 

@@ -45,7 +45,7 @@ def address(block: Block) -> int:
 class Prepared:
     """A plan for one choice of sizes. `graph`: None where the host walks the steps."""
 
-    made: Concrete
+    concrete: Concrete
     recorder: Recorder
     table: Table
     memory: Block  # of the table on the device
@@ -135,18 +135,18 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         """Each kernel as a program of its own, by name."""
         return {name: assemble([r], CUDA_C) for name, r in self._rendered.items()}
 
-    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Write the addresses of this memory into the table, and launch."""
         held = {(s, n): address(b) for s, blocks in memory.items() for n, b in enumerate(blocks)}
         with self.backend.entered:
-            self._run(self._prepare(made), held)
+            self._run(self._prepare(concrete), held)
 
     def _run(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> None:
         backend = self.backend
         words = prepared.table.words(addresses.__getitem__)
         backend.staging.send(address(prepared.memory), words.view(np.uint8))
         if prepared.graph is None:
-            run(prepared.made.steps, self._walker(prepared, addresses))
+            run(prepared.concrete.steps, self._walker(prepared, addresses))
         else:
             prepared.graph.launch(backend.stream.handle)
 
@@ -160,7 +160,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         if self.meter is None:
             return walker
         measure = partial(self._seconds, walker)
-        return TimedWalker(walker, measure, self.meter, prepared.made.sizes)
+        return TimedWalker(walker, measure, self.meter, prepared.concrete.sizes)
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
         """Run a step; how long its launch took, None for a call of Python."""
@@ -177,36 +177,36 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     # --- once for each choice of sizes --------------------------------------------------------
 
-    def _prepare(self, made: Concrete) -> Prepared:
-        found = self._prepared.get(made)
-        if found is not None:
-            return found
+    def _prepare(self, concrete: Concrete) -> Prepared:
+        prepared = self._prepared.get(concrete)
+        if prepared is not None:
+            return prepared
         try:
-            return self._prepared.keep(made, self._make(made))
+            return self._prepared.keep(concrete, self._make(concrete))
         except MemoryError:
             self.backend.pool.trim()
         try:
-            return self._prepared.keep(made, self._make(made))
+            return self._prepared.keep(concrete, self._make(concrete))
         except MemoryError as error:
             raise self.backend.pool.out_of_memory(0) from error
 
-    def _make(self, made: Concrete) -> Prepared:
+    def _make(self, concrete: Concrete) -> Prepared:
         backend = self.backend
         target = backend.target
-        recorder = Recorder(self._rendered, made.sizes, target.cores, target.subgroup_threads)
-        on_host = self.needs_host(made.steps)
-        nodes = () if on_host else recorder.nodes(made.steps)
+        recorder = Recorder(self._rendered, concrete.sizes, target.cores, target.subgroup_threads)
+        on_host = self.needs_host(concrete.steps)
+        nodes = () if on_host else recorder.nodes(concrete.steps)
         if on_host:
-            for step in all_concrete(made.steps):
+            for step in all_concrete(concrete.steps):
                 if not isinstance(step.step, Call):
                     recorder.kernel(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
         if on_host or not nodes:
-            return Prepared(made, recorder, table, memory, None)
+            return Prepared(concrete, recorder, table, memory, None)
         at, context = address(memory), backend.context.handle
         graph = Graph(nodes, self.function, at, context, backend.retired)
-        return Prepared(made, recorder, table, memory, graph)
+        return Prepared(concrete, recorder, table, memory, graph)
 
     def function(self, name: str) -> Any:
         """The handle of a kernel, of the plan or rune's own."""

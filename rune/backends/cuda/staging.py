@@ -44,7 +44,7 @@ class Staging:
     def stats(self) -> PoolStats:
         """Pieces: live are those whose copy is under way; none is ever given back."""
         with self._lock:
-            pieces = [p for kept in self._pieces.values() for p in kept]
+            pieces = [p for free in self._pieces.values() for p in free]
             held = sum(p.memory.size for p in pieces)
             live = sum(p.memory.size for p in pieces if not p.event.query())
             return PoolStats(live, held - live, held, MOST * sum(SIZES), self._sent, len(pieces))

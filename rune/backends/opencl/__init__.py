@@ -58,11 +58,11 @@ CACHING = frozenset({"Portable Computing Language"})
 def _handles() -> list[Any]:
     """The devices that can compile and run, GPUs first; behind them the parts asked for."""
     _loaded.check()
-    found = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
-    usable = [d for d in found if d.available and d.compiler_available]
-    whole = sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
+    devices = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
+    usable = [d for d in devices if d.available and d.compiler_available]
+    ranked = sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
     parts = int(os.environ.get("RUNE_OPENCL_PARTS", "1"))
-    return whole + [part for d in whole for part in _parts(d, parts)]
+    return ranked + [part for d in ranked for part in _parts(d, parts)]
 
 
 def _parts(device: Any, count: int) -> list[Any]:
@@ -77,12 +77,12 @@ def _parts(device: Any, count: int) -> list[Any]:
 def probe() -> tuple[list[Target], str | None]:
     """The OpenCL devices of all platforms, GPUs first."""
     try:
-        found = [_target(number, handle) for number, handle in enumerate(_handles())]
+        targets = [_target(number, handle) for number, handle in enumerate(_handles())]
     except ImportError as error:
         return [], f"pyopencl cannot be imported ({error}); pip install pyopencl"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"no OpenCL platform ({type(error).__name__}: {error})"
-    return found, None if found else "the OpenCL platforms have no usable device"
+    return targets, None if targets else "the OpenCL platforms have no usable device"
 
 
 def _target(number: int, device: Any) -> Target:

@@ -212,27 +212,30 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         """Each kernel as a program of its own, by name."""
         return {name: assemble([r], OPENCL_C) for name, r in self._rendered.items()}
 
-    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Enqueue all steps on this memory."""
         if self.meter is not None:
-            self._run_timed(self.meter, made, memory)
+            self._run_timed(self.meter, concrete, memory)
             return
-        script = self._scripts.get(made, _UNKNOWN)
+        script = self._scripts.get(concrete, _UNKNOWN)
         if script is _UNKNOWN:
-            script = self._scripts.keep(made, self._script(made))
+            script = self._scripts.keep(concrete, self._script(concrete))
         if script is None:
-            run(made.steps, Walker(self, self.prepared(made), memory))
+            run(concrete.steps, Walker(self, self.prepared(concrete), memory))
         else:
             self._play(script, memory)
         self.queue.flush()
 
     def _run_timed(
-        self, meter: Meter, made: Concrete, memory: Mapping[Space, Sequence[Block]]
+        self, meter: Meter, concrete: Concrete, memory: Mapping[Space, Sequence[Block]]
     ) -> None:
         """Run one step after the other in a queue that measures: the device's own does not."""
         self.backend.queue.finish()
-        walker = Walker(self, self.prepared(made), memory)
-        run(made.steps, TimedWalker(walker, partial(self._seconds, walker), meter, made.sizes))
+        walker = Walker(self, self.prepared(concrete), memory)
+        run(
+            concrete.steps,
+            TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes),
+        )
         self.queue.finish()
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
@@ -245,16 +248,16 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         event.wait()
         return 1e-9 * (event.profile.end - event.profile.start)
 
-    def _script(self, made: Concrete) -> _Script | None:
+    def _script(self, concrete: Concrete) -> _Script | None:
         """The steps as a script; None where only a walk finds out what comes next."""
-        if any(not isinstance(s, ConcreteStep) or isinstance(s.step, Call) for s in made.steps):
+        if any(not isinstance(s, ConcreteStep) or isinstance(s.step, Call) for s in concrete.steps):
             return None
-        prepared, users = self.prepared(made), {}
-        commands = [c for c in map(prepared.get, map(id, made.steps)) if c is not None]
+        prepared, users = self.prepared(concrete), {}
+        commands = [c for c in map(prepared.get, map(id, concrete.steps)) if c is not None]
         for command in commands:
             for position, key in enumerate(command.held if command.kernel else ()):
                 users.setdefault(key, []).append((command.kernel, position))
-        return _Script(tuple(commands), {key: tuple(found) for key, found in users.items()})
+        return _Script(tuple(commands), {key: tuple(kernels) for key, kernels in users.items()})
 
     def _play(self, script: _Script, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Enqueue one command after the other; from where memory runs out on, with care."""
@@ -262,10 +265,10 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             script.handles, self._played = None, script
         script.set_arguments(memory)
         cl, queue, event = self.cl, self.queue, self.backend.last
-        enqueue, rest = cl.enqueue_nd_range_kernel, iter(script.commands)
+        enqueue, commands = cl.enqueue_nd_range_kernel, iter(script.commands)
         command: Any = None
         try:
-            for command in rest:
+            for command in commands:
                 if command.kernel is None:
                     self._enqueue(command, [memory[s][n] for s, n in command.held])
                     event = self.backend.last
@@ -273,20 +276,22 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
                     event = enqueue(queue, command.kernel.handle, command.total, command.local)
         except cl.MemoryError:
             self.backend.last = event
-            for left in (command, *rest):
-                self.enqueue(left, [memory[s][n] for s, n in left.held])
+            for later in (command, *commands):
+                self.enqueue(later, [memory[s][n] for s, n in later.held])
         else:
             self.backend.last = event
 
-    def prepared(self, made: Concrete) -> _Commands:
+    def prepared(self, concrete: Concrete) -> _Commands:
         """The commands of all steps for one choice of sizes."""
-        found = self._commands.get(made)
-        if found is None:
-            steps = [s for s in all_concrete(made.steps) if not isinstance(s.step, Call)]
-            found = self._commands.keep(made, {id(s): self.command(s, made) for s in steps})
-        return found
+        commands = self._commands.get(concrete)
+        if commands is None:
+            steps = [s for s in all_concrete(concrete.steps) if not isinstance(s.step, Call)]
+            commands = self._commands.keep(
+                concrete, {id(s): self.command(s, concrete) for s in steps}
+            )
+        return commands
 
-    def command(self, step: ConcreteStep, made: Concrete) -> _Command | None:
+    def command(self, step: ConcreteStep, concrete: Concrete) -> _Command | None:
         """The step's command; None where there is nothing to do."""
         places, kernel = step.places, self._kernels.get(id(step.step))
         held = tuple((p.space, 0 if p.space is Space.ARENA else p.number) for p in places)
@@ -295,10 +300,10 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             copied = (target.bytes, target.offset, source.offset)
             # Nothing of no size exists: the arena may not even have been allocated.
             return _Command(held, copied=copied) if target.bytes else None
-        grid = [evaluate(x, made.sizes) for x in kernel.rendered.grid] or [1]
+        grid = [evaluate(x, concrete.sizes) for x in kernel.rendered.grid] or [1]
         if 0 in grid:
             return None
-        sizes = [made.sizes[name] for name in kernel.rendered.sizes]
+        sizes = [concrete.sizes[name] for name in kernel.rendered.sizes]
         offsets = [p.offset // p.type.dtype.itemsize for p in places]
         total, local = self._shape(kernel, grid)
         return _Command(held, kernel, (*offsets, *sizes), tuple(total), tuple(local))
@@ -340,11 +345,11 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         room = _SCRATCH_BYTES // max(1, kernel.rendered.scratch_bytes)
         most = min(_WORKGROUP, _power_of_two_in(per_core), _power_of_two_in(room))
         threads = max(kernel.multiple, most)
-        left = min(threads, kernel.most_threads)
+        available = min(threads, kernel.most_threads)
         local = []
         for extent in grid:
-            local.append(min(left, _power_of_two_in(2 * extent - 1)))
-            left //= local[-1]
+            local.append(min(available, _power_of_two_in(2 * extent - 1)))
+            available //= local[-1]
         return [-(-g // t) * t for g, t in zip(grid, local, strict=True)], local
 
 

@@ -33,7 +33,7 @@ class Bounded(dict[K, V]):
         """Keep a value, unless the key has one: the value kept. What is beyond the limit goes."""
         gone: list[V] = []  # dies outside of the lock
         with self._lock:
-            found = self.setdefault(key, value)
+            winner = self.setdefault(key, value)
             while len(self) > self.limit:
                 gone.append(self.pop(next(iter(self))))
-        return found
+        return winner

@@ -50,8 +50,8 @@ def refuse_routines(plan: Plan, target: Target) -> None:
 
 def function_of(step: Call) -> HostFunction:
     """The function that the step calls."""
-    found: Any = dict(step.parameters)["function"]
-    return found
+    function: Any = dict(step.parameters)["function"]
+    return function
 
 
 class Callbacks:
@@ -59,14 +59,14 @@ class Callbacks:
 
     def __init__(self, plan: Plan):
         self._names = [s.name for s in plan.size_sources]
-        self._made: list[Any] = []
+        self._pointers: list[Any] = []
         self.are_there = any(map(is_callback, all_steps(plan)))
 
     def address(self, step: Call) -> int:
         """The address of a C function `i32 (ptr words)`; it yields 0, or 1 after an error."""
-        made = _SIGNATURE(self._entry(step))
-        self._made.append(made)
-        return ctypes.cast(made, ctypes.c_void_p).value or 0
+        pointer = _SIGNATURE(self._entry(step))
+        self._pointers.append(pointer)
+        return ctypes.cast(pointer, ctypes.c_void_p).value or 0
 
     def _entry(self, step: Call) -> Callable[[int], int]:
         function, names, outputs = function_of(step), self._names, len(step.outputs)
@@ -118,10 +118,10 @@ def _fill(
     types: Sequence[ArrayType],
     outputs: int,
 ) -> None:
-    given = arrays[outputs:]
+    operands = arrays[outputs:]
     if not function.borrows:  # it may keep what it is given
-        given = [np.array(a) for a in given]
-    results = _called(function, given, types[:outputs])
+        operands = [np.array(a) for a in operands]
+    results = _called(function, operands, types[:outputs])
     for target, value in zip(arrays[:outputs], results, strict=True):
         if value.shape != target.shape:  # NumPy would broadcast it
             what = f"{function} yields {list(value.shape)}, the program says {list(target.shape)}"

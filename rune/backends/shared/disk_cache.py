@@ -60,9 +60,9 @@ def load(key: bytes) -> bytes | None:
     cache = _chosen()
     if cache is None:
         return None
-    found = cache.load(key)
-    next(counts.disk_misses if found is None else counts.disk_hits)
-    return found
+    value = cache.load(key)
+    next(counts.disk_misses if value is None else counts.disk_hits)
+    return value
 
 
 def store(key: bytes, value: bytes) -> None:

@@ -130,12 +130,13 @@ def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
     do not fit together.
     """
     if len(shapes) != len(plan.arguments):
-        given = f"{len(shapes)} given, {len(plan.arguments)} taken"
-        raise ArgumentError(f"{plan.name}: cannot run with these arguments ({given})")
-    given = Arguments(f"{plan.name}: cannot run", plan.arguments, shapes)
-    sizes = {n: evaluate(x, {}) for n, x in read_sizes(given, plan.size_sources).items()}
+        counts = f"{len(shapes)} given, {len(plan.arguments)} taken"
+        raise ArgumentError(f"{plan.name}: cannot run with these arguments ({counts})")
+    arguments = Arguments(f"{plan.name}: cannot run", plan.arguments, shapes)
+    sizes = {n: evaluate(x, {}) for n, x in read_sizes(arguments, plan.size_sources).items()}
     for excess in too_large(plan.limits, sizes):
-        given.refuse(f"with {excess}", "give the size a dtype that holds it, or use it as a float")
+        hint = "give the size a dtype that holds it, or use it as a float"
+        arguments.refuse(f"with {excess}", hint)
     return sizes
 
 
@@ -143,8 +144,9 @@ def concrete(plan: Plan, sizes: Mapping[str, int]) -> Concrete:
     """The plan for these sizes."""
     arguments = (Slot(Space.ARGUMENT, t, n) for n, t in enumerate(plan.arguments))
     results = (Slot(Space.RESULT, t, n) for n, t in enumerate(plan.results))
-    given, made = (tuple(_own_place(s, sizes) for s in slots) for slots in (arguments, results))
-    frame = _Frame(sizes, given, made, 0)
+    argument_places = tuple(_own_place(s, sizes) for s in arguments)
+    result_places = tuple(_own_place(s, sizes) for s in results)
+    frame = _Frame(sizes, argument_places, result_places, 0)
     types = tuple(concrete_type(t, sizes) for t in plan.results)
     return Concrete(dict(sizes), frame.steps(plan), types, evaluate(plan.arena_bytes, sizes))
 
@@ -165,12 +167,12 @@ class _Frame:
 
     def place(self, slot: Slot) -> Place:
         """The place of a slot, as of its own type."""
-        own = _own_place(slot, self.sizes)
+        local = _own_place(slot, self.sizes)
         if slot.space is Space.ARENA:
-            return replace(own, offset=self.base + own.offset)
+            return replace(local, offset=self.base + local.offset)
         outer = self.arguments if slot.space is Space.ARGUMENT else self.results
         known = slot.number < len(outer)  # else `null` will say that there is no such slot
-        return replace(outer[slot.number], bytes=own.bytes, type=own.type) if known else own
+        return replace(outer[slot.number], bytes=local.bytes, type=local.type) if known else local
 
     def places(self, slots: Iterable[Slot]) -> tuple[Place, ...]:
         """The places of some slots."""
@@ -178,41 +180,41 @@ class _Frame:
 
     def steps(self, plan: Plan) -> Steps:
         """The steps of the plan; a copy between slots that are one place here is none."""
-        made: list[Any] = []
+        concrete_steps: list[Any] = []
         for step in plan.steps:
             match step:
                 case Loop():
-                    made.append(self.loop(step))
+                    concrete_steps.append(self.loop(step))
                 case Branch():
-                    made.append(self.branch(step))
+                    concrete_steps.append(self.branch(step))
                 case _:
                     places = self.places(slots_of(step))
                     if not (_is_copy_between(step) and places[0].memory == places[1].memory):
-                        made.append(ConcreteStep(step, places))
-        return tuple(made)
+                        concrete_steps.append(ConcreteStep(step, places))
+        return tuple(concrete_steps)
 
     def loop(self, step: Loop) -> ConcreteLoop:
         """A loop, with the steps within."""
-        given, state = self.places(step.arguments), self.places(step.state)
+        arguments, state = self.places(step.arguments), self.places(step.state)
         results = self.places(step.results)
-        fixed = given[: len(given) - len(state)]
+        fixed = arguments[: len(arguments) - len(state)]
         is_in_place = all(a.memory == b.memory for a, b in zip(state, results, strict=True))
         turns = [(state, results), (results, state)][: 1 if is_in_place else 2]
         base = self.base + evaluate(step.offset, self.sizes)
         frames = [_Frame(self.sizes, (*fixed, *now), then, base) for now, then in turns]
-        moved = zip(step.state, step.results, state, results, strict=True)
+        pairs = zip(step.state, step.results, state, results, strict=True)
         condition, holds = step.condition, [s for s in (step.holds,) if s is not None]
         return ConcreteLoop(
             step,
             None if step.count is None else evaluate(step.count, self.sizes),
-            given[len(given) - step.arrays :],
-            given[0],
+            arguments[len(arguments) - step.arrays :],
+            arguments[0],
             self.place(holds[0]) if holds else None,
             () if condition is None else tuple(
                 replace(f, results=self.places(holds)).steps(condition) for f in frames
             ),
             tuple(f.steps(step.body) for f in frames),
-            tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in moved
+            tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in pairs
                   if x.memory != y.memory),
         )  # fmt: skip
 
@@ -299,20 +301,20 @@ class Concretes:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self._made: Bounded[tuple[Shape, ...], Concrete] = Bounded()
+        self._plans: Bounded[tuple[Shape, ...], Concrete] = Bounded()
 
     def __call__(self, shapes: Sequence[Shape]) -> Concrete:
         """The concrete plan for arguments of these shapes."""
         key = tuple(shapes)
-        found = self._made.get(key)
-        if found is None:
-            found = self._made.keep(key, concrete(self.plan, size_values(self.plan, key)))
-        return found
+        concrete_plan = self._plans.get(key)
+        if concrete_plan is None:
+            concrete_plan = self._plans.keep(key, concrete(self.plan, size_values(self.plan, key)))
+        return concrete_plan
 
 
 def result_buffers(
     plan: Plan,
-    made: Concrete,
+    concrete_plan: Concrete,
     arguments: Sequence[Any],
     donated: Sequence[int],
     alloc: Callable[[ArrayType], Any],
@@ -322,7 +324,7 @@ def result_buffers(
     lent = {result: argument for argument, result in plan.donations if argument in donated}
     return [
         reuse(arguments[lent[number]], type_) if number in lent else alloc(type_)
-        for number, type_ in enumerate(made.results)
+        for number, type_ in enumerate(concrete_plan.results)
     ]
 
 

@@ -184,21 +184,21 @@ class QueuedExecutable(Generic[Q]):
         """Enqueue all steps; returns at once."""
         backend = self.backend
         backend.check()
-        made = self._concretes([a.shape for a in arguments])
+        concrete = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
         backend.turns.refuse_callback(self.plan.name)
         try:
-            return self._enqueued(made, arguments, donated)
+            return self._enqueued(concrete, arguments, donated)
         except OutOfMemory as error:
-            raise shortage.of_plan(error, self.plan, made.sizes, backend.target.name) from error
+            raise shortage.of_plan(error, self.plan, concrete.sizes, backend.target.name) from error
 
     def _enqueued(
-        self, made: Concrete, arguments: Sequence[DeviceBuffer], donated: Sequence[int]
+        self, concrete: Concrete, arguments: Sequence[DeviceBuffer], donated: Sequence[int]
     ) -> list[DeviceBuffer]:
         backend = self.backend
-        results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
+        results = result_buffers(self.plan, concrete, arguments, donated, self._alloc, _reuse)
         with backend.turns.lock:
-            arena = [backend.arena(max(1, made.arena_bytes))] if self._uses_arena else []
+            arena = [backend.arena(max(1, concrete.arena_bytes))] if self._uses_arena else []
             memory = {
                 Space.ARGUMENT: [a.memory for a in arguments],
                 Space.RESULT: [r.memory for r in results],
@@ -206,12 +206,12 @@ class QueuedExecutable(Generic[Q]):
             }
             backend.work.begin()
             try:
-                self.run_steps(made, memory)
+                self.run_steps(concrete, memory)
             finally:
                 backend.work.follow(backend.marker())
         return results
 
-    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Enqueue all steps on this memory."""
         raise NotImplementedError
 
@@ -224,8 +224,8 @@ def check_dtypes(plan: Plan, arguments: Sequence[Any]) -> None:
     """Errors: ArgumentError "f: cannot run with this argument (argument 0 is f32[3], ...)"."""
     for number, (buffer, type_) in enumerate(zip(arguments, plan.arguments, strict=True)):
         if buffer.type.dtype != type_.dtype:
-            given = f"argument {number} is {type_}, given is {buffer.type}"
-            raise ArgumentError(f"{plan.name}: cannot run with this argument ({given})")
+            misfit = f"argument {number} is {type_}, given is {buffer.type}"
+            raise ArgumentError(f"{plan.name}: cannot run with this argument ({misfit})")
 
 
 def call_python(

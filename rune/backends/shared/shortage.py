@@ -61,7 +61,7 @@ def alive_at_once(plan: Plan, sizes: Sizes) -> tuple[str, list[Use]]:
 
 
 def _values(plan: Plan, sizes: Sizes) -> list[_Value]:
-    found: list[_Value] = []
+    values: list[_Value] = []
     held: dict[object, _Value] = {}  # by place in the arena
     for number, step in enumerate(plan.steps):
         read = {memory(s) for s in slots_read(plan, step)}
@@ -72,12 +72,12 @@ def _values(plan: Plan, sizes: Sizes) -> list[_Value]:
             if known is None or (place not in read and known.first != number):
                 type_ = concrete_type(slot.type, sizes)
                 known = held[place] = _value(step, number, size_bytes(type_), type_)
-                found.append(known)
+                values.append(known)
             known.last = number
         inside = max((evaluate(p.arena_bytes, sizes) for p in inner_plans(step)), default=0)
         if inside:
-            found.append(_value(step, number, inside, "intermediates"))
-    return found
+            values.append(_value(step, number, inside, "intermediates"))
+    return values
 
 
 def _value(step: Step, number: int, nbytes: int, what: object) -> _Value:

@@ -38,17 +38,17 @@ class Meter:
     def add(self, step: Step, sizes: Sizes, seconds: float, calls: int = 1) -> None:
         """A step was run `calls` times at these sizes, in so many seconds together."""
         cost = self._cost(step)
-        flops, moved = evaluate(cost.flops, sizes), evaluate(cost.bytes_moved, sizes)
+        flops, nbytes = evaluate(cost.flops, sizes), evaluate(cost.bytes_moved, sizes)
         lines = self._lines.get(_row(step), "")
-        row = StepProfile(cost.name, lines, calls, seconds, calls * flops, calls * moved)
+        row = StepProfile(cost.name, lines, calls, seconds, calls * flops, calls * nbytes)
         self._tell(row)
 
-    def add_kernel(self, name: str, sizes: Sizes, seconds: float, moved: int) -> None:
+    def add_kernel(self, name: str, sizes: Sizes, seconds: float, nbytes: int) -> None:
         """A kernel was run: one of the plan's, or the executor's own, which moves so many bytes."""
         if name in self._launches:
             self.add(self._launches[name], sizes, seconds)
         else:
-            self._tell(StepProfile(name, "", 1, seconds, 0, moved))
+            self._tell(StepProfile(name, "", 1, seconds, 0, nbytes))
 
     def _tell(self, row: StepProfile) -> None:
         profile = profiling.current()
@@ -72,12 +72,12 @@ def _row(step: Step) -> object:
 
 def _lines(plan: Plan) -> dict[object, str]:
     """The user's lines of each row, as text."""
-    found: dict[object, dict[str, None]] = {}
+    lines_of: dict[object, dict[str, None]] = {}
     for step in all_steps(plan):
         frame: Frame | None = None if isinstance(step, Copy) else getattr(step, "frame", None)
         if frame is not None:
-            found.setdefault(_row(step), {})[frame.short] = None
-    return {row: ", ".join(lines) for row, lines in found.items()}
+            lines_of.setdefault(_row(step), {})[frame.short] = None
+    return {row: ", ".join(lines) for row, lines in lines_of.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,5 +147,5 @@ def record(lowered: Lowered, device: str, backend: Backend) -> Profiled:
     """Compile a plan for profiling. Errors: CompileError."""
     meter = Meter(lowered, device)
     timed = isinstance(backend, TimesSteps)
-    made = backend.record_timed(meter.plan, meter) if timed else backend.record(meter.plan)
-    return Profiled(made, backend, device)
+    executable = backend.record_timed(meter.plan, meter) if timed else backend.record(meter.plan)
+    return Profiled(executable, backend, device)

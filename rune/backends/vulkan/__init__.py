@@ -70,7 +70,7 @@ def probe() -> tuple[list[Target], str | None]:
     """The Vulkan devices that have what rune needs, GPUs first."""
     try:
         _LOADED.check()
-        found = [_target(number, physical) for number, physical in enumerate(_usable())]
+        targets = [_target(number, physical) for number, physical in enumerate(_usable())]
         lacking = [f"{p.name}: {p.why_not()}" for p in physical_devices(instance())]
     except ImportError as error:
         return [], f"the package vulkan cannot be imported ({error}); pip install vulkan"
@@ -78,8 +78,8 @@ def probe() -> tuple[list[Target], str | None]:
         return [], f"there is no Vulkan loader ({error}); {_GET_DRIVER}"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"no Vulkan driver works ({error}); {_GET_DRIVER}"
-    if found:
-        return found, None
+    if targets:
+        return targets, None
     return [], "; ".join(lacking) or f"there is no Vulkan driver; {_GET_DRIVER}"
 
 
@@ -127,22 +127,22 @@ def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
         "nearest": known.roundingModeIndependence,
         "denormals": known.denormBehaviorIndependence,
     }
-    found: set[tuple[str, int]] = set()
+    controls: set[tuple[str, int]] = set()
     for name, prefix in _CONTROLS.items():
-        kept = {(name, bits) for bits in _FLOAT_BITS if getattr(known, f"{prefix}{bits}")}
+        supported = {(name, bits) for bits in _FLOAT_BITS if getattr(known, f"{prefix}{bits}")}
         is_free = apart.get(name, _EACH_ALONE) == _EACH_ALONE
-        found |= kept if is_free or len(kept) == len(_FLOAT_BITS) else set()
-    return frozenset(found)
+        controls |= supported if is_free or len(supported) == len(_FLOAT_BITS) else set()
+    return frozenset(controls)
 
 
 def open_device(target: Target) -> VulkanBackend:
     """The device that `probe` listed under this name."""
     _LOADED.check()
-    found = _usable()
+    physical_devices = _usable()
     number = int(target.name.split(":")[1])
-    if number >= len(found):
-        raise no_such_device(target.name, len(found))
-    return VulkanBackend(target, found[number])
+    if number >= len(physical_devices):
+        raise no_such_device(target.name, len(physical_devices))
+    return VulkanBackend(target, physical_devices[number])
 
 
 class VulkanBackend:
@@ -168,11 +168,11 @@ class VulkanBackend:
     def opened(self) -> Opened:
         """The device, open. Errors: DeviceError in a forked process."""
         _LOADED.check()
-        found = self._opened
-        if found.device.lost is None:
-            return found
+        opened = self._opened
+        if opened.device.lost is None:
+            return opened
         with self._opening:
-            if self._opened is found:
+            if self._opened is opened:
                 self._opened = self._open()
             return self._opened
 

@@ -68,7 +68,7 @@ class VulkanDevice:
         self.retired: deque[tuple[int, Callable[[], None]]] = deque()
         self._done = 0
         self._waiting: set[int] = set()  # threads
-        self._made: dict[tuple[str, int], Any] = {}
+        self._handles: dict[tuple[str, int], Any] = {}
         self.handle = self._open()
         self.vk = functions(vk.lib.vkGetDeviceProcAddr, self.handle, _FUNCTIONS)
         queue = ffi.new("VkQueue*")
@@ -99,32 +99,32 @@ class VulkanDevice:
             queueCreateInfoCount=1, pQueueCreateInfos=queue,
             enabledExtensionCount=len(extensions), ppEnabledExtensionNames=extensions,
         )  # fmt: skip
-        made = ffi.new("VkDevice*")
-        code = api().lib.vkCreateDevice(physical.handle, info, ffi.NULL, made)
+        device = ffi.new("VkDevice*")
+        code = api().lib.vkCreateDevice(physical.handle, info, ffi.NULL, device)
         if code < 0:
             raise DeviceError(f"device: cannot open {self.name} ({result_name(code)})")
-        return made[0]
+        return device[0]
 
     # --- handles -----------------------------------------------------------------------------
 
     def create(self, kind: str, info: Any) -> Any:
         """A new handle of a kind, "Buffer". Errors: Failure."""
-        made = api().ffi.new(f"Vk{kind}*")
+        handle = api().ffi.new(f"Vk{kind}*")
         name = _MAKERS.get(kind, (f"vkCreate{kind}",))[0]
         with self.lock:
             if self.lost is not None:
                 raise self.lost_error()
-            check(getattr(self.vk, name)(self.handle, info, api().ffi.NULL, made), name)
-            return self.keep(kind, made[0])
+            check(getattr(self.vk, name)(self.handle, info, api().ffi.NULL, handle), name)
+            return self.keep(kind, handle[0])
 
     def keep(self, kind: str, handle: Any) -> Any:
         """Destroy the handle at the end, if nobody does so before."""
-        self._made[kind, _number(handle)] = handle
+        self._handles[kind, _number(handle)] = handle
         return handle
 
     def destroy(self, kind: str, handle: Any) -> None:
         """Destroy a handle that no pending command uses."""
-        if self._made.pop((kind, _number(handle)), None) is not None:
+        if self._handles.pop((kind, _number(handle)), None) is not None:
             name = _MAKERS.get(kind, ("", f"vkDestroy{kind}"))[1]
             getattr(self.vk, name)(self.handle, handle, api().ffi.NULL)
 
@@ -213,13 +213,13 @@ class VulkanDevice:
 
     def command_buffers(self, count: int) -> Any:
         """Under the lock: new command buffers. Errors: Failure."""
-        made = api().ffi.new("VkCommandBuffer[]", count)
+        buffers = api().ffi.new("VkCommandBuffer[]", count)
         info = struct(
             "VkCommandBufferAllocateInfo", commandPool=self.command_pool, commandBufferCount=count
         )
-        code = self.vk.vkAllocateCommandBuffers(self.handle, info, made)
+        code = self.vk.vkAllocateCommandBuffers(self.handle, info, buffers)
         check(code, "vkAllocateCommandBuffers")
-        return made
+        return buffers
 
     def free_command_buffers(self, buffers: Any) -> None:
         """Under the lock: free them."""
@@ -260,7 +260,7 @@ class VulkanDevice:
                 time.sleep(_PAUSE_S)
             self.vk.vkDeviceWaitIdle(self.handle)  # of a lost device, returns at once
             self.retired.clear()
-            for kind, handle in [(k, h) for (k, _), h in reversed(self._made.items())]:
+            for kind, handle in [(k, h) for (k, _), h in reversed(self._handles.items())]:
                 self.destroy(kind, handle)
             self.vk.vkDestroyDevice(self.handle, api().ffi.NULL)
             self.handle = None

@@ -56,9 +56,9 @@ def struct(name: str, **fields: Any) -> Any:
     """A new C structure with its type tag; what its fields point to lives as long."""
     ffi = api().ffi
     tag = _tag(name)
-    made = ffi.new(f"{name}*", fields if tag is None else {"sType": tag, **fields})
-    _held[made] = tuple(fields.values())
-    return made
+    record = ffi.new(f"{name}*", fields if tag is None else {"sType": tag, **fields})
+    _held[record] = tuple(fields.values())
+    return record
 
 
 @functools.cache
@@ -71,9 +71,9 @@ def _tag(name: str) -> int | None:
 
 def c_array(type: str, values: Sequence[Any]) -> Any:
     """A new C array; what it points to lives as long."""
-    made = api().ffi.new(f"{type}[]", list(values))
-    _held[made] = tuple(values)
-    return made
+    array = api().ffi.new(f"{type}[]", list(values))
+    _held[array] = tuple(values)
+    return array
 
 
 def c_text(text: str) -> Any:
@@ -84,8 +84,8 @@ def c_text(text: str) -> Any:
 def functions(find: Any, owner: Any, names: Sequence[str]) -> Any:
     """Functions by name: find is vkGetDeviceProcAddr or vkGetInstanceProcAddr."""
     ffi = api().ffi
-    found = {name: ffi.cast(f"PFN_{name}", find(owner, c_text(name))) for name in names}
-    return SimpleNamespace(**found)
+    pointers = {name: ffi.cast(f"PFN_{name}", find(owner, c_text(name))) for name in names}
+    return SimpleNamespace(**pointers)
 
 
 class Failure(Exception):
@@ -123,9 +123,9 @@ def listed(function: Any, type: str, *before: Any) -> Any:
     ffi = api().ffi
     count = ffi.new("uint32_t*")
     function(*before, count, ffi.NULL)
-    found = ffi.new(f"{type}[]", count[0])
-    function(*before, count, found)
-    return found
+    items = ffi.new(f"{type}[]", count[0])
+    function(*before, count, items)
+    return items
 
 
 # --- the instance -----------------------------------------------------------------------------
@@ -149,9 +149,9 @@ class Instance:
             enabledExtensionCount=len(extensions), ppEnabledExtensionNames=extensions,
             enabledLayerCount=len(layers), ppEnabledLayerNames=layers,
         )  # fmt: skip
-        made = ffi.new("VkInstance*")
-        check(vk.lib.vkCreateInstance(info, ffi.NULL, made), "vkCreateInstance")
-        self.handle = made[0]
+        handle = ffi.new("VkInstance*")
+        check(vk.lib.vkCreateInstance(info, ffi.NULL, handle), "vkCreateInstance")
+        self.handle = handle[0]
         self._listener = self._listen() if is_validated else None
 
     def _listen(self) -> Any:
@@ -173,10 +173,10 @@ class Instance:
         )
         names = ["vkCreateDebugUtilsMessengerEXT", "vkDestroyDebugUtilsMessengerEXT"]
         fn = functions(vk.lib.vkGetInstanceProcAddr, self.handle, names)
-        made = ffi.new("VkDebugUtilsMessengerEXT*")
+        messenger = ffi.new("VkDebugUtilsMessengerEXT*")
         create = fn.vkCreateDebugUtilsMessengerEXT
-        check(create(self.handle, info, ffi.NULL, made), "vkCreateDebugUtilsMessengerEXT")
-        return heard, made[0], fn.vkDestroyDebugUtilsMessengerEXT
+        check(create(self.handle, info, ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
+        return heard, messenger[0], fn.vkDestroyDebugUtilsMessengerEXT
 
     def close(self) -> None:
         """Destroy it; all devices are closed before. What was never raised is at least shown."""
@@ -196,18 +196,20 @@ def _names(texts: Sequence[str]) -> Any:
 def _portable() -> list[str]:
     """The extension that lists layered drivers too (Vulkan over Metal), where the loader has it."""
     vk, name = api(), "VK_KHR_portability_enumeration"
-    found = listed(
+    extensions = listed(
         vk.lib.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", vk.ffi.NULL
     )
-    return [name] if any(vk.ffi.string(e.extensionName).decode() == name for e in found) else []
+    return (
+        [name] if any(vk.ffi.string(e.extensionName).decode() == name for e in extensions) else []
+    )
 
 
 @functools.cache
 def instance() -> Instance:
     """The process's instance. Errors: Failure, ImportError, OSError."""
-    made = Instance(os.environ.get(VALIDATION, "") not in ("", "0"))
-    at_exit(made.close)
-    return made
+    opened = Instance(os.environ.get(VALIDATION, "") not in ("", "0"))
+    at_exit(opened.close)
+    return opened
 
 
 def at_exit(close: Callable[[], None]) -> None:
@@ -275,9 +277,9 @@ def feature_structs(chosen: frozenset[str] | None, is_1_3: bool) -> Any:
     for name in ("Vulkan13", "Vulkan12", "Vulkan11")[0 if is_1_3 else 1 :]:
         chain = struct(f"VkPhysicalDevice{name}Features", pNext=chain)
         _choose(chain, chosen)
-    made = struct("VkPhysicalDeviceFeatures2", pNext=chain)
-    _choose(made.features, chosen)
-    return made
+    features = struct("VkPhysicalDeviceFeatures2", pNext=chain)
+    _choose(features.features, chosen)
+    return features
 
 
 def _choose(features: Any, chosen: frozenset[str] | None) -> None:
@@ -305,8 +307,8 @@ def physical_devices(instance: Instance) -> list[Physical]:
         vk.VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: 2,
     }
     handles = listed(vk.lib.vkEnumeratePhysicalDevices, "VkPhysicalDevice", instance.handle)
-    found = [_physical(instance, handle) for handle in handles]
-    return sorted(found, key=lambda p: order.get(p.kind, 3))
+    devices = [_physical(instance, handle) for handle in handles]
+    return sorted(devices, key=lambda p: order.get(p.kind, 3))
 
 
 def _physical(instance: Instance, handle: Any) -> Physical:

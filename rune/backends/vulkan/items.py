@@ -164,16 +164,16 @@ def runs_of(items: Iterable[Item]) -> Iterable[Run]:
                 pass
 
 
-def replace_runs(items: Items, made: Mapping[Run, Run]) -> Items:
+def replace_runs(items: Items, gated: Mapping[Run, Run]) -> Items:
     """Recordable items with other launches."""
-    return tuple(_replaced(item, made) for item in items)
+    return tuple(_replaced(item, gated) for item in items)
 
 
-def _replaced(item: Item, made: Mapping[Run, Run]) -> Item:
+def _replaced(item: Item, gated: Mapping[Run, Run]) -> Item:
     match item:
         case Run():
-            return made.get(item, item)
+            return gated.get(item, item)
         case Repeat(items=inner, count=count):
-            return Repeat(replace_runs(inner, made), count)
+            return Repeat(replace_runs(inner, gated), count)
         case _:
             raise AssertionError(item)

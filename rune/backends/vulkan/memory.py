@@ -67,20 +67,23 @@ class VulkanMemory:
         vk = api()
         self.device = device
         near = vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-        seen = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+        visible = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
         cached = vk.VK_MEMORY_PROPERTY_HOST_CACHED_BIT
-        both = near | seen | cached
+        both = near | visible | cached
         has_both = any(kind.flags & both == both for kind in device.physical.memory_types)
         self.is_shared = has_both if is_shared is None else is_shared
         wishes = [both] if self.is_shared else [near]
         self.pool = self._pool(wishes, self.is_shared)
-        staging = [seen | cached, seen]
+        staging = [visible | cached, visible]
         self.staging = self.pool if self.is_shared else self._pool(staging, True)
 
     def _pool(self, wishes: list[int], is_mapped: bool) -> Pool:
         """A pool of the first kind that is there; unmapped, sooner of what no host could map."""
-        kinds, seen = self.device.physical.memory_types, api().VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-        ranked = sorted(kinds, key=lambda k: not is_mapped and bool(k.flags & seen))
+        kinds, visible = (
+            self.device.physical.memory_types,
+            api().VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+        )
+        ranked = sorted(kinds, key=lambda k: not is_mapped and bool(k.flags & visible))
         fitting = [k for wish in wishes for k in ranked if k.flags & wish == wish]
         heap = self.device.physical.heap_bytes[fitting[0].heap]
         return Pool(
@@ -216,13 +219,13 @@ class VulkanMemory:
         device = self.device
         with device.lock:
             commands = Commands(device)
-            made = device.command_buffers(1)
-            with commands.recording(made[0], api().VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT):
+            buffers = device.command_buffers(1)
+            with commands.recording(buffers[0], api().VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT):
                 device.vk.vkCmdCopyBuffer(
-                    made[0], source.handle.buffer, target.handle.buffer, 1, region
+                    buffers[0], source.handle.buffer, target.handle.buffer, 1, region
                 )
-            number = device.submit(device.submission(c_array("VkCommandBuffer", list(made))))
-            device.retired.append((number, lambda: device.free_command_buffers(made)))
+            number = device.submit(device.submission(c_array("VkCommandBuffer", list(buffers))))
+            device.retired.append((number, lambda: device.free_command_buffers(buffers)))
         self.mark((source, target), number)
         return number
 

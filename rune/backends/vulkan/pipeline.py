@@ -46,10 +46,10 @@ class Pipelines:
     def __call__(self, module: bytes, entry: str) -> Pipeline:
         """The pipeline of a module's entry point. Errors: Failure."""
         with self.device.lock:
-            found = self._found.get(module)
-            if found is None:
-                found = self._found[module] = self._new(module, entry)
-            return found
+            pipeline = self._found.get(module)
+            if pipeline is None:
+                pipeline = self._found[module] = self._new(module, entry)
+            return pipeline
 
     def _new(self, module: bytes, entry: str) -> Pipeline:
         device = self.device
@@ -62,9 +62,9 @@ class Pipelines:
                 self._keep(key, cache)
         finally:
             device.destroy("PipelineCache", cache)
-        made = Pipeline(device.keep("Pipeline", handle))
-        weakref.finalize(made, _retire, device, handle).atexit = False
-        return made
+        pipeline = Pipeline(device.keep("Pipeline", handle))
+        weakref.finalize(pipeline, _retire, device, handle).atexit = False
+        return pipeline
 
     def _cache(self, stored: bytes) -> Any:
         data = api().ffi.from_buffer(stored)
@@ -92,13 +92,15 @@ class Pipelines:
             stage=vk.VK_SHADER_STAGE_COMPUTE_BIT, module=shader, pName=c_text(entry),
         )  # fmt: skip
         info = struct("VkComputePipelineCreateInfo", stage=stage[0], layout=self.layout)
-        made = c_array("VkPipeline", [ffi.NULL])
+        pipelines = c_array("VkPipeline", [ffi.NULL])
         try:
-            code = device.vk.vkCreateComputePipelines(device.handle, cache, 1, info, ffi.NULL, made)
+            code = device.vk.vkCreateComputePipelines(
+                device.handle, cache, 1, info, ffi.NULL, pipelines
+            )
             check(code, "vkCreateComputePipelines")
         finally:
             device.destroy("ShaderModule", shader)
-        return made[0]
+        return pipelines[0]
 
 
 def _retire(device: VulkanDevice, handle: Any) -> None:

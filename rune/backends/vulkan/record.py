@@ -157,10 +157,10 @@ class Recorder:
         device = self.memory.device
         words = len(self.layout.offsets)
         table = self.memory.take_idle(self.memory.staging, 8 * words, ("arguments of a plan",))
-        made = Recording(device, table)
+        recording = Recording(device, table)
         with device.lock:
-            made.nodes = _Work(self, table, made.buffers).nodes(self.schedule.items, 0)
-        return made
+            recording.nodes = _Work(self, table, recording.buffers).nodes(self.schedule.items, 0)
+        return recording
 
 
 def _retire(device: VulkanDevice, buffers: list[Any]) -> None:
@@ -180,7 +180,7 @@ class _Work:
 
     recorder: Recorder
     table: Block
-    made: list[Any]  # command buffers
+    command_buffers: list[Any]
 
     @property
     def device(self) -> VulkanDevice:
@@ -188,13 +188,13 @@ class _Work:
 
     def nodes(self, items: Items, flags: int) -> Nodes:
         """What is to be played for some items."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         for recordable, group in itertools.groupby(items, is_recordable):
             if recordable:
-                found += self.flushed(self.listed(tuple(group), flags))
+                nodes += self.flushed(self.listed(tuple(group), flags))
             else:
-                found += map(self.node, group)
-        return tuple(found)
+                nodes += map(self.node, group)
+        return tuple(nodes)
 
     def node(self, item: Item) -> Node:
         """An item that the host has a part in."""
@@ -219,35 +219,35 @@ class _Work:
     def listed(self, items: Items, flags: int) -> list[Any]:
         """Command buffers in the order of submission, and what is too long to be listed."""
         again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
-        found: list[Any] = []
+        entries: list[Any] = []
         for is_run, group in itertools.groupby(items, lambda item: isinstance(item, Run)):
             if is_run and self.recorder.timer is not None:
-                found += [self.timed(run, self.recorder.timer, again) for run in group]  # type: ignore[arg-type]
+                entries += [self.timed(run, self.recorder.timer, again) for run in group]  # type: ignore[arg-type]
                 continue
             if is_run:
-                found.append(self.commands(list(group), flags))  # type: ignore[arg-type]
+                entries.append(self.commands(list(group), flags))  # type: ignore[arg-type]
                 continue
             for repeat in group:
                 assert isinstance(repeat, Repeat)
                 inner = self.listed(repeat.items, again)
                 if len(inner) * repeat.count <= EXPANDED:
-                    found += inner * repeat.count
+                    entries += inner * repeat.count
                 else:
-                    found.append(Again(self.flushed(inner), repeat.count))
-        return found
+                    entries.append(Again(self.flushed(inner), repeat.count))
+        return entries
 
     def flushed(self, listed: list[Any]) -> Nodes:
         """Submissions of the command buffers."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         for is_node, group in itertools.groupby(listed, lambda x: isinstance(x, Again | PlayTimed)):
             if is_node:
-                found += group
+                nodes += group
                 continue
             buffers = list(group)
             parts = [buffers[k : k + SUBMITTED] for k in range(0, len(buffers), SUBMITTED)]
             arrays = [c_array("VkCommandBuffer", part) for part in parts]
-            found.append(Play(tuple(map(self.device.submission, arrays))))
-        return tuple(found)
+            nodes.append(Play(tuple(map(self.device.submission, arrays))))
+        return tuple(nodes)
 
     def timed(self, run: Run, timer: Timer, flags: int) -> PlayTimed:
         """One launch between time stamps."""
@@ -261,7 +261,7 @@ class _Work:
     def buffer(self) -> Any:
         """A new command buffer."""
         buffers = self.device.command_buffers(1)
-        self.made.append(buffers)
+        self.command_buffers.append(buffers)
         return buffers[0]
 
     def commands(self, runs: list[Run], flags: int) -> Any:

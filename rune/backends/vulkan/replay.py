@@ -91,8 +91,8 @@ class _Kernels(dict[str, SpirvKernel]):
         self.target = backend.target
 
     def __missing__(self, name: str) -> SpirvKernel:
-        made = self[name] = render(own_kernels()[name], self.target)
-        return made
+        kernel = self[name] = render(own_kernels()[name], self.target)
+        return kernel
 
 
 class _Pipelines(dict[str, Pipeline]):
@@ -107,7 +107,7 @@ class _Pipelines(dict[str, Pipeline]):
     def __missing__(self, name: str) -> Pipeline:
         kernel = self.kernels[name]
         try:
-            made = self[name] = self.opened.pipelines(kernel.words, kernel.entry)
+            pipeline = self[name] = self.opened.pipelines(kernel.words, kernel.entry)
         except Failure as failure:
             target = self.kernels.target.name
             code = self.plan.kernels.get(name) or own_kernels()[name]
@@ -116,19 +116,19 @@ class _Pipelines(dict[str, Pipeline]):
                 hint="rune wrote this kernel: the fault is rune's own, or the driver's",
                 source=to_text(code),
             ) from failure
-        return made
+        return pipeline
 
 
 class _Prepared:
     """A plan for one choice of sizes: how to record it, and its recordings, the oldest first."""
 
-    def __init__(self, executable: VulkanExecutable, made: Concrete):
+    def __init__(self, executable: VulkanExecutable, concrete: Concrete):
         plan, opened = executable.plan, executable.opened
         for code in plan.kernels.values():
-            require_few(code, executable.kernels.target, made.sizes)
-        work = schedule(plan, made, executable.kernels)
+            require_few(code, executable.kernels.target, concrete.sizes)
+        work = schedule(plan, concrete, executable.kernels)
         first_result = GIVEN + len(plan.arguments)
-        self.made, self.opened = made, opened
+        self.concrete, self.opened = concrete, opened
         self.recorder = Recorder(
             opened.memory,
             opened.pipelines,
@@ -136,7 +136,7 @@ class _Prepared:
             work,
             layout(work),
             {first_result + result: GIVEN + argument for argument, result in plan.donations},
-            Timer(executable.meter, made.sizes) if executable.meter else None,
+            Timer(executable.meter, concrete.sizes) if executable.meter else None,
         )
         self._idle: deque[Recording] = deque()
         self._count = 0
@@ -157,12 +157,12 @@ class _Prepared:
 
     def _new(self) -> Recording:
         try:
-            made = self.recorder.record()
+            recording = self.recorder.record()
         except Failure as failure:
             device = self.recorder.memory.device
             raise device.failure(failure.code, "record commands") from failure
         self._count += 1
-        return made
+        return recording
 
     def give_back(self, recording: Recording) -> None:
         """It serves again once its last submission is done."""
@@ -196,7 +196,7 @@ class VulkanExecutable:
         self, arguments: Sequence[VulkanBuffer], donated: Sequence[int] = ()
     ) -> list[VulkanBuffer]:
         """Submit all steps; returns at once, unless the host decides between them."""
-        made = self._concretes([a.shape for a in arguments])
+        concrete = self._concretes([a.shape for a in arguments])
         opened = self._backend.opened()
         if opened is not self.opened:
             with self._lock:
@@ -204,14 +204,14 @@ class VulkanExecutable:
                     self._open(opened)
         self._check(arguments, opened)
         try:
-            results = result_buffers(self.plan, made, arguments, donated, self._alloc, _reuse)
-            prepared = self._prepared.get(made)
+            results = result_buffers(self.plan, concrete, arguments, donated, self._alloc, _reuse)
+            prepared = self._prepared.get(concrete)
             if prepared is None:
-                prepared = self._prepared.keep(made, _Prepared(self, made))
+                prepared = self._prepared.keep(concrete, _Prepared(self, concrete))
             self._run(prepared, arguments, results)
         except OutOfMemory as error:
             device = self._backend.target.name
-            raise shortage.of_plan(error, self.plan, made.sizes, device) from error
+            raise shortage.of_plan(error, self.plan, concrete.sizes, device) from error
         return results
 
     def _run(
@@ -224,10 +224,10 @@ class VulkanExecutable:
         opened = prepared.opened
         arena = self._arena(prepared)
         recording = prepared.take()
-        table, given = recording.table, (*arguments, *results)
+        table, buffers = recording.table, (*arguments, *results)
         arena = arena or table
-        blocks = [table, table, arena, *(x.memory for x in given)]
-        addresses = [0, address_of(table), address_of(arena), *(x.address for x in given)]
+        blocks = [table, table, arena, *(x.memory for x in buffers)]
+        addresses = [0, address_of(table), address_of(arena), *(x.address for x in buffers)]
         prepared.recorder.layout.write(addresses, recording.words)
         call, work = _Call(opened, recording, blocks, len(arguments)), self._backend.work
         work.begin()
@@ -243,7 +243,7 @@ class VulkanExecutable:
 
     def _arena(self, prepared: _Prepared) -> Block | None:
         """Memory for intermediates; it serves the next call once all of this one is submitted."""
-        nbytes, pool = prepared.made.arena_bytes, prepared.opened.memory.pool
+        nbytes, pool = prepared.concrete.arena_bytes, prepared.opened.memory.pool
         return pool.take(nbytes, ("intermediates of", self.plan.name)) if nbytes else None
 
     def _check(self, arguments: Sequence[VulkanBuffer], opened: Opened) -> None:

@@ -61,18 +61,18 @@ class Schedule:
     header: tuple[int, ...]  # i64 words
 
 
-def schedule(plan: Plan, made: Concrete, kernels: Mapping[str, SpirvKernel]) -> Schedule:
+def schedule(plan: Plan, concrete: Concrete, kernels: Mapping[str, SpirvKernel]) -> Schedule:
     """The work of a plan; `kernels` are the plan's and rune's own, by name."""
-    scheduler = _Scheduler(len(plan.arguments), made, kernels)
-    items = scheduler.items(made.steps)
+    scheduler = _Scheduler(len(plan.arguments), concrete, kernels)
+    items = scheduler.items(concrete.steps)
     return Schedule(items, tuple(scheduler.header))
 
 
 class _Scheduler:
     """Makes items of steps, and lays the header out."""
 
-    def __init__(self, arguments: int, made: Concrete, kernels: Mapping[str, SpirvKernel]):
-        self.arguments, self.sizes, self.kernels = arguments, made.sizes, kernels
+    def __init__(self, arguments: int, concrete: Concrete, kernels: Mapping[str, SpirvKernel]):
+        self.arguments, self.sizes, self.kernels = arguments, concrete.sizes, kernels
         self.header: list[int] = []
         self.zero = self.put([0])
         self.around = self.put([1])  # of the gate around what is made now: whether it is open
@@ -131,8 +131,8 @@ class _Scheduler:
         if 0 in groups:
             return ()
         written = tuple(p.access is not Access.READ for p in kernel.params)
-        taken = tuple(values[size] for size in kernel.sizes)
-        return (Run(name, tuple(places), written, taken, groups),)
+        kernel_sizes = tuple(values[size] for size in kernel.sizes)
+        return (Run(name, tuple(places), written, kernel_sizes, groups),)
 
     def copy(self, target: Where, source: Where) -> Items:
         """A copy of bytes, four at a time where they lie so."""
@@ -152,11 +152,11 @@ class _Scheduler:
         steps = [(*self.items(body), *self.advance(loop)) for body in loop.bodies]
         once = tuple(item for step in steps for item in step)
         length = max(1, UNROLLED // _length(once)) if all(map(is_recordable, once)) else 1
-        times, left = divmod(count, turns * length)
-        rest = tuple(item for k in range(left) for item in steps[k % turns])
+        times, remainder = divmod(count, turns * length)
+        last_rounds = tuple(item for k in range(remainder) for item in steps[k % turns])
         repeated = (Repeat(once * length, times),) if times else ()
         settle = self.items(loop.settle) if count % turns else ()
-        return (*self.start(loop), *repeated, *rest, *settle)
+        return (*self.start(loop), *repeated, *last_rounds, *settle)
 
     def start(self, loop: ConcreteLoop) -> Items:
         """Write 0 to the counter."""
@@ -179,9 +179,9 @@ class _Scheduler:
         is_open = self.put([0])
         with self.within(is_open):
             steps = self.steps(loop)
-        whole = tuple(item for step in steps for item in step)
-        gate = self.gate("%hold", (holds,), whole, is_open)
-        turn = tuple(x for step in steps for x in (*gate.open, *replace_runs(step, gate.made)))
+        items = tuple(item for step in steps for item in step)
+        gate = self.gate("%hold", (holds,), items, is_open)
+        turn = tuple(x for step in steps for x in (*gate.open, *replace_runs(step, gate.gated)))
         growing = tuple((Repeat(turn, count), *shown) for count in BATCHES)
         return (While(first, growing, len(growing) - 1, settle, held, counted),)
 
@@ -225,26 +225,26 @@ class _Scheduler:
             is_open = self.put([0])
             with self.within(is_open):
                 inner.append(self.items(steps))
-            given = (number, self.put([wanted]), last)
-            gates.append(self.gate("%choose", given, inner[-1], is_open))
+            operands = (number, self.put([wanted]), last)
+            gates.append(self.gate("%choose", operands, inner[-1], is_open))
         opened = [item for gate in gates for item in gate.open]
-        done = [replace_runs(items, gate.made) for gate, items in zip(gates, inner)]
+        done = [replace_runs(items, gate.gated) for gate, items in zip(gates, inner)]
         return (*opened, *(item for items in done for item in items))
 
-    def gate(self, kernel: str, given: tuple[Where, ...], items: Items, is_open: Where) -> Gate:
+    def gate(self, kernel: str, operands: tuple[Where, ...], items: Items, is_open: Where) -> Gate:
         """A gate before some items; gates within ask `is_open`, which it writes for them."""
         runs = list(dict.fromkeys(r for r in runs_of(items) if r.gate is None and not _opens(r)))
-        made: dict[Run, Run] = {}
+        gated: dict[Run, Run] = {}
         opened: Items = ()
         if runs:
             full = self.put([n for run in runs for n in run.groups])
             live = self.put([0] * (3 * len(runs)))
-            opened = self.run(kernel, (*given, self.around, full, live), 3 * len(runs))
-            made = {r: replace(r, gate=live.offset + 12 * k) for k, r in enumerate(runs)}
+            opened = self.run(kernel, (*operands, self.around, full, live), 3 * len(runs))
+            gated = {r: replace(r, gate=live.offset + 12 * k) for k, r in enumerate(runs)}
         if any(map(_opens, runs_of(items))):
             one = self.put([1])
-            opened += self.run(kernel, (*given, self.around, one, is_open), 1)
-        return Gate(opened, made)
+            opened += self.run(kernel, (*operands, self.around, one, is_open), 1)
+        return Gate(opened, gated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class Gate:
     """Launches that open or close it, and what the launches behind it become."""
 
     open: Items
-    made: Mapping[Run, Run]
+    gated: Mapping[Run, Run]
 
 
 def _opens(run: Run) -> bool:

@@ -55,13 +55,13 @@ class Stamps:
 
     def _seconds(self) -> float:
         ffi, flags = api().ffi, api().VK_QUERY_RESULT_64_BIT | api().VK_QUERY_RESULT_WAIT_BIT
-        found = ffi.new("uint64_t[2]")
+        stamps = ffi.new("uint64_t[2]")
         code = self.device.vk.vkGetQueryPoolResults(
-            self.device.handle, self._pool, 0, 2, 16, found, 8, flags
+            self.device.handle, self._pool, 0, 2, 16, stamps, 8, flags
         )
         check(code, "vkGetQueryPoolResults")
         physical = self.device.physical
-        ticks = (found[1] - found[0]) % (1 << physical.stamp_bits)  # the counter may wrap
+        ticks = (stamps[1] - stamps[0]) % (1 << physical.stamp_bits)  # the counter may wrap
         return 1e-9 * ticks * physical.stamp_ns
 
 
@@ -80,8 +80,8 @@ class Timer:
     def tell(self, run: Run, seconds: float, table: np.ndarray) -> None:
         """A launch is done, of the recording with this table, u32."""
         if run.gate is None or table[run.gate // 4 : run.gate // 4 + 3].all():
-            moved = sum(w.bytes for w in run.places)
-            self.meter.add_kernel(run.kernel.lstrip("%"), self.sizes, seconds, moved)
+            nbytes = sum(w.bytes for w in run.places)
+            self.meter.add_kernel(run.kernel.lstrip("%"), self.sizes, seconds, nbytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -59,8 +59,8 @@ def _adapters() -> list[Any]:
     """The adapters that compute, the fastest kind first."""
     _loaded.check()
     with _without_display():
-        found = _driver().gpu.enumerate_adapters_sync()
-    return sorted((a for a in found if a.info["backend_type"] != "OpenGL"), key=_rank)
+        adapters = _driver().gpu.enumerate_adapters_sync()
+    return sorted((a for a in adapters if a.info["backend_type"] != "OpenGL"), key=_rank)
 
 
 @contextmanager
@@ -92,12 +92,12 @@ def _limit(adapter: Any, name: str) -> int:
 def probe() -> tuple[list[Target], str | None]:
     """The adapters of all APIs, discrete GPUs first."""
     try:
-        found = [_target(number, adapter) for number, adapter in enumerate(_adapters())]
+        targets = [_target(number, adapter) for number, adapter in enumerate(_adapters())]
     except ImportError as error:
         return [], f"wgpu cannot be imported ({error}); pip install wgpu"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"no WebGPU adapter ({type(error).__name__}: {error})"
-    return found, None if found else "no API offers an adapter; install a driver for the GPU"
+    return targets, None if targets else "no API offers an adapter; install a driver for the GPU"
 
 
 def _target(number: int, adapter: Any) -> Target:
@@ -286,8 +286,8 @@ class WgpuBackend(QueuedBackend):
                 for number, kind in enumerate(kinds)
             ]
             group = self.device.create_bind_group_layout(entries=entries)
-            whole = self.device.create_pipeline_layout(bind_group_layouts=[group])
-            self._layouts[memories] = group, whole
+            pipeline_layout = self.device.create_pipeline_layout(bind_group_layouts=[group])
+            self._layouts[memories] = group, pipeline_layout
         return self._layouts[memories]
 
 

@@ -58,17 +58,17 @@ class Reads:
         """Counts of the staging memory."""
         return self._pool.stats()
 
-    def begin(self, handle: Any, offset: int, nbytes: int, whole: int) -> Read:
+    def begin(self, handle: Any, offset: int, nbytes: int, padded_bytes: int) -> Read:
         """Submit the copy of `nbytes`, which are `whole` words, behind all that was submitted."""
         backend = self.backend
         while self.abandoned:
             self.end(*self.abandoned.popleft(), 0)
-        block = self._pool.take(whole, ("copy_out",))
+        block = self._pool.take(padded_bytes, ("copy_out",))
         with backend.failing("copy_out"):
             encoder = backend.device.create_command_encoder()
-            encoder.copy_buffer_to_buffer(handle, offset, block.handle, 0, whole)
+            encoder.copy_buffer_to_buffer(handle, offset, block.handle, 0, padded_bytes)
             backend.queue.submit([encoder.finish()])
-            promise = block.handle.map_async("READ", 0, whole)
+            promise = block.handle.map_async("READ", 0, padded_bytes)
         return Read(self, block, promise, nbytes)
 
     def end(self, block: Block, promise: Any, nbytes: int) -> np.ndarray:

@@ -164,7 +164,7 @@ class Walker:
     """Encodes the steps of one call, as loops and branches say. Only `read` waits."""
 
     executable: WgpuExecutable
-    made: Concrete
+    concrete: Concrete
     memory: Mapping[Space, Sequence[Block]]
     encoder: Encoder
 
@@ -200,7 +200,7 @@ class Walker:
             self.launch_packed(step, handles[: self.executable.backend.most_memories - 1])
             return
         memories = tuple(_index(handles, self.block(p).handle) for p in step.places)
-        dispatch = self.executable.dispatch(step, self.made, memories)
+        dispatch = self.executable.dispatch(step, self.concrete, memories)
         if dispatch is not None:
             self.encoder.dispatch(dispatch, tuple(handles))
 
@@ -217,7 +217,7 @@ class Walker:
             len(handles) if k in packed else _index(handles, self.block(p).handle)
             for k, p in enumerate(step.places)
         )
-        dispatch = self.executable.dispatch(step, self.made, memories, tuple(offsets))
+        dispatch = self.executable.dispatch(step, self.concrete, memories, tuple(offsets))
         if dispatch is None:
             return
         pairs = [(self.block(step.places[k]).handle, step.places[k], k) for k in packed]
@@ -280,29 +280,34 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         assert isinstance(step.step, Launch)
         return self.plan.kernels[step.step.kernel].params
 
-    def run_steps(self, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+    def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Encode all steps on this memory, and submit them."""
         with self.backend.failing(self.plan.name):
             if self.meter is not None:
-                self._run_timed(self.meter, made, memory)
+                self._run_timed(self.meter, concrete, memory)
                 return
-            key = (made, *(b.handle for blocks in memory.values() for b in blocks))
+            key = (concrete, *(b.handle for blocks in memory.values() for b in blocks))
             script = self._scripts.get(key)
             if script is not None:
                 play(script, self.backend.device)
                 return
             encoder = Encoder(self.backend, Notes(self._is_straight))
-            run(made.steps, Walker(self, made, memory, encoder))
+            run(concrete.steps, Walker(self, concrete, memory, encoder))
             script = encoder.notes.script()
             encoder.submit()
             if script:
                 self._scripts.keep(key, script)
 
-    def _run_timed(self, meter: Meter, made: Concrete, memory: dict[Space, list[Block]]) -> None:
+    def _run_timed(
+        self, meter: Meter, concrete: Concrete, memory: dict[Space, list[Block]]
+    ) -> None:
         """Submit each step by itself, and wait for it."""
         encoder = Encoder(self.backend, Notes(fits=False), self.stamps)
-        walker = Walker(self, made, memory, encoder)
-        run(made.steps, TimedWalker(walker, partial(self._seconds, walker), meter, made.sizes))
+        walker = Walker(self, concrete, memory, encoder)
+        run(
+            concrete.steps,
+            TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes),
+        )
         encoder.submit()
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
@@ -332,7 +337,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
     def dispatch(
         self,
         step: ConcreteStep,
-        made: Concrete,
+        concrete: Concrete,
         memories: _Memories,
         offsets: tuple[int, ...] | None = None,
     ) -> _Dispatch | None:
@@ -340,30 +345,30 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
 
         None over an empty grid.
         """
-        known = self._dispatches.get(made)
+        known = self._dispatches.get(concrete)
         if known is None:
-            known = self._dispatches.keep(made, {})
+            known = self._dispatches.keep(concrete, {})
         key = id(step), memories, offsets  # the step lives as long as the concrete plan
         if key not in known:
-            known[key] = self._made_dispatch(step, made, memories, offsets)
+            known[key] = self._new_dispatch(step, concrete, memories, offsets)
         return known[key]
 
-    def _made_dispatch(
-        self, step: ConcreteStep, made: Concrete, memories: _Memories,
+    def _new_dispatch(
+        self, step: ConcreteStep, concrete: Concrete, memories: _Memories,
         offsets: tuple[int, ...] | None,
     ) -> _Dispatch | None:  # fmt: skip
         assert isinstance(step.step, Launch)
         kernel, backend = self._kernel(step.step.kernel, memories), self.backend
         rendered = kernel.rendered
-        self._check_extents(rendered, made)
-        require_few(self.plan.kernels[step.step.kernel], backend.target, made.sizes)
-        points = evaluate(rendered.points, made.sizes)
+        self._check_extents(rendered, concrete)
+        require_few(self.plan.kernels[step.step.kernel], backend.target, concrete.sizes)
+        points = evaluate(rendered.points, concrete.sizes)
         if not points:
             return None
         items = [p.type.dtype.itemsize for p in step.places]
         places = [p.offset for p in step.places] if offsets is None else offsets
         starts = [offset // item for offset, item in zip(places, items, strict=True)]
-        sizes = [made.sizes[name] for name in rendered.sizes]
+        sizes = [concrete.sizes[name] for name in rendered.sizes]
         words = np.array([0, points, *starts, *sizes], np.uint32)
         block = backend.device.create_buffer_with_data(
             data=np.pad(words, (0, -words.size % 4)), usage=backend.wgpu.BufferUsage.UNIFORM
@@ -373,8 +378,8 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         layout, _ = backend.layout(len(set(memories)))
         return _Dispatch(kernel.pipeline, layout, block, (wide, -(-groups // wide)))
 
-    def _check_extents(self, rendered: Rendered, made: Concrete) -> None:
-        most = max(evaluate(x, made.sizes) for x in rendered.extents)
+    def _check_extents(self, rendered: Rendered, concrete: Concrete) -> None:
+        most = max(evaluate(x, concrete.sizes) for x in rendered.extents)
         if most >= _INDICES:
             raise DeviceError(
                 f"{self.plan.name}: cannot run on {self.backend.target.name} "

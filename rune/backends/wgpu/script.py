@@ -46,7 +46,7 @@ class Notes:
     """What is being encoded; `fits` turns false where it could not be encoded so again."""
 
     fits: bool = True
-    made: list[Launches | Move] = field(default_factory=list)
+    commands: list[Launches | Move] = field(default_factory=list)
     calls: list[tuple[Any, Any, int, int]] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
 
@@ -59,17 +59,17 @@ class Notes:
     def copy(self, *move: Any) -> None:
         """Note a copy."""
         self._end_pass()
-        self.made.append(Move(*move))
-        self.fits = self.fits and len(self.made) < LONGEST
+        self.commands.append(Move(*move))
+        self.fits = self.fits and len(self.commands) < LONGEST
 
     def script(self) -> Script | None:
         """All of it; None where it cannot be kept."""
         self._end_pass()
-        return tuple(self.made) if self.fits else None
+        return tuple(self.commands) if self.fits else None
 
     def _end_pass(self) -> None:
         if self.calls:
-            self.made.append(Launches(tuple(self.calls), tuple(self.held)))
+            self.commands.append(Launches(tuple(self.calls), tuple(self.held)))
             self.calls, self.held = [], []
 
 

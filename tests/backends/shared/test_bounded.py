@@ -63,5 +63,5 @@ def test_an_executor_keeps_the_last_sizes_and_is_right_for_all(device: str):
     names = ("_prepared", "_commands", "_scripts", "_dispatches")
     held = [getattr(executable, name) for name in names if hasattr(executable, name)]
     assert held
-    assert len(executable._concretes._made) == SIZES_KEPT
+    assert len(executable._concretes._plans) == SIZES_KEPT
     assert all(len(cache) <= SIZES_KEPT for cache in held)

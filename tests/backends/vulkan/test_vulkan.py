@@ -168,7 +168,7 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing_behind(bac
     def left() -> tuple[int, int]:
         gc.collect()
         backend.synchronize()
-        return len(backend.opened().device._made), backend.memory_stats().live_bytes
+        return len(backend.opened().device._handles), backend.memory_stats().live_bytes
 
     for k in range(5):
         cycle(k)
@@ -208,7 +208,7 @@ def test_closing_destroys_all_that_was_made(backend):
 
     backend.close()
 
-    assert not device._made
+    assert not device._handles
     with pytest.raises(DeviceError):
         device.submit((None, None))
 
