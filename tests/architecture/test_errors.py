@@ -2,14 +2,14 @@
 
 errors.txt is the golden text. A call stands there as a user would write it, then the error's
 class and its whole message: operation, what is wrong, a hint, and the user's own line. After each
-one everything works as before, which the last line of every provocation shows.
+one everything works as before, which the last line of every provocation shows. Here is a call for
+each kind of mistake; test_errors_of_arrays.py has one for each place that raises.
 """
 
 from __future__ import annotations
 
 import _thread
 import gc
-import linecache
 import re
 import signal
 import threading
@@ -24,6 +24,12 @@ from rune import dtypes, ops
 from rune.backends import device_named
 from rune.backends.cpu.compiler import compile_module
 from rune.ops.promote import promoted
+from tests.architecture.provocations import (
+    golden_text,
+    has_the_form_of_the_grammar,
+    provoke,
+    works_as_before,
+)
 from tests.architecture.sources import HERE
 from tests.support.arrays import array
 from tests.support.close import same
@@ -220,71 +226,15 @@ CALLS: list[tuple[str, str]] = [
 ]  # fmt: skip
 
 
-def custom_jvp(rule: Any, function: Any = lambda v: v) -> Any:
-    """A function with a forward rule."""
-    wrapped = rune.custom_jvp(function)
-    wrapped.defjvp(rule)
-    return wrapped
-
-
-def custom_vjp(bwd: Any) -> Any:
-    """A function of a tree with a reverse rule."""
-    wrapped = rune.custom_vjp(lambda p: p["a"])
-    wrapped.defvjp(lambda p: (p["a"], None), bwd)
-    return wrapped
-
-
-def namespace() -> dict[str, Any]:
-    """The names that the calls use."""
-    import rune.numpy as rnp
-    from rune.transforms.programs.make_program import parse_program
-
-    return {
-        "rune": rune, "rnp": rnp, "ops": ops, "np": np, "kept": [], "parse_program": parse_program,
-        "x": array([1.0, 2.0, 3.0]), "given": array([1.0]),
-        "custom_jvp": custom_jvp, "custom_vjp": custom_vjp,
-        "scalar": rune.ShapeDtypeStruct((), "f32"),
-    }  # fmt: skip
-
-
-def provoke(code: str) -> Exception:
-    """The error that a call raises."""
-    linecache.cache["call.py"] = (len(code), None, [code + "\n"], "call.py")
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - every class, shown in the golden text
-        exec(compile(code, "call.py", "exec"), namespace())
-    assert isinstance(caught.value, rune.errors.RuneError), caught.value
-    return caught.value
-
-
-def shown(error: Exception) -> str:
-    """The class and the message; numbers of bytes and names of devices depend on the machine."""
-    message = re.sub(r"\d+ B\b", "N B", str(error))
-    held = r"; largest live buffers: [^()]* \([^()]*\)(, [^()]* \([^()]*\))*"  # by other tests
-    message = re.sub(held, "", message)
-    message = re.sub(r"\(there are .*\)", "(there are ...)", message)
-    return f"{type(error).__name__}: {message}"
-
-
-def works_as_before() -> None:
-    """A derivative and compiled code, after whatever went wrong."""
-    x = array([1.0, 2.0])
-    same(np.array([2.0, 4.0], np.float32), rune.jit(rune.grad(lambda v: (v * v).sum()))(x))
-
-
 def test_every_message_is_the_one_in_the_golden_text(request: pytest.FixtureRequest):
-    texts = [f"== {title}\n{code}\n{shown(provoke(code))}\n" for title, code in CALLS]
-
-    expect_file(request.config, HERE / "errors.txt", "\n".join(texts))
+    expect_file(request.config, HERE / "errors.txt", golden_text(CALLS))
 
 
 @pytest.mark.parametrize(("title", "code"), CALLS, ids=[t for t, _ in CALLS])
 def test_every_message_has_the_form_of_the_grammar_and_leaves_everything_usable(
     title: str, code: str
 ):
-    lines = str(provoke(code)).splitlines()
-
-    assert re.match(r"[\w .]+: (cannot|found) .*", lines[0]), lines[0]
-    assert any(line.startswith("at call.py:1") or "made at call.py:1" in line for line in lines)
+    has_the_form_of_the_grammar(str(provoke(code)))
     works_as_before()
 
 
