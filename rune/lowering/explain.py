@@ -127,13 +127,13 @@ def counted(number: Size, noun: str) -> str:
     return f"{number} {noun if number == 1 else plural}"
 
 
-def costs_text(found: Costs) -> str:
+def costs_text(costs: Costs) -> str:
     """`2 kernels, 1 call, 0 copies; 256 bytes moved, ...`, and memory on a second line."""
-    counts = ((found.launches, "kernel"), (found.calls, "call"), (found.copies, "copy"))
+    counts = ((costs.launches, "kernel"), (costs.calls, "call"), (costs.copies, "copy"))
     return (
         f"{', '.join(counted(*c) for c in counts)}; "
-        f"{found.bytes_moved} bytes moved, {found.flops} operations\n"
-        f"arena {found.arena_bytes} bytes, {found.live_peak_bytes} alive at once"
+        f"{costs.bytes_moved} bytes moved, {costs.flops} operations\n"
+        f"arena {costs.arena_bytes} bytes, {costs.live_peak_bytes} alive at once"
     )
 
 

@@ -96,9 +96,9 @@ class LibraryCall:
         reference = self.primitive.reference
         assert reference is not None
         with np.errstate(all="ignore"):
-            found = reference(*arrays, **dict(self.params))
-        found = found if self.primitive.multiple_results else (found,)
-        return [np.asarray(x, t.dtype) for x, t in zip(found, types, strict=True)]
+            results = reference(*arrays, **dict(self.params))
+        results = results if self.primitive.multiple_results else (results,)
+        return [np.asarray(x, t.dtype) for x, t in zip(results, types, strict=True)]
 
     def __str__(self) -> str:
         return self.primitive.name
@@ -106,8 +106,8 @@ class LibraryCall:
 
 def write_library_call(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
     """Bind the call of a primitive's NumPy meaning."""
-    found = primitive.type_rule(*map(type_of, args), **params)
-    types = tuple(found) if primitive.multiple_results else (found,)
+    result_types = primitive.type_rule(*map(type_of, args), **params)
+    types = tuple(result_types) if primitive.multiple_results else (result_types,)
     call = LibraryCall(primitive, tuple(sorted(params.items())))
     outs = host_call(*args, call=call, results=types, effect=None, has_token=False)
     return outs if primitive.multiple_results else outs[0]
@@ -141,13 +141,13 @@ class AsComplex:
         self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
     ) -> list[np.ndarray]:
         """The results, complex ones as their parts."""
-        given = [_joined(a, t.dtype) for a, t in zip(arrays, self.operands, strict=True)]
+        operands = [_joined(a, t.dtype) for a, t in zip(arrays, self.operands, strict=True)]
         wanted = [
-            t if t.dtype == own.dtype else own.with_shape(t.shape[:-1])
-            for t, own in zip(types, self.results, strict=True)
+            t if t.dtype == result_type.dtype else result_type.with_shape(t.shape[:-1])
+            for t, result_type in zip(types, self.results, strict=True)
         ]
-        found = self.call(given, wanted)
-        return [_apart(x, t.dtype) for x, t in zip(found, types, strict=True)]
+        results = self.call(operands, wanted)
+        return [_apart(x, t.dtype) for x, t in zip(results, types, strict=True)]
 
     def __str__(self) -> str:
         return str(self.call)
@@ -176,14 +176,14 @@ def in_order(program: Program) -> Program:
 
 
 def _thread(equations: Iterable[Equation], token: Atom) -> tuple[list[Equation], Atom]:
-    made: list[Equation] = []
+    threaded: list[Equation] = []
     for equation in itertools.chain.from_iterable(map(_rotated, equations)):
         if effect_of(equation) is not None:
             result = Var(TOKEN)
             equation = _behind(equation, token, result)
             token = result
-        made.append(equation)
-    return made, token
+        threaded.append(equation)
+    return threaded, token
 
 
 def _behind(equation: Equation, token: Atom, result: Var) -> Equation:
@@ -225,8 +225,8 @@ def _rotated(equation: Equation) -> list[Equation]:
     carries, t, zero, one = count - consts, Var(COUNTER), _integer(0), _integer(1)
     before, first = _copied(condition, (zero, *equation.operands))
     step = Equation(add, (body.inputs[0], one), {}, (t,))
-    given = (t, *body.inputs[1 : 1 + consts], *body.outputs[:carries])
-    after, again = _copied(condition, given)
+    condition_operands = (t, *body.inputs[1 : 1 + consts], *body.outputs[:carries])
+    after, again = _copied(condition, condition_operands)
     params = {
         **equation.params,
         "body": replace(
@@ -245,13 +245,13 @@ def _rotated(equation: Equation) -> list[Equation]:
 def _copied(program: Program, args: Sequence[Atom]) -> tuple[list[Equation], Atom]:
     """The equations of a program on these arguments, with variables of their own; its result."""
     env: dict[Atom, Atom] = dict(zip(program.inputs, args, strict=True))
-    made = []
+    equations = []
     for equation in program.equations:
         operands = tuple(env.get(a, a) for a in equation.operands)
         results = tuple(Var(v.type) for v in equation.results)
         env.update(zip(equation.results, results, strict=True))
-        made.append(replace(equation, operands=operands, results=results))
-    return made, env.get(program.outputs[0], program.outputs[0])
+        equations.append(replace(equation, operands=operands, results=results))
+    return equations, env.get(program.outputs[0], program.outputs[0])
 
 
 def _last_input(types: Sequence[ArrayType]) -> Program:

@@ -214,11 +214,11 @@ def _fail(program: KernelProgram, what: str) -> NoReturn:
 
 
 def _writers(program: KernelProgram) -> dict[Value, int]:
-    found: dict[Value, int] = {}
+    writers: dict[Value, int] = {}
     for step in program.steps:
         for value in step.results:
-            found[value] = found.get(value, 0) + 1
-    return found
+            writers[value] = writers.get(value, 0) + 1
+    return writers
 
 
 def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
@@ -229,9 +229,9 @@ def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
     kernel = program.kernels.get(step.kernel)
     if kernel is None:
         _fail(program, f"step {number} runs {step.kernel}, which is not there")
-    given = [v.type.strong() for v in (*step.operands, *step.results)]
+    actual_types = [v.type.strong() for v in (*step.operands, *step.results)]
     wanted = [b.type.strong() for b in (*kernel.inputs, *kernel.outputs)]
-    if given != wanted:
+    if actual_types != wanted:
         _fail(program, f"step {number} gives {step.kernel} other types than it takes")
 
 
@@ -239,20 +239,20 @@ def _check_within(
     program: KernelProgram, number: int, step: KernelStep, inner: KernelProgram
 ) -> None:
     """A program that a loop or branch runs takes and gives what the step does."""
-    given = [v.type for v in step.operands]
+    operand_types = [v.type for v in step.operands]
     wanted = [v.type for v in inner.inputs]
     if isinstance(step, Choose):
-        given = given[1:]
+        operand_types = operand_types[1:]
     elif isinstance(step, Repeat):
-        wanted = wanted[1 : 1 + len(given)]
-    fits = len(given) == len(wanted) and all(map(_same_type, given, wanted))
+        wanted = wanted[1 : 1 + len(operand_types)]
+    fits = len(operand_types) == len(wanted) and all(map(_same_type, operand_types, wanted))
     if not fits:
         _fail(program, f"step {number} gives {inner.name} other types than it takes")
-    made = [t.strong() for t in inner.output_types]
+    output_types = [t.strong() for t in inner.output_types]
     if isinstance(step, Repeat) and inner is step.condition:
-        if made != [ArrayType((), dtypes.bool_)]:
+        if output_types != [ArrayType((), dtypes.bool_)]:
             _fail(program, f"the condition of step {number} gives no bool[]")
-    elif made != [v.type.strong() for v in step.results]:
+    elif output_types != [v.type.strong() for v in step.results]:
         _fail(program, f"step {number} takes other types than {inner.name} gives")
     check(inner)
 

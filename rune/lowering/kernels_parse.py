@@ -87,45 +87,45 @@ class _KernelReader(Reader):
     def typed_buffers(self) -> tuple[Buffer, ...]:
         """`(x0: f32[3,n], ...)`."""
         self.take("(")
-        found: list[Buffer] = []
+        buffers: list[Buffer] = []
         while not self.skip(")"):
-            if found:
+            if buffers:
                 self.take(",")
             name = self.word()
             self.take(":")
             dtype = self.buffers[name] = self.dtype()
-            found.append(Buffer(name, ArrayType(self.indices(), dtype)))
-        return tuple(found)
+            buffers.append(Buffer(name, ArrayType(self.indices(), dtype)))
+        return tuple(buffers)
 
     def indices(self) -> tuple[Size, ...]:
         """`[i0, j0 + 3]`."""
         self.take("[")
-        found: list[Size] = []
+        indices: list[Size] = []
         while not self.skip("]"):
-            found.append(self.dim("]", ","))
+            indices.append(self.dim("]", ","))
             self.skip(",")
-        return tuple(found)
+        return tuple(indices)
 
     def domain(self) -> tuple[Axis, ...]:
         """`for i0 in 3, i1 in n parallel {`, or nothing."""
         if not self.skip("for"):
             return ()
-        found = self.axes("parallel")
+        axes = self.axes("parallel")
         self.take("parallel")
         self.take("{")
-        return found
+        return axes
 
     def axes(self, *ends: str) -> tuple[Axis, ...]:
         """`j0 in 3, j1 in n`, whose symbols are in scope from here on."""
-        found: list[Axis] = []
-        while not found or self.skip(","):
+        axes: list[Axis] = []
+        while not axes or self.skip(","):
             name = self.word()
             self.take("in")
             size = self.dim(",", *ends)
             last = max(0, size - 1) if isinstance(size, int) else size - 1
             self.symbols = {**self.symbols, name: dims.symbol(name, 0, last)}
-            found.append(Axis(name, size))
-        return tuple(found)
+            axes.append(Axis(name, size))
+        return tuple(axes)
 
     # --- statements --------------------------------------------------------------------------
 
@@ -134,19 +134,19 @@ class _KernelReader(Reader):
         symbols, outer = self.symbols, dict(self.locals)
         if self.peek(":", 1):
             return self.let()
-        made = self.compound()
+        statement = self.compound()
         self.symbols, self.locals = symbols, outer
-        if isinstance(made, Reduce):
-            self.locals[made.name] = made.dtype
-        elif isinstance(made, Fill):
-            self.buffers[made.name] = made.value.dtype
-        return made
+        if isinstance(statement, Reduce):
+            self.locals[statement.name] = statement.dtype
+        elif isinstance(statement, Fill):
+            self.buffers[statement.name] = statement.value.dtype
+        return statement
 
     def let(self) -> Let:
         """`t1: f32 = ...`."""
-        made = self.binding(mutable=False)
-        assert isinstance(made, Let)
-        return made
+        statement = self.binding(mutable=False)
+        assert isinstance(statement, Let)
+        return statement
 
     def compound(self) -> Statement:
         """A statement over inner axes."""
@@ -199,9 +199,9 @@ class _KernelReader(Reader):
     def indices_at(self, start: int) -> tuple[Size, ...]:
         """Read indices that stand further up, now that their symbols are known."""
         here, self.at = self.at, start
-        found = self.indices()
+        indices = self.indices()
         self.at = here
-        return found
+        return indices
 
     def tail(self) -> tuple[tuple[Let, ...], Expr, Expr | None]:
         """`: expr if expr`, or `{ lets : expr if expr }`."""
@@ -270,44 +270,44 @@ def _with_programs(
     step: KernelStep, lines: Iterator[str], kernels: Mapping[str, Kernel]
 ) -> KernelStep:
     """A loop or branch with the programs that follow its line."""
-    found: list[KernelProgram] = []
+    programs: list[KernelProgram] = []
     while (first := next_line(lines)) != "}":
-        found.append(_block(first, lines, kernels))
+        programs.append(_block(first, lines, kernels))
     if isinstance(step, Repeat):
-        condition = found[0] if len(found) > 1 else None
-        return replace(step, condition=condition, body=found[-1])
+        condition = programs[0] if len(programs) > 1 else None
+        return replace(step, condition=condition, body=programs[-1])
     assert isinstance(step, Choose)
-    return replace(step, branches=tuple(found))
+    return replace(step, branches=tuple(programs))
 
 
 def _bindings(text: str, values: dict[str, Value], symbols: dict[str, Dim]) -> tuple[Value, ...]:
-    found = _BINDING.findall(text)
-    values.update((n, Value(int(n), _type(type, symbols))) for n, type in found)
-    return tuple(values[n] for n, _ in found)
+    pairs = _BINDING.findall(text)
+    values.update((n, Value(int(n), _type(type, symbols))) for n, type in pairs)
+    return tuple(values[n] for n, _ in pairs)
 
 
 def _type(text: str, symbols: dict[str, Dim]) -> ArrayType:
-    found = _TYPE.match(text)
-    assert found is not None
-    shape = tuple(dims.parse(d, symbols) for d in found[3].split(",")) if found[3] else ()
-    return ArrayType(shape, dtypes.FROM_SHORT[found[1]], bool(found[2]))
+    match = _TYPE.match(text)
+    assert match is not None
+    shape = tuple(dims.parse(d, symbols) for d in match[3].split(",")) if match[3] else ()
+    return ArrayType(shape, dtypes.FROM_SHORT[match[1]], bool(match[2]))
 
 
 def _step(line: str, values: dict[str, Value], symbols: dict[str, Dim]) -> KernelStep:
     """One step; a loop or branch without its programs."""
-    left, _, right = line.partition(" = ")
-    results = _bindings(left, values, symbols)
-    words = _PARAMETERS.sub("", right).replace(",", " ").split()
+    targets, _, call = line.partition(" = ")
+    results = _bindings(targets, values, symbols)
+    words = _PARAMETERS.sub("", call).replace(",", " ").split()
     operands = tuple(values[w[1:]] for w in words if w.startswith("%"))
-    if repeat := _REPEAT.match(right):
+    if repeat := _REPEAT.match(call):
         count = None if repeat[1] == "while" else dims.parse(repeat[1], symbols)
         return Repeat(results, operands, int(repeat[2]), _NOTHING, None, count)
     if words[0] == "choose":
         return Choose(results, operands, ())
     if words[0] != "call":
         return Invoke(words[0], results, operands)
-    found = _PARAMETERS.search(right)
-    pairs = (p.split("=") for p in found[1].split(", ")) if found else ()
+    match = _PARAMETERS.search(call)
+    pairs = (p.split("=") for p in match[1].split(", ")) if match else ()
     parameters = tuple(
         (k, v == "True" if v in ("True", "False") else dims.parse(v, symbols)) for k, v in pairs
     )

@@ -195,24 +195,24 @@ def range_text(symbol: Dim) -> str:
 
 def type_sizes(types: Iterable[ArrayType]) -> dict[str, Dim]:
     """The symbolic sizes of some types by name, in order."""
-    found: dict[str, Dim] = {}
+    sizes: dict[str, Dim] = {}
     for type in types:
         for size in type.shape:
-            found |= {k: v for k, v in _in_order(symbols_within(size)) if k not in found}
-    return found
+            sizes |= {k: v for k, v in _in_order(symbols_within(size)) if k not in sizes}
+    return sizes
 
 
 def kernel_sizes(kernel: Kernel) -> dict[str, Dim]:
     """The symbolic sizes that a kernel mentions."""
-    found = type_sizes(b.type for b in (*kernel.inputs, *kernel.outputs))
+    sizes = type_sizes(b.type for b in (*kernel.inputs, *kernel.outputs))
     bound = {a.name for a in kernel.domain}
     for statement in kernel.body:
         bound |= {a.name for a in inner_axes(statement)}
         bound |= {let.name for let in (statement, *inner_lets(statement)) if isinstance(let, Let)}
     for axis in kernel.domain:
-        found |= {k: v for k, v in _in_order(symbols_within(axis.size)) if k not in found}
+        sizes |= {k: v for k, v in _in_order(symbols_within(axis.size)) if k not in sizes}
     symbols = _in_order(kernel_symbols(kernel))
-    return found | {k: v for k, v in symbols if k not in found and k not in bound}
+    return sizes | {k: v for k, v in symbols if k not in sizes and k not in bound}
 
 
 def _in_order(symbols: Mapping[str, Dim]) -> list[tuple[str, Dim]]:
@@ -222,19 +222,22 @@ def _in_order(symbols: Mapping[str, Dim]) -> list[tuple[str, Dim]]:
 
 def program_sizes(program: KernelProgram) -> dict[str, Dim]:
     """The symbolic sizes that a program's types mention."""
-    made = [v.type for step in program.steps for v in step.results]
-    return type_sizes([*(v.type for v in program.inputs), *made, *program.output_types])
+    result_types = [v.type for step in program.steps for v in step.results]
+    return type_sizes([*(v.type for v in program.inputs), *result_types, *program.output_types])
 
 
 def kernel_symbols(kernel: Kernel) -> dict[str, Dim]:
     """Every index symbol of a kernel by name; axes of several statements may share one."""
-    found: dict[str, Dim] = {}
+    symbols: dict[str, Dim] = {}
     for statement in kernel.body:
-        own = [*(getattr(statement, "indices", ())), *(a.size for a in inner_axes(statement))]
-        for size in (*own, *_expression_sizes(expressions(statement))):
+        statement_sizes = [
+            *(getattr(statement, "indices", ())),
+            *(a.size for a in inner_axes(statement)),
+        ]
+        for size in (*statement_sizes, *_expression_sizes(expressions(statement))):
             if isinstance(size, Dim):
-                found |= symbols_within(size)
-    return found
+                symbols |= symbols_within(size)
+    return symbols
 
 
 def _expression_sizes(exprs: Iterable[Expr]) -> Iterator[Any]:

@@ -54,8 +54,8 @@ def _take_view(indices: tuple, operand: ArrayType, row: ArrayType) -> Source:
 
 def _put_view(indices: tuple, operand: ArrayType, value: ArrayType, row: ArrayType) -> Source:
     element, at = _row(operand, 2)
-    moved = indices[0] - at
-    new = Piece(1, (moved, *indices[1:]), (Bounds(moved, 0, 1),), (element,))
+    shifted = indices[0] - at
+    new = Piece(1, (shifted, *indices[1:]), (Bounds(shifted, 0, 1),), (element,))
     return Source((new, Piece(0, indices)))
 
 
@@ -89,14 +89,14 @@ def _run_loop(
     arrays = [np.zeros(t.shape, t.dtype) for t in body.input_types[1 + len(args) :]]
     state = [*args[consts:], *arrays]
     for t in itertools.count():
-        given = [np.int32(t), *args[:consts], *state]
+        operands = [np.int32(t), *args[:consts], *state]
         if condition is not None:
-            (more,) = eval_program(condition, given[: len(condition.inputs)])
+            (more,) = eval_program(condition, operands[: len(condition.inputs)])
             if not bool(np.asarray(more)):
                 return state
         elif t == count:
             return state
-        state = eval_program(body, given)
+        state = eval_program(body, operands)
     raise AssertionError("counting does not end")
 
 
@@ -121,20 +121,20 @@ def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
         condition, of_condition = _needed(condition, (True,))
     state = [w or c for w, c in zip_longest(wanted, of_condition[first:], fillvalue=False)]
     while True:
-        made, needed = _needed(body, state)
+        live_body, needed = _needed(body, state)
         grown = [s or n for s, n in zip(state, needed[first:], strict=True)]
         if grown == state:
             break
         state = grown
     shared = [b or c for b, c in zip(needed[1:first], of_condition[1:first], strict=True)]
-    taken = [True, *shared, *state]
+    live_inputs = [True, *shared, *state]
     changed = {
-        "body": _kept(made, taken), "consts": sum(shared),
-        "condition": condition and _kept(condition, taken),
+        "body": _kept(live_body, live_inputs), "consts": sum(shared),
+        "condition": condition and _kept(condition, live_inputs),
     }  # fmt: skip
     return replace(
         equation,
-        operands=tuple(a for a, keeps in zip(equation.operands, taken[1:]) if keeps),
+        operands=tuple(a for a, keeps in zip(equation.operands, live_inputs[1:]) if keeps),
         results=tuple(v for v, keeps in zip(equation.results, state, strict=True) if keeps),
         params={**params, **changed},
     )
@@ -169,13 +169,13 @@ def _run_branch(number: Any, *args: Any, branches: tuple[Program, ...]) -> list[
 def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     """The branch of the wanted results, and of the operands that some program then reads."""
     pruned = [_needed(b, wanted) for b in equation.params["branches"]]
-    taken = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
+    live_inputs = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
     number, *operands = equation.operands
     return replace(
         equation,
-        operands=(number, *(a for a, keeps in zip(operands, taken, strict=True) if keeps)),
+        operands=(number, *(a for a, keeps in zip(operands, live_inputs, strict=True) if keeps)),
         results=tuple(v for v, w in zip(equation.results, wanted, strict=True) if w),
-        params={"branches": tuple(_kept(program, taken) for program, _ in pruned)},
+        params={"branches": tuple(_kept(program, live_inputs) for program, _ in pruned)},
     )
 
 
@@ -228,25 +228,25 @@ def _write_branch(
     if isinstance(number, np.ndarray):
         return eval_program(branches[min(max(int(number), 0), len(branches) - 1)], operands)
     types = [type_of(x) for x in operands]
-    made = tuple(
+    written = tuple(
         restage(lambda *xs, b=b: eval_program(b, xs), types, f"branch{k}")
         for k, b in enumerate(branches)
     )
-    return branch(number, *operands, branches=made)
+    return branch(number, *operands, branches=written)
 
 
 def _write_apart(restage: Restage, args: Sequence[Any], program: Program) -> list[Any]:
     """A branch without an alternative: a step of its own, behind all that it reads."""
     types = [type_of(x) for x in args]
-    made = restage(lambda *xs: eval_program(program, xs), types, program.name)
-    return branch(np.int32(0), *args, branches=(made,))
+    written = restage(lambda *xs: eval_program(program, xs), types, program.name)
+    return branch(np.int32(0), *args, branches=(written,))
 
 
 def _write_repeat(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
     body, consts = params["body"], params["consts"]
     types = [COUNTER, *(type_of(a) for a in args)]
-    made = restage(lambda *xs: eval_program(body, xs), types, "body")
-    return loop(*args, consts=consts, condition=None, count=params["count"], body=made)
+    written = restage(lambda *xs: eval_program(body, xs), types, "body")
+    return loop(*args, consts=consts, condition=None, count=params["count"], body=written)
 
 
 def _write_while(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
@@ -269,8 +269,12 @@ def _write_while(restage: Restage, args: Sequence[Any], params: Mapping[str, Any
 def _write_scan(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
     body, length = params["body"], params["length"]
     consts, carries = params["consts"], params["carries"]
-    given = list(args)
-    shared, first, stacked = given[:consts], given[consts:][:carries], given[consts + carries :]
+    operands = list(args)
+    shared, first, stacked = (
+        operands[:consts],
+        operands[consts:][:carries],
+        operands[consts + carries :],
+    )
     rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in stacked)
     inside = [*(type_of(x) for x in (*shared, *first)), *rows]
     sizes = match_sizes(body.input_types, inside, f"{body.name}: cannot lower")
@@ -283,10 +287,10 @@ def _write_scan(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]
 
     def steps(t: Any, *xs: Any) -> list[Any]:
         """`unroll` steps of the body, from state to state."""
-        whole, state = xs[:consts], list(xs[len(shared) :])
+        const_values, state = xs[:consts], list(xs[len(shared) :])
         for row in _rows(t, length, unroll, params["reverse"]):
             rows = [take_row(x, row) for x in xs[consts : len(shared)]]
-            outs = eval_program(body, [*whole, *state[:carries], *rows])
+            outs = eval_program(body, [*const_values, *state[:carries], *rows])
             new = (reshape(y, shape=(1, *type_of(y).shape)) for y in outs[carries:])
             filled = [put_row(a, y, row) for a, y in zip(state[carries:], new, strict=True)]
             state = [*outs[:carries], *filled]

@@ -67,8 +67,8 @@ def plan_memory(
     Errors: DimensionError when a symbolic size is no axis of any argument.
     """
     anywhere = tuple(range(len(program.outputs)))
-    made = _plan(program, codes, target, dict.fromkeys(donated, anywhere))
-    return replace(made, size_sources=_size_sources(program), limits=value_limits(codes))
+    plan = _plan(program, codes, target, dict.fromkeys(donated, anywhere))
+    return replace(plan, size_sources=_size_sources(program), limits=value_limits(codes))
 
 
 Heirs = Mapping[int, tuple[int, ...]]  # per donated argument, the results that may take its memory
@@ -86,8 +86,8 @@ def _plan(
     held = {program.outputs[r]: program.inputs[a] for a, r in donations}
     lent = _lent(program, chains, pairs, lambda result, first: result not in held
                  or _is_free(program, codes, ranges, held[result], first))  # fmt: skip
-    moved = [id(chain) for chain in lent.values()]
-    placed, total = place(_block(c, ranges) for c in chains if id(c) not in moved)
+    lent_chains = [id(chain) for chain in lent.values()]
+    placed, total = place(_block(c, ranges) for c in chains if id(c) not in lent_chains)
     slots = _slots(program, placed, lent)
     steps: list[Step] = []
     for number, step in enumerate(program.steps):
@@ -134,15 +134,15 @@ def _all_within(
     used = (v.number for s in program.steps for v in (*s.operands, *s.results))
     first = max((*used, *(v.number for v in program.inputs)), default=0) + 1
     numbers = itertools.count(first)
-    found: dict[int, Within] = {}
+    plans_within: dict[int, Within] = {}
     for number, step in enumerate(program.steps):
         match step:
             case Repeat():
-                found[number] = _within_loop(step, codes, target, numbers)
+                plans_within[number] = _within_loop(step, codes, target, numbers)
             case Choose():
                 plans = tuple(_plan(b, codes, target, {}) for b in step.branches)
-                found[number] = Within(plans, _arena(plans, numbers))
-    return found
+                plans_within[number] = Within(plans, _arena(plans, numbers))
+    return plans_within
 
 
 def _within_loop(
@@ -151,8 +151,12 @@ def _within_loop(
     start = len(step.body.inputs) - len(step.results)
     heirs = {start + k: (k,) for k in range(len(step.results))}
     body = _in_position(_plan(step.body, codes, target, heirs), step.body, start)
-    kept = {result for _, result in body.donations}
-    seconds = {k: Value(next(numbers), v.type) for k, v in enumerate(step.results) if k not in kept}
+    donated_results = {result for _, result in body.donations}
+    seconds = {
+        k: Value(next(numbers), v.type)
+        for k, v in enumerate(step.results)
+        if k not in donated_results
+    }
     counter = Value(next(numbers), COUNTER)
     if step.condition is None:
         return Within((body,), _arena((body,), numbers), counter, None, seconds)
@@ -190,16 +194,16 @@ def live_ranges(
     program: KernelProgram, within: Mapping[int, Within] | None = None
 ) -> dict[Value, tuple[int, int]]:
     """For every value, the first step that writes it (-1: an input) and the last that uses it."""
-    found = {v: (-1, -1) for v in program.inputs}
+    ranges = {v: (-1, -1) for v in program.inputs}
     for number, step in enumerate(program.steps):
         for value in (*step.results, *step.operands):
-            found[value] = (found.get(value, (number, 0))[0], number)
+            ranges[value] = (ranges.get(value, (number, 0))[0], number)
     for number, memory in (within or {}).items():
-        found |= dict.fromkeys(memory.values, (number, number))
+        ranges |= dict.fromkeys(memory.values, (number, number))
     end = len(program.steps)
     for value in program.outputs:
-        found[value] = (found.get(value, (end, 0))[0], end)
-    return found
+        ranges[value] = (ranges.get(value, (end, 0))[0], end)
+    return ranges
 
 
 def _in_place(
@@ -211,18 +215,18 @@ def _in_place(
     """
     writers = Counter(v for step in program.steps for v in step.results)
     donated = {program.inputs[a]: {program.outputs[r] for r in rs} for a, rs in heirs.items()}
-    kept = set(program.inputs) - donated.keys()
-    found: dict[Value, Value] = {}
-    taken: set[Value] = set()
+    live_inputs = set(program.inputs) - donated.keys()
+    in_place: dict[Value, Value] = {}
+    reused: set[Value] = set()
     for number, step in enumerate(program.steps):
         pairs, times = _alias_values(step, codes), Counter(step.operands)
         for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
             dies = ranges[operand][1] == number and times[operand] == 1
-            fits = operand not in kept and result in donated.get(operand, (result,))
-            if dies and fits and writers[result] == 1 and operand not in taken:
-                if found.setdefault(result, operand) is operand:
-                    taken.add(operand)
-    return found
+            fits = operand not in live_inputs and result in donated.get(operand, (result,))
+            if dies and fits and writers[result] == 1 and operand not in reused:
+                if in_place.setdefault(result, operand) is operand:
+                    reused.add(operand)
+    return in_place
 
 
 def _alias_values(step: KernelStep, codes: Mapping[str, KernelCode]) -> list[tuple[Value, Value]]:
@@ -266,13 +270,13 @@ def _lent(
     """
     takers = {operand: result for result, operand in pairs.items()}
     inputs, outputs = set(program.inputs), set(program.outputs)
-    found: dict[Value, Chain] = {}
+    lent: dict[Value, Chain] = {}
     for chain in chains:
         result = takers.get(chain[-1])
-        if result in outputs and result not in inputs and result not in found:
+        if result in outputs and result not in inputs and result not in lent:
             if is_free(result, chain[0]) and all(v.type.dtype == result.type.dtype for v in chain):
-                found[result] = chain
-    return found
+                lent[result] = chain
+    return lent
 
 
 def _is_free(
@@ -281,10 +285,10 @@ def _is_free(
 ) -> bool:  # fmt: skip
     """Whether a donated argument, `held`, is read no more when `first` is made, or just for that:
     in place."""
-    last, made = ranges[held][1], ranges[first][0]
-    step = program.steps[made]
+    last, birth = ranges[held][1], ranges[first][0]
+    step = program.steps[birth]
     in_place = (held, first) in _alias_values(step, codes) and step.operands.count(held) == 1
-    return last < made or (last == made and in_place)
+    return last < birth or (last == birth and in_place)
 
 
 def _block(chain: Chain, ranges: Mapping) -> Block:
@@ -332,14 +336,14 @@ def _steps(
 def _launch(
     program: KernelProgram, step: Invoke, operands: Sequence[Slot], results: Sequence[Slot]
 ) -> Iterator[Step]:
-    kernel, given = program.kernels[step.kernel], list(operands)
+    kernel, slots = program.kernels[step.kernel], list(operands)
     for source, changed in kernel.in_place:
         k = [b.name for b in kernel.inputs].index(source)
         result = results[[b.name for b in kernel.outputs].index(changed)]
-        if not is_one_place(given[k], result):
-            yield Copy(result, given[k])
-        given[k] = result
-    yield Launch(step.kernel, (*given, *results), step.frame)
+        if not is_one_place(slots[k], result):
+            yield Copy(result, slots[k])
+        slots[k] = result
+    yield Launch(step.kernel, (*slots, *results), step.frame)
 
 
 def _repeat(
@@ -370,44 +374,44 @@ def _offset(within: Within, slots: Mapping[Value, Slot]) -> Size:
 
 def _copies(program: KernelProgram, slots: Mapping[Value, Slot]) -> list[Copy]:
     """Results that are arguments, or other results."""
-    found = []
+    copies = []
     for number, (value, type) in enumerate(zip(program.outputs, program.output_types)):
-        own = Slot(Space.RESULT, type, number)
+        result_slot = Slot(Space.RESULT, type, number)
         empty = any(isinstance(d, int) and d == 0 for d in type.shape)
-        if not is_one_place(slots[value], own) and not empty:
-            found.append(Copy(own, slots[value]))
-    return found
+        if not is_one_place(slots[value], result_slot) and not empty:
+            copies.append(Copy(result_slot, slots[value]))
+    return copies
 
 
 def _donations(
     program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value], heirs: Heirs
 ) -> tuple[tuple[int, int], ...]:
     """(argument, result) pairs of one type whose lives do not meet."""
-    found: list[tuple[int, int]] = []
-    taken: set[int] = set()
+    donations: list[tuple[int, int]] = []
+    recipients: set[int] = set()
     for argument, numbers in heirs.items():
-        given = program.inputs[argument]
-        free = [n for n in numbers if n not in taken]
-        number = _recipient(program, ranges, pairs, given, free)
+        donor = program.inputs[argument]
+        free = [n for n in numbers if n not in recipients]
+        number = _recipient(program, ranges, pairs, donor, free)
         if number is not None:
-            found.append((argument, number))
-            taken.add(number)
-    return tuple(found)
+            donations.append((argument, number))
+            recipients.add(number)
+    return tuple(donations)
 
 
 def _recipient(
-    program: KernelProgram, ranges: Mapping, pairs: Mapping, given: Value, free: Iterable[int]
+    program: KernelProgram, ranges: Mapping, pairs: Mapping, donor: Value, free: Iterable[int]
 ) -> int | None:
     """The result that takes over a donated argument: one that does so in place, or a later one."""
-    last = ranges[given][1]
+    last = ranges[donor][1]
     later = []
     for number in free:
         result = program.outputs[number]
-        fits = given.type.strong() is program.output_types[number].strong()
+        fits = donor.type.strong() is program.output_types[number].strong()
         owner = program.outputs.index(result) == number and result not in program.inputs
-        if not fits or not owner or given in program.outputs:
+        if not fits or not owner or donor in program.outputs:
             continue
-        if pairs.get(result) == given:
+        if pairs.get(result) == donor:
             return number
         if last < ranges[result][0]:
             later.append(number)
@@ -416,12 +420,12 @@ def _recipient(
 
 def _size_sources(program: KernelProgram) -> tuple[SizeSource, ...]:
     """Where each symbolic size is read off the arguments."""
-    found = size_sources(tuple(v.type for v in program.inputs))
-    missing = program_sizes(program).keys() - {s.name for s in found}
+    sources = size_sources(tuple(v.type for v in program.inputs))
+    missing = program_sizes(program).keys() - {s.name for s in sources}
     if missing:
-        taken = ", ".join(str(v.type) for v in program.inputs)
+        argument_types = ", ".join(str(v.type) for v in program.inputs)
         raise DimensionError(
             f"plan_memory: cannot find the size {', '.join(sorted(missing))} "
-            f"(the arguments of {program.name}, {taken}, do not tell it)"
+            f"(the arguments of {program.name}, {argument_types}, do not tell it)"
         )
-    return found
+    return sources

@@ -140,7 +140,7 @@ def _is_empty(slot: Slot) -> bool:
 
 
 def _lives(plan: Plan) -> list[_Life]:
-    found: list[_Life] = []
+    lives: list[_Life] = []
     current: dict[Slot, _Life] = {}
     was_read: set[Slot] = set()
     for number, step in enumerate(plan.steps):
@@ -162,13 +162,13 @@ def _lives(plan: Plan) -> list[_Life]:
             goes_on = isinstance(step, Loop) and here in read_bytes  # a carry
             if here not in current or (here in was_read and not goes_on):
                 current[here] = _Life(slot, number, number)
-                found.append(current[here])
+                lives.append(current[here])
                 was_read.discard(here)
             current[here].last = number
         if isinstance(step, (Loop, Branch)):
             # Whole values: who writes there again writes another one.
             was_read.update(map(_bytes, writes))
-    return found
+    return lives
 
 
 def _bytes(slot: Slot) -> Slot:

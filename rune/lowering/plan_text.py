@@ -103,8 +103,8 @@ def _step(plan: Plan, step: Step) -> str:
             reads, writes = _sides(plan.kernels[kernel], step.slots)
             return f"launch {kernel} {slots(writes)} <- {slots(reads)}".rstrip()
         case Call(routine=routine, outputs=outputs, inputs=inputs, parameters=parameters):
-            given = ", ".join(f"{k}={v}" for k, v in parameters)
-            return f"call {routine} {{{given}}} {slots(outputs)} <- {slots(inputs)}"
+            pairs = ", ".join(f"{k}={v}" for k, v in parameters)
+            return f"call {routine} {{{pairs}}} {slots(outputs)} <- {slots(inputs)}"
         case Copy(target=target, source=source):
             return f"copy {slots([target])} <- {slots([source])}"
         case Loop(count=count, holds=holds, offset=offset):
@@ -160,38 +160,38 @@ class _Reader:
 
     def line(self, text: str) -> None:
         """Read one line of the plan's body."""
-        if found := _SIZE.match(text):
-            name, argument, axis, offset, factor, low, high = found.groups()
+        if match := _SIZE.match(text):
+            name, argument, axis, offset, factor, low, high = match.groups()
             bounds = self.dim(low), self.dim(high) if high else None
             affine = self.dim(offset or "0"), self.dim(factor or "1")
             self.sizes.append(SizeSource(name, int(argument), int(axis), *bounds, *affine))
             self.symbols[name] = dims.symbol(name, *bounds)
-        elif found := _TYPED.match(text):
-            self.types[found[1]].append(self.type(found[3]))
-        elif found := _ARENA.match(text):
-            self.arena = self.dim(found[1]), self.dim(found[2])
-        elif found := _DONATE.match(text):
-            self.donations.append((int(found[1]), int(found[2])))
-        elif found := _LIMIT.match(text):
-            self.limits.append((self.dim(found[1]), int(found[2])))
+        elif match := _TYPED.match(text):
+            self.types[match[1]].append(self.type(match[3]))
+        elif match := _ARENA.match(text):
+            self.arena = self.dim(match[1]), self.dim(match[2])
+        elif match := _DONATE.match(text):
+            self.donations.append((int(match[1]), int(match[2])))
+        elif match := _LIMIT.match(text):
+            self.limits.append((self.dim(match[1]), int(match[2])))
         else:
             self.steps.append(self.step(text))
 
     def step(self, text: str) -> Step:
         """Read one step."""
-        if found := _LAUNCH.match(text):
-            return self.launch(*found.groups())
-        if found := _CALL.match(text):
-            pairs = (p.split("=") for p in found[2].split(", ") if p)
+        if match := _LAUNCH.match(text):
+            return self.launch(*match.groups())
+        if match := _CALL.match(text):
+            pairs = (p.split("=") for p in match[2].split(", ") if p)
             parameters = tuple((k, self.parameter(v)) for k, v in pairs)
-            return Call(found[1], self.slots(found[3]), self.slots(found[4]), parameters)
-        if found := _LOOP.match(text):
-            return self.loop(*found.groups())
-        if found := _BRANCH.match(text):
-            (number,), sides = self.slots(found[1]), (self.slots(found[4]), self.slots(found[3]))
-            return Branch(number, *sides, tuple(self.blocks()), self.dim(found[2]))
-        if found := _COPY.match(text):
-            return Copy(*self.slots(found[1]), *self.slots(found[2]))
+            return Call(match[1], self.slots(match[3]), self.slots(match[4]), parameters)
+        if match := _LOOP.match(text):
+            return self.loop(*match.groups())
+        if match := _BRANCH.match(text):
+            (number,), sides = self.slots(match[1]), (self.slots(match[4]), self.slots(match[3]))
+            return Branch(number, *sides, tuple(self.blocks()), self.dim(match[2]))
+        if match := _COPY.match(text):
+            return Copy(*self.slots(match[1]), *self.slots(match[2]))
         raise CheckError(f"parse: cannot read a plan (the line {text!r})")
 
     def launch(self, kernel: str, results: str, operands: str) -> Launch:
@@ -219,14 +219,14 @@ class _Reader:
 
     def slots(self, text: str) -> tuple[Slot, ...]:
         """Read slots between commas."""
-        found = []
+        slots = []
         for space, number, offset, type in _SLOT.findall(text):
             if space:
                 kind = self.type(type) if type else self.types[space][int(number)]
-                found.append(Slot(Space(space), kind, int(number)))
+                slots.append(Slot(Space(space), kind, int(number)))
             else:
-                found.append(Slot(Space.ARENA, self.type(type), offset=self.dim(offset)))
-        return tuple(found)
+                slots.append(Slot(Space.ARENA, self.type(type), offset=self.dim(offset)))
+        return tuple(slots)
 
     def parameter(self, text: str) -> Any:
         """True, False, or a size."""
@@ -238,11 +238,11 @@ class _Reader:
 
     def type(self, text: str) -> ArrayType:
         """An array type."""
-        found = _TYPE.match(text)
-        if found is None or found[1] not in dtypes.FROM_SHORT:
+        match = _TYPE.match(text)
+        if match is None or match[1] not in dtypes.FROM_SHORT:
             raise CheckError(f"parse: cannot read a plan (the type {text!r})")
-        shape = tuple(map(self.dim, found[3].split(","))) if found[3] else ()
-        return ArrayType(shape, dtypes.FROM_SHORT[found[1]], bool(found[2]))
+        shape = tuple(map(self.dim, match[3].split(","))) if match[3] else ()
+        return ArrayType(shape, dtypes.FROM_SHORT[match[1]], bool(match[2]))
 
 
 def parse(text: str) -> Plan:

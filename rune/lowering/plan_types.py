@@ -72,9 +72,9 @@ def _is_same(a: ArrayType, b: ArrayType) -> bool:
     return a.strong() is b.strong()
 
 
-def _refuse(plan: Plan, slot: Slot, step: Launch | Call, taken: str, where: str) -> NoReturn:
+def _refuse(plan: Plan, slot: Slot, step: Launch | Call, accepted: str, where: str) -> NoReturn:
     name = step.kernel if isinstance(step, Launch) else dict(step.parameters)["function"]
     used = slot_text(plan, slot)
     raise CheckError(
-        f"check_types: cannot give {used} to {name} as {slot.type} ({where}; it takes {taken})"
+        f"check_types: cannot give {used} to {name} as {slot.type} ({where}; it takes {accepted})"
     )

@@ -79,8 +79,8 @@ def _prepare(program: KernelProgram) -> _State:
             state.readers.setdefault(value, []).append(number)
         for value in step.results:
             state.writers.setdefault(value, []).append(number)
-    state.unread = {v: len(found) for v, found in state.readers.items()}
-    state.unwritten = {v: len(found) for v, found in state.writers.items()}
+    state.unread = {v: len(steps) for v, steps in state.readers.items()}
+    state.unwritten = {v: len(steps) for v, steps in state.writers.items()}
     return state
 
 

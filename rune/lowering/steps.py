@@ -126,10 +126,10 @@ def memory(slot: Slot) -> tuple[Space, int, Size, Size]:
 
 def total(sizes: Iterable[Size]) -> Size:
     """The sum of sizes."""
-    found: Size = 0
+    subtotal: Size = 0
     for size in sizes:
-        found = found + size
-    return found
+        subtotal = subtotal + size
+    return subtotal
 
 
 def step_costs(program: KernelProgram, plan: Plan) -> tuple[StepCost, ...]:

@@ -77,13 +77,13 @@ class Watched:
 def watched(program: Program, wanted: Wanted) -> Watched:
     """The program that watches what is wanted."""
     sites: list[Site] = []
-    whole = decompose(program)
+    flat = decompose(program)
 
     def run(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
-        return [*eval_program(whole, inputs), stage.site, stage.found]
+        return [*eval_program(flat, inputs), stage.site, stage.found]
 
-    found = _staged(wanted, sites, whole.input_types, whole.name, run)
-    return Watched(found, tuple(sites))
+    watched_program = _staged(wanted, sites, flat.input_types, flat.name, run)
+    return Watched(watched_program, tuple(sites))
 
 
 Run = Callable[["_Watch", Sequence[Any]], list[Any]]
@@ -129,11 +129,11 @@ class _Watch(Stage):
         arrays = body.input_types[first:]
 
         def step(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
-            given, filled = inputs[:first], inputs[first + len(more) :]
+            leading, filled = inputs[:first], inputs[first + len(more) :]
             stage.site, stage.found = inputs[first + len(more) - 2 : first + len(more)]
-            outs = eval_program(body, [*given, *filled])
-            number = ops.add(given[0], np.int32(1))
-            now = [number, *given[1 : 1 + consts], *outs[:carries]]
+            outs = eval_program(body, [*leading, *filled])
+            number = ops.add(leading[0], np.int32(1))
+            now = [number, *leading[1 : 1 + consts], *outs[:carries]]
             asked = [] if condition is None else stage.asked(condition, now)
             return [*outs[:carries], *asked, stage.site, stage.found, *outs[carries:]]
 
@@ -146,23 +146,25 @@ class _Watch(Stage):
         self.site, self.found = outs[end - 2 : end]
         return [*outs[:carries], *outs[end:]]
 
-    def asked(self, condition: Program, given: Sequence[Any]) -> Sequence[Any]:
+    def asked(self, condition: Program, operands: Sequence[Any]) -> Sequence[Any]:
         """Whether a loop goes on, watched."""
-        return eval_program(condition, given[: len(condition.inputs)])
+        return eval_program(condition, operands[: len(condition.inputs)])
 
     def branch(self, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
         """A branch that takes and gives the state last."""
 
         def watched_branch(program: Program) -> Program:
             def run(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
-                *given, stage.site, stage.found = inputs
-                return [*eval_program(program, given), stage.site, stage.found]
+                *operands, stage.site, stage.found = inputs
+                return [*eval_program(program, operands), stage.site, stage.found]
 
             return self.staged((*program.input_types, *STATE), program.name, run)
 
         branches = tuple(map(watched_branch, params["branches"]))
-        given = [*args, self.site, self.found]
-        *outs, self.site, self.found = self.write(branch, given, {**params, "branches": branches})
+        branch_operands = [*args, self.site, self.found]
+        *outs, self.site, self.found = self.write(
+            branch, branch_operands, {**params, "branches": branches}
+        )
         return outs
 
     def staged(self, types: Sequence[ArrayType], name: str, run: Run) -> Program:
@@ -199,8 +201,8 @@ class _Watch(Stage):
         """Where a number is of a kind. A NaN is not itself; neither is x - x, if x is infinite."""
         if kind == "NaN":
             return ops.ne(value, value)
-        rest = self.write(ops.sub, [value, value], {})  # which nobody looks at
-        return ops.logical_and(ops.ne(rest, rest), ops.eq(value, value))
+        difference = self.write(ops.sub, [value, value], {})  # which nobody looks at
+        return ops.logical_and(ops.ne(difference, difference), ops.eq(value, value))
 
     def note(self, fails: Any, value: Any, site: Site) -> None:
         """Remember the site and the value if this is the first to fail."""
@@ -234,9 +236,9 @@ def _starts(
 ) -> Iterator[tuple[int, Any, Size]]:
     """(axis, first index, its greatest value) of windows for which no mode was asked."""
     if primitive in (dynamic_slice, dynamic_update_slice):
-        operand, rest = type_of(args[0]), len(args) - type_of(args[0]).ndim
+        operand, first_start = type_of(args[0]), len(args) - type_of(args[0]).ndim
         sizes = params["sizes"] if primitive is dynamic_slice else type_of(args[1]).shape
-        for axis, start in enumerate(args[rest:]):
+        for axis, start in enumerate(args[first_start:]):
             yield axis, start, operand.shape[axis] - sizes[axis]
     elif primitive.family == "indexing" and params.get("mode") == "promise_in_bounds":
         operand, indices = type_of(args[0]), args[1]

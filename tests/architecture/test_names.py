@@ -28,9 +28,7 @@ PUBLIC = {
 BUDGETS = {
     "rune/backends": 50,
     "rune/lax": 1,
-    "rune/lowering": 76,
     "rune/lowering/codegen": 66,
-    "rune/lowering/kernel": 27,
     "rune/lowering/legalize": 22,
     "rune/numpy": 2,
     "rune/random": 3,

@@ -28,9 +28,9 @@ class Carried:
         return self.dependence[id(loop)][1]
 
     def _dependence(self, loop: For) -> bool:
-        own = names_bound(loop.body)
+        bound = names_bound(loop.body)
         inside = list(walk(loop.body))
-        outer_stores = [s.buffer for s in inside if isinstance(s, Store) and s.buffer not in own]
+        outer_stores = [s.buffer for s in inside if isinstance(s, Store) and s.buffer not in bound]
         for stmt in inside:
             if isinstance(stmt, Barrier):
                 return True
@@ -50,9 +50,9 @@ class Carried:
     def has_nested_store(self, loop: For) -> bool:
         """Whether the loop stores to memory from outside it."""
         if id(loop) not in self.nested:
-            own = names_bound(loop.body)
+            bound = names_bound(loop.body)
             stores = (s for s in walk(loop.body) if isinstance(s, Store))
-            self.nested[id(loop)] = loop, any(s.buffer not in own for s in stores)
+            self.nested[id(loop)] = loop, any(s.buffer not in bound for s in stores)
         return self.nested[id(loop)][1]
 
     def lanes_inside(self, loop: For) -> int:
@@ -71,12 +71,12 @@ class Carried:
 
 def carries_var(loop: For) -> bool:
     """Whether an iteration needs the value that an earlier one gave a Var."""
-    own = names_bound(loop.body)
+    bound = names_bound(loop.body)
     reductions: dict[str, set[str]] = {}
     for stmt in walk(loop.body):
-        if isinstance(stmt, Assign) and stmt.name not in own:
+        if isinstance(stmt, Assign) and stmt.name not in bound:
             return True
-        if isinstance(stmt, Accumulate) and stmt.name not in own:
+        if isinstance(stmt, Accumulate) and stmt.name not in bound:
             reductions.setdefault(stmt.name, set()).add(stmt.combine)
     mixed = any(len(combines) > 1 for combines in reductions.values())
     return mixed or bool(names_used(loop.body) & reductions.keys())

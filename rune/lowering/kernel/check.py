@@ -140,7 +140,7 @@ class _Scope:
 @dataclass(slots=True)
 class _Checker:
     code: KernelCode
-    seen: dict[str, Dim] = field(default_factory=dict)
+    symbols: dict[str, Dim] = field(default_factory=dict)
 
     def fail(self, what: str) -> NoReturn:
         raise CheckError(f"check: cannot accept kernel {self.code.name} ({what})")
@@ -162,10 +162,10 @@ class _Checker:
         for s in dims.symbols(x):
             if s.name not in scope.symbols:
                 self.fail(f"{s.name} in [{x}] is no index symbol here")
-            given = dims.symbol(s.name, s.low, s.high)
+            declared = dims.symbol(s.name, s.low, s.high)
             known = scope.symbols[s.name]
-            known = self.seen.setdefault(s.name, given) if known is None else known
-            if known is not given:
+            known = self.symbols.setdefault(s.name, declared) if known is None else known
+            if known is not declared:
                 elsewhere = f"elsewhere {_range(known)}"
                 self.fail(f"{s.name} in [{x}] has bounds {s.low}..{s.high} here, {elsewhere}")
 
@@ -203,8 +203,8 @@ class _Checker:
             self.fail(f"{load.buffer} has {len(load.indices)} indices")
         held = scope.buffers[load.buffer].dtype
         if held != load.dtype:
-            given = dtypes.short(load.dtype)
-            self.fail(f"{load.buffer} holds {dtypes.short(held)}, not {given}")
+            dtype = dtypes.short(load.dtype)
+            self.fail(f"{load.buffer} holds {dtypes.short(held)}, not {dtype}")
 
     # --- statements --------------------------------------------------------------------------
 
@@ -312,7 +312,7 @@ class _Checker:
     def kernel(self) -> None:
         code = self.code
         scope = _Scope()
-        self.seen.update(_size_symbols(code))
+        self.symbols.update(_size_symbols(code))
         for name in code.sizes:
             self.new_name(name, scope)
             scope.symbols[name] = None

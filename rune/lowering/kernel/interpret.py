@@ -101,14 +101,14 @@ class _Machine:
         raise CheckError(f"interpret: cannot {action} in kernel {self.code.name} ({why}{place})")
 
     def place(self, lane: Lane | None) -> str:
-        found = []
+        parts = []
         for name, value in self.loops:
             if np.ndim(value) == 0:
-                found.append(f"{name}={value}")
+                parts.append(f"{name}={value}")
             elif lane is not None and len(lane.at) >= value.ndim:
                 axes = value.ndim - 1
-                found.append(f"{name}={value.reshape(-1)[lane.at[axes]]}")
-        return f", at {' '.join(found)}" if found else ""
+                parts.append(f"{name}={value.reshape(-1)[lane.at[axes]]}")
+        return f", at {' '.join(parts)}" if parts else ""
 
     # --- lanes -------------------------------------------------------------------------------
 
@@ -238,8 +238,8 @@ class _Machine:
         depth = self.var_depth[stmt.name]
         axes = tuple(range(depth, len(self.shape)))
         if axes:
-            kept = np.shape(value)[:depth] or (1,) * depth
-            value = np.broadcast_to(value, kept + self.shape[depth:])
+            lanes = np.shape(value)[:depth] or (1,) * depth
+            value = np.broadcast_to(value, lanes + self.shape[depth:])
             # Without the dtype, NumPy would sum small integers in i64; it has no 4-bit loops.
             wide = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}.get(dtype, dtype)
             value = combine.function.reduce(value.astype(wide), axis=axes, dtype=wide).astype(dtype)
@@ -353,9 +353,9 @@ class _Machine:
 
     def iterations_inside(self, loop: For) -> int:
         """Iterations of all inner loops together; beyond any room where that varies."""
-        own = names_bound((loop,))
+        bound = names_bound((loop,))
         extents = [s.extent for s in walk(loop.body) if isinstance(s, For)]
-        if any(isinstance(x, Dim) and size_names(x) & own for x in extents):
+        if any(isinstance(x, Dim) and size_names(x) & bound for x in extents):
             return LANES + 1
         return math.prod(max(1, int(np.max(self.size(x)))) for x in extents)
 

@@ -70,13 +70,13 @@ class Storage:
         writer, reader = self.touched[level.name]
         before = writer[at]
         conflict = (before != _NONE) & (before != ids)
-        seen = reader[at]
+        readers = reader[at]
         if write:
-            conflict |= (seen != _NONE) & (seen != ids)
+            conflict |= (readers != _NONE) & (readers != ids)
             writer[at] = ids
             conflict |= writer[at] != ids
         else:
-            reader[at] = np.where((seen == _NONE) | (seen == ids), ids, _SEVERAL)
+            reader[at] = np.where((readers == _NONE) | (readers == ids), ids, _SEVERAL)
             reader[at[reader[at] != ids]] = _SEVERAL
         if conflict.any():
             raise Fault(f"a race within the {level.name}", None)
@@ -160,8 +160,8 @@ def bind(
     for p, array in zip(code.params, buffers, strict=True):
         size = size_of(p.size, sizes)
         if array.size != size or array.dtype != p.dtype or not array.flags.c_contiguous:
-            given = f"{array.dtype}[{array.size}]"
-            raise Fault(f"{p.name} is {p.dtype}[{size}], given is {given}")
+            actual = f"{array.dtype}[{array.size}]"
+            raise Fault(f"{p.name} is {p.dtype}[{size}], given is {actual}")
         for other, view in views.items():
             shared = np.may_share_memory(view.storage.data, array)
             if shared and {p.name, other} & written and {p.name, other} not in together:

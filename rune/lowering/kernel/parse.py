@@ -71,8 +71,8 @@ class Reader:
     def fail(self, wanted: str) -> NoReturn:
         token = self.tokens[self.at]
         line = self.text.count("\n", 0, token.start) + 1
-        found = repr(token.text) if token.text else "the end"
-        raise CheckError(f"parse: cannot read kernel code (line {line}: {wanted}, not {found})")
+        actual = repr(token.text) if token.text else "the end"
+        raise CheckError(f"parse: cannot read kernel code (line {line}: {wanted}, not {actual})")
 
     def peek(self, text: str, ahead: int = 0) -> bool:
         at = self.at + ahead
@@ -86,9 +86,9 @@ class Reader:
         return token.text
 
     def skip(self, text: str) -> bool:
-        found = self.peek(text)
-        self.at += found
-        return found
+        is_next = self.peek(text)
+        self.at += is_next
+        return is_next
 
     def word(self, kind: str = "name") -> str:
         token = self.tokens[self.at]
@@ -159,10 +159,10 @@ class Reader:
                     self.pass_over()
         if not self.skip("sizes"):
             return ()
-        found = [self.size()]
+        sizes = [self.size()]
         while self.skip(","):
-            found.append(self.size())
-        return tuple(found)
+            sizes.append(self.size())
+        return tuple(sizes)
 
     def size(self) -> str:
         name = self.word()
@@ -176,12 +176,12 @@ class Reader:
 
     def params(self) -> tuple[Param, ...]:
         self.take("(")
-        found: list[Param] = []
+        params: list[Param] = []
         while not self.skip(")"):
-            if found:
+            if params:
                 self.take(",")
-            found.append(self.param())
-        return tuple(found)
+            params.append(self.param())
+        return tuple(params)
 
     def param(self) -> Param:
         name = self.word()
@@ -200,11 +200,11 @@ class Reader:
         outer = self.symbols, self.locals, self.buffers
         self.symbols = dict(self.symbols)
         self.locals, self.buffers = dict(self.locals), dict(self.buffers)
-        found: list[Stmt] = []
+        statements: list[Stmt] = []
         while not self.skip("}"):
-            found.append(self.stmt())
+            statements.append(self.stmt())
         self.symbols, self.locals, self.buffers = outer
-        return tuple(found)
+        return tuple(statements)
 
     def stmt(self) -> Stmt:
         match self.tokens[self.at].text:
@@ -283,12 +283,12 @@ class Reader:
     # --- expressions -------------------------------------------------------------------------
 
     def expr(self) -> Expr:
-        left = self.term()
+        first = self.term()
         sign = self.tokens[self.at].text
         if sign not in _BY_SIGN:
-            return left
+            return first
         self.at += 1
-        return _op(_BY_SIGN[sign], (left, self.term()))
+        return _op(_BY_SIGN[sign], (first, self.term()))
 
     def term(self) -> Expr:
         token = self.tokens[self.at]
@@ -316,26 +316,26 @@ class Reader:
         name = self.word()
         self.take("(")
         if name == "index":
-            made: Expr = Index(self.dim(")"))
+            expr: Expr = Index(self.dim(")"))
         elif name.startswith("bits_"):
             start = self.tokens[self.at].start
             while not self.peek(")"):
                 self.pass_over()
             digits = self.text[start : self.tokens[self.at].start].strip()
-            made = Const(bytes.fromhex(digits)[::-1], dtypes.FROM_SHORT[name[5:]])
+            expr = Const(bytes.fromhex(digits)[::-1], dtypes.FROM_SHORT[name[5:]])
         elif name.startswith("bitcast_"):
-            made = Op("bitcast", (self.expr(),), dtypes.FROM_SHORT[name[8:]])
+            expr = Op("bitcast", (self.expr(),), dtypes.FROM_SHORT[name[8:]])
         elif name in dtypes.FROM_SHORT:
-            made = Cast(self.expr(), dtypes.FROM_SHORT[name])
+            expr = Cast(self.expr(), dtypes.FROM_SHORT[name])
         elif name in OPERATIONS:
             args = [self.expr()]
             while self.skip(","):
                 args.append(self.expr())
-            made = _op(name, tuple(args))
+            expr = _op(name, tuple(args))
         else:
             self.fail(f"an operation before {name!r}")
         self.take(")")
-        return made
+        return expr
 
     def load(self) -> Load:
         buffer = self.word()
@@ -358,7 +358,7 @@ def _op(name: str, args: tuple[Expr, ...]) -> Op:
 
 
 def tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
+    tokens: list[_Token] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -366,9 +366,9 @@ def tokens(text: str) -> list[_Token]:
             line = text.count("\n", 0, at) + 1
             raise CheckError(f"parse: cannot read kernel code (line {line}: {text[at]!r})")
         if match.lastgroup:
-            found.append(_Token(match.lastgroup, match.group(), at, match.end()))
+            tokens.append(_Token(match.lastgroup, match.group(), at, match.end()))
         at = match.end()
-    return [*found, _Token("end", "", at, at)]
+    return [*tokens, _Token("end", "", at, at)]
 
 
 def parse(text: str) -> KernelCode:

@@ -117,13 +117,13 @@ def size_names(x: Size) -> frozenset[str]:
 
 def names_in(expr: Expr) -> frozenset[str]:
     """The locals, loop variables and sizes that an expression reads."""
-    found: set[str] = set()
+    names: set[str] = set()
     for part in walk_expr(expr):
         if isinstance(part, Local):
-            found.add(part.name)
+            names.add(part.name)
         for size in expr_sizes(part):
-            found |= size_names(size)
-    return frozenset(found)
+            names |= size_names(size)
+    return frozenset(names)
 
 
 def loads_in(expr: Expr) -> frozenset[str]:
@@ -133,13 +133,13 @@ def loads_in(expr: Expr) -> frozenset[str]:
 
 def names_used(body: Iterable[Stmt]) -> frozenset[str]:
     """Every local, loop variable and size that the statements read."""
-    found: set[str] = set()
+    names: set[str] = set()
     for stmt in walk(body):
         for expr in expressions(stmt):
-            found |= names_in(expr)
+            names |= names_in(expr)
         for size in stmt_sizes(stmt):
-            found |= size_names(size)
-    return frozenset(found)
+            names |= size_names(size)
+    return frozenset(names)
 
 
 def names_assigned(body: Iterable[Stmt]) -> frozenset[str]:
@@ -163,13 +163,13 @@ def names_bound(body: Iterable[Stmt]) -> frozenset[str]:
 
 def buffers_read(body: Iterable[Stmt]) -> frozenset[str]:
     """The buffers and allocations that the statements load from; read-modify-write included."""
-    found: set[str] = set()
+    buffers: set[str] = set()
     for stmt in walk(body):
         for expr in expressions(stmt):
-            found |= loads_in(expr)
+            buffers |= loads_in(expr)
         if isinstance(stmt, Store) and stmt.combine is not None:
-            found.add(stmt.buffer)
-    return frozenset(found)
+            buffers.add(stmt.buffer)
+    return frozenset(buffers)
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
@@ -193,11 +193,11 @@ def sizes_in(body: Iterable[Stmt]) -> Iterator[Size]:
 
 def symbols_used(code: KernelCode) -> dict[str, Dim]:
     """The symbols of the code by name, with their bounds; `check` holds each name to one."""
-    found: dict[str, Dim] = {}
+    symbols: dict[str, Dim] = {}
     for size in (*(p.size for p in code.params), *sizes_in(code.body)):
         if isinstance(size, Dim):
-            found.update(symbols_within(size))
-    return found
+            symbols.update(symbols_within(size))
+    return symbols
 
 
 def updated(stmt: Accumulate | Store) -> Expr:
@@ -256,8 +256,8 @@ def with_sizes(function: Callable[[Size], Size], expr: Expr) -> Expr:
             changed = function(dim)
             return expr if changed is dim else replace(expr, dim=changed)
         case Load(indices=indices):
-            found = tuple(map(function, indices))
-            return expr if is_same(found, indices) else replace(expr, indices=found)
+            sizes = tuple(map(function, indices))
+            return expr if is_same(sizes, indices) else replace(expr, indices=sizes)
         case _:
             return expr
 
@@ -302,11 +302,11 @@ def map_bodies(stmt: Stmt, function: Callable[[Body], Body]) -> Stmt:
             return stmt
 
 
-def with_bodies(stmt: Stmt, *made: Body) -> Stmt:
+def with_bodies(stmt: Stmt, *new_bodies: Body) -> Stmt:
     """The loop or branch with other bodies, in the order of `bodies`."""
-    if all(map(is_same, made, bodies(stmt))):
+    if all(map(is_same, new_bodies, bodies(stmt))):
         return stmt
-    return replace(stmt, **dict(zip(("body", "orelse"), made)))
+    return replace(stmt, **dict(zip(("body", "orelse"), new_bodies)))
 
 
 def map_stmts(function: Callable[[Stmt], Iterable[Stmt]], body: Body) -> Body:
@@ -378,10 +378,10 @@ def rename(body: Body, names: Mapping[str, str]) -> Body:
     return map_stmts(lambda stmt: (rename_parts(stmt, names),), body)
 
 
-def fresh(base: str, taken: Collection[str]) -> str:
+def fresh(base: str, names: Collection[str]) -> str:
     """`base`, or `base_2`, `base_3`, ... whichever is free."""
     name, number = base, 1
-    while name in taken:
+    while name in names:
         number += 1
         name = f"{base}_{number}"
     return name
@@ -390,8 +390,8 @@ def fresh(base: str, taken: Collection[str]) -> str:
 def unique_names(code: KernelCode) -> KernelCode:
     """The code with every name bound once: what moves statements between bodies asks for it."""
     bound = [name for name in map(bound_name, walk(code.body)) if name is not None]
-    taken = {p.name for p in code.params} | set(code.sizes)
-    if len(set(bound)) == len(bound) and not taken & set(bound):
+    used_names = {p.name for p in code.params} | set(code.sizes)
+    if len(set(bound)) == len(bound) and not used_names & set(bound):
         return code
     later = frozenset(bound)
 
@@ -400,8 +400,8 @@ def unique_names(code: KernelCode) -> KernelCode:
         for stmt in body:
             scope, name = names, bound_name(stmt)
             if name is not None:
-                new = fresh(name, taken | later) if name in taken else name
-                taken.add(new)
+                new = fresh(name, used_names | later) if name in used_names else name
+                used_names.add(new)
                 scope = {**names, name: new} if new != name else names
             renamed = rename_parts(stmt, scope) if scope else stmt
             inner = scope
