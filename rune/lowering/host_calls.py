@@ -22,10 +22,10 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.primitive import Effect, Primitive
-from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
 from rune.core.side_effects import effect_of, program_effect
 from rune.core.types import ArrayType
-from rune.lowering.loops import COUNTER, branch, loop
+from rune.lowering.loops import COUNTER, LoopParams, branch, loop
 from rune.lowering.passes import Pass
 from rune.ops import add
 
@@ -191,26 +191,27 @@ def _behind(equation: Equation, token: Atom, result: Var) -> Equation:
     operands = (*equation.operands, token)
     if equation.primitive is loop:
         return _loop_behind(equation, operands, result)
-    params = dict(equation.params)
     if equation.primitive is branch:
-        params["branches"] = tuple(
-            _with_token(b, len(b.inputs), len(b.outputs)) for b in params["branches"]
+        params = map_programs(
+            equation.params, lambda b: _with_token(b, len(b.inputs), len(b.outputs))
         )
     else:
-        params["has_token"] = True
+        params = {**equation.params, "has_token": True}
     results = (*equation.results, result)
     return replace(equation, operands=operands, results=results, params=params)
 
 
 def _loop_behind(equation: Equation, operands: tuple[Atom, ...], result: Var) -> Equation:
     """The token is the last carry, before the arrays that the steps fill."""
-    params = dict(equation.params)
-    condition, carries = params["condition"], len(equation.operands) - params["consts"]
-    if condition is not None:
-        params["condition"] = replace(condition, inputs=(*condition.inputs, Var(TOKEN)))
-    params["body"] = _with_token(params["body"], 1 + len(equation.operands), carries)
+    form = LoopParams.of(equation)
+    condition, carries = form.condition, len(equation.operands) - form.consts
+    threaded = replace(
+        form,
+        body=_with_token(form.body, 1 + len(equation.operands), carries),
+        condition=condition and replace(condition, inputs=(*condition.inputs, Var(TOKEN))),
+    )
     results = _inserted(equation.results, carries, result)
-    return replace(equation, operands=operands, results=results, params=params)
+    return replace(equation, operands=operands, results=results, params=threaded.params())
 
 
 def _rotated(equation: Equation) -> list[Equation]:
@@ -218,28 +219,30 @@ def _rotated(equation: Equation) -> list[Equation]:
 
     Whether to go on is then a carry, and the condition of the loop only looks at it.
     """
-    condition = equation.params.get("condition") if equation.primitive is loop else None
-    if condition is None or program_effect(condition) is None:
+    form = LoopParams.of(equation) if equation.primitive is loop else None
+    condition = form and form.condition
+    if form is None or condition is None or program_effect(condition) is None:
         return [equation]
-    body, consts, count = equation.params["body"], equation.params["consts"], len(equation.operands)
+    body, consts, count = form.body, form.consts, len(equation.operands)
     carries, t, zero, one = count - consts, Var(COUNTER), _integer(0), _integer(1)
     before, first = _copied(condition, (zero, *equation.operands))
     step = Equation(add, (body.inputs[0], one), {}, (t,))
     condition_operands = (t, *body.inputs[1 : 1 + consts], *body.outputs[:carries])
     after, again = _copied(condition, condition_operands)
-    params = {
-        **equation.params,
-        "body": replace(
+    rotated = replace(
+        form,
+        body=replace(
             body,
             inputs=_inserted(body.inputs, 1 + count, Var(TOKEN)),
             equations=(*body.equations, step, *after),
             outputs=_inserted(body.outputs, carries, again),
         ),
-        "condition": _last_input((*condition.input_types, TOKEN)),
-    }
+        condition=_last_input((*condition.input_types, TOKEN)),
+    )
     results = _inserted(equation.results, carries, Var(TOKEN))
     operands = (*equation.operands, first)
-    return [*before, replace(equation, operands=operands, results=results, params=params)]
+    threaded = replace(equation, operands=operands, results=results, params=rotated.params())
+    return [*before, threaded]
 
 
 def _copied(program: Program, args: Sequence[Atom]) -> tuple[list[Equation], Atom]:

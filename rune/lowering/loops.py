@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -76,6 +76,29 @@ put_row = Primitive(
 
 
 # --- loop and branch --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LoopParams:
+    """The parameters of a loop.
+
+    condition: t, consts and carries -> whether there is one more step; None where `count` says.
+    body:      t, consts, carries and arrays -> carries and arrays
+    """
+
+    consts: int
+    body: Program
+    condition: Program | None
+    count: Size | None
+
+    @staticmethod
+    def of(equation: Equation) -> LoopParams:
+        """Those of a loop's equation."""
+        return LoopParams(**equation.params)
+
+    def params(self) -> dict[str, Any]:
+        """As an equation holds them."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def _loop_type(*types: ArrayType, body: Program, **_: Any) -> tuple[ArrayType, ...]:
@@ -208,15 +231,15 @@ def write_control(
     """
     match kind:
         case Control.BRANCH:
-            return _write_branch(restage, args, params["branches"])
+            return _write_branch(restage, args, **params)
         case Control.WHILE:
-            return _write_while(restage, args, params)
+            return _write_while(restage, args, **params)
         case Control.SCAN:
-            return _write_scan(restage, args, params)
+            return write_scan(restage, args, **params)
         case Control.APART:
-            return _write_apart(restage, args, params["program"])
+            return _write_apart(restage, args, **params)
         case Control.REPEAT:
-            return _write_repeat(restage, args, params)
+            return _write_repeat(restage, args, **params)
 
 
 def _write_branch(
@@ -242,33 +265,38 @@ def _write_apart(restage: Restage, args: Sequence[Any], program: Program) -> lis
     return branch(np.int32(0), *args, branches=(written,))
 
 
-def _write_repeat(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
-    body, consts = params["body"], params["consts"]
+def _write_repeat(
+    restage: Restage, args: Sequence[Any], *, body: Program, consts: int, count: Size
+) -> list[Any]:
     types = [COUNTER, *(type_of(a) for a in args)]
     written = restage(lambda *xs: eval_program(body, xs), types, "body")
-    return loop(*args, consts=consts, condition=None, count=params["count"], body=written)
+    return loop(*args, consts=consts, condition=None, count=count, body=written)
 
 
-def _write_while(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
-    first, second = params["condition_consts"], params["body_consts"]
-    consts = first + second
+def _write_while(
+    restage: Restage, args: Sequence[Any], *, condition: Program, body: Program,
+    condition_consts: int, body_consts: int, **_: Any,
+) -> list[Any]:  # fmt: skip
+    consts = condition_consts + body_consts
     types = [COUNTER, *(type_of(a) for a in args)]
 
-    def condition(t: Any, *xs: Any) -> list[Any]:
-        return eval_program(params["condition"], [*xs[:first], *xs[consts:]])
+    def asks(t: Any, *xs: Any) -> list[Any]:
+        return eval_program(condition, [*xs[:condition_consts], *xs[consts:]])
 
-    def body(t: Any, *xs: Any) -> list[Any]:
-        return eval_program(params["body"], xs[first:])
+    def step(t: Any, *xs: Any) -> list[Any]:
+        return eval_program(body, xs[condition_consts:])
 
     return loop(
-        *args, consts=consts, count=None, condition=restage(condition, types, "condition"),
-        body=restage(body, types, "body"),
+        *args, consts=consts, count=None, condition=restage(asks, types, "condition"),
+        body=restage(step, types, "body"),
     )  # fmt: skip
 
 
-def _write_scan(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
-    body, length = params["body"], params["length"]
-    consts, carries = params["consts"], params["carries"]
+def write_scan(
+    restage: Restage, args: Sequence[Any], *, body: Program, consts: int, carries: int,
+    length: Size, reverse: bool, unroll: int,
+) -> list[Any]:  # fmt: skip
+    """Bind the loop that a scan means."""
     operands = list(args)
     shared, first, stacked = (
         operands[:consts],
@@ -283,12 +311,12 @@ def _write_scan(restage: Restage, args: Sequence[Any], params: Mapping[str, Any]
     if isinstance(length, int) and length == 0:
         return [*first, *(fit(literal(0, t.dtype), t.shape) for t in arrays)]
     shared += stacked
-    unroll = _unrolled(length, params["unroll"])
+    unroll = _unrolled(length, unroll)
 
     def steps(t: Any, *xs: Any) -> list[Any]:
         """`unroll` steps of the body, from state to state."""
         const_values, state = xs[:consts], list(xs[len(shared) :])
-        for row in _rows(t, length, unroll, params["reverse"]):
+        for row in _rows(t, length, unroll, reverse):
             rows = [take_row(x, row) for x in xs[consts : len(shared)]]
             outs = eval_program(body, [*const_values, *state[:carries], *rows])
             new = (reshape(y, shape=(1, *type_of(y).shape)) for y in outs[carries:])

@@ -16,7 +16,7 @@ none of its operands has a NaN, or an infinity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,13 @@ from rune import dtypes, ops
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.core.program import Program
+from rune.core.program import Program, map_programs
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.errors import Frame, user_frame
 from rune.lowering.decompose import decompose
-from rune.lowering.loops import branch, loop
+from rune.lowering.loops import LoopParams, branch, loop
 from rune.ops.family import fit, reduce_sum, reshape, size_value
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
 
@@ -122,7 +122,8 @@ class _Watch(Stage):
 
         Its steps ask for the next one, where what the condition reads is watched.
         """
-        consts, body, condition = params["consts"], params["body"], params["condition"]
+        form = LoopParams(**params)
+        consts, body, condition = form.consts, form.body, form.condition
         carries, first = len(args) - consts, 1 + len(args)
         goes_on = [] if condition is None else self.asked(condition, [np.int32(0), *args])
         more = (*(condition.output_types if condition else ()), *STATE)
@@ -138,10 +139,10 @@ class _Watch(Stage):
             return [*outs[:carries], *asked, stage.site, stage.found, *outs[carries:]]
 
         types = (*body.input_types[:first], *more)
-        changed = {**params, "body": self.staged((*types, *arrays), body.name, step)}
-        if condition is not None:
-            changed["condition"] = _plain(types, condition.name, lambda inputs: [inputs[first]])
-        outs = self.write(loop, [*args, *goes_on, self.site, self.found], changed)
+        asking = condition and _plain(types, condition.name, lambda inputs: [inputs[first]])
+        body_watched = self.staged((*types, *arrays), body.name, step)
+        params = replace(form, body=body_watched, condition=asking).params()
+        outs = self.write(loop, [*args, *goes_on, self.site, self.found], params)
         end = carries + len(more)
         self.site, self.found = outs[end - 2 : end]
         return [*outs[:carries], *outs[end:]]
@@ -160,11 +161,9 @@ class _Watch(Stage):
 
             return self.staged((*program.input_types, *STATE), program.name, run)
 
-        branches = tuple(map(watched_branch, params["branches"]))
+        watched_params = map_programs(params, watched_branch)
         branch_operands = [*args, self.site, self.found]
-        *outs, self.site, self.found = self.write(
-            branch, branch_operands, {**params, "branches": branches}
-        )
+        *outs, self.site, self.found = self.write(branch, branch_operands, watched_params)
         return outs
 
     def staged(self, types: Sequence[ArrayType], name: str, run: Run) -> Program:

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rune import dims
+from rune.core.higher import subprograms
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.dims import Dim
 from rune.lowering.codegen.target import Target
@@ -42,7 +43,7 @@ from rune.lowering.kernels import (
     Value,
     kernel_names,
 )
-from rune.lowering.loops import is_control
+from rune.lowering.loops import LoopParams, branch, is_control
 from rune.ops.family import broadcast
 
 MAX_NAME = 4  # operations in the name of a kernel
@@ -165,13 +166,13 @@ class _Steps:
     def control(self, equation: Equation) -> Repeat | Choose:
         """A loop or a branch, with the kernels of its programs."""
         operands = _values(memory_operands(equation, self.stored.definitions), self.values)
-        results, params = self.results(equation), equation.params
-        if "branches" in params:
-            return Choose(results, operands, tuple(map(self.within, params["branches"])))
-        condition = params["condition"]
+        results = self.results(equation)
+        if equation.primitive is branch:
+            return Choose(results, operands, tuple(map(self.within, subprograms(equation))))
+        form = LoopParams.of(equation)
         return Repeat(
-            results, operands, params["consts"], self.within(params["body"]),
-            None if condition is None else self.within(condition), params["count"],
+            results, operands, form.consts, self.within(form.body),
+            None if form.condition is None else self.within(form.condition), form.count,
         )  # fmt: skip
 
     def within(self, program: Program) -> KernelProgram:

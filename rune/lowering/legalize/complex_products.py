@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune.core.interpreter import literal, type_of
-from rune.core.lower import Control
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.dims import Size, product
-from rune.lowering.loops import write_control
+from rune.lowering.loops import write_scan
 from rune.ops.family import fit, reshape
 from rune.ops.movement import concatenate, inverse, slice_, transpose
 from rune.ops.pairs import Pair, mul
@@ -122,11 +121,11 @@ def _by_rows(x: Pair, rows: tuple[Size, ...], count: Size, reverse: bool, runnin
         return [*found, *found] if running else [*found]
 
     row = ArrayType(rows, dtype)
-    params = {
-        "body": _program(step, [row] * 4, "product"), "consts": 0, "carries": 2,
-        "length": count, "reverse": reverse, "unroll": 1,
-    }  # fmt: skip
-    real, imag = write_control(Control.SCAN, _program, [*one, *x], params)[-2:]
+    outs = write_scan(
+        _program, [*one, *x], body=_program(step, [row] * 4, "product"), consts=0, carries=2,
+        length=count, reverse=reverse, unroll=1,
+    )  # fmt: skip
+    real, imag = outs[-2:]
     return real, imag
 
 

@@ -41,14 +41,14 @@ from rune.core.lower import (
     Scatter,
     View,
 )  # fmt: skip
-from rune.core.program import Atom, Equation, Program, Var
+from rune.core.program import Atom, Equation, Program, Var, map_programs
 from rune.core.staging import Stage, Staged
 from rune.core.types import ArrayType
 from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
 from rune.lowering.legalize.complex_products import product_over, running_product
 from rune.lowering.legalize.interleaved import interleave, part
-from rune.lowering.loops import loop, put_row
+from rune.lowering.loops import LoopParams, loop, put_row
 from rune.lowering.passes import Pass
 from rune.lowering.plan import Plan
 from rune.ops import arithmetic as a
@@ -309,17 +309,12 @@ def _bitcast(x: Any, dtype: np.dtype) -> Any:
 
 def _control(equation: Equation, args: Sequence[Any]) -> list[Any]:
     """Control flow over the arrays as they lie in memory, and over the words of single keys."""
-    params = {name: _split_held(value) for name, value in equation.params.items()}
+    params = map_programs(equation.params, lambda program: _split_between(WITHIN, program))
     if equation.primitive is loop:
-        params["consts"] = len(WITHIN.leave(args[: params["consts"]]))
+        form = LoopParams(**params)
+        params = replace(form, consts=len(WITHIN.leave(args[: form.consts]))).params()
     outs = iter(equation.primitive(*WITHIN.leave(args), **params))
     return [WITHIN.enter(v.type, outs) for v in equation.results]
-
-
-def _split_held(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_split_held, value))
-    return _split_between(WITHIN, value) if isinstance(value, Program) else value
 
 
 def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Any, Any, Any]:

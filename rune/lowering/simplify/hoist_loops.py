@@ -19,7 +19,7 @@ from dataclasses import replace
 from rune.core.lower import Contraction, Cumulative, Reduction, Scalar, Scatter
 from rune.core.program import Atom, Equation, Program, Var
 from rune.lowering.kernelize import cost
-from rune.lowering.loops import is_control, loop
+from rune.lowering.loops import LoopParams, is_control, loop
 from rune.lowering.passes import Pass
 
 DEAR = 6  # the cost of a scalar operation from which it is hoisted
@@ -42,8 +42,9 @@ def hoist_loops(program: Program) -> Program:
 
 def _hoisted(equation: Equation) -> tuple[Equation, ...]:
     """The equations of a loop's body that go before it, in order."""
-    body: Program = equation.params["body"]
-    same: set[Var] = set(_consts(equation, body))
+    form = LoopParams.of(equation)
+    body = form.body
+    same: set[Var] = set(_consts(form))
     invariant: list[Equation] = []
     for e in body.equations:
         if e.operands and all(a in same for a in e.operands if isinstance(a, Var)):
@@ -58,8 +59,8 @@ def _hoisted(equation: Equation) -> tuple[Equation, ...]:
     return tuple(reversed(hoisted))
 
 
-def _consts(equation: Equation, program: Program) -> Sequence[Var]:
-    return program.inputs[1 : 1 + equation.params["consts"]]
+def _consts(form: LoopParams) -> Sequence[Var]:
+    return form.body.inputs[1 : 1 + form.consts]
 
 
 def _is_dear(equation: Equation) -> bool:
@@ -72,9 +73,9 @@ def _is_dear(equation: Equation) -> bool:
 
 def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equation], Equation]:
     """The hoisted equations as they stand before the loop, and the loop without them."""
-    params, consts = equation.params, equation.params["consts"]
-    body: Program = params["body"]
-    outside: dict[Atom, Atom] = dict(zip(_consts(equation, body), equation.operands))
+    form = LoopParams.of(equation)
+    body, condition, consts = form.body, form.condition, form.consts
+    outside: dict[Atom, Atom] = dict(zip(_consts(form), equation.operands))
     before: list[Equation] = []
     for e in hoisted:
         results = tuple(Var(v.type) for v in e.results)
@@ -83,20 +84,20 @@ def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equatio
         before.append(replace(e, operands=operands, results=results))
     values = _read_behind(body, hoisted)
     remaining = [e for e in body.equations if e not in set(hoisted)]
-    condition: Program | None = params["condition"]
+    smaller = replace(
+        form,
+        consts=consts + len(values),
+        body=replace(body.with_equations(remaining, body.outputs),
+                     inputs=_insert(body, consts, values)),
+        condition=condition and replace(
+            condition, inputs=_insert(condition, consts, [Var(v.type) for v in values])),
+    )  # fmt: skip
     loop = replace(
         equation,
         operands=(
             *equation.operands[:consts], *(outside[v] for v in values), *equation.operands[consts:],
         ),
-        params={
-            **params,
-            "consts": consts + len(values),
-            "body": replace(body.with_equations(remaining, body.outputs),
-                            inputs=_insert(body, consts, values)),
-            "condition": condition and replace(
-                condition, inputs=_insert(condition, consts, [Var(v.type) for v in values])),
-        },
+        params=smaller.params(),
     )  # fmt: skip
     return before, loop
 
