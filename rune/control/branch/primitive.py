@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.control.branch.saved_values import keep_of_cond
 from rune.control.idle_lanes import borrowed, guarded, select_lanes
 from rune.control.programs import (
     Flags,
@@ -42,7 +43,6 @@ from rune.control.programs import (
     with_inputs,
     with_slots,
 )
-from rune.control.saved_values import keep_of_cond
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of

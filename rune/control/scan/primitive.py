@@ -39,8 +39,8 @@ from rune.control.programs import (
     sizes_for,
     types_of,
 )
-from rune.control.saved_values import keep_of_scan
 from rune.control.scan.outer_products import Product, deferred
+from rune.control.scan.saved_values import keep_of_scan
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of

@@ -1,0 +1,49 @@
+"""What a checkpoint around a scan saves of the values inside.
+
+Values saved in the body are stacked over the steps; the replayed loop reads them as rows, so a
+carry that can be computed from them needs no earlier step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rune.control.programs import omit
+from rune.core.program import Equation, Var
+from rune.core.sizes import Sizes, type_with_sizes
+from rune.core.types import ArrayType
+from rune.transforms.checkpoint.saved_values import Keeps, Replay, split_kept
+
+
+def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | None:
+    """The rule of scan. sizes: the values of its body's sizes."""
+    params = equation.params
+    forward, again, saved = split_kept(params["body"], keeps)
+    if forward.equations == again.equations:  # nothing inside is saved
+        return None
+    if not again.equations:  # everything computed inside is saved, so the results are too
+        return Replay(equation, None, equation.results)
+    count, carries = len(again.outputs), params["carries"]
+    # A saved value that is also a result is stacked once.
+    result_vars = dict(zip(again.outputs[carries:], equation.results[carries:], strict=True))
+    extra = [v for v in saved if v not in result_vars]
+    rows = [Var(_stacked(type_with_sizes(v.type, sizes), params["length"])) for v in extra]
+    stacked_vars = {**result_vars, **dict(zip(extra, rows, strict=True))}
+    saved_rows = tuple(stacked_vars[v] for v in saved)
+    saving = replace(
+        equation, results=(*equation.results, *rows),
+        params={**params, "body": replace(forward, outputs=(*forward.outputs[:count], *extra))},
+    )  # fmt: skip
+    is_saved = tuple(i >= carries and a in saved for i, a in enumerate(again.outputs))
+    # The replayed loop has no results that were saved: they are there already.
+    replay = replace(
+        equation, operands=(*equation.operands, *saved_rows),
+        results=tuple(omit(equation.results, is_saved)),
+        params={**params, "body": replace(again, outputs=tuple(omit(again.outputs, is_saved)))},
+    )  # fmt: skip
+    return Replay(saving, replay, tuple(dict.fromkeys(saved_rows)))
+
+
+def _stacked(row: ArrayType, length: Any) -> ArrayType:
+    return row.with_shape((length, *row.shape))

@@ -1,0 +1,72 @@
+"""The parameters that hold programs are named where their primitive is, and nowhere else.
+
+Others ask rune.core.higher.calls which programs an equation holds, and map_programs to change them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.sources import Source, sources
+
+OWNERS = {
+    "program": (
+        "rune/transforms/programs/call_rules.py",
+        "rune/transforms/compile/jit_primitive.py",
+        "rune/transforms/checkpoint/checkpoint.py",
+        "rune/transforms/custom/",
+        "rune/control/implicit/linear_solve.py",
+    ),
+    "branches": ("rune/control/branch/", "rune/lowering/loops.py"),
+    "body": ("rune/control/scan/", "rune/control/while_loop/", "rune/ops/repeat.py",
+             "rune/lowering/loops.py"),
+    "condition": ("rune/control/while_loop/", "rune/ops/repeat.py", "rune/lowering/loops.py"),
+    "linear_step": ("rune/control/while_loop/",),
+    "operator": ("rune/control/implicit/linear_solve.py",),
+    "transposed": ("rune/control/implicit/linear_solve.py",),
+}  # fmt: skip
+
+
+def keys(node: ast.AST) -> Iterator[ast.expr | None]:
+    """What a node looks up or writes: x[key], x.get(key), key in x, {**x, key: value}."""
+    match node:
+        case ast.Subscript():
+            yield node.slice
+        case ast.Call(func=ast.Attribute(attr="get" | "pop"), args=[first, *_]):
+            yield first
+        case ast.Compare(ops=[ast.In() | ast.NotIn()]):
+            yield node.left
+        case ast.Dict() if None in node.keys:
+            yield from node.keys
+
+
+def named(source: Source) -> set[str]:
+    """The parameters that hold programs which a file names as keys."""
+    return texts(source.tree) & set(OWNERS)
+
+
+def texts(tree: ast.AST) -> set[str]:
+    """The texts that stand as keys."""
+    looked_up = (key for node in ast.walk(tree) for key in keys(node))
+    return {str(k.value) for k in looked_up if isinstance(k, ast.Constant)}
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_a_parameter_that_holds_a_program_is_named_by_its_owners_alone(name: str):
+    files = [str(s) for s in sources() if name in named(s)]
+
+    assert [f for f in files if not f.startswith(OWNERS[name])] == []
+
+
+def test_every_way_to_name_a_parameter_is_seen():
+    text = """
+params["program"]
+params.get("body")
+"branches" in params
+{**params, "condition": p}
+"""
+
+    assert texts(ast.parse(text)) == {"program", "body", "branches", "condition"}
