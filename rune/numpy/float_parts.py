@@ -28,7 +28,7 @@ class _Layout:
 
     fraction_bits: int
     bias: int
-    whole: np.dtype  # integers of the same width
+    integer: np.dtype  # integers of the same width
 
 
 def _layout(dtype: np.dtype) -> _Layout:
@@ -66,7 +66,7 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 def _exponent_field(x: Any, layout: _Layout) -> Any:
-    bits = ops.bitcast(x, dtype=layout.whole)
+    bits = ops.bitcast(x, dtype=layout.integer)
     field = ops.shr(bits, constant(layout.fraction_bits, bits))
     return ops.cast(ops.logical_and(field, constant(2 * layout.bias + 1, field)), dtypes.i32)
 
@@ -100,7 +100,7 @@ def _times_power_of_two(x: Any, exponent: Any) -> Any:
 
 
 def _power_of_two(exponent: Any, like: Any, layout: _Layout) -> Any:
-    field = ops.cast(ops.add(exponent, constant(layout.bias, exponent)), layout.whole)
+    field = ops.cast(ops.add(exponent, constant(layout.bias, exponent)), layout.integer)
     bits = ops.shl(field, constant(layout.fraction_bits, field))
     return ops.bitcast(bits, dtype=type_of(like).dtype)
 

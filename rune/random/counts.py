@@ -66,7 +66,7 @@ class _Trying(NamedTuple):
     """What elements have got, and which have."""
 
     key: Key
-    found: Any
+    draw: Any
     is_done: Any
 
 
@@ -77,11 +77,11 @@ def _by_rejection(key: Key, shape: Shape, dtype: Any, propose: Any) -> Any:
         next_key, first, second = clone(split(clone(s.key), 3))  # the other loop has the same keys
         u, v = (unit_interval(k, shape, dtype) for k in (first, second))
         number, accepted = propose(u - 0.5, v)
-        return _Trying(next_key, rnp.where(accepted, number, s.found), s.is_done | accepted)
+        return _Trying(next_key, rnp.where(accepted, number, s.draw), s.is_done | accepted)
 
     none = rnp.full(shape, -1.0, dtype)
     first = _Trying(key, none, rnp.zeros(shape, bool))
-    return while_loop(lambda s: rnp.any(~s.is_done), again, first).found
+    return while_loop(lambda s: rnp.any(~s.is_done), again, first).draw
 
 
 def _poisson_proposal(lam: Any) -> Any:

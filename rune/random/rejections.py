@@ -30,7 +30,7 @@ class _Trying(NamedTuple):
     """What elements have got, and which have."""
 
     key: Key
-    found: Any
+    draw: Any
     is_done: Any
 
 
@@ -41,10 +41,10 @@ def until_accepted(key: Key, like: Any, propose: Callable[[Any, Any], Proposal])
         next_key, used = split(s.key)
         first, second = pairs(used, like.shape, like.dtype)
         number, accepted = propose(1.0 - first, second)
-        return _Trying(next_key, rnp.where(s.is_done, s.found, number), s.is_done | accepted)
+        return _Trying(next_key, rnp.where(s.is_done, s.draw, number), s.is_done | accepted)
 
     start = _Trying(key, rnp.zeros_like(like), rnp.zeros(like.shape, bool))
-    return while_loop(lambda s: rnp.any(~s.is_done), again, start).found
+    return while_loop(lambda s: rnp.any(~s.is_done), again, start).draw
 
 
 # --- vonmises ---------------------------------------------------------------------------------

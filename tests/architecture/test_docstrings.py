@@ -32,9 +32,9 @@ from tests.architecture.sources import sources
 VALUES = (float, type(None))
 FOREIGN = {"rune.float0", "rune.tree.KeyPath", "rune.tree_util.KeyEntry", "rune.tree_util.KeyPath"}
 EVERY = [
-    (f"{place}.{name}", found)
-    for place, name, found in members()
-    if not isinstance(found, VALUES) and f"{place}.{name}" not in FOREIGN
+    (f"{place}.{name}", member)
+    for place, name, member in members()
+    if not isinstance(member, VALUES) and f"{place}.{name}" not in FOREIGN
 ]
 # Rooms of algorithms: each name says where its own is from, but for what is its own definition.
 ALGORITHMS = (

@@ -48,11 +48,11 @@ def values() -> dict[str, Any]:
 
 GOOD = ("f32[2,3]", "i32[3]", "f32[]")
 CALLED = [
-    (place, name, found)
-    for place, name, found in members()
-    if callable(found)
+    (place, name, member)
+    for place, name, member in members()
+    if callable(member)
     and name not in NOT_CALLED
-    and not (inspect.isclass(found) and issubclass(found, BaseException))
+    and not (inspect.isclass(member) and issubclass(member, BaseException))
 ]
 
 

@@ -114,7 +114,7 @@ def test_every_value_comes_as_often_as_it_should(case: Case):
     assert stats.chi2.sf(statistic, keep.sum() - 1) > 1e-3
 
 
-PUBLIC = {n for n, made in vars(random).items() if isinstance(made, Sampler)}
+PUBLIC = {n for n, member in vars(random).items() if isinstance(member, Sampler)}
 PUBLIC |= {"permutation", "choice"}  # functions that use samplers
 
 

@@ -74,11 +74,11 @@ def _target() -> Target:
 
 
 def _native() -> frozenset[tuple[str, np.dtype]]:
-    found, is_arm = compiler.features(), platform.machine().lower() in ("arm64", "aarch64")
+    features, is_arm = compiler.features(), platform.machine().lower() in ("arm64", "aarch64")
     floats = [dtypes.f32, dtypes.f64]
-    half = found.get("avx512fp16") or found.get("fullfp16")
+    half = features.get("avx512fp16") or features.get("fullfp16")
     return natively(
-        fma=floats if is_arm or found.get("fma") else [],
+        fma=floats if is_arm or features.get("fma") else [],
         arithmetic=[*floats, *([dtypes.f16] if half else [])],
     )
 
@@ -123,9 +123,9 @@ class CpuBackend:
 
     def copy_in(self, array: np.ndarray) -> np.ndarray:
         """A copy of a host array, C-contiguous."""
-        made = host_memory.empty(array.shape, array.dtype)
-        made[...] = array
-        return made
+        copy = host_memory.empty(array.shape, array.dtype)
+        copy[...] = array
+        return copy
 
     def copy_out(self, buffer: Buffer, type: ArrayType) -> np.ndarray:
         """The array itself: host and device are one."""

@@ -86,11 +86,11 @@ def features() -> dict[str, bool]:
 @functools.cache
 def machine() -> Machine:
     """What the renderer needs to know of the processor."""
-    found = features()
-    wide = all(found.get(f) for f in ("avx512f", "avx512bw", "avx512vl", "avx512dq"))
+    available = features()
+    wide = all(available.get(f) for f in ("avx512f", "avx512bw", "avx512vl", "avx512dq"))
     if wide:
         return Machine(64, masked=True, scalef=frozenset({"<16 x float>", "<8 x double>"}))
-    return Machine(32 if found.get("avx2") else 16, masked=False)
+    return Machine(32 if available.get("avx2") else 16, masked=False)
 
 
 def has_half() -> bool:
@@ -179,8 +179,8 @@ def _with_symbols(text: str) -> tuple[str, list[int]]:
     """The text with a symbol for each address of this process, and those addresses."""
     numbers: dict[int, int] = {}
 
-    def symbol(found: re.Match[str]) -> str:
-        return f"@{_symbol(numbers.setdefault(int(found[1]), len(numbers)))}"
+    def symbol(match: re.Match[str]) -> str:
+        return f"@{_symbol(numbers.setdefault(int(match[1]), len(numbers)))}"
 
     text = _ADDRESS.sub(symbol, text)
     return _declared(len(numbers)) + text, list(numbers)
@@ -196,12 +196,12 @@ def _declared(count: int) -> str:
 
 def _object(key: bytes, text: str, effort: int) -> bytes:
     """The object code, kept from an earlier process or made."""
-    found = disk_cache.load(key)
-    if found is None:
+    code = disk_cache.load(key)
+    if code is None:
         target = _target_machine(effort)
-        found = target.emit_object(_optimised(text, target))
-        disk_cache.store(key, found)
-    return found
+        code = target.emit_object(_optimised(text, target))
+        disk_cache.store(key, code)
+    return code
 
 
 def _linked(code: bytes, addresses: Sequence[int]) -> Any:

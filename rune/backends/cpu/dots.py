@@ -46,24 +46,25 @@ def compile_dots(plan: Plan, addresses: dict[str, Address]) -> None:
 
 def _product(step: Call) -> Product:
     """What is known of a product."""
-    given = dict(step.parameters)
-    m, n, k = (x if isinstance(x, int) else None for x in map(given.get, ("m", "n", "k")))
-    trans_a, trans_b = (bool(given.get(x, False)) for x in ("trans_a", "trans_b"))
+    parameters = dict(step.parameters)
+    m, n, k = (x if isinstance(x, int) else None for x in map(parameters.get, ("m", "n", "k")))
+    trans_a, trans_b = (bool(parameters.get(x, False)) for x in ("trans_a", "trans_b"))
     return Product(m, n, k, trans_a, trans_b)
 
 
 def write_dot(run: Run, step: Call, address: Address) -> None:
     """A batch of matrix products, dense and row-major."""
-    given = dict(step.parameters)
+    parameters = dict(step.parameters)
     flags = [
-        Value(run.writer, "i1", "true" if given[x] else "false") for x in ("trans_a", "trans_b")
+        Value(run.writer, "i1", "true" if parameters[x] else "false")
+        for x in ("trans_a", "trans_b")
     ]
     _call(run, step, address, flags)
 
 
 def write_strided_dot(run: Run, step: Call, address: Address) -> None:
     """A batch of matrix products of operands behind views, whose walks are words on the stack."""
-    given, writer = dict(step.parameters), run.writer
+    parameters, writer = dict(step.parameters), run.writer
     words = writer.allocate("i64", WORDS * len(ROLES))
 
     def put(place: int, size: object) -> None:
@@ -71,7 +72,7 @@ def write_strided_dot(run: Run, step: Call, address: Address) -> None:
         writer.store(run.size(_as_size(size)), at)
 
     for number, role in enumerate(ROLES):
-        digits = digits_of(given, role)
+        digits = digits_of(parameters, role)
         assert 0 < len(digits) <= DIGITS
         put(number * WORDS, len(digits))
         for k, (size, move) in enumerate(digits):
@@ -80,12 +81,12 @@ def write_strided_dot(run: Run, step: Call, address: Address) -> None:
     _call(run, step, address, [words])
 
 
-def _call(run: Run, step: Call, address: Address, rest: list[Value]) -> None:
-    given = dict(step.parameters)
-    offsets = [given.get(f"{side}_offset", 0) for side in "ab"]
+def _call(run: Run, step: Call, address: Address, extras: list[Value]) -> None:
+    parameters = dict(step.parameters)
+    offsets = [parameters.get(f"{side}_offset", 0) for side in "ab"]
     operands = [_moved(run, s, o) for s, o in zip(step.inputs, offsets, strict=True)]
-    extents = [run.size(_as_size(given[x])) for x in SIZES]
-    listed = [*operands, run.pointer(step.outputs[0]), *extents, *rest]
+    extents = [run.size(_as_size(parameters[x])) for x in SIZES]
+    listed = [*operands, run.pointer(step.outputs[0]), *extents, *extras]
     function = f"inttoptr (i64 {address(step.outputs[0].type.dtype, [_product(step)])} to ptr)"
     run.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in listed)})")
 

@@ -164,10 +164,12 @@ class _Entry:
         """A size, from the axis that tells it; `check_shape` finds a remainder."""
         argument, axis = (self.zero.like(n) for n in (source.argument, source.axis))
         length = self.length(self.array(argument), axis)
-        rest = length - llvm_index.render(self.writer, source.offset, known)
+        difference = length - llvm_index.render(self.writer, source.offset, known)
         if source.factor == 1:
-            return rest
-        return rest.binary("sdiv", rest, llvm_index.render(self.writer, source.factor, known))
+            return difference
+        return difference.binary(
+            "sdiv", difference, llvm_index.render(self.writer, source.factor, known)
+        )
 
     def check_range(self, source: SizeSource, sizes: Mapping[str, Value], code: Value) -> None:
         """The size is within its bounds."""

@@ -49,7 +49,7 @@ def abi() -> Abi | None:
     """The layout of array objects in this process, None where it is not the known one."""
     head = object.__basicsize__
     api = ctypes.pythonapi
-    found = Abi(
+    layout = Abi(
         type=head - 8, data=head, ndim=head + 8, shape=head + 16, descr=head + 40,
         flags=head + 48, ndarray=id(np.ndarray), required_flags=_C_CONTIGUOUS | _ALIGNED,
         save_thread=address_of(api.PyEval_SaveThread),
@@ -57,7 +57,7 @@ def abi() -> Abi | None:
         from_long=address_of(api.PyLong_FromLong), error=address_of(api.PyErr_Occurred),
     )  # fmt: skip
     samples = np.zeros((3, 5), np.float32), np.zeros((4, 2, 6), np.int16)[:, :, 1:], np.ones(())
-    return found if all(_holds(found, array) for array in samples) else None
+    return layout if all(_holds(layout, array) for array in samples) else None
 
 
 def _holds(abi: Abi, array: np.ndarray) -> bool:

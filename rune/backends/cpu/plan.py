@@ -61,13 +61,13 @@ def _task(plan: Plan, name: str, kernel: Rendered) -> str:
     """A kernel behind one pointer: an array of its pointers and sizes."""
     code = plan.kernels[name]
     types = ["ptr"] * len(code.params) + ["i64"] * len(code.sizes)
-    lines, given = [], []
+    lines, operands = [], []
     for k, type in enumerate(types):
         lines.append(f"  %a{k} = getelementptr i64, ptr %words, i64 {k}")
         lines.append(f"  %w{k} = load {type}, ptr %a{k}")
-        given.append(f"{type} %w{k}")
-    given += ["i64 %begin", "i64 %end"]
+        operands.append(f"{type} %w{k}")
+    operands += ["i64 %begin", "i64 %end"]
     task = steps.task_name(name)
     head = f"define internal void @{task}(ptr %words, i64 %begin, i64 %end) #0 {{"
-    call = f"  call void @{identifier(kernel.name)}({', '.join(given)})"
+    call = f"  call void @{identifier(kernel.name)}({', '.join(operands)})"
     return "\n".join([head, *lines, call, "  ret void", "}"])

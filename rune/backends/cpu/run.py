@@ -156,19 +156,19 @@ class CpuExecutable:
     def _repaired(self, code: int, arguments: Sequence[Buffer]) -> Sequence[Buffer]:
         """Arguments that native code takes, where those it refused are equal but not the same."""
         size_values(self.plan, [a.shape for a in arguments])
-        given, wanted = arguments[code - 1], self.plan.arguments[code - 1]
-        equal = given.dtype == wanted.dtype and given.dtype is not wanted.dtype
-        if equal and given.flags.c_contiguous and given.flags.aligned:
+        actual, wanted = arguments[code - 1], self.plan.arguments[code - 1]
+        equal = actual.dtype == wanted.dtype and actual.dtype is not wanted.dtype
+        if equal and actual.flags.c_contiguous and actual.flags.aligned:
             # Equal dtypes need not be one object; the view has the one that is compared.
             return [a.view(t.dtype) for a, t in zip(arguments, self.plan.arguments, strict=True)]
         raise self._misfit(arguments)
 
     def _misfit(self, arguments: Sequence[Buffer]) -> LayoutError:
         """The error for arguments that are no dense arrays of the right rank and dtype."""
-        taken = ", ".join(map(str, self.plan.arguments))
-        given = ", ".join(map(_described, arguments))
+        accepted = ", ".join(map(str, self.plan.arguments))
+        actual = ", ".join(map(_described, arguments))
         return LayoutError(
-            f"{self.plan.name}: cannot run with these arguments ({given} given, {taken} taken)"
+            f"{self.plan.name}: cannot run with these arguments ({actual} given, {accepted} taken)"
         )
 
 

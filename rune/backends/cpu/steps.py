@@ -262,16 +262,16 @@ class _Steps:
                 lambda: self.call_pool(step.kernel, kernel, operands, total),
             )
 
-    def call_kernel(self, kernel: Rendered, given: list[Value], total: Value) -> None:
+    def call_kernel(self, kernel: Rendered, operands: list[Value], total: Value) -> None:
         """The whole range here."""
-        listed = [f"{v.type} {v.text}" for v in given] + ["i64 0", f"i64 {total.text}"]
+        listed = [f"{v.type} {v.text}" for v in operands] + ["i64 0", f"i64 {total.text}"]
         self.writer.do(f"call void @{identifier(kernel.name)}({', '.join(listed)})")
 
-    def call_pool(self, name: str, kernel: Rendered, given: list[Value], total: Value) -> None:
+    def call_pool(self, name: str, kernel: Rendered, operands: list[Value], total: Value) -> None:
         """The range in pieces: enough to even out the cores, none too small."""
         self.module.split.add(name)
         writer = self.writer
-        words = in_memory(writer, given)
+        words = in_memory(writer, operands)
         least = max(kernel.grain, int(CHUNK_COST / max(kernel.unit_cost, 1e-9)))
         least = -(-least // kernel.grain) * kernel.grain
         pieces = self.host.cores * CHUNKS_PER_CORE * kernel.grain
@@ -308,8 +308,8 @@ class _Steps:
     def loop(self, step: Loop) -> None:
         """A native loop. Carries that take turns are pointers that change places."""
         writer = self.writer
-        given, results = self.pointers(step.arguments), self.pointers(step.results)
-        fixed, state = given[: -len(results) or None], given[len(given) - len(results) :]
+        operands, results = self.pointers(step.arguments), self.pointers(step.results)
+        fixed, state = operands[: -len(results) or None], operands[len(operands) - len(results) :]
         arena = self.in_arena(step.offset)
         pairs = enumerate(zip(step.state, step.results))
         turning = [k for k, (a, b) in pairs if not is_one_place(a, b)]

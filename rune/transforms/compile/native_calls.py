@@ -117,8 +117,8 @@ class _Walk:
     ) -> None:
         """All arguments, those by name in the order in which a tree has them."""
         numbers = {name: len(args) + k for k, name in enumerate(kwargs)}
-        given = [*enumerate(args), *((name, kwargs[name]) for name in sorted(kwargs))]
-        for where, value in given:
+        named_values = [*enumerate(args), *((name, kwargs[name]) for name in sorted(kwargs))]
+        for where, value in named_values:
             number = where if isinstance(where, int) else numbers[where]
             if is_static(where):
                 if not _is_constant(value):
@@ -169,13 +169,13 @@ class _Walk:
         """Add a node."""
         self.nodes.append(Node(*fields))
 
-    def fits(self, taken: Sequence[describe.Memory]) -> bool:
+    def fits(self, memories: Sequence[describe.Memory]) -> bool:
         """Whether the leaves are what the plan takes, without conversion."""
         leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
-        if len(leaves) != len(taken):
+        if len(leaves) != len(memories):
             return False
         numbers = {check: known for check, known in _NUMBERS.values()}
-        for node, buffer, memory in zip(leaves, self.buffers, taken, strict=True):
+        for node, buffer, memory in zip(leaves, self.buffers, memories, strict=True):
             if buffer.shape != memory.shape or not buffer.flags.c_contiguous:
                 return False
             if node.check in numbers:
@@ -185,35 +185,35 @@ class _Walk:
                 return False
         return True
 
-    def nodes_for(self, taken: Sequence[describe.Memory]) -> tuple[Node, ...]:
+    def nodes_for(self, memories: Sequence[describe.Memory]) -> tuple[Node, ...]:
         """The nodes, with what the plan takes."""
-        rest, found = iter(taken), []
+        remaining, nodes = iter(memories), []
         for n in self.nodes:
             if n.check < Check.ARRAY:
-                found.append(n)
+                nodes.append(n)
                 continue
-            memory = next(rest)
+            memory = next(remaining)
             is_number = n.check > Check.NUMPY
             extra = memory.dtype.itemsize if is_number else memory
-            found.append(replace(n, extra=extra))
-        return tuple(found)
+            nodes.append(replace(n, extra=extra))
+        return tuple(nodes)
 
 
 def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
     """How native code makes the tree: nodes after their children; by `unflatten` if it must."""
-    found, waiting = [], [out_tree]
+    records, waiting = [], [out_tree]
     while waiting:
         node = waiting.pop()
         if node.kind is None:
-            found.append((Build.LEAF, 0, None))
+            records.append((Build.LEAF, 0, None))
         elif node.kind in _BUILDS:
             keys = node.data if node.kind is DICT else None
-            found.append((_BUILDS[node.kind], len(node.parts), keys))
+            records.append((_BUILDS[node.kind], len(node.parts), keys))
             waiting.extend(node.parts)
         else:
             leaves = [(Build.LEAF, 0, None)] * out_tree.num_leaves
             return (*leaves, (Build.LIST, len(leaves), None)), out_tree.unflatten
-    return tuple(reversed(found)), None
+    return tuple(reversed(records)), None
 
 
 def native_method(cls: type, slot: str, general: Callable[..., Any]) -> Any:
@@ -223,7 +223,15 @@ def native_method(cls: type, slot: str, general: Callable[..., Any]) -> Any:
     """
     interpreter, outermost = dispatch()
     owner = describe.Owner(
-        cls, slot, general, Array, CPU, COMMITTED_CPU, interpreter, outermost, config.variable(),
+        cls,
+        slot,
+        general,
+        Array,
+        CPU,
+        COMMITTED_CPU,
+        interpreter,
+        outermost,
+        config.variable(),
         config.Scope,
     )
     return describe.method(owner)

@@ -143,13 +143,13 @@ def kept(call: NativeCall) -> Kept:
         key = n.key if n.fetch < Fetch.DICT else id(n.key)
         by_id = n.check in (Check.SAME, Check.ARRAY)
         extra = memory(n.extra) if isinstance(n.extra, Memory) else n.extra
-        found = id(n.expected) if by_id else n.expected
+        expected = id(n.expected) if by_id else n.expected
         return [
             n.fetch,
             n.parent,
             key,
             n.check,
-            found,
+            expected,
             id(extra) if n.extra in _SEQUENCES else extra,
         ]
 
@@ -207,12 +207,12 @@ def method(owner: Owner) -> Any:
 
     Errors: CompileError.
     """
-    found = _host()
+    host = _host()
     slots = _slots(owner)
-    if found is None or slots is None:
+    if host is None or slots is None:
         return None
     parts = (call_text.TEXT, match_text.TEXT, results_text.TEXT)
-    values = {**_CODES, **found, **slots, **_objects(owner)}
+    values = {**_CODES, **host, **slots, **_objects(owner)}
     text = _WORD.sub(lambda word: str(values[word[0]]), "".join(parts))
     # It is compiled once in a process, and no slower for three times the effort.
     code = compiler.compile_module("call", text, effort=0)
@@ -275,10 +275,10 @@ def _pointer(address: int) -> str:
 def _slots(owner: Owner) -> dict[str, Any] | None:
     """Byte offsets of slots."""
     names = {"BUFFER": "_buffer", "COPY": "_copy", "TYPE": "type", "PLACE": "place"}
-    found = {f"SLOT_{word}": slot_offset(owner.array, name) for word, name in names.items()}
-    found["SLOT_CALLS"] = slot_offset(owner.cls, owner.calls)
-    found["SLOT_SETTINGS"] = slot_offset(owner.scope, "settings")
-    return None if None in found.values() else found
+    offsets = {f"SLOT_{word}": slot_offset(owner.array, name) for word, name in names.items()}
+    offsets["SLOT_CALLS"] = slot_offset(owner.cls, owner.calls)
+    offsets["SLOT_SETTINGS"] = slot_offset(owner.scope, "settings")
+    return None if None in offsets.values() else offsets
 
 
 def slot_offset(cls: type, name: str) -> int | None:
@@ -286,8 +286,8 @@ def slot_offset(cls: type, name: str) -> int | None:
     instance, mark = object.__new__(cls), object()
     setattr(instance, name, mark)
     offsets = range(object.__basicsize__, cls.__basicsize__, 8)
-    found = [k for k in offsets if _word(id(instance) + k) == id(mark)]
-    return found[0] if len(found) == 1 else None
+    matches = [k for k in offsets if _word(id(instance) + k) == id(mark)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _word(address: int) -> int:
@@ -306,9 +306,9 @@ def _host() -> dict[str, Any] | None:
         functions = {w: getattr(ctypes.pythonapi, name) for w, name in _FUNCTIONS.items()}
     except AttributeError:
         return None
-    found = {w: _pointer(host_abi.address_of(f)) for w, f in functions.items()}
+    addresses = {w: _pointer(host_abi.address_of(f)) for w, f in functions.items()}
     return {
-        **found, "NEW_FROM_DESCR": _pointer(make), "SIZE": object.__basicsize__,
+        **addresses, "NEW_FROM_DESCR": _pointer(make), "SIZE": object.__basicsize__,
         "TUPLE_ITEMS": tuple.__basicsize__, "BYTES_DATA": bytes.__basicsize__ - 1,
         "TYPE": abi.type, "DATA": abi.data, "NDIM": abi.ndim, "SHAPE": abi.shape,
         "DESCR": abi.descr, "FLAGS": abi.flags, "REQUIRED_FLAGS": abi.required_flags,
@@ -346,5 +346,5 @@ def _new_from_descr() -> int | None:
     )(address)  # fmt: skip
     dtype, shape = np.dtype(np.int16), (ctypes.c_ssize_t * 2)(3, 5)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # the function takes a reference
-    made = make(np.ndarray, dtype, 2, ctypes.addressof(shape), None, None, 0, None)
-    return address if made.shape == (3, 5) and made.dtype is dtype else None
+    trial = make(np.ndarray, dtype, 2, ctypes.addressof(shape), None, None, 0, None)
+    return address if trial.shape == (3, 5) and trial.dtype is dtype else None

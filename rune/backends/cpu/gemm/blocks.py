@@ -69,10 +69,10 @@ def stripes_function(shape: Shape) -> str:
         at = [make.at(w[x], i * size) for x, size in (("a", m * k), ("b", k * n), ("c", m * n))]
         rows = writer.select(by_rows, low, 0), writer.select(by_rows, high, m)
         columns = writer.select(by_rows, 0, low), writer.select(by_rows, n, high)
-        given = (*at, n, *rows, *columns, k, *(w[x] for x in ("ars", "acs", "brs", "bcs")))
+        operands = (*at, n, *rows, *columns, k, *(w[x] for x in ("ars", "acs", "brs", "bcs")))
         few = (m <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
         writer.either(
-            few, lambda: make.call_piece("rows", *given), lambda: make.call("block", *given)
+            few, lambda: make.call_piece("rows", *operands), lambda: make.call("block", *operands)
         )
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
@@ -85,12 +85,12 @@ def rows_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     n, i0, i1, j0, j1, k, ars, bcs = make.sizes("n i0 i1 j0 j1 k ars bcs")
-    whole = k.binary("udiv", k, shape.lanes)
-    rest = k - whole * shape.lanes
+    steps = k.binary("udiv", k, shape.lanes)
+    remainder = k - steps * shape.lanes
 
     def several(i: Value, block: Value) -> None:
         j = j0 + block * FEW
-        left = make.at(a, i * ars)
+        row = make.at(a, i * ars)
         lines = [make.at(b, least(j1 - 1, j + r) * bcs) for r in range(FEW)]
         slots = [writer.allocate(shape.vector) for _ in lines]
         for slot in slots:
@@ -98,13 +98,13 @@ def rows_function(shape: Shape) -> str:
 
         def step(number: Value, count: Value | None) -> None:
             p = number * shape.lanes
-            x = make.vector(make.at(left, p), count)
+            x = make.vector(make.at(row, p), count)
             for line, slot in zip(lines, slots, strict=True):
                 y = make.vector(make.at(line, p), count)
                 writer.store(x.fma(y, writer.load(shape.vector, slot)), slot)
 
-        make.each(whole, lambda number: step(number, None))
-        writer.either(rest > 0, lambda: step(whole, rest))
+        make.each(steps, lambda number: step(number, None))
+        writer.either(remainder > 0, lambda: step(steps, remainder))
         for r, slot in enumerate(slots):
             total = _sum_of_lanes(writer.load(shape.vector, slot))
             at = make.at(c, i * n + j + r)
@@ -139,25 +139,25 @@ def block_function(shape: Shape) -> str:
     def columns(block: Value) -> None:
         j = j0 + block * shape.width
         wide = least(j1 - j, shape.width)
-        rest = wide & (shape.lanes - 1)
+        remainder = wide & (shape.lanes - 1)
 
         def deep(number: Value) -> None:
             p = number * DEPTH
             depth, add = least(k - p, DEPTH), number.compare("ne", 0)
-            start, left, corner = make.at(b, p * brs + j * bcs), make.at(a, p * acs), make.at(c, j)
+            start, lhs, corner = make.at(b, p * brs + j * bcs), make.at(a, p * acs), make.at(c, j)
 
             def groups(b: Value, step: Value, first: Value, width: Value) -> None:
                 at, sizes = make.at(corner, first), make.sizes("i0 i1 n ars acs")
-                make.call("groups", left, b, step, at, *sizes, depth, width, most, add)
+                make.call("groups", lhs, b, step, at, *sizes, depth, width, most, add)
 
             def by_packing(first: Value) -> None:
                 width = wide - first
                 make.call("pack", make.at(start, first * bcs), brs, bcs, packed, depth, width, most)
                 groups(packed, make.number(0), first, width)
 
-            near = rest.equals(0) & (depth * brs <= FIRST_CACHE // shape.bytes)
+            near = remainder.equals(0) & (depth * brs <= FIRST_CACHE // shape.bytes)
             in_place = bcs.equals(1) & (near | (height <= ROWS))
-            direct = writer.select(in_place, wide - rest, 0)
+            direct = writer.select(in_place, wide - remainder, 0)
             writer.either(direct > 0, lambda: groups(start, brs, make.number(0), direct))
             writer.either(direct < wide, lambda: by_packing(direct))
 
@@ -238,11 +238,11 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     make = maker(shape)
     writer, (a, b, c) = make.writer, make.pointers("a b c")
     batch, m, n, k = make.sizes("batch m n k")
-    (m, n), left, right, steps = _flipped(make, a, b, m, n, k)
+    (m, n), lhs, rhs, steps = _flipped(make, a, b, m, n, k)
     rows, columns, by_rows = split_of(shape, m, n, cores)
     units = writer.select(by_rows, rows, columns)
     words = writer.allocate("i64", len(_POINTERS) + len(_SIZES))
-    for number, value in enumerate((left, right, c, m, n, k, *steps)):
+    for number, value in enumerate((lhs, rhs, c, m, n, k, *steps)):
         writer.store(value, make.at(words, number, "i64"))
     for number, value in enumerate((by_rows.cast("zext", "i64"), units), len(steps) + 6):
         writer.store(value, make.at(words, number, "i64"))

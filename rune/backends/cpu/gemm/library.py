@@ -76,9 +76,9 @@ class Library:
 
     def address(self, name: str) -> int:
         """Where a piece begins that is there."""
-        found = self.table[self.shape.pieces.index(name)]
-        assert found is not None, name
-        return found
+        address = self.table[self.shape.pieces.index(name)]
+        assert address is not None, name
+        return address
 
 
 def new_library(shape: Shape, cores: int, parallel: int) -> Library:
@@ -108,9 +108,9 @@ def gemm_address(dtype: np.dtype, cores: int, parallel: int, products: Iterable[
 
     Errors: CompileError for another dtype.
     """
-    found = library(dtype, cores, parallel, "dot")
-    found.need({"dot"}.union(*(pieces_for(found.shape, cores, p) for p in products)))
-    return found.address("dot")
+    pieces = library(dtype, cores, parallel, "dot")
+    pieces.need({"dot"}.union(*(pieces_for(pieces.shape, cores, p) for p in products)))
+    return pieces.address("dot")
 
 
 # --- what a product needs ---------------------------------------------------------------------
@@ -145,9 +145,9 @@ def vector_counts(shape: Shape, cores: int, m: int | None, n: int) -> set[int]:
     by_rows = m is None or is_split_by_rows(shape, cores, m, n)
     most = shape.vectors
     mosts = {most - 1, most} if m is None or by_rows else {widest_of(shape, m)}
-    rest = n % shape.panel
+    remainder = n % shape.panel
     starts = range(0, min(n, shape.width) + 1, shape.panel)
-    widths = {w for q in starts for w in (q, q + rest) if 0 < w <= min(n, shape.width)}
+    widths = {w for q in starts for w in (q, q + remainder) if 0 < w <= min(n, shape.width)}
     if m is None or by_rows or m <= ROWS:  # whole vectors may be read in place, others packed
         widths |= {part for w in widths for part in (w - w % shape.lanes, w % shape.lanes) if part}
     return {count for w in widths for most in mosts for count in panels_of(shape, w, most)}
@@ -196,16 +196,16 @@ def piece_text(shape: Shape, name: str, cores: int, parallel: int) -> list[str]:
     stem, vectors = name.rstrip("0123456789"), int(name.lstrip("abcdefghijklmnopqrstuvwxyz_") or 0)
     match stem:
         case "tile":
-            found = [tile_function(shape, vectors, shape.rows(vectors), name)]
+            texts = [tile_function(shape, vectors, shape.rows(vectors), name)]
         case "copy":
-            found = [copy_function(shape, vectors)]
+            texts = [copy_function(shape, vectors)]
         case "row":
-            found = [tile_function(shape, shape.vectors, 1, name)]
+            texts = [tile_function(shape, shape.vectors, 1, name)]
         case "dot":
             return blocks.dot_functions(shape, cores, parallel)
         case _:
-            found = [_FUNCTIONS[stem](shape)]
-    return [text.replace("define internal", "define", 1) for text in found]
+            texts = [_FUNCTIONS[stem](shape)]
+    return [text.replace("define internal", "define", 1) for text in texts]
 
 
 _FUNCTIONS = {

@@ -49,18 +49,18 @@ def places_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (role, out) = make.writer, make.pointers("role out")
     start, count = make.sizes("from count")
-    total, rest = writer.allocate("i64"), writer.allocate("i64")
+    total, remaining = writer.allocate("i64"), writer.allocate("i64")
 
     def run(first: Value, low: Value, high: Value) -> None:
         writer.store(make.number(0), total)
-        writer.store(first, rest)
+        writer.store(first, remaining)
 
         def digit(d: Value) -> None:
             size, step = word(make, role, d * 2 + 3), word(make, role, d * 2 + 4)
-            now = writer.load("i64", rest)
-            moved = now.binary("urem", now, size) * step
-            writer.store(writer.load("i64", total) + moved, total)
-            writer.store(now.binary("udiv", now, size), rest)
+            now = writer.load("i64", remaining)
+            offset = now.binary("urem", now, size) * step
+            writer.store(writer.load("i64", total) + offset, total)
+            writer.store(now.binary("udiv", now, size), remaining)
 
         make.each(word(make, role, 0) - 1, digit)
         base, inner, step = writer.load("i64", total), word(make, role, 1), word(make, role, 2)
@@ -112,8 +112,8 @@ def chunk_function(shape: Shape) -> str:
 
     def part() -> None:
         def row(p: Value) -> None:
-            found = make.vector(make.at(b, word(make, at, p)), count)
-            make.put_some(found, make.at(to, p * step), count)
+            elements = make.vector(make.at(b, word(make, at, p)), count)
+            make.put_some(elements, make.at(to, p * step), count)
 
         make.each(depth, row)
 
@@ -130,17 +130,17 @@ def pack_right_function(shape: Shape) -> str:
         for role in (inner, outer)
     )
     short = along_p.call("smax", along_j) < RUN
-    given = [*make.pointers("b inner outer"), *make.sizes("p j")]
-    rest = [*make.pointers("to"), *make.sizes("depth columns most")]
+    source = [*make.pointers("b inner outer"), *make.sizes("p j")]
+    target = [*make.pointers("to"), *make.sizes("depth columns most")]
 
     def longer() -> None:
         writer.either(
             along_j >= along_p,
-            lambda: make.call("pack_along_columns", *given, *rest),
-            lambda: make.call("pack_along_depth", *given, *rest),
+            lambda: make.call("pack_along_columns", *source, *target),
+            lambda: make.call("pack_along_depth", *source, *target),
         )
 
-    writer.either(short, lambda: make.call("pack_by_lanes", *given, *rest), longer)
+    writer.either(short, lambda: make.call("pack_by_lanes", *source, *target), longer)
     return make.text(f"pack_right({_PACK})")
 
 
@@ -249,8 +249,8 @@ def pack_by_lanes_function(shape: Shape) -> str:
             places = writer.load(words, make.at(columns, v * lanes, "i64"), 8)
 
             def row(p: Value) -> None:
-                found = _gathered(make, make.at(b, word(make, at, p)), places)
-                make.put(found, make.at(start, p * step + v * lanes))
+                elements = _gathered(make, make.at(b, word(make, at, p)), places)
+                make.put(elements, make.at(start, p * step + v * lanes))
 
             make.each(depth, row)
 
@@ -267,9 +267,9 @@ def _gathered(make: Maker, base: Value, places: Value) -> Value:
     element = f"getelementptr {shape.scalar}, ptr {base.text}, {places.type} {places.text}"
     listed = writer.emit(pointers, element)
     name = f"@llvm.masked.gather.{suffix(shape.vector)}.v{shape.lanes}p0"
-    given = f"{pointers} {listed.text}, i32 {shape.bytes}, <{shape.lanes} x i1> splat (i1 true)"
+    arguments = f"{pointers} {listed.text}, i32 {shape.bytes}, <{shape.lanes} x i1> splat (i1 true)"
     return writer.effect(
-        shape.vector, f"call {shape.vector} {name}({given}, {shape.vector} poison)"
+        shape.vector, f"call {shape.vector} {name}({arguments}, {shape.vector} poison)"
     )
 
 
@@ -324,14 +324,14 @@ def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:
     """`length` neighbours."""
     lanes = make.shape.lanes
     full = length.binary("udiv", length, lanes)
-    rest = length - full * lanes
+    remainder = length - full * lanes
 
     def whole(c: Value) -> None:
         make.put(make.vector(make.at(take, c * lanes)), make.at(put, c * lanes))
 
     def part() -> None:
         done = full * lanes
-        make.put_some(make.vector(make.at(take, done), rest), make.at(put, done), rest)
+        make.put_some(make.vector(make.at(take, done), remainder), make.at(put, done), remainder)
 
     make.each(full, whole)
-    make.writer.either(rest > 0, part)
+    make.writer.either(remainder > 0, part)

@@ -48,10 +48,10 @@ def copy_function(shape: Shape, vectors: int) -> str:
         def row(p: Value) -> None:
             for v in range(vectors):
                 at = v * shape.lanes
-                found = make.vector(
+                elements = make.vector(
                     make.at(source, p * row_step + at), count if v == vectors - 1 else None
                 )
-                make.put(found, make.at(target, p * (vectors * shape.lanes) + at))
+                make.put(elements, make.at(target, p * (vectors * shape.lanes) + at))
 
         make.each(depth, row)
 
@@ -97,8 +97,8 @@ def square_function(shape: Shape) -> str:
     make = maker(shape)
     source, places, target = make.pointers("from places to")
     count, step = make.sizes("count step")
-    found = [make.writer.load("i64", make.at(places, k, "i64")) for k in range(shape.lanes)]
-    lines = [make.at(source, x) for x in found]
+    offsets = [make.writer.load("i64", make.at(places, k, "i64")) for k in range(shape.lanes)]
+    lines = [make.at(source, x) for x in offsets]
 
     def put(known: Value | None) -> None:
         for k, line in enumerate(transpose([make.vector(x, known) for x in lines])):

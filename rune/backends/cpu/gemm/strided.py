@@ -68,15 +68,25 @@ def block_function(shape: Shape) -> str:
             def group(number: Value) -> None:
                 first = i0 + number * HEIGHT
                 height = least(i1 - first, HEIGHT)
-                rest = (packed, zero, make.at(c, first * n + j), n, height, wide, depth, most, add)
+                operands = (
+                    packed,
+                    zero,
+                    make.at(c, first * n + j),
+                    n,
+                    height,
+                    wide,
+                    depth,
+                    most,
+                    add,
+                )
 
                 def in_place() -> None:
                     start = make.at(a, first * row_step + p)
-                    make.call_piece("tiles", start, row_step, one, *rest)
+                    make.call_piece("tiles", start, row_step, one, *operands)
 
                 def copied() -> None:
                     make.call("pack_left", a, rows, inner, first, p, held, height, depth)
-                    make.call_piece("tiles", held, depth, one, *rest)
+                    make.call_piece("tiles", held, depth, one, *operands)
 
                 writer.either(plain, in_place, copied)
 
@@ -102,14 +112,14 @@ def stripes_function(shape: Shape) -> str:
     def one_batch(i: Value) -> None:
         low = (begin - i * units).call("smax", 0) * unit
         high = least(least(end - i * units, units) * unit, length)
-        left, right = (
+        lhs, rhs = (
             make.at(x, place(make, role_of(make, digits, role), i, slot))
             for x, role in ((a, "a_batch"), (b, "b_batch"))
         )
         rows = writer.select(across, low, 0), writer.select(across, high, m)
         columns = writer.select(across, 0, low), writer.select(across, n, high)
         corner = make.at(c, i * m * n)
-        make.call("block", left, right, corner, digits, n, *rows, *columns, k)
+        make.call("block", lhs, rhs, corner, digits, n, *rows, *columns, k)
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
     writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
@@ -124,8 +134,8 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     rows, columns, by_rows = split_of(shape, m, n, cores)
     units = writer.select(by_rows, rows, columns)
     words = writer.allocate("i64", 9)
-    given = (a, b, c, digits, m, n, k, by_rows.cast("zext", "i64"), units)
-    for number, value in enumerate(given):
+    operands = (a, b, c, digits, m, n, k, by_rows.cast("zext", "i64"), units)
+    for number, value in enumerate(operands):
         writer.store(value, make.at(words, number, "i64"))
     spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
     signature = "dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, ptr %digits)"
@@ -137,8 +147,8 @@ def gemm_address(dtype: np.dtype, cores: int, parallel: int, products: Iterable[
 
     Errors: CompileError for another dtype.
     """
-    found = library(dtype, cores, parallel, "strided_dot")
-    found.need(set[str]().union(*(pieces_for(found.shape, cores, p) for p in products)))
+    pieces = library(dtype, cores, parallel, "strided_dot")
+    pieces.need(set[str]().union(*(pieces_for(pieces.shape, cores, p) for p in products)))
     return _compiled(dtype, cores, parallel).address("dot")
 
 
