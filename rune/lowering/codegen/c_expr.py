@@ -23,6 +23,8 @@ _HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt"})
 _HELPERS_OF_INTEGERS = frozenset(
     {"div", "rem", "abs", "sign", "pow", "shl", "shr", "max", "min", "popcount", "clz"}
 )
+# Of operands for which C defines them; the result of narrow ones is an int.
+_PARTIAL = {"quotient": "/", "remainder": "%", "shift_right": ">>"}
 
 
 @dataclass(slots=True)
@@ -199,18 +201,19 @@ class Expressions:
         if name in known:
             return known[name].format(*args)
         if name in _HELPERS_OF_INTEGERS:
-            return f"rune_{name}_{dtypes.short(dtype)}({', '.join(args)})"
-        if name in ("and", "or", "xor"):
-            return f"({type_})({args[0]} {SIGNS[name]} {args[1]})"
+            return f"rune_{function_name(name, dtype)}({', '.join(args)})"
+        if name in _PARTIAL or name in ("and", "or", "xor"):
+            return f"({type_})({args[0]} {_PARTIAL.get(name) or SIGNS[name]} {args[1]})"
         if name == "not":
             return f"({type_})(~{args[0]})"
         # Signed overflow is undefined in C, and narrow types promote to int: wrap as unsigned.
         wide = self.register(unsigned_of(dtype) if dtype.itemsize >= 4 else dtypes.u32)
         if name == "neg":
             return f"({type_})(({wide})0 - ({wide}){args[0]})"
+        sign = "<<" if name == "shift_left" else SIGNS[name]
         if type_ == wide:
-            return f"({args[0]} {SIGNS[name]} {args[1]})"
-        return f"({type_})(({wide}){args[0]} {SIGNS[name]} ({wide}){args[1]})"
+            return f"({args[0]} {sign} {args[1]})"
+        return f"({type_})(({wide}){args[0]} {sign} ({wide}){args[1]})"
 
     def _of_floats(self, name: str, args: list[str], dtype: np.dtype) -> str:
         wide = self.scalar(dtype).computes_as or dtype

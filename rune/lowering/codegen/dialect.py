@@ -13,13 +13,12 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.codegen.target import Native, every
-from rune.lowering.scalar.table import COMPARISONS, OPERATIONS
+from rune.lowering.scalar.table import COMPARISONS, ROWS
 
 # What all of them spell alike, by signs, casts and conditions, or by a helper of c_helpers.py.
-_ALL_FLOATS = COMPARISONS | set(
-    "add sub mul div neg select bitcast max min sign rsqrt nextafter".split()
-)
-_ALL_BITS = frozenset(n for n, op in OPERATIONS.items() if dtypes.i32 in op.dtypes)
+_ALL_FLOATS = COMPARISONS | set("add sub mul div neg max min sign rsqrt nextafter".split())
+_ALL_INTEGERS = frozenset(n for n, op in ROWS.items() if dtypes.i32 in op.dtypes)
+_ALL_BOOLS = COMPARISONS | set("and or xor not max min".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,8 @@ class Dialect:
     def __post_init__(self) -> None:
         """What the language spells follows from the rest."""
         floats = self.scalars.keys() & dtypes.FLOATING
-        spelled = every(_ALL_BITS, dtypes.INTEGER | {dtypes.bool_}) | every(_ALL_FLOATS, floats)
+        spelled = every(_ALL_INTEGERS, dtypes.INTEGER) | every(_ALL_BOOLS, [dtypes.bool_])
+        spelled |= every(_ALL_FLOATS, floats) | every(["select", "bitcast"], self.scalars)
         for dtype, calls in self.functions.items():
             spelled |= every(calls, [dtype])
         registers = {d: s.computes_as for d, s in self.scalars.items() if s.computes_as is not None}

@@ -15,7 +15,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.errors import CompileError
-from rune.lowering.codegen import llvm_index, llvm_scalar
+from rune.lowering.codegen import llvm_functions, llvm_index, llvm_scalar
 from rune.lowering.codegen.llvm_lanes import is_contiguous, straight_cost
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
@@ -140,7 +140,7 @@ class Body(Values):
                 x, y, held = self.aligned([x, y, held], env)
                 return x.fma(y, held)
         a, b = self.aligned([held, self.value(stmt.value, env)], env)
-        return llvm_scalar.combine(stmt.combine, dtype, a, b)
+        return llvm_functions.combine(stmt.combine, dtype, a, b)
 
     def store(self, stmt: Store, env: Env) -> None:
         """Write one element, or one for each lane that is alive."""
@@ -295,7 +295,7 @@ class Body(Values):
         for name, held in sums.items():
             total, *others = (self.writer.load(s.type, s.pointer) for s in held)
             for other in others:
-                total = llvm_scalar.combine(combines[name], held[0].dtype, total, other)
+                total = llvm_functions.combine(combines[name], held[0].dtype, total, other)
             self.writer.store(total, held[0].pointer)
         return until
 
@@ -338,9 +338,9 @@ class Body(Values):
         while count > 1:
             count //= 2
             low, high = self.writer.part(value, 0, count), self.writer.part(value, count, count)
-            value = llvm_scalar.combine(combine, slot.dtype, low, high)
+            value = llvm_functions.combine(combine, slot.dtype, low, high)
         held = self.writer.load(slot.type, slot.pointer)
-        total = llvm_scalar.combine(combine, slot.dtype, held, self.writer.lane(value, 0))
+        total = llvm_functions.combine(combine, slot.dtype, held, self.writer.lane(value, 0))
         self.writer.store(total, slot.pointer)
 
 

@@ -23,13 +23,11 @@ from rune.lowering.scalar.number import Ability, Number, Plain, Variable
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
 
 ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
-SPELLED = frozenset({"rem"})  # by an instruction of LLVM
-FUNCTIONS = frozenset(
+FUNCTIONS = frozenset(  # of floats
     name
     for name, op in OPERATIONS.items()
-    if op.form(dtypes.f32, ABILITIES) is not None and name not in SPELLED
+    if dtypes.f32 in op.dtypes and not llvm_scalar.spells(name, dtypes.f32)
 )
-_SHIFTS = {"shl": "shl", "shr": "ashr"}
 # One instruction, whatever the dtype: most of a function's text, so the first call feels it.
 _PLAIN: dict[str, Callable[..., Value]] = {
     "add": Value.__add__, "sub": Value.__sub__, "mul": Value.__mul__, "neg": Value.__neg__,
@@ -39,13 +37,18 @@ _PLAIN: dict[str, Callable[..., Value]] = {
 
 def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:
     """The result, of `dtype`, of an operation on values of dtype `operand`; see llvm_scalar."""
-    if name not in FUNCTIONS:
+    if llvm_scalar.spells(name, operand):
         return llvm_scalar.operation(name, dtype, args, operand)
-    if operand in dtypes.INTEGER:
+    if operand not in dtypes.FLOATING:
         return _in_place(name, operand, args)
     wide = dtypes.f64 if operand == dtypes.f64 else dtypes.f32
     apply = _called if name in args[0].writer.called else _in_place
     return round_to(apply(name, wide, args), operand)
+
+
+def combine(name: str, dtype: np.dtype, a: Value, b: Value) -> Value:
+    """Two partial results of a reduction as one."""
+    return operation(name, dtype, (a, b), dtype)
 
 
 def _in_place(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
@@ -122,13 +125,10 @@ class Written(Number):
         if name in _PLAIN:
             operands = (o.value if isinstance(o, Written) else o for o in others)
             return Written(_PLAIN[name](self.value, *operands), self.kind, self.context)
-        if name in _SHIFTS and isinstance(others[0], int):
-            op = "lshr" if self.dtype in dtypes.UNSIGNED and name == "shr" else _SHIFTS[name]
-            return self.of(self.value.binary(op, self.value, others[0]), self.dtype)
         result = result_dtype(name, self.dtype)
         assert result is not None
         values = (self.value, *(self.like(o).value for o in others))
-        return self.of(llvm_scalar.operation(name, result, values, self.dtype), result)
+        return self.of(operation(name, result, values, self.dtype), result)
 
     def convert(self, dtype: np.dtype) -> Written:
         return self.of(llvm_scalar.convert(self.value, self.dtype, dtype), dtype)

@@ -45,7 +45,7 @@ from rune.lowering.kernel.rewrite import (
     walk,
     walk_expr,
 )
-from rune.lowering.scalar.table import OPERATIONS
+from rune.lowering.scalar.table import ROWS
 
 UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
 LOOP_OVERHEAD = 20.0  # instructions around a vectorised loop: tail, sum over the lanes
@@ -99,7 +99,7 @@ def trip_count(extent: Size) -> int:
 
 def instructions(expr: Expr) -> float:
     """What evaluating an expression once costs; shared parts count once."""
-    return sum(OPERATIONS[e.name].instructions if isinstance(e, Op) else 1 for e in _distinct(expr))
+    return sum(ROWS[e.name].instructions if isinstance(e, Op) else 1 for e in _distinct(expr))
 
 
 def straight_cost(loop: For) -> float:
@@ -141,7 +141,7 @@ def _expression_in_lanes(expr: Expr, var: str, varying: frozenset[str], lanes: i
         if isinstance(part, Load):
             total += access_cost(part.indices[0], var, varying, lanes)
         elif isinstance(part, Op):
-            total += OPERATIONS[part.name].instructions
+            total += ROWS[part.name].instructions
     return total
 
 

@@ -1,8 +1,8 @@
 """The scalar operations of kernel expressions as LLVM IR, on scalars and on vectors alike.
 
 `operation` and `convert` take register values (llvm_types.py) and follow SCALAR_MEANING to the
-letter: integers wrap, x div 0 is -1 and x rem 0 is x, shifts by the width or more give 0 or the
-sign, float to integer saturates. Nothing here traps, and no fast-math flag is set.
+letter: integers wrap, float to integer saturates. Divisions and shifts are those that LLVM has;
+scalar/integers.py keeps them from what traps or is undefined. No fast-math flag is set.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     if name in family:
         return family[name](operand, *args)
     raise CompileError(f"llvm: cannot render {name} of {dtypes.short(operand)} (no such operation)")
+
+
+def spells(name: str, operand: np.dtype) -> bool:
+    """Whether `operation` has it; all else is a function."""
+    family = _FLOAT if operand in dtypes.FLOATING else _INTEGER
+    return name in family or name in COMPARISONS or name in ("select", "bitcast")
 
 
 def _predicates(dtype: np.dtype) -> dict[str, str]:
@@ -127,21 +133,8 @@ _FLOAT: dict[str, Rendering] = {
 # --- integers and bool ------------------------------------------------------------------------
 
 
-def _divide(op: str, by_zero: Callable[[Value], Value]) -> Rendering:
-    """Division that never traps: the divisor is replaced where it is 0, or -1 for the least int."""
-
-    def render(dtype: np.dtype, a: Value, b: Value) -> Value:
-        select, signed = a.writer.select, dtype in dtypes.SIGNED
-        zero = b.equals(0)
-        safe = select(zero, 1, b)
-        if not signed:
-            return select(zero, by_zero(a), _quotient(op, "u", dtype, a, safe))
-        negated = b.equals(-1)
-        result = _quotient(op, "s", dtype, a, select(negated, 1, safe))
-        exact = -a if op == "div" else a.like(0)
-        return select(zero, by_zero(a), select(negated, exact, result))
-
-    return render
+def _division(op: str) -> Rendering:
+    return lambda dtype, a, b: _quotient(op, "s" if dtype in dtypes.SIGNED else "u", dtype, a, b)
 
 
 def _quotient(op: str, sign: str, dtype: np.dtype, a: Value, b: Value) -> Value:
@@ -158,61 +151,27 @@ def _quotient(op: str, sign: str, dtype: np.dtype, a: Value, b: Value) -> Value:
     return quotient if op == "div" else a - quotient * b
 
 
-def _shift(left: bool) -> Rendering:
-    def render(dtype: np.dtype, x: Value, amount: Value) -> Value:
-        width = 8 * dtype.itemsize
-        arithmetic = dtype in dtypes.SIGNED and not left
-        op = "shl" if left else "ashr" if arithmetic else "lshr"
-        inside = amount.compare("ult", width)
-        safe = x.writer.select(inside, amount, width - 1 if arithmetic else 0)
-        shifted = x.binary(op, x, safe)
-        return shifted if arithmetic else x.writer.select(inside, shifted, 0)
-
-    return render
-
-
-def _extreme(predicate: str) -> Rendering:
-    def render(dtype: np.dtype, a: Value, b: Value) -> Value:
-        return a.writer.select(a.compare(_predicates(dtype)[predicate], b), a, b)
-
-    return render
-
-
-def _abs_integer(dtype: np.dtype, x: Value) -> Value:
-    return x if dtype not in dtypes.SIGNED else x.writer.select(x < 0, -x, x)
-
-
-def _sign_integer(dtype: np.dtype, x: Value) -> Value:
-    positive = x.compare("ne", 0).cast("zext", x.type)
-    return x.writer.select(x < 0, -1, positive) if dtype in dtypes.SIGNED else positive
+def _shift_right(dtype: np.dtype, x: Value, amount: Value) -> Value:
+    return x.binary("ashr" if dtype in dtypes.SIGNED else "lshr", x, amount)
 
 
 _INTEGER: dict[str, Rendering] = {
     "add": _exactly(lambda a, b: a + b),
     "sub": _exactly(lambda a, b: a - b),
     "mul": _exactly(lambda a, b: a * b),
-    "div": _divide("div", lambda a: a.like(-1)),
-    "rem": _divide("rem", lambda a: a),
+    "quotient": _division("div"),
+    "remainder": _division("rem"),
     "neg": _exactly(lambda x: -x),
-    "abs": _abs_integer,
-    "sign": _sign_integer,
-    "max": _extreme("gt"),
-    "min": _extreme("lt"),
     "and": _exactly(lambda a, b: a & b),
     "or": _exactly(lambda a, b: a | b),
     "xor": _exactly(lambda a, b: a ^ b),
     "not": _exactly(lambda x: x.invert()),
-    "shl": _shift(left=True),
-    "shr": _shift(left=False),
+    "shift_left": _exactly(lambda x, amount: x.binary("shl", x, amount)),
+    "shift_right": _shift_right,
     "popcount": _exactly(lambda x: x.call("ctpop")),
     "clz": _exactly(lambda x: x.writer.call(
         x.type, overload("ctlz", x.type), x, Value(x.writer, "i1", "false"))),
 }  # fmt: skip
-
-
-def combine(name: str, dtype: np.dtype, a: Value, b: Value) -> Value:
-    """Two partial results of a reduction as one."""
-    return operation(name, dtype, (a, b), dtype)
 
 
 # --- conversions ------------------------------------------------------------------------------

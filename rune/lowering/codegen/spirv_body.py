@@ -121,7 +121,7 @@ class Body:
         if fused and isinstance(value, Operation) and value.name == "mul":
             a, b = map(self.expr, value.args)
             return scalar.operation("fma", dtype, (a, b, old))
-        return scalar.operation(combine, dtype, (old, self.expr(value)))
+        return self.applied(combine, dtype, (old, self.expr(value)))
 
     def store(self, stmt: Store) -> None:
         """Write an element; bool is a byte in buffers."""
@@ -216,13 +216,17 @@ class Body:
         return scalar.convert(self.expr(arg), arg.dtype, dtype)
 
     def operation(self, name: str, args: tuple[Expr, ...]) -> Value:
-        """An instruction, or a call of a function; of f16 in f32."""
+        """An operation on expressions."""
         sizes = [size for size in map(_size, args) if size is not None]
         if name in COMPARISONS and len(sizes) == 2 and index.index_kind(*sizes) == "i32":
             return scalar.compare(name, dtypes.i32, *(self.size(s, "i32") for s in sizes))
         values, operand = tuple(map(self.expr, args)), args[-1].dtype
         if self.zero is not None and name in FOLDED:
             values = tuple(map(self.hidden, args, values))
+        return self.applied(name, operand, values)
+
+    def applied(self, name: str, operand: np.dtype, values: tuple[Value, ...]) -> Value:
+        """An instruction, or a call of a function; of f16 in f32."""
         if not scalar.NATIVE.lacks(name, operand):
             return scalar.operation(name, operand, values)
         register = scalar.NATIVE.register(name, operand)

@@ -1,10 +1,10 @@
 """The scalar operations of kernel expressions as SPIR-V instructions.
 
-`operation` and `convert` follow SCALAR_MEANING to the letter: integers wrap, x div 0 is -1 and
-x rem 0 is x, shifts by the width or more give 0 or the sign, float to integer saturates. NaN is
-told by its bits; where a driver may assume that there is none, floats are compared by theirs, too.
-Nothing here meets what Vulkan leaves undefined. f16 is divided and rooted in f32; functions that
-no instruction gives exactly enough are those of legalize/scalars.py.
+`operation` and `convert` follow SCALAR_MEANING to the letter: integers wrap, float to integer
+saturates. NaN is told by its bits; where a driver may assume that there is none, floats are
+compared by theirs, too. Divisions and shifts are SPIR-V's own: scalar/integers.py keeps them from
+what Vulkan leaves undefined. f16 is divided and rooted in f32; functions that no instruction gives
+exactly enough are those of legalize/scalars.py.
 """
 
 from __future__ import annotations
@@ -201,46 +201,9 @@ _FLOAT: dict[str, Rendering] = {
 # --- integers ---------------------------------------------------------------------------------
 
 
-def _quotient(dtype: np.dtype, a: Value, b: Value, by_zero: Value) -> Value:
-    """a / b towards zero, `by_zero` for b = 0; the least integer over -1 wraps."""
-    select = a.writer.select
-    zero = b.binary(Op.IEqual, 0, "bool")
-    safe = select(zero, 1, b)
-    if dtype not in dtypes.SIGNED:
-        return select(zero, by_zero, a.binary(Op.UDiv, safe))
-    negated = b.binary(Op.IEqual, -1, "bool")
-    found = a.binary(Op.SDiv, select(negated, 1, safe))
-    return select(zero, by_zero, select(negated, -a, found))
-
-
-def _remainder(dtype: np.dtype, a: Value, b: Value) -> Value:
-    return a - _quotient(dtype, a, b, a.like(0)) * b
-
-
-def _shift(left: bool) -> Rendering:
-    def render(dtype: np.dtype, x: Value, amount: Value) -> Value:
-        select, bits = x.writer.select, width(x.kind)
-        inside = amount.binary(Op.ULessThan, bits, "bool")
-        if dtype in dtypes.SIGNED and not left:
-            return x.binary(Op.ShiftRightArithmetic, select(inside, amount, bits - 1))
-        op = Op.ShiftLeftLogical if left else Op.ShiftRightLogical
-        return select(inside, x.binary(op, select(inside, amount, 0)), 0)
-
-    return render
-
-
-def _extreme(name: str) -> Rendering:
-    return lambda dtype, a, b: a.writer.select(compare(name, dtype, a, b), a, b)
-
-
-def _abs_integer(dtype: np.dtype, x: Value) -> Value:
-    return x if dtype not in dtypes.SIGNED else x.writer.select(x < 0, -x, x)
-
-
-def _sign_integer(dtype: np.dtype, x: Value) -> Value:
-    select = x.writer.select
-    positive = select(x.binary(Op.INotEqual, 0, "bool"), x.like(1), 0)
-    return select(x < 0, x.like(-1), positive) if dtype in dtypes.SIGNED else positive
+def _signed(signed: Op, unsigned: Op) -> Rendering:
+    """The instruction for the signedness of the dtype."""
+    return lambda dtype, a, b: a.binary(signed if dtype in dtypes.SIGNED else unsigned, b)
 
 
 def _words(x: Value) -> tuple[Value, Value | None]:
@@ -271,19 +234,14 @@ _INTEGER: dict[str, Rendering] = {
     "add": _plain(lambda a, b: a + b),
     "sub": _plain(lambda a, b: a - b),
     "mul": _plain(lambda a, b: a * b),
-    "div": lambda dtype, a, b: _quotient(dtype, a, b, a.like(-1)),
-    "rem": _remainder,
+    "quotient": _signed(Op.SDiv, Op.UDiv),
     "neg": _plain(lambda x: -x),
-    "abs": _abs_integer,
-    "sign": _sign_integer,
-    "max": _extreme("gt"),
-    "min": _extreme("lt"),
     "and": _plain(lambda a, b: a & b),
     "or": _plain(lambda a, b: a | b),
     "xor": _plain(lambda a, b: a ^ b),
     "not": _plain(lambda x: ~x),
-    "shl": _shift(left=True),
-    "shr": _shift(left=False),
+    "shift_left": _signed(Op.ShiftLeftLogical, Op.ShiftLeftLogical),
+    "shift_right": _signed(Op.ShiftRightArithmetic, Op.ShiftRightLogical),
     "popcount": _popcount,
     "clz": _leading_zeros,
 }

@@ -24,7 +24,7 @@ from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.legalize.scalars import function_name
-from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
+from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, ROWS, SIGNS
 
 # The type that values of a dtype have in registers; i64 is for indices alone, u64 for counters.
 REGISTERS: dict[np.dtype, str] = {
@@ -64,14 +64,28 @@ _OF_FLOATS = {
     "gt": "rune_less({1}, {0})", "ge": "rune_at_most({1}, {0})",
 }  # fmt: skip
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
+_MOST = (1 << 31) - 1
+_PARTIAL = {"quotient": "/", "remainder": "%", "shift_left": "<<", "shift_right": ">>"}
+# What is partial, and by which constants it is total.
+_DEFINED = {
+    "div": ("quotient", range(1, 2 * _MOST + 2)),
+    "rem": ("remainder", range(1, 2 * _MOST + 2)),
+    "shl": ("shift_left", range(32)),
+    "shr": ("shift_right", range(32)),
+}
+_OF_INTEGERS = (
+    COMPARISONS
+    | _PARTIAL.keys()
+    | set("add sub mul neg and or xor not max min abs sign".split())
+    | set("popcount clz select bitcast".split())
+)
+_INTEGERS = REGISTERS.keys() & dtypes.INTEGER
 NATIVE = Native(
     every(_ARITHMETIC | _OF_FLOATS.keys() | {"select", "bitcast"}, [dtypes.f32])
-    | every(
-        [name for name, op in OPERATIONS.items() if dtypes.i32 in op.dtypes],
-        REGISTERS.keys() - {dtypes.f32},
-    )
+    | every(OPERATIONS, [dtypes.bool_, dtypes.u64])
+    | every(_OF_INTEGERS, _INTEGERS),
+    registers={d: dtypes.i32 if d in dtypes.SIGNED else dtypes.u32 for d in _INTEGERS},
 )
-_MOST = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +259,7 @@ class Expressions:
         if dtype == dtypes.f32:
             return self._of_floats(op, args)
         text = self._of_integers(op, args, dtype)
-        closed = dtype in OPERATIONS[op.name].closed or op.name in COMPARISONS
+        closed = dtype in ROWS[op.name].closed or op.name in COMPARISONS
         return text if closed else _wrap(text, dtype)
 
     def _kept(self, text: str, dtype: np.dtype) -> str:
@@ -258,8 +272,16 @@ class Expressions:
             return f"({args[0]} {SIGNS[name]} {args[1]})"
         if name in ("max", "min"):
             return f"{name}({args[0]}, {args[1]})"
-        if name in ("div", "rem", "pow", "shl", "shr"):
-            return _simple(op, args) or f"rune_{name}_{register}({args[0]}, {args[1]})"
+        plain = _plain(op)
+        if plain in _PARTIAL:
+            by = (
+                args[1]
+                if register == "u32" or plain in ("quotient", "remainder")
+                else _amount(op, args)
+            )
+            return f"({args[0]} {_PARTIAL[plain]} {by})"
+        if NATIVE.lacks(name, dtype):
+            return f"rune_{function_name(name, NATIVE.register(name, dtype))}({', '.join(args)})"
         if name in ("popcount", "clz"):
             low = args[0] if bits >= 32 else f"{args[0]} & {(1 << bits) - 1}{register[0]}"
             if name == "popcount":
@@ -300,15 +322,18 @@ def _refusal(dtype: np.dtype) -> DtypeError:
     )
 
 
-def _simple(op: Op, args: list[str]) -> str | None:
-    """Divisions and shifts by constants that have nothing special, by the language's own sign."""
+def _plain(op: Op) -> str:
+    """The operation; of a constant for which the language defines it, the language's own."""
+    if op.name not in _DEFINED or not isinstance(op.args[1], Const):
+        return op.name
+    plain, values = _DEFINED[op.name]
+    return plain if int(op.args[1].value) in values else op.name
+
+
+def _amount(op: Op, args: list[str]) -> str:
+    """By how much to shift, as WGSL wants it."""
     by = op.args[1]
-    value = int(by.value) if isinstance(by, Const) else 0
-    if op.name in ("div", "rem") and value > 0:
-        return f"({args[0]} {'/' if op.name == 'div' else '%'} {args[1]})"
-    if op.name in ("shl", "shr") and isinstance(by, Const) and 0 <= value < 32:
-        return f"({args[0]} {'<<' if op.name == 'shl' else '>>'} {value}u)"
-    return None
+    return f"{int(by.value)}u" if isinstance(by, Const) else f"u32({bare(args[1])})"
 
 
 def _integer(value: int, dtype: np.dtype, suffix: str) -> str:

@@ -37,12 +37,6 @@ fn rune_is_nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0
 fn rune_neg(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u); }
 fn rune_abs(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu); }
 fn rune_rsqrt(x: f32) -> f32 { return 1.0f / rune_sqrt(x); }
-fn rune_shl_i32(a: i32, b: i32) -> i32 { return select(0i, a << (u32(b) & 31u), u32(b) < 32u); }
-fn rune_shl_u32(a: u32, b: u32) -> u32 { return select(0u, a << (b & 31u), b < 32u); }
-fn rune_shr_i32(a: i32, b: i32) -> i32 { return a >> min(u32(b), 31u); }
-fn rune_shr_u32(a: u32, b: u32) -> u32 { return select(0u, a >> (b & 31u), b < 32u); }
-fn rune_div_u32(a: u32, b: u32) -> u32 { return select(a / max(b, 1u), 0xffffffffu, b == 0u); }
-fn rune_rem_u32(a: u32, b: u32) -> u32 { return select(a % max(b, 1u), a, b == 0u); }
 """
 
 _BLOCKS = """
@@ -135,32 +129,6 @@ fn rune_to_u32(x: f32) -> u32 {
   let end = select(0xffffffffu, 0u, order <= 0i);
   let found = select(u32(select(x, 0.0f, outside)), end, outside);
   return select(found, 0u, rune_is_nan(x));
-}
-
-fn rune_div_i32(a: i32, b: i32) -> i32 {
-  let simple = select(b, 1i, (b == 0i) | (b == -1i));
-  return select(select(a / simple, -a, b == -1i), -1i, b == 0i);
-}
-
-fn rune_rem_i32(a: i32, b: i32) -> i32 {
-  let simple = select(b, 1i, (b == 0i) | (b == -1i));
-  return select(a % simple, a, b == 0i);
-}
-
-fn rune_pow_u32(a: u32, b: u32) -> u32 {
-  var power = 1u;
-  var base = a;
-  for (var left = b; left > 0u; left = left >> 1u) {
-    power = select(power, power * base, (left & 1u) == 1u);
-    base = base * base;
-  }
-  return power;
-}
-
-fn rune_pow_i32(a: i32, b: i32) -> i32 {
-  if (b >= 0i) { return i32(rune_pow_u32(u32(a), u32(b))); }
-  let odd = select(1i, -1i, (b & 1i) == 1i);
-  return select(select(0i, odd, a == -1i), 1i, a == 1i);
 }
 
 fn rune_divisor(a: i32) -> i32 {

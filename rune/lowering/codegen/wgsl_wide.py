@@ -38,13 +38,13 @@ fn rune_mul_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
 fn rune_shl_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   if ((b.y != 0u) | (b.x > 63u)) { return vec2<u32>(0u, 0u); }
   if (b.x > 31u) { return vec2<u32>(0u, a.x << (b.x & 31u)); }
-  return vec2<u32>(a.x << b.x, rune_shl_u32(a.y, b.x) | rune_shr_u32(a.x, 32u - b.x));
+  return vec2<u32>(a.x << b.x, (a.y << b.x) | ((a.x >> 1u) >> (31u - b.x)));
 }
 
 fn rune_shr_u64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
   if ((b.y != 0u) | (b.x > 63u)) { return vec2<u32>(0u, 0u); }
   if (b.x > 31u) { return vec2<u32>(a.y >> (b.x & 31u), 0u); }
-  return vec2<u32>(rune_shr_u32(a.x, b.x) | rune_shl_u32(a.y, 32u - b.x), a.y >> b.x);
+  return vec2<u32>((a.x >> b.x) | ((a.y << 1u) << (31u - b.x)), a.y >> b.x);
 }
 
 fn rune_less_u64(a: vec2<u32>, b: vec2<u32>) -> bool {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rune import dtypes
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
-from rune.lowering.scalar.table import OPERATIONS, result_dtype
+from rune.lowering.scalar.table import ROWS, result_dtype
 
 _KNOWN = dtypes.INTEGER | dtypes.FLOATING | {dtypes.bool_}
 
@@ -29,7 +29,7 @@ def type_error(expr: Expr) -> str | None:
 
 
 def _operation_error(op: Op) -> str | None:
-    known = OPERATIONS.get(op.name)
+    known = ROWS.get(op.name)
     if known is None or known.arity != len(op.args):
         wanted = known.arity if known else "no such operation"
         return f"{op.name} with {len(op.args)} operands, not {wanted}"

@@ -28,7 +28,7 @@ from rune.lowering.kernel.rewrite import Body, expressions, updated, walk, walk_
 from rune.lowering.legalize.formats import to_odd
 from rune.lowering.legalize.recorder import Block, Recorded
 from rune.lowering.scalar.number import Ability, Number
-from rune.lowering.scalar.table import OPERATIONS
+from rune.lowering.scalar.table import ROWS
 
 
 def attach_functions(code: KernelCode, native: Native) -> KernelCode:
@@ -91,8 +91,8 @@ def expansion(
     >>> log.name, log.params[0].name, expansion("add", dtypes.f32)
     ('log_f32', 'a', None)
     """
-    form = OPERATIONS[name].form(dtype, abilities)
-    return None if form is None else _recorded(name, dtype, OPERATIONS[name].arity, form)
+    form = ROWS[name].form(dtype, abilities)
+    return None if form is None else _recorded(name, dtype, ROWS[name].arity, form)
 
 
 @functools.cache

@@ -1,14 +1,111 @@
-"""Operations of integers that few devices have."""
+"""Operations of integers, in terms of those that languages leave undefined somewhere.
+
+What is undefined (PARTIAL in table.py) never happens here: a divisor is replaced where it is 0, or
+-1 for the least integer, and an amount where it is not below the width.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
 
 from rune import dtypes
 from rune.lowering.scalar.number import Number, select
 
 
+def divide(a: Number, b: Number) -> Number:
+    """Towards 0; by 0 all bits are set; the least integer over -1 is itself."""
+    return _division("quotient", a, b, by_zero=a.like(-1), by_minus_one=a.__neg__)
+
+
+def remainder(a: Number, b: Number) -> Number:
+    """What division leaves, with the sign of a; by 0 it is a."""
+    return _division("remainder", a, b, by_zero=a, by_minus_one=lambda: a.like(0))
+
+
+def _division(
+    name: str, a: Number, b: Number, by_zero: Number, by_minus_one: Callable[[], Number]
+) -> Number:
+    is_zero = b.equals(0)
+    divisor = select(is_zero, 1, b)
+    if a.dtype in dtypes.UNSIGNED:
+        return select(is_zero, by_zero, a.apply(name, divisor))
+    is_minus_one = b.equals(-1)
+    result = a.apply(name, select(is_minus_one, 1, divisor))
+    return select(is_zero, by_zero, select(is_minus_one, by_minus_one(), result))
+
+
+def remainder_by_quotient(a: Number, b: Number) -> Number:
+    """For languages whose own remainder of negative numbers is undefined."""
+    return a - a.apply("quotient", b) * b
+
+
+def shift_left(x: Number, amount: Number) -> Number:
+    """0 from the width on; negative amounts are large ones."""
+    inside = _unsigned(amount) < _width(x)
+    return select(inside, x.apply("shift_left", select(inside, amount, 0)), 0)
+
+
+def shift_right(x: Number, amount: Number) -> Number:
+    """The sign, or 0, from the width on; negative amounts are large ones."""
+    inside = _unsigned(amount) < _width(x)
+    if x.dtype in dtypes.SIGNED:
+        return x.apply("shift_right", select(inside, amount, _width(x) - 1))
+    return select(inside, x.apply("shift_right", select(inside, amount, 0)), 0)
+
+
+def _width(x: Number) -> int:
+    return 8 * x.dtype.itemsize
+
+
+def _unsigned(x: Number) -> Number:
+    return x.bits_as(np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def absolute(x: Number) -> Number:
+    """The magnitude; of the least integer itself."""
+    return x if x.dtype in dtypes.UNSIGNED else select(x < 0, -x, x)
+
+
+def sign(x: Number) -> Number:
+    """-1, 0 or 1."""
+    positive = select(x.equals(0), x.like(0), 1)
+    return positive if x.dtype in dtypes.UNSIGNED else select(x < 0, -1, positive)
+
+
+def larger(a: Number, b: Number) -> Number:
+    """The larger; of bools, whether one of them holds."""
+    return select(a > b, a, b)
+
+
+def smaller(a: Number, b: Number) -> Number:
+    """The smaller; of bools, whether both hold."""
+    return select(a < b, a, b)
+
+
+def count_ones(x: Number) -> Number:
+    """The number of bits that are set: counted in pairs, then in fours, then in bytes."""
+    bits, every_byte = _unsigned(x), (1 << _width(x)) // 0xFF
+    pairs = bits - ((bits >> 1) & every_byte * 0x55)
+    fours = (pairs & every_byte * 0x33) + ((pairs >> 2) & every_byte * 0x33)
+    count, shift = (fours + (fours >> 4)) & every_byte * 0x0F, 8
+    while shift < _width(x):
+        count, shift = count + (count >> shift), 2 * shift
+    return (count & 0x7F).bits_as(x.dtype)
+
+
+def leading_zeros(x: Number) -> Number:
+    """The number of zeros before the highest bit that is set."""
+    bits, shift = _unsigned(x), 1
+    while shift < _width(x):
+        bits, shift = bits | (bits >> shift), 2 * shift
+    return count_ones(~bits).bits_as(x.dtype)
+
+
 def power(x: Number, y: Number) -> Number:
     """By squaring, a round for each digit of y; negative powers as they truncate: 0, or a unit."""
-    bits = 8 * x.dtype.itemsize
+    bits = _width(x)
     result, square, exponent = (v.variable() for v in (x.like(1), x, y))
 
     def step() -> None:

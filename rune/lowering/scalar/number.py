@@ -137,10 +137,10 @@ class Number(ABC):
         return self.apply("not")
 
     def __lshift__(self, other: Number | int) -> Number:
-        return self.apply("shl", other)
+        return self.apply(_shift("left", other), other)
 
     def __rshift__(self, other: Number | int) -> Number:
-        return self.apply("shr", other)
+        return self.apply(_shift("right", other), other)
 
     def __lt__(self, other: Number | Plain) -> Number:
         return self.apply("lt", other)
@@ -217,6 +217,13 @@ class Variable(ABC):
 
 
 Pair = tuple[Number, Number]  # a sum of two, the first `short`
+
+
+def _shift(direction: str, amount: Number | int) -> str:
+    """By a Python number, which is below the width, the language's own."""
+    if isinstance(amount, int):
+        return f"shift_{direction}"
+    return {"left": "shl", "right": "shr"}[direction]
 
 
 def select(condition: Number, a: Number | Plain, b: Number | Plain) -> Number:

@@ -111,6 +111,13 @@ def _plain(write: Write) -> Form:
     return _of(write, _WIDTHS)
 
 
+def _bitwise(
+    name: str, arity: int, write: Write, closed: Dtypes = frozenset(), sign: str = ""
+) -> ScalarOp:
+    form = _of(write, _INTEGER)
+    return ScalarOp(name, arity, _INTEGER, closed=closed, sign=sign, forms=(form,))
+
+
 _F32, _F64 = frozenset({dtypes.f32}), frozenset({dtypes.f64})
 _WIDTHS = _F32 | _F64
 _POWERS = (
@@ -124,14 +131,15 @@ _INVERSE_ERRORS = (
     _of(fused.erf_inv_of_f64, _F64, Ability.FUSED, Ability.DENORMALS),
     _plain(errors.erf_inv),
 )
-_REST = (_plain(powers.rem),)
 
 _ROWS = (
     # arithmetic
     ScalarOp("add", 2, _REAL, sign="+"),
     ScalarOp("sub", 2, _REAL, sign="-"),
     ScalarOp("mul", 2, _REAL, sign="*"),
-    ScalarOp("div", 2, _REAL, cost=6, instructions=4, sign="/"),
+    ScalarOp(
+        "div", 2, _REAL, cost=6, instructions=4, sign="/", forms=(_of(integers.divide, _INTEGER),)
+    ),
     ScalarOp(
         "rem",
         2,
@@ -140,13 +148,13 @@ _ROWS = (
         instructions=10,
         closed=_INTEGER,
         sign="%",
-        forms=(_plain(powers.rem),),
+        forms=(_plain(powers.rem), _of(integers.remainder, _INTEGER)),
     ),
     ScalarOp("neg", 1, _REAL, closed=_FLOATING),
-    ScalarOp("abs", 1, _REAL, closed=_FLOATING),
-    ScalarOp("sign", 1, _REAL, closed=_REAL),
-    ScalarOp("max", 2, _ANY, closed=_ANY),
-    ScalarOp("min", 2, _ANY, closed=_ANY),
+    ScalarOp("abs", 1, _REAL, closed=_FLOATING, forms=(_of(integers.absolute, _INTEGER),)),
+    ScalarOp("sign", 1, _REAL, closed=_REAL, forms=(_of(integers.sign, _INTEGER),)),
+    ScalarOp("max", 2, _ANY, closed=_ANY, forms=(_of(integers.larger, _BITS),)),
+    ScalarOp("min", 2, _ANY, closed=_ANY, forms=(_of(integers.smaller, _BITS),)),
     ScalarOp("pow", 2, _REAL, cost=30, instructions=60, is_exact=False, forms=_POWERS),
     ScalarOp("fma", 3, _FLOATING),
     # floats
@@ -189,10 +197,10 @@ _ROWS = (
     ScalarOp("or", 2, _BITS, closed=_BITS, sign="|"),
     ScalarOp("xor", 2, _BITS, closed=_BITS, sign="^"),
     ScalarOp("not", 1, _BITS),
-    ScalarOp("shl", 2, _INTEGER, sign="<<"),
-    ScalarOp("shr", 2, _INTEGER, closed=_INTEGER, sign=">>"),
-    ScalarOp("popcount", 1, _INTEGER, closed=_INTEGER),
-    ScalarOp("clz", 1, _INTEGER, closed=_INTEGER),
+    _bitwise("shl", 2, integers.shift_left, sign="<<"),
+    _bitwise("shr", 2, integers.shift_right, closed=_INTEGER, sign=">>"),
+    _bitwise("popcount", 1, integers.count_ones, closed=_INTEGER),
+    _bitwise("clz", 1, integers.leading_zeros, closed=_INTEGER),
     ScalarOp("bitcast", 1, _ANY, Result.STATED),
     # choices
     _comparison("eq", "=="),
@@ -205,13 +213,23 @@ _ROWS = (
 )
 
 OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
+# What functions alone may use, undefined for a divisor that is 0 or makes the quotient overflow,
+# and for amounts that are not below the width.
+_PARTIAL_ROWS = (
+    ScalarOp("quotient", 2, _INTEGER),
+    ScalarOp("remainder", 2, _INTEGER, forms=(_of(integers.remainder_by_quotient, _INTEGER),)),
+    ScalarOp("shift_left", 2, _INTEGER),
+    ScalarOp("shift_right", 2, _INTEGER),
+)
+PARTIAL: Mapping[str, ScalarOp] = {op.name: op for op in _PARTIAL_ROWS}
+ROWS: Mapping[str, ScalarOp] = {**OPERATIONS, **PARTIAL}
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 SIGNS: Mapping[str, str] = {op.name: op.sign for op in _ROWS if op.sign}
 
 
 def result_dtype(name: str, operand: np.dtype) -> np.dtype | None:
     """The dtype that an operation gives; None for `bitcast`, where the node states it."""
-    match OPERATIONS[name].result:
+    match ROWS[name].result:
         case Result.SAME:
             return operand
         case Result.BOOL:

@@ -22,7 +22,11 @@ def in_place(monkeypatch: pytest.MonkeyPatch):
     """Have kernels compute `sub` by a function."""
 
     def install(write):
+        usual = llvm_functions.operation
+
         def operation(name, dtype, args, operand):
+            if name != "sub":
+                return usual(name, dtype, args, operand)
             context = Context([])
             result: Number = write(*(Written(a, operand, context) for a in args))
             assert isinstance(result, Written)
