@@ -204,7 +204,9 @@ class Array(Operators, metaclass=ABCMeta):
         True
         """
         if stream is not None:
-            raise ArgumentError("to_device: cannot use stream= (a device has one order of work)")
+            raise ArgumentError(
+                f"to_device: cannot use stream={stream!r} (a device has one order of work)"
+            )
         there = on(device)
         if self.place.device is there:
             return Array(self.buffer, self.type, committed_to(there))

@@ -104,7 +104,9 @@ def ravel(self: Any, order: str = "C") -> Any:
 def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
     """A traced value on a device, as an equation of the program; itself for None."""
     if stream is not None:
-        raise ArgumentError("to_device: cannot use stream= (a device has one order of work)")
+        raise ArgumentError(
+            f"to_device: cannot use stream={stream!r} (a device has one order of work)"
+        )
     return self if device is None else _namespace().asarray(self, device=device)
 
 

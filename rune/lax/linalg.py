@@ -38,6 +38,7 @@ from rune.ops.matrix_helpers import (
     number,
     part,
     require_matrices,
+    require_square,
     swapped,
     upper_triangle,
 )
@@ -60,6 +61,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
            [1., 2.]], f32[2,2], cpu:0)
     """
     a = value("cholesky", x)
+    require_square("cholesky", type_of(a))
     if symmetrize_input:
         a = ops.mul(ops.add(a, adjoint(a)), number(0.5, a))
     return ops.linalg.cholesky(a)

@@ -77,7 +77,10 @@ def eigh(
 def _subset(name: str, subset: tuple[int, int], count: Any) -> tuple[int, int]:
     first, limit = subset
     if not (0 <= first < limit and limit <= count):
-        raise ArgumentError(f"{name}: cannot take those numbered {first} to {limit} of {count}")
+        raise ArgumentError(
+            f"{name}: cannot take subset_by_index={subset} of {count} "
+            f"(0 <= first < limit <= {count} required)"
+        )
     return first, limit
 
 
@@ -125,7 +128,10 @@ def svd(
     out = ops.linalg.svd(a, full_matrices=full, vectors=bool(compute_uv))
     if subset_by_index is not None:
         if full:
-            raise ArgumentError("svd: cannot take a subset of full matrices (full_matrices=False)")
+            raise ArgumentError(
+                f"svd: cannot take subset_by_index={subset_by_index} of {type_of(a)} "
+                "with full_matrices=True"
+            )
         first, limit = _subset("svd", subset_by_index, min(type_of(a).shape[-2:]))
         axes = (-1, -1, -2) if compute_uv else (-1,)
         out = [part(o, axis, first, limit) for o, axis in zip(out, axes, strict=True)]
@@ -216,7 +222,7 @@ def qdwh(
     (True, True)
     """
     if dynamic_shape is not None:
-        raise ArgumentError("qdwh: cannot take dynamic_shape (sizes are static)")
+        raise ArgumentError(f"qdwh: cannot take {dynamic_shape=} (sizes are static)")
     a = value("qdwh", x)
     a_type = type_of(a)
     if a_type.ndim != 2 or not a_type.shape[0] >= a_type.shape[1]:

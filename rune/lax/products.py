@@ -78,7 +78,9 @@ def dot_general(
         return _batch_first(a, b, numbers)
     wanted = dtypes.as_dtype(preferred_element_type)
     if type_of(a).dtype != type_of(b).dtype:
-        raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)}")
+        raise DtypeError(
+            f"dot_general: cannot multiply {type_of(a)} by {type_of(b)} (dtypes differ)"
+        )
     wide = wanted if wanted.itemsize > type_of(a).dtype.itemsize else type_of(a).dtype
     return ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted)
 

@@ -16,6 +16,7 @@ from rune.lax.arguments import given_axes
 from rune.lax.movement import reshape, transpose
 from rune.numpy.arguments import value
 from rune.numpy.transcendental import logaddexp
+from rune.ops.family import types_text
 from rune.transforms.batching.vmap import vmap
 
 Reduction = Callable[..., Any]
@@ -130,7 +131,8 @@ def reduce(
     starts = [ops.cast(value("reduce", f), type_of(x).dtype) for f, x in zip(firsts, xs)]
     axes = given_axes("reduce", xs[0], dimensions)
     if any(type_of(x).shape != type_of(xs[0]).shape for x in xs):
-        raise ShapeError("reduce: cannot reduce arrays of different shapes together")
+        types = types_text([type_of(x) for x in xs])
+        raise ShapeError(f"reduce: cannot reduce {types} together (shapes differ)")
     known = _KNOWN.get(computation) if len(xs) == 1 else None
     if known is not None:
         return tree.unflatten(treedef, [computation(known(xs[0], axes=axes), starts[0])])

@@ -111,7 +111,10 @@ def approx_min_k(
     rows, at = o.along_last("approx_min_k", value("approx_min_k", operand), reduction_dimension)
     size, count = type_of(rows).shape[-1], static_int("approx_min_k", "k", k)
     if not (0 <= count and count <= size):
-        raise ArgumentError(f"approx_min_k: cannot take {count} of {size} elements")
+        raise ArgumentError(
+            f"approx_min_k: cannot take {count} of {size} elements "
+            f"({type_of(operand)}, axis {reduction_dimension})"
+        )
     ordered = ops.sort(rows, positions_like(rows), num_keys=1)
     first, second = (o.back(_first(x, count), at) for x in ordered)
     return first, second

@@ -21,7 +21,9 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     """Variables as rows, observations as columns, in floats."""
     both = [inexact(name, value(name, x)) for x in (m, y) if x is not None]
     if any(rank(x) > 2 for x in both):
-        raise ShapeError(f"{name}: cannot take {', '.join(str(type_of(x)) for x in both)} (rank 2)")
+        raise ShapeError(
+            f"{name}: cannot take {', '.join(str(type_of(x)) for x in both)} (rank 2 at most)"
+        )
     rows = [_rows(x, rowvar) for x in c.same_dtype(name, *both)]
     rows = rows[:1] if type_of(rows[0]).shape[0] == 0 else rows  # as NumPy: nothing with nothing
     variables = rows[0] if len(rows) == 1 else concatenate(rows, 0)

@@ -141,11 +141,9 @@ def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Any:
             raise ArgumentError(f"array: cannot make an array of ragged lists ({error})") from None
     rows = [_from_object(row, dtype) for row in x]
     promoted_rows = c.same_dtype("array", *rows)
-    shapes = {type_of(row).shape for row in promoted_rows}
-    if len(shapes) != 1:
-        raise ArgumentError(
-            f"array: cannot stack rows of different shapes {sorted(map(str, shapes))}"
-        )
+    types = list(dict.fromkeys(str(type_of(row)) for row in promoted_rows))
+    if len({type_of(row).shape for row in promoted_rows}) != 1:
+        raise ArgumentError(f"array: cannot stack rows {', '.join(types)} (shapes differ)")
     joined = [c.expand_dims(row, 0) for row in promoted_rows]
     stacked = joined[0] if len(joined) == 1 else ops.concatenate(*joined, axis=0)
     return ops.convert(stacked, dtype=type_of(stacked).dtype)
@@ -328,7 +326,10 @@ def arange(
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     if isinstance(stop, Dim) or isinstance(start, Dim):
         if not isinstance(step, int) or step == 0:
-            raise ArgumentError(f"arange: cannot count by {step} from {start} to {stop}")
+            raise ArgumentError(
+                f"arange: cannot count by {step} from {start} to {stop} "
+                "(between symbolic sizes, a whole step other than 0 required)"
+            )
         count = maximum(0, -((start - stop) // step))
         return _count_to(count, start, step, dtypes.as_dtype(dtype or int))
     low, high, by = (_concrete(x) for x in (start, stop, step))

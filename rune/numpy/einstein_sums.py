@@ -145,7 +145,10 @@ def _term(x: Any, letters: str) -> Term:
             i = letters.index(letter)
             j = letters.index(letter, i + 1)
             if type_of(x).shape[i] != type_of(x).shape[j]:
-                raise ShapeError(f"einsum: cannot take the diagonal {letter!r} of {type_of(x)}")
+                raise ShapeError(
+                    f"einsum: cannot take the diagonal {letter!r} of {type_of(x)} "
+                    f"(axes {i} and {j} differ)"
+                )
             x = diagonal(x, 0, i, j)
             letters = "".join(k for n, k in enumerate(letters) if n not in (i, j)) + letter
     return Term(x, letters)

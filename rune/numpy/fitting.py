@@ -65,8 +65,12 @@ def _covariance(matrix: Any, scale: Any, residuals: Any, x: Any, order: int, cov
         if cov != "unscaled":
             raise ArgumentError(f"polyfit: cannot use cov={cov!r} (a bool or 'unscaled')")
         return base
-    spare = type_of(x).shape[0] - order
+    points = type_of(x).shape[0]
+    spare = points - order
     if spare <= 0:
-        raise ArgumentError(f"polyfit: cannot scale a covariance ({order} points are too few)")
+        raise ArgumentError(
+            f"polyfit: cannot scale the covariance of {order} coefficients by {points} points "
+            "(more points than coefficients required)"
+        )
     factor = residuals / spare
     return base * factor[0] if type_of(factor).shape == (1,) else base[:, :, None] * factor

@@ -68,7 +68,8 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
         out = func(x, axis)
         if rank(out) not in (rank(x), rank(x) - 1):
             raise ShapeError(
-                f"apply_over_axes: cannot use {type_of(out)} (rank {rank(x)} required)"
+                f"apply_over_axes: cannot use {type_of(out)}, made of {type_of(x)} along "
+                f"axis {axis} (rank {rank(x)} or {rank(x) - 1} required)"
             )
         x = out if rank(out) == rank(x) else c.expand_dims(out, axis)
     return x

@@ -199,7 +199,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
     x = value("fill_diagonal", a)
     shape = static_ints("fill_diagonal", "a size", type_of(x).shape)
     if len(shape) < 2 or (len(shape) > 2 and any(d != shape[0] for d in shape)):
-        raise ShapeError(f"fill_diagonal: cannot fill {type_of(x)} (a matrix or equal sizes)")
+        raise ShapeError(f"fill_diagonal: cannot fill {type_of(x)} (a matrix, or equal sizes)")
     step = 1 + sum(int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape) - 1))
     total = int(np.prod(shape, dtype=np.int64))
     end = total if wrap or len(shape) > 2 else min(total, shape[1] * shape[1])
@@ -328,7 +328,7 @@ class _Grid:
         return f"rune.numpy.{self.name}"
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, slice):
+        if not isinstance(key, list | tuple):
             return _counted(self.name, key)
         vectors = c.same_dtype(self.name, *(_counted(self.name, k) for k in key))
         grids = meshgrid(*vectors, indexing="ij", sparse=self.sparse)

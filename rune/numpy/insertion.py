@@ -44,7 +44,8 @@ def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
         return np.arange(size)[where]
     if isinstance(where, Tracer):
         raise TracerError(
-            f"{name}: cannot use traced positions (the result's shape would depend on them)"
+            f"{name}: cannot use traced positions {type_of(where)} "
+            "(the result's shape would depend on them)"
         )
     places = np.asarray(where)
     if places.dtype == bool:
@@ -258,7 +259,8 @@ def _depth(part: Any) -> int:
         return 0
     depths = {_depth(p) for p in part}
     if len(depths) != 1:
-        raise ArgumentError(f"block: cannot join {'no arrays' if not part else 'uneven depths'}")
+        fault = f"lists of depths {sorted(depths)} (one depth required)" if part else "no arrays"
+        raise ArgumentError(f"block: cannot join {fault}")
     return 1 + depths.pop()
 
 
@@ -361,7 +363,10 @@ def place(
     replacements = array(vals) if isinstance(vals, list | tuple) else vals
     values = c.reshape(in_dtype("place", replacements, type_of(x).dtype), -1)
     if c.size_of(x) != c.size_of(truth) or 0 in type_of(values).shape:
-        raise ShapeError(f"place: cannot put {type_of(values)} where {type_of(truth)} holds")
+        raise ShapeError(
+            f"place: cannot put {type_of(values)} into {type_of(x)} where {type_of(truth)} holds "
+            "(a mask of as many elements, and one value at least, required)"
+        )
     flat = c.reshape(truth, -1)
     count = ops.cumsum(ops.cast(flat, dtypes.i32), axis=0, reverse=False)
     turn = c.remainder(ops.sub(count, constant(1, count)), type_of(values).shape[0])

@@ -144,7 +144,10 @@ def _pad_axis(x: Any, place: _Place, mode: str, reflect_type: str) -> Any:
     if symbolic and reflect_type == "even":
         return _pad_once(x, place.axis, place.low, place.high, mode)
     if symbolic:
-        raise ArgumentError(f"pad: cannot use reflect_type='odd' for {type_of(x)} (known sizes)")
+        raise ArgumentError(
+            f"pad: cannot use reflect_type='odd' for {type_of(x)} "
+            f"(axis {place.axis} and its widths must have known sizes)"
+        )
     extended = _moved(x, place, mode)
     return extended if reflect_type == "even" else _odd(x, extended, place, mode)
 

@@ -106,7 +106,10 @@ class ufunc:
             return self._ways.reduce(x, axis, dtype, None, keepdims, initial, where)
         axis = 0 if axis is None and rank(x) == 1 else axis
         if not isinstance(axis, int):
-            raise ArgumentError(f"{self.__name__}.reduce: cannot reduce over {axis} (one axis)")
+            raise ArgumentError(
+                f"{self.__name__}.reduce: cannot reduce {type_of(x)} over axis={axis!r} "
+                "(one axis required: the function is not known to be associative)"
+            )
         at = c.normalised_axis(self.__name__, axis, type_of(x))
         folded = self._folded(self._in(x, dtype), at, initial, where)
         return c.expand_dims(folded, at) if keepdims else folded
@@ -114,11 +117,17 @@ class ufunc:
     def _folded(self, x: Any, axis: int, initial: Any, where: Any) -> Any:
         first = self.identity if initial is None else initial
         if first is None and where is not None:
-            raise ArgumentError(f"{self.__name__}.reduce: cannot use where= without initial=")
+            raise ArgumentError(
+                f"{self.__name__}.reduce: cannot use where= without initial= "
+                f"for {type_of(x)} (the function has no identity)"
+            )
         rows, masks = _rows(x, axis), None
         if first is None:
             if type_of(rows).shape[0] == 0:
-                raise ArgumentError(f"{self.__name__}.reduce: cannot reduce {type_of(x)} to none")
+                raise ArgumentError(
+                    f"{self.__name__}.reduce: cannot reduce {type_of(x)} without initial= "
+                    f"(axis {axis} is empty, and the function has no identity)"
+                )
             start, rows = read(rows, 0), read(rows, slice(1, None))
         else:
             shape, dtype = type_of(rows).shape[1:], type_of(rows).dtype
@@ -223,7 +232,9 @@ class ufunc:
         refuse(f"{self.__name__}.reduceat", out=out)
         x, starts = value(self.__name__, a), value(self.__name__, indices)
         if rank(starts) != 1:
-            raise ShapeError(f"{self.__name__}.reduceat: cannot use {type_of(starts)} (rank 1)")
+            raise ShapeError(
+                f"{self.__name__}.reduceat: cannot use indices {type_of(starts)} (rank 1 required)"
+            )
         at = c.normalised_axis(self.__name__, axis, type_of(x))
         rows = _rows(self._in(x, dtype), at)
         starts = c.astype(starts, dtypes.i32)

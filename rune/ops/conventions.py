@@ -145,9 +145,7 @@ def power(x: Any, y: Any) -> Any:
     x, y = promoted("power", x, y, kind="numeric")
     if type_of(x).dtype in dtypes.INEXACT:
         return transcendental.pow(x, y)
-    if type_of(x).dtype in dtypes.INTEGER:
-        return _integer_power(x, y)
-    raise DtypeError(f"power: cannot raise {type_of(x)} to {type_of(y)}")
+    return _integer_power(x, y)
 
 
 def _integer_power(x: Any, y: Any) -> Any:

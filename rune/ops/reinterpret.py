@@ -36,11 +36,23 @@ def view(x: Any, dtype: np.dtype) -> Any:
         return _of_bool(x, dtype)
     if {current, dtype} & {dtypes.i4, dtypes.u4}:
         raise DtypeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)}")
-    if dtype in dtypes.COMPLEX or current in dtypes.COMPLEX:
-        return _complex(x, dtype)
-    if current.itemsize == dtype.itemsize:
+    is_complex = dtype in dtypes.COMPLEX or current in dtypes.COMPLEX
+    if not is_complex and current.itemsize == dtype.itemsize:
         return a.bitcast(x, dtype=dtype)
+    _require_axis(x, dtype)
+    if is_complex:
+        return _complex(x, dtype)
     return (_narrower if current.itemsize > dtype.itemsize else _wider)(x, dtype)
+
+
+def _require_axis(x: Any, dtype: np.dtype) -> None:
+    """Raise unless there is a last axis, whose elements join without a remainder."""
+    shape, count = type_of(x).shape, dtype.itemsize // type_of(x).dtype.itemsize
+    if not shape or (count > 1 and shape[-1] % count != 0):
+        required = f"a last axis of a multiple of {count} elements" if count > 1 else "a last axis"
+        raise ShapeError(
+            f"view: cannot read {type_of(x)} as {dtypes.short(dtype)} ({required} required)"
+        )
 
 
 def _of_bool(x: Any, dtype: np.dtype) -> Any:
@@ -83,8 +95,6 @@ def _wider(x: Any, dtype: np.dtype) -> Any:
 def _joined(parts: list[Any]) -> Any:
     """Parts of equal shape interleaved along the last axis."""
     shape = type_of(parts[0]).shape
-    if not shape:
-        raise ShapeError(f"view: cannot split {type_of(parts[0])} (rank 0)")
     columns = [reshape(p, shape=(*shape, 1)) for p in parts]
     return reshape(
         concatenate(*columns, axis=len(shape)), shape=(*shape[:-1], shape[-1] * len(parts))
@@ -94,8 +104,6 @@ def _joined(parts: list[Any]) -> Any:
 def _split(x: Any, count: int) -> list[Any]:
     """Every count-th element of the last axis, from the first, the second and so on."""
     shape = type_of(x).shape
-    if not shape or shape[-1] % count != 0:
-        raise ShapeError(f"view: cannot join elements of {type_of(x)} by {count} (last axis)")
     zeros, ones = (0,) * (len(shape) - 1), (1,) * (len(shape) - 1)
     return [
         slice_(x, start=(*zeros, k), limit=shape, stride=(*ones, count)) if shape[-1] else
