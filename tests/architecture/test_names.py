@@ -1,7 +1,6 @@
 """Values are named by nouns of the field: residuals, batch axes, live ranges; not `found`, `kept`.
 
-A participle says what happened to a value, never what it is, so a reader has to look it up. Rooms
-that were written before this rule have a budget each, which may only fall; all others have none.
+A participle says what happened to a value, never what it is, so a reader has to look it up.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from tests.architecture.sources import Source, sources
 
 FORBIDDEN = frozenset("found made given own kept rest whole taken moved told seen left".split())
 
-# Names that users write, or LAPACK's: trees beside the first one, and vectors that multiply from
-# the left.
+# Names that users write, or LAPACK's: trees beside the first one, vectors that multiply from the
+# left, and the lower of two ends.
 PUBLIC = {
     ("rune/tree/__init__.py", "map", "rest"),
     ("rune/tree/__init__.py", "map_with_path", "rest"),
@@ -26,11 +25,6 @@ PUBLIC = {
     ("rune/lax/linalg.py", "ormqr", "left"),
     ("rune/numpy/signals.py", "interp", "left"),
     ("rune/random/inverses.py", "triangular", "left"),
-}
-
-BUDGETS = {
-    "rune/lowering/codegen": 66,
-    "rune/lowering/legalize": 22,
 }
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -75,11 +69,6 @@ for file in (*sources("rune"), *sources("tests")):
     ROOMS.setdefault(room(file), []).extend(offences(file))
 
 
-@pytest.mark.parametrize("name", sorted(ROOMS.keys() - BUDGETS))
+@pytest.mark.parametrize("name", sorted(ROOMS))
 def test_a_room_names_its_values_by_nouns(name):
     assert ROOMS[name] == []
-
-
-@pytest.mark.parametrize(("name", "budget"), BUDGETS.items())
-def test_a_room_has_no_more_forbidden_names_than_before(name, budget):
-    assert len(ROOMS[name]) <= budget, sorted(ROOMS[name])

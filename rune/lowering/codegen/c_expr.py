@@ -47,8 +47,8 @@ class Expressions:
     def scalar(self, dtype: np.dtype) -> Scalar:
         """How the dialect holds a dtype."""
         if dtype not in self.dialect.scalars:
-            given = f"{dtypes.short(dtype)} in {self.dialect.name}"
-            raise DtypeError(f"render: cannot use {given} (no such type in the language)")
+            unsupported = f"{dtypes.short(dtype)} in {self.dialect.name}"
+            raise DtypeError(f"render: cannot use {unsupported} (no such type in the language)")
         self.used.add(dtype)
         return self.dialect.scalars[dtype]
 
@@ -63,8 +63,8 @@ class Expressions:
         return index_text(x, self._symbol)
 
     def _symbol(self, name: str) -> str:
-        found = self.names[name]
-        return f"({self.index_type}){found}" if name in self.narrow else found
+        identifier = self.names[name]
+        return f"({self.index_type}){identifier}" if name in self.narrow else identifier
 
     # --- values ------------------------------------------------------------------------------
 

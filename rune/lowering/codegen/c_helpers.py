@@ -78,19 +78,19 @@ _NEXT = """(T a, T b) {
 
 def needed(text: str, dialect: Dialect, defined: Collection[str]) -> dict[str, str]:
     """The helper functions that the text mentions but for `defined`, each after those it uses."""
-    found: dict[str, str] = {}
+    helpers: dict[str, str] = {}
     pending = [(name, False) for name in reversed(_mentioned(text)) if name not in defined]
     while pending:
         name, ready = pending.pop()
-        if name in found:
+        if name in helpers:
             continue
         source = helper(name, dialect)
         if ready:
-            found[name] = source
+            helpers[name] = source
             continue
-        inner = [n for n in _mentioned(source) if n != name and n not in found]
+        inner = [n for n in _mentioned(source) if n != name and n not in helpers]
         pending += [(name, True), *((n, False) for n in inner)]
-    return found
+    return helpers
 
 
 def _mentioned(text: str) -> list[str]:
@@ -101,14 +101,14 @@ def helper(name: str, dialect: Dialect) -> str:
     """The C text of one helper function."""
     if name in dialect.helpers:
         return dialect.helpers[name]
-    own = name.removeprefix("rune_")
-    if own in _INDEX:
-        text = re.sub(r"\bT\b", dialect.index_type, _INDEX[own])
+    base_name = name.removeprefix("rune_")
+    if base_name in _INDEX:
+        text = re.sub(r"\bT\b", dialect.index_type, _INDEX[base_name])
         return f"{dialect.function}{dialect.index_type} {name}{text}"
-    if own.startswith("cast_"):
-        source, target = (dtypes.FROM_SHORT[x] for x in own.split("_")[1:])
+    if base_name.startswith("cast_"):
+        source, target = (dtypes.FROM_SHORT[x] for x in base_name.split("_")[1:])
         return _saturating_cast(name, source, target, dialect)
-    operation, _, short = own.rpartition("_")
+    operation, _, short = base_name.rpartition("_")
     return _fill(operation, name, dtypes.FROM_SHORT[short], dialect)
 
 
@@ -117,8 +117,8 @@ def _template(operation: str, dtype: np.dtype) -> str:
         return _NEXT
     if dtype in dtypes.FLOATING:
         return _FLOAT[operation]
-    own = _SIGNED if dtype in dtypes.SIGNED else _UNSIGNED
-    return own[operation] if operation in own else _INTEGER[operation]
+    templates = _SIGNED if dtype in dtypes.SIGNED else _UNSIGNED
+    return templates[operation] if operation in templates else _INTEGER[operation]
 
 
 def _fill(operation: str, name: str, dtype: np.dtype, dialect: Dialect) -> str:

@@ -184,8 +184,8 @@ class _Renderer(Statements):
     def positions(self, loops: Sequence[For], position: str) -> None:
         """Bind the variables of a nest to the launch's position."""
         dialect = self.dialect
-        kept = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
-        folded = loops[: len(loops) - kept - 1]
+        unfolded_count = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
+        folded = loops[: len(loops) - unfolded_count - 1]
         for dimension, loop in enumerate(reversed(loops[len(folded) :])):
             name, at = self.name(loop.var), position.format(dimension, self.index_type)
             if dimension == 0 and folded:
@@ -196,9 +196,9 @@ class _Renderer(Statements):
     def unfold(self, loops: Sequence[For], position: str) -> None:
         """Several loops from one number, the last varying fastest."""
         type_ = self.index_type
-        whole = "_".join(self.name(loop.var) for loop in loops)
-        self.emit(f"const {type_} at_{whole} = {position};")
-        for name, at in unfolded(loops, f"at_{whole}", self.expressions.size):
+        joined_name = "_".join(self.name(loop.var) for loop in loops)
+        self.emit(f"const {type_} at_{joined_name} = {position};")
+        for name, at in unfolded(loops, f"at_{joined_name}", self.expressions.size):
             self.emit(f"const {type_} {self.name(name)} = {at};")
 
     def bounds_check(self, loops: Sequence[For]) -> None:
@@ -272,5 +272,5 @@ def _fold(extents: Sequence[Size], dimensions: int) -> tuple[Size, ...]:
     first_to_last = list(reversed(extents))
     if len(first_to_last) <= dimensions:
         return tuple(first_to_last)
-    kept, folded = first_to_last[:dimensions], first_to_last[dimensions:]
-    return product([kept[0], *folded]), *kept[1:]
+    separate, folded = first_to_last[:dimensions], first_to_last[dimensions:]
+    return product([separate[0], *folded]), *separate[1:]

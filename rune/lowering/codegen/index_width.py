@@ -31,8 +31,8 @@ def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
     """
     low = dims.bounds(x)[0]
     up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
-    moved = x + up * d
-    return moved, up, bool(dims.at_most(0, moved) and dims.at_most(0, d))
+    numerator = x + up * d
+    return numerator, up, bool(dims.at_most(0, numerator) and dims.at_most(0, d))
 
 
 def may_be_zero(d: Size) -> bool:

@@ -59,8 +59,8 @@ def index_text(x: Size, symbol: Callable[[str], str]) -> str:
     """
     if not isinstance(x, Dim):
         return str(x)
-    first, *rest = (_term(t, symbol) for t in x.terms)
-    return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in rest)
+    first, *later_terms = (_term(t, symbol) for t in x.terms)
+    return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in later_terms)
 
 
 def _term(term: Term, symbol: Callable[[str], str]) -> str:
@@ -74,8 +74,8 @@ def _factor(factor: Symbol | FloorDiv | Mod, symbol: Callable[[str], str]) -> st
     if isinstance(factor, Symbol):
         return symbol(factor.name)
     quotient = isinstance(factor, FloorDiv)
-    moved, up, is_plain = lifted(factor.numerator, factor.denominator)
-    a, b = index_text(moved, symbol), index_text(factor.denominator, symbol)
+    numerator, up, is_plain = lifted(factor.numerator, factor.denominator)
+    a, b = index_text(numerator, symbol), index_text(factor.denominator, symbol)
     if may_be_zero(factor.denominator):
         b = f"rune_divisor({b})"
     if not is_plain:
@@ -114,7 +114,7 @@ class Statements:
     lines: list[str] = field(init=False, default_factory=list)
     depth: int = field(init=False, default=1)
     names: dict[str, str] = field(init=False, default_factory=dict)
-    taken: set[str] = field(init=False, default_factory=set)
+    identifiers: set[str] = field(init=False, default_factory=set)
 
     def expr(self, expr: Expr) -> str:
         """The text of an expression, where nothing else stands beside it."""
@@ -131,13 +131,13 @@ class Statements:
     def name(self, name: str) -> str:
         """An identifier for a name of the kernel; the same one every time."""
         if name not in self.names:
-            made = ascii_name(name)
-            if made in self.reserved or made.startswith(self.prefixes):
-                made = f"v_{made}"
-            while made in self.taken:
-                made += "_"
-            self.names[name] = made
-            self.taken.add(made)
+            identifier = ascii_name(name)
+            if identifier in self.reserved or identifier.startswith(self.prefixes):
+                identifier = f"v_{identifier}"
+            while identifier in self.identifiers:
+                identifier += "_"
+            self.names[name] = identifier
+            self.identifiers.add(identifier)
         return self.names[name]
 
     def body(self, body: Body) -> None:

@@ -239,8 +239,8 @@ class Body(Values):
     def in_lanes(self, loop: For, begin: Value, end: Value, env: Env) -> None:
         """Full vectors first, then what is left, in masked lanes or one by one."""
         sums = self.partial_sums(loop, env)
-        rest = (end - begin) & (self.lanes - 1)
-        full = end - rest
+        tail_count = (end - begin) & (self.lanes - 1)
+        full = end - tail_count
 
         def body(i: Value, mask: Value | None = None, copy: int = 0) -> None:
             lanes = Lanes(loop.var, self.lanes, mask, frozenset({loop.var}))
@@ -248,18 +248,18 @@ class Body(Values):
             symbols = {**env.symbols, loop.var: i}
             self.run(loop.body, replace(env, slots=slots, lanes=lanes, symbols=symbols))
 
-        if self.masked and not rest.is_constant and _is_heavy(loop):
+        if self.masked and not tail_count.is_constant and _is_heavy(loop):
             self.masked_loop(begin, end, body)
-            rest = rest.like(0)
+            tail_count = tail_count.like(0)
         else:
             first = self.several_at_once(loop, begin, full, sums, body)
             self.writer.count_up(first, full, self.lanes, body)
-        if self.masked and not _always_zero(rest):
-            self.masked_tail(full, rest, body)
+        if self.masked and not _always_zero(tail_count):
+            self.masked_tail(full, tail_count, body)
         combines = _combines(loop)
         for name, (held, *_) in sums.items():
             self.fold(held, env.slots[name], combines[name])
-        if not self.masked and not _always_zero(rest):
+        if not self.masked and not _always_zero(tail_count):
             self.one_by_one(loop, full, end, env)
 
     def partial_sums(self, loop: For, env: Env) -> dict[str, list[Slot]]:
@@ -314,22 +314,22 @@ class Body(Values):
         lane = self.writer.iota(self.lanes, "i32")
         return lane.compare("ult", self.writer.splat(count.cast("trunc", "i32"), self.lanes))
 
-    def masked_tail(self, first: Value, rest: Value, body: LaneBody) -> None:
+    def masked_tail(self, first: Value, count: Value, body: LaneBody) -> None:
         """The last vector, of which `rest` lanes are alive."""
         writer = self.writer
 
-        if rest.is_constant:
-            alive = [f"i1 {int(k < int(rest.text))}" for k in range(self.lanes)]
+        if count.is_constant:
+            alive = [f"i1 {int(k < int(count.text))}" for k in range(self.lanes)]
             body(first, Value(writer, f"<{self.lanes} x i1>", f"<{', '.join(alive)}>"))
         else:
-            writer.either(rest > 0, lambda: body(first, self.first_lanes(rest)))
+            writer.either(count > 0, lambda: body(first, self.first_lanes(count)))
 
     def lane_slot(self, slot: Slot, combine: str) -> Slot:
         """A vector that starts as the identity of `combine`."""
-        made = self.slot(slot.dtype, self.lanes)
+        lane_sums = self.slot(slot.dtype, self.lanes)
         identity = constant(self.writer, COMBINE[combine].identity(slot.dtype))
-        self.writer.store(self.writer.splat(identity, self.lanes), made.pointer)
-        return made
+        self.writer.store(self.writer.splat(identity, self.lanes), lane_sums.pointer)
+        return lane_sums
 
     def fold(self, sums: Slot, slot: Slot, combine: str) -> None:
         """Combine the lanes by halves, and the result into the Var."""
@@ -368,14 +368,14 @@ def _always_zero(value: Value) -> bool:
 
 def _combines(loop: For) -> dict[str, str]:
     """The operation by which the loop accumulates each Var."""
-    found: dict[str, str] = {}
+    combines: dict[str, str] = {}
     pending: list[Stmt] = list(loop.body)
     while pending:
         stmt = pending.pop()
         if isinstance(stmt, Accumulate):
-            found[stmt.name] = stmt.combine
+            combines[stmt.name] = stmt.combine
         elif isinstance(stmt, For):
             pending += stmt.body
         elif isinstance(stmt, If):
             pending += [*stmt.body, *stmt.orelse]
-    return found
+    return combines

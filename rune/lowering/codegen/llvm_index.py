@@ -55,11 +55,11 @@ def _not_negative(size: Size) -> bool:
 def _floor(x: Value, d: Value, quotient: bool) -> Value:
     """Python's // and % from the truncating ones; the divisor is not 0."""
     writer = x.writer
-    rest = _join("srem", x, d)
-    signs = _join("xor", rest, d)
-    away = rest.compare("ne", 0) & (signs < 0)
+    remainder = _join("srem", x, d)
+    signs = _join("xor", remainder, d)
+    away = remainder.compare("ne", 0) & (signs < 0)
     if not quotient:
-        return writer.select(away, _join("add", rest, d), rest)
+        return writer.select(away, _join("add", remainder, d), remainder)
     down = _join("sdiv", x, d)
     return writer.select(away, down + -1, down)
 

@@ -72,11 +72,11 @@ def choose(body: Iterable[Stmt], lanes: int, aliases: frozenset[str] = frozenset
 def _statement(stmt: Stmt, lanes: int, aliases: frozenset[str]) -> Choice:
     if isinstance(stmt, For):
         return _loop(stmt, lanes, aliases)
-    own = sum(instructions(e) for e in expressions(stmt)) + isinstance(stmt, Store)
+    direct_cost = sum(instructions(e) for e in expressions(stmt)) + isinstance(stmt, Store)
     if isinstance(stmt, If):
         inner = choose((*stmt.body, *stmt.orelse), lanes, aliases)
-        return Choice(inner.loops, inner.cost + own)
-    return Choice(frozenset(), own)
+        return Choice(inner.loops, inner.cost + direct_cost)
+    return Choice(frozenset(), direct_cost)
 
 
 def _loop(loop: For, lanes: int, aliases: frozenset[str]) -> Choice:
@@ -110,10 +110,10 @@ def straight_cost(loop: For) -> float:
 
 
 def _distinct(expr: Expr) -> Iterator[Expr]:
-    seen: set[int] = set()
+    yielded_ids: set[int] = set()
     for part in walk_expr(expr):
-        if id(part) not in seen:
-            seen.add(id(part))
+        if id(part) not in yielded_ids:
+            yielded_ids.add(id(part))
             yield part
 
 

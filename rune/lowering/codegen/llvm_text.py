@@ -450,14 +450,14 @@ def _lane_loop(function: str, count: int, lanes: int) -> str:
     names = [*(f"%a{k}" for k in range(count)), "%out"]
     at = [f"  %p{k} = getelementptr double, ptr {n}, i64 %i" for k, n in enumerate(names)]
     loads = [f"  %x{k} = load double, ptr %p{k}" for k in range(count)]
-    given = ", ".join(f"double %x{k}" for k in range(count))
+    arguments = ", ".join(f"double %x{k}" for k in range(count))
     head = f"define internal void @{_lane_name(function, lanes)}"
     return "\n".join([
         f"{head}({', '.join(f'ptr {n}' for n in names)}) noinline cold {{",
         "entry:", "  br label %loop",
         "loop:", "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
         *at, *loads,
-        f"  %y = call double @{function}({given})",
+        f"  %y = call double @{function}({arguments})",
         f"  store double %y, ptr %p{count}",
         "  %next = add i64 %i, 1", f"  %more = icmp ult i64 %next, {lanes}",
         "  br i1 %more, label %loop, label %done",

@@ -51,19 +51,19 @@ def find_transposed(
         return None
     shared = {name for pair in code.aliases for name in pair}
     along: Counter[str] = Counter()
-    found: list[tuple[str, Load]] = []
+    candidates: list[tuple[str, Load]] = []
     for load in _loads(inner):
         axis = _contiguous_axis(load, grid)
         if axis is not None and load.buffer not in shared:
             along[axis] += 1
-            found.append((axis, load))
+            candidates.append((axis, load))
     if not along:
         return None
     chosen = along.most_common(1)[0][0]
     loop = next(g for g in grid if g.var == chosen)
     if any(isinstance(g.extent, int) and g.extent < LEAST_EXTENT for g in (loop, grid[-1])):
         return None
-    distinct = {(load.buffer, load.indices): load for axis, load in found if axis == chosen}
+    distinct = {(load.buffer, load.indices): load for axis, load in candidates if axis == chosen}
     return Transposed(grid[-1], loop, tuple(distinct.values()))
 
 
@@ -87,38 +87,38 @@ def _contiguous_axis(load: Load, grid: Sequence[For]) -> str | None:
 
 
 def tile_range(
-    body: Body, grid: Sequence[For], found: Transposed, span: tuple[Value, Value], env: Env
+    body: Body, grid: Sequence[For], transposed: Transposed, span: tuple[Value, Value], env: Env
 ) -> list[For]:
     """Write the grid over the range: rows of tiles. The result is the loops around such a row."""
-    others = [g for g in grid[:-1] if g is not found.axis]
+    others = [g for g in grid[:-1] if g is not transposed.axis]
     writer, width = body.writer, body.lanes
-    extent = body.index(found.axis.extent, env)
+    extent = body.index(transposed.axis.extent, env)
     per_axis = (extent + (width - 1)).binary("udiv", extent + (width - 1), width)
 
     def row_of_tiles(number: Value) -> None:
         at = env
         symbols = dict(env.symbols)
         first = number.binary("urem", number, per_axis) * width
-        rest = number.binary("udiv", number, per_axis)
+        outer_number = number.binary("udiv", number, per_axis)
         for loop in reversed(others):
             length = body.index(loop.extent, env)
-            symbols[loop.var] = rest.binary("urem", rest, length)
-            rest = rest.binary("udiv", rest, length)
+            symbols[loop.var] = outer_number.binary("urem", outer_number, length)
+            outer_number = outer_number.binary("udiv", outer_number, length)
         at = replace(env, symbols=symbols)
-        _row(body, found, first, extent, at)
+        _row(body, transposed, first, extent, at)
 
     writer.count_up(*span, 1, row_of_tiles)
     return others
 
 
-def _row(body: Body, found: Transposed, first: Value, extent: Value, env: Env) -> None:
+def _row(body: Body, transposed: Transposed, first: Value, extent: Value, env: Env) -> None:
     """Rows first.. of the axis, at most one tile high, over the whole last axis."""
     writer, width = body.writer, body.lanes
-    length = body.index(found.last.extent, env)
-    whole = length.binary("and", length, -width)
+    length = body.index(transposed.last.extent, env)
+    tiled_length = length.binary("and", length, -width)
     zero = writer.constant("i64", 0)
     height = (extent - first).call("smin", width)
-    axis, last = found.axis.var, found.last
+    axis, last = transposed.axis.var, transposed.last
 
     def row(number: Value, begin: Value) -> None:
         symbols = {**env.symbols, axis: first + number}
@@ -128,17 +128,17 @@ def _row(body: Body, found: Transposed, first: Value, extent: Value, env: Env) -
         writer.count_up(zero, height, 1, lambda r: row(r, begin))
 
     def tiles() -> None:
-        held = [writer.allocate(memory_type(x.dtype), width * width) for x in found.loads]
+        held = [writer.allocate(memory_type(x.dtype), width * width) for x in transposed.loads]
 
         def tile(j: Value) -> None:
             at = replace(env, symbols={**env.symbols, axis: first, last.var: j})
-            for load, memory in zip(found.loads, held, strict=True):
+            for load, memory in zip(transposed.loads, held, strict=True):
                 _fill(body, load, last.var, memory, at)
-            write = partial(_tile_row, body, found, held, at)
+            write = partial(_tile_row, body, transposed, held, at)
             writer.count_up(zero, zero + width, 1, write)
 
-        writer.count_up(zero, whole, width, tile)
-        writer.either(length > whole, lambda: rows(whole))
+        writer.count_up(zero, tiled_length, width, tile)
+        writer.either(length > tiled_length, lambda: rows(tiled_length))
 
     writer.either(height.equals(width), tiles, lambda: rows(zero))
 
@@ -159,12 +159,14 @@ def _fill(body: Body, load: Load, var: str, memory: Value, env: Env) -> None:
     writer.count_up(writer.constant("i64", 0), writer.constant("i64", width), 1, line)
 
 
-def _tile_row(body: Body, found: Transposed, held: Sequence[Value], env: Env, r: Value) -> None:
+def _tile_row(
+    body: Body, transposed: Transposed, held: Sequence[Value], env: Env, r: Value
+) -> None:
     """One row of the result: the body, with its scattered loads from the tiles' columns."""
-    writer, width, axis, last = body.writer, body.lanes, found.axis.var, found.last
+    writer, width, axis, last = body.writer, body.lanes, transposed.axis.var, transposed.last
     column = writer.iota(width, "i64") * width + writer.splat(r, width)
     tiles = {}
-    for load, memory in zip(found.loads, held, strict=True):
+    for load, memory in zip(transposed.loads, held, strict=True):
         text = f"getelementptr {memory_type(load.dtype)}, ptr {memory.text}, {column.type} "
         at = writer.emit(f"<{width} x ptr>", text + column.text)
         tiles[load.buffer, load.indices[0]] = at

@@ -99,10 +99,10 @@ class Values:
         return self._value(expr, env, {})
 
     def _value(self, expr: Expr, env: Env, done: dict[int, Value]) -> Value:
-        made = done.get(id(expr))
-        if made is None:
-            made = done[id(expr)] = self._compute(expr, env, done)
-        return made
+        value = done.get(id(expr))
+        if value is None:
+            value = done[id(expr)] = self._compute(expr, env, done)
+        return value
 
     def _compute(self, expr: Expr, env: Env, done: dict[int, Value]) -> Value:
         match expr:
@@ -172,10 +172,10 @@ class Values:
 
         if guard is None:
             return read()
-        found = self.writer.where(self.writer.any_lane(guard), read)
+        element = self.writer.where(self.writer.any_lane(guard), read)
         if not guard.lanes:
-            return found
-        return self.writer.select(guard, self.writer.splat(found, env.count), 0)
+            return element
+        return self.writer.select(guard, self.writer.splat(element, env.count), 0)
 
     def load_neighbours(self, memory: Memory, at: Value, count: int, mask: Value | None) -> Value:
         """Adjacent elements, one for each lane."""

@@ -140,8 +140,8 @@ class _Renderer:
         self.finish(entry, label)
         code, shape = self.code, self.shape
         words = self.module.words(entry, ENTRY)
-        given = (code.name, words, ENTRY, code.params, code.sizes)
-        return SpirvKernel(*given, shape.count, shape.threads, self.target.launch_groups)
+        description = (code.name, words, ENTRY, code.params, code.sizes)
+        return SpirvKernel(*description, shape.count, shape.threads, self.target.launch_groups)
 
     def finish(self, entry: int, label: int) -> None:
         """The entry point around what was written, and the functions that it calls."""
@@ -183,8 +183,8 @@ class _Renderer:
             space = StorageClass.PhysicalStorageBuffer
             self.body.arrays[p.name] = Pointer(address, self.stored(p), space, in_block=True)
         for k, (name, kind) in enumerate(zip(code.sizes, kinds, strict=True), len(pointers)):
-            found = self.member(table, k, module.type(kind), width(kind) // 8)
-            self.body.bind(name, Value(self.writer, kind, found), dtypes.u64)
+            size_id = self.member(table, k, module.type(kind), width(kind) // 8)
+            self.body.bind(name, Value(self.writer, kind, size_id), dtypes.u64)
 
     def stored(self, p: Param) -> str:
         """The type of an element in memory."""
@@ -225,16 +225,16 @@ class _Renderer:
 
     def chain(self, type: int, base: int, member: int) -> int:
         """A pointer to a member."""
-        made = self.module.new_id()
+        pointer = self.module.new_id()
         step = self.module.constant("i32", member)
-        self.writer.lines += instruction(Op.AccessChain, type, made, base, step)
-        return made
+        self.writer.lines += instruction(Op.AccessChain, type, pointer, base, step)
+        return pointer
 
     def read(self, type: int, pointer: int, *memory: int) -> int:
         """What a pointer points to."""
-        made = self.module.new_id()
-        self.writer.lines += instruction(Op.Load, type, made, pointer, *memory)
-        return made
+        loaded = self.module.new_id()
+        self.writer.lines += instruction(Op.Load, type, loaded, pointer, *memory)
+        return loaded
 
     # --- grid points -------------------------------------------------------------------------
 
@@ -291,15 +291,16 @@ class _Renderer:
 
     def unfold(self, loops: Sequence[For], position: Value) -> None:
         """Bind the variables of a nest by the number of a point, the last varying fastest."""
-        rest = position
+        number = position
         for depth in reversed(range(len(loops))):
             kind = index_kind(product(x.extent for x in loops[: depth + 1]))
-            rest = resized(rest, dtypes.u32, kind) if width(kind) < width(rest.kind) else rest
-            value = rest
+            if width(kind) < width(number.kind):
+                number = resized(number, dtypes.u32, kind)
+            value = number
             if depth:
-                extent = self.body.size(loops[depth].extent, rest.kind)
-                rest = value.binary(Op.UDiv, extent)
-                value = value - rest * extent
+                extent = self.body.size(loops[depth].extent, number.kind)
+                number = value.binary(Op.UDiv, extent)
+                value = value - number * extent
             self.body.bind(loops[depth].var, value, dtypes.u64)
 
 

@@ -287,9 +287,9 @@ def write_function(functions: Functions, function: Function) -> None:
     signature = module.function_type(result, *types)
     head = instruction(Op.Function, result, functions.id(function.name), NO_CONTROL, signature)
     for local, type in zip(function.params, types, strict=True):
-        made = module.new_id()
-        head += instruction(Op.FunctionParameter, type, made)
-        body.bind(local.name, Value(writer, KINDS[local.dtype], made), local.dtype)
+        parameter = module.new_id()
+        head += instruction(Op.FunctionParameter, type, parameter)
+        body.bind(local.name, Value(writer, KINDS[local.dtype], parameter), local.dtype)
     label = module.new_id()
     writer.block = label
     body.body(function.body)

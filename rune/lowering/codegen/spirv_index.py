@@ -63,9 +63,9 @@ def _factor(writer: Writer, factor: Symbol | FloorDiv | Mod, symbols: Symbols, k
 
 def _division(writer: Writer, x: Size, d: Size, quotient: bool, symbols: Symbols) -> Value:
     """x // d or x % d."""
-    moved, up, is_plain = lifted(x, d)
-    kind = index_kind(moved, d)
-    a, b = (render(writer, size, symbols, kind) for size in (moved, d))
+    numerator, up, is_plain = lifted(x, d)
+    kind = index_kind(numerator, d)
+    a, b = (render(writer, size, symbols, kind) for size in (numerator, d))
     if may_be_zero(d):
         b = writer.select(b.binary(Op.IEqual, 0, "bool"), 1, b)
     if not is_plain:
@@ -78,8 +78,8 @@ def _division(writer: Writer, x: Size, d: Size, quotient: bool, symbols: Symbols
 def _floor(x: Value, d: Value, quotient: bool) -> Value:
     """Python's // and % from the truncating division; the divisor is not 0."""
     down = x.binary(Op.SDiv, d)
-    rest = x - down * d
-    away = rest.binary(Op.INotEqual, 0, "bool") & ((rest ^ d) < 0)
+    remainder = x - down * d
+    away = remainder.binary(Op.INotEqual, 0, "bool") & ((remainder ^ d) < 0)
     if quotient:
         return x.writer.select(away, down - 1, down)
-    return x.writer.select(away, rest + d, rest)
+    return x.writer.select(away, remainder + d, remainder)

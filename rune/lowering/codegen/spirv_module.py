@@ -102,16 +102,16 @@ class Module:
         """Say something of an id."""
         self.decorations += instruction(Op.Decorate, id, decoration, *operands)
 
-    def decorate_member(self, id: int, member: int, decoration: Decoration, *rest: int) -> None:
+    def decorate_member(self, id: int, member: int, decoration: Decoration, *words: int) -> None:
         """Say something of a member of a structure."""
-        self.decorations += instruction(Op.MemberDecorate, id, member, decoration, *rest)
+        self.decorations += instruction(Op.MemberDecorate, id, member, decoration, *words)
 
     def declare(self, op: Op, *operands: int, tag: Key = ()) -> int:
         """The id of a type; structures of unlike decorations differ by their tag."""
         key = (op, operands, *tag)
         if key not in self.known:
-            self.known[key] = made = self.new_id()
-            self.declarations += instruction(op, made, *operands)
+            self.known[key] = type_id = self.new_id()
+            self.declarations += instruction(op, type_id, *operands)
         return self.known[key]
 
     def keeps_specials(self, kind: str) -> bool:
@@ -127,8 +127,8 @@ class Module:
     def known_kind(self, kind: str) -> str:
         """The same type. Errors: DtypeError where the device has none."""
         if kind not in self.kinds:
-            given = f"{kind} in SPIR-V on {self.target.name}"
-            raise DtypeError(f"render: cannot use {given} (no such type on the device)")
+            unsupported = f"{kind} in SPIR-V on {self.target.name}"
+            raise DtypeError(f"render: cannot use {unsupported} (no such type on the device)")
         return kind
 
     def type(self, kind: str) -> int:
@@ -178,13 +178,13 @@ class Module:
         tag = (offsets, decorations)
         if (Op.TypeStruct, members, *tag) in self.known:
             return self.known[(Op.TypeStruct, members, *tag)]
-        made = self.declare(Op.TypeStruct, *members, tag=tag)
-        self.decorate(made, Decoration.Block)
+        structure_id = self.declare(Op.TypeStruct, *members, tag=tag)
+        self.decorate(structure_id, Decoration.Block)
         for number, (offset, said) in enumerate(zip(offsets, decorations, strict=True)):
-            self.decorate_member(made, number, Decoration.Offset, offset)
+            self.decorate_member(structure_id, number, Decoration.Offset, offset)
             for decoration in said:
-                self.decorate_member(made, number, decoration)
-        return made
+                self.decorate_member(structure_id, number, decoration)
+        return structure_id
 
     # --- constants and globals ---------------------------------------------------------------
 
@@ -202,29 +202,29 @@ class Module:
     def _constant(self, op: Op, type: int, *words: int) -> int:
         key = (op, type, words)
         if key not in self.known:
-            self.known[key] = made = self.new_id()
-            self.declarations += instruction(op, type, made, *words)
+            self.known[key] = constant_id = self.new_id()
+            self.declarations += instruction(op, type, constant_id, *words)
         return self.known[key]
 
     def variable(self, space: StorageClass, pointed: int) -> int:
         """A global variable."""
-        type, made = self.pointer(space, pointed), self.new_id()
-        self.declarations += instruction(Op.Variable, type, made, space)
-        self.interface.append(made)
-        return made
+        type, variable_id = self.pointer(space, pointed), self.new_id()
+        self.declarations += instruction(Op.Variable, type, variable_id, space)
+        self.interface.append(variable_id)
+        return variable_id
 
     def input(self, builtin: BuiltIn, type: int) -> int:
         """A built-in input."""
         if ("input", builtin) not in self.known:
-            self.known["input", builtin] = made = self.variable(StorageClass.Input, type)
-            self.decorate(made, Decoration.BuiltIn, builtin)
+            self.known["input", builtin] = input_id = self.variable(StorageClass.Input, type)
+            self.decorate(input_id, Decoration.BuiltIn, builtin)
         return self.known["input", builtin]
 
     def glsl(self) -> int:
         """The import of GLSL.std.450."""
         if not self.imports:
-            self.known[(GLSL,)] = made = self.new_id()
-            self.imports += instruction(Op.ExtInstImport, made, *text_words(GLSL))
+            self.known[(GLSL,)] = import_id = self.new_id()
+            self.imports += instruction(Op.ExtInstImport, import_id, *text_words(GLSL))
         return self.known[(GLSL,)]
 
     # --- the whole ---------------------------------------------------------------------------

@@ -52,8 +52,8 @@ def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
     family = _FLOAT if operand in dtypes.FLOATING else _INTEGER
     if name in family:
         return family[name](operand, *args)
-    given = f"{name} of {dtypes.short(operand)}"
-    raise CompileError(f"spirv: cannot render {given} (no such operation)")
+    unsupported = f"{name} of {dtypes.short(operand)}"
+    raise CompileError(f"spirv: cannot render {unsupported} (no such operation)")
 
 
 def compare(name: str, dtype: np.dtype, a: Value, b: Value | float) -> Value:
@@ -131,8 +131,8 @@ def _plain(compute: Callable[..., Value]) -> Rendering:
 
 def _sign_float(dtype: np.dtype, x: Value) -> Value:
     select = x.writer.select
-    rest = select(is_nan(x), x, 0.0)
-    negative = select(compare("lt", dtype, x, 0.0), x.like(-1.0), rest)
+    zero_or_nan = select(is_nan(x), x, 0.0)
+    negative = select(compare("lt", dtype, x, 0.0), x.like(-1.0), zero_or_nan)
     return select(compare("gt", dtype, x, 0.0), x.like(1.0), negative)
 
 
@@ -146,8 +146,8 @@ def _root(x: Value) -> Value:
     """The root, for which a device may go by way of 1/sqrt(x); undefined left of 0."""
     select = x.writer.select
     is_zero = _magnitude(x).binary(Op.IEqual, 0, "bool")
-    left = compare("lt", dtypes.f32, x, 0.0)
-    return select(is_zero, x, select(left, math.nan, x.glsl(Glsl.Sqrt)))
+    is_negative = compare("lt", dtypes.f32, x, 0.0)
+    return select(is_zero, x, select(is_negative, math.nan, x.glsl(Glsl.Sqrt)))
 
 
 def _extreme_float(name: str) -> Rendering:
@@ -172,8 +172,8 @@ def _next_after(dtype: np.dtype, x: Value, y: Value) -> Value:
     is_zero = _magnitude(x).binary(Op.IEqual, 0, "bool")
     from_zero = (y.bits() & sign) | 1
     stepped = select(is_zero, from_zero, step).as_kind(x.kind)
-    found = select(compare("eq", dtype, x, y), y, stepped)
-    return select(is_nan(x), x, select(is_nan(y), y, found))
+    neighbour = select(compare("eq", dtype, x, y), y, stepped)
+    return select(is_nan(x), x, select(is_nan(y), y, neighbour))
 
 
 _FLOAT: dict[str, Rendering] = {
@@ -267,8 +267,8 @@ def resized(x: Value, dtype: np.dtype, kind: str) -> Value:
         return x.unary(Op.SConvert, kind)
     # Mesa (22.3) mistakes a comparison of what SConvert gives with a constant: so by shifts.
     unused = 64 - width(x.kind)
-    moved = x.unary(Op.UConvert, kind).binary(Op.ShiftLeftLogical, unused)
-    return moved.binary(Op.ShiftRightArithmetic, unused)
+    shifted = x.unary(Op.UConvert, kind).binary(Op.ShiftLeftLogical, unused)
+    return shifted.binary(Op.ShiftRightArithmetic, unused)
 
 
 def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:

@@ -51,9 +51,9 @@ class Writer:
 
     def effect(self, op: Op, kind: str, *operands: int) -> Value:
         """Append an instruction that reads memory, or belongs to its block."""
-        made = self.module.new_id()
-        self.lines += instruction(op, self.module.type(kind), made, *operands)
-        return Value(self, kind, made)
+        result_id = self.module.new_id()
+        self.lines += instruction(op, self.module.type(kind), result_id, *operands)
+        return Value(self, kind, result_id)
 
     def emit(self, op: Op, kind: str, *operands: int) -> Value:
         """A pure instruction: appended, or found where it was appended before."""
@@ -61,10 +61,10 @@ class Writer:
         for table in self.known:
             if key in table:
                 return table[key]
-        made = self.known[-1][key] = self.effect(op, kind, *operands)
+        value = self.known[-1][key] = self.effect(op, kind, *operands)
         if op in _EXACTLY:
-            self.module.decorate(made.id, Decoration.NoContraction)
-        return made
+            self.module.decorate(value.id, Decoration.NoContraction)
+        return value
 
     def glsl(self, name: Glsl, kind: str, *args: Value) -> Value:
         """An instruction of GLSL.std.450."""
@@ -95,9 +95,10 @@ class Writer:
 
     def variable(self, pointed: int) -> int:
         """A variable of the function, for a type's id."""
-        type, made = self.module.pointer(StorageClass.Function, pointed), self.module.new_id()
-        self.variables += instruction(Op.Variable, type, made, StorageClass.Function)
-        return made
+        type = self.module.pointer(StorageClass.Function, pointed)
+        variable_id = self.module.new_id()
+        self.variables += instruction(Op.Variable, type, variable_id, StorageClass.Function)
+        return variable_id
 
     def element(self, array: Pointer, index: Value) -> int:
         """A pointer to an element."""
@@ -109,10 +110,10 @@ class Writer:
         for table in self.known:
             if key in table:
                 return table[key].id
-        made = self.module.new_id()
-        self.lines += instruction(Op.AccessChain, type, made, array.id, *steps)
-        self.known[-1][key] = Value(self, array.kind, made)
-        return made
+        pointer_id = self.module.new_id()
+        self.lines += instruction(Op.AccessChain, type, pointer_id, array.id, *steps)
+        self.known[-1][key] = Value(self, array.kind, pointer_id)
+        return pointer_id
 
     def load(self, array: Pointer, index: Value) -> Value:
         """Read an element."""
@@ -154,13 +155,13 @@ class Writer:
 
     def where(self, condition: Value, compute: Callable[[], Value]) -> Value:
         """What `compute` gives where the condition holds, else 0."""
-        before, found = self.block, list[tuple[Value, int]]()
+        before, outcomes = self.block, list[tuple[Value, int]]()
 
         def write() -> None:
-            found.append((compute(), self.block))
+            outcomes.append((compute(), self.block))
 
         self.either(condition, write)
-        value, after = found[0]
+        value, after = outcomes[0]
         return self.effect(Op.Phi, value.kind, value.id, after, value.like(0).id, before)
 
     def count_up(self, extent: Value, body: Callable[[Value], None], control: int) -> None:

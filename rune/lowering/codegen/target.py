@@ -103,4 +103,4 @@ def natively(**dtypes_of: Iterable[np.dtype]) -> frozenset[tuple[str, np.dtype]]
     >>> sorted(operation for operation, _ in natively(fma=[dtypes.f32], atomic_add=[dtypes.i32]))
     ['atomic_add', 'fma']
     """
-    return frozenset((name, dtype) for name, found in dtypes_of.items() for dtype in found)
+    return frozenset((name, dtype) for name, kinds in dtypes_of.items() for dtype in kinds)

@@ -205,8 +205,8 @@ class _Renderer(Statements):
     def memory_places(self) -> list[Place]:
         """One place in each memory."""
         params = (self.expressions.places[p.name] for p in self.code.params)
-        found = {place.memory: place for place in params}
-        return [found[name] for name in sorted(found, key=lambda m: int(m[6:]))]
+        by_memory = {place.memory: place for place in params}
+        return [by_memory[name] for name in sorted(by_memory, key=lambda m: int(m[6:]))]
 
     def accessors(self, function: str) -> list[str]:
         """The functions that the text calls to reach narrow elements."""

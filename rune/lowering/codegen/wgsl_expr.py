@@ -121,10 +121,10 @@ class Expressions:
         return index_text(x, self._symbol)
 
     def _symbol(self, name: str) -> str:
-        found = self.names[name]
+        identifier = self.names[name]
         if name in self.sizes:
-            return f"args.size_{found}"
-        return f"i32({found})" if name in self.unsigned else found
+            return f"args.size_{identifier}"
+        return f"i32({identifier})" if name in self.unsigned else identifier
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -179,8 +179,8 @@ class Expressions:
             case Const():
                 return self.const(expr)
             case Local(name=name):
-                found = self.names[name]
-                return f"rune_pin({found})" if name in self.summed else found
+                identifier = self.names[name]
+                return f"rune_pin({identifier})" if name in self.summed else identifier
             case Index(dim=dim):
                 return f"({self.size(dim)})" if size_names(dim) else f"{dim}i"
             case Load():
@@ -239,8 +239,8 @@ class Expressions:
             return f"({text} != 0{from_[0]})"
         if source == dtypes.bool_:
             return f"{to}({bare(text)})"
-        moved = text if from_ == to else f"bitcast<{to}>({bare(text)})"
-        return moved if source.itemsize == 4 else _wrap(moved, target)
+        converted = text if from_ == to else f"bitcast<{to}>({bare(text)})"
+        return converted if source.itemsize == 4 else _wrap(converted, target)
 
     # --- operations --------------------------------------------------------------------------
 
@@ -338,8 +338,8 @@ def _amount(op: Op, args: list[str]) -> str:
 
 def _integer(value: int, dtype: np.dtype, suffix: str) -> str:
     if not -_MOST - 1 <= value <= 2 * _MOST + 1:
-        given = f"{value} of {dtypes.short(dtype)}"
-        raise DtypeError(f"render: cannot use {given} in WGSL (an index has 32 bits)")
+        unsupported = f"{value} of {dtypes.short(dtype)}"
+        raise DtypeError(f"render: cannot use {unsupported} in WGSL (an index has 32 bits)")
     if value == -_MOST - 1:
         return f"i32({value})"
     return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"

@@ -151,14 +151,14 @@ _FUNCTIONS: dict[str, str] = {re.findall(r"rune_\w+", text)[0]: text for text in
 
 def needed(text: str, known: Collection[str]) -> dict[str, str]:
     """The helper functions that the text mentions, and those that they do, but for the `known`."""
-    found: dict[str, str] = {}
+    helpers: dict[str, str] = {}
     pending = [name for name in _mentioned(text) if name not in known]
     while pending:
         name = pending.pop()
-        if name not in found:
-            found[name] = _FUNCTIONS[name]
+        if name not in helpers:
+            helpers[name] = _FUNCTIONS[name]
             pending += _mentioned(_FUNCTIONS[name])
-    return {name: found[name] for name in _FUNCTIONS if name in found}
+    return {name: helpers[name] for name in _FUNCTIONS if name in helpers}
 
 
 def _mentioned(text: str) -> list[str]:

@@ -26,9 +26,9 @@ Axes = tuple[int, ...]
 def product_over(x: Pair, axes: Axes) -> Pair:
     """The product over `axes` of a pair of arrays of one shape."""
     shape = type_of(x[0]).shape
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    rows, count = tuple(shape[i] for i in kept), product(shape[i] for i in axes)
-    leading, trailing = (*axes, *kept), (*kept, *axes)
+    row_axes = tuple(i for i in range(len(shape)) if i not in axes)
+    rows, count = tuple(shape[i] for i in row_axes), product(shape[i] for i in axes)
+    leading, trailing = (*axes, *row_axes), (*row_axes, *axes)
     if not isinstance(count, int):
         return _by_rows(_arranged(x, leading, (count, *rows)), rows, count, False, False)
     return _by_halves(_arranged(x, trailing, (*rows, count)), rows, count)
@@ -37,15 +37,15 @@ def product_over(x: Pair, axes: Axes) -> Pair:
 def running_product(x: Pair, axis: int, reverse: bool) -> Pair:
     """All products up to each element along `axis`, or from each one on."""
     shape = type_of(x[0]).shape
-    size, rest = shape[axis], tuple(i for i in range(len(shape)) if i != axis)
+    size, row_axes = shape[axis], tuple(i for i in range(len(shape)) if i != axis)
     if isinstance(size, int):
-        order = (*rest, axis)
-        found = _by_doubling(_moved(x, order), size, reverse)
+        order = (*row_axes, axis)
+        products = _by_doubling(_moved(x, order), size, reverse)
     else:
-        order = (axis, *rest)
-        rows = tuple(shape[i] for i in rest)
-        found = _by_rows(_moved(x, order), rows, size, reverse, True)
-    return _moved(found, inverse(order))
+        order = (axis, *row_axes)
+        rows = tuple(shape[i] for i in row_axes)
+        products = _by_rows(_moved(x, order), rows, size, reverse, True)
+    return _moved(products, inverse(order))
 
 
 def _moved(x: Pair, order: Axes) -> Pair:
@@ -117,8 +117,8 @@ def _by_rows(x: Pair, rows: tuple[Size, ...], count: Size, reverse: bool, runnin
     dtype, one = type_of(x[0]).dtype, _ones(x, rows)
 
     def step(*parts: Any) -> list[Any]:
-        found = mul(parts[:2], parts[2:])  # type: ignore[arg-type]
-        return [*found, *found] if running else [*found]
+        running_pair = mul(parts[:2], parts[2:])  # type: ignore[arg-type]
+        return [*running_pair, *running_pair] if running else [*running_pair]
 
     row = ArrayType(rows, dtype)
     outs = write_scan(

@@ -83,13 +83,13 @@ def decode(bits: Expr, format: Format, bind: Bind) -> Expr:
     bits = bind(bits)
     magnitude = bind(operation("and", bits, word(format.sign - 1)))
     sign = operation("shl", operation("and", bits, word(format.sign)), word(32 - format.bits))
-    moved = operation("shl", magnitude, word(format.shift))
-    normal = operation("add", moved, word((F32_BIAS - format.bias) << F32_MANTISSA))
+    shifted = operation("shl", magnitude, word(format.shift))
+    normal = operation("add", shifted, word((F32_BIAS - format.bias) << F32_MANTISSA))
     step = const(2.0 ** (1 - format.bias - format.mantissa), dtypes.f32)
     tiny = bits_of(operation("mul", Cast(magnitude, dtypes.f32), step))
     is_tiny = operation("lt", magnitude, word(1 << format.mantissa))
-    found = operation("select", is_tiny, tiny, _special(magnitude, normal, format))
-    return bits_of(operation("or", sign, found), dtypes.f32)
+    length = operation("select", is_tiny, tiny, _special(magnitude, normal, format))
+    return bits_of(operation("or", sign, length), dtypes.f32)
 
 
 def _special(magnitude: Expr, normal: Expr, format: Format) -> Expr:
@@ -108,9 +108,9 @@ def encode(x: Expr, format: Format, bind: Bind) -> Expr:
     length = bind(operation("and", bits, word(0x7FFFFFFF)))
     nearest = operation("min", _nearest(length, format, bind), word(format.largest))
     is_nan = operation("gt", length, word(F32_INFINITY))
-    found = operation("select", is_nan, word(format.nan), nearest)
+    length_bits = operation("select", is_nan, word(format.nan), nearest)
     sign = operation("and", operation("shr", bits, word(32 - format.bits)), word(format.sign))
-    return operation("or", sign, found)
+    return operation("or", sign, length_bits)
 
 
 def _nearest(length: Expr, format: Format, bind: Bind) -> Expr:
@@ -157,6 +157,6 @@ def next_after(x: Expr, y: Expr, format: Format, bind: Bind) -> Expr:
     sign = operation("and", encode(y, format, bind), word(format.sign))
     first = operation("or", sign, word(1))
     stepped = operation("select", operation("eq", x, zero), first, beside)
-    found = operation("select", operation("eq", x, y), y, decode(stepped, format, bind))
+    neighbour = operation("select", operation("eq", x, y), y, decode(stepped, format, bind))
     nan = operation("or", operation("ne", x, x), operation("ne", y, y))
-    return operation("select", nan, operation("add", x, y), found)
+    return operation("select", nan, operation("add", x, y), neighbour)

@@ -45,8 +45,8 @@ def _interleave_type(x: ArrayType, y: ArrayType, *, axis: int) -> ArrayType:
 
 
 def _interleave_view(indices: Indices, x: ArrayType, y: ArrayType, *, axis: int) -> Source:
-    rest, which = _without(indices, axis), indices[axis]
-    return Source((Piece(0, rest, (Bounds(which, 0, 1),)), Piece(1, rest)))
+    part_indices, which = _without(indices, axis), indices[axis]
+    return Source((Piece(0, part_indices, (Bounds(which, 0, 1),)), Piece(1, part_indices)))
 
 
 interleave = Primitive(

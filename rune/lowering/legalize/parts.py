@@ -76,7 +76,7 @@ class Parts:
     type: ArrayType
     first: Any
     second: Any
-    whole: Any = None
+    array: Any = None
 
     @property
     def pair(self) -> tuple[Any, Any]:
@@ -89,8 +89,8 @@ class Parts:
 
     def interleaved(self) -> Any:
         """The array as it lies in memory."""
-        if self.whole is not None:
-            return self.whole
+        if self.array is not None:
+            return self.array
         return interleave(*self.full(), axis=self.type.ndim)
 
 
@@ -126,11 +126,11 @@ class Border:
 
     def leave(self, values: Iterable[Any]) -> list[Any]:
         """What crosses for values."""
-        found: list[Any] = []
+        crossing: list[Any] = []
         for x in values:
             is_apart = isinstance(x, Parts) and self.is_apart(x.type)
-            found += x.full() if is_apart else [_to_memory(x)]
-        return found
+            crossing += x.full() if is_apart else [_to_memory(x)]
+        return crossing
 
 
 def _is_single_key(type: ArrayType) -> bool:
@@ -225,17 +225,17 @@ def _call_host(equation: Equation, args: Sequence[Any]) -> list[Any]:
     return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
 
 
-def _shaped(type: ArrayType, found: Any) -> Any:
+def _shaped(type: ArrayType, value: Any) -> Any:
     """A result as it is kept: by parts where it has them, a real one of its whole shape."""
-    return Parts(type, *found) if has_parts(type) else fit(found, type.shape)
+    return Parts(type, *value) if has_parts(type) else fit(value, type.shape)
 
 
 def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
     """One equation on complex numbers or keys, by parts."""
     primitive, type = equation.primitive, equation.results[0].type
     if primitive in BY_PARTS:
-        given = (x.pair if isinstance(x, Parts) else x for x in args)
-        return BY_PARTS[primitive](*given, **params)
+        operands = (x.pair if isinstance(x, Parts) else x for x in args)
+        return BY_PARTS[primitive](*operands, **params)
     match primitive.lower:
         case Convert():
             return _convert(args[0], type)
@@ -270,20 +270,20 @@ def _side(args: Sequence[Any], number: int) -> list[Any]:
 
 def _at_once(equation: Equation, args: Sequence[Any], params: Params) -> tuple[Any, Any, Any]:
     """An operation along other axes than the last one of the array as it lies in memory."""
-    primitive, given = equation.primitive, list(map(_to_memory, args))
+    primitive, arrays = equation.primitive, list(map(_to_memory, args))
     if primitive is dynamic_update_slice:
-        given.append(literal(0, dtypes.i32) if len(given) == 2 else literal_like(0, given[2]))
+        arrays.append(literal(0, dtypes.i32) if len(arrays) == 2 else literal_like(0, arrays[2]))
     if isinstance(primitive.lower, Scatter):
         dims = params["dims"]
         window = (*dims.offset, equation.operands[primitive.lower.updates].type.ndim)
         sizes = (*params["slice_sizes"], 2)
         params = {**params, "dims": replace(dims, offset=window), "slice_sizes": sizes}
-    return _with_parts(primitive(*given, **params), equation.results[0].type.ndim)
+    return _with_parts(primitive(*arrays, **params), equation.results[0].type.ndim)
 
 
-def _with_parts(whole: Any, axis: int) -> tuple[Any, Any, Any]:
-    real, imag = (part(whole, number=k, axis=axis) for k in (0, 1))
-    return real, imag, whole
+def _with_parts(array: Any, axis: int) -> tuple[Any, Any, Any]:
+    real, imag = (part(array, number=k, axis=axis) for k in (0, 1))
+    return real, imag, array
 
 
 def _convert(x: Any, type: ArrayType) -> tuple[Any, Any]:
@@ -341,12 +341,12 @@ PASS = Pass("split-parts", "complex arrays and keys as their two parts", split_p
 
 def outer_types(plan: Plan, program: Program) -> Plan:
     """The plan with the types of arguments and results that `program` had before the split."""
-    given = (*program.input_types, *(v.type for v, _ in program.constants))
-    if not any(map(has_parts, (*given, *program.output_types))):
+    argument_types = (*program.input_types, *(v.type for v, _ in program.constants))
+    if not any(map(has_parts, (*argument_types, *program.output_types))):
         return plan
     return replace(
         plan,
-        arguments=tuple(map(_outer, plan.arguments, given)),
+        arguments=tuple(map(_outer, plan.arguments, argument_types)),
         results=tuple(map(_outer, plan.results, program.output_types)),
     )
 

@@ -36,10 +36,10 @@ def _types(program: Program) -> Iterator[tuple[ArrayType, Frame | None]]:
     """Every type of the program and of those it holds, with the line it came from."""
     pending = [program]
     while pending:
-        found = pending.pop()
-        for type in found.input_types:
+        inner = pending.pop()
+        for type in inner.input_types:
             yield type, None
-        for equation in found.equations:
+        for equation in inner.equations:
             pending.extend(subprograms(equation))
             for var in equation.results:
                 yield var.type, equation.frame

@@ -95,8 +95,8 @@ def legalize_storage(target: Target) -> Pass[KernelCode]:
 
 
 def _mentions(code: KernelCode, foreign: frozenset[np.dtype]) -> bool:
-    found = (part.dtype for s in walk(code.body) for e in expressions(s) for part in walk_expr(e))
-    return any(dtype in foreign for dtype in found)
+    exprs = (e for s in walk(code.body) for e in expressions(s))
+    return any(part.dtype in foreign for e in exprs for part in walk_expr(e))
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class _Writer:
     """Rewrites statements. `lets` are the names that the statement at hand needs before it."""
 
     foreign: frozenset[np.dtype]
-    taken: set[str]
+    bound_names: set[str]
     lets: list[Stmt] = field(default_factory=list)
     mutable: set[str] = field(default_factory=set)  # Vars
     known: dict[Expr, Expr] = field(default_factory=dict)  # the bits of rounded floats
@@ -113,8 +113,8 @@ class _Writer:
         """A name for the expression."""
         if isinstance(expr, Const | Local):
             return expr
-        name = fresh("bits" if expr.dtype == dtypes.u32 else "number", self.taken)
-        self.taken.add(name)
+        name = fresh("bits" if expr.dtype == dtypes.u32 else "number", self.bound_names)
+        self.bound_names.add(name)
         self.lets.append(Let(name, expr))
         return Local(name, expr.dtype)
 
@@ -195,8 +195,8 @@ class _Writer:
             case Const(dtype=dtype):
                 return const(expr.value, self.held(dtype)) if dtype in self.foreign else expr
             case Local(name=name, dtype=dtype) if dtype in self.foreign:
-                found = Local(name, register(dtype))
-                return self.wrapped(found, dtype) if name in self.mutable else found
+                local = Local(name, register(dtype))
+                return self.wrapped(local, dtype) if name in self.mutable else local
             case Load(guard=guard):
                 tested = None if guard is None else self.value(guard)
                 return self.loaded(replace(expr, guard=tested))
@@ -233,9 +233,9 @@ class _Writer:
         """The nearest value of the dtype."""
         if dtype in FORMATS:
             bits = self.bind(encode(value, FORMATS[dtype], self.bind))
-            found = decode(bits, FORMATS[dtype], self.bind)
-            self.known[found] = bits
-            return found
+            number = decode(bits, FORMATS[dtype], self.bind)
+            self.known[number] = bits
+            return number
         return self.wrapped(value, dtype)
 
     def wrapped(self, value: Expr, dtype: np.dtype) -> Expr:
@@ -258,10 +258,10 @@ class _Writer:
             counted = operation(name, low)
             four = const(4, counted.dtype)
             return counted if name == "popcount" else operation("sub", counted, four)
-        found = operation(name, *args)
-        if dtype in OPERATIONS[name].closed or found.dtype == dtypes.bool_:
-            return found
-        return self.rounded(found, dtype)
+        value = operation(name, *args)
+        if dtype in OPERATIONS[name].closed or value.dtype == dtypes.bool_:
+            return value
+        return self.rounded(value, dtype)
 
     def converted(self, x: Expr, source: np.dtype, target: np.dtype) -> Expr:
         """A conversion of a value of dtype `source`."""
