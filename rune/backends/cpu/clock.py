@@ -11,26 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rune.backends.cpu.host_abi import address_of
+from rune.backends.cpu.routines import Code, define, monotonic_ns
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.plan import Branch, Loop, Plan, Step, all_steps
-
-# seconds and nanoseconds of a timespec, as a number
-_POSIX = """
-define internal i64 @now() {{
-  %spec = alloca [2 x i64]
-  %code = call i32 inttoptr (i64 {address} to ptr)(i32 {clock}, ptr %spec)
-  %seconds = load i64, ptr %spec
-  %at = getelementptr i64, ptr %spec, i64 1
-  %rest = load i64, ptr %at
-  %whole = mul i64 %seconds, 1000000000
-  %all = add i64 %whole, %rest
-  ret i64 %all
-}}"""
-_PYTHON = """
-define internal i64 @now() {{
-  %all = call i64 inttoptr (i64 {address} to ptr)()
-  ret i64 %all
-}}"""
 
 
 class Clock:
@@ -47,8 +31,8 @@ class Clock:
         get = getattr(ctypes.CDLL(None), "clock_gettime", None) if hasattr(ctypes, "CDLL") else None
         if get is None or not hasattr(time, "CLOCK_MONOTONIC"):
             self._function = ctypes.CFUNCTYPE(ctypes.c_int64)(time.perf_counter_ns)
-            return _PYTHON.format(address=_address(self._function))
-        return _POSIX.format(address=_address(get), clock=time.CLOCK_MONOTONIC)
+            return _now(lambda code: code.ask("i64", code.at(address_of(self._function))))
+        return _now(lambda code: monotonic_ns(code, code.at(address_of(get))))
 
     def around(self, step: Step, writer: Writer, write: Callable[[Step], None]) -> None:
         """Write the step, and what times it."""
@@ -65,5 +49,5 @@ class Clock:
         writer.store(before + value, Value(writer, "ptr", at))
 
 
-def _address(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+def _now(read: Callable[[Code], Value]) -> str:
+    return define(("i64", "now", ""), read)

@@ -21,67 +21,18 @@ from collections.abc import Mapping
 from rune.backends.cpu import compiler
 from rune.backends.cpu.costs import cost_of
 from rune.backends.cpu.host_abi import address_of
+from rune.backends.cpu.routines import Code, define, monotonic_ns
 from rune.lowering.codegen.llvm import Rendered
+from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.plan import Loop
 
 STATE_WORDS = 3
 FIRST_COST = 1e6  # estimated instructions before a loop first calls, under a millisecond
 MOST_STEPS = 1 << 40
 
-TEXT = """
-declare i32 @clock_gettime(i32, ptr)
-declare i64 @llvm.umin.i64(i64, i64)
-declare i64 @llvm.umax.i64(i64, i64)
-
-define i64 @pulse(ptr %state) #0 {
-entry:
-  %time = alloca [2 x i64], align 16
-  call i32 @clock_gettime(i32 CLOCK, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest_at = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %rest_at
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
-  %called_at = getelementptr i64, ptr %state, i64 1
-  %asked_at = getelementptr i64, ptr %state, i64 2
-  %steps = load i64, ptr %state
-  %called = load i64, ptr %called_at
-  store i64 %now, ptr %called_at
-  %first = icmp eq i64 %called, 0
-  br i1 %first, label %begin, label %adapt
-begin:
-  store i64 %now, ptr %asked_at
-  ret i64 %steps
-adapt:
-  %took = sub i64 %now, %called
-  %is_brief = icmp ult i64 %took, 25000000
-  %is_long = icmp ugt i64 %took, 100000000
-  %fourfold = shl i64 %steps, 2
-  %more = call i64 @llvm.umin.i64(i64 %fourfold, i64 MOST)
-  %periods = udiv i64 %took, 50000000
-  %divisor = call i64 @llvm.umax.i64(i64 %periods, i64 1)
-  %share = udiv i64 %steps, %divisor
-  %fewer = call i64 @llvm.umax.i64(i64 %share, i64 1)
-  %not_brief = select i1 %is_long, i64 %fewer, i64 %steps
-  %next = select i1 %is_brief, i64 %more, i64 %not_brief
-  store i64 %next, ptr %state
-  %asked = load i64, ptr %asked_at
-  %silence = sub i64 %now, %asked
-  %is_due = icmp ugt i64 %silence, 250000000
-  br i1 %is_due, label %ask, label %go_on
-ask:
-  store i64 %now, ptr %asked_at
-  %held = call i32 ENSURE()
-  %code = call i32 CHECK_SIGNALS()
-  call void RELEASE(i32 %held)
-  %raised = icmp ne i32 %code, 0
-  br i1 %raised, label %end, label %go_on
-go_on:
-  ret i64 %next
-end:
-  ret i64 0
-}
-"""
+BRIEF_NS, LONG_NS = 25_000_000, 100_000_000  # between two calls, the steps stay as many
+PERIOD_NS = 50_000_000
+SILENCE_NS = 250_000_000  # before the interpreter is asked again
 
 
 def is_available() -> bool:
@@ -91,19 +42,59 @@ def is_available() -> bool:
 
 @functools.cache
 def _code() -> compiler.Code:
-    api, text = ctypes.pythonapi, TEXT
-    words = {
-        "CLOCK": str(time.CLOCK_MONOTONIC), "MOST": str(MOST_STEPS),
-        "ENSURE": _pointer(api.PyGILState_Ensure), "RELEASE": _pointer(api.PyGILState_Release),
-        "CHECK_SIGNALS": _pointer(api.PyErr_CheckSignals),
-    }  # fmt: skip
-    for word, value in words.items():
-        text = text.replace(word, value)
-    return compiler.compile_module("pulse", text)
+    return compiler.compile_module("pulse", _text())
 
 
-def _pointer(function: object) -> str:
-    return f"inttoptr (i64 {address_of(function)} to ptr)"
+def _text() -> str:
+    return define(("i64", "pulse", "ptr state"), _pulse, "")
+
+
+def _pulse(code: Code, state: Value) -> Value:
+    """How many steps may run until the next call, 0 for none."""
+    code.declared.add("declare i32 @clock_gettime(i32, ptr)")
+    now, answer = monotonic_ns(code, "clock_gettime"), code.allocate("i64")
+    called_at, asked_at = (code.item(state, "i64", code.constant("i64", k)) for k in (1, 2))
+    steps, called = code.load("i64", state), code.load("i64", called_at)
+    code.store(now, called_at)
+    code.store(steps, answer)
+
+    def begin() -> None:
+        code.store(now, asked_at)
+
+    def go_on() -> None:
+        adapted = _adapted(steps, now - called)
+        code.store(adapted, state)
+        code.store(adapted, answer)
+        silence = now - code.load("i64", asked_at)
+        code.either(silence.compare("ugt", SILENCE_NS), ask)
+
+    def ask() -> None:
+        code.store(now, asked_at)
+        is_interrupted = _check_signals(code).compare("ne", 0)
+        code.either(is_interrupted, lambda: code.store(steps.like(0), answer))
+
+    code.either(called.equals(0), begin, go_on)
+    return code.load("i64", answer)
+
+
+def _adapted(steps: Value, elapsed: Value) -> Value:
+    """As many steps as take about a period: more after a brief time, fewer after a long one."""
+    more = (steps << 2).call("umin", MOST_STEPS)
+    periods = elapsed.binary("udiv", elapsed, PERIOD_NS).call("umax", 1)
+    fewer = steps.binary("udiv", steps, periods).call("umax", 1)
+    select = steps.writer.select
+    unless_brief = select(elapsed.compare("ugt", LONG_NS), fewer, steps)
+    return select(elapsed.compare("ult", BRIEF_NS), more, unless_brief)
+
+
+def _check_signals(code: Code) -> Value:
+    """Run Python's handlers of signals; not 0 where one raised an error, which is then set."""
+    api = ctypes.pythonapi
+    # The loop runs without the interpreter's lock, or with it: Ensure copes with both.
+    state = code.ask("i32", code.at(address_of(api.PyGILState_Ensure)))
+    result = code.ask("i32", code.at(address_of(api.PyErr_CheckSignals)))
+    code.tell("void", code.at(address_of(api.PyGILState_Release)), state)
+    return result
 
 
 def address() -> int:

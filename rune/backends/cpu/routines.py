@@ -2,11 +2,13 @@
 
 code.loop(head, body)    while the first of what `head` gives holds, `body` of the others
 code.ask("i32", "f", x)  call a function of the C library, or one of this module
+code.ask("i32", p, x)    call the function that a pointer points to, as code.at(address) does
 word, swap_if, ...       memory that several threads read and write, in one order for all
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,13 +29,17 @@ class Code(Writer):
         """The address of an item of an array of this type."""
         return self.emit("ptr", f"getelementptr {type}, ptr {array.text}, i64 {number.text}")
 
-    def ask(self, type: str, function: str, *args: Value) -> Value:
-        """Call a function for its result."""
-        return self.effect(type, f"call {type} @{function}({_listed(args)})")
+    def at(self, address: int) -> Value:
+        """A pointer to what stands at this address of the process."""
+        return Value(self, "ptr", f"inttoptr (i64 {address} to ptr)")
 
-    def tell(self, type: str, function: str, *args: Value) -> None:
+    def ask(self, type: str, function: str | Value, *args: Value) -> Value:
+        """Call a function, by its name or a pointer to it, for its result."""
+        return self.effect(type, f"call {type} {_callee(function)}({_listed(args)})")
+
+    def tell(self, type: str, function: str | Value, *args: Value) -> None:
         """Call a function for what it does; its result, of this type, is of no interest."""
-        self.do(f"call {type} @{function}({_listed(args)})")
+        self.do(f"call {type} {_callee(function)}({_listed(args)})")
 
     def word(self, type: str, pointer: Value) -> Value:
         """What a shared word holds."""
@@ -102,6 +108,19 @@ def define(
     code.do("ret void" if answer is None else f"ret {result} {answer.text}")
     declared = sorted(code.declared)
     return "\n".join([*declared, code.text(linkage, result, name, values)])
+
+
+def monotonic_ns(code: Code, clock_gettime: str | Value) -> Value:
+    """Nanoseconds of the clock that only goes on, read by this function of the C library."""
+    timespec = code.allocate("[2 x i64]")
+    code.tell("i32", clock_gettime, code.constant("i32", time.CLOCK_MONOTONIC), timespec)
+    seconds = code.load("i64", timespec)
+    nanoseconds = code.load("i64", code.item(timespec, "i64", code.constant("i64", 1)))
+    return seconds * 1_000_000_000 + nanoseconds
+
+
+def _callee(function: str | Value) -> str:
+    return f"@{function}" if isinstance(function, str) else function.text
 
 
 def _listed(values: Sequence[Value]) -> str:

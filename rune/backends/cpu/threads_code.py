@@ -126,7 +126,7 @@ def _run_piece(code: Code, piece: Value) -> None:
 
 
 def _run_task(code: Code, task: Value, words: Value, begin: Value, end: Value) -> None:
-    code.do(f"call void {task.text}(ptr {words.text}, i64 {begin.text}, i64 {end.text})")
+    code.tell("void", task, words, begin, end)
 
 
 # --- waiting ----------------------------------------------------------------------------------
