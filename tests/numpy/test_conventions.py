@@ -209,9 +209,10 @@ def test_the_derivative_of_sinc_keeps_its_digits_near_zero(at: float):
     near(series, rune.grad(rnp.sinc)(array(np.float64(at))), relative=1e-11, why="cancellation")
 
 
-def test_the_derivative_of_sinc_far_out_is_finite():
-    for x in (1e15, 1e19, 1e30):
-        assert abs(float(rune.grad(rnp.sinc)(x))) <= 1 / x
+def test_the_derivative_of_sinc_far_out_is_that_at_even_numbers():
+    # All floats there are even: cos(πx) / x is 1 / x.
+    for x in np.float32([1e15, 1e19, 1e30]):
+        assert float(rune.grad(rnp.sinc)(x)) == pytest.approx(1 / float(x), rel=1e-6)
 
 
 def test_second_derivatives_hold_at_the_seams():
