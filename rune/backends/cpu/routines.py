@@ -64,6 +64,27 @@ class Code(Writer):
         )
         return self.effect("i1", f"extractvalue {pair.type} {pair.text}, 1")
 
+    def variable(self, type: str, value: Number) -> Value:
+        """Memory of this function that holds the value at first."""
+        pointer = self.allocate(type)
+        self.store(self.constant(type, value), pointer)
+        return pointer
+
+    def choose(
+        self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]
+    ) -> Value:
+        """then() if the condition holds, else orelse()."""
+        yes, no, join = self.name("then"), self.name("else"), self.name("join")
+        self.branch(condition, yes, no)
+        incoming: list[tuple[Value, str]] = []
+        for label, write in ((yes, then), (no, orelse)):
+            with self.region(label):
+                value = write()
+                incoming.append((value, self.block))
+                self.jump(join)
+        self.label(join)
+        return self.phi(incoming[0][0].type, *incoming)
+
     def loop(
         self, head: Callable[[], tuple[Value, ...]], body: Callable[..., None]
     ) -> tuple[Value, ...]:

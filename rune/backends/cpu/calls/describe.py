@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from rune.backends.cpu import compiler, host_abi
-from rune.backends.cpu.calls import call_text, match_text, results_text
+from rune.backends.cpu.calls import call_text, match_text, results
+from rune.backends.cpu.calls.process import Process
 
 MOST_NODES = 4096  # of one call: they stand on the stack
 _MOST_COPIED = 256  # arguments that go to the general way over the stack
@@ -211,9 +212,10 @@ def method(owner: Owner) -> Any:
     slots = _slots(owner)
     if host is None or slots is None:
         return None
-    parts = (call_text.TEXT, match_text.TEXT, results_text.TEXT)
+    parts = (call_text.TEXT, match_text.TEXT)
     values = {**_CODES, **host, **slots, **_objects(owner)}
     text = _WORD.sub(lambda word: str(values[word[0]]), "".join(parts))
+    text += results.text(Process(values))
     # It is compiled once in a process, and no slower for three times the effort.
     code = compiler.compile_module("call", text, effort=0)
     flags = _METH_FASTCALL | _METH_KEYWORDS

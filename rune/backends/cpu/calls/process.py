@@ -1,0 +1,64 @@
+"""What native code reads and calls of this process, for functions that the Writer writes.
+
+words   by a name in capitals: functions and objects as pointers, byte offsets, numbers of words
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rune.backends.cpu.routines import Code
+from rune.lowering.codegen.llvm_text import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Words that stand for functions, objects and offsets (describe.py)."""
+
+    words: Mapping[str, Any]
+
+    def object(self, code: Code, word: str) -> Value:
+        """A pointer to an object or a function that lives as long as the process."""
+        return Value(code, "ptr", self.words[word])
+
+    def ask(self, code: Code, type: str, word: str, *args: Value) -> Value:
+        """Call a function of Python or NumPy."""
+        return code.ask(type, self.object(code, word), *args)
+
+    def count_reference(self, code: Code, object: Value) -> None:
+        """One more reference."""
+        code.tell("void", self.object(code, "INCREF"), object)
+
+    def drop_reference(self, code: Code, object: Value) -> None:
+        """One reference less; the last frees the object, which may run Python code."""
+        code.tell("void", self.object(code, "DECREF"), object)
+
+    def field_at(self, code: Code, object: Value, word: str) -> Value:
+        """The address of a field of an object."""
+        return code.item(object, "i8", code.constant("i64", self.words[word]))
+
+    def field(self, code: Code, object: Value, word: str, type: str = "ptr") -> Value:
+        """A field of an object; of an object, it is a borrowed reference."""
+        return code.load(type, self.field_at(code, object, word))
+
+    def word(self, code: Code, words: Value, word: str, type: str = "i64") -> Value:
+        """One of the first words of a call."""
+        return item(code, words, self.words[word], type)
+
+
+def item(code: Code, array: Value, number: Value | int, type: str = "i64") -> Value:
+    """An item of an array in memory."""
+    index = number if isinstance(number, Value) else code.constant("i64", number)
+    return code.load(type, code.item(array, type, index))
+
+
+def null(code: Code) -> Value:
+    """No object: where Python's functions give it, they have set an error."""
+    return Value(code, "ptr", "null")
+
+
+def is_null(object: Value) -> Value:
+    """Whether a pointer points to nothing."""
+    return object.compare("eq", Value(object.writer, "ptr", "null"))

@@ -1,0 +1,263 @@
+"""Results, arenas and trees of a cached call, as native code.
+
+    @make        one result: an array of Python's over uninitialised memory
+    @take_arena  an arena that no other call uses
+    @build       the tree of the results       @join   one node of it, over its children
+    @drop        let references go
+
+Each gives a new reference, or null where Python has set an error; what it held is let go by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from rune.backends.cpu.calls.process import Process, is_null, item, null
+from rune.backends.cpu.routines import Code, define
+from rune.lowering.codegen.llvm_text import Value
+
+_RESULT_WORDS = 3  # type, maker, table of the memory
+_BUILD_WORDS = 3  # operation, length, keys
+
+
+def text(process: Process) -> str:
+    """The functions."""
+    functions = [
+        (("void", "drop", "ptr objects, i64 begin, i64 end"), _drop),
+        (("ptr", "make", "ptr words, i64 number, ptr place, ptr datum"), _make),
+        (("ptr", "take_arena", "ptr words, i64 bytes"), _take_arena),
+        (("ptr", "join", "i64 operation, i64 length, ptr keys, ptr children"), _join),
+        (("ptr", "build", "ptr words, ptr arrays"), _build),
+    ]
+    return "\n\n".join(define(s, partial(write, process)) for s, write in functions)
+
+
+def _drop(process: Process, code: Code, objects: Value, begin: Value, end: Value) -> None:
+    """Let the references begin..end of a row go."""
+    code.count_up(
+        begin, end, 1, lambda k: process.drop_reference(code, item(code, objects, k, "ptr"))
+    )
+
+
+# --- arrays -----------------------------------------------------------------------------------
+
+
+def _make(
+    process: Process, code: Code, words: Value, number: Value, place: Value, datum: Value
+) -> Value:
+    """An array over new memory, whose address goes to `datum`."""
+    results = code.item(words, "i64", process.word(code, words, "W_RESULTS_AT"))
+    result = code.item(results, "i64", number * _RESULT_WORDS)
+    maker, table = item(code, result, 1, "ptr"), code.item(words, "i64", item(code, result, 2))
+    buffer = code.choose(
+        is_null(maker),
+        lambda: _new_buffer(process, code, table),
+        lambda: process.ask(code, "ptr", "CALL_NO_ARGS", maker),
+    )
+
+    def wrap() -> Value:
+        type = code.load("ptr", result)
+        return _wrap(process, code, buffer, type, place, datum)
+
+    return code.choose(is_null(buffer), lambda: null(code), wrap)
+
+
+def _new_buffer(process: Process, code: Code, table: Value) -> Value:
+    """An uninitialised array of NumPy's, with the dtype and shape of a table."""
+    dtype, ndim = code.load("ptr", table), item(code, table, 1).cast("trunc", "i32")
+    shape = code.item(table, "i64", code.constant("i64", 2))
+    process.count_reference(code, dtype)  # NumPy takes this reference, even where it fails
+    no, flags, ndarray = null(code), code.constant("i32", 0), process.object(code, "NDARRAY")
+    return process.ask(
+        code, "ptr", "NEW_FROM_DESCR", ndarray, dtype, ndim, shape, no, no, flags, no
+    )
+
+
+def _wrap(
+    process: Process, code: Code, buffer: Value, type: Value, place: Value, datum: Value
+) -> Value:
+    """An array of rune's, which takes the reference to its buffer."""
+    no_items, none = code.constant("i64", 0), process.object(code, "NONE")
+    cls = process.object(code, "ARRAY_TYPE")
+    array = process.ask(code, "ptr", "GENERIC_ALLOC", cls, no_items)
+
+    def fill() -> None:
+        for object in (none, type, place):
+            process.count_reference(code, object)
+        slots = {"BUFFER": buffer, "COPY": none, "TYPE": type, "PLACE": place}
+        for name, object in slots.items():
+            code.store(object, process.field_at(code, array, f"SLOT_{name}"))
+        code.store(process.field(code, buffer, "DATA"), datum)
+
+    code.either(is_null(array), lambda: process.drop_reference(code, buffer), fill)
+    return array
+
+
+def _take_arena(process: Process, code: Code, words: Value, nbytes: Value) -> Value:
+    """The last arena that is free, if it is large enough; else a new one.
+
+    One that is too small is let go: below larger ones it would be met again and again, and the
+    list would grow.
+    """
+    arenas = process.word(code, words, "W_ARENAS", "ptr")
+    size = process.field(code, arenas, "SIZE", "i64")
+
+    def fresh() -> Value:
+        maker = process.word(code, words, "W_ARENA_MAKER", "ptr")
+        return process.ask(code, "ptr", "CALL_NO_ARGS", maker)
+
+    def let_go(arena: Value) -> Value:
+        process.drop_reference(code, arena)
+        return null(code)
+
+    def replace(arena: Value) -> Value:
+        let_go(arena)
+        return fresh()
+
+    def take() -> Value:
+        arena = process.ask(code, "ptr", "LIST_ITEM", arenas, size - 1)
+        # The list lends its reference, and gives it up in the next line.
+        process.count_reference(code, arena)
+        status = process.ask(code, "i32", "LIST_SET_SLICE", arenas, size - 1, size, null(code))
+        return code.choose(status.equals(0), lambda: fit(arena), lambda: let_go(arena))
+
+    def fit(arena: Value) -> Value:
+        room = code.load("i64", process.field(code, arena, "SHAPE"))
+        return code.choose(room >= nbytes, lambda: arena, lambda: replace(arena))
+
+    return code.choose(size > 0, take, fresh)
+
+
+# --- trees ------------------------------------------------------------------------------------
+
+
+def _build(process: Process, code: Code, words: Value, arrays: Value) -> Value:
+    """The tree over the arrays, whose references it takes: a stack machine, children first."""
+    count = process.word(code, words, "W_BUILD")
+    nodes = code.item(words, "i64", process.word(code, words, "W_BUILD_AT"))
+    stack = code.effect("ptr", f"alloca ptr, i64 {count.text}")
+    number, top, leaf, failure = (code.variable("i64", 0) for _ in range(4))
+
+    def is_going() -> tuple[Value, Value]:
+        k = code.load("i64", number)
+        return (k < count) & code.load("i64", failure).equals(0), k
+
+    def next_array() -> Value:
+        k = code.load("i64", leaf)
+        code.store(k + 1, leaf)
+        return item(code, arrays, k, "ptr")
+
+    def push(k: Value) -> None:
+        node = code.item(nodes, "i64", k * _BUILD_WORDS)
+        operation, length = item(code, node, 0), item(code, node, 1)
+        keys, is_leaf = item(code, node, 2, "ptr"), operation.equals(process.words["B_LEAF"])
+        base = code.load("i64", top) - code.select(is_leaf, 0, length)
+        slot = code.item(stack, "ptr", base)
+        join = partial(code.ask, "ptr", "join", operation, length, keys, slot)
+        object = code.choose(is_leaf, next_array, join)
+        code.store(object, slot)
+        code.store(base + 1, top)
+        code.store(k + 1, number)
+        code.store(is_null(object).cast("zext", "i64"), failure)
+
+    def undo() -> Value:
+        zero, results = code.constant("i64", 0), process.word(code, words, "W_RESULTS")
+        # The uppermost is the null of the node that could not be made.
+        code.tell("void", "drop", stack, zero, code.load("i64", top) - 1)
+        code.tell("void", "drop", arrays, code.load("i64", leaf), results)
+        return null(code)
+
+    code.loop(is_going, push)
+    has_failed = code.load("i64", failure).compare("ne", 0)
+    return code.choose(has_failed, undo, lambda: _finish(process, code, words, stack))
+
+
+def _finish(process: Process, code: Code, words: Value, stack: Value) -> Value:
+    """The bottom of the stack, or what a Python function makes of it."""
+    tree = code.load("ptr", stack)
+    function = process.word(code, words, "W_FINISH", "ptr")
+
+    def call() -> Value:
+        answer = process.ask(code, "ptr", "CALL_ONE_ARG", function, tree)
+        process.drop_reference(code, tree)
+        return answer
+
+    return code.choose(is_null(function), lambda: tree, call)
+
+
+def _join(
+    process: Process, code: Code, operation: Value, length: Value, keys: Value, children: Value
+) -> Value:
+    """A node over its children, whose references it takes, also where it fails."""
+    is_none, is_tuple, is_list = (
+        operation.equals(process.words[f"B_{kind}"]) for kind in ("NONE", "TUPLE", "LIST")
+    )
+
+    def none() -> Value:
+        process.count_reference(code, process.object(code, "NONE"))
+        return process.object(code, "NONE")
+
+    def new_sequence() -> Value:
+        new = partial(process.ask, code, "ptr")
+        return code.choose(
+            is_tuple, lambda: new("TUPLE_NEW", length), lambda: new("LIST_NEW", length)
+        )
+
+    def sequence() -> Value:
+        def put(k: Value, node: Value, child: Value) -> Value:
+            # Both take the child's reference, and cannot fail on a new node.
+            return code.choose(
+                is_tuple,
+                lambda: process.ask(code, "i32", "TUPLE_SET", node, k, child),
+                lambda: process.ask(code, "i32", "LIST_SET", node, k, child),
+            )
+
+        return _fill(process, code, new_sequence(), length, children, put)
+
+    def dictionary() -> Value:
+        def put(k: Value, node: Value, child: Value) -> Value:
+            key = item(code, process.field_at(code, keys, "TUPLE_ITEMS"), k, "ptr")
+            status = process.ask(code, "i32", "DICT_SET", node, key, child)
+            process.drop_reference(code, child)  # a dict counts its own
+            return status
+
+        node = process.ask(code, "ptr", "DICT_NEW")
+        return _fill(process, code, node, length, children, put)
+
+    return code.choose(is_none, none, lambda: code.choose(is_tuple | is_list, sequence, dictionary))
+
+
+def _fill(
+    process: Process,
+    code: Code,
+    node: Value,
+    length: Value,
+    children: Value,
+    put: Callable[[Value, Value, Value], Value],
+) -> Value:
+    """Put each child into a new node; null, with all let go, where there is none or one fails."""
+    number, failure = code.variable("i64", 0), code.variable("i32", 0)
+
+    def is_going() -> tuple[Value, Value]:
+        k = code.load("i64", number)
+        return (k < length) & code.load("i32", failure).equals(0), k
+
+    def step(k: Value) -> None:
+        code.store(k + 1, number)
+        code.store(put(k, node, item(code, children, k, "ptr")), failure)
+
+    def undo() -> Value:
+        process.drop_reference(code, node)
+        return let_children_go()
+
+    def let_children_go() -> Value:
+        code.tell("void", "drop", children, code.load("i64", number), length)
+        return null(code)
+
+    def fill() -> Value:
+        code.loop(is_going, step)
+        has_failed = code.load("i32", failure).compare("ne", 0)
+        return code.choose(has_failed, undo, lambda: node)
+
+    return code.choose(is_null(node), let_children_go, fill)
