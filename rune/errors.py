@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, TypeVar
 
 R = TypeVar("R")
@@ -95,11 +96,17 @@ def user_frame() -> Frame | None:
     if line is not None:
         return line
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and _file(frame).startswith(_PACKAGE):
         frame = frame.f_back
     if frame is None:
         return None
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def _file(frame: FrameType) -> str:
+    """The file of the code; of a method that Python wrote for a dataclass, that of the class."""
+    name = frame.f_code.co_filename
+    return frame.f_globals.get("__file__") or name if name == "<string>" else name
 
 
 def with_context(message: str, hint: str | None = None, frame: Frame | None = None) -> str:

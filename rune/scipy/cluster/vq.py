@@ -33,7 +33,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     if points.ndim != 2 or codes.ndim != 2 or points.shape[1] != codes.shape[1]:
         raise ShapeError(f"vq: cannot compare observations {points.shape} with codes {codes.shape}")
     if codes.shape[0] == 0:
-        raise ShapeError(f"vq: cannot find the nearest of no codes ({codes.shape})")
+        raise ShapeError(f"vq: cannot find the nearest of no codes (codes of shape {codes.shape})")
     square = rnp.sum(rnp.square(points[:, None, :] - codes[None, :, :]), -1)
     nearest = rnp.argmin(square, axis=1)
     least = rnp.take_along_axis(square, nearest[:, None], 1)[:, 0]

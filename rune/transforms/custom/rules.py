@@ -166,7 +166,8 @@ def _positions(function: Callable[..., Any], names: Sequence[str]) -> Iterator[i
     known = list(inspect.signature(function).parameters) if names else []
     for name in names:
         if name not in known:
-            raise ArgumentError(f"custom rule: cannot find argument {name!r} of {function}")
+            of = function_name(function)
+            raise ArgumentError(f"custom rule: cannot find argument {name!r} of {of}")
         yield known.index(name)
 
 
