@@ -12,7 +12,7 @@ Array([ 0.,  3., 12.], f32[3], cpu:0)
 from typing import TYPE_CHECKING
 
 from rune import array_methods as _array_methods
-from rune import debug, errors, tree, tree_util
+from rune import debug, errors, tree, tree_util, typing
 from rune import locks as _locks
 from rune import tracebacks as _tracebacks
 from rune.absent import MissingName as _MissingName
@@ -95,6 +95,6 @@ __all__ = [
     "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linear_transpose", "linearize",
     "make_jaxpr", "make_program", "map", "memory_stats", "missing", "nn", "no_grad", "numpy",
     "numpy_dtype_promotion", "optim", "pmap", "pure_callback", "quantize", "random", "remat",
-    "scan", "scipy", "switch", "tree", "tree_util", "value_and_grad", "vjp", "vmap",
+    "scan", "scipy", "switch", "tree", "tree_util", "typing", "value_and_grad", "vjp", "vmap",
     "while_loop", "work_stats",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.numpy.arguments import (
@@ -28,9 +29,11 @@ from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import extrema
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted, unrounded
+from rune.typing import ArrayLike
 
-Unary = Callable[[Any], Any]
-Binary = Callable[[Any, Any], Any]
+Unary = Callable[[ArrayLike], Array]
+Binary = Callable[[ArrayLike, ArrayLike], Array]
+Rule = Callable[[Any], Any]  # of a converted argument
 
 
 _NO_COMPLEX, _NO_BOOLS = "DtypeError for complex numbers", "DtypeError for bools"
@@ -43,7 +46,7 @@ _KEPT = "that of `x`"
 def _binary(
     name: str, primitive: Primitive, doc: str, call: str, shown: str, refused: str = ""
 ) -> Binary:
-    def function(x1: Any, x2: Any, /) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return apply(primitive, x1, x2)
 
     return documented(function, name, doc, call, shown, broadcast(_TOGETHER, refused))
@@ -52,7 +55,7 @@ def _binary(
 def _convention(
     name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = ""
 ) -> Binary:
-    def function(x1: Any, x2: Any, /) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return rule(x1, x2)
 
     return documented(function, name, doc, call, shown, broadcast(types, refused))
@@ -173,15 +176,15 @@ def fmin(x1: Any, x2: Any, /) -> Any:
 
 
 def _unary(
-    name: str, rule: Unary, doc: str, call: str, shown: str, types: str, refused: str = ""
+    name: str, rule: Rule, doc: str, call: str, shown: str, types: str, refused: str = ""
 ) -> Unary:
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         return rule(value(name, x))
 
     return documented(function, name, doc, call, shown, elementwise(types, refused))
 
 
-def _rounding(primitive: Primitive) -> Unary:
+def _rounding(primitive: Primitive) -> Rule:
     """Integers and bools are whole already."""
     return lambda x: primitive(x) if type_of(x).dtype in dtypes.INEXACT else x
 

@@ -15,6 +15,7 @@ from rune.array import default_place
 from rune.backends import Device, device_named
 from rune.numpy.types import finfo, isdtype
 from rune.ops.complex_numbers import real_dtype
+from rune.typing import DTypeLike
 
 _STANDARD: dict[str, np.dtype] = {
     "bool": dtypes.bool_, "int8": dtypes.i8, "int16": dtypes.i16, "int32": dtypes.i32,
@@ -36,7 +37,7 @@ class Limits:
     dtype: np.dtype
 
 
-def limits(dtype: Any) -> Limits:
+def limits(dtype: DTypeLike) -> Limits:
     """The limits of a floating dtype, or of the parts of a complex one; of an array's, too.
 
     Errors: DtypeError for other dtypes.

@@ -18,6 +18,7 @@ from rune.ops.complex_numbers import real_dtype
 from rune.ops.conventions import Axis
 from rune.ops.family import wide
 from rune.ops.promote import apply, as_type, broadcast_to, constant
+from rune.typing import DTypeLike
 
 
 def mean(
@@ -59,7 +60,7 @@ def _masked_mean(name: str, x: Any, where: Any, axis: Axis, dtype: Any, keepdims
 
 
 def var(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
+    a: Any, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: float | None = None,
 ) -> Any:  # fmt: skip
     """Mean squared distance from the mean; the divisor is the count minus `ddof` (`correction`).
@@ -100,7 +101,7 @@ def _masked_var(
 
 
 def std(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
+    a: Any, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: float | None = None,
 ) -> Any:  # fmt: skip
     """Square root of `var`; its derivative is NaN where all elements are equal.
@@ -232,7 +233,7 @@ def nanmean(
 
 
 def nanvar(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
+    a: Any, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """Variance of the elements that are numbers.
@@ -252,7 +253,7 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, ddof: float = 0,
+    a: Any, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: float = 0,
     keepdims: bool = False, where: Any = None, mean: Any = None,
 ) -> Any:  # fmt: skip
     """Standard deviation of the elements that are numbers.

@@ -15,6 +15,7 @@ from rune.ops import statistics as st
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
 from rune.ops.promote import apply, constant
+from rune.typing import DTypeLike
 
 
 def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
@@ -55,7 +56,7 @@ def _weights(fweights: Any, aweights: Any, count: Any, like: Any) -> tuple[Any, 
 
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
+    fweights: Any = None, aweights: Any = None, *, dtype: DTypeLike | None = None,
 ) -> Any:  # fmt: skip
     """The covariance of every two variables.
 
@@ -103,7 +104,7 @@ def _moments(x: Any, w: Any, importance: Any, ddof: int) -> tuple[Any, Any]:
     return mean, ops.max(ops.sub(total, lost), constant(0, total))
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Any:
     """Pearson's correlation of every two variables, within [-1, 1]; arguments as of `cov`.
 
     NaN for a variable that does not vary.

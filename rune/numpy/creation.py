@@ -24,6 +24,7 @@ from rune.ops import family
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, scalar_kind, unrounded
 from rune.ops.scalars import wrapped
+from rune.typing import DTypeLike
 
 # --- host data --------------------------------------------------------------------------------
 
@@ -51,7 +52,7 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
+    a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None,
     device: Any = None,
 ) -> Any:  # fmt: skip
     """`array` that passes arrays through. Data that another library exports by DLPack are copied.
@@ -82,7 +83,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     return asarray(a, order=order, copy=True)
 
 
-def asanyarray(a: Any, dtype: Any = None, order: str | None = None) -> Any:
+def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
     """`asarray`: there is one class of arrays.
 
     Shapes: those of the data. Types: as `asarray`.
@@ -95,7 +96,7 @@ def asanyarray(a: Any, dtype: Any = None, order: str | None = None) -> Any:
     return asarray(a, dtype, order)
 
 
-def asarray_chkfinite(a: Any, dtype: Any = None, order: str | None = None) -> Any:
+def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
     """`asarray` of data that must be finite.
 
     Shapes: those of the data. Types: as `asarray`.
@@ -174,7 +175,7 @@ def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
     return ops.broadcast(fill, shape=shape, axes=())
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Any:
     """Zeros.
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]. Types: f32 unless dtype is given.
@@ -189,7 +190,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     return placed(out, device)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def ones(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Any:
     """Ones.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
@@ -203,7 +204,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     return placed(out, device)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Any:
     """Zeros: memory is never left undefined.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
@@ -216,7 +217,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     return zeros(shape, dtype, device=device)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Any:
     """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]; fill_value broadcasts to it.

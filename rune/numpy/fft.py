@@ -32,6 +32,7 @@ from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import weighted
 from rune.transforms.compile.placement import device_put
+from rune.typing import DTypeLike
 
 _NORMS = ("backward", "ortho", "forward")
 _INVERSE = ("ifft", "irfft")
@@ -390,7 +391,7 @@ def _normed(y: Any, kind: str, total: Size, norm: str) -> Any:
 # --- frequencies --------------------------------------------------------------------------------
 
 
-def fftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Any:
     """The frequency of each result of `fft`: 0, 1, … -2, -1, over n times the sample spacing d.
 
     Shapes: n numbers -> [n]. Types: that of f32 and `d` together, unless dtype is given.
@@ -405,7 +406,7 @@ def fftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     return _frequencies((k + n // 2) % n - n // 2, n, d, dtype, device)
 
 
-def rfftfreq(n: Size, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Any:
     """The frequency of each result of `rfft`: 0, 1, … n//2, over n times the sample spacing d.
 
     Shapes: n numbers -> [n//2 + 1]. Types: as `fftfreq`.

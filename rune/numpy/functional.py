@@ -22,6 +22,7 @@ from rune.ops import conventions as c
 from rune.ops.family import fit
 from rune.ops.promote import broadcast_shape
 from rune.transforms.batching.vmap import vmap
+from rune.typing import DTypeLike
 
 Function = Callable[..., Any]
 
@@ -76,7 +77,7 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
 
 
 def fromfunction(
-    function: Function, shape: Any, *, dtype: Any = float, **kwargs: Any
+    function: Function, shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:  # fmt: skip
     """function(i, j, ...) of the positions in an array of a shape; elementwise in its arguments.
 

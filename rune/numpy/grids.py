@@ -35,9 +35,10 @@ from rune.ops.family import size_value
 from rune.ops.index_values import from_end
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, constant
+from rune.typing import DTypeLike
 
 
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The position along each axis, of every element of an array of a shape.
 
     Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` [1, ..., N_i, ..., 1] each.

@@ -22,6 +22,7 @@ from rune.backends import dlpack
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, DtypeError
 from rune.numpy.arguments import value
+from rune.typing import DTypeLike
 
 
 def _made(data: np.ndarray, dtype: Any) -> Any:
@@ -29,7 +30,7 @@ def _made(data: np.ndarray, dtype: Any) -> Any:
     return as_array(data, None if dtype is None else dtypes.as_dtype(dtype))
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Any:
     """The bytes of a buffer as numbers of a dtype; copied.
 
     Shapes: bytes -> [N]. Types: f32 unless dtype is given.
@@ -47,7 +48,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
         raise ArgumentError(f"frombuffer: cannot read {dtypes.short(kind)} ({error})") from None
 
 
-def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
+def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Any:
     """The numbers of an iterator, the first `count` (-1: all).
 
     Shapes: N numbers -> [N]. Types: the dtype given.
@@ -64,7 +65,7 @@ def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1) -> Any:
         raise ArgumentError(f"fromiter: cannot read {count} numbers ({error})") from None
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Any:
     """The numbers in a text, which `sep` separates.
 
     Shapes: N numbers -> [N]. Types: f32 unless dtype is given.
@@ -105,7 +106,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     return _made(np.fromfile(file, kind, count, sep, offset), kind)
 
 
-def loadtxt(fname: Any, dtype: Any = float, **options: Any) -> Any:
+def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Any:
     """The numbers of a text file by rows; options as of NumPy's function.
 
     Shapes: N lines of M numbers -> [N, M]; sizes of 1 go, down to `ndmin` axes.

@@ -26,6 +26,7 @@ from rune.ops import conventions as c
 from rune.ops.ordering import searchsorted
 from rune.ops.promote import broadcast_to
 from rune.ops.statistics import cumsum
+from rune.typing import DTypeLike
 
 
 def _joined(name: str, arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
@@ -38,7 +39,7 @@ def _joined(name: str, arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=at)
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Any:
     """Arrays joined along an axis that they have; flattened first for None.
 
     Shapes: equal, except along `axis`. Types: promoted together.
@@ -67,7 +68,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Any:
     """Arrays of one shape joined along a new axis.
 
     Shapes: N of [*A, *B] -> [*A, N, *B]. Types: promoted together.
@@ -108,7 +109,7 @@ def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: Any) -> Any:
     return _joined(name, operands, axis if rank(operands[0]) > axis else 0, dtype)
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
     """Rows on top of each other; a vector is one row.
 
     Shapes: each [M, *B] -> [sum of M, *B]; [N] is [1, N]. Types: promoted together.
@@ -121,7 +122,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return _stacked("vstack", tup, atleast_2d, 0, dtype)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
     """Arrays side by side, along axis 1; vectors along axis 0.
 
     Shapes: each [M, N, *B] -> [M, sum of N, *B], or [N] -> [sum of N]. Types: promoted together.
@@ -134,7 +135,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return _stacked("hstack", tup, atleast_1d, 1, dtype)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
     """Arrays joined along axis 2.
 
     Shapes: each [M, N, K, *B] -> [M, N, sum of K, *B]; [N] is [1, N, 1], [M, N] is [M, N, 1].

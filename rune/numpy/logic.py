@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import ArgumentError, ShapeError
@@ -33,9 +34,10 @@ from rune.ops.promote import (
     scalar_kind,
     unrounded,
 )
+from rune.typing import ArrayLike
 
-Unary = Callable[[Any], Any]
-Binary = Callable[[Any, Any], Any]
+Unary = Callable[[ArrayLike], Array]
+Binary = Callable[[ArrayLike, ArrayLike], Array]
 
 
 _NO_COMPLEX, _NO_FLOATS = "DtypeError for complex numbers", "DtypeError for floats"
@@ -87,7 +89,7 @@ logical_xor = _logical(
 )
 
 
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero.
 
     Shapes: any, kept. Types: bool.
@@ -139,7 +141,7 @@ right_shift = _shift(
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
-def invert(x: Any, /) -> Any:
+def invert(x: ArrayLike, /) -> Array:
     """All bits flipped; of bools, the logical not.
 
     Shapes: any, kept. Types: that of `x`.
@@ -156,7 +158,7 @@ def invert(x: Any, /) -> Any:
 bitwise_not = bitwise_invert = invert
 
 
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """Number of one bits in the magnitude of x, as u8.
 
     Shapes: any, kept. Types: u8.
@@ -224,7 +226,7 @@ isneginf = _test(
 )  # fmt: skip
 
 
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set, of zeros and NaN too.
 
     Shapes: any, kept. Types: bool.

@@ -24,6 +24,7 @@ from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.promote import as_type, broadcast_to, constant
+from rune.typing import DTypeLike
 
 
 def _band(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
@@ -57,7 +58,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     return placed(identity, device)
 
 
-def identity(n: Any, dtype: Any = None) -> Any:
+def identity(n: Any, dtype: DTypeLike | None = None) -> Any:
     """The identity matrix.
 
     Shapes: n -> [n, n]. Types: f32 unless dtype is given.
@@ -70,7 +71,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: Any, M: Any = None, k: int = 0, dtype: DTypeLike | None = None) -> Any:
     """Ones at and below diagonal `k`, zeros above.
 
     Shapes: N, M -> [N, M], M by default N. Types: f32 unless dtype is given.

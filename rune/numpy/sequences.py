@@ -28,11 +28,12 @@ from rune.ops.promote import (
     unrounded,
 )
 from rune.ops.scalars import int_bounds, wrapped
+from rune.typing import DTypeLike
 
 
 def linspace(
     start: Any, stop: Any, num: Size = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: Any = None, axis: int = 0, *, device: Any = None,
+    dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
 
@@ -132,7 +133,7 @@ def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> A
 
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None, axis: int = 0,
+    dtype: DTypeLike | None = None, axis: int = 0,
 ) -> Any:  # fmt: skip
     """Values evenly spaced on a log scale, from base**start to base**stop.
 

@@ -19,6 +19,7 @@ from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.sorting import positions_like
+from rune.typing import DTypeLike
 
 _SEARCHES = ("scan", "scan_unrolled", "sort", "compare_all")
 
@@ -52,7 +53,7 @@ def sort(
 
 def argsort(
     a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False, dtype: Any = None,
+    descending: bool = False, dtype: DTypeLike | None = None,
 ) -> Any:  # fmt: skip
     """The positions that put the elements in order along `axis`; ties keep their order.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import DtypeError
@@ -20,8 +21,9 @@ from rune.numpy.arguments import documented, elementwise, inexact
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.promote import constant, promoted
+from rune.typing import ArrayLike
 
-Unary = Callable[[Any], Any]
+Unary = Callable[[ArrayLike], Array]
 
 
 _FLOATS = "bools and integers become floats"
@@ -31,7 +33,7 @@ _NO_COMPLEX = "DtypeError for complex numbers"
 def _real(
     name: str, primitive: Primitive | Unary, doc: str, call: str, shown: str, refused: str = ""
 ) -> Unary:
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         return primitive(inexact(name, x))
 
     facts = elementwise(_FLOATS, refused)

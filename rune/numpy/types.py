@@ -20,6 +20,7 @@ from rune.numpy.arguments import placed, value
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
+from rune.typing import DTypeLike
 
 ndarray = Operators  # what concrete arrays and traced ones share
 
@@ -169,7 +170,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return dtypes.issubdtype(arg1, arg2)
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Whether a dtype is of a kind of the array API standard, or of one of several.
 
     Errors: DtypeError for an unknown kind.
@@ -194,7 +195,7 @@ def _dtype_of(x: Any) -> np.dtype:
     return x.dtype if isinstance(x, Operators) else dtypes.as_dtype(x)
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: DTypeLike) -> Any:
     """Limits of a floating dtype: bits, eps, max, min, tiny.
 
     Types:  a dtype, its name, or an array, whose dtype counts.
@@ -212,7 +213,7 @@ def finfo(dtype: Any) -> Any:
     return np.finfo(described) if described in dtypes.COMPLEX else ml_dtypes.finfo(described)
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(dtype: DTypeLike) -> Any:
     """Limits of an integer dtype: bits, min, max.
 
     Types:  a dtype, its name, or an array, whose dtype counts.
@@ -230,7 +231,7 @@ def iinfo(dtype: Any) -> Any:
     return ml_dtypes.iinfo(described)
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Any:
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
     Shapes: any, kept. Types: the dtype given.

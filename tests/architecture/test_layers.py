@@ -37,6 +37,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.numpy",),
     ("rune.control", "rune.debug", "rune.settings"),
     ("rune.transforms",),
+    ("rune.typing",),
     ("rune.array",),
     ("rune.backends",),
     ("rune.lowering",),

@@ -19,6 +19,7 @@ from rune.numpy.linalg.arguments import square
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import eye, is_static
+from rune.typing import DTypeLike
 
 matmul = all_products.matmul
 tensordot = all_products.tensordot
@@ -51,7 +52,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return in_numpy.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: Any, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Any:
     """The sum of the diagonal of the last two axes.
 
     Shapes: x [*B, M, N] -> [*B]. Types: as `sum`.

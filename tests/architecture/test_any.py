@@ -1,0 +1,88 @@
+"""`Any` tells a reader and a type checker nothing: each room has a budget, which may only fall."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.architecture.sources import Source, sources
+
+# How many annotations of each room are `Any`, or contain it.
+BUDGETS: dict[str, int] = {
+    "rune.array": 15,
+    "rune.array_methods": 24,
+    "rune.backends": 264,
+    "rune.config": 15,
+    "rune.control": 421,
+    "rune.core": 115,
+    "rune.debug": 11,
+    "rune.dims": 21,
+    "rune.dtypes": 9,
+    "rune.effects": 33,
+    "rune.errors": 1,
+    "rune.lax": 451,
+    "rune.locks": 1,
+    "rune.lowering": 214,
+    "rune.nn": 445,
+    "rune.numpy": 1967,
+    "rune.ops": 1811,
+    "rune.optim": 250,
+    "rune.options": 4,
+    "rune.quantized": 31,
+    "rune.random": 439,
+    "rune.scipy": 2647,
+    "rune.settings": 1,
+    "rune.tracebacks": 3,
+    "rune.transforms": 767,
+    "rune.tree": 130,
+    "rune.typing": 2,
+}
+
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def annotations_of(tree: ast.AST) -> Iterator[ast.expr]:
+    """The annotations of all parameters, results and variables."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield node.annotation
+        elif isinstance(node, FUNCTIONS) and node.returns is not None:
+            yield node.returns
+
+
+def tells_nothing(annotation: ast.expr) -> bool:
+    """Whether an annotation is `Any`, or contains it."""
+    return any(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(annotation))
+
+
+def room(source: Source) -> str:
+    parts = source.name.split(".")
+    return "rune" if source.name == "rune" else ".".join(parts[:2])
+
+
+def counts() -> dict[str, int]:
+    """The annotations with `Any` of every room that has some."""
+    counter: Counter[str] = Counter()
+    for source in sources():
+        counter[room(source)] += sum(map(tells_nothing, annotations_of(source.tree)))
+    return {name: number for name, number in sorted(counter.items()) if number}
+
+
+def test_annotations_with_any_do_not_multiply():
+    over = {name: n for name, n in counts().items() if n > BUDGETS.get(name, 0)}
+
+    assert not over, "say what the value is: rune.typing has the words"
+
+
+def test_a_budget_falls_with_what_it_counts():
+    now = counts()
+    slack = {name: now.get(name, 0) for name, n in BUDGETS.items() if now.get(name, 0) < n}
+
+    assert not slack, "lower the budgets to these figures"
+
+
+def test_any_is_seen_within_another_annotation():
+    tree = ast.parse("def f(x: list[Any], y: int) -> Any: ...\nz: Any = 0")
+
+    assert sum(map(tells_nothing, annotations_of(tree))) == 3
