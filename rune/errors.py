@@ -96,17 +96,20 @@ def user_frame() -> Frame | None:
     if line is not None:
         return line
     frame = sys._getframe(1)
-    while frame is not None and _file(frame).startswith(_PACKAGE):
+    # The first test decides nearly always, and operations that are traced wait for it.
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(_PACKAGE) or _is_generated(frame)
+    ):
         frame = frame.f_back
     if frame is None:
         return None
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
-def _file(frame: FrameType) -> str:
-    """The file of the code; of a method that Python wrote for a dataclass, that of the class."""
-    name = frame.f_code.co_filename
-    return frame.f_globals.get("__file__") or name if name == "<string>" else name
+def _is_generated(frame: FrameType) -> bool:
+    """Whether Python wrote the method, for a dataclass of the package."""
+    file = frame.f_globals.get("__file__") or ""
+    return frame.f_code.co_filename == "<string>" and file.startswith(_PACKAGE)
 
 
 def with_context(message: str, hint: str | None = None, frame: Frame | None = None) -> str:
