@@ -41,8 +41,8 @@ MISSING: Table = {
         "copy_to_host_async effects_barrier",
     "What exports XLA's programs, calls into them, or speaks of their stages.":
         "export ffi interpreters lib stages",
-    "Modules of JAX's inside, of types, and of what has not found its way out of experiments.":
-        "ad api_util experimental typing",
+    "Modules of JAX's inside, and of what has not found its way out of experiments.":
+        "ad api_util experimental",
     "Use `rune.custom_vjp`.": "custom_gradient",
     "Use `rune.vjp`, whose function is a tree.": "fwd_and_bwd",
     "Use `x.dtype` and `x.shape`, or `rune.eval_shape`.": "typeof",

@@ -304,12 +304,19 @@ def parse(text: str, symbols: Mapping[str, Dim]) -> Size:
     n + n % 2
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        return _read(_expression(text), symbols)
+    except (MemoryError, RecursionError) as error:
+        raise DimensionError(f"parse: cannot read {text[:40]!r}... (too deep)") from error
+
+
+def _expression(text: str) -> ast.expr:
+    """The tree of an expression in Python's grammar."""
+    try:
+        return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise DimensionError(f"parse: cannot read {text!r} ({error.msg})") from error
-    except (MemoryError, RecursionError, ValueError) as error:  # brackets without end, NUL
+    except ValueError as error:  # a NUL
         raise DimensionError(f"parse: cannot read {text[:40]!r}... ({error})") from error
-    return _read(tree, symbols)
 
 
 def _read(node: ast.expr, symbols: Mapping[str, Dim]) -> Size:

@@ -6,6 +6,8 @@ function already provoke is left out.
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import rune
@@ -194,7 +196,14 @@ def test_everything_works_after_all_of_them():
 
 def test_a_size_too_deep_to_read_is_shown_by_its_beginning():
     with pytest.raises(rune.errors.DimensionError, match=r"parse: cannot read '-{40}'"):
-        rune.dims.parse("-" * 3000 + "1", {})
+        rune.dims.parse("-" * 100_000 + "1", {})
+
+
+def test_a_size_deeper_than_pythons_stack_is_not_a_recursion_error():
+    depth = sys.getrecursionlimit()  # the grammar goes three times as deep
+
+    with pytest.raises(rune.errors.DimensionError, match="too deep"):
+        rune.dims.parse("-" * depth + "1", {})
 
 
 def test_a_single_rotation_has_no_length():

@@ -19,7 +19,7 @@ import struct
 import sys
 import sysconfig
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
@@ -215,7 +215,7 @@ def method(owner: Owner) -> Any:
     parts = (call_text.TEXT, match_text.TEXT)
     values = {**_CODES, **host, **slots, **_objects(owner)}
     text = _WORD.sub(lambda word: str(values[word[0]]), "".join(parts))
-    text += results.text(Process(values))
+    text += results.text(_process(values))
     # It is compiled once in a process, and no slower for three times the effort.
     code = compiler.compile_module("call", text, effort=0)
     flags = _METH_FASTCALL | _METH_KEYWORDS
@@ -230,9 +230,15 @@ def method(owner: Owner) -> Any:
     return make(owner.cls, ctypes.addressof(definition))
 
 
+def _process(values: Mapping[str, str | int]) -> Process:
+    pointers = {word: value for word, value in values.items() if isinstance(value, str)}
+    numbers = {word: value for word, value in values.items() if isinstance(value, int)}
+    return Process(pointers, numbers)
+
+
 _METH_FASTCALL, _METH_KEYWORDS = 0x0080, 0x0002
 
-_CODES: dict[str, Any] = {
+_CODES: dict[str, str | int] = {
     **{f"W_{name}": number for number, name in enumerate(_HEAD)},
     **{f"F_{f.name}": int(f) for f in Fetch},
     **{f"C_{c.name}": int(c) for c in Check},
@@ -274,13 +280,14 @@ def _pointer(address: int) -> str:
     return f"inttoptr (i64 {address} to ptr)"
 
 
-def _slots(owner: Owner) -> dict[str, Any] | None:
+def _slots(owner: Owner) -> dict[str, int] | None:
     """Byte offsets of slots."""
     names = {"BUFFER": "_buffer", "COPY": "_copy", "TYPE": "type", "PLACE": "place"}
     offsets = {f"SLOT_{word}": slot_offset(owner.array, name) for word, name in names.items()}
     offsets["SLOT_CALLS"] = slot_offset(owner.cls, owner.calls)
     offsets["SLOT_SETTINGS"] = slot_offset(owner.scope, "settings")
-    return None if None in offsets.values() else offsets
+    known = {word: offset for word, offset in offsets.items() if offset is not None}
+    return known if len(known) == len(offsets) else None
 
 
 def slot_offset(cls: type, name: str) -> int | None:
@@ -297,7 +304,7 @@ def _word(address: int) -> int:
 
 
 @functools.cache
-def _host() -> dict[str, Any] | None:
+def _host() -> dict[str, str | int] | None:
     """Words that stand for functions and offsets of this process; None where it is not known."""
     abi, make = host_abi.abi(), _new_from_descr()
     is_locked = not sysconfig.get_config_var("Py_GIL_DISABLED")

@@ -1,13 +1,13 @@
 """What native code reads and calls of this process, for functions that the Writer writes.
 
-words   by a name in capitals: functions and objects as pointers, byte offsets, numbers of words
+pointers   to functions and objects, by names in capitals
+numbers    byte offsets and positions of words, by names in capitals
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rune.backends.cpu.routines import Code
 from rune.lowering.codegen.llvm_text import Value
@@ -17,11 +17,12 @@ from rune.lowering.codegen.llvm_text import Value
 class Process:
     """Words that stand for functions, objects and offsets (describe.py)."""
 
-    words: Mapping[str, Any]
+    pointers: Mapping[str, str]
+    numbers: Mapping[str, int]
 
     def object(self, code: Code, word: str) -> Value:
         """A pointer to an object or a function that lives as long as the process."""
-        return Value(code, "ptr", self.words[word])
+        return Value(code, "ptr", self.pointers[word])
 
     def ask(self, code: Code, type: str, word: str, *args: Value) -> Value:
         """Call a function of Python or NumPy."""
@@ -37,7 +38,7 @@ class Process:
 
     def field_at(self, code: Code, object: Value, word: str) -> Value:
         """The address of a field of an object."""
-        return code.item(object, "i8", code.constant("i64", self.words[word]))
+        return code.item(object, "i8", code.constant("i64", self.numbers[word]))
 
     def field(self, code: Code, object: Value, word: str, type: str = "ptr") -> Value:
         """A field of an object; of an object, it is a borrowed reference."""
@@ -45,7 +46,7 @@ class Process:
 
     def word(self, code: Code, words: Value, word: str, type: str = "i64") -> Value:
         """One of the first words of a call."""
-        return item(code, words, self.words[word], type)
+        return item(code, words, self.numbers[word], type)
 
 
 def item(code: Code, array: Value, number: Value | int, type: str = "i64") -> Value:

@@ -151,7 +151,7 @@ def _build(process: Process, code: Code, words: Value, arrays: Value) -> Value:
     def push(k: Value) -> None:
         node = code.item(nodes, "i64", k * _BUILD_WORDS)
         operation, length = item(code, node, 0), item(code, node, 1)
-        keys, is_leaf = item(code, node, 2, "ptr"), operation.equals(process.words["B_LEAF"])
+        keys, is_leaf = item(code, node, 2, "ptr"), operation.equals(process.numbers["B_LEAF"])
         base = code.load("i64", top) - code.select(is_leaf, 0, length)
         slot = code.item(stack, "ptr", base)
         join = partial(code.ask, "ptr", "join", operation, length, keys, slot)
@@ -191,7 +191,7 @@ def _join(
 ) -> Value:
     """A node over its children, whose references it takes, also where it fails."""
     is_none, is_tuple, is_list = (
-        operation.equals(process.words[f"B_{kind}"]) for kind in ("NONE", "TUPLE", "LIST")
+        operation.equals(process.numbers[f"B_{kind}"]) for kind in ("NONE", "TUPLE", "LIST")
     )
 
     def none() -> Value:
