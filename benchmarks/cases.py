@@ -82,13 +82,9 @@ def _peers(size: int) -> tuple[str, ...]:
     return _ALL if size == 1024 else ("numpy",)
 
 
-_PRODUCTS = [
-    Case(f"matmul_{n}", f"matmul of f32[{n},{n}]", Bar(1.0, "numpy"), _peers(n)) for n in MATMULS
-]
+_PRODUCTS = [Case(f"matmul_{n}", f"matmul of f32[{n},{n}]", Bar(1.0, "numpy"), _peers(n)) for n in MATMULS]
 _PRODUCTS += [
-    Case(
-        f"matmuls_{n}", f"{IN_A_ROW} matmuls of f32[{n},{n}] in a row", Bar(1.0, "numpy"), _peers(n)
-    )
+    Case(f"matmuls_{n}", f"{IN_A_ROW} matmuls of f32[{n},{n}] in a row", Bar(1.0, "numpy"), _peers(n))
     for n in SMALL_MATMULS
 ]
 CASES = (

@@ -146,8 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     seconds, mib = alone("leaves", options.leaves)
     held = held and seconds <= LEAVES_S and mib <= LEAVES_MIB
     print(f"{options.leaves:,} leaves: {seconds:.2f} s, {mib:.0f} MiB")
-    print(f"bars (exponent ≤ {EXPONENT}, ≤ {LEAVES_S} s, ≤ {LEAVES_MIB:.0f} MiB): "
-          f"{'held' if held else 'NOT HELD'}")  # fmt: skip
+    print(f"bars (exponent ≤ {EXPONENT}, ≤ {LEAVES_S} s, ≤ {LEAVES_MIB:.0f} MiB): {'held' if held else 'NOT HELD'}")
     return int(not held)
 
 

@@ -86,9 +86,14 @@ def numpy_library() -> Library:
         return lambda: np.fft.rfft(x)
 
     calls = {
-        "elementwise": elementwise, "sum": total, "softmax": softmax, "small_eager": small_eager,
-        "fft": fft, "rfft": rfft, **multiplying(lambda f: f, np.asarray, lambda x: x),
-    }  # fmt: skip
+        "elementwise": elementwise,
+        "sum": total,
+        "softmax": softmax,
+        "small_eager": small_eager,
+        "fft": fft,
+        "rfft": rfft,
+        **multiplying(lambda f: f, np.asarray, lambda x: x),
+    }
     return Library(np.__version__, calls, lambda x: x, np.asarray)
 
 
@@ -224,9 +229,12 @@ def factorising(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Ca
         return waiting(eigenvectors, wait, symmetric(s))
 
     return {
-        "cholesky": cholesky, "cholesky_eager": cholesky_eager, "inverses": inverses,
-        "eigh": eigh, "eigh_eager": eigh_eager,
-    }  # fmt: skip
+        "cholesky": cholesky,
+        "cholesky_eager": cholesky_eager,
+        "inverses": inverses,
+        "eigh": eigh,
+        "eigh_eager": eigh_eager,
+    }
 
 
 def ordering(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
@@ -253,10 +261,7 @@ def ordering(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]
         added = core.jit(lambda i, v: xp.zeros(s.draws // 10, "float32").at[i].add(v))
         return waiting(added, wait, places, updates)
 
-    return {
-        "cumsum": cumsum, "sort": sort, "argsort": argsort, "gather": gather,
-        "scatter_add": scatter_add,
-    }  # fmt: skip
+    return {"cumsum": cumsum, "sort": sort, "argsort": argsort, "gather": gather, "scatter_add": scatter_add}
 
 
 def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: Any) -> Library:
@@ -308,13 +313,23 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         return lambda: x + y
 
     calls = {
-        "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
-        "mlp_first": mlp, "small_jit": small_jit, "small_eager": small_eager,
-        "rnn": rnn, "scan": long_scan, "straight": straight_first,
-        **multiplying(core.jit, xp.asarray, wait), **drawing(core, wait),
-        **factorising(core, xp, wait), **transforming(core, xp, wait),
-        **convolving(core, xp, wait), **ordering(core, xp, wait),
-    }  # fmt: skip
+        "elementwise": elementwise,
+        "sum": total,
+        "softmax": softmax,
+        "mlp": mlp,
+        "mlp_first": mlp,
+        "small_jit": small_jit,
+        "small_eager": small_eager,
+        "rnn": rnn,
+        "scan": long_scan,
+        "straight": straight_first,
+        **multiplying(core.jit, xp.asarray, wait),
+        **drawing(core, wait),
+        **factorising(core, xp, wait),
+        **transforming(core, xp, wait),
+        **convolving(core, xp, wait),
+        **ordering(core, xp, wait),
+    }
     return Library(version, calls, wait, np.asarray)
 
 
@@ -389,9 +404,13 @@ def torch_library() -> Library:
         return lambda: x + y
 
     calls = {
-        "elementwise": elementwise, "sum": total, "softmax": softmax, "mlp": mlp,
-        "small_eager": small_eager, **multiplying(lambda f: f, tensor, lambda x: x),
-    }  # fmt: skip
+        "elementwise": elementwise,
+        "sum": total,
+        "softmax": softmax,
+        "mlp": mlp,
+        "small_eager": small_eager,
+        **multiplying(lambda f: f, tensor, lambda x: x),
+    }
     return Library(torch.__version__, calls, lambda x: x, first_leaf)
 
 

@@ -105,9 +105,7 @@ def _read(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def start(library: str, options: argparse.Namespace) -> Worker:
     """Start a library's process and wait until it has imported."""
-    process = subprocess.Popen(
-        _command(library, options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen(_command(library, options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     return Worker(process, _read(process)["version"])
 
 
@@ -137,9 +135,7 @@ def first_seconds(library: str, case: str, options: argparse.Namespace) -> float
 # --- measuring ----------------------------------------------------------------------------------
 
 
-def measure(
-    case: Case, libraries: Sequence[str], workers: Mapping[str, Worker], options: argparse.Namespace
-) -> Row:
+def measure(case: Case, libraries: Sequence[str], workers: Mapping[str, Worker], options: argparse.Namespace) -> Row:
     """All rounds of one case."""
     taking = [n for n in libraries if n == "rune" or n in case.peers]
     row, checks = Row(case), {}
@@ -158,11 +154,7 @@ def measure(
 
 
 def _seconds(
-    case: Case,
-    name: str,
-    workers: Mapping[str, Worker],
-    options: argparse.Namespace,
-    checks: dict[str, float],
+    case: Case, name: str, workers: Mapping[str, Worker], options: argparse.Namespace, checks: dict[str, float]
 ) -> float:
     if case.how == "import":
         return import_seconds(name, options)
@@ -189,8 +181,7 @@ def shown(seconds: float | None) -> str:
     """A time with a fitting unit."""
     if seconds is None:
         return ""
-    unit, factor = next((u, f) for u, f in (("s", 1), ("ms", 1e3), ("µs", 1e6)) if seconds * f >= 1
-                        or u == "µs")  # fmt: skip
+    unit, factor = next((u, f) for u, f in (("s", 1), ("ms", 1e3), ("µs", 1e6)) if seconds * f >= 1 or u == "µs")
     return f"{seconds * factor:.3g} {unit}"
 
 
@@ -255,16 +246,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="benchmarks/run.py")
     names = [c.name for c in CASES]
-    parser.add_argument(
-        "--cases", nargs="+", default=["*"], metavar="CASE", help="names, or patterns: 'matmul*'"
-    )
+    parser.add_argument("--cases", nargs="+", default=["*"], metavar="CASE", help="names, or patterns: 'matmul*'")
     parser.add_argument("--rounds", type=int, default=7, help="bursts of each library per case")
     parser.add_argument("--burst", type=float, default=0.3, help="seconds of one burst")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--size", choices=SIZES, default="full")
-    parser.add_argument(
-        "--short", action="store_true", help="print rune's time and the ratios only"
-    )
+    parser.add_argument("--short", action="store_true", help="print rune's time and the ratios only")
     parser.add_argument("--check", action="store_true", help="exit 1 if a bar is broken")
     options = parser.parse_args(argv)
     for pattern in options.cases:

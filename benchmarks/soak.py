@@ -90,9 +90,7 @@ def training(device: str) -> Iterator[None]:
 
     def loss(params: Any, images: Any, labels: Any) -> Any:
         hidden = nn.relu(images @ params["in"])
-        return rnp.mean(
-            nn.softmax_cross_entropy_with_integer_labels(hidden @ params["out"], labels)
-        )
+        return rnp.mean(nn.softmax_cross_entropy_with_integer_labels(hidden @ params["out"], labels))
 
     @functools.partial(rune.jit, device=device)
     def step(params: Any, state: Any, images: Any, labels: Any) -> Any:
@@ -134,9 +132,7 @@ def loops(device: str) -> Iterator[None]:
         yield
 
 
-WORK: dict[str, Callable[[str], Iterator[None]]] = {
-    "training": training, "cycles": cycles, "loops": loops,
-}  # fmt: skip
+WORK: dict[str, Callable[[str], Iterator[None]]] = {"training": training, "cycles": cycles, "loops": loops}
 STEPS = {"training": 10_000, "cycles": 1000, "loops": 200}
 COMPILED = {"training": 0, "cycles": 1, "loops": 2}  # programs in a step
 
@@ -170,12 +166,7 @@ def growth(resident: Sequence[int]) -> int:
 def complaints(readings: Sequence[Reading], growth_bytes: int) -> list[str]:
     """What is not flat."""
     found = []
-    for name, slack in (
-        ("live_bytes", 0),
-        ("device_bytes", 0),
-        ("handles", LATE),
-        ("threads", LATE),
-    ):
+    for name, slack in (("live_bytes", 0), ("device_bytes", 0), ("handles", LATE), ("threads", LATE)):
         seen = [getattr(r, name) for r in readings if getattr(r, name) is not None]
         if seen and max(seen) - min(seen) > slack:
             found.append(f"{name} went from {min(seen)} to {max(seen)}")

@@ -23,14 +23,36 @@ import pdoc.render
 
 HERE = Path(__file__).resolve().parent
 ROOMS = (
-    "rune", "rune.numpy", "rune.numpy.linalg", "rune.numpy.fft", "rune.lax", "rune.lax.linalg",
-    "rune.scipy", "rune.scipy.cluster.vq", "rune.scipy.fft", "rune.scipy.integrate",
-    "rune.scipy.interpolate", "rune.scipy.linalg", "rune.scipy.ndimage", "rune.scipy.optimize",
-    "rune.scipy.signal", "rune.scipy.signal.windows", "rune.scipy.spatial.distance",
-    "rune.scipy.spatial.transform", "rune.scipy.special", "rune.scipy.stats",
-    "rune.nn", "rune.nn.initializers", "rune.optim", "rune.random", "rune.tree", "rune.tree_util",
-    "rune.debug", "rune.errors", "rune.checkpoint_policies",
-)  # fmt: skip
+    "rune",
+    "rune.numpy",
+    "rune.numpy.linalg",
+    "rune.numpy.fft",
+    "rune.lax",
+    "rune.lax.linalg",
+    "rune.scipy",
+    "rune.scipy.cluster.vq",
+    "rune.scipy.fft",
+    "rune.scipy.integrate",
+    "rune.scipy.interpolate",
+    "rune.scipy.linalg",
+    "rune.scipy.ndimage",
+    "rune.scipy.optimize",
+    "rune.scipy.signal",
+    "rune.scipy.signal.windows",
+    "rune.scipy.spatial.distance",
+    "rune.scipy.spatial.transform",
+    "rune.scipy.special",
+    "rune.scipy.stats",
+    "rune.nn",
+    "rune.nn.initializers",
+    "rune.optim",
+    "rune.random",
+    "rune.tree",
+    "rune.tree_util",
+    "rune.debug",
+    "rune.errors",
+    "rune.checkpoint_policies",
+)
 GUIDE = ("guide", ".", "decisions")
 UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it
 
@@ -113,8 +135,9 @@ def _as_html(page: Path) -> str:
     home = "../" * (len(page.relative_to(HERE).parts) - 1)
     text = re.sub(
         r"\[([^\]]*)\]\((?!https?:|#)([^)#]+)(#[^)]*)?\)",
-        lambda link: _linked(page, home, *link.groups("")), page.read_text(),
-    )  # fmt: skip
+        lambda link: _linked(page, home, *link.groups("")),
+        page.read_text(),
+    )
     body = pdoc.render_helpers.to_html(text)
     return _PAGE.format(title=page.stem, home=f"{home}index.html", body=body)
 
@@ -132,14 +155,12 @@ def _index() -> str:
     """The first page: every room, and every written page by its heading."""
     rooms = [f"- [{name}]({name.replace('.', '/')}.html)" for name in ROOMS]
     written = [
-        f"- [{page.read_text().splitlines()[0].lstrip('# ')}]"
-        f"({page.relative_to(HERE).with_suffix('.html').as_posix()})"
-        for page in pages() if page.parent.name != "decisions" or page.stem == "README"
-    ]  # fmt: skip
+        f"- [{page.read_text().splitlines()[0].lstrip('# ')}]({page.relative_to(HERE).with_suffix('.html').as_posix()})"
+        for page in pages()
+        if page.parent.name != "decisions" or page.stem == "README"
+    ]
     text = "\n".join(["# rune", "", "## Guide", "", *written, "", "## Reference", "", *rooms])
-    return _PAGE.format(
-        title="reference", home="index.html", body=pdoc.render_helpers.to_html(text)
-    )
+    return _PAGE.format(title="reference", home="index.html", body=pdoc.render_helpers.to_html(text))
 
 
 if __name__ == "__main__":

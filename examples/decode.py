@@ -127,9 +127,7 @@ def whole(weights: Weights, prompt: Any, count: int) -> tuple[Any, Any]:
     def body(carry: tuple[Cache, Any], position: Any) -> tuple[tuple[Cache, Any], tuple]:
         cache, chosen = carry
         token = rnp.where(position < len(prompt), given[position], chosen)
-        cache, logits = decode_token(
-            weights, cache, token, position, lambda rows: rows, places <= position
-        )
+        cache, logits = decode_token(weights, cache, token, position, lambda rows: rows, places <= position)
         return (cache, rnp.argmax(logits).astype("int32")), (token, logits)
 
     start = (empty_cache(), rnp.int32(0))

@@ -98,10 +98,7 @@ def report(trained: Trained, digits: Digits, held_out: Digits) -> np.ndarray:
     print(f"  loss           {trained.losses[0]:.4f} at first, {last:.5f} in the last epoch")
     print(f"  training set   {fitted:.2%} of {len(digits)} images")
     print(f"  held-out fifth {1 - np.mean(wrong):.2%} of {len(held_out)} images")
-    print(
-        f"  time           first call {trained.first_call:.2f} s, "
-        f"then {trained.steps_per_second:.0f} steps/s"
-    )
+    print(f"  time           first call {trained.first_call:.2f} s, then {trained.steps_per_second:.0f} steps/s")
     return wrong
 
 

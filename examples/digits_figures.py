@@ -18,9 +18,7 @@ def _save(figure: Figure, file: Path) -> Path:
     return file
 
 
-def save_grid(
-    file: Path, title: str, digits: Digits, captions: Sequence[str], columns: int
-) -> Path:
+def save_grid(file: Path, title: str, digits: Digits, captions: Sequence[str], columns: int) -> Path:
     """Images in rows of `columns`, each with its caption above."""
     rows = max(1, -(-len(digits) // columns))
     figure = Figure(figsize=(columns * 0.75, rows * 0.95 + 0.5), layout="constrained")

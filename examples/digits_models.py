@@ -30,9 +30,7 @@ class Model:
     apply: Callable[[Any, Any], Any]
 
 
-def dense(
-    random: np.random.Generator, inputs: int, outputs: int, gain: float = 1.0
-) -> dict[str, Any]:
+def dense(random: np.random.Generator, inputs: int, outputs: int, gain: float = 1.0) -> dict[str, Any]:
     """A weight and a bias; He's variance, so that relu and gelu keep the scale, times a gain."""
     weight = random.normal(0, gain * np.sqrt(2 / inputs), (inputs, outputs))
     return {"weight": rnp.asarray(weight.astype(np.float32)), "bias": rnp.zeros(outputs)}
@@ -67,9 +65,7 @@ def init_mixer(random: np.random.Generator) -> dict[str, Any]:
 
     return {
         "embed": dense(random, 4, CHANNELS),
-        "blocks": [
-            {"patches": branch(16, 32), "channels": branch(CHANNELS, 64)} for _ in range(BLOCKS)
-        ],
+        "blocks": [{"patches": branch(16, 32), "channels": branch(CHANNELS, 64)} for _ in range(BLOCKS)],
         "logits": dense(random, 16 * CHANNELS, 10, QUIET),
     }
 

@@ -186,8 +186,7 @@ class Array(Operators, metaclass=ABCMeta):
     def _require_numbers(self, name: str) -> None:
         if self.type.dtype in dtypes.KEYS:
             raise DtypeError(
-                f"{name}: cannot take {self.type} as numbers",
-                hint="rune.random.key_data gives the words of keys",
+                f"{name}: cannot take {self.type} as numbers", hint="rune.random.key_data gives the words of keys"
             )
 
     def devices(self) -> set[Device]:
@@ -204,9 +203,7 @@ class Array(Operators, metaclass=ABCMeta):
         True
         """
         if stream is not None:
-            raise ArgumentError(
-                f"to_device: cannot use stream={stream!r} (a device has one order of work)"
-            )
+            raise ArgumentError(f"to_device: cannot use stream={stream!r} (a device has one order of work)")
         there = on(device)
         if self.place.device is there:
             return Array(self.buffer, self.type, committed_to(there))
@@ -222,9 +219,13 @@ class Array(Operators, metaclass=ABCMeta):
         return dlpack.CPU, 0
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None, copy: bool | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         """A DLPack capsule, read-only: no copy on the CPU and on CUDA, one from other devices.
 
         stream: what reads it need not wait; the array is complete when this returns.
@@ -277,9 +278,13 @@ class Array(Operators, metaclass=ABCMeta):
             raise DtypeError(f"array: cannot describe {self.type} by __cuda_array_interface__")
         memory = self._device_memory(self.__dlpack_device__())
         return {
-            "version": 3, "shape": memory.shape, "typestr": memory.dtype.str,
-            "data": (memory.address, True), "strides": None, "stream": None,
-        }  # fmt: skip
+            "version": 3,
+            "shape": memory.shape,
+            "typestr": memory.dtype.str,
+            "data": (memory.address, True),
+            "strides": None,
+            "stream": None,
+        }
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """The elements read-only, for memoryview; Python asks for this from 3.12 on (PEP 688)."""
@@ -297,8 +302,7 @@ class Array(Operators, metaclass=ABCMeta):
         self._require_numbers("array")
         if self.size != 1:
             raise ArgumentError(
-                f"array: cannot use {self.type} as a truth value (size 1 required)",
-                hint="use x.any() or x.all()",
+                f"array: cannot use {self.type} as a truth value (size 1 required)", hint="use x.any() or x.all()"
             )
         return bool(self.numpy())
 

@@ -73,8 +73,7 @@ def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
     """
     if api_version is not None and api_version not in API_VERSIONS:
         raise ArgumentError(
-            f"array: cannot give the namespace of version {api_version!r} "
-            f"(one of {', '.join(API_VERSIONS)})"
+            f"array: cannot give the namespace of version {api_version!r} (one of {', '.join(API_VERSIONS)})"
         )
     return _namespace().mutable_boxes.NAMESPACE
 
@@ -104,9 +103,7 @@ def ravel(self: Any, order: str = "C") -> Any:
 def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
     """A traced value on a device, as an equation of the program; itself for None."""
     if stream is not None:
-        raise ArgumentError(
-            f"to_device: cannot use stream={stream!r} (a device has one order of work)"
-        )
+        raise ArgumentError(f"to_device: cannot use stream={stream!r} (a device has one order of work)")
     return self if device is None else _namespace().asarray(self, device=device)
 
 

@@ -272,8 +272,7 @@ class Setting(Generic[T]):
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, each call of which runs in a block."""
         self._take_back()
-        is_late = (inspect.isgeneratorfunction, inspect.iscoroutinefunction,
-                   inspect.isasyncgenfunction)  # fmt: skip
+        is_late = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
         if not callable(function) or any(test(function) for test in is_late):
             raise ArgumentError(
                 f"{self!r}: cannot wrap {function!r} (a function that runs when it is called)",
@@ -298,6 +297,7 @@ class Setting(Generic[T]):
 def setting(**changes: Value) -> Setting[Config]:
     """Changes that are known to be right; a block is given the settings in it."""
     return Setting(changes, lambda settings: settings)
+
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

@@ -86,11 +86,7 @@ def profile() -> Iterator[Profile]:
 
 
 def callback(
-    callback: Callable[..., Any],
-    *args: Any,
-    ordered: bool = False,
-    partitioned: bool = False,
-    **kw: Any,
+    callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False, **kw: Any
 ) -> None:
     """Call a Python function of concrete arrays, for its side effects, when the program runs.
 
@@ -108,9 +104,7 @@ def callback(
     debug_callback(callback, *args, ordered=ordered, **kw)
 
 
-def print(
-    fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
-) -> None:
+def print(fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any) -> None:
     """Print values when the program runs, as `fmt.format(*args, **kwargs)` says.
 
     ordered:      after what was printed in order before.
@@ -161,6 +155,7 @@ def _fields(fmt: str) -> Iterator[str]:
         if name is not None:
             yield re.split(r"[.\[]", name)[0] or str(next(count))
             yield from _fields(spec or "")
+
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

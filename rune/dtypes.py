@@ -25,15 +25,9 @@ from rune import config
 from rune.errors import DtypeError
 
 bool_ = np.dtype(np.bool_)
-i4, i8, i16, i32, i64 = (
-    np.dtype(t) for t in (ml_dtypes.int4, np.int8, np.int16, np.int32, np.int64)
-)
-u4, u8, u16, u32, u64 = (
-    np.dtype(t) for t in (ml_dtypes.uint4, np.uint8, np.uint16, np.uint32, np.uint64)
-)
-bf16, f16, f32, f64 = (
-    np.dtype(t) for t in (ml_dtypes.bfloat16, np.float16, np.float32, np.float64)
-)
+i4, i8, i16, i32, i64 = (np.dtype(t) for t in (ml_dtypes.int4, np.int8, np.int16, np.int32, np.int64))
+u4, u8, u16, u32, u64 = (np.dtype(t) for t in (ml_dtypes.uint4, np.uint8, np.uint16, np.uint32, np.uint64))
+bf16, f16, f32, f64 = (np.dtype(t) for t in (ml_dtypes.bfloat16, np.float16, np.float32, np.float64))
 f8_e4m3, f8_e5m2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)
 c64, c128 = np.dtype(np.complex64), np.dtype(np.complex128)
 float0 = np.dtype([("float0", np.void, 0)])
@@ -44,12 +38,28 @@ IMPL_OF = {dtype: impl for impl, dtype in KEY_OF.items()}
 KEYS = frozenset(IMPL_OF)
 
 SHORT: dict[np.dtype, str] = {
-    bool_: "bool", i4: "i4", i8: "i8", i16: "i16", i32: "i32", i64: "i64",
-    u4: "u4", u8: "u8", u16: "u16", u32: "u32", u64: "u64",
-    f8_e4m3: "f8_e4m3", f8_e5m2: "f8_e5m2",
-    bf16: "bf16", f16: "f16", f32: "f32", f64: "f64", c64: "c64", c128: "c128",
-    float0: "float0", **{dtype: f"key<{KEY_TAGS[impl]}>" for dtype, impl in IMPL_OF.items()},
-}  # fmt: skip
+    bool_: "bool",
+    i4: "i4",
+    i8: "i8",
+    i16: "i16",
+    i32: "i32",
+    i64: "i64",
+    u4: "u4",
+    u8: "u8",
+    u16: "u16",
+    u32: "u32",
+    u64: "u64",
+    f8_e4m3: "f8_e4m3",
+    f8_e5m2: "f8_e5m2",
+    bf16: "bf16",
+    f16: "f16",
+    f32: "f32",
+    f64: "f64",
+    c64: "c64",
+    c128: "c128",
+    float0: "float0",
+    **{dtype: f"key<{KEY_TAGS[impl]}>" for dtype, impl in IMPL_OF.items()},
+}
 FROM_SHORT = {name: dtype for dtype, name in SHORT.items()}
 
 SIGNED = frozenset({i4, i8, i16, i32, i64})
@@ -241,18 +251,34 @@ _Node = np.dtype | str
 _ABOVE: dict[_Node, tuple[_Node, ...]] = {
     bool_: ("i*",),
     "i*": (u8, i8, u4, i4),
-    u4: (), i4: (),
-    u8: (i16, u16), u16: (i32, u32), u32: (i64, u64), u64: ("f*",),
-    i8: (i16,), i16: (i32,), i32: (i64,), i64: ("f*",),
+    u4: (),
+    i4: (),
+    u8: (i16, u16),
+    u16: (i32, u32),
+    u32: (i64, u64),
+    u64: ("f*",),
+    i8: (i16,),
+    i16: (i32,),
+    i32: (i64,),
+    i64: ("f*",),
     "f*": (bf16, f16, f8_e4m3, f8_e5m2, "c*"),
-    f8_e4m3: (), f8_e5m2: (),
-    bf16: (f32,), f16: (f32,), f32: (f64, c64), f64: (c128,),
-    "c*": (c64,), c64: (c128,), c128: (), **dict.fromkeys(KEYS, ()),
-}  # fmt: skip
+    f8_e4m3: (),
+    f8_e5m2: (),
+    bf16: (f32,),
+    f16: (f32,),
+    f32: (f64, c64),
+    f64: (c128,),
+    "c*": (c64,),
+    c64: (c128,),
+    c128: (),
+    **dict.fromkeys(KEYS, ()),
+}
 _ABOVE_STRICTLY: dict[_Node, tuple[_Node, ...]] = {
     **dict.fromkeys(ANY | KEYS, ()),
-    "i*": ("f*", *INTEGER), "f*": ("c*", *FLOATING), "c*": (*COMPLEX,),
-}  # fmt: skip
+    "i*": ("f*", *INTEGER),
+    "f*": ("c*", *FLOATING),
+    "c*": (*COMPLEX,),
+}
 _LATTICES = {"standard": _ABOVE, "strict": _ABOVE_STRICTLY}
 _WEAK_DTYPE: dict[str, np.dtype] = {"i*": i32, "f*": f32, "c*": c64}
 
@@ -331,8 +357,7 @@ def require_whole(name: str, dtype: np.dtype, target: np.dtype) -> None:
     """Errors: DtypeError where numbers of `dtype` would lose their imaginary part in `target`."""
     if dtype in COMPLEX and target not in COMPLEX:
         raise DtypeError(
-            f"{name}: cannot convert {short(dtype)} to {short(target)} "
-            "(the imaginary part would be lost)",
+            f"{name}: cannot convert {short(dtype)} to {short(target)} (the imaginary part would be lost)",
             hint="take .real first",
         )
 

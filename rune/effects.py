@@ -221,6 +221,4 @@ class Recorder(Handler):
     def needs(self) -> tuple[Need, ...]:
         """What the program that was traced needs at every run; () if it performed no effect."""
         opened = self._open.values()
-        return tuple(
-            Need(about, source.signature, inside.note()) for about, source, inside in opened
-        )
+        return tuple(Need(about, source.signature, inside.note()) for about, source, inside in opened)

@@ -19,14 +19,36 @@ from typing import Any, TypeVar
 R = TypeVar("R")
 
 __all__ = [
-    "ArgumentError", "AxisError", "BoundsError", "CacheWarning", "CheckError", "CompileError",
-    "DeletedArrayError", "DepthError", "DeviceError", "DimensionError", "DtypeError",
-    "EscapedTracerError", "Frame", "HostFallbackWarning", "KeyReuseError", "LayoutError",
-    "MissingRule", "NaNError", "NonConcreteBooleanIndexError", "OutOfMemory", "RuneError",
+    "ArgumentError",
+    "AxisError",
+    "BoundsError",
+    "CacheWarning",
+    "CheckError",
+    "CompileError",
+    "DeletedArrayError",
+    "DepthError",
+    "DeviceError",
+    "DimensionError",
+    "DtypeError",
+    "EscapedTracerError",
+    "Frame",
+    "HostFallbackWarning",
+    "KeyReuseError",
+    "LayoutError",
+    "MissingRule",
+    "NaNError",
+    "NonConcreteBooleanIndexError",
+    "OutOfMemory",
+    "RuneError",
     "ShapeError",
-    "TracerArrayConversionError", "TracerBoolConversionError", "TracerError",
-    "TracerIntegerConversionError", "TransformError", "UnboundAxisError", "UnhandledEffect",
-]  # fmt: skip
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerError",
+    "TracerIntegerConversionError",
+    "TransformError",
+    "UnboundAxisError",
+    "UnhandledEffect",
+]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -97,9 +119,7 @@ def user_frame() -> Frame | None:
         return line
     frame = sys._getframe(1)
     # The first test decides nearly always, and operations that are traced wait for it.
-    while frame is not None and (
-        frame.f_code.co_filename.startswith(_PACKAGE) or _is_generated(frame)
-    ):
+    while frame is not None and (frame.f_code.co_filename.startswith(_PACKAGE) or _is_generated(frame)):
         frame = frame.f_back
     if frame is None:
         return None
@@ -359,9 +379,7 @@ class CompileError(RuneError, RuntimeError):
     'kernel void add_0'
     """
 
-    def __init__(
-        self, message: str, hint: str | None = None, frame: Frame | None = None, source: str = ""
-    ):
+    def __init__(self, message: str, hint: str | None = None, frame: Frame | None = None, source: str = ""):
         super().__init__(message, hint, frame)
         self.source = source
 

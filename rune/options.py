@@ -41,8 +41,7 @@ PROMOTIONS = ("standard", "strict")
 SYMBOLIC = ("declared", "auto")
 _CHOICES = {"promotion": PROMOTIONS, "symbolic": SYMBOLIC}
 _KINDS = {f.name: str(f.type) for f in fields(Config)}  # "bool", "str" or "str | None"
-_WORDS = {"1": True, "true": True, "yes": True, "on": True,
-          "0": False, "false": False, "no": False, "off": False}  # fmt: skip
+_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 # --- names and values -------------------------------------------------------------------------

@@ -99,9 +99,7 @@ class Profile:
         """Nothing is counted from here on."""
         self._after = self._after or counters()
 
-    def add_call(
-        self, key: object, name: str, device: str, seconds: float, arena_bytes: int
-    ) -> None:
+    def add_call(self, key: object, name: str, device: str, seconds: float, arena_bytes: int) -> None:
         """A call of a program has ended; `key` is the program's own."""
         with self._lock:
             plan = self._plan(key, name, device)
@@ -115,9 +113,7 @@ class Profile:
             plan = self._plan(key, name, device)
             total = self._steps.get((id(key), step.name, step.lines))
             if total is None:
-                total = self._steps[id(key), step.name, step.lines] = StepProfile(
-                    step.name, step.lines
-                )
+                total = self._steps[id(key), step.name, step.lines] = StepProfile(step.name, step.lines)
                 plan.steps.append(total)
             total.calls += step.calls
             total.seconds += step.seconds
@@ -147,11 +143,16 @@ def plan_text(plan: PlanProfile) -> str:
     total = sum(s.seconds for s in plan.steps) or 1.0
     rows += [
         (
-            s.name, str(s.calls), _time(s.seconds), f"{s.seconds / total:.0%}",
-            f"{s.flops_per_second / 1e9:.2f}", f"{s.bytes_per_second / 1e9:.2f}", s.lines,
+            s.name,
+            str(s.calls),
+            _time(s.seconds),
+            f"{s.seconds / total:.0%}",
+            f"{s.flops_per_second / 1e9:.2f}",
+            f"{s.bytes_per_second / 1e9:.2f}",
+            s.lines,
         )
         for s in sorted(plan.steps, key=lambda s: -s.seconds)
-    ]  # fmt: skip
+    ]
     lines = _aligned(rows) if plan.steps else []
     return "\n".join([f"{head}, arena {plan.arena_bytes} B", *lines])
 

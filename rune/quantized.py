@@ -86,9 +86,7 @@ class Quantized:
     def mT(self) -> Quantized:
         """The last two axes swapped. Errors: ShapeError below rank 2."""
         parts = (self.values, self.scale, self.zero)
-        values, scale, zero = (
-            x if x is None or not type_of(x).shape else rnp.matrix_transpose(x) for x in parts
-        )
+        values, scale, zero = (x if x is None or not type_of(x).shape else rnp.matrix_transpose(x) for x in parts)
         axis = {-1: -2, -2: -1}.get(self.axis, self.axis)
         return replace(self, values=values, scale=scale, zero=zero, axis=axis)
 
@@ -99,18 +97,15 @@ class Quantized:
         return matmul(other, self)
 
 
-tree.register_dataclass(
-    Quantized, ["values", "scale", "zero"], ["format", "axis", "size", "dtype"]
-)
+tree.register_dataclass(Quantized, ["values", "scale", "zero"], ["format", "axis", "size", "dtype"])
 
 
 # --- to few bits ------------------------------------------------------------------------------
 
 
 def quantize(
-    x: Any, dtype: Any = "int8", *, axis: int | None = None, group: int | None = None,
-    symmetric: bool = True,
-) -> Quantized:  # fmt: skip
+    x: Any, dtype: Any = "int8", *, axis: int | None = None, group: int | None = None, symmetric: bool = True
+) -> Quantized:
     """`x` in `dtype`, with scales that bring the largest magnitude to the end of its range.
 
     dtype:      int8, int4, f8_e4m3 or f8_e5m2.
@@ -230,9 +225,7 @@ def dequantize(q: Quantized) -> Any:
     Array([ 7., -3.,  1.], f32[3], cpu:0)
     """
     if not isinstance(q, Quantized):
-        raise ArgumentError(
-            f"dequantize: cannot use {type(q).__name__} (what rune.quantize gave required)"
-        )
+        raise ArgumentError(f"dequantize: cannot use {type(q).__name__} (what rune.quantize gave required)")
     numbers = _shifted(q)
     return rnp.astype(numbers * _spread(q.scale, q), q.dtype)
 
@@ -312,8 +305,7 @@ def _rank(x: Any) -> int:
 
 
 def _side(x: Any, contracted: int, other: int) -> tuple[Any, Any]:
-    """(what to multiply, the scale to multiply the result by or None); `other`: the other's rank.
-    """
+    """(the factor, the scale of the result or None); `other`: the rank of the other factor."""
     if not isinstance(x, Quantized):
         return rnp.asarray(x), None
     if x.ndim < 2:

@@ -37,9 +37,7 @@ class HasDtype(Protocol):
 
 
 # What every function takes as one array: no lists, which `rune.numpy.array` converts.
-ArrayLike: TypeAlias = (
-    Array | SupportsArray | np.ndarray | np.generic | bool | int | float | complex | Dim
-)
+ArrayLike: TypeAlias = Array | SupportsArray | np.ndarray | np.generic | bool | int | float | complex | Dim
 # A dtype of NumPy's, its name or a class: np.dtype("f4"), "float32", rune.numpy.float32, float.
 DTypeLike: TypeAlias = np.dtype | str | type[Any] | HasDtype
 # The sizes of an array's axes, symbolic ones among them.

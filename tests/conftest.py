@@ -47,13 +47,9 @@ from tests.support.order import by_case
 __all__ = ["expect", "pytest_addoption", "pytest_sessionfinish"]
 
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large)
-settings.register_profile(
-    "quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW
-)
+settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=_SLOW)
-settings.register_profile(
-    "fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None
-)
+settings.register_profile("fuzz", max_examples=40, deadline=None, suppress_health_check=_SLOW, database=None)
 settings.load_profile(os.environ.get("RUNE_TEST_PROFILE", "quick"))
 
 

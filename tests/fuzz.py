@@ -95,12 +95,9 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str | None]:
 
 def run_batch(tally: Tally, seeds: range) -> int:
     """Run seeds in a process of its own; the seed to go on with."""
-    command = [sys.executable, "-m", "tests.fuzzing.worker", str(seeds.start), str(len(seeds)),
-               "--ways", tally.ways]  # fmt: skip
+    command = [sys.executable, "-m", "tests.fuzzing.worker", str(seeds.start), str(len(seeds)), "--ways", tally.ways]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, bufsize=1, text=True
-    )
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, bufsize=1, text=True)
     at, way = seeds.start, ""
     for line in lines(process):
         if line is None:
@@ -145,8 +142,7 @@ def programs(asked: argparse.Namespace) -> int:
     for thread in threads:
         thread.join()
     ran, hours = sum(tally.runs.values()), (time.monotonic() - begin) / 3600
-    print(f"{ran} programs of seeds {first} to {tally.following - 1} in {hours:.2f} h: "
-          f"{len(tally.failures)} failures")  # fmt: skip
+    print(f"{ran} programs of seeds {first} to {tally.following - 1} in {hours:.2f} h: {len(tally.failures)} failures")
     print("\n".join([*(f"{n:8} {way}" for way, n in tally.runs.most_common()), *tally.failures]))
     return int(bool(tally.failures))
 
@@ -167,9 +163,16 @@ def holds(seed: int, arguments: Sequence[str]) -> bool:
     """Whether the laws hold for what the seed draws."""
     paths = [] if any(r.endswith(".py") for r in arguments) else LAWS
     command = [
-        sys.executable, "-m", "pytest", "-x", f"--hypothesis-seed={seed}",
-        "-o", "faulthandler_timeout=1800", *paths, *arguments,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        f"--hypothesis-seed={seed}",
+        "-o",
+        "faulthandler_timeout=1800",
+        *paths,
+        *arguments,
+    ]
     environment = {**os.environ, "RUNE_TEST_PROFILE": "fuzz", "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
 

@@ -96,9 +96,7 @@ def forks(count: int) -> Counter[str]:
         thread.start()
     for _ in range(count):
         code = ended(in_child(child))
-        outcomes["hung" if code == -signal.SIGALRM else "died" if code < 0 else "failed"] += (
-            code != 0
-        )
+        outcomes["hung" if code == -signal.SIGALRM else "died" if code < 0 else "failed"] += code != 0
     stop.set()
     for thread in threads:
         thread.join()

@@ -52,11 +52,14 @@ def test_a_missing_name_says_what_to_use(dotted: str):
 
 def test_every_name_of_the_tables_has_its_reason():
     tables = {
-        "rune": [MISSING], "rune.lax": [LAX], "rune.config": [CONFIG],
-        "rune.numpy": [of_numpy.MISSING, of_numpy.OF_JAX], "rune.optim": [of_optax.MISSING],
+        "rune": [MISSING],
+        "rune.lax": [LAX],
+        "rune.config": [CONFIG],
+        "rune.numpy": [of_numpy.MISSING, of_numpy.OF_JAX],
+        "rune.optim": [of_optax.MISSING],
         "rune.scipy": [of_scipy.MODULES],
         **{f"rune.scipy.{m}": [table] for m, table in of_scipy.MISSING.items()},
-    }  # fmt: skip
+    }
     for module, tables_of_module in tables.items():
         for table in tables_of_module:
             for reason, names in table.items():

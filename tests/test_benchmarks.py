@@ -22,9 +22,7 @@ import run  # noqa: E402
 
 def _script(name: str, *options: str) -> str:
     command = [sys.executable, str(BENCHMARKS / name), *options]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -95,8 +93,12 @@ def test_the_growth_of_a_first_call_is_printed_with_its_exponent():
     command = [sys.executable, str(BENCHMARKS / "growth.py"), "--shape", "chain"]
     done = subprocess.run(
         [*command, "--length", "20", "--leaves", "8"],
-        cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
     row = next(line for line in done.stdout.splitlines() if line.startswith("| chain"))
     assert len(row.split("|")) == 7
     assert done.stdout.splitlines()[-1].startswith("bars (exponent")

@@ -64,9 +64,7 @@ def test_a_statement_acts_at_once():
         rnp.log(rnp.array(-1.0))
 
 
-@pytest.mark.parametrize(
-    "set_it", [lambda: rune.configure(x64=True), rune.enable_x64], ids=["configure", "enable_x64"]
-)
+@pytest.mark.parametrize("set_it", [lambda: rune.configure(x64=True), rune.enable_x64], ids=["configure", "enable_x64"])
 def test_what_a_statement_set_holds_in_new_threads(set_it: Callable[[], Any]):
     set_it()
 
@@ -255,10 +253,12 @@ KEYS = ("x64", "check_infs", "check_leaks")
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["set", "keep", "enter", "enter again", "leave", "drop", "look"]),
-        st.sampled_from(KEYS), st.booleans(), st.integers(0, 3),
+        st.sampled_from(KEYS),
+        st.booleans(),
+        st.integers(0, 3),
     ),
     max_size=25,
-)  # fmt: skip
+)
 
 
 def settings_in_force() -> dict[str, bool]:
@@ -398,8 +398,10 @@ def test_a_process_begins_with_its_environment():
     )
 
     assert _run(code, RUNE_X64="1", RUNE_PROMOTION="strict").splitlines() == [
-        "float64 strict", "float64 strict", "float32 strict",
-    ]  # fmt: skip
+        "float64 strict",
+        "float64 strict",
+        "float32 strict",
+    ]
 
 
 def test_junk_in_the_environment_is_named():
@@ -411,7 +413,11 @@ def test_junk_in_the_environment_is_named():
 def _run(code: str, **variables: str) -> str:
     """What a process prints; errors too."""
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **variables}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env={**os.environ, **variables},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
     return done.stdout

@@ -109,12 +109,7 @@ def test_every_device_decodes_with_one_program(device: str):
                 logits_by_position.append(np.asarray(logits))
 
     assert (counts.traces, counts.compiles, counts.runs) == (1, 1, count)
-    near(
-        recomputed(prefix(count)),
-        np.stack(logits_by_position),
-        relative=1e-4,
-        why="two layers in f32",
-    )
+    near(recomputed(prefix(count)), np.stack(logits_by_position), relative=1e-4, why="two layers in f32")
 
 
 def test_automatic_sizes_compile_once_more_when_the_length_has_changed_twice():

@@ -394,9 +394,7 @@ def trees():
     ring = st.sampled_from([operator.add, operator.sub, operator.mul])
     division = st.sampled_from([operator.floordiv, operator.mod])
     return st.recursive(
-        leaf,
-        lambda t: st.one_of(st.tuples(ring, t, t), st.tuples(division, t, DIVISORS)),
-        max_leaves=9,
+        leaf, lambda t: st.one_of(st.tuples(ring, t, t), st.tuples(division, t, DIVISORS)), max_leaves=9
     )
 
 
@@ -442,8 +440,7 @@ PAIRS = list(itertools.product([*SMALL, 0, 3], repeat=2))
 
 
 @pytest.mark.parametrize(
-    ("decide", "truth"),
-    [(dims.less, operator.lt), (dims.at_most, operator.le), (dims.equal, operator.eq)],
+    ("decide", "truth"), [(dims.less, operator.lt), (dims.at_most, operator.le), (dims.equal, operator.eq)]
 )
 def test_a_comparison_that_answers_is_right_for_every_value(decide, truth):
     for a, b in PAIRS:
@@ -462,7 +459,4 @@ def test_reshape_index_maps_are_right_for_every_element(rows: int, columns: int,
     for at, element in itertools.product(range(rows), range(columns)):
         values = {"i": at, "j": element}
         expected = divmod(at * columns + element, split)
-        assert expected == (
-            dims.evaluate(flat // split, values),
-            dims.evaluate(flat % split, values),
-        )
+        assert expected == (dims.evaluate(flat // split, values), dims.evaluate(flat % split, values))

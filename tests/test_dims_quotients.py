@@ -13,9 +13,15 @@ from rune.dims import Dim, Size, symbol
 
 N, M = symbol("n", 1), symbol("m", 1)
 Y: dict[str, Size] = {
-    "n": N, "3*n": 3 * N, "n + m": N + M, "n - 2*m": N - 2 * M, "n*m": N * M, "5 - n": 5 - N,
-    "n//2": N // 2, "n % 3 + m": N % 3 + M,
-}  # fmt: skip
+    "n": N,
+    "3*n": 3 * N,
+    "n + m": N + M,
+    "n - 2*m": N - 2 * M,
+    "n*m": N * M,
+    "5 - n": 5 - N,
+    "n//2": N // 2,
+    "n % 3 + m": N % 3 + M,
+}
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 7])
@@ -69,10 +75,7 @@ def test_a_quotient_of_a_product_with_a_quotient_ends():
 def sums():
     """Integer combinations of numbers and of their shifted quotients, by one or another factor."""
     y = st.sampled_from(sorted(Y))
-    part = st.tuples(
-        st.integers(-2, 2), st.sampled_from(["1", "m", "n//2"]), y,
-        st.integers(-3, 6), st.integers(1, 4),
-    )  # fmt: skip
+    part = st.tuples(st.integers(-2, 2), st.sampled_from(["1", "m", "n//2"]), y, st.integers(-3, 6), st.integers(1, 4))
     return st.lists(part, min_size=1, max_size=6)
 
 

@@ -18,9 +18,7 @@ SITE = HERE / "site.py"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, written by the command that users run."""
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, str(SITE), str(folder)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, str(SITE), str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return folder

@@ -44,9 +44,13 @@ def test_random_programs_have_one_meaning_on_a_device(way: Way):
 
 
 QUICK = (
-    "a host call with another shape", "a lost lane of a tail", "a race between threads",
-    "an index that wraps", "donation of what is held", "memory shared by two live buffers",
-)  # fmt: skip
+    "a host call with another shape",
+    "a lost lane of a tail",
+    "a race between threads",
+    "an index that wraps",
+    "donation of what is held",
+    "memory shared by two live buffers",
+)
 
 
 @pytest.mark.filterwarnings("ignore:jit. cannot make axis:UserWarning")
@@ -92,9 +96,7 @@ def test_a_run_replays_a_seed_and_counts_it(capsys: pytest.CaptureFixture[str]):
     assert "1 programs of seeds 1 to 1" in capsys.readouterr().out
 
 
-def test_a_law_that_fails_is_found_and_its_seed_fails_in_the_same_example(
-    capfd: pytest.CaptureFixture[str],
-):
+def test_a_law_that_fails_is_found_and_its_seed_fails_in_the_same_example(capfd: pytest.CaptureFixture[str]):
     assert main(["--seed", "3", "--", PLANTED]) == 1
 
     first = capfd.readouterr().out

@@ -23,9 +23,8 @@ can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has n
 def run(script: str) -> list[str]:
     """What a script prints."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S,
-    )  # fmt: skip
+        [sys.executable, "-W", "ignore", "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -225,9 +224,7 @@ def made_here(source: Source) -> list[str]:
     """Where a file makes a lock that is not held over forks."""
     lines = source.text.splitlines()
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
-    line_numbers = [
-        c.lineno for c in calls if ast.unparse(c.func).removeprefix("threading.") in KINDS
-    ]
+    line_numbers = [c.lineno for c in calls if ast.unparse(c.func).removeprefix("threading.") in KINDS]
     return [f"{source}:{line}" for line in line_numbers if "locks.held(" not in lines[line - 1]]
 
 

@@ -123,14 +123,17 @@ def test_two_nibbles_share_a_byte_the_even_one_in_the_low_half():
 @pytest.mark.parametrize(
     ("options", "bits"),
     [
-        ({}, 8 + 32 / 4096), ({"axis": 0}, 8.5), ({"axis": 0, "group": 16}, 10.0),
-        ({"dtype": "int4"}, 4 + 32 / 4096), ({"dtype": "int4", "axis": 0}, 4.5),
+        ({}, 8 + 32 / 4096),
+        ({"axis": 0}, 8.5),
+        ({"axis": 0, "group": 16}, 10.0),
+        ({"dtype": "int4"}, 4 + 32 / 4096),
+        ({"dtype": "int4", "axis": 0}, 4.5),
         ({"dtype": "int4", "axis": 0, "group": 32}, 5.0),
         ({"dtype": "int4", "axis": 0, "group": 32, "symmetric": False}, 6.0),
         ({"dtype": "f8_e4m3", "axis": 0}, 8.5),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_the_bits_of_an_element_are_counted_exactly(options: dict[str, Any], bits: float):
     assert rune.quantize(drawn(64, 64), **options).bits_per_element == bits
 
@@ -147,11 +150,18 @@ def test_the_report_of_a_compiled_product_counts_those_bits(options: dict[str, A
 # --- products ---------------------------------------------------------------------------------
 
 OPTIONS: list[dict[str, Any]] = [
-    {}, {"axis": 0}, {"axis": 0, "group": 16}, {"axis": 1}, {"axis": 0, "symmetric": False},
-    {"dtype": "int4"}, {"dtype": "int4", "axis": 0}, {"dtype": "int4", "axis": 0, "group": 32},
+    {},
+    {"axis": 0},
+    {"axis": 0, "group": 16},
+    {"axis": 1},
+    {"axis": 0, "symmetric": False},
+    {"dtype": "int4"},
+    {"dtype": "int4", "axis": 0},
+    {"dtype": "int4", "axis": 0, "group": 32},
     {"dtype": "int4", "axis": 0, "group": 16, "symmetric": False},
-    {"dtype": "f8_e4m3", "axis": 0}, {"dtype": "f8_e5m2"},
-]  # fmt: skip
+    {"dtype": "f8_e4m3", "axis": 0},
+    {"dtype": "f8_e5m2"},
+]
 with_every_option = pytest.mark.parametrize("options", OPTIONS, ids=str)
 
 
@@ -225,9 +235,7 @@ def test_the_product_has_the_dtype_of_the_activations():
 
 
 @with_every_option
-def test_the_derivative_with_respect_to_the_activations_is_that_of_the_numbers_stored(
-    options: dict[str, Any],
-):
+def test_the_derivative_with_respect_to_the_activations_is_that_of_the_numbers_stored(options: dict[str, Any]):
     x, q = drawn(5, 64), rune.quantize(drawn(64, 32, seed=1), **options)
 
     def loss(multiply: Any) -> Any:
@@ -267,8 +275,7 @@ def test_quantising_compiles():
 
     matrix = rune.jit(lambda x: rune.quantize(x, "int4", axis=0, group=8))(x)
 
-    close(np.asarray(rune.quantize(x, "int4", axis=0, group=8).values), np.asarray(matrix.values),
-          ulps=0, why="exact")  # fmt: skip
+    close(np.asarray(rune.quantize(x, "int4", axis=0, group=8).values), np.asarray(matrix.values), ulps=0, why="exact")
     assert (matrix.shape, matrix.axis, matrix.size) == ((32, 16), -2, 32)
 
 
@@ -288,7 +295,7 @@ def test_quantising_compiles():
         (lambda: rnp.arange(3) @ rune.quantize(drawn(3, 2)), DtypeError, "floats required"),
         (lambda: rnp.sum(rune.quantize(drawn(3))), ArgumentError, "cannot take Quantized"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused_with_the_reason(call: Any, error: type, message: str):
     with pytest.raises(error, match=message):
         call()

@@ -18,8 +18,11 @@ ROOT = Path(__file__).parent.parent
 def test_forks_interrupts_kills_damage_and_other_users_change_no_result():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.stress", "--share", "0.005"],
-        cwd=ROOT, capture_output=True, text=True, timeout=2 * stress.HANG_S,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=2 * stress.HANG_S,
+    )
     lines = [line.split(" (")[0] for line in done.stdout.splitlines()]
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -22,9 +22,7 @@ rune.jit(model)(rnp.ones((2, 3)))
 def printed(folder: Path, **environment: str) -> str:
     path = folder / "script.py"
     path.write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment
-    )
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 1
     return done.stderr
 

@@ -236,10 +236,7 @@ def test_register_node_with_keys_names_its_children():
         lambda _, children: Pair(*children),
     )
 
-    assert [tree.keystr(path) for path, _ in tree.leaves_with_path(Pair(1, [2]))] == [
-        ".left",
-        ".right[0]",
-    ]
+    assert [tree.keystr(path) for path, _ in tree.leaves_with_path(Pair(1, [2]))] == [".left", ".right[0]"]
     assert tree.map(str, Pair(1, [2])).right == ["2"]
 
 
@@ -352,10 +349,7 @@ def test_all_asks_every_leaf():
 def test_transpose_turns_a_tree_inside_out():
     pairs = {"a": (1, [2]), "b": (3, [4])}
 
-    assert tree.transpose(tree.structure({"a": 0, "b": 0}), None, pairs) == (
-        {"a": 1, "b": 3},
-        [{"a": 2, "b": 4}],
-    )
+    assert tree.transpose(tree.structure({"a": 0, "b": 0}), None, pairs) == ({"a": 1, "b": 3}, [{"a": 2, "b": 4}])
 
 
 def test_transpose_refuses_trees_deeper_than_declared():
@@ -375,9 +369,7 @@ def test_a_prefix_leaf_stands_for_all_leaves_below():
 
 
 def test_none_in_a_prefix_matches_none_only_unless_is_leaf_says_otherwise():
-    with pytest.raises(
-        ArgumentError, match=r"prefix\[1\] is None, tree\[1\] is a leaf of type int"
-    ):
+    with pytest.raises(ArgumentError, match=r"prefix\[1\] is None, tree\[1\] is a leaf of type int"):
         tree.broadcast_prefix((0, None), (1, 2))
 
     assert tree.broadcast_prefix((0, None), (1, 2), is_leaf=lambda x: x is None) == [0, None]

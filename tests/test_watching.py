@@ -33,15 +33,9 @@ OUTSIDE = {
     "an update": (lambda x, i: x.at[i + 6].add(1.0), "scatter_add: found index 9 out of bounds"),
     "a scan": (lambda x, i: scanned(x), "gather: found index 5 out of bounds"),
     "a while loop": (lambda x, i: while_looped(x), "gather: found index 5 out of bounds"),
-    "a branch": (
-        lambda x, i: rune.cond(i > 2, lambda: x[i + 4], lambda: x[0]),
-        "gather: found index 7 out of bounds",
-    ),
+    "a branch": (lambda x, i: rune.cond(i > 2, lambda: x[i + 4], lambda: x[0]), "gather: found index 7 out of bounds"),
     "a gradient": (rune.grad(lambda x, i: x[i + 4] ** 2), "gather: found index 7 out of bounds"),
-    "lanes": (
-        lambda x, i: rune.vmap(lambda k: x[k])(rnp.arange(7)),
-        "gather: found index 5 out of bounds",
-    ),
+    "lanes": (lambda x, i: rune.vmap(lambda k: x[k])(rnp.arange(7)), "gather: found index 5 out of bounds"),
     "the first of two": (lambda x, i: x[i + 5] + x[i + 6], "gather: found index 8 out of bounds"),
 }
 INSIDE = {
@@ -152,23 +146,25 @@ def test_symbolic_sizes_are_bounds_too():
 CONDITIONS = {
     "an index": (
         lambda x: rune.while_loop(lambda c: (c < 8) & (x[c] < 9.0), lambda c: c + 1, 0),
-        {"bounds": True}, "gather: found index 5 out of bounds",
+        {"bounds": True},
+        "gather: found index 5 out of bounds",
     ),
     "an index at once": (
         lambda x: rune.while_loop(lambda c: x[c] > 9.0, lambda c: c + 1, 7),
-        {"bounds": True}, "gather: found index 7 out of bounds",
+        {"bounds": True},
+        "gather: found index 7 out of bounds",
     ),
     "a NaN": (
         lambda x: rune.while_loop(lambda c: rnp.log(c) < 9.0, lambda c: c - 1.0, x[4]),
-        {"nans": True}, "log: found NaN in its result",
+        {"nans": True},
+        "log: found NaN in its result",
     ),
     "in a loop": (
-        lambda x: rune.fori_loop(
-            0, 3, lambda i, c: rune.while_loop(lambda k: x[k + i] < 4, lambda k: k + 1, c), 0
-        ),
-        {"bounds": True}, "gather: found index 5 out of bounds",
+        lambda x: rune.fori_loop(0, 3, lambda i, c: rune.while_loop(lambda k: x[k + i] < 4, lambda k: k + 1, c), 0),
+        {"bounds": True},
+        "gather: found index 5 out of bounds",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -105,9 +105,7 @@ TAN_PI_16 = mpf("0.4375")
 
 exp_tail = series(lambda r: (mp.exp(r) - 1 - r) / r**2, mpf(1) / 2)
 log_tail = series(lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3, mpf(1) / 3)
-log_series = series(
-    lambda z: (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z, mpf(2) / 3
-)
+log_series = series(lambda z: (mp.log((1 + mp.sqrt(z)) / (1 - mp.sqrt(z))) / mp.sqrt(z) - 2) / z, mpf(2) / 3)
 log_series_tail = series(lambda z: (log_series(z) - mpf(2) / 3) / z, mpf(2) / 5)
 sin_tail = series(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, -mpf(1) / 6)
 cos_tail = series(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, mpf(1) / 24)
@@ -161,16 +159,14 @@ FITS = [
     Fit("atan f64", atan_tail, one, mpf(0), TAN_PI_16**2, 10),
     Fit("erf small f32", erf_small, one, mpf(0), mpf("0.9216"), 6),
     Fit("erf small f64", erf_small, one, mpf(0), mpf("1.0"), 13),
-    Fit("erf large f32", lambda t: -mp.log(mp.erfc(t)) / t, lambda t: t * mp.erfc(t), mpf("0.95"),
-        mpf("4.1"), 8),
+    Fit("erf large f32", lambda t: -mp.log(mp.erfc(t)) / t, lambda t: t * mp.erfc(t), mpf("0.95"), mpf("4.1"), 8),
     Fit("erfc f64", erfc_scaled, one, mpf(-1), mpf("0.78"), 24),
     Fit("erfc f32", erfc_scaled, one, mpf("-0.79"), mpf("0.45"), 9),
     Fit("asin f32", asin_tail, one, mpf(0), mpf("0.25"), 5),
     Fit("asin f64", asin_tail, one, mpf(0), mpf("0.25"), 12),
     centred("inverse cbrt", lambda m: 1 / mp.cbrt(m), "1", "2", 4),
     Fit("log2 narrow", log2_slope, one, LOG_LOW, LOG_HIGH, 11),
-    Fit("exp2 narrow", lambda r: mpf(2) ** r, lambda r: mpf(2) ** -r, mpf("-0.50005"),
-        mpf("0.50005"), 6),
+    Fit("exp2 narrow", lambda r: mpf(2) ** r, lambda r: mpf(2) ** -r, mpf("-0.50005"), mpf("0.50005"), 6),
     Fit("erf_inv central f32", erf_inv_central, one, mpf(0), mpf("6.25"), 10),
     Fit("erf_inv tail f32", erf_inv_tail, one, mpf("2.5"), mpf("4.1"), 8),
     centred("erf_inv middle f32", erf_inv_central, "0", "6.25", 10),
@@ -179,7 +175,7 @@ FITS = [
     centred("erf_inv tail f64", erf_inv_central, "6.25", "12.25", 18),
     centred("erf_inv far tail f64", erf_inv_central, "12.25", "22", 18),
     centred("erf_inv last tail f64", erf_inv_central, "22", "37.5", 16),
-]  # fmt: skip
+]
 
 
 def main(names: list[str]) -> None:

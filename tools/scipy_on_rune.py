@@ -111,16 +111,7 @@ def main() -> int:
     os.chdir(home.parent)
     paths = [str(home / module) for module in asked.modules]
     plugin = OnRune(asked.cases) if asked.on == "rune" else Runs(asked.cases)
-    brief = [
-        "-p",
-        "no:cacheprovider",
-        "-q",
-        "--tb=short",
-        "--no-header",
-        "--no-summary",
-        "-W",
-        "ignore",
-    ]
+    brief = ["-p", "no:cacheprovider", "-q", "--tb=short", "--no-header", "--no-summary", "-W", "ignore"]
     return pytest.main([*brief, "-m", "array_api_backends", *paths, *theirs], plugins=[plugin])
 
 

@@ -18,8 +18,19 @@ from rune import locks
 
 Table = Mapping[str, str]
 # Rooms in which a name may be that was looked for in another one.
-_ROOMS = ("rune", "rune.numpy", "rune.lax", "rune.nn", "rune.random", "rune.debug", "rune.tree",
-          "rune.numpy.linalg", "rune.scipy.special", "rune.scipy.linalg", "rune.optim")  # fmt: skip
+_ROOMS = (
+    "rune",
+    "rune.numpy",
+    "rune.lax",
+    "rune.nn",
+    "rune.random",
+    "rune.debug",
+    "rune.tree",
+    "rune.numpy.linalg",
+    "rune.scipy.special",
+    "rune.scipy.linalg",
+    "rune.optim",
+)
 
 
 class MissingName(AttributeError):

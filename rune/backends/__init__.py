@@ -125,9 +125,7 @@ def missing() -> dict[str, str]:
     False
     """
     probed = {name: _probe(name) for name in _names()}
-    return {
-        name: why or "no device found" for name, (targets, why) in probed.items() if not targets
-    }
+    return {name: why or "no device found" for name, (targets, why) in probed.items() if not targets}
 
 
 @functools.cache

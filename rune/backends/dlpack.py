@@ -26,13 +26,15 @@ _READ_ONLY, _IS_COPIED = 1, 2
 _INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL, _E4M3FN, _E5M2 = 0, 1, 2, 4, 5, 6, 10, 12
 
 _CODES: dict[np.dtype, tuple[int, int]] = {
-    dtypes.bool_: (_BOOL, 8), dtypes.bf16: (_BFLOAT, 16),
-    dtypes.f8_e4m3: (_E4M3FN, 8), dtypes.f8_e5m2: (_E5M2, 8),
+    dtypes.bool_: (_BOOL, 8),
+    dtypes.bf16: (_BFLOAT, 16),
+    dtypes.f8_e4m3: (_E4M3FN, 8),
+    dtypes.f8_e5m2: (_E5M2, 8),
     **{d: (_INT, 8 * d.itemsize) for d in (dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64)},
     **{d: (_UINT, 8 * d.itemsize) for d in (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64)},
     **{d: (_FLOAT, 8 * d.itemsize) for d in (dtypes.f16, dtypes.f32, dtypes.f64)},
     **{d: (_COMPLEX, 8 * d.itemsize) for d in (dtypes.c64, dtypes.c128)},
-}  # fmt: skip
+}
 _DTYPES = {code: dtype for dtype, code in _CODES.items()}
 
 
@@ -40,46 +42,46 @@ class _Tensor(ctypes.Structure):
     """DLTensor."""
 
     _fields_ = (
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
-    )  # fmt: skip
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
 
 
 class _Managed(ctypes.Structure):
     """DLManagedTensor."""
 
-    _fields_ = (
-        ("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-    )  # fmt: skip
+    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
 
 class _Versioned(ctypes.Structure):
     """DLManagedTensorVersioned."""
 
     _fields_ = (
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor),
-    )  # fmt: skip
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
 
 
 _NAMES = {_Managed: b"dltensor", _Versioned: b"dltensor_versioned"}
 _USED = {_Managed: b"used_dltensor", _Versioned: b"used_dltensor_versioned"}
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _api = ctypes.pythonapi
-_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
-    ("PyCapsule_New", _api)
-)
-_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", _api)
-)
-_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", _api)
-)
-_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-    ("PyCapsule_SetName", _api)
-)
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", _api))
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,7 @@ def sweep() -> None:
         del _capsules[address]
 
 
-def lend(
-    memory: Memory, owner: Any, *, versioned: bool, read_only: bool = True, is_copied: bool = False
-) -> Any:
+def lend(memory: Memory, owner: Any, *, versioned: bool, read_only: bool = True, is_copied: bool = False) -> Any:
     """A capsule with the memory, which `owner` keeps alive.
 
     versioned: whether the borrower reads version 1.x, which says whether it may write.
@@ -136,10 +136,16 @@ def lend(
     managed = _Versioned() if versioned else _Managed()
     code, bits = _CODES[memory.dtype]
     managed.tensor = _Tensor(
-        memory.address or None, *memory.device, len(memory.shape), code, bits, 1,
+        memory.address or None,
+        *memory.device,
+        len(memory.shape),
+        code,
+        bits,
+        1,
         ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)),
-        ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)), 0,
-    )  # fmt: skip
+        ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)),
+        0,
+    )
     managed.deleter = ctypes.cast(_give_back, ctypes.c_void_p).value
     if isinstance(managed, _Versioned):
         managed.major, managed.minor = VERSION
@@ -184,8 +190,7 @@ def _memory(tensor: _Tensor) -> Memory:
     dtype = _DTYPES.get((tensor.code, tensor.bits))
     if dtype is None or tensor.lanes != 1:
         raise BufferError(
-            f"from_dlpack: cannot read elements of type code {tensor.code}, {tensor.bits} bits, "
-            f"{tensor.lanes} lanes"
+            f"from_dlpack: cannot read elements of type code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
         )
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     if tensor.strides:
@@ -212,9 +217,12 @@ class _View:
         raw = f"|V{memory.dtype.itemsize}"
         self.loan = loan
         self.__array_interface__ = {
-            "version": 3, "shape": memory.shape, "typestr": raw, "data": (memory.address, True),
+            "version": 3,
+            "shape": memory.shape,
+            "typestr": raw,
+            "data": (memory.address, True),
             "strides": tuple(s * memory.dtype.itemsize for s in memory.strides),
-        }  # fmt: skip
+        }
 
 
 def as_numpy(memory: Memory, loan: Any) -> np.ndarray:

@@ -39,20 +39,17 @@ NEEDS = {
     "opencl": Needs(
         ("pyopencl", "pocl-binary-distribution"),
         'pip install "rune-ml[opencl]"',
-        "install the OpenCL driver of your GPU's vendor; "
-        "for a CPU device: pip install pocl-binary-distribution",
+        "install the OpenCL driver of your GPU's vendor; for a CPU device: pip install pocl-binary-distribution",
     ),
     "vulkan": Needs(
         ("vulkan",),
         'pip install "rune-ml[vulkan]"',
-        "install the Vulkan driver of your GPU's vendor; "
-        "for a CPU device: apt install libvulkan1 mesa-vulkan-drivers",
+        "install the Vulkan driver of your GPU's vendor; for a CPU device: apt install libvulkan1 mesa-vulkan-drivers",
     ),
     "wgpu": Needs(
         ("wgpu",),
         'pip install "rune-ml[wgpu]"',
-        "install a Vulkan, Metal or D3D12 driver; "
-        "for a CPU device: apt install libvulkan1 mesa-vulkan-drivers",
+        "install a Vulkan, Metal or D3D12 driver; for a CPU device: apt install libvulkan1 mesa-vulkan-drivers",
     ),
     "cuda": Needs(
         ("pycuda", "cuda-bindings", "nvidia-cuda-nvrtc"),

@@ -115,11 +115,7 @@ class ReferenceExecutable(CheckingExecutable):
         return results
 
     def _walker(
-        self,
-        concrete: Concrete,
-        arguments: Sequence[np.ndarray],
-        results: list[np.ndarray],
-        arena: np.ndarray,
+        self, concrete: Concrete, arguments: Sequence[np.ndarray], results: list[np.ndarray], arena: np.ndarray
     ) -> _Run | TimedWalker:
         walker = _Run(self.plan, concrete, list(arguments), results, arena)
         if self.meter is None:
@@ -194,11 +190,7 @@ class _Run:
 
 
 def dot(
-    out: np.ndarray,
-    a: np.ndarray,
-    b: np.ndarray,
-    shapes: Sequence[tuple[int, ...]],
-    parameters: dict[str, object],
+    out: np.ndarray, a: np.ndarray, b: np.ndarray, shapes: Sequence[tuple[int, ...]], parameters: dict[str, object]
 ) -> None:
     """The `dot` routine on flat arrays: out [batch, m, n] = a @ b."""
     lhs, rhs = a.reshape(shapes[0]), b.reshape(shapes[1])

@@ -15,10 +15,7 @@ from rune.transforms.compile import trace_cache
 __all__ = ["clear_caches"]
 
 # Programs that no jitted function holds: of single operations, loops and branches in eager code.
-_PROGRAMS = (
-    eager.one_operation, programs.one_equation, tracing.held, linear_loop.below,
-    walk_back.above_zero,
-)  # fmt: skip
+_PROGRAMS = (eager.one_operation, programs.one_equation, tracing.held, linear_loop.below, walk_back.above_zero)
 
 
 def clear_caches() -> None:

@@ -21,9 +21,7 @@ from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.tree_difference import mismatch, paths
 
 
-def settle(
-    trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[Any]
-) -> tuple[list[Any], Traced]:
+def settle(trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[Any]) -> tuple[list[Any], Traced]:
     """The first values, weak ones converted to the body's types, and the body traced for them."""
     values = list(init)
     while True:
@@ -67,26 +65,25 @@ class Carry:
             if not is_layout(went_in, came_out):
                 place, both = self.place(path), f"{went_in} goes in, {came_out} comes out"
                 raise TransformError(
-                    f"{self.name}: cannot keep the type of {place} ({both})",
-                    hint=_hint(went_in, came_out),
+                    f"{self.name}: cannot keep the type of {place} ({both})", hint=_hint(went_in, came_out)
                 )
 
     def check_tree(self, out_tree: Any) -> None:
         """Raise unless the carry comes out with the structure that it went in with."""
         if self.treedef != out_tree:
             raise TransformError(
-                f"{self.name}: cannot keep the structure of the carry "
-                f"({self._difference(out_tree)})",
+                f"{self.name}: cannot keep the structure of the carry ({self._difference(out_tree)})",
                 hint="return the carry with the same containers and keys as the first value",
             )
 
     def _difference(self, out_tree: Any) -> str:
         return mismatch(
-            self.treedef, out_tree,
+            self.treedef,
+            out_tree,
             lambda path: f"{self.place(path)} goes in but does not come out",
             lambda path: f"{self.place(path)} comes out but does not go in",
             "{} goes in, {} comes out",
-        )  # fmt: skip
+        )
 
 
 def _hint(went_in: ArrayType, came_out: ArrayType) -> str:

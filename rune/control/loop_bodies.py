@@ -13,27 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rune.control.groups import Groups, stage_grouped
-from rune.control.programs import (
-    Flags,
-    arranged,
-    needed_inputs,
-    omit,
-    parts,
-    pick,
-    scatter,
-    union,
-)
+from rune.control.programs import Flags, arranged, needed_inputs, omit, parts, pick, scatter, union
 from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
 from rune.core.program import Atom, Program
 from rune.ops import add
 from rune.transforms.batching.vmap import batch_program
-from rune.transforms.derivatives.held_programs import (
-    SplitProgram,
-    jvp_program,
-    split_program,
-    transpose_program,
-)
+from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
 from rune.transforms.programs.memo import per_program
 
 Counts = tuple[int, int]  # of consts and carries
@@ -119,9 +105,7 @@ def _beside(count: int, nonzero: Flags, *groups: int) -> tuple[int, ...]:
 
 
 @per_program
-def batch_body(
-    body: Program, counts: Counts, batched: Flags, size: Any
-) -> tuple[Program, Flags, Flags]:
+def batch_body(body: Program, counts: Counts, batched: Flags, size: Any) -> tuple[Program, Flags, Flags]:
     """The body on all lanes; which carries have lanes, and which rows of results do."""
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
@@ -217,9 +201,7 @@ def _residuals(
             yield _Residual(number, kind, source, split.known.inputs[source])
 
 
-def _sorted(
-    split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags, results: Flags
-) -> SplitBody:
+def _sorted(split: SplitProgram, counts: Counts, unknown: Flags, carries: Flags, results: Flags) -> SplitBody:
     """The split with its residuals sorted by kind."""
     first_carry = unknown[: counts[0]].count(False)
     first_row = first_carry + carries.count(False)
@@ -239,9 +221,14 @@ def _sorted(
         (unknown[: counts[0]].count(True), carries.count(True)),
     )
     order = (
-        *numbers["shared"], *numbers["hoisted"], *unknown_inputs.consts, *unknown_inputs.carries,
-        *numbers["step"], *numbers["row"], *unknown_inputs.rows,
-    )  # fmt: skip
+        *numbers["shared"],
+        *numbers["hoisted"],
+        *unknown_inputs.consts,
+        *unknown_inputs.carries,
+        *numbers["step"],
+        *numbers["row"],
+        *unknown_inputs.rows,
+    )
     return SplitBody(
         hoisted=hoisted,
         hoisted_from=hoisted_from,
@@ -255,9 +242,7 @@ def _sorted(
     )
 
 
-def _hoist(
-    known: Program, consts: int, yielded: int
-) -> tuple[Program, tuple[int, ...], tuple[bool, ...]]:
+def _hoist(known: Program, consts: int, yielded: int) -> tuple[Program, tuple[int, ...], tuple[bool, ...]]:
     """The outputs after the first `yielded` that consts alone decide.
 
     The program of those outputs, the numbers of the consts it takes, and which outputs they are.

@@ -80,25 +80,19 @@ def nonzero_flags(values: Iterable[Any]) -> Flags:
 def arranged(program: Program, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> Program:
     """The program with these of its inputs and outputs, given by number, in this order."""
     return replace(
-        program,
-        inputs=tuple(program.inputs[i] for i in inputs),
-        outputs=tuple(program.outputs[i] for i in outputs),
+        program, inputs=tuple(program.inputs[i] for i in inputs), outputs=tuple(program.outputs[i] for i in outputs)
     )
 
 
 @per_program
-def with_inputs(
-    program: Program, positions: tuple[int, ...], types: tuple[ArrayType, ...]
-) -> Program:
+def with_inputs(program: Program, positions: tuple[int, ...], types: tuple[ArrayType, ...]) -> Program:
     """The program with more inputs, of these types; it reads only those at `positions`."""
     read = dict(zip(positions, program.inputs, strict=True))
     inputs = tuple(read[i] if i in read else Var(t) for i, t in enumerate(types))
     return replace(program, inputs=inputs)
 
 
-def slots_for(
-    groups: Sequence[Sequence[ArrayType]],
-) -> tuple[list[ArrayType], list[list[int]]]:
+def slots_for(groups: Sequence[Sequence[ArrayType]]) -> tuple[list[ArrayType], list[list[int]]]:
     """Slots that programs share by type: their types, and the numbers that each program fills."""
     # Programs never run together, so one slot may serve a value of each.
     slots: list[ArrayType] = []
@@ -117,9 +111,7 @@ def _allot(slots: list[ArrayType], types: Sequence[ArrayType]) -> list[int]:
     return numbers
 
 
-def with_slots(
-    program: Program, count: int, numbers: Sequence[int], slots: Sequence[ArrayType]
-) -> Program:
+def with_slots(program: Program, count: int, numbers: Sequence[int], slots: Sequence[ArrayType]) -> Program:
     """The program whose outputs after the first `count` fill the slots with these numbers.
 
     It fills the other slots with zeros.
@@ -157,9 +149,7 @@ def sizes_for(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
     """
     declared = program.input_types
     # Sizes are read off shapes, so dtypes and ranks must fit first.
-    if len(declared) != len(types) or any(
-        d.dtype != t.dtype or d.ndim != t.ndim for d, t in zip(declared, types)
-    ):
+    if len(declared) != len(types) or any(d.dtype != t.dtype or d.ndim != t.ndim for d, t in zip(declared, types)):
         refuse(name, program, types)
     sizes = match_sizes(declared, types, f"{name}: cannot run {program.name}")
     if any(not d.is_symbolic and d.shape != t.shape for d, t in zip(declared, types)):
@@ -175,10 +165,7 @@ def types_of(values: Iterable[Any]) -> list[ArrayType]:
 def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:
     """Raise, since the program does not take these types. Errors: CheckError, always."""
     expected = types_text(program.input_types)
-    raise CheckError(
-        f"check: cannot accept {name} "
-        f"({program.name} takes ({expected}), not ({types_text(types)}))"
-    )
+    raise CheckError(f"check: cannot accept {name} ({program.name} takes ({expected}), not ({types_text(types)}))")
 
 
 # --- evaluating -------------------------------------------------------------------------------
@@ -208,9 +195,7 @@ def closed(program: Program, sizes: Sizes) -> tuple[Program, list[Any]]:
     return closed_call(program, sizes, [])
 
 
-def closed_together(
-    programs: Sequence[Program], sizes: Sequence[Sizes]
-) -> tuple[tuple[Program, ...], list[Any]]:
+def closed_together(programs: Sequence[Program], sizes: Sequence[Sizes]) -> tuple[tuple[Program, ...], list[Any]]:
     """`closed` for programs of the same inputs: each also takes what the others need."""
     # Every program gets all leading inputs, and reads only its own among them.
     pairs = [closed(p, s) for p, s in zip(programs, sizes, strict=True)]

@@ -98,9 +98,12 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
     # A fixed order of inputs: what is the same in every step first, then what a loop carries.
     inputs = (*captured, *effect_vars, *number_vars, *argument_vars)
     return Traced(
-        replace(staged.program, inputs=inputs), (*staged.captured, *recorders[-1].entered),
-        function.out_tree, bool(numbers), recorders[-1].needs(),
-    )  # fmt: skip
+        replace(staged.program, inputs=inputs),
+        (*staged.captured, *recorders[-1].entered),
+        function.out_tree,
+        bool(numbers),
+        recorders[-1].needs(),
+    )
 
 
 def share_captured(traced: Sequence[Traced]) -> list[Traced]:
@@ -113,9 +116,7 @@ def share_captured(traced: Sequence[Traced]) -> list[Traced]:
     def widened(t: Traced, variables: Mapping[Any, Var]) -> Traced:
         leading = (variables.get(place) or Var(types[place]) for place in values)
         inputs = (*leading, *t.program.inputs[len(t.captured) :])
-        return replace(
-            t, program=replace(t.program, inputs=inputs), captured=tuple(values.values())
-        )
+        return replace(t, program=replace(t.program, inputs=inputs), captured=tuple(values.values()))
 
     return [widened(t, variables) for t, variables in zip(traced, captured_vars)]
 

@@ -96,9 +96,7 @@ def _check_call(program: Program, equation: Equation) -> None:
         untold = ", ".join(untold_sizes(inner))
         if untold:
             _fail(program, f"{name} holds {inner.name}, whose inputs do not tell the size {untold}")
-        sizes = match_sizes(
-            input_types, operand_types, f"check: cannot accept {name} of {inner.name}"
-        )
+        sizes = match_sizes(input_types, operand_types, f"check: cannot accept {name} of {inner.name}")
         input_types = tuple(type_with_sizes(t, sizes) for t in input_types)
     if _layouts(operand_types) != _layouts(input_types):
         _fail(program, f"{name} takes {_text(input_types)}, not {_text(operand_types)}")

@@ -7,19 +7,14 @@ from rune.core.leaks import ENDED_HINT
 from rune.errors import EscapedTracerError
 
 _ENDED = ("after its transformation ended", ENDED_HINT)
-_OUTSIDE = (
-    "outside its transformation",
-    "a custom rule runs outside the derivative: pass it the value as an argument",
-)
+_OUTSIDE = ("outside its transformation", "a custom rule runs outside the derivative: pass it the value as an argument")
 
 
 def escaped(tracer: Tracer) -> EscapedTracerError:
     """The error for a tracer used after the end of its transformation, or outside it."""
     origin = f"; it was made at {tracer.frame}" if tracer.frame else ""
     when, hint = _OUTSIDE if tracer.interpreter.live else _ENDED
-    return EscapedTracerError(
-        f"tracer: cannot use a traced value {tracer.type} {when}{origin}", hint
-    )
+    return EscapedTracerError(f"tracer: cannot use a traced value {tracer.type} {when}{origin}", hint)
 
 
 def check_live(tracer: Tracer) -> None:

@@ -43,8 +43,7 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
     """
     if len(args) != len(program.inputs):
         raise ArgumentError(
-            f"eval_program: cannot evaluate {program.name} "
-            f"({len(args)} arguments for {len(program.inputs)} inputs)"
+            f"eval_program: cannot evaluate {program.name} ({len(args)} arguments for {len(program.inputs)} inputs)"
         )
     return in_copied_context(_evaluate, program, args)
 

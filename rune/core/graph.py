@@ -80,9 +80,7 @@ class Graph:
         if dot is None:
             raise FileNotFoundError("graphviz's `dot` is not installed")
         try:
-            done = subprocess.run(
-                [dot, "-Tsvg"], input=f"{self}", capture_output=True, text=True, timeout=SECONDS
-            )
+            done = subprocess.run([dot, "-Tsvg"], input=f"{self}", capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired as error:
             raise TimeoutError(f"graphviz's `dot` took longer than {SECONDS} s") from error
         if done.returncode:
@@ -138,6 +136,4 @@ def _equation(equation: Equation, names: Names) -> str:
     """The primitive with its constants, then what it binds."""
     constants = (names.atom(a) for a in equation.operands if hasattr(a, "value"))
     operands = (text.split(":")[0] for text in constants)
-    return "\n".join(
-        [" ".join([equation.primitive.name, *operands]), *map(names.binding, equation.results)]
-    )
+    return "\n".join([" ".join([equation.primitive.name, *operands]), *map(names.binding, equation.results)])

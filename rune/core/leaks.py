@@ -32,8 +32,7 @@ def refuse_leaks(tracers: Sequence[Any]) -> None:
         tracer, name = holder
         origin = f"; it was made at {tracer.frame}" if tracer.frame else ""
         raise EscapedTracerError(
-            f"tracer: found a traced value {tracer.type} kept after its transformation ended "
-            f"(in {name}{origin})",
+            f"tracer: found a traced value {tracer.type} kept after its transformation ended (in {name}{origin})",
             hint=ENDED_HINT,
         )
 

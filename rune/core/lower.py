@@ -193,6 +193,17 @@ class Library:
 
 
 Lowering = (
-    Scalar | Convert | Bitcast | Parts | View | Position | Reduction | Contraction | Cumulative
-    | Scatter | Control | Host | Library
-)  # fmt: skip
+    Scalar
+    | Convert
+    | Bitcast
+    | Parts
+    | View
+    | Position
+    | Reduction
+    | Contraction
+    | Cumulative
+    | Scatter
+    | Control
+    | Host
+    | Library
+)

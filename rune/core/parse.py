@@ -41,9 +41,7 @@ _DTYPE = re.compile(r"[^\W\d]\w*(?:<\w+>)?")
 _TYPE = re.compile(_DTYPE.pattern + r"\*?\[")
 _FUNCTION = re.compile(r"<[^<>\n]*>")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_WORDS: Mapping[str, Any] = {
-    "true": True, "false": False, "None": None, **{str(e): e for e in Effect}
-}  # fmt: skip
+_WORDS: Mapping[str, Any] = {"true": True, "false": False, "None": None, **{str(e): e for e in Effect}}
 _FLOAT = re.compile(r"-?(?:inf|nan|\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
 
 
@@ -75,9 +73,11 @@ class Unread:
 
 
 def parse(
-    text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type] | None = None,
+    text: str,
+    primitives: Mapping[str, Primitive],
+    records: Mapping[str, type] | None = None,
     functions: Mapping[str, Any] | None = None,
-) -> Program:  # fmt: skip
+) -> Program:
     """The program that `text` prints.
 
     primitives: by name. records: the dataclasses that may stand in parameters, by name.
@@ -96,9 +96,8 @@ class _Reader:
     """A position in the text, and the names in scope."""
 
     def __init__(
-        self, text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type],
-        functions: Mapping[str, Any],
-    ) -> None:  # fmt: skip
+        self, text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type], functions: Mapping[str, Any]
+    ) -> None:
         self.text, self.primitives, self.records = text, primitives, records
         self.functions = functions
         self.at = 0

@@ -110,9 +110,7 @@ def param(value: Any, depth: int = 0) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return (
-            "(" + ", ".join(param(v, depth) for v in value) + ("," if len(value) == 1 else "") + ")"
-        )
+        return "(" + ", ".join(param(v, depth) for v in value) + ("," if len(value) == 1 else "") + ")"
     if isinstance(value, np.dtype):
         return dtypes.short(value)
     if isinstance(value, str):

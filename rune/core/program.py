@@ -118,9 +118,7 @@ class Program:
         return replace(self, equations=tuple(equations), outputs=tuple(outputs))
 
 
-def map_programs(
-    params: Mapping[str, Any], change: Callable[[Program], Program]
-) -> Mapping[str, Any]:
+def map_programs(params: Mapping[str, Any], change: Callable[[Program], Program]) -> Mapping[str, Any]:
     """The parameters with `change` applied to the programs among them; themselves if none differs.
 
     Programs are values of parameters, alone or in tuples.
@@ -150,9 +148,7 @@ def map_subprograms(program: Program, change: Callable[[Program], Program]) -> P
     return program if same else program.with_equations(body, program.outputs)
 
 
-def substitute(
-    program: Program, replacements: Mapping[Var, Atom], equations: Iterable[Equation]
-) -> Program:
+def substitute(program: Program, replacements: Mapping[Var, Atom], equations: Iterable[Equation]) -> Program:
     """`program` with `equations` as its body and every replaced variable renamed everywhere.
 
     The one rewriting function that passes share: chains of replacements are followed, so no

@@ -12,8 +12,18 @@ from types import TracebackType
 
 from rune.errors import CheckError, RuneError
 
-_DAMAGE = (RuneError, ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
-           RecursionError, StopIteration, TypeError, ValueError)  # fmt: skip
+_DAMAGE = (
+    RuneError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
 
 
 def next_line(lines: Iterator[str]) -> str:
@@ -35,9 +45,8 @@ class reading:
         pass
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:  # fmt: skip
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if isinstance(error, _DAMAGE) and not isinstance(error, CheckError):
             lines = str(error).splitlines()
             why = f": {lines[0]}" if lines else ""

@@ -50,12 +50,9 @@ def _same_equation(match: dict[Var, Var], a: Equation, b: Equation) -> bool:
     )
 
 
-def _same_atoms(
-    match: Mapping[Var, Var], first: tuple[Atom, ...], second: tuple[Atom, ...]
-) -> bool:
+def _same_atoms(match: Mapping[Var, Var], first: tuple[Atom, ...], second: tuple[Atom, ...]) -> bool:
     return len(first) == len(second) and all(
-        _same_literal(x, y) if isinstance(x, Literal) else match.get(x) is y
-        for x, y in zip(first, second)
+        _same_literal(x, y) if isinstance(x, Literal) else match.get(x) is y for x, y in zip(first, second)
     )
 
 

@@ -136,9 +136,10 @@ def carriers(types: Sequence[ArrayType], names: Iterable[str]) -> set[int]:
             needed[name] = source
             pending += dims.symbols_within(source.dim)
     mentioning = {
-        number for number, type in enumerate(types)
+        number
+        for number, type in enumerate(types)
         if untold and untold & dims.symbols_within(*_dims_in(type.shape)).keys()
-    }  # fmt: skip
+    }
     return mentioning | {source.argument for source in needed.values()}
 
 
@@ -204,8 +205,7 @@ def _check_range(arguments: Arguments, source: SizeSource, sizes: Sizes) -> None
     name, limits = source.name, f"{source.low}..{'' if source.high is None else source.high}"
     inside = f"{dims.ranges(value)}, " if isinstance(value, Dim) else ""
     arguments.refuse(
-        f"with {name} = {value} ({inside}{name} in {limits}; {_place(arguments, source)})",
-        _range_hint(source, value),
+        f"with {name} = {value} ({inside}{name} in {limits}; {_place(arguments, source)})", _range_hint(source, value)
     )
 
 
@@ -249,9 +249,7 @@ def _check_shape(arguments: Arguments, number: int, shape: Shape, sizes: Sizes) 
     )
 
 
-def match_sizes(
-    declared: tuple[ArrayType, ...], actual: Sequence[ArrayType], action: str
-) -> dict[str, Size]:
+def match_sizes(declared: tuple[ArrayType, ...], actual: Sequence[ArrayType], action: str) -> dict[str, Size]:
     """The values that the declared sizes take in the actual types; empty if no type is symbolic.
 
     Errors: DimensionError "<action> with n = 3 (axis 0 of argument 1 is 4)".
@@ -275,8 +273,7 @@ def with_sizes(value: Any, sizes: Sizes) -> Any:
     if isinstance(value, tuple):
         return tuple(with_sizes(item, sizes) for item in value)
     if is_dataclass(value) and not isinstance(value, type | Program):
-        return replace(value, **{f.name: with_sizes(getattr(value, f.name), sizes)
-                                 for f in fields(value)})  # fmt: skip
+        return replace(value, **{f.name: with_sizes(getattr(value, f.name), sizes) for f in fields(value)})
     return value
 
 

@@ -182,11 +182,7 @@ def as_literal(value: Any) -> Literal | None:
     return Literal(np.array(data), type_of(value))
 
 
-def stage(
-    function: Callable[..., Sequence[Any]],
-    types: Sequence[ArrayType],
-    name: str = "f",
-) -> Staged:
+def stage(function: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str = "f") -> Staged:
     """The program of `function` on flat arguments of these types; it returns flat results."""
     writer = Stage(current())
     inputs = [writer.new_input(t) for t in types]

@@ -22,17 +22,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
-from rune.dims.algebra import (
-    Dim,
-    Size,
-    at_most,
-    interval,
-    less,
-    of_factor,
-    of_terms,
-    rewrite,
-    sides,
-)
+from rune.dims.algebra import Dim, Size, at_most, interval, less, of_factor, of_terms, rewrite, sides
 from rune.dims.factors import Factor, FloorDiv, Mod, Symbol, Term, memo, symbols, terms_of
 from rune.dims.messages import UndecidedComparison, as_symbol, ranges, undecided
 from rune.errors import DimensionError

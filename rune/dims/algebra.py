@@ -199,11 +199,7 @@ def _recombine(x: Dim) -> Size:
 def _whole(remainder: Mod, partner: Factor, quotient: Size) -> Size | None:
     if isinstance(partner, Mod) and partner.numerator == quotient:
         positive = _at_least_0(remainder.denominator) and _at_least_0(partner.denominator)
-        return (
-            None
-            if not positive
-            else remainder.numerator % (remainder.denominator * partner.denominator)
-        )
+        return None if not positive else remainder.numerator % (remainder.denominator * partner.denominator)
     return remainder.numerator if quotient == of_factor(partner) else None
 
 

@@ -21,9 +21,7 @@ from rune.ops.promote import promoted
 Function = TypeVar("Function", bound=Callable[..., Any])
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
-_KINDS = (
-    frozenset({dtypes.bool_}), dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX, dtypes.KEYS
-)  # fmt: skip
+_KINDS = (frozenset({dtypes.bool_}), dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX, dtypes.KEYS)
 
 
 def _kind(dtype: np.dtype) -> int:
@@ -68,14 +66,10 @@ def numbers(name: str, entries: Sequence[int]) -> tuple[int, ...]:
     return tuple(entries)
 
 
-def documented(
-    function: Function, name: str, doc: str, call: str, shown: str, facts: str
-) -> Function:
+def documented(function: Function, name: str, doc: str, call: str, shown: str, facts: str) -> Function:
     """`function` under its public name, with a sentence, facts about its kind, an example."""
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"{doc}\n\n    {facts}\n\n    >>> from rune import lax\n    >>> lax.{call}\n    {shown}\n"
-    )
+    function.__doc__ = f"{doc}\n\n    {facts}\n\n    >>> from rune import lax\n    >>> lax.{call}\n    {shown}\n"
     return function
 
 
@@ -88,10 +82,7 @@ def alike_facts(takes: str) -> str:
     )
 
 
-def unary(
-    name: str, rule: Unary, doc: str, call: str, shown: str,
-    takes: str = "floats or complex numbers",
-) -> Unary:  # fmt: skip
+def unary(name: str, rule: Unary, doc: str, call: str, shown: str, takes: str = "floats or complex numbers") -> Unary:
     """A function of one array, documented by a sentence and an example."""
 
     def function(x: Any) -> Any:
@@ -101,9 +92,7 @@ def unary(
     return documented(function, name, doc, f"{name}({call})", shown, facts)
 
 
-def binary(
-    name: str, rule: Binary, doc: str, call: str, shown: str, takes: str = "numbers"
-) -> Binary:
+def binary(name: str, rule: Binary, doc: str, call: str, shown: str, takes: str = "numbers") -> Binary:
     """A function of two arrays that are alike, documented by a sentence and an example."""
 
     def function(x: Any, y: Any) -> Any:

@@ -15,24 +15,13 @@ from rune.ops import conventions
 from rune.ops.scalars import bit_width
 
 bitwise_not = unary("bitwise_not", ops.logical_not, "~x.", "0", whole("-1"), "integers or bools")
-bitwise_and = binary(
-    "bitwise_and", ops.logical_and, "x & y.", "6, 3", whole("2"), "integers or bools"
-)
+bitwise_and = binary("bitwise_and", ops.logical_and, "x & y.", "6, 3", whole("2"), "integers or bools")
 bitwise_or = binary("bitwise_or", ops.logical_or, "x | y.", "6, 3", whole("7"), "integers or bools")
-bitwise_xor = binary(
-    "bitwise_xor", ops.logical_xor, "x ^ y.", "6, 3", whole("5"), "integers or bools"
-)
-population_count = unary(
-    "population_count", ops.popcount, "Bits that are 1.", "7", whole("3"), "integers"
-)
+bitwise_xor = binary("bitwise_xor", ops.logical_xor, "x ^ y.", "6, 3", whole("5"), "integers or bools")
+population_count = unary("population_count", ops.popcount, "Bits that are 1.", "7", whole("3"), "integers")
 clz = unary("clz", ops.clz, "Zero bits before the first 1.", "1", whole("31"), "integers")
 shift_left = binary(
-    "shift_left",
-    ops.shl,
-    "x · 2^y; 0 where y is not less than the width.",
-    "3, 2",
-    whole("12"),
-    "integers",
+    "shift_left", ops.shl, "x · 2^y; 0 where y is not less than the width.", "3, 2", whole("12"), "integers"
 )
 
 
@@ -128,8 +117,7 @@ def _joined(x: Any, new: np.dtype, ratio: int) -> Any:
     type = type_of(x)
     if not type.shape or type.shape[-1] != ratio:
         raise ShapeError(
-            f"bitcast_convert_type: cannot read {type} as {dtypes.short(new)} "
-            f"(a last axis of size {ratio} required)"
+            f"bitcast_convert_type: cannot read {type} as {dtypes.short(new)} (a last axis of size {ratio} required)"
         )
     wide = ops.convert(ops.bitcast(x, dtype=_bits(type.dtype)), dtype=_bits(new))
     by = ops.iota(shape=type.shape, axis=type.ndim - 1, dtype=_bits(new))
@@ -152,9 +140,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     Array(1.234375, f32*[], cpu:0)
     """
     return ops.reduce_precision(
-        value("reduce_precision", operand),
-        exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits),
-    )  # fmt: skip
+        value("reduce_precision", operand), exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits)
+    )
 
 
 def mulhi(x: Any, y: Any) -> Any:

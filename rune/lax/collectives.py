@@ -178,9 +178,7 @@ def _longer(type: Any) -> Any:
     return type.with_shape((1, *type.shape))
 
 
-def psum_scatter(
-    x: Any, axis_name: Name, *, scatter_dimension: int = 0, tiled: bool = False
-) -> Any:
+def psum_scatter(x: Any, axis_name: Name, *, scatter_dimension: int = 0, tiled: bool = False) -> Any:
     """The sum over all lanes, each lane receiving its own part.
 
     scatter_dimension:  the axis that is scattered: its size is the number of lanes, and it is
@@ -224,9 +222,7 @@ def _parts(operation: str, x: Any, axis: int, lanes: Any, tiled: bool) -> Any:
     return x
 
 
-def all_to_all(
-    x: Any, axis_name: Name, split_axis: int, concat_axis: int, *, tiled: bool = False
-) -> Any:
+def all_to_all(x: Any, axis_name: Name, split_axis: int, concat_axis: int, *, tiled: bool = False) -> Any:
     """Lane i's part j goes to lane j, as its part i.
 
     split_axis:   the axis that is dealt out: as long as there are lanes, or, `tiled`, a multiple.
@@ -279,9 +275,7 @@ def ppermute(x: Any, axis_name: Name, perm: Sequence[tuple[int, int]]) -> Any:
     name = _one_name("ppermute", axis_name)
     pairs = tuple((int(a), int(b)) for a, b in perm)
     _check_permutation(pairs, size_of(name))
-    return tree.map(
-        lambda leaf: ops.ppermute(rnp.asarray(leaf), permutation=pairs, axis_name=name), x
-    )
+    return tree.map(lambda leaf: ops.ppermute(rnp.asarray(leaf), permutation=pairs, axis_name=name), x)
 
 
 def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Any) -> None:
@@ -290,8 +284,7 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Any) -> None:
     for lanes in zip(*pairs, strict=True):
         if len(set(lanes)) < len(lanes) or not all(0 <= lane < size for lane in lanes):
             raise ArgumentError(
-                f"ppermute: cannot permute {size} lanes by {list(pairs)} "
-                "(each sends and receives once at most)"
+                f"ppermute: cannot permute {size} lanes by {list(pairs)} (each sends and receives once at most)"
             )
 
 

@@ -29,9 +29,7 @@ ConvGeneralDilatedDimensionNumbers = ConvDimensionNumbers | Sequence[str] | None
 
 
 def conv_dimension_numbers(
-    lhs_shape: Sequence[Size],
-    rhs_shape: Sequence[Size],
-    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
+    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], dimension_numbers: ConvGeneralDilatedDimensionNumbers
 ) -> ConvDimensionNumbers:
     """The axes that `dimension_numbers` names, as ConvDimensionNumbers.
 
@@ -42,9 +40,7 @@ def conv_dimension_numbers(
     ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
     """
     if len(lhs_shape) != len(rhs_shape):
-        raise ShapeError(
-            f"conv_dimension_numbers: cannot convolve {len(lhs_shape)} axes with {len(rhs_shape)}"
-        )
+        raise ShapeError(f"conv_dimension_numbers: cannot convolve {len(lhs_shape)} axes with {len(rhs_shape)}")
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if dimension_numbers is None:
@@ -68,13 +64,14 @@ def _named(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
     spatial = [c for c in rhs if c not in "OI"]
     if any({c for c in spec if c not in "NC"} != set(spatial) for spec in (lhs, out)):
         raise ArgumentError(
-            f"conv_dimension_numbers: cannot use {lhs!r}, {rhs!r}, {out!r} "
-            "(spatial axes are named differently)"
+            f"conv_dimension_numbers: cannot use {lhs!r}, {rhs!r}, {out!r} (spatial axes are named differently)"
         )
-    return ConvDimensionNumbers(*(
-        (*map(spec.index, roles), *map(spec.index, spatial))
-        for spec, roles in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
-    ))  # fmt: skip
+    return ConvDimensionNumbers(
+        *(
+            (*map(spec.index, roles), *map(spec.index, spatial))
+            for spec, roles in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
+        )
+    )
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Ints]:
@@ -94,9 +91,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> list[Ints]:
 
 
 def padtype_to_pads(
-    in_shape: Sequence[Size], window_shape: Sequence[Size], window_strides: Sequence[int],
-    padding: str,
-) -> list[tuple[Size, Size]]:  # fmt: skip
+    in_shape: Sequence[Size], window_shape: Sequence[Size], window_strides: Sequence[int], padding: str
+) -> list[tuple[Size, Size]]:
     """The padding that a word means, for each axis: (low, high).
 
     padding: "VALID" none; "SAME" as much as gives ceil(size / stride) windows, the odd one at the
@@ -109,9 +105,7 @@ def padtype_to_pads(
     """
     word = str(padding).upper()
     if word not in ("SAME", "SAME_LOWER", "VALID"):
-        raise ArgumentError(
-            f"padding: cannot use {padding!r} (SAME, SAME_LOWER, VALID, or pairs of numbers)"
-        )
+        raise ArgumentError(f"padding: cannot use {padding!r} (SAME, SAME_LOWER, VALID, or pairs of numbers)")
     if word == "VALID":
         return [(0, 0)] * len(window_shape)
     pads: list[tuple[Size, Size]] = []
@@ -142,9 +136,7 @@ def pads_of(
     entries = listed(name, "padding", padding)
     pairs = tuple((p, p) if isinstance(p, int) else tuple(p) for p in entries)
     if len(pairs) != len(window) or any(len(p) != 2 for p in pairs):
-        raise ArgumentError(
-            f"{name}: cannot pad {len(window)} axes by {padding} (a pair for each required)"
-        )
+        raise ArgumentError(f"{name}: cannot pad {len(window)} axes by {padding} (a pair for each required)")
     return pairs  # type: ignore[return-value]
 
 
@@ -152,7 +144,5 @@ def ints(name: str, what: str, values: Sequence[int] | None, rank: int) -> Ints:
     entries = [1] * rank if values is None else listed(name, what, values)
     numbers = tuple(static_int(name, what, v) for v in entries)
     if len(numbers) != rank or any(value < 1 for value in numbers):
-        raise ArgumentError(
-            f"{name}: cannot use {what} {numbers} for {rank} axes (one each, at least 1)"
-        )
+        raise ArgumentError(f"{name}: cannot use {what} {numbers} for {rank} axes (one each, at least 1)")
     return numbers

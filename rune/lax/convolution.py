@@ -18,12 +18,7 @@ from rune import dtypes, ops
 from rune.core.types import Shape
 from rune.dims import Size
 from rune.errors import ArgumentError
-from rune.lax.conv_layouts import (
-    ConvDimensionNumbers,
-    conv_dimension_numbers,
-    ints,
-    pads_of,
-)
+from rune.lax.conv_layouts import ConvDimensionNumbers, conv_dimension_numbers, ints, pads_of
 from rune.ops.sliding import reach, window_count
 
 Pads = Sequence[tuple[Size, Size]]
@@ -40,11 +35,19 @@ def _operands(lhs: Any, rhs: Any, preferred: Any) -> tuple[Any, Any]:
 
 
 def conv_general_dilated(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Pads,
-    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
-    precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None,
-) -> Any:  # fmt: skip
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
     """Sums of products of the windows of `lhs` with the kernel `rhs`, which is not flipped.
 
     Shapes: lhs [N, C, *S], rhs [O, C / feature_group_count, *K] -> [N / batch_group_count, O, *T],
@@ -79,16 +82,25 @@ def conv_general_dilated(
             hint="conv_transpose, or pairs of numbers",
         )
     return ops.conv_general_dilated(
-        lhs, rhs, strides=strides, padding=pads_of(name, padding, spread, window, strides),
-        lhs_dilation=lhs_gaps, rhs_dilation=rhs_gaps, specs=tuple(map(tuple, numbers)),
+        lhs,
+        rhs,
+        strides=strides,
+        padding=pads_of(name, padding, spread, window, strides),
+        lhs_dilation=lhs_gaps,
+        rhs_dilation=rhs_gaps,
+        specs=tuple(map(tuple, numbers)),
         groups=(feature_group_count, batch_group_count),
-    )  # fmt: skip
+    )
 
 
 def conv(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None,
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`conv_general_dilated` in the order NCHW, OIHW with neither dilation nor groups.
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
@@ -100,16 +112,19 @@ def conv(
     >>> rune.lax.conv(rnp.ones((1, 1, 3)), rnp.ones((1, 1, 2)), (1,), "SAME")
     Array([[[2., 2., 1.]]], f32[1,1,3], cpu:0)
     """
-    return conv_general_dilated(
-        lhs, rhs, window_strides, padding, preferred_element_type=preferred_element_type
-    )
+    return conv_general_dilated(lhs, rhs, window_strides, padding, preferred_element_type=preferred_element_type)
 
 
 def conv_with_general_padding(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Pads,
-    lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None, precision: Any = None,
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`conv_general_dilated` in the order NCHW, OIHW without groups.
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
@@ -122,20 +137,25 @@ def conv_with_general_padding(
     Array([[[1., 1., 1., 1.]]], f32[1,1,4], cpu:0)
     """
     return conv_general_dilated(
-        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
-        preferred_element_type=preferred_element_type,
-    )  # fmt: skip
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, preferred_element_type=preferred_element_type
+    )
 
 
 # --- transposed -------------------------------------------------------------------------------
 
 
 def conv_transpose(
-    lhs: Any, rhs: Any, strides: Sequence[int], padding: str | Pads,
-    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
-    transpose_kernel: bool = False, precision: Any = None, preferred_element_type: Any = None,
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: str | Pads,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """A convolution over an array whose elements stand `strides` apart: upsampling.
 
     dimension_numbers: None means channels last, ("NHWC", "HWIO", "NHWC") and its kin.
@@ -197,10 +217,16 @@ def _undone(size: Size, stride: int, padding: str) -> tuple[Size, Size]:
 
 
 def conv_general_dilated_patches(
-    lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: str | Pads,
-    lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """The windows that a convolution meets, as features: C times the elements of a window.
 
     Shapes: lhs [N, C, *S] -> [N, C·∏filter_shape, *T]; feature c·∏K + k is element k, row-major,
@@ -231,17 +257,28 @@ def conv_general_dilated_patches(
     for role, axis in enumerate(numbers.rhs_spec):
         order[axis] = role
     return conv_general_dilated(
-        lhs, rnp.transpose(kernel, order), window_strides, padding, lhs_dilation, rhs_dilation,
-        numbers, feature_group_count=features,
-    )  # fmt: skip
+        lhs,
+        rnp.transpose(kernel, order),
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_group_count=features,
+    )
 
 
 def conv_general_dilated_local(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str | Pads,
-    filter_shape: Sequence[int], lhs_dilation: Sequence[int] | None = None,
-    rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
     precision: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """A convolution with a kernel of its own at every place of the result.
 
     Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
@@ -281,9 +318,8 @@ def _local_numbers(rank: int) -> Any:
 
 
 def conv_shape_tuple(
-    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], strides: Sequence[int], pads: Any,
-    batch_group_count: int = 1,
-) -> Shape:  # fmt: skip
+    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], strides: Sequence[int], pads: Any, batch_group_count: int = 1
+) -> Shape:
     """The shape of a convolution in the order NCHW, OIHW.
 
     Errors: ArgumentError for another `pads`.
@@ -295,17 +331,18 @@ def conv_shape_tuple(
     pairs = pads_of("conv_shape_tuple", pads, lhs_shape[2:], rhs_shape[2:], strides)
     spatial = (
         window_count(size + lo + hi, window, stride, 1)
-        for size, window, stride, (lo, hi) in zip(
-            lhs_shape[2:], rhs_shape[2:], strides, pairs, strict=True
-        )
+        for size, window, stride, (lo, hi) in zip(lhs_shape[2:], rhs_shape[2:], strides, pairs, strict=True)
     )
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
 
 
 def conv_general_shape_tuple(
-    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], window_strides: Sequence[int],
-    padding: Any, dimension_numbers: Any,
-) -> Shape:  # fmt: skip
+    lhs_shape: Sequence[Size],
+    rhs_shape: Sequence[Size],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> Shape:
     """The shape of a convolution whose axes `dimension_numbers` names.
 
     Errors: ArgumentError for another `padding`.
@@ -322,9 +359,12 @@ def conv_general_shape_tuple(
 
 
 def conv_transpose_shape_tuple(
-    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], window_strides: Sequence[int],
-    padding: Any, dimension_numbers: Any,
-) -> Shape:  # fmt: skip
+    lhs_shape: Sequence[Size],
+    rhs_shape: Sequence[Size],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
+) -> Shape:
     """The shape of `conv_transpose`, axes named by `dimension_numbers`.
 
     Errors: ArgumentError for another `padding`.

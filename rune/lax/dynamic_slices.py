@@ -28,17 +28,18 @@ def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[boo
         raise ShapeError(f"{name}: cannot start in {type} at {len(indices)} indices (one per axis)")
     allowed = [negative] * type.ndim if isinstance(negative, bool) else list(negative)
     if len(allowed) != type.ndim:
-        raise ArgumentError(
-            f"{name}: cannot use {len(allowed)} of allow_negative_indices for {type} (one per axis)"
-        )
+        raise ArgumentError(f"{name}: cannot use {len(allowed)} of allow_negative_indices for {type} (one per axis)")
     starts = zip(indices, type.shape, allowed, strict=True)
     return [(from_end if back else signed)(value(name, s), d) for s, d, back in starts]
 
 
 def dynamic_slice(
-    operand: Any, start_indices: Any, slice_sizes: Sequence[Size], *,
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[Size],
+    *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """A window of static sizes that begins at `start_indices`.
 
     allow_negative_indices: whether those below 0 count from the end; else they count as 0.
@@ -57,9 +58,8 @@ def dynamic_slice(
 
 
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:  # fmt: skip
+    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Any:
     """The array with the window that begins at `start_indices` replaced.
 
     allow_negative_indices: whether those below 0 count from the end; else they count as 0.
@@ -85,9 +85,8 @@ def _at_axis(name: str, x: Any, index: Any, axis: int) -> tuple[list[Any], int]:
 
 
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
-    allow_negative_indices: bool = True,
-) -> Any:  # fmt: skip
+    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Any:
     """`slice_size` positions along one axis, from `start_index` on.
 
     Shapes: [*A, N, *B] -> [*A, slice_size, *B].
@@ -109,9 +108,8 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
-    allow_negative_indices: bool = True,
-) -> Any:  # fmt: skip
+    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Any:
     """One position along an axis, which keeps size 1 unless `keepdims` is false.
 
     Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B]; index int[].
@@ -124,9 +122,7 @@ def dynamic_index_in_dim(
     >>> lax.dynamic_index_in_dim(rnp.arange(5), 2, keepdims=False)
     Array(2, i32[], cpu:0)
     """
-    picked = dynamic_slice_in_dim(
-        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
-    )
+    picked = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return picked if keepdims else squeeze(picked, (axis,))
 
 
@@ -147,9 +143,7 @@ def dynamic_update_slice_in_dim(
     """
     x = value("dynamic_update_slice_in_dim", operand)
     starts, _ = _at_axis("dynamic_update_slice_in_dim", x, start_index, axis)
-    return dynamic_update_slice(
-        x, update, tuple(starts), allow_negative_indices=allow_negative_indices
-    )
+    return dynamic_update_slice(x, update, tuple(starts), allow_negative_indices=allow_negative_indices)
 
 
 def dynamic_update_index_in_dim(
@@ -171,6 +165,4 @@ def dynamic_update_index_in_dim(
     new = ops.cast(new, type_of(x).dtype)
     if type_of(new).ndim == type_of(x).ndim - 1:
         new = expand_dims(new, (axis,))
-    return dynamic_update_slice_in_dim(
-        x, new, index, axis, allow_negative_indices=allow_negative_indices
-    )
+    return dynamic_update_slice_in_dim(x, new, index, axis, allow_negative_indices=allow_negative_indices)

@@ -47,23 +47,14 @@ erf_inv = unary("erf_inv", ops.erf_inv, "The inverse of erf.", "0.0", weak("0.")
 floor = unary("floor", ops.floor, "The next whole number below.", "1.5", weak("1."), "floats")
 ceil = unary("ceil", ops.ceil, "The next whole number above.", "1.5", weak("2."), "floats")
 is_finite = unary(
-    "is_finite",
-    ops.is_finite,
-    "Neither NaN nor infinite.",
-    "1.0",
-    truth("True"),
-    "floats; bool comes out",
+    "is_finite", ops.is_finite, "Neither NaN nor infinite.", "1.0", truth("True"), "floats; bool comes out"
 )
 
 # --- arithmetic -------------------------------------------------------------------------------
 
-abs = unary(
-    "abs", ops.abs, "Absolute value; the modulus of complex numbers.", "-2.0", weak("2."), "numbers"
-)
+abs = unary("abs", ops.abs, "Absolute value; the modulus of complex numbers.", "-2.0", weak("2."), "numbers")
 neg = unary("neg", ops.neg, "-x.", "2.0", weak("-2."), "numbers")
-sign = unary(
-    "sign", ops.sign, "-1, 0 or 1; x / |x| of complex numbers.", "-2.0", weak("-1."), "numbers"
-)
+sign = unary("sign", ops.sign, "-1, 0 or 1; x / |x| of complex numbers.", "-2.0", weak("-1."), "numbers")
 square = unary("square", lambda x: ops.mul(x, x), "x · x.", "3.0", weak("9."), "numbers")
 reciprocal = unary(
     "reciprocal",
@@ -78,23 +69,10 @@ sub = binary("sub", ops.sub, "x - y.", "3.0, 2.0", weak("1."))
 mul = binary("mul", ops.mul, "x · y.", "3.0, 2.0", weak("6."))
 div = binary("div", ops.div, "x / y; of integers, rounded towards zero.", "-7, 2", whole("-3"))
 rem = binary("rem", ops.rem, "x - y · trunc(x / y), of the sign of x.", "-7, 2", whole("-1"))
-max = binary(
-    "max", extrema.larger, "The greater; NaN where either is.", "1.0, 2.0", weak("2.")
-)
-min = binary(
-    "min", extrema.smaller, "The lesser; NaN where either is.", "1.0, 2.0", weak("1.")
-)
-atan2 = binary(
-    "atan2", ops.atan2, "The angle of (y, x): atan2(y, x).", "0.0, 1.0", weak("0."), "floats"
-)
-nextafter = binary(
-    "nextafter",
-    ops.nextafter,
-    "The next number from x towards y.",
-    "0.0, 0.0",
-    weak("0."),
-    "floats",
-)
+max = binary("max", extrema.larger, "The greater; NaN where either is.", "1.0, 2.0", weak("2."))
+min = binary("min", extrema.smaller, "The lesser; NaN where either is.", "1.0, 2.0", weak("1."))
+atan2 = binary("atan2", ops.atan2, "The angle of (y, x): atan2(y, x).", "0.0, 1.0", weak("0."), "floats")
+nextafter = binary("nextafter", ops.nextafter, "The next number from x towards y.", "0.0, 0.0", weak("0."), "floats")
 
 
 def pow(x: Any, y: Any) -> Any:
@@ -159,9 +137,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     """
     number = value("round", x)
     if rounding_method not in tuple(RoundingMethod):
-        raise ArgumentError(
-            f"round: cannot round by {rounding_method!r} (a lax.RoundingMethod required)"
-        )
+        raise ArgumentError(f"round: cannot round by {rounding_method!r} (a lax.RoundingMethod required)")
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
         return ops.round(number)
     truncated = ops.trunc(number)
@@ -231,9 +207,7 @@ def select_n(which: Any, *cases: Any) -> Any:
         raise DtypeError(f"select_n: cannot choose by {type_of(number)} (bool or integer required)")
     if type_of(number).dtype == dtypes.bool_:
         if len(options) > 2:
-            raise ArgumentError(
-                f"select_n: cannot choose among {len(options)} cases by a bool (two)"
-            )
+            raise ArgumentError(f"select_n: cannot choose among {len(options)} cases by a bool (two)")
         return ops.select(number, options[-1], options[0])
     chosen = options[-1]
     for k in range(len(options) - 2, -1, -1):

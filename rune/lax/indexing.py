@@ -127,21 +127,27 @@ def gather(
     x, indices = value("gather", operand), value("gather", start_indices)
     n = _required("gather", dimension_numbers, GatherDimensionNumbers)
     dims = IndexDims(
-        tuple(n.offset_dims), tuple(n.collapsed_slice_dims), tuple(n.start_index_map),
-        tuple(n.operand_batching_dims), tuple(n.start_indices_batching_dims),
-    )  # fmt: skip
+        tuple(n.offset_dims),
+        tuple(n.collapsed_slice_dims),
+        tuple(n.start_index_map),
+        tuple(n.operand_batching_dims),
+        tuple(n.start_indices_batching_dims),
+    )
     fill = _outside(x) if fill_value is None else fill_value
     return ops.gather(
-        x, indices, literal_like(fill, x), dims=dims, slice_sizes=shape_of("gather", slice_sizes),
+        x,
+        indices,
+        literal_like(fill, x),
+        dims=dims,
+        slice_sizes=shape_of("gather", slice_sizes),
         mode="promise_in_bounds" if mode is None else _mode(mode),
-    )  # fmt: skip
+    )
 
 
 def _required(name: str, numbers: Any, kind: type[Any]) -> Any:
     if not isinstance(numbers, kind):
         raise ArgumentError(
-            f"{name}: cannot use {type(numbers).__name__} as dimension_numbers "
-            f"({kind.__name__} required)"
+            f"{name}: cannot use {type(numbers).__name__} as dimension_numbers ({kind.__name__} required)"
         )
     return numbers
 
@@ -179,14 +185,15 @@ def _scatter(name: str, write: Callable[..., Any]) -> Callable[..., Any]:
         x, new = alike_arrays(name, operand, updates)
         n = _required(name, dimension_numbers, ScatterDimensionNumbers)
         dims = IndexDims(
-            tuple(n.update_window_dims), tuple(n.inserted_window_dims),
-            tuple(n.scatter_dims_to_operand_dims), tuple(n.operand_batching_dims),
+            tuple(n.update_window_dims),
+            tuple(n.inserted_window_dims),
+            tuple(n.scatter_dims_to_operand_dims),
+            tuple(n.operand_batching_dims),
             tuple(n.scatter_indices_batching_dims),
-        )  # fmt: skip
+        )
         return write(
-            x, value(name, scatter_indices), new, dims=dims, slice_sizes=_window(x, new, dims),
-            mode=_mode(mode),
-        )  # fmt: skip
+            x, value(name, scatter_indices), new, dims=dims, slice_sizes=_window(x, new, dims), mode=_mode(mode)
+        )
 
     function.__name__ = function.__qualname__ = name
     return function
@@ -218,29 +225,17 @@ _TEXT = """{doc}
     """
 
 
-def _documented(
-    name: str, write: Callable[..., Any], doc: str, shown: str
-) -> Callable[..., Any]:
+def _documented(name: str, write: Callable[..., Any], doc: str, shown: str) -> Callable[..., Any]:
     function = _scatter(name, write)
     function.__doc__ = _TEXT.format(name=name, doc=doc, shown=shown)
     return function
 
 
-scatter = _documented(
-    "scatter", ops.scatter, "The operand with windows overwritten.", "[2., 2., 5.]"
-)
-scatter_add = _documented(
-    "scatter_add", ops.scatter_add, "The operand with updates added to windows.", "[3., 2., 8.]"
-)
-scatter_mul = _documented(
-    "scatter_mul", multiply_at, "The operand with windows multiplied.", "[ 2.,  2., 15.]"
-)
-scatter_min = _documented(
-    "scatter_min", ops.scatter_min, "The lesser of windows and updates.", "[1., 2., 3.]"
-)
-scatter_max = _documented(
-    "scatter_max", ops.scatter_max, "The greater of windows and updates.", "[2., 2., 5.]"
-)
+scatter = _documented("scatter", ops.scatter, "The operand with windows overwritten.", "[2., 2., 5.]")
+scatter_add = _documented("scatter_add", ops.scatter_add, "The operand with updates added to windows.", "[3., 2., 8.]")
+scatter_mul = _documented("scatter_mul", multiply_at, "The operand with windows multiplied.", "[ 2.,  2., 15.]")
+scatter_min = _documented("scatter_min", ops.scatter_min, "The lesser of windows and updates.", "[1., 2., 3.]")
+scatter_max = _documented("scatter_max", ops.scatter_max, "The greater of windows and updates.", "[2., 2., 5.]")
 
 
 def scatter_sub(operand: Any, scatter_indices: Any, updates: Any, *args: Any, **kwargs: Any) -> Any:
@@ -288,9 +283,12 @@ def scatter_apply(
     x = value("scatter_apply", operand)
     shape = shape_of("scatter_apply", update_shape)
     count = scatter_add(
-        ops.fit(np.int32(0), type_of(x).shape), scatter_indices, ops.fit(np.int32(1), shape),
-        dimension_numbers, mode=mode,
-    )  # fmt: skip
+        ops.fit(np.int32(0), type_of(x).shape),
+        scatter_indices,
+        ops.fit(np.int32(1), shape),
+        dimension_numbers,
+        mode=mode,
+    )
     most = ops.reduce_max(count, axes=tuple(range(type_of(count).ndim)))
 
     def step(state: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -14,16 +14,7 @@ from rune.absent import of as _absent
 from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.lax.linalg_spectra import (
-    SvdAlgorithm,
-    eig,
-    eigh,
-    hessenberg,
-    qdwh,
-    schur,
-    svd,
-    tridiagonal,
-)
+from rune.lax.linalg_spectra import SvdAlgorithm, eig, eigh, hessenberg, qdwh, schur, svd, tridiagonal
 from rune.numpy.arguments import static_int, value
 from rune.numpy.linalg.permutations import permutation_of_pivots
 from rune.ops import conventions as c
@@ -154,8 +145,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     rows = static_int("lu_pivots_to_permutation", "a size", permutation_size)
     if type_of(exchanges).shape[-1] > rows:
         raise ArgumentError(
-            f"lu_pivots_to_permutation: cannot permute {rows} rows by {type_of(exchanges)} "
-            "(more pivots than rows)"
+            f"lu_pivots_to_permutation: cannot permute {rows} rows by {type_of(exchanges)} (more pivots than rows)"
         )
     return permutation_of_pivots(c.astype(exchanges, dtypes.i32), rows)
 
@@ -249,9 +239,15 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 
 def triangular_solve(
-    a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
-    conjugate_a: bool = False, unit_diagonal: bool = False,
-) -> Any:  # fmt: skip
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
     """X with op(a) X = b if left_side, else X op(a) = b, for a triangular `a`.
 
     op is the transpose, the conjugate, or both, as asked for; only the triangle that is named is
@@ -302,9 +298,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 def symmetric_product(
-    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
-    symmetrize_output: bool = False,
-) -> Any:  # fmt: skip
+    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Any:
     """alpha A Aᵀ + beta C; only the lower triangle counts.
 
     symmetrize_output:  whether the upper triangle repeats the lower one.
@@ -328,10 +323,26 @@ def symmetric_product(
 
 
 __all__ = [
-    "SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh", "geqrf", "hessenberg",
-    "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qdwh", "qr", "schur", "svd",
-    "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
-]  # fmt: skip
+    "SvdAlgorithm",
+    "cholesky",
+    "cholesky_update",
+    "eig",
+    "eigh",
+    "geqrf",
+    "hessenberg",
+    "householder_product",
+    "lu",
+    "lu_pivots_to_permutation",
+    "ormqr",
+    "qdwh",
+    "qr",
+    "schur",
+    "svd",
+    "symmetric_product",
+    "triangular_solve",
+    "tridiagonal",
+    "tridiagonal_solve",
+]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

@@ -17,15 +17,7 @@ from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import value
 from rune.ops.complex_numbers import real_dtype
-from rune.ops.matrix_helpers import (
-    adjoint,
-    eye,
-    full,
-    matmul,
-    number,
-    part,
-    require_square,
-)
+from rune.ops.matrix_helpers import adjoint, eye, full, matmul, number, part, require_square
 from rune.ops.statistics import squared_length
 
 
@@ -45,9 +37,14 @@ class SvdAlgorithm(Enum):
 
 
 def eigh(
-    x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-    subset_by_index: tuple[int, int] | None = None, implementation: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    x: Any,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: Any = None,
+) -> tuple[Any, Any]:
     """Eigenvectors of Hermitian matrices as columns, and eigenvalues, always ascending.
 
     symmetrize_input:  whether x stands for (x + xᴴ) / 2; else the lower or upper triangle is read.
@@ -78,16 +75,20 @@ def _subset(name: str, subset: tuple[int, int], count: Any) -> tuple[int, int]:
     first, limit = subset
     if not (0 <= first < limit and limit <= count):
         raise ArgumentError(
-            f"{name}: cannot take subset_by_index={subset} of {count} "
-            f"(0 <= first < limit <= {count} required)"
+            f"{name}: cannot take subset_by_index={subset} of {count} (0 <= first < limit <= {count} required)"
         )
     return first, limit
 
 
 def eig(
-    x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
-    enable_eigvec_derivs: bool = True, implementation: Any = None, use_magma: bool | None = None,
-) -> list[Any]:  # fmt: skip
+    x: Any,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = True,
+    implementation: Any = None,
+    use_magma: bool | None = None,
+) -> list[Any]:
     """Eigenvalues of square matrices, and the left and the right eigenvectors asked for; complex.
 
     enable_eigvec_derivs:  taken as in JAX; vectors always have derivatives.
@@ -107,9 +108,13 @@ def eig(
 
 
 def svd(
-    x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
-    subset_by_index: tuple[int, int] | None = None, algorithm: Any = None,
-) -> Any:  # fmt: skip
+    x: Any,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: Any = None,
+) -> Any:
     """U, s and Vh with x = U diag(s) Vh, s descending; s alone without compute_uv.
 
     algorithm:  taken as in JAX; one algorithm serves each device.
@@ -129,8 +134,7 @@ def svd(
     if subset_by_index is not None:
         if full:
             raise ArgumentError(
-                f"svd: cannot take subset_by_index={subset_by_index} of {type_of(a)} "
-                "with full_matrices=True"
+                f"svd: cannot take subset_by_index={subset_by_index} of {type_of(a)} with full_matrices=True"
             )
         first, limit = _subset("svd", subset_by_index, min(type_of(a).shape[-2:]))
         axes = (-1, -1, -2) if compute_uv else (-1,)
@@ -139,9 +143,12 @@ def svd(
 
 
 def schur(
-    x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
+    x: Any,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """T and Z with x = Z T Zᴴ: real matrices quasi-triangular, complex ones triangular.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N, N]; T alone without compute_schur_vectors.
@@ -203,9 +210,13 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
 
 
 def qdwh(
-    x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None,
-    eps: float | None = None, dynamic_shape: Any = None,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    x: Any,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: Any = None,
+) -> tuple[Any, Any, Any, Any]:
     """U with orthonormal columns and H positive, x = U H; how many steps; whether they sufficed.
 
     is_hermitian:  a promise that is not used.
@@ -253,9 +264,7 @@ def _halley(a: Any, most: int, unit: float, real: np.dtype) -> tuple[Any, Any, A
     def more(state: Any) -> Any:
         _, low, change, step = state
         open_ = ops.gt(ops.abs(ops.sub(number(1, low), low)), number(10 * unit, low))
-        return ops.logical_and(
-            ops.lt(step, np.int32(most)), ops.logical_or(open_, ops.gt(change, tolerance))
-        )
+        return ops.logical_and(ops.lt(step, np.int32(most)), ops.logical_or(open_, ops.gt(change, tolerance)))
 
     def stepped(state: Any) -> Any:
         u, low, _, step = state

@@ -16,15 +16,7 @@ from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.lax.arguments import alike, given_axes, numbers
 from rune.numpy import creation, joining, shapes
-from rune.numpy.arguments import (
-    listed,
-    shape_of,
-    static_int,
-    static_ints,
-    static_size,
-    value,
-    values,
-)
+from rune.numpy.arguments import listed, shape_of, static_int, static_ints, static_size, value, values
 from rune.ops import conventions
 from rune.ops.promote import broadcast_shape, broadcast_to
 
@@ -48,9 +40,7 @@ def broadcast(operand: Any, sizes: Sequence[Size]) -> Any:
     return broadcast_in_dim(x, shape, range(len(shape) - type_of(x).ndim, len(shape)))
 
 
-def broadcast_in_dim(
-    operand: Any, shape: Sequence[Size], broadcast_dimensions: Sequence[int]
-) -> Any:
+def broadcast_in_dim(operand: Any, shape: Sequence[Size], broadcast_dimensions: Sequence[int]) -> Any:
     """The array at these axes of `shape`, in ascending order; size 1 stretches.
 
     Shapes: operand [*S] -> `shape`. Types: that of `operand`.
@@ -66,12 +56,8 @@ def broadcast_in_dim(
     axes = static_ints("broadcast_in_dim", "an axis", tuple(broadcast_dimensions))
     sizes = type_of(x).shape
     fits = len(axes) == len(sizes) and tuple(sorted(set(axes))) == axes
-    if not fits or not all(
-        0 <= a < len(target) and d in (1, target[a]) for a, d in zip(axes, sizes, strict=False)
-    ):
-        raise ShapeError(
-            f"broadcast_in_dim: cannot broadcast {type_of(x)} to {target} at axes {axes}"
-        )
+    if not fits or not all(0 <= a < len(target) and d in (1, target[a]) for a, d in zip(axes, sizes, strict=False)):
+        raise ShapeError(f"broadcast_in_dim: cannot broadcast {type_of(x)} to {target} at axes {axes}")
     unstretched = [k for k, (a, d) in enumerate(zip(axes, sizes, strict=True)) if d == target[a]]
     if len(unstretched) < len(sizes):
         x = ops.reshape(x, shape=tuple(sizes[k] for k in unstretched))
@@ -143,9 +129,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 # --- shapes -----------------------------------------------------------------------------------
 
 
-def reshape(
-    operand: Any, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None
-) -> Any:
+def reshape(operand: Any, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None) -> Any:
     """The elements, in row-major order, in another shape.
 
     dimensions: the order in which the axes of the operand are read, all of them.
@@ -248,10 +232,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 
 
 def slice(
-    operand: Any,
-    start_indices: Sequence[Size],
-    limit_indices: Sequence[Size],
-    strides: Sequence[int] | None = None,
+    operand: Any, start_indices: Sequence[Size], limit_indices: Sequence[Size], strides: Sequence[int] | None = None
 ) -> Any:
     """The elements from `start_indices` to before `limit_indices`, every `strides`-th.
 
@@ -270,9 +251,7 @@ def slice(
     return ops.slice_(x, start=tuple(start), limit=tuple(limit), stride=tuple(steps))
 
 
-def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
+def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
     """A slice along one axis; negative indices count from the end.
 
     Shapes: [*A, N, *B] -> [*A, K, *B].
@@ -341,9 +320,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     entries = listed("pad", "padding_config", padding_config)
     config = [tuple(listed("pad", "padding_config", c)) for c in entries]
     if len(config) != type_of(x).ndim or any(len(c) != 3 or c[2] < 0 for c in config):
-        raise ShapeError(
-            f"pad: cannot pad {type_of(x)} by {config} ((low, high, interior >= 0) for each axis)"
-        )
+        raise ShapeError(f"pad: cannot pad {type_of(x)} by {config} ((low, high, interior >= 0) for each axis)")
     low, high, interior = (tuple(c[k] for c in config) for k in range(3))
     high = tuple(map(ops.movement.behind, type_of(x).shape, high, interior))
     return ops.pad(x, fill, low=low, high=high, interior=interior)
@@ -386,9 +363,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
     if not ends or ends[-1] != type_of(x).shape[place]:
         raise ShapeError(f"split: cannot split axis {place} of {type_of(x)} into {tuple(sizes)}")
-    return [
-        slice_in_dim(x, end - size, end, axis=place) for size, end in zip(sizes, ends, strict=True)
-    ]
+    return [slice_in_dim(x, end - size, end, axis=place) for size, end in zip(sizes, ends, strict=True)]
 
 
 def stack(operands: Any, axis: int = 0) -> Any:
@@ -437,9 +412,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     return creation.full(shape_of("full", shape), fill_value, dtype)
 
 
-def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None
-) -> Any:
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
     """An array of one value, of the shape and dtype of `x` where others are not given.
 
     Shapes: that of `x`, or `shape`. Types: that of `x`, or `dtype`.

@@ -17,9 +17,7 @@ from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import listed, value
 
-DotDimensionNumbers = tuple[
-    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
-]
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 
 class Precision(enum.Enum):
@@ -78,9 +76,7 @@ def dot_general(
         return _batch_first(a, b, numbers)
     wanted = dtypes.as_dtype(preferred_element_type)
     if type_of(a).dtype != type_of(b).dtype:
-        raise DtypeError(
-            f"dot_general: cannot multiply {type_of(a)} by {type_of(b)} (dtypes differ)"
-        )
+        raise DtypeError(f"dot_general: cannot multiply {type_of(a)} by {type_of(b)} (dtypes differ)")
     wide = wanted if wanted.itemsize > type_of(a).dtype.itemsize else type_of(a).dtype
     return ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted)
 
@@ -139,9 +135,7 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
     a, b = value("batch_matmul", lhs), value("batch_matmul", rhs)
     ndim = type_of(a).ndim
     if ndim < 2 or type_of(b).ndim != ndim:
-        raise ShapeError(
-            f"batch_matmul: cannot multiply {type_of(a)} by {type_of(b)} (equal ranks, 2 or more)"
-        )
+        raise ShapeError(f"batch_matmul: cannot multiply {type_of(a)} by {type_of(b)} (equal ranks, 2 or more)")
     batch = tuple(range(ndim - 2))
     return dot_general(a, b, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision)
 
@@ -188,8 +182,7 @@ def ragged_dot(
     spread = (tb.shape[0], *ta.shape)
     rows = ops.select(
         ops.broadcast(inside, shape=spread, axes=(0, 1)),
-        ops.broadcast(a, shape=spread, axes=(1, 2)), literal_like(0, a),
-    )  # fmt: skip
-    return dot_general(
-        rows, b, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type
-    )  # fmt: skip
+        ops.broadcast(a, shape=spread, axes=(1, 2)),
+        literal_like(0, a),
+    )
+    return dot_general(rows, b, (((0, 2), (0, 1)), ((), ())), precision, preferred_element_type)

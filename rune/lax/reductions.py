@@ -35,49 +35,50 @@ _TEXT = """{doc}
     """
 
 
-def _reduction(
-    name: str, primitive: Callable[..., Any], doc: str, example: str, shown: str, refused: str
-) -> Any:
+def _reduction(name: str, primitive: Callable[..., Any], doc: str, example: str, shown: str, refused: str) -> Any:
     def function(operand: Any, axes: Sequence[int]) -> Any:
         x = value(name, operand)
         return primitive(x, axes=given_axes(name, x, axes))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _TEXT.format(
-        name=name, doc=doc, example=example, shown=shown, refused=refused
-    )
+    function.__doc__ = _TEXT.format(name=name, doc=doc, example=example, shown=shown, refused=refused)
     return function
 
 
 _FLOATS, _WHOLE, _BOOLS = "[[1.0, 3.0]]", "[[6, 3]]", "[[True, False]]"
 reduce_sum = _reduction(
-    "reduce_sum", ops.reduce_sum, "The sum over axes, in the operand's dtype.", _FLOATS,
-    "Array([4.], f32[1], cpu:0)", "bools",
-)  # fmt: skip
-reduce_prod = _reduction(
-    "reduce_prod",
-    ops.reduce_prod,
-    "The product over axes.",
+    "reduce_sum",
+    ops.reduce_sum,
+    "The sum over axes, in the operand's dtype.",
     _FLOATS,
-    "Array([3.], f32[1], cpu:0)",
+    "Array([4.], f32[1], cpu:0)",
     "bools",
 )
+reduce_prod = _reduction(
+    "reduce_prod", ops.reduce_prod, "The product over axes.", _FLOATS, "Array([3.], f32[1], cpu:0)", "bools"
+)
 reduce_max = _reduction(
-    "reduce_max", ops.reduce_max, "The greatest over axes; NaN where there is one.", _FLOATS,
-    "Array([3.], f32[1], cpu:0)", "complex numbers",
-)  # fmt: skip
+    "reduce_max",
+    ops.reduce_max,
+    "The greatest over axes; NaN where there is one.",
+    _FLOATS,
+    "Array([3.], f32[1], cpu:0)",
+    "complex numbers",
+)
 reduce_min = _reduction(
-    "reduce_min", ops.reduce_min, "The least over axes; NaN where there is one.", _FLOATS,
-    "Array([1.], f32[1], cpu:0)", "complex numbers",
-)  # fmt: skip
+    "reduce_min",
+    ops.reduce_min,
+    "The least over axes; NaN where there is one.",
+    _FLOATS,
+    "Array([1.], f32[1], cpu:0)",
+    "complex numbers",
+)
 reduce_and = _reduction(
-    "reduce_and", ops.reduce_and, "The bits that all elements have.", _WHOLE,
-    "Array([2], i32[1], cpu:0)", "floats",
-)  # fmt: skip
+    "reduce_and", ops.reduce_and, "The bits that all elements have.", _WHOLE, "Array([2], i32[1], cpu:0)", "floats"
+)
 reduce_or = _reduction(
-    "reduce_or", ops.reduce_or, "The bits that some element has.", _BOOLS,
-    "Array([ True], bool[1], cpu:0)", "floats",
-)  # fmt: skip
+    "reduce_or", ops.reduce_or, "The bits that some element has.", _BOOLS, "Array([ True], bool[1], cpu:0)", "floats"
+)
 
 
 def _xor(x: Any, *, axes: tuple[int, ...]) -> Any:
@@ -85,9 +86,8 @@ def _xor(x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 reduce_xor = _reduction(
-    "reduce_xor", _xor, "The bits that an odd number of elements has.", _WHOLE,
-    "Array([5], i32[1], cpu:0)", "floats",
-)  # fmt: skip
+    "reduce_xor", _xor, "The bits that an odd number of elements has.", _WHOLE, "Array([5], i32[1], cpu:0)", "floats"
+)
 
 # Monoids with a primitive of their own, by the function that combines two elements.
 _KNOWN: dict[Callable[..., Any], Primitive] = {
@@ -100,12 +100,7 @@ _KNOWN: dict[Callable[..., Any], Primitive] = {
 }
 
 
-def reduce(
-    operands: Any,
-    init_values: Any,
-    computation: Callable[[Any, Any], Any],
-    dimensions: Sequence[int],
-) -> Any:
+def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int]) -> Any:
     """All elements along `dimensions` combined, each result beginning with its initial value.
 
     operands, init_values:  trees of the same structure; arrays of one shape, and rank-0 values
@@ -124,9 +119,7 @@ def reduce(
     leaves, treedef = tree.flatten(operands)
     firsts = tree.leaves(init_values)
     if not leaves or len(firsts) != len(leaves):
-        raise ArgumentError(
-            f"reduce: cannot reduce {len(leaves)} arrays with {len(firsts)} initial values"
-        )
+        raise ArgumentError(f"reduce: cannot reduce {len(leaves)} arrays with {len(firsts)} initial values")
     xs = [value("reduce", x) for x in leaves]
     starts = [ops.cast(value("reduce", f), type_of(x).dtype) for f, x in zip(firsts, xs)]
     axes = given_axes("reduce", xs[0], dimensions)
@@ -207,9 +200,7 @@ argmin = _arg("argmin", ops.argmin, "least", "2")
 # --- cumulative -------------------------------------------------------------------------------
 
 
-def _cumulative(
-    name: str, primitive: Primitive, what: str, shown: str, refused: str
-) -> Callable[..., Any]:
+def _cumulative(name: str, primitive: Primitive, what: str, shown: str, refused: str) -> Callable[..., Any]:
     def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         x = value(name, operand)
         (place,) = given_axes(name, x, (axis,))

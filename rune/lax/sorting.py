@@ -41,9 +41,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return ordered[0] if is_one else ordered
 
 
-def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
-) -> tuple[Any, Any]:
+def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
     """Keys in order along a dimension, and the values permuted alike.
 
     Shapes: all alike, and kept. Types: that of each.
@@ -76,9 +74,13 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
 
 
 def approx_max_k(
-    operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:  # fmt: skip
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
     """`top_k` along a dimension: no executor here gains by missing some.
 
     Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Types: that of `operand`, and i32.
@@ -94,9 +96,13 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:  # fmt: skip
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> tuple[Any, Any]:
     """The k least elements along a dimension, the least first, and their positions.
 
     Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Types: that of `operand`, and i32.
@@ -112,8 +118,7 @@ def approx_min_k(
     size, count = type_of(rows).shape[-1], static_int("approx_min_k", "k", k)
     if not (0 <= count and count <= size):
         raise ArgumentError(
-            f"approx_min_k: cannot take {count} of {size} elements "
-            f"({type_of(operand)}, axis {reduction_dimension})"
+            f"approx_min_k: cannot take {count} of {size} elements ({type_of(operand)}, axis {reduction_dimension})"
         )
     ordered = ops.sort(rows, positions_like(rows), num_keys=1)
     first, second = (o.back(_first(x, count), at) for x in ordered)

@@ -21,14 +21,11 @@ def _special(name: str, rule: Any, doc: str, call: str, shown: str, operands: st
         if named:
             raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
         if len(arguments) != len(names):
-            raise ArgumentError(
-                f"{name}: cannot take {len(arguments)} operands ({len(names)} required: {operands})"
-            )
+            raise ArgumentError(f"{name}: cannot take {len(arguments)} operands ({len(names)} required: {operands})")
         return rule(*alike(name, *arguments))
 
     function.__signature__ = Signature(  # type: ignore[attr-defined]
-        [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any) for n in names],
-        return_annotation=Any,
+        [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any) for n in names], return_annotation=Any
     )
     return documented(function, name, doc, f"{name}({call})", shown, alike_facts("floats"))
 
@@ -38,33 +35,42 @@ def _shown(number: str, dtype: str) -> str:
 
 
 lgamma = _special("lgamma", special.gammaln, "log |Γ(x)|.", "3.0", _shown("0.6931473", "f32*"))
-digamma = _special(
-    "digamma", special.digamma, "The derivative of log Γ(x).", "1.0", _shown("-0.5772157", "f32*")
-)
+digamma = _special("digamma", special.digamma, "The derivative of log Γ(x).", "1.0", _shown("-0.5772157", "f32*"))
 polygamma = _special(
-    "polygamma", special.polygamma, "The m-th derivative of digamma, for (m, x).", "1.0, 1.0",
-    _shown("1.644934", "f32*"), "m x",
-)  # fmt: skip
-zeta = _special(
-    "zeta",
-    special.zeta,
-    "The sum of (q + k)⁻ˣ, for (x, q).",
-    "2.0, 1.0",
+    "polygamma",
+    special.polygamma,
+    "The m-th derivative of digamma, for (m, x).",
+    "1.0, 1.0",
     _shown("1.644934", "f32*"),
-    "x q",
+    "m x",
+)
+zeta = _special(
+    "zeta", special.zeta, "The sum of (q + k)⁻ˣ, for (x, q).", "2.0, 1.0", _shown("1.644934", "f32*"), "x q"
 )
 igamma = _special(
-    "igamma", special.gammainc, "The regularised lower incomplete gamma function of (a, x).",
-    "1.0, 1.0", _shown("0.63212055", "f32"), "a x",
-)  # fmt: skip
+    "igamma",
+    special.gammainc,
+    "The regularised lower incomplete gamma function of (a, x).",
+    "1.0, 1.0",
+    _shown("0.63212055", "f32"),
+    "a x",
+)
 igammac = _special(
-    "igammac", special.gammaincc, "1 - igamma(a, x), accurate where that is small.", "1.0, 1.0",
-    _shown("0.36787945", "f32"), "a x",
-)  # fmt: skip
+    "igammac",
+    special.gammaincc,
+    "1 - igamma(a, x), accurate where that is small.",
+    "1.0, 1.0",
+    _shown("0.36787945", "f32"),
+    "a x",
+)
 betainc = _special(
-    "betainc", special.betainc, "The regularised incomplete beta function of (a, b, x).",
-    "2.0, 1.0, 1.0", _shown("1.", "f32"), "a b x",
-)  # fmt: skip
+    "betainc",
+    special.betainc,
+    "The regularised incomplete beta function of (a, b, x).",
+    "2.0, 1.0, 1.0",
+    _shown("1.", "f32"),
+    "a b x",
+)
 bessel_i0e = _special("bessel_i0e", special.i0e, "exp(-|x|) I₀(x).", "0.0", _shown("1.", "f32*"))
 bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _shown("0.", "f32*"))
 

@@ -23,16 +23,19 @@ from rune.ops.sliding import reach, windows
 from rune.ops.window_reductions import MONOIDS, Slide, counts, fields_of
 from rune.transforms.programs.make_program import make_program
 
-NAMES = {"add": "add", "mul": "mul", "max": "max", "min": "min", "logical_and": "and",
-         "logical_or": "or"}  # fmt: skip
+NAMES = {"add": "add", "mul": "mul", "max": "max", "min": "min", "logical_and": "and", "logical_or": "or"}
 
 
 def reduce_window(
-    operand: Any, init_value: Any, computation: Callable[..., Any],
-    window_dimensions: Sequence[Size], window_strides: Sequence[int] | None = None,
-    padding: str | Pads = "VALID", base_dilation: Sequence[int] | None = None,
+    operand: Any,
+    init_value: Any,
+    computation: Callable[..., Any],
+    window_dimensions: Sequence[Size],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Pads = "VALID",
+    base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Every window of `operand` combined to one element by an associative `computation`.
 
     Shapes: operand [*D] -> the number of windows along each axis; `operand` and `init_value` may
@@ -51,16 +54,12 @@ def reduce_window(
     arrays = [rnp.asarray(x) for x in leaves]
     if treedef != tree.structure(init_value):
         raise ArgumentError(
-            f"reduce_window: cannot start windows of {treedef} from {tree.structure(init_value)} "
-            "(trees differ)",
+            f"reduce_window: cannot start windows of {treedef} from {tree.structure(init_value)} (trees differ)",
             hint="a list is a tree of its elements; rune.numpy.array(...) makes an array of it",
         )
     starts = tree.leaves(init_value)
     inits = [rnp.astype(rnp.asarray(v), x.dtype) for v, x in zip(starts, arrays, strict=True)]
-    slide = slide_of(
-        arrays[0].shape, window_dimensions, window_strides, padding, base_dilation,
-        window_dilation,
-    )  # fmt: skip
+    slide = slide_of(arrays[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
     combine = _monoid(computation, arrays[0]) if len(arrays) == 1 else None
     if combine is not None:
         results = [ops.reduce_window(arrays[0], combine=combine, **fields_of(slide))]
@@ -72,14 +71,16 @@ def reduce_window(
 
 
 def slide_of(
-    shape: Shape, window: Sequence[Size], strides: Sequence[int] | None, padding: Any,
-    base_dilation: Sequence[int] | None, window_dilation: Sequence[int] | None,
-) -> Slide:  # fmt: skip
+    shape: Shape,
+    window: Sequence[Size],
+    strides: Sequence[int] | None,
+    padding: Any,
+    base_dilation: Sequence[int] | None,
+    window_dilation: Sequence[int] | None,
+) -> Slide:
     """The parameters by axis. Errors: ArgumentError unless there is one for each axis."""
     ones = (1,) * len(shape)
-    steps, base, dilation = (
-        ones if v is None else tuple(v) for v in (strides, base_dilation, window_dilation)
-    )
+    steps, base, dilation = (ones if v is None else tuple(v) for v in (strides, base_dilation, window_dilation))
     if any(len(values) != len(shape) for values in (window, steps, base, dilation)):
         raise ArgumentError(
             f"reduce_window: cannot slide {tuple(window)} over {len(shape)} axes (strides {steps}, "
@@ -123,9 +124,7 @@ def _on_leaves(computation: Callable[..., Any], treedef: Any) -> Callable[..., l
     return combine
 
 
-def _folded(
-    arrays: list[Any], inits: list[Any], combine: Callable[..., list[Any]], slide: Slide
-) -> list[Any]:
+def _folded(arrays: list[Any], inits: list[Any], combine: Callable[..., list[Any]], slide: Slide) -> list[Any]:
     """All elements of the windows along one axis, combined by halves."""
     ndim = len(slide.window)
     axes = tuple(range(ndim))
@@ -136,21 +135,20 @@ def _folded(
         shown.append(rnp.reshape(views, (*counts(x.shape, slide), -1)))
     while shown[0].shape[-1] > 1:
         half = shown[0].shape[-1] // 2
-        pairs = combine(
-            [x[..., : 2 * half : 2] for x in shown], [x[..., 1 : 2 * half : 2] for x in shown]
-        )
-        shown = [
-            rnp.concatenate([p, x[..., 2 * half :]], -1) for p, x in zip(pairs, shown, strict=True)
-        ]
+        pairs = combine([x[..., : 2 * half : 2] for x in shown], [x[..., 1 : 2 * half : 2] for x in shown])
+        shown = [rnp.concatenate([p, x[..., 2 * half :]], -1) for p, x in zip(pairs, shown, strict=True)]
     starts = [rnp.broadcast_to(v, x.shape[:-1]) for v, x in zip(inits, shown, strict=True)]
     return combine(starts, [x[..., 0] for x in shown])
 
 
 def reduce_window_shape_tuple(
-    operand_shape: Shape, window_dimensions: Sequence[Size], window_strides: Sequence[int],
-    padding: Any, base_dilation: Sequence[int] | None = None,
+    operand_shape: Shape,
+    window_dimensions: Sequence[Size],
+    window_strides: Sequence[int],
+    padding: Any,
+    base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Shape:  # fmt: skip
+) -> Shape:
     """The shape of `reduce_window`.
 
     Errors: ArgumentError for another `padding`.
@@ -160,6 +158,4 @@ def reduce_window_shape_tuple(
     (2, 4)
     """
     shape = tuple(operand_shape)
-    return counts(shape, slide_of(
-        shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-    ))  # fmt: skip
+    return counts(shape, slide_of(shape, window_dimensions, window_strides, padding, base_dilation, window_dilation))

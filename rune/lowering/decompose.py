@@ -56,9 +56,7 @@ class _Decompose(Stage):
             return write_host_call(args, **params)
         if isinstance(primitive.lower, Library):
             return self.library(primitive.lower, primitive, args, params)
-        if isinstance(primitive.lower, Scatter) and self.sorts(
-            primitive, *map(type_of, args), **params
-        ):
+        if isinstance(primitive.lower, Scatter) and self.sorts(primitive, *map(type_of, args), **params):
             return scatter_by_sorting(primitive.lower.combine, *args, **params)
         if primitive is concatenate and len(args) > MOST:
             return join_many(args, **params)
@@ -71,9 +69,7 @@ class _Decompose(Stage):
             return eval_program(called, args)
         raise MissingRule(f"lower: cannot compile {primitive} (it has no lowering)")
 
-    def library(
-        self, library: Library, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
-    ) -> Any:
+    def library(self, library: Library, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """NumPy's routine on the CPU where it pays, else the operations that mean the same."""
         is_here = LIBRARY in self.routines
         pays = is_here and library.pays(*map(type_of, args), **params)

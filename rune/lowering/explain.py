@@ -140,10 +140,7 @@ def costs_text(costs: Costs) -> str:
 def steps_text(steps: Sequence[StepCost]) -> str:
     """A line for each step: number, name, bytes read and written, operations."""
     rows = [("", "step", "bytes read", "written", "operations")]
-    rows += [
-        (number, s.name, str(s.bytes_read), str(s.bytes_written), str(s.flops))
-        for number, s in numbered(steps)
-    ]
+    rows += [(number, s.name, str(s.bytes_read), str(s.bytes_written), str(s.flops)) for number, s in numbered(steps)]
     return "\n".join(_aligned(rows))
 
 

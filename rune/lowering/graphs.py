@@ -9,28 +9,9 @@ from __future__ import annotations
 import textwrap
 
 from rune.core.graph import Edge, Graph, Node
-from rune.lowering.kernels import (
-    Choose,
-    Invoke,
-    KernelProgram,
-    KernelStep,
-    Repeat,
-    Routine,
-    Value,
-)
+from rune.lowering.kernels import Choose, Invoke, KernelProgram, KernelStep, Repeat, Routine, Value
 from rune.lowering.kernels_text import program_text
-from rune.lowering.plan import (
-    Branch,
-    Call,
-    Copy,
-    Launch,
-    Loop,
-    Plan,
-    Slot,
-    Space,
-    Step,
-    buffer_type,
-)
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, buffer_type
 from rune.lowering.plan_text import slot_text
 from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import memory, slots_read, slots_written, step_name

@@ -51,9 +51,7 @@ class HostFunction:
     results: tuple[ArrayType, ...]
     borrows: bool = False
 
-    def __call__(
-        self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
-    ) -> list[np.ndarray]:
+    def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results."""
         if not self.has_token:
             return self.call(arrays, types)
@@ -63,20 +61,14 @@ class HostFunction:
         return str(self.call)
 
 
-def _type_rule(
-    *_types: ArrayType, results: Sequence[ArrayType], has_token: bool, **_: Any
-) -> tuple[ArrayType, ...]:
+def _type_rule(*_types: ArrayType, results: Sequence[ArrayType], has_token: bool, **_: Any) -> tuple[ArrayType, ...]:
     return (*results, *((TOKEN,) if has_token else ()))
 
 
-host_call = Primitive(
-    "host_call", "host", _type_rule, multiple_results=True, effect=lambda *, effect, **_: effect
-)
+host_call = Primitive("host_call", "host", _type_rule, multiple_results=True, effect=lambda *, effect, **_: effect)
 
 
-def write_host_call(
-    args: Sequence[Any], *, call: Any, results: Any, effect: Effect | None, **_: Any
-) -> Any:
+def write_host_call(args: Sequence[Any], *, call: Any, results: Any, effect: Effect | None, **_: Any) -> Any:
     """Bind a call whose order is not settled yet."""
     types = tuple(s.type for s in results)
     return host_call(*args, call=call, results=types, effect=effect, has_token=False)
@@ -89,9 +81,7 @@ class LibraryCall:
     primitive: Primitive
     params: tuple[tuple[str, Any], ...]
 
-    def __call__(
-        self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
-    ) -> list[np.ndarray]:
+    def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results, of the types that the plan holds."""
         reference = self.primitive.reference
         assert reference is not None
@@ -137,9 +127,7 @@ class AsComplex:
     operands: tuple[ArrayType, ...]
     results: tuple[ArrayType, ...]
 
-    def __call__(
-        self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
-    ) -> list[np.ndarray]:
+    def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results, complex ones as their parts."""
         operands = [_joined(a, t.dtype) for a, t in zip(arrays, self.operands, strict=True)]
         wanted = [
@@ -192,9 +180,7 @@ def _behind(equation: Equation, token: Atom, result: Var) -> Equation:
     if equation.primitive is loop:
         return _loop_behind(equation, operands, result)
     if equation.primitive is branch:
-        params = map_programs(
-            equation.params, lambda b: _with_token(b, len(b.inputs), len(b.outputs))
-        )
+        params = map_programs(equation.params, lambda b: _with_token(b, len(b.inputs), len(b.outputs)))
     else:
         params = {**equation.params, "has_token": True}
     results = (*equation.results, result)

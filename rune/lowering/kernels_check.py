@@ -235,9 +235,7 @@ def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
         _fail(program, f"step {number} gives {step.kernel} other types than it takes")
 
 
-def _check_within(
-    program: KernelProgram, number: int, step: KernelStep, inner: KernelProgram
-) -> None:
+def _check_within(program: KernelProgram, number: int, step: KernelStep, inner: KernelProgram) -> None:
     """A program that a loop or branch runs takes and gives what the step does."""
     operand_types = [v.type for v in step.operands]
     wanted = [v.type for v in inner.inputs]

@@ -260,15 +260,16 @@ def _block(first: str, lines: Iterator[str], kernels: Mapping[str, Kernel]) -> K
     assert next_line(lines) == "}"
     used = {name for step in steps for name in kernel_names(step)}
     return KernelProgram(
-        first.removeprefix("kernels ").partition("(")[0], inputs, tuple(steps),
-        tuple(values[n] for n, _ in results), tuple(_type(t, symbols) for _, t in results),
+        first.removeprefix("kernels ").partition("(")[0],
+        inputs,
+        tuple(steps),
+        tuple(values[n] for n, _ in results),
+        tuple(_type(t, symbols) for _, t in results),
         {name: kernel for name, kernel in kernels.items() if name in used},
-    )  # fmt: skip
+    )
 
 
-def _with_programs(
-    step: KernelStep, lines: Iterator[str], kernels: Mapping[str, Kernel]
-) -> KernelStep:
+def _with_programs(step: KernelStep, lines: Iterator[str], kernels: Mapping[str, Kernel]) -> KernelStep:
     """A loop or branch with the programs that follow its line."""
     programs: list[KernelProgram] = []
     while (first := next_line(lines)) != "}":
@@ -308,7 +309,5 @@ def _step(line: str, values: dict[str, Value], symbols: dict[str, Dim]) -> Kerne
         return Invoke(words[0], results, operands)
     match = _PARAMETERS.search(call)
     pairs = (p.split("=") for p in match[1].split(", ")) if match else ()
-    parameters = tuple(
-        (k, v == "True" if v in ("True", "False") else dims.parse(v, symbols)) for k, v in pairs
-    )
+    parameters = tuple((k, v == "True" if v in ("True", "False") else dims.parse(v, symbols)) for k, v in pairs)
     return Routine(words[1], results, operands, parameters)

@@ -60,10 +60,7 @@ from rune.lowering.kernels import (
     inner_programs,
 )
 
-COMBINE_WORDS = {
-    "add": "sum", "mul": "prod", "max": "max", "min": "min", "and": "all", "or": "any",
-    "xor": "xor",
-}  # fmt: skip
+COMBINE_WORDS = {"add": "sum", "mul": "prod", "max": "max", "min": "min", "and": "all", "or": "any", "xor": "xor"}
 
 
 def to_text(kernel: Kernel) -> str:
@@ -230,10 +227,7 @@ def kernel_symbols(kernel: Kernel) -> dict[str, Dim]:
     """Every index symbol of a kernel by name; axes of several statements may share one."""
     symbols: dict[str, Dim] = {}
     for statement in kernel.body:
-        statement_sizes = [
-            *(getattr(statement, "indices", ())),
-            *(a.size for a in inner_axes(statement)),
-        ]
+        statement_sizes = [*(getattr(statement, "indices", ())), *(a.size for a in inner_axes(statement))]
         for size in (*statement_sizes, *_expression_sizes(expressions(statement))):
             if isinstance(size, Dim):
                 symbols |= symbols_within(size)
@@ -247,6 +241,15 @@ def _expression_sizes(exprs: Iterable[Expr]) -> Iterator[Any]:
 
 
 __all__ = [
-    "COMBINE_WORDS", "Value", "inner_lets", "kernel_sizes", "kernel_symbols", "program_sizes",
-    "program_text", "range_text", "sizes_text", "to_text", "type_sizes",
-]  # fmt: skip
+    "COMBINE_WORDS",
+    "Value",
+    "inner_lets",
+    "kernel_sizes",
+    "kernel_symbols",
+    "program_sizes",
+    "program_text",
+    "range_text",
+    "sizes_text",
+    "to_text",
+    "type_sizes",
+]

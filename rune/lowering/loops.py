@@ -66,13 +66,13 @@ def _put_reference(operand: np.ndarray, value: np.ndarray, row: np.ndarray) -> n
 
 
 take_row = Primitive(
-    "take_row", "control", lambda operand, row: operand.with_shape(operand.shape[1:]),
-    lambda operand, row: operand[int(row)], lower=View(_take_view),
-)  # fmt: skip
-put_row = Primitive(
-    "put_row", "control", lambda operand, value, row: operand, _put_reference,
-    lower=View(_put_view),
-)  # fmt: skip
+    "take_row",
+    "control",
+    lambda operand, row: operand.with_shape(operand.shape[1:]),
+    lambda operand, row: operand[int(row)],
+    lower=View(_take_view),
+)
+put_row = Primitive("put_row", "control", lambda operand, value, row: operand, _put_reference, lower=View(_put_view))
 
 
 # --- loop and branch --------------------------------------------------------------------------
@@ -105,9 +105,7 @@ def _loop_type(*types: ArrayType, body: Program, **_: Any) -> tuple[ArrayType, .
     return body.output_types
 
 
-def _run_loop(
-    *args: Any, consts: int, body: Program, condition: Program | None, count: Size | None
-) -> list[Any]:
+def _run_loop(*args: Any, consts: int, body: Program, condition: Program | None, count: Size | None) -> list[Any]:
     """The meaning: step by step."""
     arrays = [np.zeros(t.shape, t.dtype) for t in body.input_types[1 + len(args) :]]
     state = [*args[consts:], *arrays]
@@ -152,9 +150,10 @@ def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     shared = [b or c for b, c in zip(needed[1:first], of_condition[1:first], strict=True)]
     live_inputs = [True, *shared, *state]
     changed = {
-        "body": _kept(live_body, live_inputs), "consts": sum(shared),
+        "body": _kept(live_body, live_inputs),
+        "consts": sum(shared),
         "condition": condition and _kept(condition, live_inputs),
-    }  # fmt: skip
+    }
     return replace(
         equation,
         operands=tuple(a for a, keeps in zip(equation.operands, live_inputs[1:]) if keeps),
@@ -163,9 +162,7 @@ def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
-def _loop_calls(
-    *args: Any, body: Program, condition: Program | None, **_: Any
-) -> tuple[Calls, ...]:
+def _loop_calls(*args: Any, body: Program, condition: Program | None, **_: Any) -> tuple[Calls, ...]:
     """Both take the step, consts and carry; the body also the arrays, which the loop makes."""
     arrays = (None for _ in body.inputs[1 + len(args) :])
     of_body = Calls(body, (None, *args, *arrays), Runs.LOOP)
@@ -175,9 +172,8 @@ def _loop_calls(
 
 
 loop = HigherOrder(
-    "loop", "control", _loop_type, calls=_loop_calls, multiple_results=True, run=_run_loop,
-    dead_code=_loop_dead_code,
-)  # fmt: skip
+    "loop", "control", _loop_type, calls=_loop_calls, multiple_results=True, run=_run_loop, dead_code=_loop_dead_code
+)
 
 
 def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[ArrayType, ...]:
@@ -207,9 +203,14 @@ def _branch_calls(number: Any, *operands: Any, branches: tuple[Program, ...]) ->
 
 
 branch = HigherOrder(
-    "branch", "control", _branch_type, calls=_branch_calls, multiple_results=True, run=_run_branch,
+    "branch",
+    "control",
+    _branch_type,
+    calls=_branch_calls,
+    multiple_results=True,
+    run=_run_branch,
     dead_code=_branch_dead_code,
-)  # fmt: skip
+)
 
 
 def is_control(equation: Equation) -> bool:
@@ -222,9 +223,7 @@ def is_control(equation: Equation) -> bool:
 Restage = Callable[[Callable[..., Sequence[Any]], Sequence[ArrayType], str], Program]
 
 
-def write_control(
-    kind: Control, restage: Restage, args: Sequence[Any], params: Mapping[str, Any]
-) -> list[Any]:
+def write_control(kind: Control, restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
     """Bind the loop or branch that a control primitive means.
 
     restage: makes a program of a function, in primitives that lower directly.
@@ -242,19 +241,14 @@ def write_control(
             return _write_repeat(restage, args, **params)
 
 
-def _write_branch(
-    restage: Restage, args: Sequence[Any], branches: tuple[Program, ...]
-) -> list[Any]:
+def _write_branch(restage: Restage, args: Sequence[Any], branches: tuple[Program, ...]) -> list[Any]:
     number, *operands = args
     if len(branches) == 1:
         return eval_program(branches[0], operands)
     if isinstance(number, np.ndarray):
         return eval_program(branches[min(max(int(number), 0), len(branches) - 1)], operands)
     types = [type_of(x) for x in operands]
-    written = tuple(
-        restage(lambda *xs, b=b: eval_program(b, xs), types, f"branch{k}")
-        for k, b in enumerate(branches)
-    )
+    written = tuple(restage(lambda *xs, b=b: eval_program(b, xs), types, f"branch{k}") for k, b in enumerate(branches))
     return branch(number, *operands, branches=written)
 
 
@@ -265,18 +259,22 @@ def _write_apart(restage: Restage, args: Sequence[Any], program: Program) -> lis
     return branch(np.int32(0), *args, branches=(written,))
 
 
-def _write_repeat(
-    restage: Restage, args: Sequence[Any], *, body: Program, consts: int, count: Size
-) -> list[Any]:
+def _write_repeat(restage: Restage, args: Sequence[Any], *, body: Program, consts: int, count: Size) -> list[Any]:
     types = [COUNTER, *(type_of(a) for a in args)]
     written = restage(lambda *xs: eval_program(body, xs), types, "body")
     return loop(*args, consts=consts, condition=None, count=count, body=written)
 
 
 def _write_while(
-    restage: Restage, args: Sequence[Any], *, condition: Program, body: Program,
-    condition_consts: int, body_consts: int, **_: Any,
-) -> list[Any]:  # fmt: skip
+    restage: Restage,
+    args: Sequence[Any],
+    *,
+    condition: Program,
+    body: Program,
+    condition_consts: int,
+    body_consts: int,
+    **_: Any,
+) -> list[Any]:
     consts = condition_consts + body_consts
     types = [COUNTER, *(type_of(a) for a in args)]
 
@@ -287,22 +285,24 @@ def _write_while(
         return eval_program(body, xs[condition_consts:])
 
     return loop(
-        *args, consts=consts, count=None, condition=restage(asks, types, "condition"),
-        body=restage(step, types, "body"),
-    )  # fmt: skip
+        *args, consts=consts, count=None, condition=restage(asks, types, "condition"), body=restage(step, types, "body")
+    )
 
 
 def write_scan(
-    restage: Restage, args: Sequence[Any], *, body: Program, consts: int, carries: int,
-    length: Size, reverse: bool, unroll: int,
-) -> list[Any]:  # fmt: skip
+    restage: Restage,
+    args: Sequence[Any],
+    *,
+    body: Program,
+    consts: int,
+    carries: int,
+    length: Size,
+    reverse: bool,
+    unroll: int,
+) -> list[Any]:
     """Bind the loop that a scan means."""
     operands = list(args)
-    shared, first, stacked = (
-        operands[:consts],
-        operands[consts:][:carries],
-        operands[consts + carries :],
-    )
+    shared, first, stacked = (operands[:consts], operands[consts:][:carries], operands[consts + carries :])
     rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in stacked)
     inside = [*(type_of(x) for x in (*shared, *first)), *rows]
     sizes = match_sizes(body.input_types, inside, f"{body.name}: cannot lower")
@@ -326,9 +326,8 @@ def write_scan(
 
     types = [COUNTER, *(type_of(x) for x in (*shared, *first)), *arrays]
     return loop(
-        *shared, *first, consts=len(shared), condition=None, count=length // unroll,
-        body=restage(steps, types, "body"),
-    )  # fmt: skip
+        *shared, *first, consts=len(shared), condition=None, count=length // unroll, body=restage(steps, types, "body")
+    )
 
 
 def _unrolled(length: Size, asked: int) -> int:

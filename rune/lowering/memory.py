@@ -27,40 +27,17 @@ from rune.dims import Size
 from rune.errors import DimensionError
 from rune.lowering.arena import Block, Placed, aligned, live_peak, place, type_bytes
 from rune.lowering.kernel.nodes import KernelCode
-from rune.lowering.kernels import (
-    Choose,
-    Invoke,
-    KernelProgram,
-    KernelStep,
-    Repeat,
-    Routine,
-    Value,
-    kernel_names,
-)
+from rune.lowering.kernels import Choose, Invoke, KernelProgram, KernelStep, Repeat, Routine, Value, kernel_names
 from rune.lowering.kernels_text import program_sizes
 from rune.lowering.loops import COUNTER
-from rune.lowering.plan import (
-    Branch,
-    Call,
-    Copy,
-    Launch,
-    Loop,
-    Plan,
-    Slot,
-    Space,
-    Step,
-    is_one_place,
-)
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, is_one_place
 from rune.lowering.size_values import value_limits
 
 Chain = list[Value]  # values that use one piece of memory in turn
 
 
 def plan_memory(
-    program: KernelProgram,
-    codes: Mapping[str, KernelCode],
-    target: str,
-    donated: Sequence[int] = (),
+    program: KernelProgram, codes: Mapping[str, KernelCode], target: str, donated: Sequence[int] = ()
 ) -> Plan:
     """The plan of a scheduled kernel program.
 
@@ -74,9 +51,7 @@ def plan_memory(
 Heirs = Mapping[int, tuple[int, ...]]  # per donated argument, the results that may take its memory
 
 
-def _plan(
-    program: KernelProgram, codes: Mapping[str, KernelCode], target: str, heirs: Heirs
-) -> Plan:
+def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, heirs: Heirs) -> Plan:
     """The plan without the sources of its sizes."""
     within = _all_within(program, codes, target)
     ranges = live_ranges(program, within)
@@ -84,8 +59,12 @@ def _plan(
     donations = _donations(program, ranges, pairs, heirs)
     chains = _chains(program, ranges, pairs)
     held = {program.outputs[r]: program.inputs[a] for a, r in donations}
-    lent = _lent(program, chains, pairs, lambda result, first: result not in held
-                 or _is_free(program, codes, ranges, held[result], first))  # fmt: skip
+    lent = _lent(
+        program,
+        chains,
+        pairs,
+        lambda result, first: result not in held or _is_free(program, codes, ranges, held[result], first),
+    )
     lent_chains = [id(chain) for chain in lent.values()]
     placed, total = place(_block(c, ranges) for c in chains if id(c) not in lent_chains)
     slots = _slots(program, placed, lent)
@@ -127,9 +106,7 @@ class Within:
         return (*(v for v in alone if v is not None), *self.seconds.values())
 
 
-def _all_within(
-    program: KernelProgram, codes: Mapping[str, KernelCode], target: str
-) -> dict[int, Within]:
+def _all_within(program: KernelProgram, codes: Mapping[str, KernelCode], target: str) -> dict[int, Within]:
     """What is within the steps, by their numbers."""
     used = (v.number for s in program.steps for v in (*s.operands, *s.results))
     first = max((*used, *(v.number for v in program.inputs)), default=0) + 1
@@ -145,18 +122,12 @@ def _all_within(
     return plans_within
 
 
-def _within_loop(
-    step: Repeat, codes: Mapping[str, KernelCode], target: str, numbers: Iterator[int]
-) -> Within:
+def _within_loop(step: Repeat, codes: Mapping[str, KernelCode], target: str, numbers: Iterator[int]) -> Within:
     start = len(step.body.inputs) - len(step.results)
     heirs = {start + k: (k,) for k in range(len(step.results))}
     body = _in_position(_plan(step.body, codes, target, heirs), step.body, start)
     donated_results = {result for _, result in body.donations}
-    seconds = {
-        k: Value(next(numbers), v.type)
-        for k, v in enumerate(step.results)
-        if k not in donated_results
-    }
+    seconds = {k: Value(next(numbers), v.type) for k, v in enumerate(step.results) if k not in donated_results}
     counter = Value(next(numbers), COUNTER)
     if step.condition is None:
         return Within((body,), _arena((body,), numbers), counter, None, seconds)
@@ -170,9 +141,7 @@ def _in_position(body: Plan, program: KernelProgram, start: int) -> Plan:
 
     Every donation of a body is sure, so the copies between such slots do nothing.
     """
-    unchanged = tuple(
-        (start + k, k) for k, v in enumerate(program.outputs) if v == program.inputs[start + k]
-    )
+    unchanged = tuple((start + k, k) for k, v in enumerate(program.outputs) if v == program.inputs[start + k])
     return replace(body, donations=(*body.donations, *unchanged))
 
 
@@ -190,9 +159,7 @@ def _arena(plans: Iterable[Plan], numbers: Iterator[int]) -> Value | None:
 # --- live ranges ------------------------------------------------------------------------------
 
 
-def live_ranges(
-    program: KernelProgram, within: Mapping[int, Within] | None = None
-) -> dict[Value, tuple[int, int]]:
+def live_ranges(program: KernelProgram, within: Mapping[int, Within] | None = None) -> dict[Value, tuple[int, int]]:
     """For every value, the first step that writes it (-1: an input) and the last that uses it."""
     ranges = {v: (-1, -1) for v in program.inputs}
     for number, step in enumerate(program.steps):
@@ -280,9 +247,8 @@ def _lent(
 
 
 def _is_free(
-    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping, held: Value,
-    first: Value,
-) -> bool:  # fmt: skip
+    program: KernelProgram, codes: Mapping[str, KernelCode], ranges: Mapping, held: Value, first: Value
+) -> bool:
     """Whether a donated argument, `held`, is read no more when `first` is made, or just for that:
     in place."""
     last, birth = ranges[held][1], ranges[first][0]
@@ -299,9 +265,7 @@ def _block(chain: Chain, ranges: Mapping) -> Block:
 # --- the plan ---------------------------------------------------------------------------------
 
 
-def _slots(
-    program: KernelProgram, placed: Iterable[Placed], lent: Mapping[Value, Chain]
-) -> dict[Value, Slot]:
+def _slots(program: KernelProgram, placed: Iterable[Placed], lent: Mapping[Value, Chain]) -> dict[Value, Slot]:
     slots = {v: Slot(Space.ARENA, v.type, offset=p.offset) for p in placed for v in p.block.values}
     for number, (value, type) in enumerate(zip(program.outputs, program.output_types)):
         for user in (value, *lent.get(value, ())):
@@ -333,9 +297,7 @@ def _steps(
             yield from _repeat(step, operands, results, slots, within)
 
 
-def _launch(
-    program: KernelProgram, step: Invoke, operands: Sequence[Slot], results: Sequence[Slot]
-) -> Iterator[Step]:
+def _launch(program: KernelProgram, step: Invoke, operands: Sequence[Slot], results: Sequence[Slot]) -> Iterator[Step]:
     kernel, slots = program.kernels[step.kernel], list(operands)
     for source, changed in kernel.in_place:
         k = [b.name for b in kernel.inputs].index(source)
@@ -347,9 +309,8 @@ def _launch(
 
 
 def _repeat(
-    step: Repeat, operands: Sequence[Slot], results: Sequence[Slot],
-    slots: Mapping[Value, Slot], within: Within,
-) -> Iterator[Step]:  # fmt: skip
+    step: Repeat, operands: Sequence[Slot], results: Sequence[Slot], slots: Mapping[Value, Slot], within: Within
+) -> Iterator[Step]:
     """A loop, behind the copies that give each carry its first value."""
     for first, carry in zip(operands[step.consts :], results):
         if not is_one_place(first, carry):
@@ -357,15 +318,14 @@ def _repeat(
     assert within.counter is not None
     yield Loop(
         (slots[within.counter], *operands[: step.consts], *results),
-        tuple(slots[within.seconds[k]] if k in within.seconds else r
-              for k, r in enumerate(results)),
+        tuple(slots[within.seconds[k]] if k in within.seconds else r for k, r in enumerate(results)),
         len(results) - len(operands) + step.consts,
         within.plans[-1],
         None if within.holds is None else within.plans[0],
         None if within.holds is None else slots[within.holds],
         step.count,
         _offset(within, slots),
-    )  # fmt: skip
+    )
 
 
 def _offset(within: Within, slots: Mapping[Value, Slot]) -> Size:

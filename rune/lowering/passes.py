@@ -55,12 +55,7 @@ def nested(p: Pass[Program]) -> Pass[Program]:
     return Pass(p.name, p.description, run)
 
 
-def run_passes(
-    passes: Iterable[Pass[A]],
-    value: A,
-    check: Callable[[A], object],
-    show: Callable[[A], str] = str,
-) -> A:
+def run_passes(passes: Iterable[Pass[A]], value: A, check: Callable[[A], object], show: Callable[[A], str] = str) -> A:
     """The value after all passes, checked after each that changed it.
 
     Errors: CheckError "pass unroll: cannot keep the rules of its language (...)", with the value

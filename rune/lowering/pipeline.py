@@ -29,18 +29,9 @@ from rune.lowering.kernelize import kernelize
 from rune.lowering.legalize import parts, storage
 from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
-from rune.lowering.optimize import (
-    eliminate_common as common_code,
-)
-from rune.lowering.optimize import (
-    eliminate_dead as dead_code,
-)
-from rune.lowering.optimize import (
-    hoist_invariant,
-    simplify_index,
-    sum_in_blocks,
-    unroll,
-)
+from rune.lowering.optimize import eliminate_common as common_code
+from rune.lowering.optimize import eliminate_dead as dead_code
+from rune.lowering.optimize import hoist_invariant, simplify_index, sum_in_blocks, unroll
 from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.passes import Pass, fixpoint, nested, run_passes
 from rune.lowering.plan import Plan
@@ -72,9 +63,7 @@ def program_passes(target: Target) -> tuple[Pass[Program], ...]:
         # Before anything is simplified: real programs are all that later passes know.
         parts.PASS,
         # Together: a folded constant makes laws apply, and a law makes equations equal.
-        nested(
-            fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)
-        ),
+        nested(fixpoint(fold_constants.PASS, simplify_algebra.PASS, narrow.PASS, eliminate_common.PASS)),
         # Inner loops first, so that what they give up may leave the outer ones as well.
         nested(hoist_loops.PASS),
         # Last: all of them leave equations that nothing needs.
@@ -104,9 +93,7 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
     )
 
 
-def stages(
-    program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False
-) -> Lowered:
+def stages(program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False) -> Lowered:
     """Lower a program and keep every stage."""
     seconds: dict[str, float] = {}
     require_dtypes(program, target)
@@ -120,9 +107,7 @@ def stages(
     with _timed(seconds, "code"):
         code_passes, accept = kernel_passes(target), check_code if check else _accept
         codes = {
-            name: run_passes(
-                code_passes, _checked(build(kernel, target), accept), accept, code_text
-            )
+            name: run_passes(code_passes, _checked(build(kernel, target), accept), accept, code_text)
             for name, kernel in kernels.kernels.items()
         }
         for code in codes.values():
@@ -138,9 +123,7 @@ def stages(
     return lowered
 
 
-def lower(
-    program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False
-) -> Plan:
+def lower(program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False) -> Plan:
     """The plan of a program. Arguments are its inputs, then its constants.
 
     donated: numbers of arguments whose memory results may take over.

@@ -21,19 +21,7 @@ from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.arena import type_bytes
 from rune.lowering.kernel.nodes import Access
-from rune.lowering.plan import (
-    Branch,
-    Call,
-    Copy,
-    Launch,
-    Loop,
-    Plan,
-    Slot,
-    Space,
-    Step,
-    inner_plans,
-    slots_of,
-)
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, slots_of
 
 
 def check_sizes(plan: Plan) -> None:
@@ -210,9 +198,7 @@ def _arena(step: Loop | Branch) -> tuple[Slot, ...]:
     """The part of the arena that the plans within use, one at a time."""
     sizes = [inner.arena_bytes for inner in inner_plans(step) if inner.arena_bytes != 0]
     largest = [s for s in dict.fromkeys(sizes) if not _is_covered(s, sizes)]
-    return tuple(
-        Slot(Space.ARENA, ArrayType((size,), dtypes.u8), offset=step.offset) for size in largest
-    )
+    return tuple(Slot(Space.ARENA, ArrayType((size,), dtypes.u8), offset=step.offset) for size in largest)
 
 
 def _is_covered(size: Size, sizes: list[Size]) -> bool:
@@ -225,8 +211,7 @@ def _check_inside(plan: Plan, life: _Life, lives: Sequence[_Life]) -> None:
     begins = (other.slot.offset for other in lives if other.slot.space is Space.ARENA)
     if not any(dims.at_most(end, x) and dims.at_most(x, arena) for x in (arena, *begins)):
         raise CheckError(
-            f"check_overlap: cannot place {_name(life.slot)} (it ends at {end}, "
-            f"the arena at {plan.arena_bytes})"
+            f"check_overlap: cannot place {_name(life.slot)} (it ends at {end}, the arena at {plan.arena_bytes})"
         )
 
 

@@ -257,9 +257,7 @@ def parse(text: str) -> Plan:
         return _read_block(next_line(lines), lines, kernels, {})
 
 
-def _read_block(
-    head: str, lines: Iterator[str], kernels: Mapping[str, KernelCode], symbols: Mapping[str, Dim]
-) -> Plan:
+def _read_block(head: str, lines: Iterator[str], kernels: Mapping[str, KernelCode], symbols: Mapping[str, Dim]) -> Plan:
     words = head.split()
     if len(words) != 5 or words[0] != "plan":
         raise CheckError(f"parse: cannot read a plan (the line {head!r})")
@@ -269,8 +267,15 @@ def _read_block(
         reader.line(line)
     used = {name for step in reader.steps for name in kernel_names(step)}
     return Plan(
-        words[1], words[3], tuple(reader.types["argument"]), tuple(reader.types["result"]),
-        tuple(reader.steps), {n: c for n, c in kernels.items() if n in used},
-        reader.arena[0], tuple(reader.sizes), tuple(reader.donations), reader.arena[1],
+        words[1],
+        words[3],
+        tuple(reader.types["argument"]),
+        tuple(reader.types["result"]),
+        tuple(reader.steps),
+        {n: c for n, c in kernels.items() if n in used},
+        reader.arena[0],
+        tuple(reader.sizes),
+        tuple(reader.donations),
+        reader.arena[1],
         tuple(reader.limits),
-    )  # fmt: skip
+    )

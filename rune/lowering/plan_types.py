@@ -46,9 +46,7 @@ def _check_bytes(plan: Plan, slot: Slot, where: str) -> None:
     declared = buffer_type(plan, slot)
     if declared is not None and dims.equal(type_bytes(declared), type_bytes(slot.type)) is False:
         name = f"{slot.space.value} {slot.number}"
-        raise CheckError(
-            f"check_types: cannot use {name} as {slot.type} ({where}; it is {declared})"
-        )
+        raise CheckError(f"check_types: cannot use {name} as {slot.type} ({where}; it is {declared})")
 
 
 def _check_launch(plan: Plan, step: Launch, code: KernelCode, where: str) -> None:
@@ -75,6 +73,4 @@ def _is_same(a: ArrayType, b: ArrayType) -> bool:
 def _refuse(plan: Plan, slot: Slot, step: Launch | Call, accepted: str, where: str) -> NoReturn:
     name = step.kernel if isinstance(step, Launch) else dict(step.parameters)["function"]
     used = slot_text(plan, slot)
-    raise CheckError(
-        f"check_types: cannot give {used} to {name} as {slot.type} ({where}; it takes {accepted})"
-    )
+    raise CheckError(f"check_types: cannot give {used} to {name} as {slot.type} ({where}; it takes {accepted})")

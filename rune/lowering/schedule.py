@@ -88,9 +88,7 @@ def _growth(state: _State, number: int) -> int:
     """Bytes that running a step adds to what is alive."""
     step = state.steps[number]
     new = sum(_bytes(v) for v in step.results if v not in state.owned and v not in state.started)
-    freed = sum(
-        _bytes(v) for v in set(step.operands) if v not in state.owned and state.unread[v] == 1
-    )
+    freed = sum(_bytes(v) for v in set(step.operands) if v not in state.owned and state.unread[v] == 1)
     return new - freed
 
 

@@ -19,28 +19,8 @@ from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernelize.cost import estimate
-from rune.lowering.kernels import (
-    Kernel,
-    KernelProgram,
-    Reduce,
-    Scan,
-    Statement,
-    expressions,
-    inner_axes,
-    points,
-)
-from rune.lowering.plan import (
-    Branch,
-    Call,
-    Copy,
-    Launch,
-    Loop,
-    Plan,
-    Slot,
-    Space,
-    Step,
-    inner_plans,
-)
+from rune.lowering.kernels import Kernel, KernelProgram, Reduce, Scan, Statement, expressions, inner_axes, points
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans
 from rune.lowering.traffic import traffic
 
 

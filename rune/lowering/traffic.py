@@ -16,14 +16,7 @@ from dataclasses import dataclass
 from rune.dims import Size, product
 from rune.lowering.kernel.expr import Expr, Load
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Let, Stmt, Store
-from rune.lowering.kernel.rewrite import (
-    bodies,
-    expressions,
-    loads_in,
-    names_in,
-    size_names,
-    walk_expr,
-)
+from rune.lowering.kernel.rewrite import bodies, expressions, loads_in, names_in, size_names, walk_expr
 from rune.lowering.kernelize.cost import estimate
 
 # What an index may mention -> the loops on which its value depends, with their extents.
@@ -57,9 +50,7 @@ def traffic(code: KernelCode) -> dict[str, Traffic]:
     }
 
 
-def _statements(
-    body: Iterable[Stmt], scope: Scope, loops: Mapping[str, Size]
-) -> Iterator[tuple[Stmt, Scope]]:
+def _statements(body: Iterable[Stmt], scope: Scope, loops: Mapping[str, Size]) -> Iterator[tuple[Stmt, Scope]]:
     """All statements, each with what its indices may mention; as deep as the loops nest."""
     for stmt in body:
         yield stmt, scope

@@ -35,9 +35,7 @@ from rune.lowering.loops import LoopParams, branch, loop
 from rune.ops.family import fit, reduce_sum, reshape, size_value
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
 
-COMPUTING = frozenset(
-    "arithmetic transcendental rounding reduction cumulative contraction conversion".split()
-)
+COMPUTING = frozenset("arithmetic transcendental rounding reduction cumulative contraction conversion".split())
 STATE = (ArrayType((), dtypes.i32), ArrayType((), dtypes.i32))  # site, what was found there
 
 
@@ -172,9 +170,7 @@ class _Watch(Stage):
 
     # --- what is looked at --------------------------------------------------------------------
 
-    def look_at_index(
-        self, primitive: Primitive, operand: Any, axis: int, start: Any, limit: Size
-    ) -> None:
+    def look_at_index(self, primitive: Primitive, operand: Any, axis: int, start: Any, limit: Size) -> None:
         """Note an element of `start` that is not in 0...limit."""
         dtype = type_of(start).dtype
         zero = np.zeros((), dtype)
@@ -207,32 +203,24 @@ class _Watch(Stage):
         """Remember the site and the value if this is the first to fail."""
         self.sites.append(site)
         number = np.int32(len(self.sites))
-        is_first = ops.logical_and(
-            ops.eq(self.site, np.int32(0)), ops.gt(_count(fails), np.int32(0))
-        )
+        is_first = ops.logical_and(ops.eq(self.site, np.int32(0)), ops.gt(_count(fails), np.int32(0)))
         self.site = ops.select(is_first, number, self.site)
         self.found = ops.select(is_first, value, self.found)
 
 
-def _staged(
-    wanted: Wanted, sites: list[Site], types: Sequence[ArrayType], name: str, run: Run
-) -> Program:
+def _staged(wanted: Wanted, sites: list[Site], types: Sequence[ArrayType], name: str, run: Run) -> Program:
     """The watched program of inputs of these types that `run` writes."""
     stage = _Watch(wanted, sites)
     inputs = [stage.new_input(t) for t in types]
     return stage.trace(lambda: stage.program(run(stage, inputs), name)).closed()
 
 
-def _plain(
-    types: Sequence[ArrayType], name: str, run: Callable[[Sequence[Any]], list[Any]]
-) -> Program:
+def _plain(types: Sequence[ArrayType], name: str, run: Callable[[Sequence[Any]], list[Any]]) -> Program:
     """A program that is not watched."""
     return _staged(Wanted(), [], types, name, lambda _, inputs: run(inputs))
 
 
-def _starts(
-    primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
-) -> Iterator[tuple[int, Any, Size]]:
+def _starts(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Iterator[tuple[int, Any, Size]]:
     """(axis, first index, its greatest value) of windows for which no mode was asked."""
     if primitive in (dynamic_slice, dynamic_update_slice):
         operand, first_start = type_of(args[0]), len(args) - type_of(args[0]).ndim
@@ -250,9 +238,7 @@ def _column(indices: Any, number: int) -> Any:
     """One component of index vectors."""
     shape = type_of(indices).shape
     start = tuple(0 for _ in shape[:-1])
-    part = ops.slice_(
-        indices, start=(*start, number), limit=(*shape[:-1], number + 1), stride=(1,) * len(shape)
-    )
+    part = ops.slice_(indices, start=(*start, number), limit=(*shape[:-1], number + 1), stride=(1,) * len(shape))
     return reshape(part, shape=shape[:-1])
 
 

@@ -15,6 +15,8 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.nn.normalisation import logsumexp, softmax
 
@@ -22,11 +24,20 @@ MASKED = -0.7 * float(np.finfo(np.float32).max)
 
 
 def dot_product_attention(
-    query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *,
-    scale: float | None = None, is_causal: bool = False, query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None, local_window_size: int | tuple[int, int] | None = None,
-    implementation: str | None = None, return_residual: bool = False,
-) -> Any:  # fmt: skip
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any = None,
+    mask: Any = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
     """Values of every key, weighted by how well the key fits the query.
 
     Shapes: query [B, T, N, H] or [T, N, H], key and value [B, S, K, H] or [S, K, H] -> as query.
@@ -46,9 +57,7 @@ def dot_product_attention(
     Array([0., 1., 2., 3.], f32[4], cpu:0)
     """
     if implementation not in (None, "xla"):
-        raise ArgumentError(
-            f"dot_product_attention: cannot use implementation {implementation!r} (there is one)"
-        )
+        raise ArgumentError(f"dot_product_attention: cannot use implementation {implementation!r} (there is one)")
     shape = rnp.shape(query)
     q, k, v = (_with_batch(x) for x in (query, key, value))
     _check(q, k, v)
@@ -71,18 +80,19 @@ def dot_product_attention(
         alive = rnp.arange(t)[None, :] < rnp.asarray(query_seq_lengths)[:, None]
         out = out * alive[:, :, None, None].astype(out.dtype)
     out = rnp.reshape(out, shape)
-    if not return_residual:
-        return out
-    residual = rnp.moveaxis(logsumexp(scores, -1), 3, 1).astype(k.dtype)
-    return out, ops.stop_gradient(rnp.reshape(residual, shape[:-1]))
+    return (out, _residual(scores, k.dtype, shape[:-1])) if return_residual else out
+
+
+def _residual(scores: Array, dtype: np.dtype, shape: tuple[Size, ...]) -> Array:
+    """log Σ exp of the scores [B, K, G, T, S], a constant of differentiation."""
+    sums = rnp.moveaxis(logsumexp(scores, -1), 3, 1).astype(dtype)
+    return ops.stop_gradient(rnp.reshape(sums, shape))
 
 
 def _with_batch(x: Any) -> Any:
     x = rnp.asarray(x)
     if x.ndim not in (3, 4):
-        raise ShapeError(
-            f"dot_product_attention: cannot attend with {x.type} ([B, T, N, H] or [T, N, H])"
-        )
+        raise ShapeError(f"dot_product_attention: cannot attend with {x.type} ([B, T, N, H] or [T, N, H])")
     return x if x.ndim == 4 else x[None]
 
 
@@ -95,8 +105,7 @@ def _check(q: Any, k: Any, v: Any) -> None:
         )
     if q.shape[2] % k.shape[2] != 0:
         raise ShapeError(
-            f"dot_product_attention: cannot attend ({named}; {q.shape[2]} query heads are no "
-            f"multiple of {k.shape[2]})"
+            f"dot_product_attention: cannot attend ({named}; {q.shape[2]} query heads are no multiple of {k.shape[2]})"
         )
     if not rnp.issubdtype(q.dtype, rnp.floating):
         raise DtypeError(f"dot_product_attention: cannot attend ({named}; floats required)")
@@ -114,10 +123,7 @@ def _grouped(x: Any, heads: int, n: int) -> Any:
     return rnp.reshape(x, (x.shape[0], *groups, *x.shape[2:]))
 
 
-def _seen(
-    mask: Any, heads: int, n: int, t: Any, s: Any, is_causal: bool,
-    window: int | Sequence[int] | None,
-) -> Any:  # fmt: skip
+def _seen(mask: Any, heads: int, n: int, t: Any, s: Any, is_causal: bool, window: int | Sequence[int] | None) -> Any:
     visible = None
     if mask is not None:
         visible = _grouped(mask, heads, n)
@@ -132,9 +138,7 @@ def _seen(
     if window is not None:
         before, after = (window, window) if isinstance(window, int) else window
         if before < 0 or after < 0:
-            raise ArgumentError(
-                f"dot_product_attention: cannot see a window of {window} keys (0 or more required)"
-            )
+            raise ArgumentError(f"dot_product_attention: cannot see a window of {window} keys (0 or more required)")
         visible = _both(visible, (queries <= keys + before) & (queries >= keys - after))
     return visible
 

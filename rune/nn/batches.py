@@ -50,10 +50,17 @@ def batch_norm_state(channels: int, dtype: Any = "f32") -> BatchNormState:
 
 
 def batch_norm(
-    x: Any, state: BatchNormState, scale: Any = None, bias: Any = None, *, training: bool = True,
-    momentum: float | None = 0.1, epsilon: float = 1e-5, axis: int = 1,
+    x: Any,
+    state: BatchNormState,
+    scale: Any = None,
+    bias: Any = None,
+    *,
+    training: bool = True,
+    momentum: float | None = 0.1,
+    epsilon: float = 1e-5,
+    axis: int = 1,
     axis_name: str | Sequence[str] | None = None,
-) -> tuple[Any, BatchNormState]:  # fmt: skip
+) -> tuple[Any, BatchNormState]:
     """x with mean 0 and variance 1 in every channel, times scale plus bias; and the next state.
 
     training: by the batch's statistics, which also move the state by `momentum` (None: the plain
@@ -119,9 +126,7 @@ def _normalised(x: Any, mean: Any, var: Any, shape: Shape, epsilon: float) -> An
     return (x - rnp.reshape(mean, shape)) * root
 
 
-def group_norm(
-    x: Any, groups: int, scale: Any = None, bias: Any = None, epsilon: float = 1e-5
-) -> Any:
+def group_norm(x: Any, groups: int, scale: Any = None, bias: Any = None, epsilon: float = 1e-5) -> Any:
     """x standardised over each of `groups` groups of channels, times scale plus bias.
 
     Shapes: x [N, C, *S], scale and bias [C] -> that of x.
@@ -138,8 +143,7 @@ def group_norm(
     channels = wide.shape[1] if wide.ndim > 1 else None
     if channels is None or groups < 1 or (isinstance(channels, int) and channels % groups):
         raise ShapeError(
-            f"group_norm: cannot split {wide.type} into {groups} groups ([N, C, *S] required, and "
-            "groups that divide C)"
+            f"group_norm: cannot split {wide.type} into {groups} groups ([N, C, *S] required, and groups that divide C)"
         )
     split = rnp.reshape(wide, (wide.shape[0], groups, -1))
     mean = rnp.mean(split, -1, keepdims=True)

@@ -67,14 +67,23 @@ def _finished(y: Any, bias: Any, alone: bool) -> Any:
 
 def _conv(name: str, rank: int) -> Callable[..., Any]:
     def conv(
-        x: Any, weight: Any, bias: Any = None, stride: Each = 1, padding: Padding = 0,
-        dilation: Each = 1, groups: int = 1,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Each = 1,
+        padding: Padding = 0,
+        dilation: Each = 1,
+        groups: int = 1,
+    ) -> Any:
         x, weight, alone = _operands(name, x, weight, rank)
         y = lax.conv_general_dilated(
-            x, weight, each(name, "stride", stride, rank), _pads(name, padding, rank),
-            rhs_dilation=each(name, "dilation", dilation, rank), feature_group_count=groups,
-        )  # fmt: skip
+            x,
+            weight,
+            each(name, "stride", stride, rank),
+            _pads(name, padding, rank),
+            rhs_dilation=each(name, "dilation", dilation, rank),
+            feature_group_count=groups,
+        )
         return _finished(y, bias, alone)
 
     conv.__name__ = name
@@ -122,9 +131,15 @@ Errors: as `conv1d`.
 
 def _conv_transpose(name: str, rank: int) -> Callable[..., Any]:
     def conv(
-        x: Any, weight: Any, bias: Any = None, stride: Each = 1, padding: Each = 0,
-        output_padding: Each = 0, groups: int = 1, dilation: Each = 1,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Each = 1,
+        padding: Each = 0,
+        output_padding: Each = 0,
+        groups: int = 1,
+        dilation: Each = 1,
+    ) -> Any:
         x, weight, alone = _operands(name, x, weight, rank)
         strides = each(name, "stride", stride, rank)
         dilations = each(name, "dilation", dilation, rank)
@@ -138,9 +153,8 @@ def _conv_transpose(name: str, rank: int) -> Callable[..., Any]:
         sides = each(name, "padding", padding, rank)
         pads = [(n - p, n - p + e) for n, p, e in zip(spans, sides, extra, strict=True)]
         y = lax.conv_general_dilated(
-            x, _swapped(weight, groups), (1,) * rank, pads, strides, dilations,
-            feature_group_count=groups,
-        )  # fmt: skip
+            x, _swapped(weight, groups), (1,) * rank, pads, strides, dilations, feature_group_count=groups
+        )
         return _finished(y, bias, alone)
 
     conv.__name__ = name

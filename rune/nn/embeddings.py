@@ -30,8 +30,6 @@ def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
         return rows
     count = table.shape[0]
     if not isinstance(padding_idx, int) or not -count <= padding_idx < count:
-        raise ArgumentError(
-            f"embedding: cannot use {padding_idx=} (a row of {table.type} required)"
-        )
+        raise ArgumentError(f"embedding: cannot use {padding_idx=} (a row of {table.type} required)")
     row = padding_idx % count
     return rnp.where((ids == row)[..., None], ops.stop_gradient(rows), rows)

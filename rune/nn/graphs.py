@@ -40,9 +40,13 @@ def aggregate(values: Any, segments: Any, count: int, combine: Combine = "sum") 
 
 
 def message_passing(
-    nodes: Any, senders: Any, receivers: Any, message: Callable[..., Any] | None = None,
-    edges: Any = None, combine: Combine = "sum",
-) -> Any:  # fmt: skip
+    nodes: Any,
+    senders: Any,
+    receivers: Any,
+    message: Callable[..., Any] | None = None,
+    edges: Any = None,
+    combine: Combine = "sum",
+) -> Any:
     """What every node receives along its edges, combined.
 
     Shapes: nodes [N, *F], senders and receivers i32[E], edges [E, *G] or None -> [N, *M].
@@ -82,9 +86,7 @@ def gcn_layer(nodes: Any, senders: Any, receivers: Any, weight: Any, bias: Any =
     """
     features, weight = rnp.asarray(nodes), rnp.asarray(weight)
     if features.ndim != 2 or weight.ndim != 2:
-        raise ShapeError(
-            f"gcn_layer: cannot take nodes {features.type} and weight {weight.type} (matrices)"
-        )
+        raise ShapeError(f"gcn_layer: cannot take nodes {features.type} and weight {weight.type} (matrices)")
     x = features @ weight
     count = x.shape[0]
     receivers = rnp.asarray(receivers)

@@ -54,9 +54,7 @@ class Initializer:
     dtype: Any = None
     needs_key: bool = True
 
-    def __call__(
-        self, key: Any = None, shape: Any = (), dtype: Any = None, *, name: str | None = None
-    ) -> Any:
+    def __call__(self, key: Any = None, shape: Any = (), dtype: Any = None, *, name: str | None = None) -> Any:
         """The array. `key`, `name`: as for samplers. Errors: ShapeError, DtypeError."""
         wanted = self.dtype if dtype is None else dtype
         kind = _inexact(self.name, None if wanted is None else dtypes.as_dtype(wanted))
@@ -138,9 +136,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     return Initializer(draw, "normal", dtype)
 
 
-def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
-) -> Initializer:
+def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
     """Normal numbers within lower…upper, times `stddev`.
 
     Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
@@ -167,9 +163,14 @@ def truncated_normal(
 
 
 def variance_scaling(
-    scale: Any, mode: Mode, distribution: Distribution, in_axis: Axes = -2, out_axis: Axes = -1,
-    batch_axis: Axes = (), dtype: Any = None,
-) -> Initializer:  # fmt: skip
+    scale: Any,
+    mode: Mode,
+    distribution: Distribution,
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: Any = None,
+) -> Initializer:
     """Numbers of variance scale / n, where n is what `mode` counts.
 
     mode:   "fan_in" or "fan_out", the numbers that come into or go out of a unit; their mean
@@ -241,14 +242,10 @@ def _truncated_magnitude(drawn: Any) -> Any:
     return rnp.sqrt(-rnp.log1p(math.expm1(-(2**2)) * drawn))
 
 
-DISTRIBUTIONS: dict[str, Callable[..., Any]] = {
-    "truncated_normal": _truncated, "normal": _normal, "uniform": _uniform,
-}  # fmt: skip
+DISTRIBUTIONS: dict[str, Callable[..., Any]] = {"truncated_normal": _truncated, "normal": _normal, "uniform": _uniform}
 
 
-def fans(
-    shape: Shape, in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = ()
-) -> tuple[float, float]:
+def fans(shape: Shape, in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = ()) -> tuple[float, float]:
     """How many numbers come into a unit of a weight, and how many go out.
 
     Errors: ArgumentError for a shape without these axes.
@@ -257,8 +254,7 @@ def fans(
         ins, outs, batch = (_product(shape, axes) for axes in (in_axis, out_axis, batch_axis))
     except IndexError:
         raise ArgumentError(
-            f"fans: cannot count the inputs and outputs of shape {shape} "
-            f"(axes {in_axis} and {out_axis})",
+            f"fans: cannot count the inputs and outputs of shape {shape} (axes {in_axis} and {out_axis})",
             hint="a weight has at least two axes, unless in_axis and out_axis say otherwise",
         ) from None
     field = math.prod(shape) / ins / outs / batch  # type: ignore[arg-type]
@@ -271,9 +267,7 @@ def _product(shape: Shape, axes: Axes) -> int:
 
 
 def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> Callable[..., Any]:
-    def make(
-        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
-    ) -> Initializer:
+    def make(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None) -> Initializer:
         scaling = variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
         return Initializer(scaling.draw, name, dtype)
 
@@ -362,11 +356,27 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
 
 
 __all__ = [
-    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
-    "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal",
-    "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling", "xavier_normal",
-    "xavier_uniform", "zeros",
-]  # fmt: skip
+    "Initializer",
+    "constant",
+    "delta_orthogonal",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

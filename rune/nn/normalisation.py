@@ -97,9 +97,15 @@ def is_class(labels: Any, count: Any, axis: int) -> Any:
 
 
 def standardize(
-    x: Any, axis: Axis = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
-    where: Any = None, *, algorithm: str = "fast",
-) -> Any:  # fmt: skip
+    x: Any,
+    axis: Axis = -1,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: Any = 1e-5,
+    where: Any = None,
+    *,
+    algorithm: str = "fast",
+) -> Any:
     """(x - mean) / sqrt(variance + epsilon) over an axis.
 
     algorithm: accepted and of no consequence; the variance is always the mean squared deviation.
@@ -122,9 +128,7 @@ def _reciprocal_root(variance: Any, epsilon: Any) -> Any:
     return ops.rsqrt(real(rnp.add(variance, epsilon)))
 
 
-def layer_norm(
-    x: Any, scale: Any = None, bias: Any = None, axis: Axis = -1, epsilon: float = 1e-5
-) -> Any:
+def layer_norm(x: Any, scale: Any = None, bias: Any = None, axis: Axis = -1, epsilon: float = 1e-5) -> Any:
     """`standardize`, then times scale and plus bias. Source: Ba et al. 2016, arXiv:1607.06450.
 
     Shapes: scale and bias broadcast against x.

@@ -36,9 +36,8 @@ def _ordered(name: str, x: Any) -> Any:
 
 
 def _slide(
-    name: str, x: Any, sizes: tuple[int, ...], stride: Each | None, padding: Any, dilation: Each,
-    ceil: bool,
-) -> tuple[Slide, tuple[int, ...]]:  # fmt: skip
+    name: str, x: Any, sizes: tuple[int, ...], stride: Each | None, padding: Any, dilation: Each, ceil: bool
+) -> tuple[Slide, tuple[int, ...]]:
     """The parameters of reduce_window, and how far `ceil` lets windows reach beyond the padding."""
     rank, outer = len(sizes), x.ndim - len(sizes)
     strides = sizes if stride is None else each(name, "stride", stride, rank)
@@ -52,9 +51,8 @@ def _slide(
     ends = [(lo, hi + more) for (lo, hi), more in zip(pairs, beyond, strict=True)]
     ones = (1,) * outer
     return Slide(
-        (*ones, *sizes), (*ones, *strides), ((0, 0),) * outer + tuple(ends), (1,) * x.ndim,
-        (*ones, *dilations),
-    ), beyond  # fmt: skip
+        (*ones, *sizes), (*ones, *strides), ((0, 0),) * outer + tuple(ends), (1,) * x.ndim, (*ones, *dilations)
+    ), beyond
 
 
 def _beyond(size: int, window: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:
@@ -69,9 +67,8 @@ def _beyond(size: int, window: int, stride: int, dilation: int, pads: tuple[int,
 
 
 def max_pool(
-    x: Any, window: Each, stride: Each | None = None, padding: Any = 0, dilation: Each = 1,
-    ceil_mode: bool = False,
-) -> Any:  # fmt: skip
+    x: Any, window: Each, stride: Each | None = None, padding: Any = 0, dilation: Each = 1, ceil_mode: bool = False
+) -> Any:
     """The largest element of every window. Padding never wins.
 
     window: sizes along the last axes; a number stands for every axis after batch and channel.
@@ -94,9 +91,14 @@ def max_pool(
 
 
 def avg_pool(
-    x: Any, window: Each, stride: Each | None = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor: float | None = None,
-) -> Any:  # fmt: skip
+    x: Any,
+    window: Each,
+    stride: Each | None = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor: float | None = None,
+) -> Any:
     """The mean of every window.
 
     count_include_pad: padding counts as elements that are 0; else only elements of x count.
@@ -203,9 +205,14 @@ def _max_of_regions(x: Any, axis: int, starts: Any, ends: Any) -> Any:
 
 
 def fractional_max_pool(
-    x: Any, window: Each, output_size: Each | None = None, output_ratio: float | None = None,
-    key: Any = None, *, name: str | None = None,
-) -> Any:  # fmt: skip
+    x: Any,
+    window: Each,
+    output_size: Each | None = None,
+    output_ratio: float | None = None,
+    key: Any = None,
+    *,
+    name: str | None = None,
+) -> Any:
     """Maxima of windows whose starts are `output_size` steps of nearly equal, random length.
 
     key:  a key, or None to draw one from `with rune.random.seed(…)`; each batch and channel has
@@ -228,10 +235,7 @@ def fractional_max_pool(
     elif output_ratio is not None and output_size is None:
         wanted = tuple(int(n * output_ratio) for n in x.shape[outer:])
     else:
-        raise ArgumentError(
-            "fractional_max_pool: cannot choose a size (one of output_size and output_ratio "
-            "required)"
-        )
+        raise ArgumentError("fractional_max_pool: cannot choose a size (one of output_size and output_ratio required)")
     drawn = random.uniform(take_key("fractional_max_pool", key, name), (len(sizes),))
     for number, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
         axis = outer + number
@@ -243,9 +247,7 @@ def fractional_max_pool(
 def _fractional(length: int, window: int, count: int, u: Any) -> Any:
     """Starts of `count` windows: the last one ends with the axis."""
     if count < 1 or window + count - 1 > length:
-        raise ArgumentError(
-            f"fractional_max_pool: cannot place {count} windows of {window} in {length} elements"
-        )
+        raise ArgumentError(f"fractional_max_pool: cannot place {count} windows of {window} in {length} elements")
     if count == 1:
         return rnp.full((1,), length - window)
     alpha = (length - window) / (count - 1)

@@ -58,9 +58,13 @@ GATES = {"rnn": 1, "lstm": 4, "gru": 3}
 
 
 def init_cell(
-    kind: Literal["rnn", "lstm", "gru"], inputs: int, hidden: int, key: Any = None,
-    bias: bool = True, dtype: Any = "f32",
-) -> CellParams:  # fmt: skip
+    kind: Literal["rnn", "lstm", "gru"],
+    inputs: int,
+    hidden: int,
+    key: Any = None,
+    bias: bool = True,
+    dtype: Any = "f32",
+) -> CellParams:
     """First parameters of a cell: uniform numbers within ±1/√hidden.
 
     key: a key, or None to draw one from `with rune.random.seed(…)`.
@@ -78,10 +82,7 @@ def init_cell(
     rows, bound = GATES[kind] * hidden, 1 / math.sqrt(hidden)
     keys = random.split(take_key("init_cell", key, None), 4)
     shapes = ((rows, inputs), (rows, hidden), (rows,), (rows,))
-    drawn = [
-        random.uniform(keys[n], shape, dtype, -bound, bound)
-        for n, shape in enumerate(shapes[: 4 if bias else 2])
-    ]
+    drawn = [random.uniform(keys[n], shape, dtype, -bound, bound) for n, shape in enumerate(shapes[: 4 if bias else 2])]
     return CellParams(*drawn)
 
 
@@ -96,9 +97,7 @@ def _gates(name: str, params: CellParams, x: Any, h: Any) -> tuple[Any, Any]:
     return of_input, of_hidden
 
 
-def rnn_cell(
-    params: CellParams, x: Any, h: Any, nonlinearity: Literal["tanh", "relu"] = "tanh"
-) -> Any:
+def rnn_cell(params: CellParams, x: Any, h: Any, nonlinearity: Literal["tanh", "relu"] = "tanh") -> Any:
     """tanh(W x + U h + b), or relu of it. Source: Elman 1990, Cognitive Science 14(2).
 
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
@@ -183,9 +182,7 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
     return states, last
 
 
-def rnn(
-    params: Any, x: Any, h: Any = None, *, nonlinearity: Literal["tanh", "relu"] = "tanh"
-) -> tuple[Any, Any]:
+def rnn(params: Any, x: Any, h: Any = None, *, nonlinearity: Literal["tanh", "relu"] = "tanh") -> tuple[Any, Any]:
     """Layers of `rnn_cell` along the leading axis of x: (outputs, last states).
 
     params: CellParams of one layer, or for each layer CellParams or a pair of them, forwards and
@@ -237,9 +234,7 @@ def lstm(params: Any, x: Any, state: LSTMState | None = None) -> tuple[Any, LSTM
     return _layers("lstm", lstm_cell, params, x, state, lambda state: state.h)
 
 
-def _layers(
-    name: str, cell: Cell, params: Any, x: Any, state: Any, output: Callable[[Any], Any]
-) -> tuple[Any, Any]:
+def _layers(name: str, cell: Cell, params: Any, x: Any, state: Any, output: Callable[[Any], Any]) -> tuple[Any, Any]:
     x = rnp.asarray(x)
     layers = _directions(name, params)
     if state is None:

@@ -14,9 +14,14 @@ from rune.transforms.arguments import required_number
 
 
 def dropout(
-    x: Any, rate: Any, key: Any = None, *, deterministic: bool = False,
-    broadcast_dims: Sequence[int] = (), name: str | None = None,
-) -> Any:  # fmt: skip
+    x: Any,
+    rate: Any,
+    key: Any = None,
+    *,
+    deterministic: bool = False,
+    broadcast_dims: Sequence[int] = (),
+    name: str | None = None,
+) -> Any:
     """`x` with each element 0 with probability `rate`, else divided by 1 - rate.
 
     key:             a key, or None to draw one from `with rune.random.seed(…)`; with a `name`, one

@@ -30,9 +30,7 @@ class BlockScaleConfig:
     global_scale: Any = None
 
 
-def get_scaled_dot_general_config(
-    mode: Literal["nvfp4", "mxfp8"], global_scale: Any = None
-) -> BlockScaleConfig:
+def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale: Any = None) -> BlockScaleConfig:
     """The configuration of a format, for `scaled_dot_general`.
 
     global_scale: what an nvfp4 operand is divided by first; 1 by default.
@@ -44,16 +42,12 @@ def get_scaled_dot_general_config(
     32
     """
     if mode not in BLOCKS:
-        raise ArgumentError(
-            f"get_scaled_dot_general_config: cannot use mode {mode!r} (nvfp4 or mxfp8)"
-        )
+        raise ArgumentError(f"get_scaled_dot_general_config: cannot use mode {mode!r} (nvfp4 or mxfp8)")
     scale = None if mode == "mxfp8" else 1.0 if global_scale is None else global_scale
     return BlockScaleConfig(mode, BLOCKS[mode], scale)
 
 
-def scaled_matmul(
-    lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = "f32"
-) -> Any:
+def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = "f32") -> Any:
     """(lhs times its scales) (rhs times its scales)ᵀ, each scale for a block of columns.
 
     Shapes: lhs [B, M, K], rhs [B, N, K], scales [B, M, K / block] and [B, N, K / block] ->
@@ -67,9 +61,7 @@ def scaled_matmul(
     Array([[[1.]]], f32[1,1,1], cpu:0)
     """
     lhs_values, rhs_values = _unscaled(lhs, lhs_scales), _unscaled(rhs, rhs_scales)
-    product = ops.dot_general(
-        lhs_values, rhs_values, dimension_numbers=(((2,), (2,)), ((0,), (0,)))
-    )
+    product = ops.dot_general(lhs_values, rhs_values, dimension_numbers=(((2,), (2,)), ((0,), (0,))))
     return rnp.astype(product, dtypes.as_dtype(preferred_element_type))
 
 
@@ -77,17 +69,19 @@ def _unscaled(x: Any, scales: Any) -> Any:
     x, scales = rnp.asarray(x), rnp.asarray(scales)
     blocks = scales.shape[-1] if scales.ndim else 0
     if x.ndim != 3 or not blocks or scales.shape[:-1] != x.shape[:-1] or x.shape[-1] % blocks != 0:
-        raise ShapeError(
-            f"scaled_matmul: cannot scale {x.type} by {scales.type} ([B, M, K] by [B, M, K/block])"
-        )
+        raise ShapeError(f"scaled_matmul: cannot scale {x.type} by {scales.type} ([B, M, K] by [B, M, K/block])")
     split = rnp.reshape(x.astype("f32"), (*x.shape[:-1], blocks, x.shape[-1] // blocks))
     return rnp.reshape(split * scales.astype("f32")[..., None], x.shape)
 
 
 def scaled_dot_general(
-    lhs: Any, rhs: Any, dimension_numbers: Any, preferred_element_type: Any = "f32",
-    configs: Any = None, implementation: Any = None,
-) -> Any:  # fmt: skip
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    preferred_element_type: Any = "f32",
+    configs: Any = None,
+    implementation: Any = None,
+) -> Any:
     """dot_general of operands that are first quantised in blocks along the contracted axes.
 
     configs: for lhs, rhs and the gradients, each of `get_scaled_dot_general_config`; None: no
@@ -169,9 +163,7 @@ def _quantise(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
     """Numbers of the format, as f32, and the scale of every block."""
     size, most = config.block_size, MAXIMA[config.mode]
     if x.shape[-1] % size != 0:
-        raise ArgumentError(
-            f"scaled_dot_general: cannot quantise {x.type} (blocks of {size} contracted elements)"
-        )
+        raise ArgumentError(f"scaled_dot_general: cannot quantise {x.type} (blocks of {size} contracted elements)")
     blocks = rnp.reshape(x, (*x.shape[:-1], x.shape[-1] // size, size))
     if config.global_scale is not None:
         blocks = blocks / config.global_scale

@@ -21,13 +21,7 @@ from rune.backends.shared.host_memory import machine_bytes
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, Size
-from rune.errors import (
-    ArgumentError,
-    DtypeError,
-    OutOfMemory,
-    ShapeError,
-    TracerArrayConversionError,
-)
+from rune.errors import ArgumentError, DtypeError, OutOfMemory, ShapeError, TracerArrayConversionError
 from rune.ops.conventions import astype, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
@@ -60,9 +54,7 @@ def members(name: str, xs: Any) -> list[Any]:
     if isinstance(xs, Operators | np.ndarray):
         xs = list(value(name, xs))
     if not isinstance(xs, list | tuple):
-        raise ArgumentError(
-            f"{name}: cannot take {type(xs).__name__} (sequence of arrays required)"
-        )
+        raise ArgumentError(f"{name}: cannot take {type(xs).__name__} (sequence of arrays required)")
     if not xs:
         raise ArgumentError(f"{name}: cannot take no arrays (at least one required)")
     return list(xs)
@@ -153,9 +145,7 @@ def require_room(name: str, *shape: Size) -> None:
     asked, limit = 8 * prod(d for d in shape if isinstance(d, int)), machine_bytes() or _ADDRESSES
     if asked > limit:
         shown = f"{asked} B" if asked.bit_length() <= 64 else "more than any machine has"
-        raise OutOfMemory(
-            f"{name}: cannot allocate numbers of this size on the CPU ({shown}, limit {limit} B)"
-        )
+        raise OutOfMemory(f"{name}: cannot allocate numbers of this size on the CPU ({shown}, limit {limit} B)")
 
 
 _ADDRESSES = 1 << 47  # bytes that a process can name at most
@@ -223,8 +213,7 @@ def known(name: str, x: Any, needed: str) -> np.ndarray:
         return np.asarray(x)
     except TracerArrayConversionError:
         raise TracerArrayConversionError(
-            f"{name}: cannot size a result by the values of a traced {type_of(x)}",
-            hint=f"say its size with {needed}=",
+            f"{name}: cannot size a result by the values of a traced {type_of(x)}", hint=f"say its size with {needed}="
         ) from None
 
 
@@ -250,13 +239,8 @@ def _facts(shapes: str, types: str, *refused: str) -> str:
     return "\n    ".join(lines)
 
 
-def documented(
-    function: Function, name: str, doc: str, call: str, shown: str, facts: str
-) -> Function:
+def documented(function: Function, name: str, doc: str, call: str, shown: str, facts: str) -> Function:
     """`function` under its public name, with a sentence, what holds of its kind, an example."""
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"{doc}\n\n    {facts}\n\n"
-        f"    >>> import rune.numpy as rnp\n    >>> rnp.{call}\n    {shown}\n"
-    )
+    function.__doc__ = f"{doc}\n\n    {facts}\n\n    >>> import rune.numpy as rnp\n    >>> rnp.{call}\n    {shown}\n"
     return function

@@ -15,16 +15,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.numpy.arguments import (
-    broadcast,
-    documented,
-    elementwise,
-    floating,
-    inexact,
-    refuse,
-    static_int,
-    value,
-)
+from rune.numpy.arguments import broadcast, documented, elementwise, floating, inexact, refuse, static_int, value
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import extrema
@@ -43,18 +34,14 @@ _NUMBERS, _FLOATS = f"{_TOGETHER}; bools become integers", "bools and integers b
 _KEPT = "that of `x`"
 
 
-def _binary(
-    name: str, primitive: Primitive, doc: str, call: str, shown: str, refused: str = ""
-) -> Binary:
+def _binary(name: str, primitive: Primitive, doc: str, call: str, shown: str, refused: str = "") -> Binary:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return apply(primitive, x1, x2)
 
     return documented(function, name, doc, call, shown, broadcast(_TOGETHER, refused))
 
 
-def _convention(
-    name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = ""
-) -> Binary:
+def _convention(name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = "") -> Binary:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return rule(x1, x2)
 
@@ -62,46 +49,76 @@ def _convention(
 
 
 add = _binary(
-    "add", ops.add, "Sum of x1 and x2; of bools, their logical or.",
-    "add(rnp.arange(2), 1)", "Array([1, 2], i32[2], cpu:0)",
-)  # fmt: skip
+    "add",
+    ops.add,
+    "Sum of x1 and x2; of bools, their logical or.",
+    "add(rnp.arange(2), 1)",
+    "Array([1, 2], i32[2], cpu:0)",
+)
 subtract = _binary(
-    "subtract", ops.sub, "x1 - x2.",
-    "subtract(rnp.arange(2), 1)", "Array([-1,  0], i32[2], cpu:0)", _NO_BOOLS,
-)  # fmt: skip
+    "subtract", ops.sub, "x1 - x2.", "subtract(rnp.arange(2), 1)", "Array([-1,  0], i32[2], cpu:0)", _NO_BOOLS
+)
 multiply = _binary(
-    "multiply", ops.mul, "Product of x1 and x2; of bools, their logical and.",
-    "multiply(rnp.arange(2), 3)", "Array([0, 3], i32[2], cpu:0)",
-)  # fmt: skip
+    "multiply",
+    ops.mul,
+    "Product of x1 and x2; of bools, their logical and.",
+    "multiply(rnp.arange(2), 3)",
+    "Array([0, 3], i32[2], cpu:0)",
+)
 divide = _convention(
-    "divide", c.true_divide, "x1 / x2; integers divide as floats.",
-    "divide(rnp.arange(2), 2)", "Array([0. , 0.5], f32[2], cpu:0)", _FLOATS,
-)  # fmt: skip
+    "divide",
+    c.true_divide,
+    "x1 / x2; integers divide as floats.",
+    "divide(rnp.arange(2), 2)",
+    "Array([0. , 0.5], f32[2], cpu:0)",
+    _FLOATS,
+)
 true_divide = divide
 floor_divide = _convention(
-    "floor_divide", c.floor_divide, "Quotient rounded towards minus infinity.",
-    "floor_divide(rnp.array([7, -7]), 2)", "Array([ 3, -4], i32[2], cpu:0)", _NUMBERS, _NO_COMPLEX,
-)  # fmt: skip
+    "floor_divide",
+    c.floor_divide,
+    "Quotient rounded towards minus infinity.",
+    "floor_divide(rnp.array([7, -7]), 2)",
+    "Array([ 3, -4], i32[2], cpu:0)",
+    _NUMBERS,
+    _NO_COMPLEX,
+)
 remainder = _convention(
-    "remainder", c.remainder, "Remainder of x1 / x2 with the sign of x2.",
-    "remainder(rnp.array([7, -7]), 3)", "Array([1, 2], i32[2], cpu:0)", _NUMBERS, _NO_COMPLEX,
-)  # fmt: skip
+    "remainder",
+    c.remainder,
+    "Remainder of x1 / x2 with the sign of x2.",
+    "remainder(rnp.array([7, -7]), 3)",
+    "Array([1, 2], i32[2], cpu:0)",
+    _NUMBERS,
+    _NO_COMPLEX,
+)
 mod = remainder
 power = _convention(
-    "power", c.power,
+    "power",
+    c.power,
     "x1 ** x2. A Python integer exponent becomes repeated multiplication.",
-    "power(rnp.arange(3), 2)", "Array([0, 1, 4], i32[3], cpu:0)", _NUMBERS,
+    "power(rnp.arange(3), 2)",
+    "Array([0, 1, 4], i32[3], cpu:0)",
+    _NUMBERS,
     "DtypeError for an integer to a negative Python integer",
-)  # fmt: skip
+)
 pow = power
 maximum = _convention(
-    "maximum", extrema.larger, "The larger of x1 and x2; NaN if either is NaN.",
-    "maximum(rnp.arange(3), 1)", "Array([1, 1, 2], i32[3], cpu:0)", _ORDERED,
-)  # fmt: skip
+    "maximum",
+    extrema.larger,
+    "The larger of x1 and x2; NaN if either is NaN.",
+    "maximum(rnp.arange(3), 1)",
+    "Array([1, 1, 2], i32[3], cpu:0)",
+    _ORDERED,
+)
 minimum = _convention(
-    "minimum", extrema.smaller, "The smaller of x1 and x2; NaN if either is NaN.",
-    "minimum(rnp.arange(3), 1)", "Array([0, 1, 1], i32[3], cpu:0)", _ORDERED,
-)  # fmt: skip
+    "minimum",
+    extrema.smaller,
+    "The smaller of x1 and x2; NaN if either is NaN.",
+    "minimum(rnp.arange(3), 1)",
+    "Array([0, 1, 1], i32[3], cpu:0)",
+    _ORDERED,
+)
 
 
 def fmod(x1: Any, x2: Any, /) -> Any:
@@ -175,9 +192,7 @@ def fmin(x1: Any, x2: Any, /) -> Any:
 # --- one argument -----------------------------------------------------------------------------
 
 
-def _unary(
-    name: str, rule: Rule, doc: str, call: str, shown: str, types: str, refused: str = ""
-) -> Unary:
+def _unary(name: str, rule: Rule, doc: str, call: str, shown: str, types: str, refused: str = "") -> Unary:
     def function(x: ArrayLike, /) -> Array:
         return rule(value(name, x))
 
@@ -200,54 +215,96 @@ def _reciprocal(x: Any) -> Any:
 
 
 positive = _unary(
-    "positive", lambda x: x, "x itself.",
-    "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)", _KEPT,
-)  # fmt: skip
+    "positive", lambda x: x, "x itself.", "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)", _KEPT
+)
 negative = _unary(
-    "negative", ops.neg, "-x; unsigned integers wrap.",
-    "negative(rnp.array([1, -2]))", "Array([-1,  2], i32[2], cpu:0)", _KEPT, _NO_BOOLS,
-)  # fmt: skip
+    "negative",
+    ops.neg,
+    "-x; unsigned integers wrap.",
+    "negative(rnp.array([1, -2]))",
+    "Array([-1,  2], i32[2], cpu:0)",
+    _KEPT,
+    _NO_BOOLS,
+)
 absolute = _unary(
-    "absolute", c.absolute, "Magnitude; the derivative at 0 is 1.",
-    "absolute(rnp.array([1, -2]))", "Array([1, 2], i32[2], cpu:0)",
+    "absolute",
+    c.absolute,
+    "Magnitude; the derivative at 0 is 1.",
+    "absolute(rnp.array([1, -2]))",
+    "Array([1, 2], i32[2], cpu:0)",
     f"{_KEPT}; complex numbers give reals",
-)  # fmt: skip
+)
 abs = absolute
 fabs = _unary(
-    "fabs", lambda x: ops.abs(floating("fabs", x)), "Magnitude, as a float.",
-    "fabs(rnp.array([1, -2]))", "Array([1., 2.], f32[2], cpu:0)", _FLOATS, _NO_COMPLEX,
-)  # fmt: skip
+    "fabs",
+    lambda x: ops.abs(floating("fabs", x)),
+    "Magnitude, as a float.",
+    "fabs(rnp.array([1, -2]))",
+    "Array([1., 2.], f32[2], cpu:0)",
+    _FLOATS,
+    _NO_COMPLEX,
+)
 sign = _unary(
-    "sign", ops.sign, "-1, 0 or 1; NaN of NaN. The derivative is 0.",
-    "sign(rnp.array([3, 0, -2]))", "Array([ 1,  0, -1], i32[3], cpu:0)", _KEPT, _NO_BOOLS,
-)  # fmt: skip
+    "sign",
+    ops.sign,
+    "-1, 0 or 1; NaN of NaN. The derivative is 0.",
+    "sign(rnp.array([3, 0, -2]))",
+    "Array([ 1,  0, -1], i32[3], cpu:0)",
+    _KEPT,
+    _NO_BOOLS,
+)
 square = _unary(
-    "square", _square, "x times x.",
-    "square(rnp.array([3, -2]))", "Array([9, 4], i32[2], cpu:0)",
+    "square",
+    _square,
+    "x times x.",
+    "square(rnp.array([3, -2]))",
+    "Array([9, 4], i32[2], cpu:0)",
     f"{_KEPT}; bools become integers",
-)  # fmt: skip
+)
 reciprocal = _unary(
-    "reciprocal", _reciprocal, "1 / x; integers as floats.",
-    "reciprocal(rnp.array([2, 4]))", "Array([0.5 , 0.25], f32[2], cpu:0)", _FLOATS,
-)  # fmt: skip
+    "reciprocal",
+    _reciprocal,
+    "1 / x; integers as floats.",
+    "reciprocal(rnp.array([2, 4]))",
+    "Array([0.5 , 0.25], f32[2], cpu:0)",
+    _FLOATS,
+)
 floor = _unary(
-    "floor", _rounding(ops.floor), "The largest whole number not above x; integers as they are.",
-    "floor(rnp.array([1.5, -1.5]))", "Array([ 1., -2.], f32[2], cpu:0)", _KEPT, _NO_COMPLEX,
-)  # fmt: skip
+    "floor",
+    _rounding(ops.floor),
+    "The largest whole number not above x; integers as they are.",
+    "floor(rnp.array([1.5, -1.5]))",
+    "Array([ 1., -2.], f32[2], cpu:0)",
+    _KEPT,
+    _NO_COMPLEX,
+)
 ceil = _unary(
-    "ceil", _rounding(ops.ceil), "The smallest whole number not below x; integers as they are.",
-    "ceil(rnp.array([1.5, -1.5]))", "Array([ 2., -1.], f32[2], cpu:0)", _KEPT, _NO_COMPLEX,
-)  # fmt: skip
+    "ceil",
+    _rounding(ops.ceil),
+    "The smallest whole number not below x; integers as they are.",
+    "ceil(rnp.array([1.5, -1.5]))",
+    "Array([ 2., -1.], f32[2], cpu:0)",
+    _KEPT,
+    _NO_COMPLEX,
+)
 trunc = _unary(
-    "trunc", _rounding(ops.trunc), "x without its fraction; integers as they are.",
-    "trunc(rnp.array([1.5, -1.5]))", "Array([ 1., -1.], f32[2], cpu:0)", _KEPT, _NO_COMPLEX,
-)  # fmt: skip
+    "trunc",
+    _rounding(ops.trunc),
+    "x without its fraction; integers as they are.",
+    "trunc(rnp.array([1.5, -1.5]))",
+    "Array([ 1., -1.], f32[2], cpu:0)",
+    _KEPT,
+    _NO_COMPLEX,
+)
 fix = trunc
 rint = _unary(
-    "rint", lambda x: c.by_parts(ops.round, inexact("rint", x)),
+    "rint",
+    lambda x: c.by_parts(ops.round, inexact("rint", x)),
     "The nearest whole number, halves to even.",
-    "rint(rnp.array([0.5, 1.5]))", "Array([0., 2.], f32[2], cpu:0)", _FLOATS,
-)  # fmt: skip
+    "rint(rnp.array([0.5, 1.5]))",
+    "Array([0., 2.], f32[2], cpu:0)",
+    _FLOATS,
+)
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
@@ -346,9 +403,7 @@ def modf(x: Any, /) -> tuple[Any, Any]:
     return ops.copysign(fraction, x), integer
 
 
-def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Any:
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
 
     Shapes: any, kept. Types: that of `x`.

@@ -18,11 +18,20 @@ from rune.ops.complex_numbers import real_dtype
 from rune.typing import DTypeLike
 
 _STANDARD: dict[str, np.dtype] = {
-    "bool": dtypes.bool_, "int8": dtypes.i8, "int16": dtypes.i16, "int32": dtypes.i32,
-    "int64": dtypes.i64, "uint8": dtypes.u8, "uint16": dtypes.u16, "uint32": dtypes.u32,
-    "uint64": dtypes.u64, "float32": dtypes.f32, "float64": dtypes.f64, "complex64": dtypes.c64,
+    "bool": dtypes.bool_,
+    "int8": dtypes.i8,
+    "int16": dtypes.i16,
+    "int32": dtypes.i32,
+    "int64": dtypes.i64,
+    "uint8": dtypes.u8,
+    "uint16": dtypes.u16,
+    "uint32": dtypes.u32,
+    "uint64": dtypes.u64,
+    "float32": dtypes.f32,
+    "float64": dtypes.f64,
+    "complex64": dtypes.c64,
     "complex128": dtypes.c128,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -44,9 +53,13 @@ def limits(dtype: DTypeLike) -> Limits:
     """
     info = finfo(dtype)
     return Limits(
-        int(info.bits), float(info.eps), float(info.max), float(info.min),
-        float(info.smallest_normal), np.dtype(info.dtype),
-    )  # fmt: skip
+        int(info.bits),
+        float(info.eps),
+        float(info.max),
+        float(info.min),
+        float(info.smallest_normal),
+        np.dtype(info.dtype),
+    )
 
 
 class ArrayNamespaceInfo:
@@ -75,9 +88,7 @@ class ArrayNamespaceInfo:
             "indexing": dtypes.canonical(dtypes.i64),
         }
 
-    def dtypes(
-        self, *, device: str | Device | None = None, kind: Any = None
-    ) -> dict[str, np.dtype]:  # fmt: skip
+    def dtypes(self, *, device: str | Device | None = None, kind: Any = None) -> dict[str, np.dtype]:
         """The dtypes of the standard that a device has, by name.
 
         kind: one of `isdtype`, or a tuple of them; all for None.

@@ -22,9 +22,8 @@ from rune.typing import DTypeLike
 
 
 def mean(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
+) -> Any:
     """Arithmetic mean of the elements where the mask is true; integers as floats.
 
     Shapes: any -> [] unless an axis is given.
@@ -60,9 +59,17 @@ def _masked_mean(name: str, x: Any, where: Any, axis: Axis, dtype: Any, keepdims
 
 
 def var(
-    a: Any, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: float | None = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
     """Mean squared distance from the mean; the divisor is the count minus `ddof` (`correction`).
 
     Shapes: any -> [] unless an axis is given.
@@ -87,9 +94,7 @@ def _correction(name: str, ddof: float, correction: float | None) -> float:
     return ddof if correction is None else correction
 
 
-def _masked_var(
-    name: str, x: Any, where: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, mean: Any
-) -> Any:
+def _masked_var(name: str, x: Any, where: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, mean: Any) -> Any:
     x, x_dtype = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     centre = _masked_mean(name, x, mask, axis, None, True) if mean is None else mean
@@ -101,9 +106,17 @@ def _masked_var(
 
 
 def std(
-    a: Any, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, *, where: Any = None, mean: Any = None, correction: float | None = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
     """Square root of `var`; its derivative is NaN where all elements are equal.
 
     Shapes: any -> [] unless an axis is given.
@@ -122,9 +135,7 @@ def std(
     return ops.cast(ops.sqrt(squared), real_dtype(x_dtype))
 
 
-def average(
-    a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False
-) -> Any:
+def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
     """Weighted mean; with `returned`, (mean, sum of the weights).
 
     Shapes: weights as `a`, or of the sizes of `axis`, one or several, in their order.
@@ -176,9 +187,14 @@ def _both(mask: Any, where: Any) -> Any:
 
 
 def nansum(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     """Sum of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given. Types: as `sum`.
@@ -195,9 +211,14 @@ def nansum(
 
 
 def nanprod(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     """Product of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given. Types: as `prod`.
@@ -214,9 +235,8 @@ def nanprod(
 
 
 def nanmean(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
+) -> Any:
     """Mean of the elements that are numbers; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
@@ -233,9 +253,15 @@ def nanmean(
 
 
 def nanvar(
-    a: Any, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, where: Any = None, mean: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
     """Variance of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given.
@@ -253,9 +279,15 @@ def nanvar(
 
 
 def nanstd(
-    a: Any, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: float = 0,
-    keepdims: bool = False, where: Any = None, mean: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
     """Standard deviation of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given.
@@ -273,9 +305,8 @@ def nanstd(
 
 
 def _nan_extremum(
-    name: str, largest: bool, a: Any, axis: Axis, out: None, keepdims: bool, initial: Any,
-    where: Any,
-) -> Any:  # fmt: skip
+    name: str, largest: bool, a: Any, axis: Axis, out: None, keepdims: bool, initial: Any, where: Any
+) -> Any:
     """Over numbers only; NaN, or `initial`, where a slice has none."""
     refuse(name, out=out)
     x, mask = _number(name, a)
@@ -290,15 +321,12 @@ def _nan_extremum(
     extremum = ops.select(some, extremum, constant(np.nan, extremum))
     if initial is None:
         return extremum
-    return (fmax if largest else fmin)(
-        extremum, as_type(initial, type_of(extremum).dtype, name=name)
-    )
+    return (fmax if largest else fmin)(extremum, as_type(initial, type_of(extremum).dtype, name=name))
 
 
 def nanmax(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
     """Largest of the elements that are numbers, and of `initial`; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
@@ -314,9 +342,8 @@ def nanmax(
 
 
 def nanmin(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
     """Smallest of the elements that are numbers, and of `initial`; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
@@ -329,9 +356,7 @@ def nanmin(
     return _nan_extremum("nanmin", False, a, axis, out, keepdims, initial, where)
 
 
-def _nan_position(
-    name: str, reduce: Any, fill: float, x: Any, axis: int | None, keepdims: bool
-) -> Any:
+def _nan_position(name: str, reduce: Any, fill: float, x: Any, axis: int | None, keepdims: bool) -> Any:
     """Among numbers only; -1 where a slice has none."""
     x, mask = _number(name, x)
     if mask is None:
@@ -340,9 +365,7 @@ def _nan_position(
     return ops.select(st.any(mask, axis, keepdims), position, constant(-1, position))
 
 
-def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Position of the largest number; -1 where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
@@ -357,9 +380,7 @@ def nanargmax(
     return _nan_position("nanargmax", st.argmax, -np.inf, a, axis, bool(keepdims))
 
 
-def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
     """Position of the smallest number; -1 where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: i32.

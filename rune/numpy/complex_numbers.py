@@ -148,6 +148,14 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 __all__ = [
-    "angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj",
-    "real", "real_if_close",
-]  # fmt: skip
+    "angle",
+    "conj",
+    "conjugate",
+    "imag",
+    "iscomplex",
+    "iscomplexobj",
+    "isreal",
+    "isrealobj",
+    "real",
+    "real_if_close",
+]

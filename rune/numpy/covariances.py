@@ -22,9 +22,7 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
     """Variables as rows, observations as columns, in floats."""
     both = [inexact(name, value(name, x)) for x in (m, y) if x is not None]
     if any(rank(x) > 2 for x in both):
-        raise ShapeError(
-            f"{name}: cannot take {', '.join(str(type_of(x)) for x in both)} (rank 2 at most)"
-        )
+        raise ShapeError(f"{name}: cannot take {', '.join(str(type_of(x)) for x in both)} (rank 2 at most)")
     rows = [_rows(x, rowvar) for x in c.same_dtype(name, *both)]
     rows = rows[:1] if type_of(rows[0]).shape[0] == 0 else rows  # as NumPy: nothing with nothing
     variables = rows[0] if len(rows) == 1 else concatenate(rows, 0)
@@ -55,9 +53,16 @@ def _weights(fweights: Any, aweights: Any, count: Any, like: Any) -> tuple[Any, 
 
 
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None, *, dtype: DTypeLike | None = None,
-) -> Any:  # fmt: skip
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Any:
     """The covariance of every two variables.
 
     Shapes: m [N, K] with K observations of N variables (rowvar=False: [K, N]) -> [N, N]; one
@@ -98,9 +103,10 @@ def _moments(x: Any, w: Any, importance: Any, ddof: int) -> tuple[Any, Any]:
     if not ddof:
         return mean, total
     lost = (
-        constant(ddof, total) if importance is None
+        constant(ddof, total)
+        if importance is None
         else apply(ops.div, ops.mul(st.sum(ops.mul(w, importance)), constant(ddof, total)), total)
-    )  # fmt: skip
+    )
     return mean, ops.max(ops.sub(total, lost), constant(0, total))
 
 

@@ -30,9 +30,8 @@ from rune.typing import DTypeLike
 
 
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *,
-    device: Any = None,
-) -> Any:  # fmt: skip
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *, device: Any = None
+) -> Any:
     """An array from nested lists, NumPy data, scalars, arrays or traced values.
 
     Shapes: those of the data, with axes of size 1 in front up to ndmin.
@@ -52,9 +51,8 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None,
-    device: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+) -> Any:
     """`array` that passes arrays through. Data that another library exports by DLPack are copied.
 
     Shapes: those of the data. Types: as `array`; an array keeps its own unless dtype is given.
@@ -167,11 +165,7 @@ def _holds_arrays(x: list | tuple) -> bool:
 def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
     fill_dtype, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
     # A number fills keys with itself as each of their words.
-    fill = (
-        literal(fill, fill_dtype)
-        if fill_dtype in dtypes.KEYS
-        else as_type(fill, fill_dtype, weak, "full")
-    )
+    fill = literal(fill, fill_dtype) if fill_dtype in dtypes.KEYS else as_type(fill, fill_dtype, weak, "full")
     return ops.broadcast(fill, shape=shape, axes=())
 
 
@@ -288,9 +282,7 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
     return _like("empty_like", prototype, 0, dtype, shape, device)
 
 
-def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
-) -> Any:
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """An array like `a`, of `fill_value` everywhere.
 
     Shapes: that of `a` unless shape is given. Types: that of `a` unless dtype is given.
@@ -306,9 +298,7 @@ def full_like(
 # --- counting ---------------------------------------------------------------------------------
 
 
-def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None
-) -> Any:
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
     """start, start + step, … below stop; arange(n) counts from 0 to n - 1.
 
     Shapes: three scalars -> [ceil((stop - start) / step)].

@@ -40,9 +40,14 @@ class Term:
 
 
 def einsum(
-    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto",
-    precision: Any = None, preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
 
     Shapes:   as the subscripts say: "ij,jk->ik" is [I, J], [J, K] -> [I, K]; "..." broadcasts.
@@ -60,9 +65,7 @@ def einsum(
     return _contracted(terms, output, _path(terms, output, optimize))
 
 
-def _read(
-    name: str, subscripts: Any, operands: Sequence[Any], dtype: Any
-) -> tuple[list[Term], str]:
+def _read(name: str, subscripts: Any, operands: Sequence[Any], dtype: Any) -> tuple[list[Term], str]:
     """The operands with their letters, and those of the result."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
@@ -96,9 +99,7 @@ def _parsed(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
     inputs = terms.split(",")
     _check_notation(subscripts, inputs + ([result_term] if arrow else []))
     if len(inputs) != len(arrays):
-        raise ArgumentError(
-            f"einsum: cannot match {subscripts!r} to {len(arrays)} operands ({len(inputs)} named)"
-        )
+        raise ArgumentError(f"einsum: cannot match {subscripts!r} to {len(arrays)} operands ({len(inputs)} named)")
     hidden = [_hidden(term, x) for term, x in zip(inputs, arrays, strict=True)]
     named = [t.replace("...", h) for t, h in zip(inputs, hidden, strict=True)]
     most = max(hidden, key=len)
@@ -146,8 +147,7 @@ def _term(x: Any, letters: str) -> Term:
             j = letters.index(letter, i + 1)
             if type_of(x).shape[i] != type_of(x).shape[j]:
                 raise ShapeError(
-                    f"einsum: cannot take the diagonal {letter!r} of {type_of(x)} "
-                    f"(axes {i} and {j} differ)"
+                    f"einsum: cannot take the diagonal {letter!r} of {type_of(x)} (axes {i} and {j} differ)"
                 )
             x = diagonal(x, 0, i, j)
             letters = "".join(k for n, k in enumerate(letters) if n not in (i, j)) + letter
@@ -162,9 +162,7 @@ def _stretched(terms: Sequence[Term]) -> list[Term]:
             known = sizes.get(letter, 1)
             if known != 1 and size != 1 and known != size:
                 shapes = ", ".join(str(type_of(t.array)) for t in terms)
-                raise ShapeError(
-                    f"einsum: cannot contract {shapes} (axis {letter!r}: {known} against {size})"
-                )
+                raise ShapeError(f"einsum: cannot contract {shapes} (axis {letter!r}: {known} against {size})")
             sizes[letter] = size if known == 1 else known
     return [_without_ones(term, sizes) for term in terms]
 
@@ -186,9 +184,7 @@ _ASCII = string.ascii_letters
 _UNKNOWN = 64  # what a symbolic size counts as when paths are compared
 
 
-def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Any = "auto"
-) -> tuple[list[Any], str]:
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[Any], str]:
     """The order in which `einsum` contracts its operands, and a report of its cost, as in NumPy.
 
     Shapes:   of the operands as for `einsum` -> a list of tuples, and a text.
@@ -269,10 +265,7 @@ def _product(x: Term, y: Term, needed: str) -> Term:
     if not contracted:
         return _multiplied(x, y)
     batch = [k for k in shared if k in needed]
-    of_x, of_y = (
-        tuple(tuple(t.letters.index(k) for k in group) for group in (contracted, batch))
-        for t in (x, y)
-    )
+    of_x, of_y = (tuple(tuple(t.letters.index(k) for k in group) for group in (contracted, batch)) for t in (x, y))
     out = c.contract(x.array, y.array, ((of_x[0], of_y[0]), (of_x[1], of_y[1])))
     free = [k for t in (x, y) for k in t.letters if k not in shared]
     return Term(out, "".join((*batch, *free)))

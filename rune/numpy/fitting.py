@@ -15,9 +15,7 @@ from rune.numpy.types import finfo
 from rune.ops import conventions as c
 
 
-def polyfit(
-    x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False
-) -> Any:
+def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
     """The polynomial of degree `deg` nearest to the points (x, y), the highest power first.
 
     Shapes: [M], [M] or [M, K] -> [deg + 1] or [deg + 1, K].

@@ -27,9 +27,7 @@ from rune.typing import DTypeLike
 Function = Callable[..., Any]
 
 
-def apply_along_axis(
-    func1d: Function, axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:  # fmt: skip
+def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """func1d(slice, *args, **kwargs) of every slice along an axis, which its results replace.
 
     Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B]. Types: those that func1d gives.
@@ -76,9 +74,7 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
     return x
 
 
-def fromfunction(
-    function: Function, shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
-) -> Any:  # fmt: skip
+def fromfunction(function: Function, shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Any:
     """function(i, j, ...) of the positions in an array of a shape; elementwise in its arguments.
 
     Shapes: the function is called on scalars and mapped over each axis, as in JAX.
@@ -97,9 +93,7 @@ def fromfunction(
     return mapped(*(ops.iota(shape=(size,), axis=0, dtype=position_dtype) for size in sizes))
 
 
-def piecewise(
-    x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
-) -> Any:  # fmt: skip
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
     """For each element the function (or number) of the last condition that holds; else 0.
 
     One function more than conditions is for where none holds. All functions are evaluated
@@ -117,9 +111,7 @@ def piecewise(
     conditions = [value("piecewise", v) for v in _conditions(condlist, x)]
     funclist = listed("piecewise", "funclist", funclist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):
-        raise ArgumentError(
-            f"piecewise: cannot match {len(conditions)} conditions to {len(funclist)} functions"
-        )
+        raise ArgumentError(f"piecewise: cannot match {len(conditions)} conditions to {len(funclist)} functions")
     out, covered = c.astype(_zero(x), type_of(x).dtype), None
     for condition, function in zip(conditions, funclist):
         out = where(condition, _on(function, x, condition, args, kw), out)
@@ -206,17 +198,13 @@ def _parsed(signature: str) -> tuple[Cores, Cores]:
     sides = signature.split("->") if isinstance(signature, str) else ()
     if len(sides) != 2 or not all(_SIGNATURE.fullmatch(s.strip()) for s in sides):
         raise ArgumentError(f"vectorize: cannot read the signature {signature!r}")
-    inputs, outputs = (
-        [tuple(re.findall(r"\w+", group)) for group in re.findall(_NAMES, s)] for s in sides
-    )
+    inputs, outputs = ([tuple(re.findall(r"\w+", group)) for group in re.findall(_NAMES, s)] for s in sides)
     return inputs, outputs
 
 
 def _mapped(function: Function, arrays: list[Any], cores: Cores, outs: Cores | None) -> Any:
     if len(arrays) != len(cores):
-        raise ArgumentError(
-            f"vectorize: cannot call with {len(arrays)} arrays (the signature has {len(cores)})"
-        )
+        raise ArgumentError(f"vectorize: cannot call with {len(arrays)} arrays (the signature has {len(cores)})")
     sizes: dict[str, Any] = {}
     loops = [_loop_shape(x, core, sizes) for x, core in zip(arrays, cores, strict=True)]
     common = broadcast_shape("vectorize", *loops) if loops else ()
@@ -258,9 +246,7 @@ def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs:
         return out
     leaves = tree.leaves(out)
     if len(leaves) != len(outs):
-        raise ArgumentError(
-            f"vectorize: cannot return {len(leaves)} arrays (the signature has {len(outs)})"
-        )
+        raise ArgumentError(f"vectorize: cannot return {len(leaves)} arrays (the signature has {len(outs)})")
     for leaf, core in zip(leaves, outs, strict=True):
         shape = type_of(value("vectorize", leaf)).shape
         if len(shape) != len(core):
@@ -285,6 +271,4 @@ def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) 
     return ufunc(vectorize(func), nin, nout, identity=identity)
 
 
-__all__ = [
-    "apply_along_axis", "apply_over_axes", "fromfunction", "frompyfunc", "piecewise", "vectorize",
-]  # fmt: skip
+__all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "frompyfunc", "piecewise", "vectorize"]

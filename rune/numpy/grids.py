@@ -54,9 +54,8 @@ def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = Fals
     kind = dtypes.canonical(dtypes.i64) if dtype is None else dtypes.as_dtype(dtype)
     n = len(sizes)
     thin = [
-        ops.iota(shape=tuple(d if i == a else 1 for i, d in enumerate(sizes)), axis=a, dtype=kind)
-        for a in range(n)
-    ]  # fmt: skip
+        ops.iota(shape=tuple(d if i == a else 1 for i, d in enumerate(sizes)), axis=a, dtype=kind) for a in range(n)
+    ]
     if sparse:
         return tuple(thin)
     if not thin:
@@ -84,9 +83,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         x = nonzero(x)[0] if type_of(x).dtype == dtypes.bool_ else x
         size = type_of(x).shape[0]
         positions = x if size != 0 else c.astype(x, dtypes.i32)
-        open_mesh.append(
-            c.reshape(positions, tuple(size if i == axis else 1 for i in range(len(args))))
-        )
+        open_mesh.append(c.reshape(positions, tuple(size if i == axis else 1 for i in range(len(args)))))
     return tuple(open_mesh)
 
 
@@ -121,9 +118,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """
     arr_type = type_of(value("diag_indices_from", arr))
     if arr_type.ndim < 2 or any(d != arr_type.shape[0] for d in arr_type.shape):
-        raise ShapeError(
-            f"diag_indices_from: cannot take the diagonal of {arr_type} (2 or more equal sizes)"
-        )
+        raise ShapeError(f"diag_indices_from: cannot take the diagonal of {arr_type} (2 or more equal sizes)")
     return diag_indices(arr_type.shape[0], arr_type.ndim)
 
 
@@ -163,9 +158,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return triu_indices(rows, k, columns)
 
 
-def mask_indices(
-    n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None
-) -> tuple[Any, ...]:
+def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None) -> tuple[Any, ...]:
     """The positions that mask_func(ones((n, n)), k) leaves nonzero.
 
     Shapes: n -> rows [K], columns [K]; K is `size`, where given, filled up with 0. Types: i32.
@@ -245,9 +238,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     return tuple(coordinates if order == "F" else reversed(coordinates))
 
 
-def ravel_multi_index(
-    multi_index: Sequence[Any], dims: Any, mode: Any = "clip", order: str = "C"
-) -> Any:
+def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "clip", order: str = "C") -> Any:
     """The flat position of the positions along each axis.
 
     Shapes: positions broadcast together. Types: integers, promoted together.
@@ -407,7 +398,20 @@ r_, c_ = _Joined("r_", 0, 1, -1), _Joined("c_", -1, 2, 0)
 s_, index_exp = _Index("s_", tuples=False), _Index("index_exp", tuples=True)
 
 __all__ = [
-    "c_", "diag_indices", "diag_indices_from", "fill_diagonal", "index_exp", "indices", "ix_",
-    "mask_indices", "mgrid", "ogrid", "r_", "ravel_multi_index", "s_", "tril_indices_from",
-    "triu_indices_from", "unravel_index",
-]  # fmt: skip
+    "c_",
+    "diag_indices",
+    "diag_indices_from",
+    "fill_diagonal",
+    "index_exp",
+    "indices",
+    "ix_",
+    "mask_indices",
+    "mgrid",
+    "ogrid",
+    "r_",
+    "ravel_multi_index",
+    "s_",
+    "tril_indices_from",
+    "triu_indices_from",
+    "unravel_index",
+]

@@ -216,9 +216,8 @@ def _outside(places: Any) -> Any:
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-    density: bool | None = None,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, Any, Any]:
     """(how many points are in each cell, the edges along x, those along y).
 
     Shapes: x and y [N] -> [A, B], [A+1], [B+1]. Types: as `histogramdd`.
@@ -233,8 +232,7 @@ def histogram2d(
     points = [value("histogram2d", v) for v in (x, y)]
     if any(type_of(p).ndim != 1 or type_of(p).shape != type_of(points[0]).shape for p in points):
         raise ShapeError(
-            f"histogram2d: cannot pair {type_of(points[0])} with {type_of(points[1])} "
-            "(one axis of one size required)"
+            f"histogram2d: cannot pair {type_of(points[0])} with {type_of(points[1])} (one axis of one size required)"
         )
     if isinstance(bins, Operators | np.ndarray) and type_of(bins).ndim == 1:
         bins = [bins, bins] if type_of(bins).shape[0] != 2 else list(bins)
@@ -245,9 +243,8 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-    density: bool | None = None,
-) -> tuple[Any, list[Any]]:  # fmt: skip
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Any, list[Any]]:
     """(how many points are in each cell, the edges along each axis).
 
     Shapes: sample [N, D], or D arrays [N] -> [B1, …, BD], D edges. Types: as `histogram`.

@@ -100,9 +100,7 @@ def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offs
     """
     kind = dtypes.as_dtype(dtype)
     if not (isinstance(file, str | bytes | os.PathLike) or hasattr(file, "fileno")):
-        raise ArgumentError(
-            f"fromfile: cannot read {type(file).__name__} (a file or its name required)"
-        )
+        raise ArgumentError(f"fromfile: cannot read {type(file).__name__} (a file or its name required)")
     return _made(np.fromfile(file, kind, count, sep, offset), kind)
 
 
@@ -197,8 +195,17 @@ def _storable(name: str, x: Any) -> np.ndarray:
 
 
 # NotImplementedError and RuntimeError: archives of later versions, and encrypted ones.
-_DAMAGE = (EOFError, NotImplementedError, RuntimeError, SyntaxError, TokenError, ValueError,
-           BadZipFile, struct.error, zlib.error)  # fmt: skip
+_DAMAGE = (
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    TokenError,
+    ValueError,
+    BadZipFile,
+    struct.error,
+    zlib.error,
+)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
@@ -267,6 +274,15 @@ def _capsule(x: Any) -> Any:
 
 
 __all__ = [
-    "from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "load", "loadtxt", "save",
-    "savetxt", "savez", "savez_compressed",
-]  # fmt: skip
+    "from_dlpack",
+    "frombuffer",
+    "fromfile",
+    "fromiter",
+    "fromstring",
+    "load",
+    "loadtxt",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+]

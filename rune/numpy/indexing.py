@@ -70,9 +70,15 @@ def _vectors(places: Any) -> Any:
 
 
 def take(
-    a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
-    unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    indices: Any,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Any:
     """Elements (slices along `axis`) at `indices`; of the flattened array for None.
 
     Shapes: a [*A, N, *B], indices [*I] -> [*A, *I, *B]. Types: that of `a`.
@@ -97,11 +103,13 @@ def take(
     batch = rank(places)
     others = tuple(i for i in range(len(shape) - 1 + batch) if not at <= i < at + batch)
     return ops.gather(
-        x, _vectors(places), absent(x, fill_value),
+        x,
+        _vectors(places),
+        absent(x, fill_value),
         dims=IndexDims(others, (at,), (at,)),
         slice_sizes=tuple(1 if i == at else d for i, d in enumerate(shape)),
         mode=_of_primitive(kind),
-    )  # fmt: skip
+    )
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
@@ -126,9 +134,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
     updates = read(values, c.remainder(number, size_value(value_count, dtypes.i32)))
     out = ops.scatter(
-        flat, _vectors(places), updates,
-        dims=IndexDims((), (0,), (0,)), slice_sizes=(1,), mode=_of_primitive(kind),
-    )  # fmt: skip
+        flat, _vectors(places), updates, dims=IndexDims((), (0,), (0,)), slice_sizes=(1,), mode=_of_primitive(kind)
+    )
     return c.reshape(out, type_of(x).shape)
 
 
@@ -154,9 +161,8 @@ def take_along_axis(
 
 
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
-    mode: str | None = None,
-) -> Any:  # fmt: skip
+    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
+) -> Any:
     """A copy with `values` at the positions `indices` along `axis`; of duplicates the last stays.
 
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> arr's; other axes broadcast, as do values.
@@ -176,9 +182,7 @@ def put_along_axis(
     return c.reshape(ops.scatter(x, vectors, updates, **how), type_of(array).shape)
 
 
-def _along(
-    name: str, x: Any, indices: Any, axis: int | None, mode: str | None
-) -> tuple[Any, Any, dict[str, Any]]:
+def _along(name: str, x: Any, indices: Any, axis: int | None, mode: str | None) -> tuple[Any, Any, dict[str, Any]]:
     """The array, index vectors along `axis`, and how a gather or scatter uses them."""
     kind, places = _mode(name, mode), _index_array(name, indices)
     if axis is None:

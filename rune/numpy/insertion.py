@@ -44,8 +44,7 @@ def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
         return np.arange(size)[where]
     if isinstance(where, Tracer):
         raise TracerError(
-            f"{name}: cannot use traced positions {type_of(where)} "
-            "(the result's shape would depend on them)"
+            f"{name}: cannot use traced positions {type_of(where)} (the result's shape would depend on them)"
         )
     places = np.asarray(where)
     if places.dtype == bool:
@@ -55,9 +54,7 @@ def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
     if places.size == 0:
         return np.zeros(0, np.int64)
     if places.dtype.kind not in "iu":
-        raise DtypeError(
-            f"{name}: cannot use positions of dtype {places.dtype} (integers required)"
-        )
+        raise DtypeError(f"{name}: cannot use positions of dtype {places.dtype} (integers required)")
     if np.any((places < -size) | (places >= end)):
         raise AxisError(f"{name}: cannot find position {where} (an axis of size {size})")
     return np.where(places < 0, places + size, places)
@@ -126,9 +123,7 @@ def _one_place(values: Any, x: Any, at: int, single: bool) -> Any:
         order.insert(at, 0)
         values = c.transpose(padded, order)
     padded = c.reshape(values, (*(1,) * (rank(x) - rank(values)), *type_of(values).shape))
-    return broadcast_to(
-        "insert", padded, _with_size(type_of(x).shape, at, type_of(padded).shape[at])
-    )
+    return broadcast_to("insert", padded, _with_size(type_of(x).shape, at, type_of(padded).shape[at]))
 
 
 def _with_size(shape: tuple, axis: int, size: Any) -> tuple:
@@ -209,9 +204,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
     listed_choices = listed("choose", "choices", choices)
     if not listed_choices:
         raise ArgumentError("choose: cannot choose between nothing")
-    options = c.same_dtype(
-        "choose", *(array(v) if isinstance(v, list) else v for v in listed_choices)
-    )
+    options = c.same_dtype("choose", *(array(v) if isinstance(v, list) else v for v in listed_choices))
     x = _in_range(x, len(options), mode)
     spread = broadcast_together("choose", [x, *options])
     out_ = spread[-1]
@@ -277,9 +270,7 @@ def _blocked(part: Any, depth: int, ndim: int) -> Any:
     return concatenate([_blocked(p, depth - 1, ndim) for p in part], axis=-depth)
 
 
-def extract(
-    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
-) -> Any:  # fmt: skip
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
     """The elements of the flattened array where the flattened condition is nonzero.
 
     Shapes: condition and arr any -> [K], or [size]. Types: that of `arr`.
@@ -295,9 +286,8 @@ def extract(
 
 
 def compress(
-    condition: Any, a: Any, axis: int | None = None, out: None = None, *, size: int | None = None,
-    fill_value: Any = 0,
-) -> Any:  # fmt: skip
+    condition: Any, a: Any, axis: int | None = None, out: None = None, *, size: int | None = None, fill_value: Any = 0
+) -> Any:
     """The slices along an axis where a vector of conditions is nonzero.
 
     Shapes: condition [K] with K at most N, a [*A, N, *B] -> [*A, number of truths or size, *B].
@@ -342,9 +332,7 @@ def _of_size(x: Any, truth: Any, at: int, size: int, fill_value: Any) -> Any:
     return c.transpose(out, order)
 
 
-def place(
-    arr: Any, mask: Any, vals: Any, *, inplace: bool = True
-) -> Any:  # fmt: skip
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     """A copy in which the elements where `mask` is nonzero are vals, repeated as needed.
 
     Shapes: arr any, mask of as many elements, vals any -> that of `arr`. Types: that of `arr`.
@@ -374,6 +362,4 @@ def place(
     return c.reshape(ops.select(flat, new, c.reshape(x, -1)), type_of(x).shape)
 
 
-__all__ = [
-    "block", "choose", "compress", "delete", "extract", "insert", "place", "resize", "trim_zeros",
-]  # fmt: skip
+__all__ = ["block", "choose", "compress", "delete", "extract", "insert", "place", "resize", "trim_zeros"]

@@ -12,15 +12,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
-from rune.numpy.arguments import (
-    members,
-    rank,
-    refuse,
-    static_int,
-    static_sizes,
-    together,
-    value,
-)
+from rune.numpy.arguments import members, rank, refuse, static_int, static_sizes, together, value
 from rune.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, cut_out
 from rune.ops import conventions as c
 from rune.ops.ordering import searchsorted
@@ -287,9 +279,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 # --- repetition -------------------------------------------------------------------------------
 
 
-def repeat(
-    a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None
-) -> Any:
+def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
     """Each element (slice along `axis`) repeated, the flattened array for None.
 
     Shapes: a [*A, N, *B], repeats [] or [N] -> [*A, sum of repeats, *B]. Types: that of `a`.
@@ -323,9 +313,7 @@ def _repeated_to(x: Any, counts: Any, axis: int, total: int) -> Any:
     """Place p holds the slice whose run contains p: the first run that ends after p."""
     counts_type, size = type_of(counts), type_of(x).shape[axis]
     if counts_type.dtype not in dtypes.INTEGER or counts_type.shape not in {(), (1,), (size,)}:
-        raise ShapeError(
-            f"repeat: cannot repeat {type_of(x)} {counts_type} times along axis {axis}"
-        )
+        raise ShapeError(f"repeat: cannot repeat {type_of(x)} {counts_type} times along axis {axis}")
     ends = cumsum(broadcast_to("repeat", counts, (size,)), axis=0)
     places = ops.iota(shape=(total,), axis=0, dtype=type_of(ends).dtype)
     runs = c.clip(searchsorted(ends, places, "right"), None, size - 1)

@@ -12,28 +12,12 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import (
-    broadcast,
-    documented,
-    elementwise,
-    floating,
-    listed,
-    refuse,
-    value,
-    values,
-)
+from rune.numpy.arguments import broadcast, documented, elementwise, floating, listed, refuse, value, values
 from rune.numpy.positions import nonzero
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.family import fit
-from rune.ops.promote import (
-    apply,
-    broadcast_together,
-    constant,
-    promoted,
-    scalar_kind,
-    unrounded,
-)
+from rune.ops.promote import apply, broadcast_together, constant, promoted, scalar_kind, unrounded
 from rune.typing import ArrayLike
 
 Unary = Callable[[ArrayLike], Array]
@@ -48,21 +32,16 @@ def _compare(name: str, primitive: Primitive, doc: str, shown: str, refused: str
         return apply(primitive, x1, x2)
 
     return documented(
-        function, name, doc, f"{name}(rnp.arange(3), 1)", f"Array({shown}, bool[3], cpu:0)",
-        broadcast("bool", refused),
-    )  # fmt: skip
+        function, name, doc, f"{name}(rnp.arange(3), 1)", f"Array({shown}, bool[3], cpu:0)", broadcast("bool", refused)
+    )
 
 
 equal = _compare("equal", ops.eq, "Whether x1 == x2; False for NaN.", "[False,  True, False]")
 not_equal = _compare("not_equal", ops.ne, "Whether x1 != x2.", "[ True, False,  True]")
 less = _compare("less", ops.lt, "Whether x1 < x2.", "[ True, False, False]", _NO_COMPLEX)
-less_equal = _compare(
-    "less_equal", ops.le, "Whether x1 <= x2.", "[ True,  True, False]", _NO_COMPLEX
-)
+less_equal = _compare("less_equal", ops.le, "Whether x1 <= x2.", "[ True,  True, False]", _NO_COMPLEX)
 greater = _compare("greater", ops.gt, "Whether x1 > x2.", "[False, False,  True]", _NO_COMPLEX)
-greater_equal = _compare(
-    "greater_equal", ops.ge, "Whether x1 >= x2.", "[False,  True,  True]", _NO_COMPLEX
-)
+greater_equal = _compare("greater_equal", ops.ge, "Whether x1 >= x2.", "[False,  True,  True]", _NO_COMPLEX)
 
 
 def _truths(name: str, xs: Sequence[Any]) -> list[Any]:
@@ -75,18 +54,13 @@ def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
         return primitive(*_truths(name, (x1, x2)))
 
     return documented(
-        function, name, doc, f"{name}(rnp.arange(2), True)", f"Array({shown}, bool[2], cpu:0)",
-        broadcast("bool"),
-    )  # fmt: skip
+        function, name, doc, f"{name}(rnp.arange(2), True)", f"Array({shown}, bool[2], cpu:0)", broadcast("bool")
+    )
 
 
-logical_and = _logical(
-    "logical_and", ops.logical_and, "Whether both are nonzero.", "[False,  True]"
-)
+logical_and = _logical("logical_and", ops.logical_and, "Whether both are nonzero.", "[False,  True]")
 logical_or = _logical("logical_or", ops.logical_or, "Whether one is nonzero.", "[ True,  True]")
-logical_xor = _logical(
-    "logical_xor", ops.logical_xor, "Whether exactly one is nonzero.", "[ True, False]"
-)
+logical_xor = _logical("logical_xor", ops.logical_xor, "Whether exactly one is nonzero.", "[ True, False]")
 
 
 def logical_not(x: ArrayLike, /) -> Array:
@@ -119,25 +93,40 @@ def _shift(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> 
 
 
 bitwise_and = _bits(
-    "bitwise_and", ops.logical_and, "Bits set in both; of bools, the logical and.",
-    "bitwise_and(rnp.array([5, 6]), 3)", "[1, 2]",
-)  # fmt: skip
+    "bitwise_and",
+    ops.logical_and,
+    "Bits set in both; of bools, the logical and.",
+    "bitwise_and(rnp.array([5, 6]), 3)",
+    "[1, 2]",
+)
 bitwise_or = _bits(
-    "bitwise_or", ops.logical_or, "Bits set in one or both; of bools, the logical or.",
-    "bitwise_or(rnp.array([5, 6]), 3)", "[7, 7]",
-)  # fmt: skip
+    "bitwise_or",
+    ops.logical_or,
+    "Bits set in one or both; of bools, the logical or.",
+    "bitwise_or(rnp.array([5, 6]), 3)",
+    "[7, 7]",
+)
 bitwise_xor = _bits(
-    "bitwise_xor", ops.logical_xor, "Bits set in exactly one; of bools, the logical xor.",
-    "bitwise_xor(rnp.array([5, 6]), 3)", "[6, 5]",
-)  # fmt: skip
+    "bitwise_xor",
+    ops.logical_xor,
+    "Bits set in exactly one; of bools, the logical xor.",
+    "bitwise_xor(rnp.array([5, 6]), 3)",
+    "[6, 5]",
+)
 left_shift = _shift(
-    "left_shift", ops.shl, "x1 * 2**x2 as bits; 0 for a count of the width or more.",
-    "left_shift(rnp.array([1, 3]), 2)", "[ 4, 12]",
-)  # fmt: skip
+    "left_shift",
+    ops.shl,
+    "x1 * 2**x2 as bits; 0 for a count of the width or more.",
+    "left_shift(rnp.array([1, 3]), 2)",
+    "[ 4, 12]",
+)
 right_shift = _shift(
-    "right_shift", ops.shr, "x1 // 2**x2 as bits; the sign fills in for signed dtypes.",
-    "right_shift(rnp.array([-8, 8]), 2)", "[-2,  2]",
-)  # fmt: skip
+    "right_shift",
+    ops.shr,
+    "x1 // 2**x2 as bits; the sign fills in for signed dtypes.",
+    "right_shift(rnp.array([-8, 8]), 2)",
+    "[-2,  2]",
+)
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
@@ -178,9 +167,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 # --- tests of floats --------------------------------------------------------------------------
 
 
-def _test(
-    name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = ""
-) -> Unary:
+def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
     """A test that has one answer for all integers and bools."""
 
     def function(x: Any, /) -> Any:
@@ -190,9 +177,13 @@ def _test(
         return fit(value(name, otherwise), type_of(x).shape)
 
     return documented(
-        function, name, doc, f"{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))",
-        f"Array({shown}, bool[3], cpu:0)", elementwise("bool", refused),
-    )  # fmt: skip
+        function,
+        name,
+        doc,
+        f"{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))",
+        f"Array({shown}, bool[3], cpu:0)",
+        elementwise("bool", refused),
+    )
 
 
 def _equals(name: str, number: float) -> Unary:
@@ -205,25 +196,15 @@ def _is_infinite(x: Any) -> Any:
     return ops.eq(length, constant(np.inf, length))
 
 
-isnan = _test(
-    "isnan", lambda x: ops.ne(x, x), False, "Whether x is NaN.", "[False,  True, False]"
-)  # fmt: skip
-isfinite = _test(
-    "isfinite", c.is_finite, True, "Whether x is neither infinite nor NaN.",
-    "[False, False,  True]",
-)  # fmt: skip
-isinf = _test(
-    "isinf", _is_infinite, False, "Whether x is infinite.",
-    "[ True, False, False]",
-)  # fmt: skip
+isnan = _test("isnan", lambda x: ops.ne(x, x), False, "Whether x is NaN.", "[False,  True, False]")
+isfinite = _test("isfinite", c.is_finite, True, "Whether x is neither infinite nor NaN.", "[False, False,  True]")
+isinf = _test("isinf", _is_infinite, False, "Whether x is infinite.", "[ True, False, False]")
 isposinf = _test(
-    "isposinf", _equals("isposinf", np.inf), False, "Whether x is +infinity.",
-    "[False, False, False]", _NO_COMPLEX,
-)  # fmt: skip
+    "isposinf", _equals("isposinf", np.inf), False, "Whether x is +infinity.", "[False, False, False]", _NO_COMPLEX
+)
 isneginf = _test(
-    "isneginf", _equals("isneginf", -np.inf), False, "Whether x is -infinity.",
-    "[ True, False, False]", _NO_COMPLEX,
-)  # fmt: skip
+    "isneginf", _equals("isneginf", -np.inf), False, "Whether x is -infinity.", "[ True, False, False]", _NO_COMPLEX
+)
 
 
 def signbit(x: ArrayLike, /) -> Array:
@@ -320,9 +301,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 # --- choice -----------------------------------------------------------------------------------
 
 
-def where(
-    condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
-) -> Any:
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None) -> Any:
     """`x` where the condition is nonzero, else `y`; without them, `nonzero(condition)`.
 
     size, fill_value: of `nonzero`, and for it alone.
@@ -338,9 +317,7 @@ def where(
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise ArgumentError(
-            "where: cannot choose between one array and nothing (give both x and y)"
-        )
+        raise ArgumentError("where: cannot choose between one array and nothing (give both x and y)")
     refuse("where", size=size, fill_value=fill_value)
     (chosen,) = _truths("where", (condition,))
     return ops.select(*broadcast_together("where", [chosen, *c.same_dtype("where", x, y)]))
@@ -360,9 +337,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     condlist = listed("select", "condlist", condlist)
     choicelist = listed("select", "choicelist", choicelist)
     if len(condlist) != len(choicelist):
-        raise ArgumentError(
-            f"select: cannot match {len(condlist)} conditions to {len(choicelist)} choices"
-        )
+        raise ArgumentError(f"select: cannot match {len(condlist)} conditions to {len(choicelist)} choices")
     out = default
     conditions = values("select", condlist)
     for condition, choice in reversed(list(zip(conditions, choicelist, strict=True))):

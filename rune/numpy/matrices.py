@@ -10,16 +10,7 @@ from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ShapeError
-from rune.numpy.arguments import (
-    placed,
-    rank,
-    refuse,
-    require_room,
-    shape_of,
-    static_count,
-    static_int,
-    value,
-)
+from rune.numpy.arguments import placed, rank, refuse, require_room, shape_of, static_count, static_int, value
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops import statistics as st
@@ -157,14 +148,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     )
     # In a flattened square, neighbours on the diagonal are count + 1 apart.
     flat = ops.reshape(square, shape=(*lead, count * count))
-    return ops.slice_(
-        flat, start=(*zeros, 0), limit=(*lead, count * count), stride=(*ones, count + 1)
-    )
+    return ops.slice_(flat, start=(*zeros, 0), limit=(*lead, count * count), stride=(*ones, count + 1))
 
 
-def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
-) -> Any:
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
     """Sum of a diagonal. Types: as `sum`.
 
     Shapes: a without the two axes.

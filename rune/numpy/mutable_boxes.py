@@ -144,9 +144,7 @@ class Namespace(ModuleType):
 class Standard(Namespace):
     """rune.numpy, where it is wider than the standard and libraries notice."""
 
-    def asarray(
-        self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
-    ) -> Any:
+    def asarray(self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
         """`rune.numpy.asarray`, but NumPy data keep 64 bits: libraries compute parts in NumPy.
 
         What lends its memory is NumPy data, too. A box that need not be copied is itself.
@@ -283,11 +281,7 @@ class Box:
         attribute = getattr(self.value, name)
         if not callable(attribute):
             is_movement = name in MOVEMENTS
-            return (
-                self._seen_by(Moved(lambda x: getattr(x, name)))
-                if is_movement
-                else _boxed(attribute)
-            )
+            return self._seen_by(Moved(lambda x: getattr(x, name))) if is_movement else _boxed(attribute)
         if name in MOVEMENTS:
             return partial(_movement(lambda x, *a, **k: getattr(x, name)(*a, **k)), self)
         return _through(attribute)
@@ -373,8 +367,7 @@ def _in_place(name: str) -> Any:
             raise ShapeError(f"mutable: cannot keep {new.type} in a box of {old.type}")
         if not can_cast(new.dtype, old.dtype, "same_kind"):
             raise DtypeError(
-                f"mutable: cannot keep {new.type} in a box of {old.type}",
-                hint="write x = x + y, which makes a new box",
+                f"mutable: cannot keep {new.type} in a box of {old.type}", hint="write x = x + y, which makes a new box"
             )
         self._put(new.astype(old.dtype))
         return self

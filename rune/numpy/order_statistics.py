@@ -170,9 +170,7 @@ def _weights_of(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
     weights_shape = type_of(array).shape
     if weights_shape != shape:
         if len(axes) != 1 or weights_shape != (shape[axes[0]],):
-            raise ShapeError(
-                f"{name}: cannot weight {type_of(x)} by {type_of(array)} (axes {axes})"
-            )
+            raise ShapeError(f"{name}: cannot weight {type_of(x)} by {type_of(array)} (axes {axes})")
         array = ops.broadcast(array, shape=shape, axes=axes)
     return c.astype(array, type_of(x).dtype)
 
@@ -180,9 +178,7 @@ def _weights_of(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
 # --- the functions ----------------------------------------------------------------------------
 
 
-def _quantile(
-    name: str, a: Any, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any, skips: bool
-) -> Any:
+def _quantile(name: str, a: Any, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any, skips: bool) -> Any:
     """The quantiles q, in front; NaNs are left out if `skips`, else they are the result."""
     x = floating(name, value(name, a))
     x_dtype, shape = type_of(x).dtype, type_of(x).shape
@@ -257,9 +253,7 @@ def _checked(name: str, method: str, weights: Any, out: Any, overwrite_input: bo
     if method not in _METHODS:
         raise ArgumentError(f"{name}: cannot use method={method!r} (one of {', '.join(_METHODS)})")
     if weights is not None and method != "inverted_cdf":
-        raise ArgumentError(
-            f"{name}: cannot weight elements with method={method!r} (inverted_cdf expected)"
-        )
+        raise ArgumentError(f"{name}: cannot weight elements with method={method!r} (inverted_cdf expected)")
 
 
 def _require_elements(name: str, a: Any, axis: Axis) -> None:
@@ -275,9 +269,16 @@ def _hundredth(q: Any) -> Any:
 
 
 def quantile(
-    a: Any, q: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
     """What a fraction q of the elements over `axis` does not exceed; NaN where there is a NaN.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis].
@@ -296,9 +297,16 @@ def quantile(
 
 
 def percentile(
-    a: Any, q: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
     """`quantile` with q in hundredths.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
@@ -315,9 +323,16 @@ def percentile(
 
 
 def nanquantile(
-    a: Any, q: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
     """`quantile` of the elements that are not NaN; NaN where there are none.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
@@ -333,9 +348,16 @@ def nanquantile(
 
 
 def nanpercentile(
-    a: Any, q: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Any:
     """`percentile` of the elements that are not NaN; NaN where there are none.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
@@ -350,10 +372,7 @@ def nanpercentile(
     return _quantile("nanpercentile", a, _hundredth(q), axis, method, keepdims, weights, True)
 
 
-def median(
-    a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Any:  # fmt: skip
+def median(a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
@@ -369,9 +388,8 @@ def median(
 
 
 def nanmedian(
-    a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Any:
     """The median of the elements that are not NaN; NaN where there are none.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.

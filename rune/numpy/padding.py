@@ -104,8 +104,7 @@ def _pairs(name: str, pad_width: Any, x: Any) -> list[list[Size]]:
         raise ArgumentError(f"pad: cannot use {name}={pad_width!r} (integers required)")
     if widths.shape not in {(), (1,), (2,), (1, 1), (1, 2), (rank(x), 1), (rank(x), 2)}:
         raise ArgumentError(
-            f"pad: cannot pad {type_of(x)} by {name}={pad_width!r} "
-            f"(a number, a pair or {rank(x)} pairs required)"
+            f"pad: cannot pad {type_of(x)} by {name}={pad_width!r} (a number, a pair or {rank(x)} pairs required)"
         )
     return np.broadcast_to(widths, (rank(x), 2)).tolist()
 
@@ -131,9 +130,7 @@ def _pad_axis(x: Any, place: _Place, mode: str, reflect_type: str) -> Any:
     """x with one axis padded, by a statistic, by a ramp, or by its own elements."""
     size = type_of(x).shape[place.axis]
     if size == 0:
-        raise ShapeError(
-            f"pad: cannot pad {type_of(x)} with mode={mode!r} (axis {place.axis} is empty)"
-        )
+        raise ShapeError(f"pad: cannot pad {type_of(x)} with mode={mode!r} (axis {place.axis} is empty)")
     if mode == "linear_ramp":
         return _joined(x, place, _ramp)
     if mode in _STATISTICS:
@@ -161,9 +158,7 @@ def _known(x: Any, place: _Place) -> tuple[int, int, int, int]:
 def _moved(x: Any, place: _Place, mode: Any) -> Any:
     """Runs of neighbours become slices of x."""
     axis, size, low, high = _known(x, place)
-    before, after = (
-        _runs(_source(at, size, mode)) for at in (np.arange(-low, 0), np.arange(size, size + high))
-    )
+    before, after = (_runs(_source(at, size, mode)) for at in (np.arange(-low, 0), np.arange(size, size + high)))
     parts = [_run(x, axis, run) for run in (*before, (0, 1, size), *after)]
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 

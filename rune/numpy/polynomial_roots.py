@@ -54,10 +54,7 @@ def _as_given(x: Any) -> Any:
 def _product(roots: Any) -> Any:
     """The product of x - z over all roots z."""
     kind = type_of(roots)
-    one = ops.pad(
-        zeros((1,), kind.dtype) + 1, literal(0, kind.dtype), low=(0,), high=(kind.shape[0],),
-        interior=(0,),
-    )  # fmt: skip
+    one = ops.pad(zeros((1,), kind.dtype) + 1, literal(0, kind.dtype), low=(0,), high=(kind.shape[0],), interior=(0,))
     return scan(_with_root, one, roots)[0]
 
 

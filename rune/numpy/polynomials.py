@@ -19,14 +19,7 @@ from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import (
-    inexact,
-    rank,
-    static_count,
-    static_size,
-    together,
-    value,
-)
+from rune.numpy.arguments import inexact, rank, static_count, static_size, together, value
 from rune.numpy.creation import arange, ones, zeros
 from rune.numpy.joining import concatenate
 from rune.numpy.reductions import cumprod

@@ -41,9 +41,7 @@ def flat_positions(name: str, mask: Any, size: Any, fill: Any = None) -> Any:
     return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())
 
 
-def nonzero(
-    a: Any, /, *, size: Any = None, fill_value: Any = None
-) -> tuple[Any, ...]:  # fmt: skip
+def nonzero(a: Any, /, *, size: Any = None, fill_value: Any = None) -> tuple[Any, ...]:
     """Positions of nonzero elements, one array per axis, in row-major order.
 
     Shapes: as many as there are; [size] where it is given, which transformations need. Types: i32.
@@ -110,6 +108,5 @@ def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
         return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
     rows = flat_positions("argwhere", c.reshape(_mask("argwhere", x), -1), size)
     return ops.slice_(
-        c.reshape(rows, (type_of(rows).shape[0], 1)), start=(0, 0),
-        limit=(type_of(rows).shape[0], 0), stride=(1, 1),
-    )  # fmt: skip
+        c.reshape(rows, (type_of(rows).shape[0], 1)), start=(0, 0), limit=(type_of(rows).shape[0], 0), stride=(1, 1)
+    )

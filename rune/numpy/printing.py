@@ -28,9 +28,8 @@ def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
 
 
 def array_str(
-    a: Any, max_line_width: int | None = None, precision: int | None = None,
-    suppress_small: bool | None = None,
-) -> str:  # fmt: skip
+    a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
     """The elements as text, as print shows them.
 
     Shapes: any -> a Python string.
@@ -45,9 +44,8 @@ def array_str(
 
 
 def array_repr(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None,
-    suppress_small: bool | None = None,
-) -> str:  # fmt: skip
+    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
     """An array as its `repr` shows it, with NumPy's options for the numbers.
 
     Shapes: any -> a Python string.
@@ -58,9 +56,7 @@ def array_repr(
     'Array([0.33], f32[1], cpu:0)'
     """
     x = value("array_repr", arr)
-    body = np.array2string(
-        np.asarray(x), max_line_width, precision, suppress_small, ", ", "Array("
-    )  # fmt: skip
+    body = np.array2string(np.asarray(x), max_line_width, precision, suppress_small, ", ", "Array(")
     return f"Array({body}, {x.type}, {x.device.name})"
 
 
@@ -162,7 +158,14 @@ def base_repr(number: int, base: int = 2, padding: int = 0) -> str:
 
 
 __all__ = [
-    "array2string", "array_repr", "array_str", "base_repr", "binary_repr",
-    "format_float_positional", "format_float_scientific", "get_printoptions", "printoptions",
+    "array2string",
+    "array_repr",
+    "array_str",
+    "base_repr",
+    "binary_repr",
+    "format_float_positional",
+    "format_float_scientific",
+    "get_printoptions",
+    "printoptions",
     "set_printoptions",
-]  # fmt: skip
+]

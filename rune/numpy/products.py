@@ -69,10 +69,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return c.dot(c.reshape(c.conj(x), -1), c.reshape(y, -1))
 
 
-def vecdot(
-    x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Inner products along one axis, the first array conjugated, the other axes broadcast.
 
     Shapes: [*A, K, *B], broadcast together -> [*A, *B]. Types: promoted together.
@@ -160,9 +157,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return apply(ops.mul, c.reshape(x, (-1, 1)), c.reshape(y, (1, -1)))
 
 
-def tensordot(
-    a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products over chosen axes.
 
     axes:   an integer n (the last n of `a` with the first n of `b`), or a pair of axis lists.
@@ -181,15 +176,10 @@ def tensordot(
     return _contract("tensordot", x, y, of_x, of_y)
 
 
-def _tensordot_axes(
-    axes: Any, x: ArrayType, y: ArrayType
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _tensordot_axes(axes: Any, x: ArrayType, y: ArrayType) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if isinstance(axes, Sequence):
         first, second = axes
-        return (
-            c.normalised_axes("tensordot", first, x),
-            c.normalised_axes("tensordot", second, y),
-        )
+        return (c.normalised_axes("tensordot", first, x), c.normalised_axes("tensordot", second, y))
     count = static_int("tensordot", "a number of axes", axes)
     if not 0 <= count <= min(x.ndim, y.ndim):
         raise ArgumentError(f"tensordot: cannot contract {count} axes of {x} and {y}")
@@ -216,9 +206,7 @@ def kron(a: Any, b: Any) -> Any:
     return c.reshape(both, tuple(size_product(pair) for pair in zip(p, q, strict=True)))
 
 
-def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """Cross product of vectors with 3 components, or 2: those have 0 as the third.
 
     The product of two vectors with 2 components is its third component alone.
@@ -235,9 +223,7 @@ def cross(
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     sizes = [type_of(v).shape[-1] for v in (x, y)]
     if any(size not in (2, 3) for size in sizes):
-        raise ShapeError(
-            f"cross: cannot multiply {type_of(x)} and {type_of(y)} (2 or 3 components required)"
-        )
+        raise ShapeError(f"cross: cannot multiply {type_of(x)} and {type_of(y)} (2 or 3 components required)")
     p, q = ([v[..., i] for i in range(size)] for v, size in zip((x, y), sizes, strict=True))
     if sizes == [2, 2]:
         return p[0] * q[1] - p[1] * q[0]

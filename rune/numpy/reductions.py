@@ -45,10 +45,19 @@ def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: Any, ini
 
 
 def _total(
-    name: str, reduce: Callable[..., Any], combine: Callable[[Any, Any], Any], identity: int,
-    x: Any, axis: Axis, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any,
+    name: str,
+    reduce: Callable[..., Any],
+    combine: Callable[[Any, Any], Any],
+    identity: int,
+    x: Any,
+    axis: Axis,
+    dtype: Any,
+    out: None,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
     promote_integers: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     refuse(name, out=out)
     x = value(name, x)
     if dtype is None and not promote_integers:
@@ -59,9 +68,15 @@ def _total(
 
 
 def sum(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None, promote_integers: bool = True,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
     """Sum of elements.
 
     Shapes: any -> [] unless an axis is given.
@@ -74,15 +89,19 @@ def sum(
     >>> rnp.sum(rnp.ones((2, 3)), axis=0)
     Array([2., 2., 2.], f32[3], cpu:0)
     """
-    return _total(
-        "sum", st.sum, _add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers
-    )
+    return _total("sum", st.sum, _add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def prod(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None, promote_integers: bool = True,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
     """Product of elements; its derivative is right where there are zeros. Types: as `sum`.
 
     Shapes: any -> [] unless an axis is given.
@@ -93,9 +112,7 @@ def prod(
     >>> rnp.prod(rnp.array([2, 3]))
     Array(6, i32[], cpu:0)
     """
-    return _total(
-        "prod", st.prod, _mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers
-    )
+    return _total("prod", st.prod, _mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def _add(x: Any, y: Any) -> Any:
@@ -124,9 +141,17 @@ def _limit(x: Any, largest: bool) -> Any:
 
 
 def _extremum(
-    name: str, reduce: Callable[..., Any], combine: Any, largest: bool, x: Any, axis: Axis,
-    out: None, keepdims: bool, initial: Any, where: Any,
-) -> Any:  # fmt: skip
+    name: str,
+    reduce: Callable[..., Any],
+    combine: Any,
+    largest: bool,
+    x: Any,
+    axis: Axis,
+    out: None,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Any:
     refuse(name, out=out)
     if where is not None and initial is None:
         raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
@@ -142,9 +167,8 @@ def _extremum(
 
 
 def max(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
     """Largest element; NaN if there is one. Ties share the derivative equally.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
@@ -158,9 +182,8 @@ def max(
 
 
 def min(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
     """Smallest element; NaN if there is one. Ties and errors as for `max`.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
@@ -221,9 +244,7 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return st.argmin(value("argmin", a), axis, bool(keepdims))
 
 
-def any(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether some element is nonzero.
 
     Shapes: any -> [] unless an axis is given. Types: bool.
@@ -238,9 +259,7 @@ def any(
     return st.any(selected("any", x, where, False), axis, keepdims)
 
 
-def all(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether every element is nonzero.
 
     Shapes: any -> [] unless an axis is given. Types: bool.
@@ -303,9 +322,8 @@ def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None
 
 
 def _accumulated(
-    name: str, rule: Callable[..., Any], first: int, x: Any, axis: int | None, dtype: Any,
-    include_initial: bool,
-) -> Any:  # fmt: skip
+    name: str, rule: Callable[..., Any], first: int, x: Any, axis: int | None, dtype: Any, include_initial: bool
+) -> Any:
     x = value(name, x)
     ndim = type_of(x).ndim
     if axis is None and ndim != 1:
@@ -319,9 +337,7 @@ def _accumulated(
     return ops.pad(out, constant(first, out), low=low, high=zeros, interior=zeros)
 
 
-def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Running sum, led by 0 if `include_initial`.
 
     Shapes: x [*A, N, *B], kept; N + 1 if include_initial. Types: as `sum`.
@@ -334,9 +350,7 @@ def cumulative_sum(
     return _accumulated("cumulative_sum", st.cumsum, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
     """Running product, led by 1 if `include_initial`.
 
     Shapes: as `cumulative_sum`. Types: as `sum`.
@@ -349,9 +363,7 @@ def cumulative_prod(
     return _accumulated("cumulative_prod", st.cumprod, 1, x, axis, dtype, include_initial)
 
 
-def diff(
-    a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None
-) -> Any:  # fmt: skip
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours, n times over; of bools, whether they differ.
 
     Shapes: a [*A, N, *B] -> [*A, N - n, *B]; N counts what is put before and behind.

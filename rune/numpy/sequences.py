@@ -19,22 +19,22 @@ from rune.numpy.shapes import expand_dims
 from rune.ops import conventions as c
 from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
-from rune.ops.promote import (
-    as_type,
-    broadcast_shape,
-    broadcast_to,
-    constant,
-    promoted,
-    unrounded,
-)
+from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted, unrounded
 from rune.ops.scalars import int_bounds, wrapped
 from rune.typing import DTypeLike
 
 
 def linspace(
-    start: Any, stop: Any, num: Size = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None,
-) -> Any:  # fmt: skip
+    start: Any,
+    stop: Any,
+    num: Size = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
     """`num` evenly spaced values from start to stop, which is the last one if `endpoint`.
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`.
@@ -132,9 +132,14 @@ def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> A
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
-    dtype: DTypeLike | None = None, axis: int = 0,
-) -> Any:  # fmt: skip
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Any:
     """Values evenly spaced on a log scale, from base**start to base**stop.
 
     Shapes: start, stop and base broadcast to [*S] -> [num, *S], num at `axis`.
@@ -156,9 +161,7 @@ def logspace(
     return values if dtype is None else c.astype(values, dtypes.as_dtype(dtype))
 
 
-def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Values in geometric progression from start to stop.
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`. Neither may be 0: NaN.
@@ -175,8 +178,7 @@ def geomspace(
     ratio = ops.div(stop, start)
     logs = linspace(ops.mul(ratio, constant(0, ratio)), ops.log(ratio), num, endpoint, axis=axis)
     at = c.normalised_axis("geomspace", axis, type_of(logs))
-    spread = [broadcast_to("geomspace", c.expand_dims(x, at), type_of(logs).shape)
-              for x in (start, stop)]  # fmt: skip
+    spread = [broadcast_to("geomspace", c.expand_dims(x, at), type_of(logs).shape) for x in (start, stop)]
     out = ops.mul(spread[0], ops.exp(logs))
     if endpoint and num > 1:
         number = ops.iota(shape=type_of(logs).shape, axis=at, dtype=dtypes.i32)

@@ -112,10 +112,17 @@ def _columns(x: Any) -> list[Any]:
 
 
 def unique(
-    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-    axis: int | None = None, *, equal_nan: bool = True, size: Any = None, fill_value: Any = None,
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: Any = None,
+    fill_value: Any = None,
     sorted: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """The distinct elements in order (distinct slices along `axis`), and on request
 
     the position of the first of each, the number of its value for every element, and how often
@@ -160,9 +167,7 @@ def _require_fill(count: Any, size: Any, fill_value: Any) -> None:
         raise ArgumentError(why, hint="give fill_value=")
 
 
-def _values(
-    rows: Any, positions: Any, starts: Any, size: Any, fill_value: Any, axis: int | None
-) -> Any:
+def _values(rows: Any, positions: Any, starts: Any, size: Any, fill_value: Any, axis: int | None) -> Any:
     """The first row of each run, along `axis` again."""
     if size is not None and fill_value is None:
         places = _or_first(_chosen(positions, starts, size, None), starts, None)
@@ -275,9 +280,8 @@ def _is_in(x: Any, ordered: Any) -> Any:
 
 
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
-    method: str = "auto",
-) -> Any:  # fmt: skip
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
+) -> Any:
     """Whether each element is among the others; whether it is not, if `invert`. NaN is in nothing.
 
     Shapes: element [*A], test_elements any -> [*A]. Types: bool.
@@ -311,9 +315,14 @@ def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> 
 
 
 def intersect1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
-    size: Any = None, fill_value: Any = None,
-) -> Any:  # fmt: skip
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: Any = None,
+    fill_value: Any = None,
+) -> Any:
     """The distinct elements that are in both; with them, where they first are in each.
 
     Shapes: any -> [U], or [size]; positions as the values. Types: promoted together; positions i32.
@@ -341,9 +350,7 @@ def intersect1d(
     return common, *(ops.cast(i, o.index_dtype()) for i in (first, second))
 
 
-def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
-) -> Any:
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None) -> Any:
     """The distinct elements of the first that are not in the second, in order.
 
     Shapes: any -> [U], or [size]. Types: promoted together.
@@ -362,9 +369,7 @@ def setdiff1d(
     return _chosen(x, mask, size, 0 if fill_value is None else fill_value)
 
 
-def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
-) -> Any:
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None) -> Any:
     """The distinct elements that are in one of the two only. Arguments and errors: as `unique`.
 
     Shapes: any -> [U], or [size]. Types: promoted together.
@@ -374,8 +379,7 @@ def setxor1d(
     Array([1, 2], i32[2], cpu:0)
     """
     x, y = (ops.sort(v, num_keys=1)[0] for v in _pair("setxor1d", ar1, ar2))
-    both = [ops.logical_and(_starts([v], True), ops.logical_not(_is_in(v, w)))
-            for v, w in ((x, y), (y, x))]  # fmt: skip
+    both = [ops.logical_and(_starts([v], True), ops.logical_not(_is_in(v, w))) for v, w in ((x, y), (y, x))]
     joined, mask = ops.concatenate(x, y, axis=0), ops.concatenate(*both, axis=0)
     joined, in_one_only = ops.sort(joined, mask, num_keys=1)
     distinct = _chosen(joined, in_one_only, size, 0 if fill_value is None else fill_value)

@@ -141,10 +141,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     origin = c.normalised_axis("rollaxis", axis, a_type)
     place = start + ndim if start < 0 else start
     if not 0 <= place <= ndim:
-        raise AxisError(
-            f"rollaxis: cannot move axis {origin} of {a_type} to {start} "
-            f"({-ndim} to {ndim} required)"
-        )
+        raise AxisError(f"rollaxis: cannot move axis {origin} of {a_type} to {start} ({-ndim} to {ndim} required)")
     return moveaxis(a, origin, place - 1 if place > origin else place)
 
 

@@ -27,9 +27,7 @@ _BLOCKS_FROM = 1 << 22  # products, from which on a matrix of all windows would 
 # --- convolution --------------------------------------------------------------------------------
 
 
-def convolve(
-    a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The convolution of two sequences: y[k] = sum_j a[j] v[k-j].
 
     mode:   "full": wherever they overlap;  "same": the middle, as long as the longer one;
@@ -48,10 +46,7 @@ def convolve(
     return slid(x, y[::-1], _padding("convolve", type_of(y).shape[0], mode))
 
 
-def correlate(
-    a: Any, v: Any, mode: str = "valid", *, precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:  # fmt: skip
+def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """The cross-correlation of two sequences: y[k] = sum_j a[j+k] conj(v[j]).
 
     mode:   as of `convolve`; "valid" by default.
@@ -84,9 +79,7 @@ def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
     """How many zeros surround the longer sequence, for a shorter one of `size` elements."""
     if mode not in _MODES:
         raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
-    return {
-        "full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)
-    }[mode]  # fmt: skip
+    return {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}[mode]
 
 
 def slid(x: Any, kernel: Any, *padding: tuple[Size, Size]) -> Any:
@@ -118,18 +111,15 @@ def _convolved(x: Any, kernel: Any) -> Any:
     same = ((0, 1, 2), (0, 1, 2), (0, 1, 2))
     rows = (c.reshape(v, (1, 1, -1)) for v in (x, kernel))
     convolution = ops.conv_general_dilated(
-        *rows, strides=(1,), padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=same,
-        groups=(1, 1),
-    )  # fmt: skip
+        *rows, strides=(1,), padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=same, groups=(1, 1)
+    )
     return c.reshape(convolution, -1)
 
 
 # --- interpolation ------------------------------------------------------------------------------
 
 
-def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """The broken line through the points (xp, fp), at x.
 
     xp:     increasing, unless there is a period.
@@ -226,8 +216,7 @@ def _slopes(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
     size = type_of(x).shape[axis]
     if size < edge_order + 1:
         raise ShapeError(
-            f"gradient: cannot differentiate {type_of(x)} "
-            f"(axis {axis}: {size} samples, {edge_order + 1} required)"
+            f"gradient: cannot differentiate {type_of(x)} (axis {axis}: {size} samples, {edge_order + 1} required)"
         )
     y = moveaxis(x, axis, 0)
     steps = _steps(spacing, size, y)

@@ -34,9 +34,14 @@ def _refuse_kind(name: str, kind: Any, order: Any, stable: Any) -> None:
 
 
 def sort(
-    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
     descending: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """The elements in order along `axis`, NaN last; flattened for None, reversed if descending.
 
     Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
@@ -52,9 +57,15 @@ def sort(
 
 
 def argsort(
-    a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-    descending: bool = False, dtype: DTypeLike | None = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Any:
     """The positions that put the elements in order along `axis`; ties keep their order.
 
     Shapes: any, kept; [N] of all elements for axis None.
@@ -144,9 +155,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return ops.cast(o.back(positions, at), o.index_dtype())
 
 
-def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
     """Where `v` would be inserted to keep `a` sorted: before its equals, or behind with "right".
 
     Shapes: a [N], v [*V] -> [*V]. Types: i32.
@@ -160,10 +169,6 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: cannot search side={side!r} (left or right)")
     if method not in _SEARCHES:
-        raise ArgumentError(
-            f"searchsorted: cannot use method={method!r} (one of {', '.join(_SEARCHES)})"
-        )
+        raise ArgumentError(f"searchsorted: cannot use method={method!r} (one of {', '.join(_SEARCHES)})")
     x, wanted = together("searchsorted", a, v)
-    return o.searchsorted(
-        x, wanted, side, None if sorter is None else value("searchsorted", sorter)
-    )
+    return o.searchsorted(x, wanted, side, None if sorter is None else value("searchsorted", sorter))

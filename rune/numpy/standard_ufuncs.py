@@ -20,18 +20,14 @@ from rune.ops import statistics as st
 
 
 def _extremum(reduce: Function) -> Function:
-    def reduced(
-        x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
-    ) -> Any:
+    def reduced(x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any) -> Any:
         return reduce(_in(x, dtype), axis, out, keepdims, initial, where)
 
     return reduced
 
 
 def _truth(reduce: Function, combine: Function) -> Function:
-    def reduced(
-        x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
-    ) -> Any:
+    def reduced(x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any) -> Any:
         truth = _in(reduce(x, axis, out, keepdims, where=where), dtype)
         return truth if initial is None else combine(truth, value("reduce", initial))
 
@@ -39,12 +35,8 @@ def _truth(reduce: Function, combine: Function) -> Function:
 
 
 def _bits(primitive: Primitive, combine: Function, identity: int) -> Function:
-    def reduced(
-        x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
-    ) -> Any:
-        operand = reductions.selected(
-            primitive.name, _in(value("reduce", x), dtype), where, identity
-        )
+    def reduced(x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any) -> Any:
+        operand = reductions.selected(primitive.name, _in(value("reduce", x), dtype), where, identity)
         bits = st.reduce(primitive.name, primitive, operand, axis, keepdims)
         return bits if initial is None else _like(combine(bits, initial), bits)
 
@@ -83,20 +75,12 @@ def _ufunc(function: Function, identity: Any = None, ways: Ways | None = None) -
 add = _ufunc(arithmetic.add, 0, Ways(reductions.sum, reductions.cumsum, "add"))
 multiply = _ufunc(arithmetic.multiply, 1, Ways(reductions.prod, reductions.cumprod, "multiply"))
 subtract = _ufunc(arithmetic.subtract, None, Ways(at="subtract"))
-maximum = _ufunc(
-    arithmetic.maximum, None, Ways(_extremum(reductions.max), _running(ops.cummax), "max")
-)
-minimum = _ufunc(
-    arithmetic.minimum, None, Ways(_extremum(reductions.min), _running(ops.cummin), "min")
-)
+maximum = _ufunc(arithmetic.maximum, None, Ways(_extremum(reductions.max), _running(ops.cummax), "max"))
+minimum = _ufunc(arithmetic.minimum, None, Ways(_extremum(reductions.min), _running(ops.cummin), "min"))
 logical_and = _ufunc(
-    logic.logical_and, True,
-    Ways(_truth(reductions.all, logic.logical_and), _running_truth(ops.cummin)),
-)  # fmt: skip
-logical_or = _ufunc(
-    logic.logical_or, False,
-    Ways(_truth(reductions.any, logic.logical_or), _running_truth(ops.cummax)),
-)  # fmt: skip
+    logic.logical_and, True, Ways(_truth(reductions.all, logic.logical_and), _running_truth(ops.cummin))
+)
+logical_or = _ufunc(logic.logical_or, False, Ways(_truth(reductions.any, logic.logical_or), _running_truth(ops.cummax)))
 logical_xor = _ufunc(logic.logical_xor, False)
 bitwise_and = _ufunc(logic.bitwise_and, -1, Ways(_bits(ops.reduce_and, logic.bitwise_and, -1)))
 bitwise_or = _ufunc(logic.bitwise_or, 0, Ways(_bits(ops.reduce_or, logic.bitwise_or, 0)))
@@ -106,6 +90,18 @@ logaddexp2 = _ufunc(transcendental.logaddexp2, -np.inf)
 negative = ufunc(arithmetic.negative, 1, 1)
 
 __all__ = [
-    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logaddexp", "logaddexp2", "logical_and",
-    "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative", "subtract",
-]  # fmt: skip
+    "add",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "subtract",
+]

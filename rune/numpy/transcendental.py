@@ -30,9 +30,7 @@ _FLOATS = "bools and integers become floats"
 _NO_COMPLEX = "DtypeError for complex numbers"
 
 
-def _real(
-    name: str, primitive: Primitive | Unary, doc: str, call: str, shown: str, refused: str = ""
-) -> Unary:
+def _real(name: str, primitive: Primitive | Unary, doc: str, call: str, shown: str, refused: str = "") -> Unary:
     def function(x: ArrayLike, /) -> Array:
         return primitive(inexact(name, x))
 

@@ -58,16 +58,10 @@ class ScalarType:
 
 
 bool_ = ScalarType(dtypes.bool_)
-int4, int8, int16, int32, int64 = map(
-    ScalarType, (dtypes.i4, dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64)
-)
-uint4, uint8, uint16, uint32, uint64 = map(
-    ScalarType, (dtypes.u4, dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64)
-)
+int4, int8, int16, int32, int64 = map(ScalarType, (dtypes.i4, dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64))
+uint4, uint8, uint16, uint32, uint64 = map(ScalarType, (dtypes.u4, dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64))
 float8_e4m3fn, float8_e5m2 = ScalarType(dtypes.f8_e4m3), ScalarType(dtypes.f8_e5m2)
-bfloat16, float16, float32, float64 = map(
-    ScalarType, (dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64)
-)
+bfloat16, float16, float32, float64 = map(ScalarType, (dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64))
 complex64, complex128 = ScalarType(dtypes.c64), ScalarType(dtypes.c128)
 half, single, double = float16, float32, float64
 csingle, cdouble = complex64, complex128
@@ -207,9 +201,7 @@ def finfo(dtype: DTypeLike) -> Any:
     """
     described = _dtype_of(dtype)
     if described not in dtypes.INEXACT:
-        raise DtypeError(
-            f"finfo: cannot describe {dtypes.short(described)} (floating dtype required)"
-        )
+        raise DtypeError(f"finfo: cannot describe {dtypes.short(described)} (floating dtype required)")
     return np.finfo(described) if described in dtypes.COMPLEX else ml_dtypes.finfo(described)
 
 
@@ -225,9 +217,7 @@ def iinfo(dtype: DTypeLike) -> Any:
     """
     described = _dtype_of(dtype)
     if described not in dtypes.INTEGER:
-        raise DtypeError(
-            f"iinfo: cannot describe {dtypes.short(described)} (integer dtype required)"
-        )
+        raise DtypeError(f"iinfo: cannot describe {dtypes.short(described)} (integer dtype required)")
     return ml_dtypes.iinfo(described)
 
 
@@ -319,11 +309,7 @@ def common_type(*arrays: Any) -> np.dtype:
     if any(dtype == dtypes.bool_ for dtype, _ in kinds):
         raise DtypeError("common_type: cannot compute with bools (numbers required)")
     common, weak = dtypes.promote(*kinds)
-    return (
-        common
-        if common in dtypes.INEXACT
-        else dtypes.promote((common, weak), (dtypes.f32, True))[0]
-    )
+    return common if common in dtypes.INEXACT else dtypes.promote((common, weak), (dtypes.f32, True))[0]
 
 
 def isscalar(element: Any) -> bool:

@@ -60,9 +60,17 @@ class ufunc:
     """
 
     def __init__(
-        self, func: Function, /, nin: int, nout: int, *, name: str | None = None,
-        nargs: int | None = None, identity: Any = None, ways: Ways | None = None,
-    ):  # fmt: skip
+        self,
+        func: Function,
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        ways: Ways | None = None,
+    ):
         self.func, self.nin, self.nout = func, nin, nout
         self.nargs = nin + nout if nargs is None else nargs
         self.identity, self._ways = identity, ways or Ways()
@@ -91,9 +99,15 @@ class ufunc:
             )
 
     def reduce(
-        self, a: Any, axis: Axis = 0, dtype: Any = None, out: None = None, keepdims: bool = False,
-        initial: Any = None, where: Any = None,
-    ) -> Any:  # fmt: skip
+        self,
+        a: Any,
+        axis: Axis = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
         """All elements along axes combined, from the first to the last.
 
         Errors: ArgumentError over nothing without identity or `initial`; or for several axes of a
@@ -133,9 +147,7 @@ class ufunc:
             shape, dtype = type_of(rows).shape[1:], type_of(rows).dtype
             start = broadcast_to(self.__name__, as_type(first, dtype), shape)
         if where is not None:
-            masks = _rows(
-                broadcast_to(self.__name__, value("where", where), type_of(x).shape), axis
-            )
+            masks = _rows(broadcast_to(self.__name__, value("where", where), type_of(x).shape), axis)
 
         def step(total: Any, row: tuple[Any, Any]) -> tuple[Any, None]:
             new = self._like(total, total, row[0])
@@ -154,9 +166,7 @@ class ufunc:
 
     def _like(self, carried: Any, *args: Any) -> Any:
         """The function's value in the dtype of the carried total."""
-        return ops.convert(
-            self.func(*args), dtype=type_of(carried).dtype, weak=type_of(carried).weak
-        )
+        return ops.convert(self.func(*args), dtype=type_of(carried).dtype, weak=type_of(carried).weak)
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """All elements up to each one along an axis, combined."""
@@ -209,8 +219,7 @@ class ufunc:
     def _one_by_one(self, x: Any, indices: Any, b: Any) -> Any:
         """Element by element of b, since no scatter knows the function."""
         shape = type_of(x).shape
-        places = read(c.reshape(ops.iota(shape=(c.size_of(x),), axis=0, dtype=dtypes.i32), shape),
-                      indices)  # fmt: skip
+        places = read(c.reshape(ops.iota(shape=(c.size_of(x),), axis=0, dtype=dtypes.i32), shape), indices)
         flat, where_to = c.reshape(x, -1), c.reshape(places, -1)
         values = c.reshape(broadcast_to(self.__name__, b, type_of(places).shape), -1)
 
@@ -221,9 +230,7 @@ class ufunc:
 
         return c.reshape(fori_loop(0, type_of(where_to).shape[0], change, flat), shape)
 
-    def reduceat(
-        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
-    ) -> Any:
+    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
         """The elements from each index up to the next combined; one element where there is no more.
 
         Shapes: a [*A, N, *B], indices [K] -> [*A, K, *B].
@@ -232,9 +239,7 @@ class ufunc:
         refuse(f"{self.__name__}.reduceat", out=out)
         x, starts = value(self.__name__, a), value(self.__name__, indices)
         if rank(starts) != 1:
-            raise ShapeError(
-                f"{self.__name__}.reduceat: cannot use indices {type_of(starts)} (rank 1 required)"
-            )
+            raise ShapeError(f"{self.__name__}.reduceat: cannot use indices {type_of(starts)} (rank 1 required)")
         at = c.normalised_axis(self.__name__, axis, type_of(x))
         rows = _rows(self._in(x, dtype), at)
         starts = c.astype(starts, dtypes.i32)

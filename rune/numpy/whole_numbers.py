@@ -103,17 +103,13 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     *lead, size = type_of(x).shape
     truth = c.astype(c.astype(x, dtypes.bool_), dtypes.u8)
     low, high = (0,) * len(lead), (0,) * len(lead)
-    full = ops.pad(
-        truth, constant(0, truth), low=(*low, 0), high=(*high, -size % 8), interior=(*low, 0)
-    )
+    full = ops.pad(truth, constant(0, truth), low=(*low, 0), high=(*high, -size % 8), interior=(*low, 0))
     bits = ops.reshape(full, shape=(*lead, (size + 7) // 8, 8))
     weighted = ops.mul(*broadcast_together("packbits", [bits, _row(weights)]))
     return c.swapaxes(st.sum(weighted, -1, dtypes.u8), last, -1)
 
 
-def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
     """The eight bits of each u8 along an axis, as 0 and 1; `count` of them, or all but -count.
 
     Shapes: [*A, N, *B] -> [*A, 8 N, *B]; flattened first for axis None. Types: u8.
@@ -129,9 +125,7 @@ def unpackbits(
         raise DtypeError(f"unpackbits: cannot unpack {type_of(x)} (u8 required)")
     x, last = _axis_last("unpackbits", x, axis)
     *lead, size = type_of(x).shape
-    masked = ops.logical_and(
-        *broadcast_together("unpackbits", [c.expand_dims(x, -1), _row(weights)])
-    )
+    masked = ops.logical_and(*broadcast_together("unpackbits", [c.expand_dims(x, -1), _row(weights)]))
     bits = ops.cast(ops.ne(masked, constant(0, masked)), dtypes.u8)
     flat = ops.reshape(bits, shape=(*lead, 8 * size))
     if count is not None:
@@ -146,9 +140,7 @@ def _counted(x: Any, count: int) -> Any:
     if wanted < 0:
         raise ArgumentError(f"unpackbits: cannot leave out {-count} of {size} bits")
     zeros = (0,) * (type_of(x).ndim - 1)
-    return ops.pad(
-        x, constant(0, x), low=(*zeros, 0), high=(*zeros, wanted - size), interior=(*zeros, 0)
-    )
+    return ops.pad(x, constant(0, x), low=(*zeros, 0), high=(*zeros, wanted - size), interior=(*zeros, 0))
 
 
 def _row(weights: tuple[int, ...]) -> Any:

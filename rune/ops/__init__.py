@@ -98,15 +98,7 @@ from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather, scatter, scatter_add
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
 from rune.ops.precision import reduce_precision
-from rune.ops.random import (
-    key_of_words,
-    key_word,
-    random_bits,
-    random_clone,
-    random_fold_in,
-    random_seed,
-    random_split,
-)
+from rune.ops.random import key_of_words, key_word, random_bits, random_clone, random_fold_in, random_seed, random_split
 from rune.ops.reduction import (
     argmax,
     argmin,
@@ -176,9 +168,5 @@ PRIMITIVES: tuple[Primitive, ...] = (
     *random.PRIMITIVES,
 )
 # Those whose NumPy meaning is a library routine (core/lower.py), each a file of its own family.
-LIBRARY: tuple[Primitive, ...] = (
-    *sorting.PRIMITIVES,
-    *fourier.PRIMITIVES,
-    *linalg.PRIMITIVES,
-)
+LIBRARY: tuple[Primitive, ...] = (*sorting.PRIMITIVES, *fourier.PRIMITIVES, *linalg.PRIMITIVES)
 BY_NAME = {p.name: p for p in (*PRIMITIVES, *LIBRARY)}

@@ -21,14 +21,28 @@ from rune.transforms.programs.text import PRIMITIVES as HOLDING_PROGRAMS
 # Written after every derivative and every batch was taken, so these need no such rules.
 LOOPS_OF_THE_LIBRARY = (repeated, repeated_while, repeated_rows, in_memory)
 WRITTEN_BY_LOWERING = (
-    loop, branch, take_row, put_row, host_call, part, interleave, split_axis, join_axis,
-    strided_dot, routine_dot,
-)  # fmt: skip
+    loop,
+    branch,
+    take_row,
+    put_row,
+    host_call,
+    part,
+    interleave,
+    split_axis,
+    join_axis,
+    strided_dot,
+    routine_dot,
+)
 
 EVERY_PRIMITIVE = (
-    *PRIMITIVES, *LIBRARY, *COLLECTIVES, *HOLDING_PROGRAMS, *CONTROL, *LOOPS_OF_THE_LIBRARY,
+    *PRIMITIVES,
+    *LIBRARY,
+    *COLLECTIVES,
+    *HOLDING_PROGRAMS,
+    *CONTROL,
+    *LOOPS_OF_THE_LIBRARY,
     *WRITTEN_BY_LOWERING,
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     print(rule_matrix(EVERY_PRIMITIVE))

@@ -38,10 +38,14 @@ from rune.ops.family import (
 
 
 def _same(
-    name: str, kind: str, reference: Rule, *jvp: JvpRule,
-    transpose: Rule | None = None, family: str = "arithmetic",
+    name: str,
+    kind: str,
+    reference: Rule,
+    *jvp: JvpRule,
+    transpose: Rule | None = None,
+    family: str = "arithmetic",
     linear_in: tuple[tuple[int, ...], ...] = (),
-) -> Primitive:  # fmt: skip
+) -> Primitive:
     rule = same_type(name, KINDS[kind], kind)
     return elementwise(name, family, rule, reference, jvp, transpose, linear_in=linear_in)
 
@@ -93,30 +97,41 @@ def zero_like(x: Any) -> Any:
 
 
 select: Primitive = elementwise(
-    "select", "selection", _select_type, _select_reference,
+    "select",
+    "selection",
+    _select_type,
+    _select_reference,
     (
         ZERO,
         lambda da, condition, a, b, y: select(condition, da, zero_like(da)),
         lambda db, condition, a, b, y: select(condition, zero_like(db), db),
     ),
-    _select_transpose, linear_in=((1, 2),),
-)  # fmt: skip
+    _select_transpose,
+    linear_in=((1, 2),),
+)
 
 
 # --- arithmetic -------------------------------------------------------------------------------
 
 neg: Primitive = _same(
-    "neg", "numeric", scalars.nibbles(np.negative), lambda dx, x, y: neg(dx),
-    transpose=lambda ct, linear, x: [neg(ct)],
-)  # fmt: skip
+    "neg", "numeric", scalars.nibbles(np.negative), lambda dx, x, y: neg(dx), transpose=lambda ct, linear, x: [neg(ct)]
+)
 add: Primitive = _same(
-    "add", "numeric", np.add, lambda da, a, b, y: da, lambda db, a, b, y: db,
+    "add",
+    "numeric",
+    np.add,
+    lambda da, a, b, y: da,
+    lambda db, a, b, y: db,
     transpose=lambda ct, linear, a, b: [ct, ct],
-)  # fmt: skip
+)
 sub: Primitive = _same(
-    "sub", "numeric", np.subtract, lambda da, a, b, y: da, lambda db, a, b, y: neg(db),
+    "sub",
+    "numeric",
+    np.subtract,
+    lambda da, a, b, y: da,
+    lambda db, a, b, y: neg(db),
     transpose=lambda ct, linear, a, b: [ct, neg(ct) if linear[1] else None],
-)  # fmt: skip
+)
 
 
 def _mul_transpose(ct: Any, linear: Batched, a: Any, b: Any) -> list[Any]:
@@ -124,24 +139,34 @@ def _mul_transpose(ct: Any, linear: Batched, a: Any, b: Any) -> list[Any]:
 
 
 mul: Primitive = _same(
-    "mul", "numeric", complex_scalars.either(np.multiply, complex_scalars.product),
-    lambda da, a, b, y: mul(da, b), lambda db, a, b, y: mul(db, a),
-    transpose=_mul_transpose, linear_in=((0,), (1,)),
-)  # fmt: skip
+    "mul",
+    "numeric",
+    complex_scalars.either(np.multiply, complex_scalars.product),
+    lambda da, a, b, y: mul(da, b),
+    lambda db, a, b, y: mul(db, a),
+    transpose=_mul_transpose,
+    linear_in=((0,), (1,)),
+)
 div: Primitive = _same(
-    "div", "numeric",
+    "div",
+    "numeric",
     complex_scalars.either(scalars.nibbles(scalars.div), complex_scalars.quotient),
-    lambda da, a, b, y: div(da, b), lambda db, a, b, y: neg(mul(db, div(y, b))),
-    transpose=lambda ct, linear, a, b: [div(ct, b), None], linear_in=((0,),),
-)  # fmt: skip
+    lambda da, a, b, y: div(da, b),
+    lambda db, a, b, y: neg(mul(db, div(y, b))),
+    transpose=lambda ct, linear, a, b: [div(ct, b), None],
+    linear_in=((0,),),
+)
 floor = _same("floor", "floating", np.floor, ZERO, family="rounding")
 ceil = _same("ceil", "floating", np.ceil, ZERO, family="rounding")
 round = _same("round", "floating", np.rint, ZERO, family="rounding")
 trunc = _same("trunc", "floating", np.trunc, ZERO, family="rounding")
 rem: Primitive = _same(
-    "rem", "real", scalars.nibbles(scalars.rem),
-    lambda da, a, b, y: da, lambda db, a, b, y: neg(mul(db, trunc(div(a, b)))),
-)  # fmt: skip
+    "rem",
+    "real",
+    scalars.nibbles(scalars.rem),
+    lambda da, a, b, y: da,
+    lambda db, a, b, y: neg(mul(db, trunc(div(a, b)))),
+)
 
 
 def _abs_type(x: ArrayType) -> ArrayType:
@@ -174,9 +199,8 @@ def _sign_jvp(dx: Any, x: Any, y: Any) -> Any:
 
 
 sign: Primitive = _same(
-    "sign", "numeric", complex_scalars.either(scalars.nibbles(scalars.sign), complex_scalars.sign),
-    _sign_jvp,
-)  # fmt: skip
+    "sign", "numeric", complex_scalars.either(scalars.nibbles(scalars.sign), complex_scalars.sign), _sign_jvp
+)
 
 
 def _share_tie(d: Any, winner: Any, a: Any, b: Any) -> Any:
@@ -185,25 +209,30 @@ def _share_tie(d: Any, winner: Any, a: Any, b: Any) -> Any:
 
 
 max: Primitive = _same(
-    "max", "ordered", scalars.nibbles(scalars.maximum),
+    "max",
+    "ordered",
+    scalars.nibbles(scalars.maximum),
     lambda da, a, b, y: _share_tie(da, gt(a, b), a, b),
     lambda db, a, b, y: _share_tie(db, lt(a, b), a, b),
-)  # fmt: skip
+)
 min: Primitive = _same(
-    "min", "ordered", scalars.nibbles(scalars.minimum),
+    "min",
+    "ordered",
+    scalars.nibbles(scalars.minimum),
     lambda da, a, b, y: _share_tie(da, lt(a, b), a, b),
     lambda db, a, b, y: _share_tie(db, gt(a, b), a, b),
-)  # fmt: skip
+)
 copysign: Primitive = _same(
-    "copysign", "floating", np.copysign,
+    "copysign",
+    "floating",
+    np.copysign,
     # +1 where the signs agree: y / x without dividing by zero.
     lambda da, a, b, y: mul(da, copysign(literal_like(1, a), mul_signs(a, b))),
     ZERO,
-)  # fmt: skip
+)
 nextafter = _same(
-    "nextafter", "floating", scalars.nextafter,
-    NOT_DIFFERENTIABLE("nextafter steps between numbers"), ZERO,
-)  # fmt: skip
+    "nextafter", "floating", scalars.nextafter, NOT_DIFFERENTIABLE("nextafter steps between numbers"), ZERO
+)
 
 
 def mul_signs(a: Any, b: Any) -> Any:
@@ -240,8 +269,7 @@ def _convert_type(x: ArrayType, *, dtype: np.dtype, weak: bool = False) -> Array
         )
     if x.dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX:
         raise DtypeError(
-            f"convert: cannot convert {types_text((x,))} to {dtypes.short(dtype)} "
-            "(the imaginary part would be lost)",
+            f"convert: cannot convert {types_text((x,))} to {dtypes.short(dtype)} (the imaginary part would be lost)",
             hint="take .real first",
         )
     return ArrayType(x.shape, dtype, weak)
@@ -260,10 +288,14 @@ def _convert_transpose(ct: Any, linear: Batched, x: ArrayType, **params: Any) ->
 
 # Tangents exist only between inexact dtypes; the jvp interpreter drops those of others.
 convert: Primitive = elementwise(
-    "convert", "conversion", _convert_type,
+    "convert",
+    "conversion",
+    _convert_type,
     lambda x, *, dtype, weak=False: scalars.convert(x, dtype),
-    (_convert_jvp,), _convert_transpose, lower=Convert(),
-)  # fmt: skip
+    (_convert_jvp,),
+    _convert_transpose,
+    lower=Convert(),
+)
 
 
 def _bitcast_type(x: ArrayType, *, dtype: np.dtype) -> ArrayType:
@@ -277,10 +309,13 @@ def _bitcast_type(x: ArrayType, *, dtype: np.dtype) -> ArrayType:
 
 
 bitcast = elementwise(
-    "bitcast", "conversion", _bitcast_type,
+    "bitcast",
+    "conversion",
+    _bitcast_type,
     lambda x, *, dtype: np.ascontiguousarray(x).view(dtype).reshape(np.shape(x)),
-    (ZERO,), lower=Bitcast(),
-)  # fmt: skip
+    (ZERO,),
+    lower=Bitcast(),
+)
 
 
 def cast(x: Any, dtype: np.dtype) -> Any:
@@ -289,7 +324,38 @@ def cast(x: Any, dtype: np.dtype) -> Any:
 
 
 PRIMITIVES = (
-    eq, ne, lt, le, gt, ge, is_finite, select, neg, add, sub, mul, div, floor, ceil, round, trunc,
-    rem, abs, sign, max, min, copysign, nextafter, logical_not, logical_and, logical_or,
-    logical_xor, shl, shr, popcount, clz, convert, bitcast,
-)  # fmt: skip
+    eq,
+    ne,
+    lt,
+    le,
+    gt,
+    ge,
+    is_finite,
+    select,
+    neg,
+    add,
+    sub,
+    mul,
+    div,
+    floor,
+    ceil,
+    round,
+    trunc,
+    rem,
+    abs,
+    sign,
+    max,
+    min,
+    copysign,
+    nextafter,
+    logical_not,
+    logical_and,
+    logical_or,
+    logical_xor,
+    shl,
+    shr,
+    popcount,
+    clz,
+    convert,
+    bitcast,
+)

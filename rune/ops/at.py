@@ -27,9 +27,13 @@ from rune.ops.subscript import absent, is_advanced, modular, parse, read, scalar
 from rune.ops.updates import change_window, most_times, scattered
 
 MODES = {
-    None: "promise_in_bounds", "promise_in_bounds": "promise_in_bounds",
-    "clip": "clip", "fill": "fill", "drop": "fill", "wrap": "promise_in_bounds",
-}  # fmt: skip
+    None: "promise_in_bounds",
+    "promise_in_bounds": "promise_in_bounds",
+    "clip": "clip",
+    "fill": "fill",
+    "drop": "fill",
+    "wrap": "promise_in_bounds",
+}
 MOST_TIMES = 16  # so often `apply` may have to change one element of a traced index array
 
 
@@ -80,9 +84,14 @@ class AtIndex:
         self._x, self._index = x, index
 
     def get(
-        self, *, mode: str | None = None, fill_value: Any = None, unique_indices: bool = False,
-        indices_are_sorted: bool = False, wrap_negative_indices: bool = True,
-    ) -> Any:  # fmt: skip
+        self,
+        *,
+        mode: str | None = None,
+        fill_value: Any = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
         """x[index]; with mode "fill" (or "drop") an index out of bounds reads `fill_value`, with
         "wrap" it counts round and round.
 
@@ -229,10 +238,7 @@ class AtIndex:
         if scalar_mask(self._x, self._index) is not None:
             return self._of_all(combine, values)
         wrap = how.get("wrap_negative_indices", True)
-        entries = parse(
-            self._x, self._within(how), wrap, outside=kind != "clip",
-            promised=kind == "promise_in_bounds",
-        )  # fmt: skip
+        entries = parse(self._x, self._within(how), wrap, outside=kind != "clip", promised=kind == "promise_in_bounds")
         if not any(map(is_advanced, entries)):
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)
@@ -308,7 +314,5 @@ def _check(how: How) -> str:
 
 def _mode(mode: str | None) -> str:
     if mode not in MODES:
-        raise ArgumentError(
-            f"at: cannot use mode={mode!r} (one of {', '.join(filter(None, MODES))})"
-        )
+        raise ArgumentError(f"at: cannot use mode={mode!r} (one of {', '.join(filter(None, MODES))})")
     return MODES[mode]

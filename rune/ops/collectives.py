@@ -68,10 +68,14 @@ def _psum_over_lanes(batched: Batched, size: Any, x: Any, axis_name: Hashable) -
 
 
 psum: Primitive = Primitive(
-    "psum", "collective", _same, jvp=_linear(lambda: psum),
+    "psum",
+    "collective",
+    _same,
+    jvp=_linear(lambda: psum),
     transpose=lambda ct, linear, x, axis_name: [psum(ct, axis_name=axis_name)],
-    batch=_mapped(lambda: psum), over_lanes=_psum_over_lanes,
-)  # fmt: skip
+    batch=_mapped(lambda: psum),
+    over_lanes=_psum_over_lanes,
+)
 
 
 def _extremum(name: str, reduce: Primitive) -> Primitive:
@@ -79,10 +83,13 @@ def _extremum(name: str, reduce: Primitive) -> Primitive:
         return reduce(x, axes=(0,)) if batched[0] else x, False
 
     primitive = Primitive(
-        name, "collective", _same,
+        name,
+        "collective",
+        _same,
         jvp=(NOT_DIFFERENTIABLE("use all_gather, and reduce what it gives"),),
-        batch=_mapped(lambda: primitive), over_lanes=over_lanes,
-    )  # fmt: skip
+        batch=_mapped(lambda: primitive),
+        over_lanes=over_lanes,
+    )
     return primitive
 
 
@@ -104,15 +111,17 @@ def _gather_over_lanes(
 
 
 all_gather: Primitive = Primitive(
-    "all_gather", "collective", _gathered_type, jvp=_linear(lambda: all_gather),
+    "all_gather",
+    "collective",
+    _gathered_type,
+    jvp=_linear(lambda: all_gather),
     transpose=lambda ct, linear, x, axis, **p: [psum_scatter(ct, scatter_axis=axis, **p)],
-    batch=_shifted(lambda: all_gather, "axis"), over_lanes=_gather_over_lanes,
-)  # fmt: skip
+    batch=_shifted(lambda: all_gather, "axis"),
+    over_lanes=_gather_over_lanes,
+)
 
 
-def _scattered_type(
-    x: ArrayType, *, scatter_axis: int, lanes: Any, axis_name: Hashable
-) -> ArrayType:
+def _scattered_type(x: ArrayType, *, scatter_axis: int, lanes: Any, axis_name: Hashable) -> ArrayType:
     return x.strong().with_shape((*x.shape[:scatter_axis], *x.shape[scatter_axis + 1 :]))
 
 
@@ -124,37 +133,41 @@ def _scatter_over_lanes(
 
 
 psum_scatter: Primitive = Primitive(
-    "psum_scatter", "collective", _scattered_type, jvp=_linear(lambda: psum_scatter),
+    "psum_scatter",
+    "collective",
+    _scattered_type,
+    jvp=_linear(lambda: psum_scatter),
     transpose=lambda ct, linear, x, scatter_axis, **p: [all_gather(ct, axis=scatter_axis, **p)],
-    batch=_shifted(lambda: psum_scatter, "scatter_axis"), over_lanes=_scatter_over_lanes,
-)  # fmt: skip
+    batch=_shifted(lambda: psum_scatter, "scatter_axis"),
+    over_lanes=_scatter_over_lanes,
+)
 
 
-def _exchanged_type(
-    x: ArrayType, *, split_axis: int, concat_axis: int, lanes: Any, axis_name: Hashable
-) -> ArrayType:
+def _exchanged_type(x: ArrayType, *, split_axis: int, concat_axis: int, lanes: Any, axis_name: Hashable) -> ArrayType:
     shape = [*x.shape[:split_axis], *x.shape[split_axis + 1 :]]
     shape.insert(concat_axis, lanes)
     return x.strong().with_shape(tuple(shape))
 
 
 def _exchange_over_lanes(
-    batched: Batched, size: Any, x: Any, *, split_axis: int, concat_axis: int,
-    lanes: Any, axis_name: Hashable,
-) -> tuple[Any, bool]:  # fmt: skip
+    batched: Batched, size: Any, x: Any, *, split_axis: int, concat_axis: int, lanes: Any, axis_name: Hashable
+) -> tuple[Any, bool]:
     senders_first = _all_lanes(x, batched[0], size)
     receivers_first = move_axis(senders_first, split_axis + 1, 0)  # then the senders
     return move_axis(receivers_first, 1, concat_axis + 1), True
 
 
 all_to_all: Primitive = Primitive(
-    "all_to_all", "collective", _exchanged_type, jvp=_linear(lambda: all_to_all),
+    "all_to_all",
+    "collective",
+    _exchanged_type,
+    jvp=_linear(lambda: all_to_all),
     transpose=lambda ct, linear, x, split_axis, concat_axis, **p: [
         all_to_all(ct, split_axis=concat_axis, concat_axis=split_axis, **p)
     ],
     batch=_shifted(lambda: all_to_all, "split_axis", "concat_axis"),
     over_lanes=_exchange_over_lanes,
-)  # fmt: skip
+)
 
 
 def _permute_over_lanes(
@@ -189,12 +202,16 @@ def _lanes(lanes: Any, first: int | None, count: int) -> Any:
 
 
 ppermute: Primitive = Primitive(
-    "ppermute", "collective", _same, jvp=_linear(lambda: ppermute),
+    "ppermute",
+    "collective",
+    _same,
+    jvp=_linear(lambda: ppermute),
     transpose=lambda ct, linear, x, permutation, axis_name: [
         ppermute(ct, permutation=tuple((b, a) for a, b in permutation), axis_name=axis_name)
     ],
-    batch=_mapped(lambda: ppermute), over_lanes=_permute_over_lanes,
-)  # fmt: skip
+    batch=_mapped(lambda: ppermute),
+    over_lanes=_permute_over_lanes,
+)
 
 
 def _index_type(*, axis_name: Hashable) -> ArrayType:
@@ -206,10 +223,7 @@ def _index_over_lanes(batched: Sequence[bool], size: Any, axis_name: Hashable) -
 
 
 axis_index: Primitive = Primitive(
-    "axis_index", "collective", _index_type, jvp=(), batch=_mapped(lambda: axis_index),
-    over_lanes=_index_over_lanes,
-)  # fmt: skip
+    "axis_index", "collective", _index_type, jvp=(), batch=_mapped(lambda: axis_index), over_lanes=_index_over_lanes
+)
 
-COLLECTIVES = (
-    psum, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, axis_index,
-)  # fmt: skip
+COLLECTIVES = (psum, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, axis_index)

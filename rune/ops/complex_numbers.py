@@ -72,26 +72,40 @@ def _complex_transpose(ct: Any, linear: Batched, x: Any, y: Any) -> list[Any]:
 
 
 real: Primitive = elementwise(
-    "real", "complex", _part_type("real"), lambda x: np.array(x.real),
+    "real",
+    "complex",
+    _part_type("real"),
+    lambda x: np.array(x.real),
     (lambda dx, x, y: real(dx),),
-    lambda ct, linear, x: [complex(ct, _zero_part(ct))], lower=Parts(),
-)  # fmt: skip
+    lambda ct, linear, x: [complex(ct, _zero_part(ct))],
+    lower=Parts(),
+)
 imag: Primitive = elementwise(
-    "imag", "complex", _part_type("imag"), lambda x: np.array(x.imag),
+    "imag",
+    "complex",
+    _part_type("imag"),
+    lambda x: np.array(x.imag),
     (lambda dx, x, y: imag(dx),),
-    lambda ct, linear, x: [conj(complex(_zero_part(ct), ct))], lower=Parts(),
-)  # fmt: skip
+    lambda ct, linear, x: [conj(complex(_zero_part(ct), ct))],
+    lower=Parts(),
+)
 complex: Primitive = elementwise(
-    "complex", "complex", _complex_type, _complex_reference,
-    (
-        lambda dx, x, y, z: complex(dx, _zero_part(dx)),
-        lambda dy, x, y, z: complex(_zero_part(dy), dy),
-    ),
-    _complex_transpose, lower=Parts(),
-)  # fmt: skip
+    "complex",
+    "complex",
+    _complex_type,
+    _complex_reference,
+    (lambda dx, x, y, z: complex(dx, _zero_part(dx)), lambda dy, x, y, z: complex(_zero_part(dy), dy)),
+    _complex_transpose,
+    lower=Parts(),
+)
 conj: Primitive = elementwise(
-    "conj", "complex", _conj_type, np.conj,
-    (lambda dx, x, y: conj(dx),), lambda ct, linear, x: [conj(ct)], lower=Parts(),
-)  # fmt: skip
+    "conj",
+    "complex",
+    _conj_type,
+    np.conj,
+    (lambda dx, x, y: conj(dx),),
+    lambda ct, linear, x: [conj(ct)],
+    lower=Parts(),
+)
 
 PRIMITIVES = (real, imag, complex, conj)

@@ -60,9 +60,7 @@ def quotient(x: Plane, y: Plane) -> Plane:
     divisor = np.where(by_zero, np.abs(large), large + small * ratio)
     imag = np.where(wide, q - p * ratio, p * ratio - q)
     exact = _from_parts(
-        np.where(by_zero, x.real, p + q * ratio) / divisor,
-        np.where(by_zero, x.imag, imag) / divisor,
-        x.dtype,
+        np.where(by_zero, x.real, p + q * ratio) / divisor, np.where(by_zero, x.imag, imag) / divisor, x.dtype
     )
     return np.where(np.isfinite(result), result, exact)
 
@@ -113,6 +111,4 @@ def log1p(x: Plane) -> Plane:
     a, b = x.real, x.imag
     near = np.abs(a) + np.abs(b) < 0.5
     close = np.log1p(np.where(near, a * (2 + a) + b * b, 0)) / 2
-    return _from_parts(
-        np.where(near, close, np.log(np.hypot(1 + a, b))), np.arctan2(b, 1 + a), x.dtype
-    )
+    return _from_parts(np.where(near, close, np.log(np.hypot(1 + a, b))), np.arctan2(b, 1 + a), x.dtype)

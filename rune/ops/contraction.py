@@ -55,24 +55,18 @@ def _dot_reference(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Numbers) 
     free_a, free_b = free_axes(a.ndim, ca, ba), free_axes(b.ndim, cb, bb)
     lhs = _as_matrices(a.astype(wide(a.dtype), copy=False), ba, free_a, ca)
     rhs = _as_matrices(b.astype(wide(b.dtype), copy=False), bb, cb, free_b)
-    shape = (
-        *(a.shape[i] for i in ba), *(a.shape[i] for i in free_a), *(b.shape[i] for i in free_b),
-    )  # fmt: skip
+    shape = (*(a.shape[i] for i in ba), *(a.shape[i] for i in free_a), *(b.shape[i] for i in free_b))
     return np.matmul(lhs, rhs).reshape(shape).astype(a.dtype, copy=False)
 
 
-def _dot_transpose(
-    ct: Any, linear: Batched, a: Any, b: Any, *, dimension_numbers: Numbers
-) -> list[Any]:
+def _dot_transpose(ct: Any, linear: Batched, a: Any, b: Any, *, dimension_numbers: Numbers) -> list[Any]:
     (ca, cb), (ba, bb) = dimension_numbers
     if linear[0]:
         return [_wrt_first(ct, a, b, ca, cb, ba, bb, leading=True), None]
     return [None, _wrt_first(ct, b, a, cb, ca, bb, ba, leading=False)]
 
 
-def _wrt_first(
-    ct: Any, x: ArrayType, other: Any, cx: Axes, co: Axes, bx: Axes, bo: Axes, *, leading: bool
-) -> Any:
+def _wrt_first(ct: Any, x: ArrayType, other: Any, cx: Axes, co: Axes, bx: Axes, bo: Axes, *, leading: bool) -> Any:
     """The cotangent of `x`: ct contracted with `other` over other's free axes.
 
     `leading`: x's free axes come before the other's in ct.
@@ -92,9 +86,7 @@ def _wrt_first(
     return product if order == tuple(range(x.ndim)) else transpose(product, permutation=order)
 
 
-def _dot_batch(
-    batched: Batched, size: Any, a: Any, b: Any, *, dimension_numbers: Numbers
-) -> tuple[Any, bool]:
+def _dot_batch(batched: Batched, size: Any, a: Any, b: Any, *, dimension_numbers: Numbers) -> tuple[Any, bool]:
     """Both batched: a leading batch axis. One batched: its axis is free, and is moved to front."""
     (ca, cb), (ba, bb) = dimension_numbers
     if batched[0] and (batched[1] or not ba):
@@ -118,18 +110,18 @@ def _up(axes: Axes) -> Axes:
 
 
 dot_general: Primitive = Primitive(
-    "dot_general", "contraction", _dot_type, _dot_reference,
+    "dot_general",
+    "contraction",
+    _dot_type,
+    _dot_reference,
     jvp=(
-        lambda da, a, b, y, *, dimension_numbers: dot_general(
-            da, b, dimension_numbers=dimension_numbers
-        ),
-        lambda db, a, b, y, *, dimension_numbers: dot_general(
-            a, db, dimension_numbers=dimension_numbers
-        ),
+        lambda da, a, b, y, *, dimension_numbers: dot_general(da, b, dimension_numbers=dimension_numbers),
+        lambda db, a, b, y, *, dimension_numbers: dot_general(a, db, dimension_numbers=dimension_numbers),
     ),
-    transpose=_dot_transpose, linear_in=((0,), (1,)),
+    transpose=_dot_transpose,
+    linear_in=((0,), (1,)),
     batch=_dot_batch,
     lower=Contraction(),
-)  # fmt: skip
+)
 
 PRIMITIVES = (dot_general,)

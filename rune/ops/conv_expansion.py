@@ -43,9 +43,7 @@ def expand(lhs: Any, rhs: Any, **params: Any) -> Any:
 
 
 def _transposed(x: Any, permutation: Ints) -> Any:
-    return x if permutation == tuple(range(len(permutation))) else transpose(
-        x, permutation=permutation
-    )  # fmt: skip
+    return x if permutation == tuple(range(len(permutation))) else transpose(x, permutation=permutation)
 
 
 def _grouped(x: Any, axis: int, groups: Size) -> Any:
@@ -124,10 +122,7 @@ def _one_by_one(patches: Any, w: Any, conv: Conv) -> Any:
     sizes = (n, g, o, *counted, *kernel)
     shape = tuple(sizes[role] for role in order)
     spatial = tuple(range(3, 3 + 2 * rank))
-    array, taps = (
-        reshape(patches, shape=(g, n, *counted, *kernel)),
-        reshape(w, shape=(g, o, *kernel)),
-    )
+    array, taps = (reshape(patches, shape=(g, n, *counted, *kernel)), reshape(w, shape=(g, o, *kernel)))
     array = _spread_by_role(array, (1, 0, *spatial), order, shape)
     taps = _spread_by_role(taps, (1, 2, *spatial[rank:]), order, shape)
     dtype, ndim = type_of(w).dtype, len(order)
@@ -206,9 +201,7 @@ def _period(conv: Conv, axis: int) -> int:
 
 
 def _phases_along(conv: Conv, axis: int, size: Any, kernel: Any, result: Any) -> list[Phase]:
-    gap, stride, dilation = (
-        x[axis] for x in (conv.lhs_dilation, conv.strides, conv.rhs_dilation)
-    )  # fmt: skip
+    gap, stride, dilation = (x[axis] for x in (conv.lhs_dilation, conv.strides, conv.rhs_dilation))
     low: Any = conv.padding[axis][0]
     period = _period(conv, axis)
     apart = gap // math.gcd(dilation, gap)
@@ -265,9 +258,11 @@ def part_of(rhs: Shape, conv: Conv, chosen: Sequence[Phase]) -> Part:
     """The part that consists of one phase of each spatial axis."""
     part_conv = replace(
         conv,
-        strides=tuple(p.stride for p in chosen), padding=tuple(p.padding for p in chosen),
-        lhs_dilation=(1,) * conv.rank, rhs_dilation=tuple(p.dilation for p in chosen),
-    )  # fmt: skip
+        strides=tuple(p.stride for p in chosen),
+        padding=tuple(p.padding for p in chosen),
+        lhs_dilation=(1,) * conv.rank,
+        rhs_dilation=tuple(p.dilation for p in chosen),
+    )
     start, limit, stride = [0] * (conv.rank + 2), list(rhs), [1] * (conv.rank + 2)
     for axis, p in zip(conv.specs[1][2:], chosen, strict=True):
         start[axis], stride[axis] = (p.tap, p.apart) if p.taps else (0, 1)

@@ -101,9 +101,7 @@ def _floor_divide_floats(x: Any, y: Any) -> Any:
     down = a.logical_and(a.ne(remainder, constant(0, remainder)), opposite)
     rounded = a.round(a.select(down, a.sub(quotient, constant(1, quotient)), quotient))
     plain = a.floor(a.div(x, y))
-    signed = a.select(
-        a.eq(rounded, constant(0, rounded)), a.copysign(constant(0, rounded), plain), rounded
-    )
+    signed = a.select(a.eq(rounded, constant(0, rounded)), a.copysign(constant(0, rounded), plain), rounded)
     return a.select(a.ne(y, constant(0, y)), signed, plain)
 
 

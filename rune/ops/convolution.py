@@ -61,15 +61,10 @@ def _check_groups(lhs: ArrayType, rhs: ArrayType, conv: Conv) -> None:
     of_features, of_batches = conv.groups
     if features != in_features * of_features:
         raise _refuse(
-            lhs, rhs,
-            f"{features} input features in {of_features} groups against {in_features} of the "
-            "kernel",
-        )  # fmt: skip
+            lhs, rhs, f"{features} input features in {of_features} groups against {in_features} of the kernel"
+        )
     if out_features % (of_features * of_batches) != 0 or batch % of_batches != 0:
-        raise _refuse(
-            lhs, rhs,
-            f"{out_features} output features and {batch} batches in groups {conv.groups}",
-        )  # fmt: skip
+        raise _refuse(lhs, rhs, f"{out_features} output features and {batch} batches in groups {conv.groups}")
 
 
 def _type_rule(lhs: ArrayType, rhs: ArrayType, **params: Any) -> ArrayType:
@@ -191,16 +186,11 @@ def _wrt_lhs(ct: Any, shape: Shape, rhs: Any, conv: Conv) -> Any:
         spread = reach(sizes[w_spec[k + 2]], conv.rhs_dilation[k]) - 1
         low = spread - conv.padding[k][0]
         inner = reach(type_of(ct).shape[y_spec[k + 2]], conv.strides[k])
-        padding.append(
-            (low, reach(shape[x_spec[k + 2]], conv.lhs_dilation[k]) + spread - inner - low)
-        )
+        padding.append((low, reach(shape[x_spec[k + 2]], conv.lhs_dilation[k]) + spread - inner - low))
     groups, of_batches = product(conv.groups), conv.groups[1]
     kernel = reverse(rhs, axes=tuple(w_spec[2:]))
     kernel, spec = _features_swapped(kernel, w_spec, groups)
-    back = Conv(
-        conv.lhs_dilation, tuple(padding), conv.strides, conv.rhs_dilation,
-        (y_spec, spec, x_spec), (groups, 1),
-    )  # fmt: skip
+    back = Conv(conv.lhs_dilation, tuple(padding), conv.strides, conv.rhs_dilation, (y_spec, spec, x_spec), (groups, 1))
     cotangent = conv_general_dilated(ct, kernel, **fields_of(back))
     return _groups_moved(cotangent, x_spec[1], x_spec[0], of_batches)
 
@@ -235,14 +225,12 @@ def _wrt_rhs(ct: Any, lhs: Any, shape: Shape, conv: Conv) -> Any:
         extent = reach(sizes[x_spec[k + 2]], conv.lhs_dilation[k])
         padding.append((low, spread + window - extent - low))
     swapped = (
-        (x_spec[1], x_spec[0], *x_spec[2:]), (y_spec[1], y_spec[0], *y_spec[2:]),
+        (x_spec[1], x_spec[0], *x_spec[2:]),
+        (y_spec[1], y_spec[0], *y_spec[2:]),
         (w_spec[1], w_spec[0], *w_spec[2:]),
-    )  # fmt: skip
+    )
     of_features, of_batches = conv.groups
-    back = Conv(
-        conv.rhs_dilation, tuple(padding), conv.lhs_dilation, conv.strides, swapped,
-        (of_batches, of_features),
-    )  # fmt: skip
+    back = Conv(conv.rhs_dilation, tuple(padding), conv.lhs_dilation, conv.strides, swapped, (of_batches, of_features))
     return conv_general_dilated(lhs, ct, **fields_of(back))
 
 
@@ -296,14 +284,18 @@ def _unfolded(y: Any, axis: int, lanes: Any, groups: Size) -> Any:
 
 
 conv_general_dilated: Primitive = Primitive(
-    "conv_general_dilated", "contraction", _type_rule, _reference,
+    "conv_general_dilated",
+    "contraction",
+    _type_rule,
+    _reference,
     jvp=(
         lambda dx, x, w, y, **params: conv_general_dilated(dx, w, **params),
         lambda dw, x, w, y, **params: conv_general_dilated(x, dw, **params),
     ),
-    transpose=_transpose, linear_in=((0,), (1,)),
+    transpose=_transpose,
+    linear_in=((0,), (1,)),
     batch=_batch,
     expand=conv_expansion.expand,
-)  # fmt: skip
+)
 
 PRIMITIVES = (conv_general_dilated,)

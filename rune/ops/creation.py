@@ -29,9 +29,13 @@ def _iota_reference(*, shape: tuple, axis: int, dtype: np.dtype) -> np.ndarray:
 
 
 iota = Primitive(
-    "iota", "creation", _iota_type, _iota_reference,
-    jvp=(), lower=Position(lambda indices, *, shape, axis, dtype: indices[axis]),
-)  # fmt: skip
+    "iota",
+    "creation",
+    _iota_type,
+    _iota_reference,
+    jvp=(),
+    lower=Position(lambda indices, *, shape, axis, dtype: indices[axis]),
+)
 
 
 def _stop_batch(batched: Batched, size: Any, x: Any) -> tuple[Any, bool]:
@@ -39,8 +43,13 @@ def _stop_batch(batched: Batched, size: Any, x: Any) -> tuple[Any, bool]:
 
 
 stop_gradient: Primitive = Primitive(
-    "stop_gradient", "identity", lambda x: x, lambda x: x,
-    jvp=(ZERO,), batch=_stop_batch, lower=View(lambda indices, x: view_of(indices)),
-)  # fmt: skip
+    "stop_gradient",
+    "identity",
+    lambda x: x,
+    lambda x: x,
+    jvp=(ZERO,),
+    batch=_stop_batch,
+    lower=View(lambda indices, x: view_of(indices)),
+)
 
 PRIMITIVES = (iota, size_of_axis, stop_gradient)

@@ -51,9 +51,7 @@ def joint_shape(name: str, types: Sequence[ArrayType]) -> Shape:
     ranked = [t.shape for t in types if t.shape]
     for shape in ranked[1:]:
         if shape != ranked[0]:
-            raise ShapeError(
-                f"{name}: cannot combine {types_text(types)} ({_conflict(ranked[0], shape)})"
-            )
+            raise ShapeError(f"{name}: cannot combine {types_text(types)} ({_conflict(ranked[0], shape)})")
     return ranked[0] if ranked else ()
 
 
@@ -127,10 +125,7 @@ def _unfitted(rule: Rule) -> Rule:
     def unfitted(cotangent: Any, linear: Batched, *inputs: Any, **params: Any) -> list[Any]:
         cts = rule(cotangent, linear, *inputs, **params)
         types = [i if is_linear else None for i, is_linear in zip(inputs, linear)]
-        return [
-            None if ct is None or t is None else unfit(ct, t)
-            for ct, t in zip(cts, types, strict=True)
-        ]
+        return [None if ct is None or t is None else unfit(ct, t) for ct, t in zip(cts, types, strict=True)]
 
     return unfitted
 
@@ -223,17 +218,13 @@ def _broadcast_reference(x: np.ndarray, *, shape: tuple, axes: tuple[int, ...]) 
 _SMALL = 1024  # up to so many elements a copy takes less time than NumPy takes to make a view
 
 
-def _broadcast_transpose(
-    ct: Any, linear: Batched, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]
-) -> list[Any]:
+def _broadcast_transpose(ct: Any, linear: Batched, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]) -> list[Any]:
     unstretched = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
     summed = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in unstretched))
     return [summed if type_of(summed).shape == x.shape else reshape(summed, shape=x.shape)]
 
 
-def _broadcast_batch(
-    batched: Batched, size: Any, x: Any, *, shape: Shape, axes: tuple[int, ...]
-) -> tuple[Any, bool]:
+def _broadcast_batch(batched: Batched, size: Any, x: Any, *, shape: Shape, axes: tuple[int, ...]) -> tuple[Any, bool]:
     batched_axes = (0, *(a + 1 for a in axes))
     return broadcast(x, shape=(size, *shape), axes=batched_axes), True
 
@@ -312,8 +303,7 @@ reduce_sum = Primitive(
 def _reshape_type(x: ArrayType, *, shape: Shape) -> ArrayType:
     if product(x.shape) != product(shape):
         raise ShapeError(
-            f"reshape: cannot reshape {x} to {shape} "
-            f"({product(x.shape)} against {product(shape)} elements)"
+            f"reshape: cannot reshape {x} to {shape} ({product(x.shape)} against {product(shape)} elements)"
         )
     return x.with_shape(shape)
 

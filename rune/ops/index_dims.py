@@ -42,17 +42,18 @@ class IndexDims:
     def shifted(self) -> IndexDims:
         """With every axis moved by one, and no batching added."""
         return IndexDims(
-            up(self.offset), up(self.collapsed), up(self.start_map),
-            up(self.operand_batching), up(self.indices_batching),
-        )  # fmt: skip
+            up(self.offset),
+            up(self.collapsed),
+            up(self.start_map),
+            up(self.operand_batching),
+            up(self.indices_batching),
+        )
 
     def batched(self) -> IndexDims:
         """With operand, indices and result all led by one more batch axis."""
         shifted = self.shifted()
         return replace(
-            shifted,
-            operand_batching=(0, *shifted.operand_batching),
-            indices_batching=(0, *shifted.indices_batching),
+            shifted, operand_batching=(0, *shifted.operand_batching), indices_batching=(0, *shifted.indices_batching)
         )
 
     def window_axes(self, ndim: int) -> Axes:
@@ -77,9 +78,7 @@ def result_shape(indices: ArrayType, dims: IndexDims, sizes: Shape) -> Shape:
 MODES = ("clip", "fill", "promise_in_bounds")
 
 
-def check_dims(
-    name: str, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape, mode: str
-) -> None:
+def check_dims(name: str, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape, mode: str) -> None:
     """Raise unless `dims` and `mode` make sense for operand and indices."""
     require(name, dtypes.INTEGER, "integer index", indices)
     if mode not in MODES:
@@ -109,9 +108,8 @@ def check_windows(name: str, operand: ArrayType, sizes: Shape, shape: Shape, mod
 
 
 def piece_at(
-    position: tuple, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape,
-    clip: bool,
-) -> Piece:  # fmt: skip
+    position: tuple, operand: ArrayType, indices: ArrayType, dims: IndexDims, sizes: Shape, clip: bool
+) -> Piece:
     """The operand element that belongs to `position` of the result."""
     batch = tuple(p for i, p in enumerate(position) if i not in dims.offset)
     offsets = iter(position[i] for i in dims.offset)
@@ -131,9 +129,7 @@ def piece_at(
     return Piece(0, tuple(index), tuple(where), tuple(elements))
 
 
-def _start(
-    axis: int, source: tuple, last: Size, clip: bool
-) -> tuple[Size, list[Bounds], list[Element]]:
+def _start(axis: int, source: tuple, last: Size, clip: bool) -> tuple[Size, list[Bounds], list[Element]]:
     inside = Element(f"start{axis}", 1, source, clamp=(0, last))
     address = symbol(inside.name, 0, last)
     if clip:

@@ -26,23 +26,9 @@ from rune.core.primitive import ZERO, Joint, Primitive, Rule
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, product
 from rune.errors import ShapeError
-from rune.ops.arithmetic import (
-    eq,
-    select,
-    zero_like,
-)
+from rune.ops.arithmetic import eq, select, zero_like
 from rune.ops.creation import iota
-from rune.ops.family import (
-    KINDS,
-    Batched,
-    broadcast,
-    fit,
-    reduce_sum,
-    require,
-    reshape,
-    same_dtype,
-    zeros_like,
-)
+from rune.ops.family import KINDS, Batched, broadcast, fit, reduce_sum, require, reshape, same_dtype, zeros_like
 from rune.ops.index_dims import (
     IndexDims,
     check_dims,
@@ -60,9 +46,8 @@ from rune.ops.movement import repeat_lane
 
 
 def _gather_type(
-    operand: ArrayType, indices: ArrayType, fill: ArrayType, *, dims: IndexDims,
-    slice_sizes: Shape, mode: str,
-) -> ArrayType:  # fmt: skip
+    operand: ArrayType, indices: ArrayType, fill: ArrayType, *, dims: IndexDims, slice_sizes: Shape, mode: str
+) -> ArrayType:
     check_dims("gather", operand, indices, dims, slice_sizes, mode)
     same_dtype("gather", operand, fill)
     shape = result_shape(indices, dims, slice_sizes)
@@ -71,9 +56,8 @@ def _gather_type(
 
 
 def _gather_reference(
-    operand: np.ndarray, indices: np.ndarray, fill: np.ndarray, *, dims: IndexDims,
-    slice_sizes: Any, mode: str,
-) -> np.ndarray:  # fmt: skip
+    operand: np.ndarray, indices: np.ndarray, fill: np.ndarray, *, dims: IndexDims, slice_sizes: Any, mode: str
+) -> np.ndarray:
     shape: Any = result_shape(type_of(indices), dims, slice_sizes)
     if 0 in shape or 0 in operand.shape:
         return np.broadcast_to(fill, shape)
@@ -92,9 +76,7 @@ def _starts_inside(operand: np.ndarray, indices: np.ndarray, dims: IndexDims) ->
     return within(indices, operand.shape[dims.start_map[0]] - 1)
 
 
-def _rows_taken(
-    operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice_sizes: Any
-) -> np.ndarray | None:
+def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice_sizes: Any) -> np.ndarray | None:
     """By np.take, whole rows together, where one axis is indexed and the others are whole.
 
     Indices are clamped. None for other windows, and where each lane has an operand of its own.
@@ -116,9 +98,8 @@ def _rows_taken(
 
 
 def _gather_transpose(
-    ct: Any, linear: Batched, operand: Any, indices: Any, fill: Any, *, dims: IndexDims,
-    slice_sizes: Shape, mode: str,
-) -> list[Any]:  # fmt: skip
+    ct: Any, linear: Batched, operand: Any, indices: Any, fill: Any, *, dims: IndexDims, slice_sizes: Shape, mode: str
+) -> list[Any]:
     params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
     cotangents: list[Any] = [None, None, None]
     shape = operand.shape if linear[0] else type_of(operand).shape
@@ -133,9 +114,16 @@ def _gather_transpose(
 
 
 def _gather_batch(
-    batched: Batched, size: Any, operand: Any, indices: Any, fill: Any, *, dims: IndexDims,
-    slice_sizes: Shape, mode: str,
-) -> tuple[Any, bool]:  # fmt: skip
+    batched: Batched,
+    size: Any,
+    operand: Any,
+    indices: Any,
+    fill: Any,
+    *,
+    dims: IndexDims,
+    slice_sizes: Shape,
+    mode: str,
+) -> tuple[Any, bool]:
     if batched[2]:
         params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
         return _gather_batched_fill(batched, size, operand, indices, fill, params), True
@@ -145,9 +133,7 @@ def _gather_batch(
         batched_dims = _operand_lanes(dims)
         sizes = (size, *slice_sizes)
     else:
-        batched_dims = replace(
-            dims, offset=up(dims.offset), indices_batching=up(dims.indices_batching)
-        )
+        batched_dims = replace(dims, offset=up(dims.offset), indices_batching=up(dims.indices_batching))
         sizes = slice_sizes
     return gather(operand, indices, fill, dims=batched_dims, slice_sizes=sizes, mode=mode), True
 
@@ -158,9 +144,7 @@ def _operand_lanes(dims: IndexDims) -> IndexDims:
     return replace(shifted, offset=(0, *shifted.offset), indices_batching=dims.indices_batching)
 
 
-def _gather_batched_fill(
-    batched: Batched, size: Any, operand: Any, indices: Any, fill: Any, params: dict
-) -> Any:
+def _gather_batched_fill(batched: Batched, size: Any, operand: Any, indices: Any, fill: Any, params: dict) -> Any:
     zero, no = zero_like(fill), np.zeros((), np.bool_)
     where = (batched[0] or not batched[1], batched[1], False)
     operand = operand if where[0] == batched[0] else repeat_lane(operand, size)
@@ -177,26 +161,34 @@ def read_back(x: Any, indices: Any, params: Mapping[str, Any], absent: Any = 0) 
 
 
 def _gather_view(
-    position: tuple, operand: ArrayType, indices: ArrayType, fill: ArrayType, *,
-    dims: IndexDims, slice_sizes: Shape, mode: str,
-) -> Source:  # fmt: skip
+    position: tuple,
+    operand: ArrayType,
+    indices: ArrayType,
+    fill: ArrayType,
+    *,
+    dims: IndexDims,
+    slice_sizes: Shape,
+    mode: str,
+) -> Source:
     piece = piece_at(position, operand, indices, dims, slice_sizes, mode != "fill")
     return Source((piece,), fill=2)
 
 
 gather: Primitive = Primitive(
-    "gather", "indexing", _gather_type, _gather_reference,
+    "gather",
+    "indexing",
+    _gather_type,
+    _gather_reference,
     jvp=(
         lambda dx, x, i, fill, y, **params: gather(dx, i, zero_like(dx), **params),
         ZERO,
-        lambda df, x, i, fill, y, **params: gather(
-            fit(zero_like(x), type_of(x).shape), i, df, **params
-        ),
+        lambda df, x, i, fill, y, **params: gather(fit(zero_like(x), type_of(x).shape), i, df, **params),
     ),
-    transpose=_gather_transpose, linear_in=((0, 2),),
+    transpose=_gather_transpose,
+    linear_in=((0, 2),),
     batch=_gather_batch,
     lower=View(_gather_view),
-)  # fmt: skip
+)
 
 
 # --- scatters: types, meaning, batches --------------------------------------------------------
@@ -204,9 +196,8 @@ gather: Primitive = Primitive(
 
 def _scatter_type(name: str, kind: str) -> Rule:
     def type_rule(
-        operand: ArrayType, indices: ArrayType, updates: ArrayType, *, dims: IndexDims,
-        slice_sizes: Shape, mode: str,
-    ) -> ArrayType:  # fmt: skip
+        operand: ArrayType, indices: ArrayType, updates: ArrayType, *, dims: IndexDims, slice_sizes: Shape, mode: str
+    ) -> ArrayType:
         require(name, KINDS[kind], kind, operand)
         check_dims(name, operand, indices, dims, slice_sizes, mode)
         same_dtype(name, operand, updates)
@@ -214,8 +205,7 @@ def _scatter_type(name: str, kind: str) -> Rule:
         check_windows(name, operand, slice_sizes, expected, mode)
         if updates.shape != expected:
             raise ShapeError(
-                f"{name}: cannot write {updates} into {operand} at {indices} "
-                f"(updates of shape {expected} expected)"
+                f"{name}: cannot write {updates} into {operand} at {indices} (updates of shape {expected} expected)"
             )
         return operand
 
@@ -224,9 +214,8 @@ def _scatter_type(name: str, kind: str) -> Rule:
 
 def _scatter_reference(write: Any) -> Rule:
     def reference(
-        operand: np.ndarray, indices: np.ndarray, updates: np.ndarray, *, dims: IndexDims,
-        slice_sizes: Any, mode: str,
-    ) -> np.ndarray:  # fmt: skip
+        operand: np.ndarray, indices: np.ndarray, updates: np.ndarray, *, dims: IndexDims, slice_sizes: Any, mode: str
+    ) -> np.ndarray:
         out = np.array(operand, order="C")
         if updates.size and operand.size:
             at, inside = positions(operand, indices, dims, slice_sizes, mode == "clip")
@@ -246,36 +235,59 @@ def _overwrite(out: np.ndarray, at: np.ndarray, values: np.ndarray) -> None:
 
 
 def _scatter_rule(
-    position: tuple, operand: ArrayType, indices: ArrayType, updates: ArrayType, *,
-    dims: IndexDims, slice_sizes: Shape, mode: str,
-) -> Piece:  # fmt: skip
+    position: tuple,
+    operand: ArrayType,
+    indices: ArrayType,
+    updates: ArrayType,
+    *,
+    dims: IndexDims,
+    slice_sizes: Shape,
+    mode: str,
+) -> Piece:
     return piece_at(position, operand, indices, dims, slice_sizes, mode == "clip")
 
 
 def scatter_primitive(
-    name: str, kind: str, combine: str | None, write: Any, jvp: Rule,
-    transpose: Rule | None = None, linear_in: tuple[tuple[int, ...], ...] = ((0, 2),),
-) -> Primitive:  # fmt: skip
+    name: str,
+    kind: str,
+    combine: str | None,
+    write: Any,
+    jvp: Rule,
+    transpose: Rule | None = None,
+    linear_in: tuple[tuple[int, ...], ...] = ((0, 2),),
+) -> Primitive:
     """The scatter that combines what is there with each update; `write` is NumPy's ufunc.at."""
 
     def batch(
-        batched: Batched, size: Any, operand: Any, indices: Any, updates: Any, *,
-        dims: IndexDims, slice_sizes: Shape, mode: str,
-    ) -> tuple[Any, bool]:  # fmt: skip
+        batched: Batched,
+        size: Any,
+        operand: Any,
+        indices: Any,
+        updates: Any,
+        *,
+        dims: IndexDims,
+        slice_sizes: Shape,
+        mode: str,
+    ) -> tuple[Any, bool]:
         operand = operand if batched[0] else repeat_lane(operand, size)
         updates = updates if batched[2] else repeat_lane(updates, size)
         if batched[1]:
             batched_dims, sizes = dims.batched(), (1, *slice_sizes)
         else:
             batched_dims, sizes = _operand_lanes(dims), (size, *slice_sizes)
-        return primitive(
-            operand, indices, updates, dims=batched_dims, slice_sizes=sizes, mode=mode
-        ), True
+        return primitive(operand, indices, updates, dims=batched_dims, slice_sizes=sizes, mode=mode), True
 
     primitive = Primitive(
-        name, "indexing", _scatter_type(name, kind), _scatter_reference(write), Joint(jvp),
-        transpose, batch, Scatter(combine, 2, _scatter_rule), linear_in=linear_in,
-    )  # fmt: skip
+        name,
+        "indexing",
+        _scatter_type(name, kind),
+        _scatter_reference(write),
+        Joint(jvp),
+        transpose,
+        batch,
+        Scatter(combine, 2, _scatter_rule),
+        linear_in=linear_in,
+    )
     return primitive
 
 
@@ -322,9 +334,7 @@ def _scatter_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params:
     return scatter(tangent_or_zeros(dx, x), i, tangent_or_zeros(du, u), **params)
 
 
-def _scatter_transpose(
-    ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any
-) -> list[Any]:
+def _scatter_transpose(ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
     cotangents: list[Any] = [None, None, None]
     u = updates if linear[2] else type_of(updates)
     if linear[0]:
@@ -342,17 +352,11 @@ def _add_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any
     return dx if du is None else scatter_add(tangent_or_zeros(dx, x), i, du, **params)
 
 
-def _add_transpose(
-    ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any
-) -> list[Any]:
+def _add_transpose(ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
     of_updates = read_back(ct, indices, params) if linear[2] else None
     return [ct if linear[0] else None, None, of_updates]
 
 
-scatter: Primitive = scatter_primitive(
-    "scatter", "any or key", None, _overwrite, _scatter_jvp, _scatter_transpose
-)
-scatter_add: Primitive = scatter_primitive(
-    "scatter_add", "numeric", "add", np.add.at, _add_jvp, _add_transpose
-)
+scatter: Primitive = scatter_primitive("scatter", "any or key", None, _overwrite, _scatter_jvp, _scatter_transpose)
+scatter_add: Primitive = scatter_primitive("scatter_add", "numeric", "add", np.add.at, _add_jvp, _add_transpose)
 PRIMITIVES = (gather, scatter, scatter_add)

@@ -47,9 +47,7 @@ def require_matrices(name: str, *types: ArrayType) -> np.dtype:
             hint="rune.numpy.linalg converts; primitives take the four dtypes of LAPACK",
         )
     if any(t.ndim < 2 for t in types) or any(t.shape[:-2] != types[0].shape[:-2] for t in types):
-        raise ShapeError(
-            f"{name}: cannot take {types_text(types)} (matrices with equal batch axes required)"
-        )
+        raise ShapeError(f"{name}: cannot take {types_text(types)} (matrices with equal batch axes required)")
     return dtype
 
 
@@ -59,8 +57,7 @@ def require_square(name: str, a: ArrayType) -> Size:
         raise ShapeError(f"{name}: cannot take {a} (square matrices required: rank {a.ndim})")
     if a.shape[-2] != a.shape[-1]:
         raise ShapeError(
-            f"{name}: cannot take {a} (square matrices required: "
-            f"{a.shape[-2]} rows, {a.shape[-1]} columns)"
+            f"{name}: cannot take {a} (square matrices required: {a.shape[-2]} rows, {a.shape[-1]} columns)"
         )
     return a.shape[-1]
 
@@ -200,10 +197,7 @@ def from_diagonal(d: Any) -> Any:
     """Diagonal matrices. Shapes: [*B, N] -> [*B, N, N]."""
     *lead, n = type_of(d).shape
     shape = (*lead, n, n)
-    return keep(
-        eq(rows(shape), columns(shape)),
-        broadcast(d, shape=shape, axes=(*range(len(lead)), len(lead) + 1)),
-    )
+    return keep(eq(rows(shape), columns(shape)), broadcast(d, shape=shape, axes=(*range(len(lead)), len(lead) + 1)))
 
 
 def hermitian(a: Any, lower: bool = True) -> Any:
@@ -337,7 +331,6 @@ def from_elements(entries: Sequence[Sequence[Any]], lead: Shape) -> Any:
     """The matrices of these elements; rank-0 elements are the same in all lanes."""
     n = len(lead)
     matrix_rows = [
-        concatenate(*(reshape(fit(x, lead), shape=(*lead, 1, 1)) for x in row), axis=n + 1)
-        for row in entries
+        concatenate(*(reshape(fit(x, lead), shape=(*lead, 1, 1)) for x in row), axis=n + 1) for row in entries
     ]
     return concatenate(*matrix_rows, axis=n)

@@ -18,17 +18,7 @@ from rune.core.types import ArrayType, Shape
 from rune.dims import Size, at_most
 from rune.errors import ShapeError
 from rune.ops.arithmetic import select, zero_like
-from rune.ops.family import (
-    Batched,
-    broadcast,
-    fit,
-    reduce_sum,
-    reshape,
-    same_dtype,
-    types_text,
-    view_of,
-    zeros_like,
-)
+from rune.ops.family import Batched, broadcast, fit, reduce_sum, reshape, same_dtype, types_text, view_of, zeros_like
 
 # --- transpose --------------------------------------------------------------------------------
 
@@ -45,21 +35,15 @@ def inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
 
 
 transpose: Primitive = Primitive(
-    "transpose", "movement", _transpose_type,
+    "transpose",
+    "movement",
+    _transpose_type,
     lambda x, *, permutation: np.transpose(x, permutation),
     jvp=(lambda dx, x, y, *, permutation: transpose(dx, permutation=permutation),),
-    transpose=lambda ct, linear, x, *, permutation: [
-        transpose(ct, permutation=inverse(permutation))
-    ],
-    batch=lambda batched, size, x, *, permutation: (
-        transpose(x, permutation=(0, *(p + 1 for p in permutation))), True,
-    ),
-    lower=View(
-        lambda indices, x, *, permutation: view_of(
-            tuple(indices[i] for i in inverse(permutation))
-        )
-    ),
-)  # fmt: skip
+    transpose=lambda ct, linear, x, *, permutation: [transpose(ct, permutation=inverse(permutation))],
+    batch=lambda batched, size, x, *, permutation: (transpose(x, permutation=(0, *(p + 1 for p in permutation))), True),
+    lower=View(lambda indices, x, *, permutation: view_of(tuple(indices[i] for i in inverse(permutation)))),
+)
 
 
 # --- slice ------------------------------------------------------------------------------------
@@ -72,9 +56,7 @@ def _slice_type(x: ArrayType, *, start: Shape, limit: Shape, stride: tuple[int, 
         inside = low == high or (0 <= low and low <= high and high <= size)
         if not inside:
             raise ShapeError(f"slice: cannot slice {x} (axis {axis}: {low} to {high} of {size})")
-    return x.with_shape(
-        tuple((h - lo + s - 1) // s for lo, h, s in zip(start, limit, stride, strict=True))
-    )
+    return x.with_shape(tuple((h - lo + s - 1) // s for lo, h, s in zip(start, limit, stride, strict=True)))
 
 
 def _slice_reference(x: np.ndarray, *, start: Any, limit: Any, stride: Any) -> np.ndarray:
@@ -98,7 +80,10 @@ def _slice_batch(
 
 
 slice_: Primitive = Primitive(
-    "slice", "movement", _slice_type, _slice_reference,
+    "slice",
+    "movement",
+    _slice_type,
+    _slice_reference,
     jvp=(lambda dx, x, y, **params: slice_(dx, **params),),
     transpose=_slice_transpose,
     batch=_slice_batch,
@@ -107,25 +92,18 @@ slice_: Primitive = Primitive(
             tuple(i * s + lo for i, s, lo in zip(indices, stride, start, strict=True))
         )
     ),
-)  # fmt: skip
+)
 
 
 # --- pad --------------------------------------------------------------------------------------
 
 
-def _pad_type(
-    x: ArrayType, value: ArrayType, *, low: Shape, high: Shape, interior: tuple[int, ...]
-) -> ArrayType:
+def _pad_type(x: ArrayType, value: ArrayType, *, low: Shape, high: Shape, interior: tuple[int, ...]) -> ArrayType:
     same_dtype("pad", x, value)
     fits = len(low) == len(high) == len(interior) == x.ndim and value.shape == ()
     if not fits or any(i < 0 for i in interior):
-        raise ShapeError(
-            f"pad: cannot pad {types_text((x, value))} (low {low}, high {high}, "
-            f"interior {interior})"
-        )
-    shape = tuple(
-        _padded(d, lo, hi, gap) for d, lo, hi, gap in zip(x.shape, low, high, interior, strict=True)
-    )
+        raise ShapeError(f"pad: cannot pad {types_text((x, value))} (low {low}, high {high}, interior {interior})")
+    shape = tuple(_padded(d, lo, hi, gap) for d, lo, hi, gap in zip(x.shape, low, high, interior, strict=True))
     for axis, size in enumerate(shape):
         if size < 0:
             raise ShapeError(f"pad: cannot pad {x} (axis {axis}: size would be {size})")
@@ -144,9 +122,7 @@ def _padded(size: Any, low: Any, high: Any, interior: int) -> Any:
     return spread + low + high
 
 
-def _pad_reference(
-    x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, interior: Any
-) -> np.ndarray:
+def _pad_reference(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, interior: Any) -> np.ndarray:
     shape = tuple(map(_padded, x.shape, low, high, interior))
     out = np.full(shape, value, x.dtype)
     target, source = [], []
@@ -163,9 +139,8 @@ def _pad_reference(
 
 
 def _pad_transpose(
-    ct: Any, linear: Batched, x: Any, value: Any, *, low: Shape, high: Shape,
-    interior: tuple[int, ...],
-) -> list[Any]:  # fmt: skip
+    ct: Any, linear: Batched, x: Any, value: Any, *, low: Shape, high: Shape, interior: tuple[int, ...]
+) -> list[Any]:
     """The cotangent of x is the padded cotangent cropped; that of the value is all the rest."""
     cotangents = [_crop(ct, low, high, interior) if linear[0] else None, None]
     if linear[1]:
@@ -198,9 +173,8 @@ def _pad_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any
 
 
 def _pad_batch(
-    batched: Batched, size: Any, x: Any, value: Any, *, low: Shape, high: Shape,
-    interior: tuple[int, ...],
-) -> tuple[Any, bool]:  # fmt: skip
+    batched: Batched, size: Any, x: Any, value: Any, *, low: Shape, high: Shape, interior: tuple[int, ...]
+) -> tuple[Any, bool]:
     if not batched[0]:
         shape = type_of(x).shape
         x = broadcast(x, shape=(size, *shape), axes=tuple(range(1, len(shape) + 1)))
@@ -214,9 +188,8 @@ def _pad_batch(
 
 
 def _pad_view(
-    indices: tuple, x: ArrayType, value: ArrayType, *, low: Shape, high: Shape,
-    interior: tuple[int, ...],
-) -> Source:  # fmt: skip
+    indices: tuple, x: ArrayType, value: ArrayType, *, low: Shape, high: Shape, interior: tuple[int, ...]
+) -> Source:
     where, index = [], []
     for i, size, lo, gap in zip(indices, x.shape, low, interior, strict=True):
         inner = i - lo
@@ -228,12 +201,15 @@ def _pad_view(
 
 
 pad: Primitive = Primitive(
-    "pad", "movement", _pad_type, _pad_reference,
+    "pad",
+    "movement",
+    _pad_type,
+    _pad_reference,
     jvp=Joint(_pad_jvp),
     transpose=_pad_transpose,
     batch=_pad_batch,
     lower=View(_pad_view),
-)  # fmt: skip
+)
 
 
 # --- reverse ----------------------------------------------------------------------------------
@@ -246,22 +222,19 @@ def _reverse_type(x: ArrayType, *, axes: tuple[int, ...]) -> ArrayType:
 
 
 def _reverse_view(indices: tuple, x: ArrayType, *, axes: tuple[int, ...]) -> Source:
-    return view_of(
-        tuple(
-            d - 1 - i if a in axes else i
-            for a, (i, d) in enumerate(zip(indices, x.shape, strict=True))
-        )
-    )
+    return view_of(tuple(d - 1 - i if a in axes else i for a, (i, d) in enumerate(zip(indices, x.shape, strict=True))))
 
 
 reverse: Primitive = Primitive(
-    "reverse", "movement", _reverse_type,
+    "reverse",
+    "movement",
+    _reverse_type,
     lambda x, *, axes: np.flip(x, axes),
     jvp=(lambda dx, x, y, *, axes: reverse(dx, axes=axes),),
     transpose=lambda ct, linear, x, *, axes: [reverse(ct, axes=axes)],
     batch=lambda batched, size, x, *, axes: (reverse(x, axes=tuple(a + 1 for a in axes)), True),
     lower=View(_reverse_view),
-)  # fmt: skip
+)
 
 
 # --- concatenate ------------------------------------------------------------------------------
@@ -275,8 +248,7 @@ def _concatenate_type(*types: ArrayType, axis: int) -> ArrayType:
             a != b for i, (a, b) in enumerate(zip(first, other.shape)) if i != axis
         ):
             raise ShapeError(
-                f"concatenate: cannot join {types_text(types)} along axis {axis} "
-                "(all other axes must agree)"
+                f"concatenate: cannot join {types_text(types)} along axis {axis} (all other axes must agree)"
             )
     total: Any = 0
     for t in types:
@@ -287,10 +259,7 @@ def _concatenate_type(*types: ArrayType, axis: int) -> ArrayType:
 
 def _concatenate_jvp(tangents: Any, args: Any, y: Any, *, axis: int) -> Any:
     """All tangents at once: those that are zero become arrays of zeros."""
-    filled = [
-        fit(zero_like(a), type_of(a).shape) if t is None else t
-        for t, a in zip(tangents, args, strict=True)
-    ]
+    filled = [fit(zero_like(a), type_of(a).shape) if t is None else t for t, a in zip(tangents, args, strict=True)]
     return concatenate(*filled, axis=axis)
 
 
@@ -335,14 +304,14 @@ def _concatenate_view(indices: tuple, *types: ArrayType, axis: int) -> Source:
 
 
 concatenate: Primitive = Primitive(
-    "concatenate", "movement", _concatenate_type,
+    "concatenate",
+    "movement",
+    _concatenate_type,
     lambda *xs, axis: np.concatenate(xs, axis),
     jvp=Joint(_concatenate_jvp),
     transpose=_concatenate_transpose,
-    batch=lambda batched, size, *xs, axis: (
-        concatenate(*spread_batches(batched, size, xs), axis=axis + 1), True,
-    ),
+    batch=lambda batched, size, *xs, axis: (concatenate(*spread_batches(batched, size, xs), axis=axis + 1), True),
     lower=View(_concatenate_view),
-)  # fmt: skip
+)
 
 PRIMITIVES = (broadcast, reshape, transpose, slice_, pad, reverse, concatenate)

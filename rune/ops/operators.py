@@ -31,7 +31,7 @@ from rune.ops.arithmetic import (
     shl,
     shr,
     sub,
-)  # fmt: skip
+)
 from rune.ops.at import At
 from rune.ops.promote import apply
 from rune.ops.reinterpret import view

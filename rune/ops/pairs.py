@@ -96,10 +96,7 @@ def div(x: Pair, y: Pair) -> Pair:
     real = a.add(p, a.mul(q, ratio))
     by_zero = a.eq(a.max(a.abs(large), a.abs(small)), like(0, large))
     divisor = a.select(by_zero, a.abs(large), divisor)
-    return (
-        a.div(a.select(by_zero, x[0], real), divisor),
-        a.div(a.select(by_zero, x[1], imaginary), divisor),
-    )
+    return (a.div(a.select(by_zero, x[0], real), divisor), a.div(a.select(by_zero, x[1], imaginary), divisor))
 
 
 def eq(x: Pair, y: Pair) -> Real:
@@ -131,10 +128,7 @@ class Range:
     most: float  # the largest whole number whose exp is finite
 
 
-RANGES = {
-    dtypes.f32: Range(60, 70, 50, 100, 88.0),
-    dtypes.f64: Range(500, 600, 400, 700, 709.0),
-}
+RANGES = {dtypes.f32: Range(60, 70, 50, 100, 88.0), dtypes.f64: Range(500, 600, 400, 700, 709.0)}
 
 
 @dataclass(frozen=True, slots=True)

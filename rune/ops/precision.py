@@ -49,9 +49,7 @@ def _dropped(dtype: np.dtype, mantissa_bits: int) -> int:
     return max(0, ml_dtypes.finfo(dtype).nmant - mantissa_bits)
 
 
-def _reduce_precision_reference(
-    x: np.ndarray, *, exponent_bits: int, mantissa_bits: int
-) -> np.ndarray:
+def _reduce_precision_reference(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int) -> np.ndarray:
     x = np.asarray(x)
     rounded = _rounded(x, _dropped(x.dtype, mantissa_bits))
     top, least = _limits(x.dtype, exponent_bits)
@@ -101,9 +99,12 @@ def _rounded_mantissa(x: Any, dropped: int) -> Any:
 
 
 reduce_precision: Primitive = elementwise(
-    "reduce_precision", "rounding", _reduce_precision_type, _reduce_precision_reference,
+    "reduce_precision",
+    "rounding",
+    _reduce_precision_type,
+    _reduce_precision_reference,
     (lambda dx, x, y, **params: reduce_precision(dx, **params),),
     transpose=lambda ct, linear, x, **params: [reduce_precision(ct, **params)],
     expand=_reduce_precision_expand,
-)  # fmt: skip
+)
 PRIMITIVES = (reduce_precision,)

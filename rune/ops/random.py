@@ -37,15 +37,7 @@ from rune.errors import DtypeError
 from rune.ops.arithmetic import add, cast, convert, logical_or, logical_xor, mul, shl, shr
 from rune.ops.ciphers import GENERATORS, Arithmetic, Generator, Words
 from rune.ops.creation import iota
-from rune.ops.family import (
-    Batched,
-    broadcast,
-    elementwise,
-    joint_shape,
-    require,
-    reshape,
-    view_of,
-)  # fmt: skip
+from rune.ops.family import Batched, broadcast, elementwise, joint_shape, require, reshape, view_of
 from rune.ops.movement import concatenate, slice_
 
 u32, u64 = dtypes.u32, dtypes.u64
@@ -129,13 +121,16 @@ def _word_type(key: ArrayType, *, number: int) -> ArrayType:
 
 
 key_of_words: Primitive = elementwise(
-    "key_of_words", "random", _of_words_type,
-    lambda *words, impl: stored_keys(words, dtypes.KEY_OF[impl]), (ZERO,) * WORDS, lower=Parts(),
-)  # fmt: skip
+    "key_of_words",
+    "random",
+    _of_words_type,
+    lambda *words, impl: stored_keys(words, dtypes.KEY_OF[impl]),
+    (ZERO,) * WORDS,
+    lower=Parts(),
+)
 key_word: Primitive = elementwise(
-    "key_word", "random", _word_type, lambda key, *, number: stored_words(key)[..., number],
-    (ZERO,), lower=Parts(),
-)  # fmt: skip
+    "key_word", "random", _word_type, lambda key, *, number: stored_words(key)[..., number], (ZERO,), lower=Parts()
+)
 
 
 def words_of(keys: Any) -> Words:
@@ -179,10 +174,7 @@ def _along(words: Words, shape: Shape) -> Words:
 
 def _for_every_key(positions: Words, keys: Shape, shape: Shape) -> Words:
     axes = tuple(range(len(keys), len(keys) + len(shape)))
-    return [
-        broadcast(p, shape=(*keys, *shape), axes=axes) if keys and type_of(p).shape else p
-        for p in positions
-    ]
+    return [broadcast(p, shape=(*keys, *shape), axes=axes) if keys and type_of(p).shape else p for p in positions]
 
 
 def _columns(key: np.ndarray) -> Words:
@@ -234,9 +226,14 @@ def _bits_expand(key: Any, *, shape: Shape, dtype: np.dtype) -> Any:
 
 
 random_bits: Primitive = Primitive(
-    "random_bits", "random", _bits_type, _bits_reference, jvp=(ZERO,),
-    batch=_batch(lambda: random_bits), expand=_bits_expand,
-)  # fmt: skip
+    "random_bits",
+    "random",
+    _bits_type,
+    _bits_reference,
+    jvp=(ZERO,),
+    batch=_batch(lambda: random_bits),
+    expand=_bits_expand,
+)
 
 
 # --- random_split -----------------------------------------------------------------------------
@@ -267,8 +264,7 @@ def _split_expand(key: Any, *, shape: Shape) -> Any:
         # One after the other: many keys are what runs in lanes, not the few positions; and of a
         # key that is split in a loop only those are made that are used.
         numbers = (literal(n, u32) for n in range(count))
-        keys_of_lane = [key_of_words(*derive(EQUATIONS, words, (literal(0, u32), n)), impl=impl)
-                for n in numbers]  # fmt: skip
+        keys_of_lane = [key_of_words(*derive(EQUATIONS, words, (literal(0, u32), n)), impl=impl) for n in numbers]
         rows = [reshape(m, shape=(*keys.shape, 1)) for m in keys_of_lane]
         return reshape(concatenate(*rows, axis=keys.ndim), shape=(*keys.shape, *shape))
     positions = _for_every_key(_positions(shape), keys.shape, shape)
@@ -276,9 +272,14 @@ def _split_expand(key: Any, *, shape: Shape) -> Any:
 
 
 random_split: Primitive = Primitive(
-    "random_split", "random", _split_type, _split_reference, jvp=(ZERO,),
-    batch=_batch(lambda: random_split), expand=_split_expand,
-)  # fmt: skip
+    "random_split",
+    "random",
+    _split_type,
+    _split_reference,
+    jvp=(ZERO,),
+    batch=_batch(lambda: random_split),
+    expand=_split_expand,
+)
 
 
 # --- random_fold_in, random_seed --------------------------------------------------------------
@@ -306,9 +307,8 @@ def _fold_in_expand(key: Any, *position: Any) -> Any:
 
 
 random_fold_in: Primitive = elementwise(
-    "random_fold_in", "random", _fold_in_type, _fold_in_reference, (ZERO,) * (1 + WORDS),
-    expand=_fold_in_expand,
-)  # fmt: skip
+    "random_fold_in", "random", _fold_in_type, _fold_in_reference, (ZERO,) * (1 + WORDS), expand=_fold_in_expand
+)
 
 
 def _seed_type(*halves: ArrayType, impl: str) -> ArrayType:
@@ -334,11 +334,13 @@ def _clone_type(key: ArrayType) -> ArrayType:
 
 
 random_clone: Primitive = Primitive(
-    "random_clone", "random", _clone_type, lambda key: key, jvp=(ZERO,),
+    "random_clone",
+    "random",
+    _clone_type,
+    lambda key: key,
+    jvp=(ZERO,),
     batch=lambda batched, size, key: (random_clone(key), True),
     lower=View(lambda indices, key: view_of(indices)),
-)  # fmt: skip
+)
 
-PRIMITIVES = (
-    random_bits, random_split, random_fold_in, random_seed, random_clone, key_of_words, key_word,
-)  # fmt: skip
+PRIMITIVES = (random_bits, random_split, random_fold_in, random_seed, random_clone, key_of_words, key_word)

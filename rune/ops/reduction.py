@@ -35,20 +35,10 @@ from rune.ops.arithmetic import (
     ne,
     select,
     zero_like,
-)  # fmt: skip
+)
 from rune.ops.complex_numbers import imag, real
 from rune.ops.creation import iota
-from rune.ops.family import (
-    KINDS,
-    Batched,
-    batch_reduction,
-    broadcast,
-    reduce_sum,
-    reduced_type,
-    require,
-    reshape,
-    wide,
-)  # fmt: skip
+from rune.ops.family import KINDS, Batched, batch_reduction, broadcast, reduce_sum, reduced_type, require, reshape, wide
 from rune.ops.movement import pad, transpose
 from rune.ops.scalars import nibbles
 
@@ -61,9 +51,7 @@ def expand_axes(y: Any, shape: tuple, axes: Axes) -> Any:
     return broadcast(y, shape=shape, axes=remaining)
 
 
-def _reduction(
-    name: str, kind: str, combine: str, reference: Rule, jvp: JvpRule, empty: bool = True
-) -> Primitive:
+def _reduction(name: str, kind: str, combine: str, reference: Rule, jvp: JvpRule, empty: bool = True) -> Primitive:
     def type_rule(x: ArrayType, *, axes: Axes) -> ArrayType:
         require(name, KINDS[kind], kind, x)
         if not empty and any(0 <= a < x.ndim and x.shape[a] == 0 for a in axes):
@@ -71,9 +59,14 @@ def _reduction(
         return reduced_type(name, x, axes)
 
     primitive = Primitive(
-        name, "reduction", type_rule, nibbles(reference), (jvp,),
-        batch=batch_reduction(lambda: primitive), lower=Reduction(combine),
-    )  # fmt: skip
+        name,
+        "reduction",
+        type_rule,
+        nibbles(reference),
+        (jvp,),
+        batch=batch_reduction(lambda: primitive),
+        lower=Reduction(combine),
+    )
     return primitive
 
 
@@ -90,10 +83,7 @@ def _prod_jvp(dx: Any, x: Any, y: Any, *, axes: Axes) -> Any:
     remaining = tuple(i for i in range(len(shape)) if i not in axes)
     order = (*remaining, *axes)
     rows = tuple(shape[i] for i in remaining)
-    flat = [
-        reshape(transpose(v, permutation=order), shape=(*rows, _count(shape, axes)))
-        for v in (dx, x)
-    ]
+    flat = [reshape(transpose(v, permutation=order), shape=(*rows, _count(shape, axes))) for v in (dx, x)]
     others = mul(_exclusive_product(flat[1], False), _exclusive_product(flat[1], True))
     return reduce_sum(mul(flat[0], others), axes=(len(rows),))
 
@@ -123,21 +113,17 @@ def _extremum_jvp(dx: Any, x: Any, y: Any, *, axes: Axes) -> Any:
 
 reduce_prod = _reduction("reduce_prod", "numeric", "mul", _prod_reference, _prod_jvp)
 reduce_max: Primitive = _reduction(
-    "reduce_max", "ordered", "max", lambda x, *, axes: np.asarray(np.max(x, axis=axes)),
-    _extremum_jvp, empty=False,
-)  # fmt: skip
+    "reduce_max", "ordered", "max", lambda x, *, axes: np.asarray(np.max(x, axis=axes)), _extremum_jvp, empty=False
+)
 reduce_min: Primitive = _reduction(
-    "reduce_min", "ordered", "min", lambda x, *, axes: np.asarray(np.min(x, axis=axes)),
-    _extremum_jvp, empty=False,
-)  # fmt: skip
+    "reduce_min", "ordered", "min", lambda x, *, axes: np.asarray(np.min(x, axis=axes)), _extremum_jvp, empty=False
+)
 reduce_and = _reduction(
-    "reduce_and", "bool or integer", "and",
-    lambda x, *, axes: np.asarray(np.bitwise_and.reduce(x, axis=axes)), ZERO,
-)  # fmt: skip
+    "reduce_and", "bool or integer", "and", lambda x, *, axes: np.asarray(np.bitwise_and.reduce(x, axis=axes)), ZERO
+)
 reduce_or = _reduction(
-    "reduce_or", "bool or integer", "or",
-    lambda x, *, axes: np.asarray(np.bitwise_or.reduce(x, axis=axes)), ZERO,
-)  # fmt: skip
+    "reduce_or", "bool or integer", "or", lambda x, *, axes: np.asarray(np.bitwise_or.reduce(x, axis=axes)), ZERO
+)
 
 
 # --- arg-reductions ---------------------------------------------------------------------------
@@ -179,19 +165,19 @@ def _arg_expand(extremum: Callable[[], Primitive], worst: float) -> Rule:
     return expand
 
 
-def _arg_reduction(
-    name: str, reference: Rule, extremum: Callable[[], Primitive], worst: float
-) -> Primitive:
-    def batch(
-        batched: Batched, size: Any, x: Any, *, axis: int, dtype: np.dtype
-    ) -> tuple[Any, bool]:
+def _arg_reduction(name: str, reference: Rule, extremum: Callable[[], Primitive], worst: float) -> Primitive:
+    def batch(batched: Batched, size: Any, x: Any, *, axis: int, dtype: np.dtype) -> tuple[Any, bool]:
         return primitive(x, axis=axis + 1, dtype=dtype), True
 
     primitive = Primitive(
-        name, "reduction", _arg_type,
+        name,
+        "reduction",
+        _arg_type,
         lambda x, *, axis, dtype: np.asarray(reference(x, axis=axis)).astype(dtype),
-        (ZERO,), batch=batch, expand=_arg_expand(extremum, worst),
-    )  # fmt: skip
+        (ZERO,),
+        batch=batch,
+        expand=_arg_expand(extremum, worst),
+    )
     return primitive
 
 
@@ -265,9 +251,15 @@ def _cumulative(
         return primitive(x, axis=axis + 1, reverse=reverse), True
 
     primitive = Primitive(
-        name, "cumulative", _cumulative_type(name, kind), nibbles(_cumulative_reference(ufunc)),
-        (jvp,), transpose=transpose_rule, batch=batch, lower=Cumulative(combine),
-    )  # fmt: skip
+        name,
+        "cumulative",
+        _cumulative_type(name, kind),
+        nibbles(_cumulative_reference(ufunc)),
+        (jvp,),
+        transpose=transpose_rule,
+        batch=batch,
+        lower=Cumulative(combine),
+    )
     return primitive
 
 
@@ -276,24 +268,38 @@ def _lowest(x: Any) -> np.ndarray:
 
 
 cumsum: Primitive = _cumulative(
-    "cumsum", "numeric", "add", np.add,
+    "cumsum",
+    "numeric",
+    "add",
+    np.add,
     lambda dx, x, y, *, axis, reverse: cumsum(dx, axis=axis, reverse=reverse),
     lambda ct, linear, x, *, axis, reverse: [cumsum(ct, axis=axis, reverse=not reverse)],
-)  # fmt: skip
+)
 cumprod: Primitive = _cumulative(
-    "cumprod", "numeric", "mul", np.multiply,
-    _doubling_jvp(_product_step, lambda x: literal_like(1, x)),
-)  # fmt: skip
+    "cumprod", "numeric", "mul", np.multiply, _doubling_jvp(_product_step, lambda x: literal_like(1, x))
+)
 cummax = _cumulative(
-    "cummax", "ordered", "max", np.maximum,
-    _doubling_jvp(_extremum_step(lambda: max, lambda: gt), _lowest),
-)  # fmt: skip
+    "cummax", "ordered", "max", np.maximum, _doubling_jvp(_extremum_step(lambda: max, lambda: gt), _lowest)
+)
 cummin = _cumulative(
-    "cummin", "ordered", "min", np.minimum,
+    "cummin",
+    "ordered",
+    "min",
+    np.minimum,
     _doubling_jvp(_extremum_step(lambda: min, lambda: lt), lambda x: literal_like(np.inf, x)),
-)  # fmt: skip
+)
 
 PRIMITIVES = (
-    reduce_sum, reduce_prod, reduce_max, reduce_min, reduce_and, reduce_or, argmax, argmin,
-    cumsum, cumprod, cummax, cummin,
-)  # fmt: skip
+    reduce_sum,
+    reduce_prod,
+    reduce_max,
+    reduce_min,
+    reduce_and,
+    reduce_or,
+    argmax,
+    argmin,
+    cumsum,
+    cumprod,
+    cummax,
+    cummin,
+)

@@ -50,9 +50,7 @@ def _require_axis(x: Any, dtype: np.dtype) -> None:
     shape, count = type_of(x).shape, dtype.itemsize // type_of(x).dtype.itemsize
     if not shape or (count > 1 and shape[-1] % count != 0):
         required = f"a last axis of a multiple of {count} elements" if count > 1 else "a last axis"
-        raise ShapeError(
-            f"view: cannot read {type_of(x)} as {dtypes.short(dtype)} ({required} required)"
-        )
+        raise ShapeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)} ({required} required)")
 
 
 def _of_bool(x: Any, dtype: np.dtype) -> Any:
@@ -96,9 +94,7 @@ def _joined(parts: list[Any]) -> Any:
     """Parts of equal shape interleaved along the last axis."""
     shape = type_of(parts[0]).shape
     columns = [reshape(p, shape=(*shape, 1)) for p in parts]
-    return reshape(
-        concatenate(*columns, axis=len(shape)), shape=(*shape[:-1], shape[-1] * len(parts))
-    )
+    return reshape(concatenate(*columns, axis=len(shape)), shape=(*shape[:-1], shape[-1] * len(parts)))
 
 
 def _split(x: Any, count: int) -> list[Any]:
@@ -106,6 +102,8 @@ def _split(x: Any, count: int) -> list[Any]:
     shape = type_of(x).shape
     zeros, ones = (0,) * (len(shape) - 1), (1,) * (len(shape) - 1)
     return [
-        slice_(x, start=(*zeros, k), limit=shape, stride=(*ones, count)) if shape[-1] else
-        reshape(x, shape=(*shape[:-1], 0)) for k in range(count)
-    ]  # fmt: skip
+        slice_(x, start=(*zeros, k), limit=shape, stride=(*ones, count))
+        if shape[-1]
+        else reshape(x, shape=(*shape[:-1], 0))
+        for k in range(count)
+    ]

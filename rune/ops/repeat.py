@@ -29,15 +29,11 @@ def _repeat_type(*types: ArrayType, body: Program, **_: Any) -> tuple[ArrayType,
     return body.output_types
 
 
-def _while_type(
-    *types: ArrayType, condition_consts: int, body_consts: int, **_: Any
-) -> tuple[ArrayType, ...]:
+def _while_type(*types: ArrayType, condition_consts: int, body_consts: int, **_: Any) -> tuple[ArrayType, ...]:
     return types[condition_consts + body_consts :]
 
 
-def _rows_type(
-    *types: ArrayType, body: Program, carries: int, length: Size, **_: Any
-) -> tuple[ArrayType, ...]:
+def _rows_type(*types: ArrayType, body: Program, carries: int, length: Size, **_: Any) -> tuple[ArrayType, ...]:
     after, results = body.output_types[:carries], body.output_types[carries:]
     return (*after, *(t.with_shape((length, *t.shape)) for t in results))
 
@@ -56,25 +52,20 @@ def _while_calls(
     )
 
 
-def _rows_calls(
-    *args: Any, body: Program, consts: int, carries: int, **_: Any
-) -> tuple[Calls, ...]:
+def _rows_calls(*args: Any, body: Program, consts: int, carries: int, **_: Any) -> tuple[Calls, ...]:
     unsliced, arrays = args[: consts + carries], args[consts + carries :]
     return (Calls(body, (*unsliced, *(None for _ in arrays)), Runs.LOOP),)
 
 
 repeated = HigherOrder(
-    "repeat", "control", _repeat_type, calls=_repeat_calls, multiple_results=True,
-    lower=Control.REPEAT,
-)  # fmt: skip
+    "repeat", "control", _repeat_type, calls=_repeat_calls, multiple_results=True, lower=Control.REPEAT
+)
 repeated_while = HigherOrder(
-    "repeat_while", "control", _while_type, calls=_while_calls, multiple_results=True,
-    lower=Control.WHILE,
-)  # fmt: skip
+    "repeat_while", "control", _while_type, calls=_while_calls, multiple_results=True, lower=Control.WHILE
+)
 repeated_rows = HigherOrder(
-    "repeat_rows", "control", _rows_type, calls=_rows_calls, multiple_results=True,
-    lower=Control.SCAN,
-)  # fmt: skip
+    "repeat_rows", "control", _rows_type, calls=_rows_calls, multiple_results=True, lower=Control.SCAN
+)
 
 
 def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
@@ -86,22 +77,23 @@ def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list
     inputs = staged.program.inputs
     step, uncaptured = inputs[count_captured], inputs[count_captured + 1 :]
     program = replace(staged.program, inputs=(step, *inputs[:count_captured], *uncaptured))
-    return repeated(
-        *staged.captured, *carry, body=program, consts=count_captured, count=count
-    )  # fmt: skip
+    return repeated(*staged.captured, *carry, body=program, consts=count_captured, count=count)
 
 
-def repeat_while(
-    condition: Callable[..., Any], body: Callable[..., Sequence[Any]], *carry: Any
-) -> list[Any]:
+def repeat_while(condition: Callable[..., Any], body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
     """The first carry for which condition(*carry) is false; body(*carry) -> carry."""
     types = _types(carry)
     test = stage(lambda *xs: [condition(*xs)], types, "condition")
     step = _checked(stage(_shaped(body, types), types, "body"), types)
     return repeated_while(
-        *test.captured, *step.captured, *carry, condition=test.program, body=step.program,
-        condition_consts=len(test.captured), body_consts=len(step.captured),
-    )  # fmt: skip
+        *test.captured,
+        *step.captured,
+        *carry,
+        condition=test.program,
+        body=step.program,
+        condition_consts=len(test.captured),
+        body_consts=len(step.captured),
+    )
 
 
 def _types(carry: Sequence[Any]) -> list[ArrayType]:
@@ -119,9 +111,12 @@ def _shaped(body: Callable[..., Sequence[Any]], types: Sequence[ArrayType]) -> C
 
 
 def repeat_rows(
-    body: Callable[..., tuple[Sequence[Any], Sequence[Any]]], carry: Sequence[Any],
-    rows: Sequence[Any], *, reverse: bool = False,
-) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    body: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    carry: Sequence[Any],
+    rows: Sequence[Any],
+    *,
+    reverse: bool = False,
+) -> tuple[list[Any], list[Any]]:
     """The last carry and stacked results; body(carry, one row of each array) -> carry, results.
 
     Rows are those of the leading axis, taken from the last one on if `reverse`. Results are filled
@@ -137,9 +132,16 @@ def repeat_rows(
     staged = stage(step, [*types, *(t.with_shape(t.shape[1:]) for t in arrays)], "body")
     _same(staged.program.output_types[:count], types)
     out = repeated_rows(
-        *staged.captured, *carry, *rows, body=staged.program, consts=len(staged.captured),
-        carries=count, length=arrays[0].shape[0], reverse=reverse, unroll=1,
-    )  # fmt: skip
+        *staged.captured,
+        *carry,
+        *rows,
+        body=staged.program,
+        consts=len(staged.captured),
+        carries=count,
+        length=arrays[0].shape[0],
+        reverse=reverse,
+        unroll=1,
+    )
     return list(out[:count]), list(out[count:])
 
 

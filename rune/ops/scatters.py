@@ -54,9 +54,7 @@ _ROWS = IndexDims((), (0,), (0,))
 def _at_rows(primitive: Any, table: Any, rows: Any, last: Any) -> Any:
     """A gather or scatter of single elements of a flat table."""
     shape = (*type_of(rows).shape, 1)
-    return primitive(
-        table, reshape(rows, shape=shape), last, dims=_ROWS, slice_sizes=(1,), mode="fill"
-    )
+    return primitive(table, reshape(rows, shape=shape), last, dims=_ROWS, slice_sizes=(1,), mode="fill")
 
 
 def _products(x: ArrayType, indices: Any, u: Any, params: Any) -> tuple[Any, Any]:
@@ -119,9 +117,7 @@ def _mul_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any
     return scatter_add(scaled, i, mul(du, mul(read_back(x, i, params), others)), **params)
 
 
-def _mul_transpose(
-    ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any
-) -> list[Any]:
+def _mul_transpose(ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
     return [scatter_mul(ct, indices, updates, **params), None, None]
 
 

@@ -26,8 +26,7 @@ from rune.ops.reduction import reduce_max
 from rune.ops.scalars import int_bounds
 from rune.ops.scatters import multiply_at, scatter_max, scatter_min
 
-_MODES = {None: "fill", "fill": "fill", "drop": "fill", "clip": "clip",
-          "promise_in_bounds": "promise_in_bounds"}  # fmt: skip
+_MODES = {None: "fill", "fill": "fill", "drop": "fill", "clip": "clip", "promise_in_bounds": "promise_in_bounds"}
 Segments = Callable[..., Any]
 
 
@@ -73,13 +72,16 @@ _DOC = """{what} of the rows that bear each number.
     """
 
 
-def _segments(
-    name: str, scatter: Any, identity: Callable[[Any], Any], what: str, shown: str
-) -> Segments:
+def _segments(name: str, scatter: Any, identity: Callable[[Any], Any], what: str, shown: str) -> Segments:
     def function(
-        data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
-        unique_indices: bool = False, bucket_size: int | None = None, mode: str | None = None,
-    ) -> Any:  # fmt: skip
+        data: Any,
+        segment_ids: Any,
+        num_segments: Any = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: str | None = None,
+    ) -> Any:
         x, ids = operand(name, data), operand(name, segment_ids)
         ids_type, rows = type_of(ids), type_of(x)
         if ids_type.dtype not in dtypes.INTEGER:
@@ -92,25 +94,20 @@ def _segments(
         if count == 0 or 0 in rows.shape:
             return fit(identity(x), (count, *rows.shape[1:]))
         return scatter(
-            fit(identity(x), (count, *rows.shape[1:])), reshape(ids, shape=(*ids_type.shape, 1)), x,
+            fit(identity(x), (count, *rows.shape[1:])),
+            reshape(ids, shape=(*ids_type.shape, 1)),
+            x,
             dims=IndexDims(tuple(range(1, rows.ndim)), (0,), (0,)),
-            slice_sizes=(1, *rows.shape[1:]), mode=_MODES[mode],
-        )  # fmt: skip
+            slice_sizes=(1, *rows.shape[1:]),
+            mode=_MODES[mode],
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _DOC.format(name=name, what=what, shown=shown)
     return function
 
 
-segment_sum = _segments(
-    "segment_sum", scatter_add, lambda x: literal_like(0, x), "The sum", "[3., 3.]"
-)
-segment_prod = _segments(
-    "segment_prod", multiply_at, lambda x: literal_like(1, x), "The product", "[2., 3.]"
-)
-segment_max = _segments(
-    "segment_max", scatter_max, lambda x: _limit(x, False), "The largest", "[2., 3.]"
-)
-segment_min = _segments(
-    "segment_min", scatter_min, lambda x: _limit(x, True), "The least", "[1., 3.]"
-)
+segment_sum = _segments("segment_sum", scatter_add, lambda x: literal_like(0, x), "The sum", "[3., 3.]")
+segment_prod = _segments("segment_prod", multiply_at, lambda x: literal_like(1, x), "The product", "[2., 3.]")
+segment_max = _segments("segment_max", scatter_max, lambda x: _limit(x, False), "The largest", "[2., 3.]")
+segment_min = _segments("segment_min", scatter_min, lambda x: _limit(x, True), "The least", "[1., 3.]")

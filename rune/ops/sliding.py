@@ -71,10 +71,7 @@ def _with_axes(shape: Shape, axes: Ints, sizes: Sequence[Size]) -> Shape:
 def _shear_type(x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> ArrayType:
     _check("shear", x, axes, strides, dilations)
     sizes = _window_sizes(x, axes)
-    counts = [
-        window_count(x.shape[a], k, s, d)
-        for a, k, s, d in zip(axes, sizes, strides, dilations, strict=True)
-    ]
+    counts = [window_count(x.shape[a], k, s, d) for a, k, s, d in zip(axes, sizes, strides, dilations, strict=True)]
     return x.with_shape(_with_axes(x.shape, axes, counts))
 
 
@@ -92,9 +89,7 @@ def _shear_reference(x: np.ndarray, *, axes: Ints, strides: Ints, dilations: Int
     return shown.view(x.dtype)
 
 
-def _shear_view(
-    indices: tuple, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints
-) -> Source:
+def _shear_view(indices: tuple, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints) -> Source:
     index, first = list(indices), x.ndim - len(axes)
     for number, (axis, stride, dilation) in enumerate(zip(axes, strides, dilations, strict=True)):
         index[axis] = indices[axis] * stride + indices[first + number] * dilation
@@ -113,12 +108,15 @@ def _up(axes: Ints) -> Ints:
 
 
 shear: Primitive = Primitive(
-    "shear", "movement", _shear_type, _shear_reference,
+    "shear",
+    "movement",
+    _shear_type,
+    _shear_reference,
     jvp=(lambda dx, x, y, **params: shear(dx, **params),),
     transpose=_shear_transpose,
     batch=lambda batched, size, x, *, axes, **params: (shear(x, axes=_up(axes), **params), True),
     lower=View(_shear_view),
-)  # fmt: skip
+)
 
 
 def unshear(y: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Any:

@@ -23,21 +23,7 @@ from rune.core.interpreter import literal, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size, bounds, product
-from rune.ops.arithmetic import (
-    add,
-    cast,
-    eq,
-    ge,
-    logical_and,
-    logical_not,
-    lt,
-    max,
-    min,
-    mul,
-    select,
-    shl,
-    sub,
-)
+from rune.ops.arithmetic import add, cast, eq, ge, logical_and, logical_not, lt, max, min, mul, select, shl, sub
 from rune.ops.creation import iota
 from rune.ops.family import broadcast, fit, reshape, size_value
 from rune.ops.index_dims import IndexDims
@@ -66,9 +52,8 @@ def is_of_rows(operand: ArrayType, dims: IndexDims, slice_sizes: Shape) -> bool:
 
 
 def scatter_by_sorting(
-    combine: str | None, operand: Any, indices: Any, updates: Any, *, dims: IndexDims,
-    slice_sizes: Shape, mode: str,
-) -> Any:  # fmt: skip
+    combine: str | None, operand: Any, indices: Any, updates: Any, *, dims: IndexDims, slice_sizes: Shape, mode: str
+) -> Any:
     """What the scatter that combines in this way gives, for windows that are rows."""
     shape = type_of(operand).shape
     placed = scattered_axes(dims)
@@ -110,9 +95,7 @@ def _places(shape: Shape, placed: tuple[int, ...], indices: Any, dims: IndexDims
 def _component(indices: Any, number: int) -> Any:
     *batch, _ = type_of(indices).shape
     start, limit = (0,) * len(batch), tuple(batch)
-    column = slice_(
-        indices, start=(*start, number), limit=(*limit, number + 1), stride=(1,) * (len(batch) + 1)
-    )
+    column = slice_(indices, start=(*start, number), limit=(*limit, number + 1), stride=(1,) * (len(batch) + 1))
     return reshape(column, shape=limit)
 
 
@@ -167,9 +150,13 @@ def _rows_at(rows: Any, numbers: Any) -> Any:
     """The rows [N, W] of these numbers [M]: [M, W]."""
     count, width = type_of(numbers).shape[0], type_of(rows).shape[1]
     return gather(
-        rows, reshape(numbers, shape=(count, 1)), literal(0, type_of(rows).dtype),
-        dims=IndexDims((1,), (0,), (0,)), slice_sizes=(1, width), mode="promise_in_bounds",
-    )  # fmt: skip
+        rows,
+        reshape(numbers, shape=(count, 1)),
+        literal(0, type_of(rows).dtype),
+        dims=IndexDims((1,), (0,), (0,)),
+        slice_sizes=(1, width),
+        mode="promise_in_bounds",
+    )
 
 
 def _i32(value: int) -> np.ndarray:

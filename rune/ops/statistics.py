@@ -20,22 +20,13 @@ from rune.ops import arithmetic as a
 from rune.ops import family as f
 from rune.ops import reduction, transcendental
 from rune.ops.complex_numbers import imag, is_complex, real, real_dtype
-from rune.ops.conventions import (
-    Axis,
-    astype,
-    by_parts,
-    normalised_axes,
-    normalised_axis,
-    reshape,
-)
+from rune.ops.conventions import Axis, astype, by_parts, normalised_axes, normalised_axis, reshape
 from rune.ops.movement import slice_, transpose
 from rune.ops.promote import operand, promoted
 from rune.ops.sorting import sort
 
 
-def reduce(
-    name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims: bool = False
-) -> Any:
+def reduce(name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     """A reduction primitive with NumPy's axis and keepdims."""
     type = type_of(x)
     axes = normalised_axes(name, axis, type)
@@ -67,9 +58,7 @@ def sum(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) ->
 
 def prod(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product over axes."""
-    return reduce(
-        "prod", reduction.reduce_prod, summable(operand("prod", x), dtype), axis, keepdims
-    )
+    return reduce("prod", reduction.reduce_prod, summable(operand("prod", x), dtype), axis, keepdims)
 
 
 # --- moments ----------------------------------------------------------------------------------
@@ -109,10 +98,7 @@ def _share(total: Any, count: Size) -> Any:
     return by_parts(lambda part: a.div(part, f.size_value(count, type_of(part).dtype)), total)
 
 
-def var(
-    x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
-    mean: Any = None,
-) -> Any:  # fmt: skip
+def var(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, mean: Any = None) -> Any:
     """Mean squared distance from the mean, divided by the count minus `ddof`; always real."""
     x, result_dtype = _inexact("var", x, dtype)
     axes = normalised_axes("var", axis, type_of(x))
@@ -136,8 +122,7 @@ def left_over(count: Any, ddof: Any) -> Any:
     return a.max(a.sub(count, less), literal_like(0, count))
 
 
-def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False,
-        mean: Any = None) -> Any:  # fmt: skip
+def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, mean: Any = None) -> Any:
     """Square root of the variance."""
     x, result_dtype = _inexact("std", x, dtype)
     root = transcendental.sqrt(var(x, axis, None, ddof, keepdims, mean))
@@ -162,9 +147,7 @@ def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return a.sub(amax(x, axis, keepdims), amin(x, axis, keepdims))
 
 
-def _extremum(
-    name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis: Axis, keepdims: bool
-) -> Any:
+def _extremum(name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis: Axis, keepdims: bool) -> Any:
     x = operand(name, x)
     if is_complex(x):
         return _complex_extremum(name, x, axis, keepdims)
@@ -182,13 +165,9 @@ def _complex_extremum(name: str, x: Any, axis: Axis, keepdims: bool) -> Any:
     rows = transpose(x, permutation=(*remaining, *axes))
     (ordered,) = sort(reshape(rows, (*(shape[i] for i in remaining), count)), num_keys=1)
     extremum = _element_of_rows(ordered, count - 1 if name == "max" else 0)
-    result_shape = tuple(
-        1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes
-    )
+    result_shape = tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
     has_nan = reshape(reduction.reduce_or(a.ne(x, x), axes=axes), result_shape)
-    return a.select(
-        has_nan, literal_like(complex(np.nan, np.nan), x), reshape(extremum, result_shape)
-    )
+    return a.select(has_nan, literal_like(complex(np.nan, np.nan), x), reshape(extremum, result_shape))
 
 
 def _element_of_rows(x: Any, at: Size) -> Any:

@@ -38,9 +38,7 @@ from rune.ops.scalars import int_bounds
 Entries = Sequence[Any]
 
 
-def read(
-    x: Any, index: Any, mode: str = "promise_in_bounds", fill: Any = None, wrap: bool = True
-) -> Any:
+def read(x: Any, index: Any, mode: str = "promise_in_bounds", fill: Any = None, wrap: bool = True) -> Any:
     """x[index]; an index out of bounds is clamped, or reads `fill`, 0 for None, with mode "fill".
 
     wrap: whether a negative index counts from the end.
@@ -61,9 +59,13 @@ def read(
     shape = type_of(x).shape
     vectors = index_vectors(shape, entries)
     return gather(
-        x, vectors.indices, literal_like(0, x) if fill is None else as_type(fill, type_of(x).dtype),
-        dims=vectors.dims(len(shape)), slice_sizes=vectors.window(shape), mode=mode,
-    )  # fmt: skip
+        x,
+        vectors.indices,
+        literal_like(0, x) if fill is None else as_type(fill, type_of(x).dtype),
+        dims=vectors.dims(len(shape)),
+        slice_sizes=vectors.window(shape),
+        mode=mode,
+    )
 
 
 def scalar_mask(x: Any, index: Any) -> bool | None:
@@ -98,9 +100,7 @@ def absent(x: Any, fill_value: Any = None) -> Any:
 # --- what an index is made of -----------------------------------------------------------------
 
 
-def parse(
-    x: Any, index: Any, wrap: bool = True, outside: bool = False, promised: bool = False
-) -> list[Any]:
+def parse(x: Any, index: Any, wrap: bool = True, outside: bool = False, promised: bool = False) -> list[Any]:
     """The entries of an index, wrapped.
 
     outside:  whether integers out of bounds are kept, as arrays.
@@ -133,9 +133,7 @@ def raw_entries(x: Any, index: Any) -> list[Any]:
     if ellipses > 1:
         raise AxisError("index: cannot use more than one ellipsis")
     if used > len(shape):
-        raise AxisError(
-            f"index: cannot index {type_of(x)} with {used} indices (its rank is {len(shape)})"
-        )
+        raise AxisError(f"index: cannot index {type_of(x)} with {used} indices (its rank is {len(shape)})")
     entries: list[Any] = []
     axis = 0
     for item in items if ellipses else (*items, Ellipsis):
@@ -170,8 +168,7 @@ def _item(x: Any, entry: Any) -> Any:
         return entry
     if isinstance(entry, list | tuple):
         raise DtypeError(
-            f"index: cannot index with a {type(entry).__name__} into {type_of(x)}",
-            hint="use rune.numpy.array(...)",
+            f"index: cannot index with a {type(entry).__name__} into {type_of(x)}", hint="use rune.numpy.array(...)"
         )
     if type(entry) is int or isinstance(entry, np.integer):
         return int(entry)
@@ -180,9 +177,7 @@ def _item(x: Any, entry: Any) -> Any:
     array = operand("index", entry)
     type_ = type_of(array)
     if type_.dtype not in dtypes.INTEGER and not (type_.dtype == dtypes.bool_ and type_.shape):
-        raise DtypeError(
-            f"index: cannot index with {type_} into {type_of(x)} (integer dtype required)"
-        )
+        raise DtypeError(f"index: cannot index with {type_} into {type_of(x)} (integer dtype required)")
     return array
 
 
@@ -203,9 +198,7 @@ def _mask_entries(x: Any, mask: Any, axis: int) -> list[Any]:
     # A mask with a size of 0 selects nothing, whatever the size of the axis is.
     sizes = type_of(x).shape[axis : axis + mask_type.ndim]
     if any(n not in (0, size) for n, size in zip(mask_type.shape, sizes, strict=True)):
-        raise AxisError(
-            f"index: cannot index {type_of(x)} with a mask {mask_type} (axis {axis}: shapes differ)"
-        )
+        raise AxisError(f"index: cannot index {type_of(x)} with a mask {mask_type} (axis {axis}: shapes differ)")
     return [np.asarray(i, np.int32) for i in np.nonzero(np.asarray(mask))]
 
 

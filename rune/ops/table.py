@@ -22,10 +22,7 @@ from rune.core.higher import HigherOrder
 from rune.core.lower import Control
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Direct, Joint, JvpRule, Primitive
 
-COLUMNS = (
-    "name", "family", "meaning", "jvp", "transpose", "batch", "partial", "unused", "keeping",
-    "lowering",
-)  # fmt: skip
+COLUMNS = ("name", "family", "meaning", "jvp", "transpose", "batch", "partial", "unused", "keeping", "lowering")
 ABSENT = "—"
 
 
@@ -84,10 +81,17 @@ def _lowering(primitive: Primitive) -> str:
 def row(primitive: Primitive) -> tuple[str, ...]:
     """The cells of one primitive, in the order of COLUMNS."""
     return (
-        primitive.name, primitive.family, _meaning(primitive), _jvp(primitive),
-        _mark(primitive.transpose), _batch(primitive), _partial(primitive),
-        _mark(primitive.dead_code), _keeping(primitive), _lowering(primitive),
-    )  # fmt: skip
+        primitive.name,
+        primitive.family,
+        _meaning(primitive),
+        _jvp(primitive),
+        _mark(primitive.transpose),
+        _batch(primitive),
+        _partial(primitive),
+        _mark(primitive.dead_code),
+        _keeping(primitive),
+        _lowering(primitive),
+    )
 
 
 def rule_matrix(primitives: Iterable[Primitive]) -> str:

@@ -19,19 +19,7 @@ from rune.core.primitive import JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
 from rune.errors import DtypeError
 from rune.ops import complex_scalars, scalars
-from rune.ops.arithmetic import (
-    abs,
-    add,
-    div,
-    eq,
-    max,
-    min,
-    mul,
-    neg,
-    select,
-    sub,
-    zero_like,
-)
+from rune.ops.arithmetic import abs, add, div, eq, max, min, mul, neg, select, sub, zero_like
 from rune.ops.creation import stop_gradient
 from rune.ops.family import KINDS, elementwise, fit, require, same_type
 
@@ -66,20 +54,15 @@ def _one_minus_square(x: Any) -> Any:
 
 sqrt = _inexact("sqrt", np.sqrt, lambda dx, x, y: div(_scale(dx, 0.5), y))
 rsqrt: Primitive = _inexact(
-    "rsqrt", scalars.rsqrt, lambda dx, x, y: mul(_scale(dx, -0.5), div(y, x)),
-    plane=complex_scalars.rsqrt,
-)  # fmt: skip
+    "rsqrt", scalars.rsqrt, lambda dx, x, y: mul(_scale(dx, -0.5), div(y, x)), plane=complex_scalars.rsqrt
+)
 cbrt = _floating("cbrt", np.cbrt, lambda dx, x, y: div(_scale(dx, 1 / 3), mul(y, y)))
 exp = _inexact("exp", np.exp, lambda dx, x, y: mul(dx, y))
 exp2 = _inexact("exp2", np.exp2, lambda dx, x, y: mul(dx, _scale(y, math.log(2))))
-expm1 = _inexact(
-    "expm1", np.expm1, lambda dx, x, y: mul(dx, _one_plus(y)), plane=complex_scalars.expm1
-)
+expm1 = _inexact("expm1", np.expm1, lambda dx, x, y: mul(dx, _one_plus(y)), plane=complex_scalars.expm1)
 log = _inexact("log", np.log, lambda dx, x, y: div(dx, x))
 log2 = _inexact("log2", np.log2, lambda dx, x, y: div(dx, _scale(x, math.log(2))))
-log1p = _inexact(
-    "log1p", np.log1p, lambda dx, x, y: div(dx, _one_plus(x)), plane=complex_scalars.log1p
-)
+log1p = _inexact("log1p", np.log1p, lambda dx, x, y: div(dx, _one_plus(x)), plane=complex_scalars.log1p)
 sin: Primitive = _inexact("sin", np.sin, lambda dx, x, y: mul(dx, cos(x)))
 cos: Primitive = _inexact("cos", np.cos, lambda dx, x, y: mul(dx, neg(sin(x))))
 tan = _inexact("tan", np.tan, lambda dx, x, y: mul(dx, _one_plus(mul(y, y))))
@@ -90,10 +73,7 @@ sinh: Primitive = _inexact("sinh", np.sinh, lambda dx, x, y: mul(dx, cosh(x)))
 cosh: Primitive = _inexact("cosh", np.cosh, lambda dx, x, y: mul(dx, sinh(x)))
 tanh = _inexact("tanh", np.tanh, lambda dx, x, y: mul(dx, _one_minus_square(y)))
 asinh = _inexact("asinh", np.arcsinh, lambda dx, x, y: mul(dx, rsqrt(_one_plus(mul(x, x)))))
-acosh = _inexact(
-    "acosh", np.arccosh,
-    lambda dx, x, y: mul(dx, mul(rsqrt(neg(_one_minus(x))), rsqrt(_one_plus(x)))),
-)  # fmt: skip
+acosh = _inexact("acosh", np.arccosh, lambda dx, x, y: mul(dx, mul(rsqrt(neg(_one_minus(x))), rsqrt(_one_plus(x)))))
 atanh = _inexact("atanh", np.arctanh, lambda dx, x, y: div(dx, _one_minus_square(x)))
 
 
@@ -105,9 +85,8 @@ erf = _floating("erf", scalars.erf, lambda dx, x, y: mul(dx, _gauss(x)))
 erfc = _floating("erfc", scalars.erfc, lambda dx, x, y: neg(mul(dx, _gauss(x))))
 erf_inv = _floating("erf_inv", scalars.erf_inv, lambda dx, x, y: div(dx, _gauss(y)))
 logistic = _inexact(
-    "logistic", scalars.logistic, lambda dx, x, y: mul(dx, mul(y, _one_minus(y))),
-    plane=complex_scalars.logistic,
-)  # fmt: skip
+    "logistic", scalars.logistic, lambda dx, x, y: mul(dx, mul(y, _one_minus(y))), plane=complex_scalars.logistic
+)
 
 
 # --- two arguments ----------------------------------------------------------------------------
@@ -136,10 +115,11 @@ def _over_square(tangent: Any, side: Any, a: Any, b: Any) -> Any:
 
 
 atan2 = _floating(
-    "atan2", np.arctan2,
+    "atan2",
+    np.arctan2,
     lambda da, a, b, y: _over_square(da, b, a, b),
     lambda db, a, b, y: _over_square(db, neg(a), a, b),
-)  # fmt: skip
+)
 
 
 # --- integer powers ---------------------------------------------------------------------------
@@ -193,11 +173,41 @@ def _integer_pow_jvp(dx: Any, x: Any, y: Any, *, exponent: int) -> Any:
 
 
 integer_pow: Primitive = elementwise(
-    "integer_pow", "transcendental", _integer_pow_type, scalars.nibbles(_integer_pow_reference),
-    (_integer_pow_jvp,), expand=_integer_pow_expand,
-)  # fmt: skip
+    "integer_pow",
+    "transcendental",
+    _integer_pow_type,
+    scalars.nibbles(_integer_pow_reference),
+    (_integer_pow_jvp,),
+    expand=_integer_pow_expand,
+)
 
 PRIMITIVES = (
-    sqrt, rsqrt, cbrt, exp, exp2, expm1, log, log2, log1p, sin, cos, tan, asin, acos, atan, sinh,
-    cosh, tanh, asinh, acosh, atanh, erf, erfc, erf_inv, logistic, pow, atan2, integer_pow,
-)  # fmt: skip
+    sqrt,
+    rsqrt,
+    cbrt,
+    exp,
+    exp2,
+    expm1,
+    log,
+    log2,
+    log1p,
+    sin,
+    cos,
+    tan,
+    asin,
+    acos,
+    atan,
+    sinh,
+    cosh,
+    tanh,
+    asinh,
+    acosh,
+    atanh,
+    erf,
+    erfc,
+    erf_inv,
+    logistic,
+    pow,
+    atan2,
+    integer_pow,
+)

@@ -27,16 +27,7 @@ from rune.ops.arithmetic import eq, select, zero_like
 from rune.ops.creation import iota
 from rune.ops.family import KINDS, Batched, not_linear, reduce_sum, require, reshape, wide
 from rune.ops.movement import pad
-from rune.ops.reduction import (
-    argmax,
-    argmin,
-    expand_axes,
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-    reduce_prod,
-)
+from rune.ops.reduction import argmax, argmin, expand_axes, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod
 from rune.ops.sliding import reach, window_count, windows
 
 Ints = tuple[int, ...]
@@ -77,11 +68,13 @@ MONOIDS: dict[str, Monoid] = {
     "max": Monoid(reduce_max, np.maximum, "ordered", _least),
     "min": Monoid(reduce_min, np.minimum, "ordered", _greatest),
     "and": Monoid(
-        reduce_and, np.bitwise_and, "bool or integer",
+        reduce_and,
+        np.bitwise_and,
+        "bool or integer",
         lambda dtype: True if dtype == dtypes.bool_ else np.array(-1).astype(dtype)[()],
     ),
     "or": Monoid(reduce_or, np.bitwise_or, "bool or integer", lambda dtype: 0),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +90,21 @@ class Slide:
     def with_lane(self) -> Slide:
         """The same, below a batch axis."""
         return Slide(
-            (1, *self.window), (1, *self.strides), ((0, 0), *self.padding),
-            (1, *self.base_dilation), (1, *self.window_dilation),
-        )  # fmt: skip
+            (1, *self.window),
+            (1, *self.strides),
+            ((0, 0), *self.padding),
+            (1, *self.base_dilation),
+            (1, *self.window_dilation),
+        )
 
     @property
     def axes(self) -> Ints:
         """The axes along which windows are more than the elements themselves."""
         return tuple(
-            a for a, (k, s) in enumerate(zip(self.window, self.strides, strict=True))
+            a
+            for a, (k, s) in enumerate(zip(self.window, self.strides, strict=True))
             if not (s == 1 and isinstance(k, int) and k == 1)
-        )  # fmt: skip
+        )
 
     @property
     def pads(self) -> dict[str, tuple]:
@@ -141,9 +138,7 @@ def counts(shape: Shape, slide: Slide) -> Shape:
 
 def _type_rule(x: ArrayType, *, combine: str, **params: Any) -> ArrayType:
     if combine not in MONOIDS:
-        raise ArgumentError(
-            f"reduce_window: cannot combine by {combine!r} (one of {', '.join(MONOIDS)})"
-        )
+        raise ArgumentError(f"reduce_window: cannot combine by {combine!r} (one of {', '.join(MONOIDS)})")
     slide, monoid = _slide(params), MONOIDS[combine]
     require("reduce_window", KINDS[monoid.kind], monoid.kind, x)
     fields = (slide.window, slide.strides, slide.padding, slide.base_dilation)
@@ -163,9 +158,7 @@ def _laid_out(x: Any, slide: Slide, fill: Any) -> tuple[Any, Ints]:
     padded = pad(x, fill, **slide.pads) if slide.is_padded else x
     axes = slide.axes
     sizes = tuple(slide.window[a] for a in axes)
-    strides, dilations = (
-        tuple(values[a] for a in axes) for values in (slide.strides, slide.window_dilation)
-    )
+    strides, dilations = (tuple(values[a] for a in axes) for values in (slide.strides, slide.window_dilation))
     ndim = type_of(x).ndim
     shown = windows(padded, axes, sizes, strides, dilations)
     return shown, tuple(range(ndim, ndim + len(axes)))
@@ -195,9 +188,7 @@ def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: Any, dtype: np.d
     assert isinstance(count, int)
     total: Any = None
     for k in range(size):
-        part = slice(
-            k * dilation, k * dilation + max(count - 1, 0) * stride + min(count, 1), stride
-        )
+        part = slice(k * dilation, k * dilation + max(count - 1, 0) * stride + min(count, 1), stride)
         here = x[(slice(None),) * axis + (part,)]
         total = here.astype(dtype) if total is None else ufunc(total, here, dtype=dtype)
     return total
@@ -246,9 +237,14 @@ def _transpose(ct: Any, linear: Batched, x: ArrayType, *, combine: str, **params
     slide = _slide(params)
     padding = tuple(_back(type_of(ct).shape[a], x.shape[a], slide, a) for a in range(x.ndim))
     back = reduce_window(
-        ct, combine="add", window=slide.window, strides=slide.base_dilation, padding=padding,
-        base_dilation=slide.strides, window_dilation=slide.window_dilation,
-    )  # fmt: skip
+        ct,
+        combine="add",
+        window=slide.window,
+        strides=slide.base_dilation,
+        padding=padding,
+        base_dilation=slide.strides,
+        window_dilation=slide.window_dilation,
+    )
     return [back]
 
 
@@ -271,11 +267,14 @@ def fields_of(slide: Slide) -> dict[str, Any]:
 
 
 reduce_window: Primitive = Primitive(
-    "reduce_window", "reduction", _type_rule, _reference,
+    "reduce_window",
+    "reduction",
+    _type_rule,
+    _reference,
     jvp=(_jvp,),
     transpose=_transpose,
     batch=_batch,
     expand=_expand,
-)  # fmt: skip
+)
 
 PRIMITIVES = (reduce_window,)

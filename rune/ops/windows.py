@@ -19,15 +19,7 @@ from rune.core.types import ArrayType, Shape
 from rune.dims import Size, symbol
 from rune.errors import ShapeError
 from rune.ops.arithmetic import cast, zero_like
-from rune.ops.family import (
-    Batched,
-    fit,
-    require,
-    reshape,
-    same_dtype,
-    types_text,
-    zeros_like,
-)  # fmt: skip
+from rune.ops.family import Batched, fit, require, reshape, same_dtype, types_text, zeros_like
 from rune.ops.index_dims import IndexDims, up
 from rune.ops.index_values import signed
 from rune.ops.indexing import gather, scatter
@@ -38,8 +30,7 @@ def _check_starts(name: str, operand: ArrayType, starts: Sequence[ArrayType]) ->
     require(name, dtypes.INTEGER, "integer start", *starts)
     if len(starts) != operand.ndim or any(s.shape for s in starts):
         raise ShapeError(
-            f"{name}: cannot start in {operand} at {types_text(starts)} "
-            "(one rank-0 integer per axis required)"
+            f"{name}: cannot start in {operand} at {types_text(starts)} (one rank-0 integer per axis required)"
         )
 
 
@@ -50,18 +41,14 @@ def _dynamic_slice_type(operand: ArrayType, *starts: ArrayType, sizes: Shape) ->
 
 
 def _check_window(name: str, operand: ArrayType, sizes: Shape) -> None:
-    if len(sizes) != operand.ndim or not all(
-        s == d or s <= d for s, d in zip(sizes, operand.shape)
-    ):
+    if len(sizes) != operand.ndim or not all(s == d or s <= d for s, d in zip(sizes, operand.shape)):
         raise ShapeError(f"{name}: cannot fit a window of {sizes} in {operand}")
 
 
 def _windows(operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Any) -> tuple[slice, ...]:
     return tuple(
         slice(at, at + n)
-        for at, n in (
-            (_clamp(int(s), d - n), n) for s, d, n in zip(starts, operand.shape, sizes, strict=True)
-        )
+        for at, n in ((_clamp(int(s), d - n), n) for s, d, n in zip(starts, operand.shape, sizes, strict=True))
     )
 
 
@@ -81,9 +68,7 @@ def _start_symbol(element: Element) -> Size:
     return symbol(element.name, low, high)
 
 
-def _dynamic_slice_view(
-    position: tuple, operand: ArrayType, *starts: ArrayType, sizes: Shape
-) -> Source:
+def _dynamic_slice_view(position: tuple, operand: ArrayType, *starts: ArrayType, sizes: Shape) -> Source:
     elements = _clamped(len(starts), 1, operand, sizes)
     index = tuple(p + _start_symbol(e) for p, e in zip(position, elements, strict=True))
     return Source((Piece(0, index, (), tuple(elements)),))
@@ -93,9 +78,7 @@ def _slice_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, *, sizes: S
     return dynamic_slice(tangents[0], *args[1:], sizes=sizes)
 
 
-def _slice_transpose(
-    ct: Any, linear: Batched, operand: ArrayType, *starts: Any, sizes: Shape
-) -> list[Any]:
+def _slice_transpose(ct: Any, linear: Batched, operand: ArrayType, *starts: Any, sizes: Shape) -> list[Any]:
     zeros = fit(zero_like(ct), operand.shape)
     return [dynamic_update_slice(zeros, ct, *starts), *(None for _ in starts)]
 
@@ -117,9 +100,7 @@ def _lane_dims(ndim: int, *, with_lane: bool) -> IndexDims:
     return replace(dims, start_map=up(dims.start_map), operand_batching=(0,), indices_batching=(0,))
 
 
-def _dynamic_slice_batch(
-    batched: Batched, size: Any, operand: Any, *starts: Any, sizes: Shape
-) -> tuple[Any, bool]:
+def _dynamic_slice_batch(batched: Batched, size: Any, operand: Any, *starts: Any, sizes: Shape) -> tuple[Any, bool]:
     if not any(batched[1:]):
         zero = zero_like(starts[0]) if starts else np.zeros((), np.int32)
         return dynamic_slice(operand, zero, *starts, sizes=(size, *sizes)), True
@@ -131,13 +112,16 @@ def _dynamic_slice_batch(
 
 
 dynamic_slice: Primitive = Primitive(
-    "dynamic_slice", "indexing", _dynamic_slice_type,
+    "dynamic_slice",
+    "indexing",
+    _dynamic_slice_type,
     lambda operand, *starts, sizes: operand[_windows(operand, starts, sizes)],
     jvp=Joint(_slice_jvp),
-    transpose=_slice_transpose, linear_in=((0,),),
+    transpose=_slice_transpose,
+    linear_in=((0,),),
     batch=_dynamic_slice_batch,
     lower=View(_dynamic_slice_view),
-)  # fmt: skip
+)
 
 
 def _update_type(operand: ArrayType, update: ArrayType, *starts: ArrayType) -> ArrayType:
@@ -153,9 +137,7 @@ def _update_reference(operand: np.ndarray, update: np.ndarray, *starts: np.ndarr
     return out
 
 
-def _update_view(
-    position: tuple, operand: ArrayType, update: ArrayType, *starts: ArrayType
-) -> Source:
+def _update_view(position: tuple, operand: ArrayType, update: ArrayType, *starts: ArrayType) -> Source:
     elements = _clamped(len(starts), 2, operand, update.shape)
     index = tuple(p - _start_symbol(e) for p, e in zip(position, elements, strict=True))
     where = tuple(Bounds(m, 0, n) for m, n in zip(index, update.shape, strict=True))
@@ -163,27 +145,18 @@ def _update_view(
 
 
 def _update_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any) -> Any:
-    d_operand, d_update = (
-        zeros_like(a) if t is None else t for t, a in zip(tangents[:2], args[:2], strict=True)
-    )
+    d_operand, d_update = (zeros_like(a) if t is None else t for t, a in zip(tangents[:2], args[:2], strict=True))
     return dynamic_update_slice(d_operand, d_update, *args[2:])
 
 
-def _update_transpose(
-    ct: Any, linear: Batched, operand: Any, update: Any, *starts: Any
-) -> list[Any]:
+def _update_transpose(ct: Any, linear: Batched, operand: Any, update: Any, *starts: Any) -> list[Any]:
     shape = type_of(update).shape if not linear[1] else update.shape
     of_operand = dynamic_update_slice(ct, fit(zero_like(ct), shape), *starts)
     of_update = dynamic_slice(ct, *starts, sizes=shape)
-    return [
-        of_operand if linear[0] else None, of_update if linear[1] else None,
-        *(None for _ in starts),
-    ]  # fmt: skip
+    return [of_operand if linear[0] else None, of_update if linear[1] else None, *(None for _ in starts)]
 
 
-def _update_batch(
-    batched: Batched, size: Any, operand: Any, update: Any, *starts: Any
-) -> tuple[Any, bool]:
+def _update_batch(batched: Batched, size: Any, operand: Any, update: Any, *starts: Any) -> tuple[Any, bool]:
     operand = operand if batched[0] else repeat_lane(operand, size)
     update = update if batched[1] else repeat_lane(update, size)
     if not any(batched[2:]):
@@ -196,11 +169,15 @@ def _update_batch(
 
 
 dynamic_update_slice: Primitive = Primitive(
-    "dynamic_update_slice", "indexing", _update_type, _update_reference,
+    "dynamic_update_slice",
+    "indexing",
+    _update_type,
+    _update_reference,
     jvp=Joint(_update_jvp),
-    transpose=_update_transpose, linear_in=((0, 1),),
+    transpose=_update_transpose,
+    linear_in=((0, 1),),
     batch=_update_batch,
     lower=View(_update_view),
-)  # fmt: skip
+)
 
 PRIMITIVES = (dynamic_slice, dynamic_update_slice)

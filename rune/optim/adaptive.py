@@ -55,9 +55,8 @@ def _root(v: Any, eps_root: float, eps: float) -> Any:
 
 
 def scale_by_belief(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-16, eps_root: float = 1e-16, *,
-    nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-16, eps_root: float = 1e-16, *, nesterov: bool = False
+) -> Optimizer:
     """The running mean over the root of the gradient's mean squared distance from it.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -75,9 +74,7 @@ def scale_by_belief(
         count = state.count + 1
         mu = running_mean("scale_by_belief", b1, state.mu, grads)
         surprise = tree.map(lambda g, m: g - m, grads, mu)
-        nu = tree.map(
-            lambda v: v + eps_root, running_squares("scale_by_belief", b2, state.nu, surprise)
-        )
+        nu = tree.map(lambda v: v + eps_root, running_squares("scale_by_belief", b2, state.nu, surprise))
         mean = unbiased("scale_by_belief", b1, count, nesterov)
         second = correction("scale_by_belief", b2, count)
 
@@ -90,9 +87,14 @@ def scale_by_belief(
 
 
 def adabelief(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-16,
-    eps_root: float = 1e-16, *, nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-16,
+    eps_root: float = 1e-16,
+    *,
+    nesterov: bool = False,
+) -> Optimizer:
     """Adam whose steps are long where gradients are as foreseen.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -105,15 +107,10 @@ def adabelief(
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5556,  0.5556], f32[2], cpu:0)
     """
-    return chain(
-        scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
-    )
+    return chain(scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov), scale_by_learning_rate(learning_rate))
 
 
-def scale_by_amsgrad(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0
-) -> Optimizer:
+def scale_by_amsgrad(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0) -> Optimizer:
     """Adam's direction over the largest root of squares so far, so that rates never grow.
 
     Shapes: updates, and mu, nu and nu_max in the state, are trees like the parameters; counts are
@@ -134,12 +131,8 @@ def scale_by_amsgrad(
         nu = running_squares("scale_by_amsgrad", b2, state.nu, grads)
         first = correction("scale_by_amsgrad", b1, count)
         second = correction("scale_by_amsgrad", b2, count)
-        most = tree.map(
-            lambda v, old: rnp.astype(rnp.maximum(v / second, old), v.dtype), nu, state.nu_max
-        )
-        updates = tree.map(
-            lambda m, v: rnp.astype(m / first / _root(v, eps_root, eps), m.dtype), mu, most
-        )
+        most = tree.map(lambda v, old: rnp.astype(rnp.maximum(v / second, old), v.dtype), nu, state.nu_max)
+        updates = tree.map(lambda m, v: rnp.astype(m / first / _root(v, eps_root, eps), m.dtype), mu, most)
         return updates, AmsgradState(count, mu, nu, most)
 
     def init(params: Tree) -> AmsgradState:
@@ -149,9 +142,8 @@ def scale_by_amsgrad(
 
 
 def amsgrad(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-    eps_root: float = 0.0,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0
+) -> Optimizer:
     """Adam with rates that never grow. Source: Reddi et al. 2018, arXiv:1904.09237.
 
     Shapes: updates, and mu, nu and nu_max in the state, are trees like the parameters; counts are
@@ -188,9 +180,14 @@ def _lengths(b2: Any, count: Any) -> tuple[Any, Any]:
 
 
 def scale_by_radam(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0,
-    threshold: float = 5.0, *, nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    threshold: float = 5.0,
+    *,
+    nesterov: bool = False,
+) -> Optimizer:
     """Adam's direction times what its variance in the first steps calls for.
 
     While the mean of squares is worth fewer than `threshold` gradients, the running mean alone.
@@ -233,9 +230,15 @@ def scale_by_radam(
 
 
 def radam(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-    eps_root: float = 0.0, threshold: float = 5.0, *, nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    threshold: float = 5.0,
+    *,
+    nesterov: bool = False,
+) -> Optimizer:
     """Adam that needs no warm-up. Source: Liu et al. 2019, arXiv:1908.03265.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -248,8 +251,7 @@ def radam(
     Array([-1.5,  2. ], f32[2], cpu:0)
     """
     return chain(
-        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
+        scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov), scale_by_learning_rate(learning_rate)
     )
 
 
@@ -257,9 +259,8 @@ def radam(
 
 
 def scale_by_novograd(
-    b1: float = 0.9, b2: float = 0.25, eps: float = 1e-8, eps_root: float = 0.0,
-    weight_decay: float = 0.0,
-) -> Optimizer:  # fmt: skip
+    b1: float = 0.9, b2: float = 0.25, eps: float = 1e-8, eps_root: float = 0.0, weight_decay: float = 0.0
+) -> Optimizer:
     """Momentum of gradients over the running length of their leaf, weights decaying inside.
 
     Shapes: updates, and mu in the state, are trees like the parameters; nu has a [] for each leaf;
@@ -295,9 +296,13 @@ def scale_by_novograd(
 
 
 def novograd(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.25, eps: float = 1e-6,
-    eps_root: float = 0.0, weight_decay: float = 0.0,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.9,
+    b2: float = 0.25,
+    eps: float = 1e-6,
+    eps_root: float = 0.0,
+    weight_decay: float = 0.0,
+) -> Optimizer:
     """Momentum of gradients normed layer by layer. Source: Ginsburg et al., arXiv:1905.11286.
 
     Shapes: updates, and mu in the state, are trees like the parameters; nu has a [] for each leaf;
@@ -310,10 +315,7 @@ def novograd(
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.3,  0.4], f32[2], cpu:0)
     """
-    return chain(
-        scale_by_novograd(b1, b2, eps, eps_root, weight_decay),
-        scale_by_learning_rate(learning_rate),
-    )
+    return chain(scale_by_novograd(b1, b2, eps, eps_root, weight_decay), scale_by_learning_rate(learning_rate))
 
 
 def scale_by_adan(
@@ -357,9 +359,15 @@ def scale_by_adan(
 
 
 def adan(
-    learning_rate: Rate, b1: float = 0.98, b2: float = 0.92, b3: float = 0.99, eps: float = 1e-8,
-    eps_root: float = 1e-8, weight_decay: float = 0.0, mask: Any = None,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.98,
+    b2: float = 0.92,
+    b3: float = 0.99,
+    eps: float = 1e-8,
+    eps_root: float = 1e-8,
+    weight_decay: float = 0.0,
+    mask: Any = None,
+) -> Optimizer:
     """Adam with Nesterov's momentum of changes. Source: Xie et al. 2022, arXiv:2208.06677.
 
     Shapes: updates, and m, v, n and g in the state, are trees like the parameters; counts are
@@ -373,6 +381,7 @@ def adan(
     Array([-0.5,  0.5], f32[2], cpu:0)
     """
     return chain(
-        scale_by_adan(b1, b2, b3, eps, eps_root), add_decayed_weights(weight_decay, mask),
+        scale_by_adan(b1, b2, b3, eps, eps_root),
+        add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(learning_rate),
-    )  # fmt: skip
+    )

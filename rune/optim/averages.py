@@ -7,14 +7,7 @@ from typing import Any, NamedTuple
 import rune.numpy as rnp
 from rune import control, tree
 from rune.errors import ArgumentError
-from rune.optim.transforms import (
-    ExtraArgsOptimizer,
-    Optimizer,
-    Tree,
-    no_steps,
-    same_shape,
-    with_extra_args_support,
-)
+from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, same_shape, with_extra_args_support
 
 
 class LookaheadParams(NamedTuple):
@@ -79,9 +72,8 @@ def periodic_update(new_tensors: Tree, old_tensors: Tree, steps: Any, update_per
     """
     period = _period("periodic_update", update_period)
     return control.cond(
-        rnp.equal(rnp.remainder(steps, period), 0), lambda a, b: a, lambda a, b: b,
-        new_tensors, old_tensors,
-    )  # fmt: skip
+        rnp.equal(rnp.remainder(steps, period), 0), lambda a, b: a, lambda a, b: b, new_tensors, old_tensors
+    )
 
 
 def _period(name: str, period: int) -> int:
@@ -129,9 +121,8 @@ def lookahead(
 
         slow_updates = tree.map(slow_step, updates, fast, slow)
         fast_updates = tree.map(
-            lambda u, f, s, move: rnp.where(is_end, s + move - f, u),
-            updates, fast, slow, slow_updates,
-        )  # fmt: skip
+            lambda u, f, s, move: rnp.where(is_end, s + move - f, u), updates, fast, slow, slow_updates
+        )
         if reset_state:
             anew = willing.init(fast)
             after = tree.map(lambda new, old: rnp.where(is_end, new, old), anew, after)

@@ -9,16 +9,7 @@ import rune.numpy as rnp
 from rune import tree
 from rune.errors import ArgumentError
 from rune.optim.leaves import real_leaves, square_of
-from rune.optim.transforms import (
-    Optimizer,
-    Tree,
-    correction,
-    global_norm,
-    no_steps,
-    running_mean,
-    scaled,
-    stateless,
-)
+from rune.optim.transforms import Optimizer, Tree, correction, global_norm, no_steps, running_mean, scaled, stateless
 from rune.transforms.arguments import required_number
 
 
@@ -123,9 +114,7 @@ def beside_params(name: str, leaf: Callable[[Any, Any], Any]) -> Optimizer:
 def required(name: str, params: Tree) -> Tree:
     """The parameters, or ArgumentError where `update` was called without."""
     if params is None:
-        raise ArgumentError(
-            f"{name}: cannot update without parameters", hint="call update(grads, state, params)"
-        )
+        raise ArgumentError(f"{name}: cannot update without parameters", hint="call update(grads, state, params)")
     return params
 
 

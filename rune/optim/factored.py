@@ -34,9 +34,8 @@ def factored_axes(shape: tuple[int, ...], least: int) -> tuple[int, int] | None:
 
 
 def _scaled(
-    g: Any, axes: tuple[int, int] | None, square: Any, decay: Any, row: Any, column: Any,
-    element: Any,
-) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    g: Any, axes: tuple[int, int] | None, square: Any, decay: Any, row: Any, column: Any, element: Any
+) -> tuple[Any, Any, Any, Any]:
     """A leaf over the root of its estimated squares, and the three means after this step."""
 
     def mean(old: Any, new: Any) -> Any:
@@ -54,9 +53,12 @@ def _scaled(
 
 
 def scale_by_factored_rms(
-    factored: bool = True, decay_rate: float = 0.8, step_offset: int = 0,
-    min_dim_size_to_factor: int = 128, epsilon: float = 1e-30,
-) -> Optimizer:  # fmt: skip
+    factored: bool = True,
+    decay_rate: float = 0.8,
+    step_offset: int = 0,
+    min_dim_size_to_factor: int = 128,
+    epsilon: float = 1e-30,
+) -> Optimizer:
     """Updates over the root of the estimated means of squares, whose decay grows with the step.
 
     Shapes: updates are a tree like the parameters; of the state rows and columns have leaves that
@@ -90,9 +92,7 @@ def scale_by_factored_rms(
         zeros = [tree.map(lambda p, n=n: part(n, p), params) for n in range(3)]
         return FactoredState(no_steps(), *zeros)
 
-    def update(
-        grads: Tree, state: FactoredState, params: Tree = None
-    ) -> tuple[Tree, FactoredState]:
+    def update(grads: Tree, state: FactoredState, params: Tree = None) -> tuple[Tree, FactoredState]:
         step = rnp.astype(state.count - step_offset + 1, "f32")
         decay = 1.0 - step ** (-decay_rate)
         leaves, treedef = tree.flatten(grads)

@@ -13,13 +13,7 @@ from rune.array import Array
 from rune.core.interpreter import Tracer
 from rune.errors import ArgumentError
 from rune.ops.promote import opened
-from rune.optim.transforms import (
-    ExtraArgsOptimizer,
-    Optimizer,
-    Tree,
-    no_steps,
-    with_extra_args_support,
-)
+from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, with_extra_args_support
 from rune.transforms.arguments import require_callable
 
 
@@ -93,9 +87,7 @@ def inject_hyperparams(
     return factory
 
 
-def _kinds(
-    arguments: Mapping[str, Any], static: set[str]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def _kinds(arguments: Mapping[str, Any], static: set[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Schedules, numbers, and what stays as it is."""
     schedules: dict[str, Any] = {}
     numbers: dict[str, Any] = {}

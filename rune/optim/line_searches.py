@@ -15,18 +15,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import rune.numpy as rnp
 from rune import control, tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.leaves import filled, in_dtypes, real_leaves
-from rune.optim.transforms import (
-    ExtraArgsOptimizer,
-    Tree,
-    apply_updates,
-    inner_product,
-    no_steps,
-    scaled,
-)
+from rune.optim.transforms import ExtraArgsOptimizer, Tree, apply_updates, inner_product, no_steps, scaled
 from rune.scipy.optimize.line_search import Line, strong_wolfe
 from rune.transforms.derivatives.grad import value_and_grad
 
@@ -48,9 +44,7 @@ def _is_search(x: Any) -> bool:
 
 def _start(name: str, params: Tree, grad: Tree) -> LineSearchState:
     number = inner_product(real_leaves(name, params), params)
-    return LineSearchState(
-        rnp.ones_like(number), rnp.full_like(number, rnp.inf), grad, no_steps(), rnp.zeros((), bool)
-    )
+    return LineSearchState(rnp.ones_like(number), rnp.full_like(number, rnp.inf), grad, no_steps(), rnp.zeros((), bool))
 
 
 def _known(name: str, **arguments: Any) -> None:
@@ -70,9 +64,8 @@ def _taken(function: Callable[..., Any], extra: Mapping[str, Any]) -> dict[str, 
 
 
 def scale_by_zoom_linesearch(
-    max_linesearch_steps: int, slope_rtol: float = 1e-4, curv_rtol: float = 0.9,
-    initial_guess_strategy: str = "keep",
-) -> ExtraArgsOptimizer:  # fmt: skip
+    max_linesearch_steps: int, slope_rtol: float = 1e-4, curv_rtol: float = 0.9, initial_guess_strategy: str = "keep"
+) -> ExtraArgsOptimizer:
     """Updates times a length that meets the strong Wolfe conditions.
 
     The value falls by at least slope_rtol of what the first slope promises, and the slope there is
@@ -94,14 +87,19 @@ def scale_by_zoom_linesearch(
     name = "scale_by_zoom_linesearch"
     if initial_guess_strategy not in ("keep", "one"):
         raise ArgumentError(
-            f"{name}: cannot start from {initial_guess_strategy!r}",
-            hint='initial_guess_strategy is "keep" or "one"',
+            f"{name}: cannot start from {initial_guess_strategy!r}", hint='initial_guess_strategy is "keep" or "one"'
         )
 
     def update(
-        updates: Tree, state: LineSearchState, params: Tree = None, *, value: Any = None,
-        grad: Tree = None, value_fn: Any = None, **extra: Any,
-    ) -> tuple[Tree, LineSearchState]:  # fmt: skip
+        updates: Tree,
+        state: LineSearchState,
+        params: Tree = None,
+        *,
+        value: Any = None,
+        grad: Tree = None,
+        value_fn: Any = None,
+        **extra: Any,
+    ) -> tuple[Tree, LineSearchState]:
         _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
         grad = in_dtypes(name, grad, params)
         evaluate, known = value_and_grad(value_fn), _taken(value_fn, extra)
@@ -116,13 +114,9 @@ def scale_by_zoom_linesearch(
         here = Line(rnp.zeros((), number), rnp.astype(value, number), slope, grad)
         is_kept = (initial_guess_strategy == "keep") & (state.learning_rate > 0)
         first = rnp.where(is_kept, state.learning_rate, 1.0)
-        end, is_met, steps = strong_wolfe(
-            at, here, first, slope_rtol, curv_rtol, max_linesearch_steps
-        )
+        end, is_met, steps = strong_wolfe(at, here, first, slope_rtol, curv_rtol, max_linesearch_steps)
         end = tree.map(lambda new, old: rnp.where(slope < 0, new, old), end, here)
-        return scaled(updates, end.a), LineSearchState(
-            end.a, end.value, end.gradient, steps, is_met
-        )
+        return scaled(updates, end.a), LineSearchState(end.a, end.value, end.gradient, steps, is_met)
 
     def init(params: Tree) -> LineSearchState:
         return _start(name, params, filled(params, 0.0))
@@ -130,11 +124,36 @@ def scale_by_zoom_linesearch(
     return ExtraArgsOptimizer(init, update)
 
 
+def _require_factors(name: str, decrease_factor: float, increase_factor: float) -> None:
+    if not 0 < decrease_factor < 1 <= increase_factor:
+        raise ArgumentError(
+            f"{name}: cannot search with {decrease_factor=} and {increase_factor=}",
+            hint="the first lies between 0 and 1, the second is at least 1",
+        )
+
+
+def _values_along(
+    params: Tree, updates: Tree, value_fn: Callable[..., Array], known: Tree, number: np.dtype
+) -> Callable[[Array], Array]:
+    """The value at params + length * updates, as a function of the length."""
+
+    def value_at(length: Array) -> Array:
+        point = apply_updates(params, scaled(updates, length))
+        return rnp.astype(value_fn(point, **known), number)
+
+    return value_at
+
+
 def scale_by_backtracking_linesearch(
-    max_backtracking_steps: int, slope_rtol: float = 1e-4, decrease_factor: float = 0.8,
-    increase_factor: float = 1.5, max_learning_rate: float = 1.0, atol: float = 0.0,
-    rtol: float = 0.0, store_grad: bool = False,
-) -> ExtraArgsOptimizer:  # fmt: skip
+    max_backtracking_steps: int,
+    slope_rtol: float = 1e-4,
+    decrease_factor: float = 0.8,
+    increase_factor: float = 1.5,
+    max_learning_rate: float = 1.0,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    store_grad: bool = False,
+) -> ExtraArgsOptimizer:
     """Updates times a length that is shortened until the value falls enough (Armijo's rule).
 
     It falls enough at the length a where value(a) <= (1 + rtol) value + a slope_rtol slope + atol.
@@ -151,39 +170,34 @@ def scale_by_backtracking_linesearch(
     Array([-1.6], f32[1], cpu:0)
     """
     name = "scale_by_backtracking_linesearch"
-    if not 0 < decrease_factor < 1 <= increase_factor:
-        raise ArgumentError(
-            f"{name}: cannot search with {decrease_factor=} and {increase_factor=}",
-            hint="the first lies between 0 and 1, the second is at least 1",
-        )
+    _require_factors(name, decrease_factor, increase_factor)
 
     def update(
-        updates: Tree, state: LineSearchState, params: Tree = None, *, value: Any = None,
-        grad: Tree = None, value_fn: Any = None, **extra: Any,
-    ) -> tuple[Tree, LineSearchState]:  # fmt: skip
+        updates: Tree,
+        state: LineSearchState,
+        params: Tree = None,
+        *,
+        value: Any = None,
+        grad: Tree = None,
+        value_fn: Any = None,
+        **extra: Any,
+    ) -> tuple[Tree, LineSearchState]:
         _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
         known, number = _taken(value_fn, extra), state.learning_rate.dtype
-        slope = rnp.astype(inner_product(grad, updates), number)
-        here = rnp.astype(value, number)
-
-        def value_at(length: Any) -> Any:
-            point = apply_updates(params, scaled(updates, length))
-            return rnp.astype(value_fn(point, **known), number)
+        slope, here = rnp.astype(inner_product(grad, updates), number), rnp.astype(value, number)
+        value_at = _values_along(params, updates, value_fn, known, number)
 
         def is_enough(length: Any, loss: Any) -> Any:
             return loss <= (1 + rtol) * here + slope_rtol * length * slope + atol
 
         first = rnp.minimum(increase_factor * state.learning_rate, max_learning_rate)
-        length, loss, steps = _shortened(
-            first, decrease_factor, value_at, is_enough, max_backtracking_steps
-        )
+        length, loss, steps = _shortened(first, decrease_factor, value_at, is_enough, max_backtracking_steps)
         is_met = is_enough(length, loss)
         # Nothing is gained by a step that makes the value worse, or not a number.
         length, loss = rnp.where(is_met, length, 0.0), rnp.where(is_met, loss, here)
-        step = scaled(updates, length)
-        there = apply_updates(params, step)
-        gradient = value_and_grad(value_fn)(there, **known)[1] if store_grad else None
-        rate = rnp.where(is_met, length, first)
+        step, rate = scaled(updates, length), rnp.where(is_met, length, first)
+        slopes = value_and_grad(value_fn)
+        gradient = slopes(apply_updates(params, step), **known)[1] if store_grad else None
         return step, LineSearchState(rate, loss, gradient, steps, is_met)
 
     def init(params: Tree) -> LineSearchState:
@@ -193,9 +207,8 @@ def scale_by_backtracking_linesearch(
 
 
 def _shortened(
-    first: Any, factor: float, value_at: Callable[[Any], Any],
-    is_enough: Callable[[Any, Any], Any], most: int,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    first: Any, factor: float, value_at: Callable[[Any], Any], is_enough: Callable[[Any, Any], Any], most: int
+) -> tuple[Any, Any, Any]:
     """The first of first, factor first, factor² first, … that is enough; value there; the count."""
 
     def goes_on(carry: Any) -> Any:
@@ -238,8 +251,6 @@ def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tup
             value, grad = value_and_grad(value_fn)(params, *args, **named)
             return rnp.astype(value, number), grad
 
-        return control.cond(
-            rnp.isfinite(last.value), lambda _: (last.value, last.grad), compute, None
-        )
+        return control.cond(rnp.isfinite(last.value), lambda _: (last.value, last.grad), compute, None)
 
     return value_and_gradient

@@ -68,9 +68,14 @@ def momentum(learning_rate: Rate, decay: float = 0.9, nesterov: bool = False) ->
 
 
 def adam(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-    eps_root: float = 0.0, *, nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    *,
+    nesterov: bool = False,
+) -> Optimizer:
     """Adam. Source: Kingma & Ba 2014, arXiv:1412.6980.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -83,15 +88,20 @@ def adam(
     >>> rnp.round(updates, 3)
     Array([-0.5], f32[1], cpu:0)
     """
-    return chain(
-        scale_by_adam(b1, b2, eps, eps_root, nesterov), scale_by_learning_rate(learning_rate)
-    )
+    return chain(scale_by_adam(b1, b2, eps, eps_root, nesterov), scale_by_learning_rate(learning_rate))
 
 
 def adamw(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-    eps_root: float = 0.0, weight_decay: float = 1e-4, mask: Any = None, *, nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    weight_decay: float = 1e-4,
+    mask: Any = None,
+    *,
+    nesterov: bool = False,
+) -> Optimizer:
     """Adam with decay of the weights beside it. Source: Loshchilov & Hutter, arXiv:1711.05101.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -111,9 +121,8 @@ def adamw(
 
 
 def nadam(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-    eps_root: float = 0.0,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0
+) -> Optimizer:
     """Adam with Nesterov momentum. Source: Dozat 2016, Incorporating Nesterov momentum, ICLR.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -129,9 +138,14 @@ def nadam(
 
 
 def nadamw(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-    eps_root: float = 0.0, weight_decay: float = 1e-4, mask: Any = None,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    weight_decay: float = 1e-4,
+    mask: Any = None,
+) -> Optimizer:
     """`adamw` with Nesterov momentum.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -162,9 +176,13 @@ def adamax(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float =
 
 
 def adamaxw(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-    weight_decay: float = 1e-4, mask: Any = None,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 1e-4,
+    mask: Any = None,
+) -> Optimizer:
     """`adamax` with decay of the weights beside it.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -177,16 +195,20 @@ def adamaxw(
     Array([-0.5   ,  0.4999], f32[2], cpu:0)
     """
     return chain(
-        scale_by_adamax(b1, b2, eps), add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
-    )  # fmt: skip
+        scale_by_adamax(b1, b2, eps), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate)
+    )
 
 
 def rmsprop(
-    learning_rate: Rate, decay: float = 0.9, eps: float = 1e-8, initial_scale: float = 0.0,
-    eps_in_sqrt: bool = True, centered: bool = False, momentum: float | None = None,
+    learning_rate: Rate,
+    decay: float = 0.9,
+    eps: float = 1e-8,
+    initial_scale: float = 0.0,
+    eps_in_sqrt: bool = True,
+    centered: bool = False,
+    momentum: float | None = None,
     nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+) -> Optimizer:
     """Gradients over the root of their mean square, with momentum if given.
 
     centered: squares are taken about the running mean.   eps_in_sqrt: eps below the root.
@@ -206,9 +228,7 @@ def rmsprop(
     return chain(*parts) if momentum is None else chain(*parts, trace(momentum, nesterov))
 
 
-def adagrad(
-    learning_rate: Rate, initial_accumulator_value: float = 0.1, eps: float = 1e-7
-) -> Optimizer:
+def adagrad(learning_rate: Rate, initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> Optimizer:
     """Gradients over the root of the sum of their squares. Source: Duchi et al. 2011, JMLR 12.
 
     Shapes: updates, and nu in the state, are trees like the parameters.
@@ -220,15 +240,16 @@ def adagrad(
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.4972,  0.4984], f32[2], cpu:0)
     """
-    return chain(
-        scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
-    )
+    return chain(scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate))
 
 
 def adadelta(
-    learning_rate: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
+    learning_rate: Rate = 1.0,
+    rho: float = 0.9,
+    eps: float = 1e-6,
+    weight_decay: float = 0.0,
     weight_decay_mask: Any = None,
-) -> Optimizer:  # fmt: skip
+) -> Optimizer:
     """Updates in the unit of the parameters. Source: Zeiler 2012, arXiv:1212.5701.
 
     Shapes: updates, and e_g and e_x in the state, are trees like the parameters.
@@ -241,9 +262,10 @@ def adadelta(
     Array([-0.0016,  0.0016], f32[2], cpu:0)
     """
     return chain(
-        add_decayed_weights(weight_decay, weight_decay_mask), scale_by_adadelta(rho, eps),
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        scale_by_adadelta(rho, eps),
         scale_by_learning_rate(learning_rate),
-    )  # fmt: skip
+    )
 
 
 def yogi(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-3) -> Optimizer:
@@ -262,9 +284,8 @@ def yogi(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1
 
 
 def lion(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 1e-3,
-    mask: Any = None,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 1e-3, mask: Any = None
+) -> Optimizer:
     """Steps of one size, by the momentum's sign. Source: Chen et al. 2023, arXiv:2302.06675.
 
     Shapes: updates, and mu in the state, are trees like the parameters.
@@ -276,19 +297,21 @@ def lion(
     >>> rnp.round(o.update(g, o.init(p), p)[0], 4)
     Array([-0.5005,  0.499 ], f32[2], cpu:0)
     """
-    return chain(
-        scale_by_lion(b1, b2), add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
-    )  # fmt: skip
+    return chain(scale_by_lion(b1, b2), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
 
 
 # --- layer by layer ---------------------------------------------------------------------------
 
 
 def lamb(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6,
-    eps_root: float = 0.0, weight_decay: float = 0.0, mask: Any = None,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-6,
+    eps_root: float = 0.0,
+    weight_decay: float = 0.0,
+    mask: Any = None,
+) -> Optimizer:
     """Adam, each leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -301,16 +324,23 @@ def lamb(
     Array([-0.7906,  0.7906], f32[2], cpu:0)
     """
     return chain(
-        scale_by_adam(b1, b2, eps, eps_root), add_decayed_weights(weight_decay, mask),
-        scale_by_trust_ratio(), scale_by_learning_rate(learning_rate),
-    )  # fmt: skip
+        scale_by_adam(b1, b2, eps, eps_root),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_trust_ratio(),
+        scale_by_learning_rate(learning_rate),
+    )
 
 
 def lars(
-    learning_rate: Rate, weight_decay: float = 0.0, weight_decay_mask: Any = True,
-    trust_coefficient: float = 0.001, eps: float = 0.0, trust_ratio_mask: Any = True,
-    momentum: float = 0.9, nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+    learning_rate: Rate,
+    weight_decay: float = 0.0,
+    weight_decay_mask: Any = True,
+    trust_coefficient: float = 0.001,
+    eps: float = 0.0,
+    trust_ratio_mask: Any = True,
+    momentum: float = 0.9,
+    nesterov: bool = False,
+) -> Optimizer:
     """Momentum with every leaf's step in proportion to its parameter.
 
     Shapes: updates, and the velocity in the state, are trees like the parameters.
@@ -327,17 +357,24 @@ def lars(
     return chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
         masked(scale_by_trust_ratio(0.0, trust_coefficient, eps), trust_ratio_mask),
-        scale_by_learning_rate(learning_rate), trace(momentum, nesterov),
-    )  # fmt: skip
+        scale_by_learning_rate(learning_rate),
+        trace(momentum, nesterov),
+    )
 
 
 def adafactor(
-    learning_rate: Rate | None = None, min_dim_size_to_factor: int = 128, decay_rate: float = 0.8,
-    decay_offset: int = 0, multiply_by_parameter_scale: bool = True,
-    clipping_threshold: float | None = 1.0, momentum: float | None = None,
-    weight_decay_rate: float | None = None, eps: float = 1e-30, factored: bool = True,
+    learning_rate: Rate | None = None,
+    min_dim_size_to_factor: int = 128,
+    decay_rate: float = 0.8,
+    decay_offset: int = 0,
+    multiply_by_parameter_scale: bool = True,
+    clipping_threshold: float | None = 1.0,
+    momentum: float | None = None,
+    weight_decay_rate: float | None = None,
+    eps: float = 1e-30,
+    factored: bool = True,
     weight_decay_mask: Any = None,
-) -> Optimizer:  # fmt: skip
+) -> Optimizer:
     """Adam with second moments of matrices kept as rows and columns.
 
     Shapes: updates are a tree like the parameters; the state is that of `scale_by_factored_rms`,

@@ -100,9 +100,7 @@ def _difference(new: Tree, old: Tree) -> Tree:
     return tree.map(lambda a, b: a - b, new, old)
 
 
-def _two_loops(
-    grads: Tree, steps: Tree, changes: Tree, weights: Any, order: Any, size: Any
-) -> Tree:
+def _two_loops(grads: Tree, steps: Tree, changes: Tree, weights: Any, order: Any, size: Any) -> Tree:
     """The estimate, size at its start, times the gradients."""
 
     def at(ring: Tree, place: Any) -> Tree:
@@ -125,9 +123,11 @@ def _two_loops(
 
 
 def lbfgs(
-    learning_rate: Rate | None = None, memory_size: int = 10, scale_init_precond: bool = True,
+    learning_rate: Rate | None = None,
+    memory_size: int = 10,
+    scale_init_precond: bool = True,
     linesearch: Optimizer | None = _ZOOM,
-) -> ExtraArgsOptimizer:  # fmt: skip
+) -> ExtraArgsOptimizer:
     """Quasi-Newton steps, their lengths by a line search, for losses without noise.
 
     linesearch: the last part of the chain; None for steps of `learning_rate` alone.

@@ -83,9 +83,7 @@ def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
     """
 
     if not callable(step_size_fn):
-        raise ArgumentError(
-            f"scale_by_schedule: cannot call {step_size_fn!r} (a function of the step required)"
-        )
+        raise ArgumentError(f"scale_by_schedule: cannot call {step_size_fn!r} (a function of the step required)")
 
     def update(grads: Tree, state: CountState, params: Tree = None) -> tuple[Tree, CountState]:
         rate = step_size_fn(state.count)
@@ -116,9 +114,7 @@ def scale_by_rms(
 
     def update(grads: Tree, state: SquaresState, params: Tree = None) -> tuple[Tree, SquaresState]:
         nu = running_squares("scale_by_rms", decay, state.nu, grads)
-        return tree.map(lambda g, v: g * _over_root(v, eps, eps_in_sqrt), grads, nu), (
-            SquaresState(nu)
-        )
+        return tree.map(lambda g, v: g * _over_root(v, eps, eps_in_sqrt), grads, nu), (SquaresState(nu))
 
     return Optimizer(lambda params: SquaresState(filled_real(params, initial_scale)), update)
 
@@ -151,9 +147,7 @@ def scale_by_stddev(
 
         return tree.map(leaf, grads, mu, nu), MomentsState(mu, nu)
 
-    return Optimizer(
-        lambda params: MomentsState(filled(params, 0.0), filled_real(params, initial_scale)), update
-    )
+    return Optimizer(lambda params: MomentsState(filled(params, 0.0), filled_real(params, initial_scale)), update)
 
 
 def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> Optimizer:
@@ -200,20 +194,12 @@ def scale_by_adadelta(rho: float = 0.9, eps: float = 1e-6) -> Optimizer:
     Array([ 0.0032, -0.0032], f32[2], cpu:0)
     """
 
-    def update(
-        grads: Tree, state: AdadeltaState, params: Tree = None
-    ) -> tuple[Tree, AdadeltaState]:
+    def update(grads: Tree, state: AdadeltaState, params: Tree = None) -> tuple[Tree, AdadeltaState]:
         squares = running_squares("scale_by_adadelta", rho, state.e_g, grads)
-        updates = tree.map(
-            lambda g, v, x: rnp.sqrt(x + eps) / rnp.sqrt(v + eps) * g, grads, squares, state.e_x
-        )
-        return updates, AdadeltaState(
-            squares, running_squares("scale_by_adadelta", rho, state.e_x, updates)
-        )
+        updates = tree.map(lambda g, v, x: rnp.sqrt(x + eps) / rnp.sqrt(v + eps) * g, grads, squares, state.e_x)
+        return updates, AdadeltaState(squares, running_squares("scale_by_adadelta", rho, state.e_x, updates))
 
-    return Optimizer(
-        lambda params: AdadeltaState(filled_real(params, 0.0), filled_real(params, 0.0)), update
-    )
+    return Optimizer(lambda params: AdadeltaState(filled_real(params, 0.0), filled_real(params, 0.0)), update)
 
 
 # --- by moments -------------------------------------------------------------------------------
@@ -246,9 +232,12 @@ def scale_by_adamax(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Op
 
 
 def scale_by_yogi(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-3, eps_root: float = 0.0,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-3,
+    eps_root: float = 0.0,
     initial_accumulator_value: float = 1e-6,
-) -> Optimizer:  # fmt: skip
+) -> Optimizer:
     """Adam whose mean of squares moves by a step of the square's size, up or down.
 
     Shapes: updates, and mu and nu in the state, are trees like the parameters; counts are i32 [].
@@ -307,9 +296,7 @@ def scale_by_lion(b1: float = 0.9, b2: float = 0.99) -> Optimizer:
 # --- by the parameters ------------------------------------------------------------------------
 
 
-def scale_by_trust_ratio(
-    min_norm: float = 0.0, trust_coefficient: float = 1.0, eps: float = 0.0
-) -> Optimizer:
+def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0, eps: float = 0.0) -> Optimizer:
     """Each leaf's update scaled to trust_coefficient times the length of its parameter.
 
     A leaf whose parameter or update is 0 is left as it is. Errors: ArgumentError without params.

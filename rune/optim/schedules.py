@@ -32,9 +32,7 @@ def constant_schedule(value: float) -> Schedule:
     return lambda count: value
 
 
-def linear_schedule(
-    init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0
-) -> Schedule:
+def linear_schedule(init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0) -> Schedule:
     """A straight line from `init_value`, after `transition_begin` steps, to `end_value`, then flat.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
@@ -54,9 +52,8 @@ def linear_schedule(
 
 
 def polynomial_schedule(
-    init_value: float, end_value: float, power: float, transition_steps: int,
-    transition_begin: int = 0,
-) -> Schedule:  # fmt: skip
+    init_value: float, end_value: float, power: float, transition_steps: int, transition_begin: int = 0
+) -> Schedule:
     """end + (init - end) (1 - t)**power, t going from 0 to 1 after `transition_begin` steps.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
@@ -83,9 +80,7 @@ def _boundaries(name: str, scales: Mapping[int, float] | None) -> Mapping[int, f
     return scales or {}
 
 
-def piecewise_constant_schedule(
-    init_value: float, boundaries_and_scales: dict[int, float] | None = None
-) -> Schedule:
+def piecewise_constant_schedule(init_value: float, boundaries_and_scales: dict[int, float] | None = None) -> Schedule:
     """`init_value` times the scales of all boundaries that the step count has reached.
 
     Shapes: count [*S] -> [*S]. Types: f32.
@@ -122,9 +117,7 @@ def piecewise_interpolate_schedule(
     [1.0, 2.0, 3.0]
     """
     if interpolate_type not in ("linear", "cosine"):
-        raise ArgumentError(
-            f"piecewise_interpolate_schedule: cannot use {interpolate_type!r} (linear or cosine)"
-        )
+        raise ArgumentError(f"piecewise_interpolate_schedule: cannot use {interpolate_type!r} (linear or cosine)")
     points, value = [(0, init_value)], init_value
     scales = _boundaries("piecewise_interpolate_schedule", boundaries_and_scales)
     for boundary, factor in sorted(scales.items()):
@@ -134,9 +127,7 @@ def piecewise_interpolate_schedule(
     def schedule(count: Any) -> Any:
         rate: Any = points[0][1]
         for (start, low), (end, high) in itertools.pairwise(points):
-            progress = rnp.clip(
-                rnp.divide(rnp.subtract(count, start), max(end - start, 1)), 0.0, 1.0
-            )
+            progress = rnp.clip(rnp.divide(rnp.subtract(count, start), max(end - start, 1)), 0.0, 1.0)
             if interpolate_type == "cosine":
                 progress = 0.5 * (1.0 - rnp.cos(math.pi * progress))
             rate = rate + (high - low) * progress
@@ -145,21 +136,20 @@ def piecewise_interpolate_schedule(
     return schedule
 
 
-def _onecycle(
-    kind: str, steps: int, peak: float, start: float, end: float, points: dict[int, float]
-) -> Schedule:
+def _onecycle(kind: str, steps: int, peak: float, start: float, end: float, points: dict[int, float]) -> Schedule:
     _steps(f"{kind}_onecycle_schedule", "transition_steps", steps)
     if list(points) != sorted(points) or max(points) > steps:
-        raise ArgumentError(
-            f"{kind}_onecycle_schedule: cannot place the turns at {list(points)} of {steps} steps"
-        )
+        raise ArgumentError(f"{kind}_onecycle_schedule: cannot place the turns at {list(points)} of {steps} steps")
     return piecewise_interpolate_schedule(kind, peak / start, {**points, steps: 1 / end})
 
 
 def cosine_onecycle_schedule(
-    transition_steps: int, peak_value: float, pct_start: float = 0.3, div_factor: float = 25.0,
+    transition_steps: int,
+    peak_value: float,
+    pct_start: float = 0.3,
+    div_factor: float = 25.0,
     final_div_factor: float = 1e4,
-) -> Schedule:  # fmt: skip
+) -> Schedule:
     """Up from peak / div_factor within the first `pct_start` of the steps, down to
     peak / div_factor / final_div_factor at the last, by half cosines.
 
@@ -172,15 +162,17 @@ def cosine_onecycle_schedule(
     1.0
     """
     points = {int(pct_start * transition_steps): div_factor}
-    return _onecycle(
-        "cosine", transition_steps, peak_value, div_factor, div_factor * final_div_factor, points
-    )
+    return _onecycle("cosine", transition_steps, peak_value, div_factor, div_factor * final_div_factor, points)
 
 
 def linear_onecycle_schedule(
-    transition_steps: int, peak_value: float, pct_start: float = 0.3, pct_final: float = 0.85,
-    div_factor: float = 25.0, final_div_factor: float = 1e4,
-) -> Schedule:  # fmt: skip
+    transition_steps: int,
+    peak_value: float,
+    pct_start: float = 0.3,
+    pct_final: float = 0.85,
+    div_factor: float = 25.0,
+    final_div_factor: float = 1e4,
+) -> Schedule:
     """Up, down again until `pct_final` of the steps, and on to the final value, by lines.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
@@ -192,10 +184,7 @@ def linear_onecycle_schedule(
     >>> [round(float(schedule(k)), 3) for k in (0, 6, 17)]
     [0.04, 1.0, 0.04]
     """
-    points = {
-        int(pct_start * transition_steps): div_factor,
-        int(pct_final * transition_steps): 1 / div_factor,
-    }
+    points = {int(pct_start * transition_steps): div_factor, int(pct_final * transition_steps): 1 / div_factor}
     return _onecycle("linear", transition_steps, peak_value, div_factor, final_div_factor, points)
 
 
@@ -215,9 +204,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
             f"join_schedules: cannot join {len(schedules)} schedules at {len(boundaries)} "
             "boundaries (one fewer required)"
         )
-    if not all(callable(schedule) for schedule in schedules) or any(
-        b < a for a, b in itertools.pairwise(boundaries)
-    ):
+    if not all(callable(schedule) for schedule in schedules) or any(b < a for a, b in itertools.pairwise(boundaries)):
         raise ArgumentError(
             f"join_schedules: cannot join at {list(boundaries)} (functions of the step, and "
             "boundaries that rise, required)"
@@ -234,9 +221,13 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
 
 def exponential_decay(
-    init_value: float, transition_steps: int, decay_rate: float, transition_begin: int = 0,
-    staircase: bool = False, end_value: float | None = None,
-) -> Schedule:  # fmt: skip
+    init_value: float,
+    transition_steps: int,
+    decay_rate: float,
+    transition_begin: int = 0,
+    staircase: bool = False,
+    end_value: float | None = None,
+) -> Schedule:
     """init_value decay_rate**(count / transition_steps), in whole powers if `staircase`.
 
     transition_begin: the step that counting starts at.   end_value: not beyond this value.
@@ -261,9 +252,7 @@ def exponential_decay(
     return schedule
 
 
-def cosine_decay_schedule(
-    init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0
-) -> Schedule:
+def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0) -> Schedule:
     """Half a cosine from `init_value` down to alpha times it. Source: arXiv:1608.03983.
 
     exponent: the power of the cosine.
@@ -298,9 +287,13 @@ def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps:
 
 
 def warmup_cosine_decay_schedule(
-    init_value: float, peak_value: float, warmup_steps: int, decay_steps: int,
-    end_value: float = 0.0, exponent: float = 1.0,
-) -> Schedule:  # fmt: skip
+    init_value: float,
+    peak_value: float,
+    warmup_steps: int,
+    decay_steps: int,
+    end_value: float = 0.0,
+    exponent: float = 1.0,
+) -> Schedule:
     """A line up to `peak_value`, then half a cosine to `end_value` at step `decay_steps`.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
@@ -310,19 +303,22 @@ def warmup_cosine_decay_schedule(
     >>> float(optim.warmup_cosine_decay_schedule(0.0, 1.0, 4, 10)(2))
     0.5
     """
-    cosine_steps = _steps(
-        "warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps
-    )
+    cosine_steps = _steps("warmup_cosine_decay_schedule", "decay_steps - warmup_steps", decay_steps - warmup_steps)
     alpha = end_value / peak_value if peak_value else 0.0
     down = cosine_decay_schedule(peak_value, cosine_steps, alpha, exponent)
     return _warmed_up(init_value, peak_value, warmup_steps, down)
 
 
 def warmup_exponential_decay_schedule(
-    init_value: float, peak_value: float, warmup_steps: int, transition_steps: int,
-    decay_rate: float, transition_begin: int = 0, staircase: bool = False,
+    init_value: float,
+    peak_value: float,
+    warmup_steps: int,
+    transition_steps: int,
+    decay_rate: float,
+    transition_begin: int = 0,
+    staircase: bool = False,
     end_value: float | None = None,
-) -> Schedule:  # fmt: skip
+) -> Schedule:
     """A line up to `peak_value`, then `exponential_decay` from there.
 
     Shapes: count [*S] -> [*S]. Types: f32, or that of a floating count.
@@ -332,9 +328,7 @@ def warmup_exponential_decay_schedule(
     >>> float(optim.warmup_exponential_decay_schedule(0.0, 1.0, 2, 1, 0.5)(3))
     0.5
     """
-    down = exponential_decay(
-        peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value
-    )
+    down = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value)
     return _warmed_up(init_value, peak_value, warmup_steps, down)
 
 
@@ -343,9 +337,7 @@ def _warmed_up(start: float, peak: float, steps: int, following: Schedule) -> Sc
     if steps == 0:
         return following
     up = linear_schedule(start, peak, steps)
-    return lambda count: rnp.where(
-        rnp.less(count, steps), up(count), following(rnp.subtract(count, steps))
-    )
+    return lambda count: rnp.where(rnp.less(count, steps), up(count), following(rnp.subtract(count, steps)))
 
 
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, float]]) -> Schedule:

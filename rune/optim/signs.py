@@ -92,9 +92,12 @@ def signum(learning_rate: Rate, beta: float = 0.9) -> Optimizer:
 
 
 def scale_by_rprop(
-    learning_rate: float, eta_minus: float = 0.5, eta_plus: float = 1.2,
-    min_step_size: float = 1e-6, max_step_size: float = 50.0,
-) -> Optimizer:  # fmt: skip
+    learning_rate: float,
+    eta_minus: float = 0.5,
+    eta_plus: float = 1.2,
+    min_step_size: float = 1e-6,
+    max_step_size: float = 50.0,
+) -> Optimizer:
     """Steps by signs, of lengths that grow while the sign stays and shrink where it turns.
 
     An element whose sign has turned rests for a step.
@@ -111,8 +114,7 @@ def scale_by_rprop(
     name = "scale_by_rprop"
     if not 0 < eta_minus < 1 < eta_plus:
         raise ArgumentError(
-            f"{name}: cannot change lengths by {eta_minus=} and {eta_plus=} "
-            "(one below 1, one above required)"
+            f"{name}: cannot change lengths by {eta_minus=} and {eta_plus=} (one below 1, one above required)"
         )
 
     def length(g: Any, last: Any, size: Any) -> Any:
@@ -125,9 +127,8 @@ def scale_by_rprop(
         sizes = tree.map(length, grads, state.prev_updates, state.step_sizes)
         sizes = in_dtypes(name, sizes, state.step_sizes)
         steps = tree.map(
-            lambda g, last, size: rnp.where(g * last < 0, 0, size * rnp.sign(g)),
-            grads, state.prev_updates, sizes,
-        )  # fmt: skip
+            lambda g, last, size: rnp.where(g * last < 0, 0, size * rnp.sign(g)), grads, state.prev_updates, sizes
+        )
         steps = in_dtypes(name, steps, state.prev_updates)
         return steps, RpropState(sizes, steps)
 
@@ -139,9 +140,12 @@ def scale_by_rprop(
 
 
 def rprop(
-    learning_rate: float, eta_minus: float = 0.5, eta_plus: float = 1.2,
-    min_step_size: float = 1e-6, max_step_size: float = 50.0,
-) -> Optimizer:  # fmt: skip
+    learning_rate: float,
+    eta_minus: float = 0.5,
+    eta_plus: float = 1.2,
+    min_step_size: float = 1e-6,
+    max_step_size: float = 50.0,
+) -> Optimizer:
     """Resilient propagation, for whole batches; `learning_rate` is the length of the first step.
 
     Shapes: updates, and lengths and last updates in the state, are trees like the parameters.
@@ -176,9 +180,7 @@ def normalize_by_update_norm(scale_factor: float = 1.0, eps: float = 1e-6) -> Op
     return stateless(lambda grads, _: scaled_by(grads, scale_factor / (global_norm(grads) + eps)))
 
 
-def scale_by_polyak(
-    f_min: float = 0.0, max_learning_rate: float = 1.0, eps: float = 0.0
-) -> ExtraArgsOptimizer:
+def scale_by_polyak(f_min: float = 0.0, max_learning_rate: float = 1.0, eps: float = 0.0) -> ExtraArgsOptimizer:
     """Updates times (value - f_min) / |gradient|², at most `max_learning_rate`.
 
     Its update takes the loss by name: `update(grads, state, params, value=loss)`.
@@ -193,13 +195,10 @@ def scale_by_polyak(
     Array([ 0.6, -0.8], f32[2], cpu:0)
     """
 
-    def update(
-        grads: Tree, state: Tree, params: Tree = None, *, value: Any = None, **_: Any
-    ) -> tuple[Tree, Tree]:
+    def update(grads: Tree, state: Tree, params: Tree = None, *, value: Any = None, **_: Any) -> tuple[Tree, Tree]:
         if value is None:
             raise ArgumentError(
-                "scale_by_polyak: cannot update without the loss",
-                hint="call update(grads, state, params, value=loss)",
+                "scale_by_polyak: cannot update without the loss", hint="call update(grads, state, params, value=loss)"
             )
         square = rnp.square(global_norm(grads)) + eps
         is_flat = square <= float(rnp.finfo(square.dtype).eps)
@@ -210,9 +209,8 @@ def scale_by_polyak(
 
 
 def polyak_sgd(
-    max_learning_rate: float = 1.0, scaling: float | Callable[[Any], Any] = 1.0,
-    f_min: float = 0.0, eps: float = 0.0,
-) -> ExtraArgsOptimizer:  # fmt: skip
+    max_learning_rate: float = 1.0, scaling: float | Callable[[Any], Any] = 1.0, f_min: float = 0.0, eps: float = 0.0
+) -> ExtraArgsOptimizer:
     """Gradient descent with Polyak's step, for losses whose least value is known.
 
     scaling: a number or schedule that the step is multiplied by.
@@ -248,9 +246,7 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
     """
     name = "scale_by_optimistic_gradient"
 
-    def update(
-        grads: Tree, state: OptimisticState, params: Tree = None
-    ) -> tuple[Tree, OptimisticState]:
+    def update(grads: Tree, state: OptimisticState, params: Tree = None) -> tuple[Tree, OptimisticState]:
         first = state.is_initial_step
 
         def leaf(g: Any, last: Any) -> Any:
@@ -260,14 +256,10 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
         updates = in_dtypes(name, tree.map(leaf, grads, old), old)
         return updates, OptimisticState(rnp.zeros((), bool), in_dtypes(name, grads, old))
 
-    return Optimizer(
-        lambda params: OptimisticState(rnp.ones((), bool), filled(params, 0.0)), update
-    )
+    return Optimizer(lambda params: OptimisticState(rnp.ones((), bool), filled(params, 0.0)), update)
 
 
-def optimistic_gradient_descent(
-    learning_rate: Rate, alpha: float = 1.0, beta: float = 1.0
-) -> Optimizer:
+def optimistic_gradient_descent(learning_rate: Rate, alpha: float = 1.0, beta: float = 1.0) -> Optimizer:
     """Gradient descent that foresees the next gradient, for games of two losses.
 
     Shapes: updates, and the last gradient in the state, are trees like the parameters; beside it
@@ -326,9 +318,7 @@ def _drawn(g: Any) -> Any:
     return rnp.result_type(g) if rnp.iscomplexobj(g) else rnp.float32
 
 
-def noisy_sgd(
-    learning_rate: Rate, eta: float = 0.01, gamma: float = 0.55, key: Any = 0
-) -> Optimizer:
+def noisy_sgd(learning_rate: Rate, eta: float = 0.01, gamma: float = 0.55, key: Any = 0) -> Optimizer:
     """Gradient descent with noise that fades. Source: Neelakantan et al. 2015, arXiv:1511.06807.
 
     Shapes: updates are a tree like the gradients; the state holds a count i32 [] and a key [].

@@ -99,9 +99,7 @@ def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
     if isinstance(inner, ExtraArgsOptimizer):
         return inner
     if not (hasattr(inner, "init") and hasattr(inner, "update")):
-        raise ArgumentError(
-            f"optim: cannot take {type(inner).__name__} as an optimizer (init and update required)"
-        )
+        raise ArgumentError(f"optim: cannot take {type(inner).__name__} as an optimizer (init and update required)")
 
     def update(grads: Tree, state: Tree, params: Tree = None, **_: Any) -> tuple[Tree, Tree]:
         return inner.update(grads, state, params)
@@ -160,9 +158,7 @@ def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
     def init(params: Tree) -> dict[str, Tree]:
         return dict(zip(names, inner.init(params), strict=True))
 
-    def update(
-        grads: Tree, state: dict[str, Tree], params: Tree = None, **extra: Any
-    ) -> tuple[Tree, dict[str, Tree]]:
+    def update(grads: Tree, state: dict[str, Tree], params: Tree = None, **extra: Any) -> tuple[Tree, dict[str, Tree]]:
         updates, after = inner.update(grads, tuple(state[n] for n in names), params, **extra)
         return updates, dict(zip(names, after, strict=True))
 
@@ -259,9 +255,8 @@ def trace(decay: float, nesterov: bool = False) -> Optimizer:
 
 
 def scale_by_adam(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0,
-    nesterov: bool = False,
-) -> Optimizer:  # fmt: skip
+    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, eps_root: float = 0.0, nesterov: bool = False
+) -> Optimizer:
     """The gradient's running mean over the root of its square's, both corrected for their start.
 
     nesterov: the mean as it will be after one more step with this gradient.
@@ -360,8 +355,7 @@ def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
     def rule(grads: Tree, params: Tree) -> Tree:
         if params is None:
             raise ArgumentError(
-                "add_decayed_weights: cannot decay without parameters",
-                hint="call update(grads, state, params)",
+                "add_decayed_weights: cannot decay without parameters", hint="call update(grads, state, params)"
             )
         decays = mask(params) if callable(mask) else True if mask is None else mask
         flags = tree.unflatten(tree.structure(params), tree.broadcast_prefix(decays, params))

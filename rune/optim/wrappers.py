@@ -15,14 +15,7 @@ from rune import control, tree
 from rune.errors import ArgumentError
 from rune.optim.clipping import beside_params
 from rune.optim.leaves import in_dtypes, real_leaves
-from rune.optim.transforms import (
-    ExtraArgsOptimizer,
-    Optimizer,
-    Tree,
-    no_steps,
-    stateless,
-    with_extra_args_support,
-)
+from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, stateless, with_extra_args_support
 from rune.transforms.arguments import required_number
 
 Mask = Tree | Callable[[Tree], Tree]
@@ -97,9 +90,7 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
         inner_updates, state = willing.update(selected(grads), state, selected(params), **extra)
         following = iter(inner_updates)
         leaves, treedef = tree.flatten(grads)
-        updates = [
-            next(following) if flag else x for x, flag in zip(leaves, chosen(grads), strict=True)
-        ]
+        updates = [next(following) if flag else x for x, flag in zip(leaves, chosen(grads), strict=True)]
         return tree.unflatten(treedef, updates), state
 
     return ExtraArgsOptimizer(init, update)
@@ -122,9 +113,7 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
     """
 
     if not isinstance(transforms, Mapping):
-        raise ArgumentError(
-            f"multi_transform: cannot read {type(transforms).__name__} (label -> optimizer)"
-        )
+        raise ArgumentError(f"multi_transform: cannot read {type(transforms).__name__} (label -> optimizer)")
 
     def labels_of(values: Tree) -> Tree:
         assigned = labels(values) if callable(labels) else labels
@@ -204,9 +193,7 @@ def keep_params_nonnegative() -> Optimizer:
     return stateless(rule)
 
 
-def conditionally_transform(
-    inner: Optimizer, should_transform_fn: Callable[[Any], Any]
-) -> ExtraArgsOptimizer:
+def conditionally_transform(inner: Optimizer, should_transform_fn: Callable[[Any], Any]) -> ExtraArgsOptimizer:
     """`inner` in the steps where the function of the step count says so; else nothing is done.
 
     In the other steps updates and the inner state pass as they are.
@@ -223,23 +210,14 @@ def conditionally_transform(
     """
     willing = with_extra_args_support(inner)
     if not callable(should_transform_fn):
-        raise ArgumentError(
-            f"conditionally_transform: cannot call {should_transform_fn!r} (a function of the step)"
-        )
+        raise ArgumentError(f"conditionally_transform: cannot call {should_transform_fn!r} (a function of the step)")
 
-    def update(
-        grads: Tree, state: ConditionState, params: Tree = None, **extra: Any
-    ) -> tuple[Tree, ConditionState]:
+    def update(grads: Tree, state: ConditionState, params: Tree = None, **extra: Any) -> tuple[Tree, ConditionState]:
         def step(_: Any) -> tuple[Tree, Tree]:
             updates, inside = willing.update(grads, state.inner, params, **extra)
             return in_dtypes("conditionally_transform", updates, grads), inside
 
-        updates, after = control.cond(
-            should_transform_fn(state.step),
-            step,
-            lambda _: (grads, state.inner),
-            None,
-        )
+        updates, after = control.cond(should_transform_fn(state.step), step, lambda _: (grads, state.inner), None)
         return updates, ConditionState(state.step + 1, after)
 
     return ExtraArgsOptimizer(lambda params: ConditionState(no_steps(), inner.init(params)), update)
@@ -268,14 +246,10 @@ def apply_every(k: int = 1) -> Optimizer:
         updates = tree.map(lambda a: rnp.where(is_last, a, 0), total)
         return updates, EveryState((state.count + 1) % k, total)
 
-    return Optimizer(
-        lambda params: EveryState(no_steps(), tree.map(rnp.zeros_like, params)), update
-    )
+    return Optimizer(lambda params: EveryState(no_steps(), tree.map(rnp.zeros_like, params)), update)
 
 
-def multi_steps(
-    inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]
-) -> ExtraArgsOptimizer:
+def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]) -> ExtraArgsOptimizer:
     """`inner` on the mean of every k gradients; updates are 0 in between.
 
     every_k_schedule: k, or a function from the number of full rounds to k.
@@ -301,9 +275,7 @@ def multi_steps(
         zeros = tree.map(rnp.zeros_like, params)
         return MultiStepsState(no_steps(), no_steps(), inner.init(params), zeros)
 
-    def update(
-        grads: Tree, state: MultiStepsState, params: Tree = None, **extra: Any
-    ) -> tuple[Tree, MultiStepsState]:
+    def update(grads: Tree, state: MultiStepsState, params: Tree = None, **extra: Any) -> tuple[Tree, MultiStepsState]:
         k = every_k_schedule
         k = k(state.gradient_step) if callable(k) else k
         share = 1 / rnp.astype(state.mini_step + 1, "f32")
@@ -346,9 +318,7 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsO
     def init(params: Tree) -> FiniteState:
         return FiniteState(no_steps(), no_steps(), rnp.ones((), bool), inner.init(params))
 
-    def update(
-        grads: Tree, state: FiniteState, params: Tree = None, **extra: Any
-    ) -> tuple[Tree, FiniteState]:
+    def update(grads: Tree, state: FiniteState, params: Tree = None, **extra: Any) -> tuple[Tree, FiniteState]:
         fine = rnp.ones((), bool)
         for leaf in tree.leaves(grads):
             fine = fine & rnp.all(rnp.isfinite(leaf))

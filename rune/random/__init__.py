@@ -18,24 +18,23 @@ import typing as _typing
 
 from rune.absent import of as _absent
 from rune.random.counts import binomial, multinomial, poisson
-from rune.random.gammas import (
-    ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t,
-)  # fmt: skip
+from rune.random.gammas import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
 from rune.random.inverses import (
-    cauchy, exponential, geometric, gumbel, laplace, logistic, pareto, power, triangular,
+    cauchy,
+    exponential,
+    geometric,
+    gumbel,
+    laplace,
+    logistic,
+    pareto,
+    power,
+    triangular,
     weibull_min,
-)  # fmt: skip
-from rune.random.keys import (
-    KeyDtype, PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split,
-    wrap_key_data,
-)  # fmt: skip
+)
+from rune.random.keys import KeyDtype, PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from rune.random.matrices import multivariate_normal, orthogonal
-from rune.random.mixtures import (
-    logseries, negative_binomial, noncentral_chisquare, noncentral_f,
-)  # fmt: skip
-from rune.random.normals import (
-    double_sided_maxwell, lognormal, maxwell, normal, rayleigh, truncated_normal, wald,
-)  # fmt: skip
+from rune.random.mixtures import logseries, negative_binomial, noncentral_chisquare, noncentral_f
+from rune.random.normals import double_sided_maxwell, lognormal, maxwell, normal, rayleigh, truncated_normal, wald
 from rune.random.orders import categorical, choice, permutation
 from rune.random.rejections import hypergeometric, vonmises, zipf
 from rune.random.streams import draw, seed

@@ -51,14 +51,10 @@ def _by_waiting(key: Key, lam: Any) -> Any:
     def again(s: _Waiting) -> _Waiting:
         next_key, used = split(s.key)
         count = rnp.where(s.log_product > -lam, s.count + 1.0, s.count)
-        return _Waiting(
-            next_key, count, s.log_product + rnp.log(unit_interval(used, lam.shape, F32))
-        )
+        return _Waiting(next_key, count, s.log_product + rnp.log(unit_interval(used, lam.shape, F32)))
 
     zero = rnp.zeros_like(lam)
-    final = while_loop(
-        lambda s: rnp.any(s.log_product > -lam), again, _Waiting(key, zero, zero)
-    )  # fmt: skip
+    final = while_loop(lambda s: rnp.any(s.log_product > -lam), again, _Waiting(key, zero, zero))
     return final.count - 1.0
 
 
@@ -152,9 +148,7 @@ def _by_skipping(key: Key, n: Any, p: Any) -> Any:
         return _Skipping(next_key, count, s.trials + skipped)
 
     zero = rnp.zeros_like(n)
-    return (
-        while_loop(lambda s: rnp.any(s.trials <= n), again, _Skipping(key, zero, zero)).count - 1.0
-    )
+    return while_loop(lambda s: rnp.any(s.trials <= n), again, _Skipping(key, zero, zero)).count - 1.0
 
 
 def _binomial_proposal(n: Any, p: Any) -> Any:
@@ -185,9 +179,11 @@ def _log_ratio(k: Any, m: Any, n: Any, odds: Any) -> Any:
         (m + 0.5) * rnp.log((m + 1.0) / (odds * (n - m + 1.0)))
         + (n + 1.0) * rnp.log((n - m + 1.0) / (n - k + 1.0))
         + (k + 0.5) * rnp.log(odds * (n - k + 1.0) / (k + 1.0))
-        + stirling_remainder(m) + stirling_remainder(n - m)
-        - stirling_remainder(k) - stirling_remainder(n - k)
-    )  # fmt: skip
+        + stirling_remainder(m)
+        + stirling_remainder(n - m)
+        - stirling_remainder(k)
+        - stirling_remainder(n - k)
+    )
 
 
 @Sampler
@@ -229,9 +225,7 @@ def _binomial(key: Key, n: Any, p: Any) -> Any:
 
 
 @with_static("unroll")
-def multinomial(
-    key: Any, n: Any, p: Any, *, shape: Shape | None = None, dtype: Any = None, unroll: int = 1
-) -> Any:
+def multinomial(key: Any, n: Any, p: Any, *, shape: Shape | None = None, dtype: Any = None, unroll: int = 1) -> Any:
     """How many of n trials have each of the outcomes, whose probabilities are p.
 
     Shapes: p [*B, K]; n and B broadcast to all but the last axis of `shape`, which is that of p by

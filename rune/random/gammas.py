@@ -20,15 +20,7 @@ from rune.errors import ShapeError
 from rune.random.inverses import exponential
 from rune.random.keys import Key, single_key, split
 from rune.random.normals import standard_normal
-from rune.random.sampler import (
-    Sampler,
-    floating,
-    in_dtype,
-    joint_shape,
-    shape_for,
-    shape_of,
-    with_static,
-)
+from rune.random.sampler import Sampler, floating, in_dtype, joint_shape, shape_for, shape_of, with_static
 from rune.random.special import gamma_log_derivative
 from rune.random.uniforms import rademacher, unit_interval
 from rune.transforms.batching.vmap import vmap

@@ -170,9 +170,7 @@ def power(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
 
 
 @Sampler
-def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Shape = (), dtype: Any = None
-) -> Any:
+def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """scale e**(1/concentration), with e of the exponential distribution.
 
     Shapes: the parameters broadcast to `shape`.
@@ -193,9 +191,7 @@ def weibull_min(
 
 
 @Sampler
-def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Shape | None = None, dtype: Any = None
-) -> Any:
+def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """Density that rises from left to its mode and falls to right.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.

@@ -24,15 +24,7 @@ from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops.family import size_value
 from rune.ops.operators import Operators
 from rune.ops.promote import opened
-from rune.ops.random import (
-    WORDS,
-    keys_of,
-    random_clone,
-    random_fold_in,
-    random_seed,
-    random_split,
-    side_by_side,
-)
+from rune.ops.random import WORDS, keys_of, random_clone, random_fold_in, random_seed, random_split, side_by_side
 
 DEFAULT = "threefry2x32"
 Key = Any  # an array of keys, concrete or traced

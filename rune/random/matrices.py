@@ -23,9 +23,8 @@ METHODS = ("cholesky", "eigh", "svd")
 
 @with_static("method")
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Shape | None = None, dtype: Any = None,
-    method: str = "cholesky",
-) -> Any:  # fmt: skip
+    key: Any, mean: Any, cov: Any, shape: Shape | None = None, dtype: Any = None, method: str = "cholesky"
+) -> Any:
     """Normal vectors with a mean and a covariance: mean + F z, with F Fᵀ = cov.
 
     method:  how F is found: "cholesky", which needs a positive definite cov and is the fastest;
@@ -64,9 +63,7 @@ def _root(cov: Any, method: str) -> Any:
     elif method == "svd":
         vectors, values, _ = ops.linalg.svd(cov, full_matrices=False, vectors=True)
     else:
-        raise ArgumentError(
-            f"multivariate_normal: cannot use method {method!r} (one of {METHODS} required)"
-        )
+        raise ArgumentError(f"multivariate_normal: cannot use method {method!r} (one of {METHODS} required)")
     return vectors * rnp.expand_dims(rnp.sqrt(values), -2)
 
 

@@ -20,9 +20,7 @@ from rune.random.uniforms import pairs
 
 
 @Sampler
-def negative_binomial(
-    key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = None
-) -> Any:
+def negative_binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """How many trials of probability p fail before n of them succeed; n need not be an integer.
 
     Shapes: n and p broadcast to `shape`, which is their own by default.
@@ -70,9 +68,7 @@ def logseries(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -
 
 
 @Sampler
-def noncentral_chisquare(
-    key: Any, df: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None
-) -> Any:
+def noncentral_chisquare(key: Any, df: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """The sum of the squares of `df` normal numbers whose means' squares have the sum `nonc`.
 
     Shapes: df and nonc broadcast to `shape`, which is their own by default.
@@ -88,9 +84,7 @@ def noncentral_chisquare(
     """
     kind = floating("noncentral_chisquare", dtype, df, nonc)
     shape = joint_shape("noncentral_chisquare", shape, df, nonc)
-    number, offset = (
-        rnp.broadcast_to(in_dtype("noncentral_chisquare", v, kind), shape) for v in (df, nonc)
-    )
+    number, offset = (rnp.broadcast_to(in_dtype("noncentral_chisquare", v, kind), shape) for v in (df, nonc))
     first, second, third = split(single_key("noncentral_chisquare", key), 3)
     noncentral = rnp.square(standard_normal(first, shape, kind) + rnp.sqrt(offset))
     pairs = poisson.core(second, ops.stop_gradient(offset) / 2.0, shape).astype(kind)
@@ -100,9 +94,7 @@ def noncentral_chisquare(
 
 
 @Sampler
-def noncentral_f(
-    key: Any, dfnum: Any, dfden: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None
-) -> Any:
+def noncentral_f(key: Any, dfnum: Any, dfden: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """A noncentral chi-square number over a chi-square number, each over its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.

@@ -54,9 +54,7 @@ def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = None
-) -> Any:
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """Normal numbers between two bounds, both excluded.
 
     Shapes: the bounds broadcast to `shape`, which is their own by default.
@@ -119,9 +117,7 @@ def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Shape = (), dtype: Any = None
-) -> Any:
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Shape = (), dtype: Any = None) -> Any:
     """loc + scale s m, with a sign s and m of the Maxwell distribution.
 
     Shapes: `shape` before the joint shape of the parameters; for () that shape twice, as in JAX.

@@ -129,9 +129,8 @@ def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Any:
 
 
 def permutation(
-    key: Any = None, x: Any = None, axis: int = 0, independent: bool = False, *,
-    name: str | None = None,
-) -> Any:  # fmt: skip
+    key: Any = None, x: Any = None, axis: int = 0, independent: bool = False, *, name: str | None = None
+) -> Any:
     """The slices of `x` along an axis in a random order; of range(x) for an integer.
 
     independent:  every line along the axis gets an order of its own.
@@ -199,9 +198,16 @@ def _drawn_by_weight(key: Any, p: Any, shape: Shape) -> Any:
 
 
 def choice(
-    key: Any = None, a: Any = None, shape: Any = (), replace: bool = True, p: Any = None,
-    axis: int = 0, mode: str | None = None, *, name: str | None = None,
-) -> Any:  # fmt: skip
+    key: Any = None,
+    a: Any = None,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+    *,
+    name: str | None = None,
+) -> Any:
     """Slices of `a` along an axis, chosen at random; of range(a) for an integer.
 
     shape:    how many, in place of the axis.
@@ -228,9 +234,10 @@ def choice(
     if p is not None:
         weights = _weights(p)
         indices = (
-            _drawn_by_weight(draw_key, weights, drawn) if replace
+            _drawn_by_weight(draw_key, weights, drawn)
+            if replace
             else _chosen_by_weight(draw_key, weights, count, mode).reshape(drawn)
-        )  # fmt: skip
+        )
     elif replace:
         indices = randint(draw_key, drawn, 0, size)
     elif is_range:
@@ -248,13 +255,10 @@ def _check_choice(size: Any, count: int, replace: bool, p: Any) -> None:
         raise ArgumentError("choice: cannot choose from nothing (a has no elements)")
     if not replace and count > size:
         raise ArgumentError(
-            f"choice: cannot choose {count} of {size} without replacement",
-            hint="use replace=True, or a smaller shape",
+            f"choice: cannot choose {count} of {size} without replacement", hint="use replace=True, or a smaller shape"
         )
     if p is not None and shape_of("choice", p) != (size,):
-        raise ShapeError(
-            f"choice: cannot use p of shape {shape_of('choice', p)} (({size},) required)"
-        )
+        raise ShapeError(f"choice: cannot use p of shape {shape_of('choice', p)} (({size},) required)")
 
 
 def _weights(p: Any) -> Any:
@@ -266,9 +270,8 @@ def _weights(p: Any) -> Any:
 
 @with_static("axis", "replace", "mode")
 def categorical(
-    key: Any, logits: Any, axis: int = -1, shape: Shape | None = None, replace: bool = True,
-    mode: str | None = None,
-) -> Any:  # fmt: skip
+    key: Any, logits: Any, axis: int = -1, shape: Shape | None = None, replace: bool = True, mode: str | None = None
+) -> Any:
     """Numbers of outcomes whose probabilities are softmax(logits) along an axis.
 
     Shapes:   logits without the axis broadcast to `shape`, which is that by default.

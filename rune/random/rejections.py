@@ -145,9 +145,7 @@ HAT_SLOPE, HAT_LEAST = 2 * math.sqrt(2 / math.e), 3 - 2 * math.sqrt(3 / math.e)
 
 
 @Sampler
-def hypergeometric(
-    key: Any, ngood: Any, nbad: Any, nsample: Any, shape: Shape | None = None, dtype: Any = None
-) -> Any:
+def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """How many of `nsample` elements are good, taken out of ngood good and nbad bad ones.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
@@ -166,10 +164,7 @@ def hypergeometric(
     counts = (ngood, nbad, nsample)
     wide = {dtypes.f64, dtypes.i64, dtypes.u64} & {kind_of("hypergeometric", v) for v in counts}
     real = dtypes.f64 if wide else dtypes.canonical(dtypes.f64)
-    numbers = (
-        rnp.broadcast_to(ops.stop_gradient(in_dtype("hypergeometric", v, real)), shape)
-        for v in counts
-    )
+    numbers = (rnp.broadcast_to(ops.stop_gradient(in_dtype("hypergeometric", v, real)), shape) for v in counts)
     drawn = _good(single_key("hypergeometric", key), *map(rnp.floor, numbers))
     return ops.convert(drawn, dtype=kind)
 
@@ -178,9 +173,7 @@ def _good(key: Key, good: Any, bad: Any, sample_size: Any) -> Any:
     """By symmetry, the rarer kind among the fewer: those drawn, or those that remain."""
     total = good + bad
     is_valid = (good >= 0.0) & (bad >= 0.0) & (sample_size >= 0.0) & (sample_size <= total)
-    rare, total, sample_size = (
-        rnp.where(is_valid, v, 0.0) for v in (rnp.minimum(good, bad), total, sample_size)
-    )
+    rare, total, sample_size = (rnp.where(is_valid, v, 0.0) for v in (rnp.minimum(good, bad), total, sample_size))
     fewer = rnp.minimum(sample_size, total - sample_size)
     number = until_accepted(key, rare, _rare_proposal(rare, total - rare, fewer))
     number = rnp.where(good <= bad, number, fewer - number)

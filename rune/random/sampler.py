@@ -50,9 +50,7 @@ class Sampler:
         arguments = {**dict(zip(self._names, args)), **kwargs}
         if len(arguments) < len(args) + len(kwargs) or not arguments.keys() <= set(self._names):
             self._signature.bind(key, *args, **kwargs)  # raises the TypeError of such a call
-        static = tuple(
-            [(n, self._fixed(n, arguments.pop(n))) for n in self._static if n in arguments]
-        )
+        static = tuple([(n, self._fixed(n, arguments.pop(n))) for n in self._static if n in arguments])
         names = tuple(arguments)
         compiled = self._compiled.get((static, names))
         if compiled is None:

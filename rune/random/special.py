@@ -32,10 +32,17 @@ def psi(x: Any) -> Any:
 
 
 _REMAINDERS = (
-    0.08106146679532726, 0.0413406959554093, 0.027677925684998338, 0.020790672103765093,
-    0.016644691189821193, 0.013876128823070748, 0.01189670994589177, 0.010411265261972096,
-    0.009255462182712733, 0.00833056343336287,
-)  # fmt: skip
+    0.08106146679532726,
+    0.0413406959554093,
+    0.027677925684998338,
+    0.020790672103765093,
+    0.016644691189821193,
+    0.013876128823070748,
+    0.01189670994589177,
+    0.010411265261972096,
+    0.009255462182712733,
+    0.00833056343336287,
+)
 
 
 def stirling_remainder(k: Any) -> Any:
@@ -141,8 +148,6 @@ def _by_fraction(a: Any, x: Any, log_x: Any) -> Any:
 
     first = 1.0 / (x + 1.0 - a)
     square, zero = first * first, rnp.zeros_like(a)
-    start = _Fraction(
-        rnp.asarray(0), rnp.full_like(a, huge), zero, first, square, first, square, zero > 1.0
-    )
+    start = _Fraction(rnp.asarray(0), rnp.full_like(a, huge), zero, first, square, first, square, zero > 1.0)
     final = while_loop(goes_on, step, start)
     return (log_x - psi(a)) * final.value + final.slope

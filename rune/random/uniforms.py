@@ -19,15 +19,7 @@ from rune.ops.promote import broadcast_to
 from rune.ops.random import BITS, random_bits
 from rune.ops.scalars import int_bounds
 from rune.random.keys import single_key, split
-from rune.random.sampler import (
-    Sampler,
-    float_info,
-    floating,
-    integral,
-    joint_shape,
-    spread,
-    with_static,
-)
+from rune.random.sampler import Sampler, float_info, floating, integral, joint_shape, spread, with_static
 
 UNSIGNED = {d.itemsize * 8: d for d in BITS}
 
@@ -53,9 +45,7 @@ def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def uniform(
-    key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
-) -> Any:
+def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
     """Numbers of [minval, maxval), all equally likely.
 
     Shapes: minval and maxval broadcast to `shape`.
@@ -135,9 +125,7 @@ def _bound(value: Any, shape: Shape) -> Any:
 def _clipped(value: Any, low: int, high: int) -> Any:
     """Integers, where the bounds are numbers of their dtype at all."""
     least, most = int_bounds(type_of(value).dtype)
-    return ops.min(
-        ops.max(value, literal_like(max(low, least), value)), literal_like(min(high, most), value)
-    )
+    return ops.min(ops.max(value, literal_like(max(low, least), value)), literal_like(min(high, most), value))
 
 
 def _in_range(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Any:

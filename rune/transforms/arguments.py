@@ -25,9 +25,7 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
 
     Errors: ArgumentError names the path of a leaf that is not an array.
     """
-    return [
-        x if _is_value(x) else _host_leaf(name, i, x, treedef) for i, x in enumerate(leaves)
-    ]
+    return [x if _is_value(x) else _host_leaf(name, i, x, treedef) for i, x in enumerate(leaves)]
 
 
 def array_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
@@ -98,9 +96,7 @@ def function_name(function: Callable[..., Any]) -> str:
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_") or "f"
 
 
-def required_number(
-    name: str, what: str, value: Any, least: float = -math.inf, most: float = math.inf
-) -> Any:
+def required_number(name: str, what: str, value: Any, least: float = -math.inf, most: float = math.inf) -> Any:
     """`value`, if it is an array or a number in least…most.
 
     Errors: ArgumentError for any other object, and for a number out of range.

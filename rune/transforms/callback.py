@@ -30,21 +30,13 @@ from rune.errors import ArgumentError, TransformError, at_line
 from rune.ops.family import reshape
 from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
-from rune.transforms.arguments import (
-    function_name,
-    is_same_static,
-    key_path,
-    require_callable,
-    value_leaves,
-)
+from rune.transforms.arguments import function_name, is_same_static, key_path, require_callable, value_leaves
 from rune.transforms.compile.placement import placement
 from rune.transforms.derivatives.tangents import host_as, is_layout
 from rune.transforms.eval_shape import ShapeDtypeStruct, abstract, leaf_types
 from rune.transforms.tree_difference import mismatch
 
-Method = Literal[
-    "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"
-]
+Method = Literal["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"]
 METHODS = Method.__args__  # type: ignore[attr-defined]
 
 
@@ -55,9 +47,8 @@ class HostCall:
     """
 
     def __init__(
-        self, kind: str, function: Callable[..., Any], treedef: Any,
-        statics: Mapping[int, Any], out_tree: Any,
-    ):  # fmt: skip
+        self, kind: str, function: Callable[..., Any], treedef: Any, statics: Mapping[int, Any], out_tree: Any
+    ):
         self.kind, self.function, self.treedef = kind, function, treedef
         self.statics, self.out_tree = statics, out_tree
         self.name = function_name(function)
@@ -69,15 +60,16 @@ class HostCall:
         if not isinstance(other, HostCall):
             return NotImplemented
         return (self.kind, self.function, self.treedef, self.out_tree) == (
-            other.kind, other.function, other.treedef, other.out_tree
-        ) and is_same_static(tuple(self.statics.items()), tuple(other.statics.items()))  # fmt: skip
+            other.kind,
+            other.function,
+            other.treedef,
+            other.out_tree,
+        ) and is_same_static(tuple(self.statics.items()), tuple(other.statics.items()))
 
     def __hash__(self) -> int:
         return hash((self.kind, self.treedef, self.out_tree))
 
-    def __call__(
-        self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]
-    ) -> list[np.ndarray]:
+    def __call__(self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results of one call, checked against the declared types."""
         arrays = (Array(h, ArrayType(h.shape, h.dtype)) for h in hosts)
         count = len(hosts) + len(self.statics)
@@ -90,9 +82,12 @@ class HostCall:
         outs, out_tree = tree.flatten(result)
         if out_tree != self.out_tree:
             how = mismatch(
-                self.out_tree, out_tree, "result{} is declared and not given".format,
-                "result{} is given and not declared".format, "declared {}, it is {}",
-            )  # fmt: skip
+                self.out_tree,
+                out_tree,
+                "result{} is declared and not given".format,
+                "result{} is given and not declared".format,
+                "declared {}, it is {}",
+            )
             self._refuse(how)
         return [self._checked(i, t, o) for i, (t, o) in enumerate(zip(results, outs, strict=True))]
 
@@ -127,15 +122,12 @@ class LaneByLane:
     def __hash__(self) -> int:
         return hash((self.call, self.batched))
 
-    def __call__(
-        self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]
-    ) -> list[np.ndarray]:
+    def __call__(self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results of all lanes, stacked."""
         size = next(len(h) for h, b in zip(hosts, self.batched) if b)
         lane = [t.with_shape(t.shape[1:]) for t in results]
         lane_results = [
-            self.call([np.asarray(h[i]) if b else h for h, b in zip(hosts, self.batched)], lane)
-            for i in range(size)
+            self.call([np.asarray(h[i]) if b else h for h, b in zip(hosts, self.batched)], lane) for i in range(size)
         ]
         by_result = zip(*lane_results) if lane_results else ((),) * len(results)
         return [
@@ -148,11 +140,7 @@ class LaneByLane:
 
 
 def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    vmap_method: Method | None = None,
-    **kwargs: Any,
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, vmap_method: Method | None = None, **kwargs: Any
 ) -> Any:
     """The result of a Python function without side effects, called when the program runs.
 
@@ -169,18 +157,12 @@ def pure_callback(
     Array(0., f32[], cpu:0)
     """
     if vmap_method is not None and vmap_method not in METHODS:
-        raise ArgumentError(
-            f"pure_callback: cannot use vmap_method {vmap_method!r} ({', '.join(METHODS)})"
-        )
+        raise ArgumentError(f"pure_callback: cannot use vmap_method {vmap_method!r} ({', '.join(METHODS)})")
     return _call("pure_callback", callback, result_shape_dtypes, args, kwargs, None, vmap_method)
 
 
 def io_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    ordered: bool = False,
-    **kwargs: Any,
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any
 ) -> Any:
     """The result of a Python function with side effects, called once each time the program runs.
 
@@ -201,18 +183,21 @@ def io_callback(
     return _call("io_callback", callback, result_shape_dtypes, args, kwargs, effect, "sequential")
 
 
-def debug_callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
-) -> None:
+def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Call a Python function for its side effects when the program runs; `rune.debug.callback`."""
     effect = Effect.ORDERED if ordered else Effect.UNORDERED
     _call("debug.callback", callback, None, args, kwargs, effect, "sequential")
 
 
 def _call(
-    kind: str, callback: Callable[..., Any], declared: Any, args: tuple, kwargs: dict[str, Any],
-    effect: Effect | None, method: Method | None,
-) -> Any:  # fmt: skip
+    kind: str,
+    callback: Callable[..., Any],
+    declared: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+    effect: Effect | None,
+    method: Method | None,
+) -> Any:
     require_callable(kind, callback)
     structs, out_tree = tree.flatten(declared)
     results = tuple(map(abstract, _declared(kind, structs, out_tree)))
@@ -265,9 +250,14 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
 
 
 def _batch(
-    batched: Sequence[bool], size: Any, *args: Any, call: Any,
-    results: tuple[ShapeDtypeStruct, ...], effect: Effect | None, method: Method | None,
-) -> Any:  # fmt: skip
+    batched: Sequence[bool],
+    size: Any,
+    *args: Any,
+    call: Any,
+    results: tuple[ShapeDtypeStruct, ...],
+    effect: Effect | None,
+    method: Method | None,
+) -> Any:
     if method is None or (effect is Effect.ORDERED and call.kind == "io_callback"):
         raise TransformError(
             f"{call.kind}: cannot batch {call.name} "
@@ -310,12 +300,23 @@ def refuse_io(name: str, programs: Iterable[Program]) -> None:
 
 
 callback_primitive = Direct(
-    "callback", "host", lambda *types, results, **_: tuple(s.type for s in results),
-    batch=_batch, multiple_results=True, run=_run,
-    jvp_equation=_jvp, lower=Host(), effect=lambda *, effect, **_: effect,
-)  # fmt: skip
+    "callback",
+    "host",
+    lambda *types, results, **_: tuple(s.type for s in results),
+    batch=_batch,
+    multiple_results=True,
+    run=_run,
+    jvp_equation=_jvp,
+    lower=Host(),
+    effect=lambda *, effect, **_: effect,
+)
 
 __all__ = [
-    "HostCall", "LaneByLane", "callback_primitive", "debug_callback", "io_callback",
-    "pure_callback", "refuse_io",
-]  # fmt: skip
+    "HostCall",
+    "LaneByLane",
+    "callback_primitive",
+    "debug_callback",
+    "io_callback",
+    "pure_callback",
+    "refuse_io",
+]

@@ -62,28 +62,27 @@ class Evaluate(Interpreter):
         return result
 
 
-def _computed(
-    primitive: Primitive, data: Sequence[Any], params: Mapping[str, Any],
-    types: Sequence[ArrayType],
-) -> Any:  # fmt: skip
+def _computed(primitive: Primitive, data: Sequence[Any], params: Mapping[str, Any], types: Sequence[ArrayType]) -> Any:
     """What NumPy returns. Errors: OutOfMemory if there is no room for results of these types."""
     assert primitive.reference is not None
     try:
         with np.errstate(all="ignore"):
             return primitive.reference(*data, **params)
     except (MemoryError, ValueError) as error:
-        size_bytes = sum(
-            math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in types
-        )
+        size_bytes = sum(math.prod(d for d in t.shape if isinstance(d, int)) * t.dtype.itemsize for t in types)
         if isinstance(error, ValueError) and size_bytes <= LARGEST_SIZE:
             raise  # NumPy's refusal of a size beyond all addresses is a ValueError too
         raise out_of_memory(size_bytes) from error
 
 
 def _run_library(
-    primitive: Primitive, data: Sequence[Any], types: tuple, args: Sequence[Any],
-    params: Mapping[str, Any], place: Place,
-) -> list[Any]:  # fmt: skip
+    primitive: Primitive,
+    data: Sequence[Any],
+    types: tuple,
+    args: Sequence[Any],
+    params: Mapping[str, Any],
+    place: Place,
+) -> list[Any]:
     """The results of a primitive that has several: by NumPy on the CPU, else compiled."""
     if place.device is not None:
         program = one_operation(primitive, types, tuple(sorted(params.items())))
@@ -93,9 +92,7 @@ def _run_library(
     return [Array(np.asarray(x, t.dtype), t, place) for x, t in zip(outs, results, strict=True)]
 
 
-def _operands(
-    name: str, args: Sequence[Any], default: str | None
-) -> tuple[Sequence[Any], tuple, Place]:
+def _operands(name: str, args: Sequence[Any], default: str | None) -> tuple[Sequence[Any], tuple, Place]:
     """The arguments' data if the operation runs on the CPU; their types; the place."""
     data, types, place = [], [], CPU
     # One pass serves arrays of the CPU, the common case; anything else starts again below.

@@ -21,9 +21,7 @@ def recorder(stage: Interpreter, index: Callable[[], Any] | None = None) -> effe
     assert isinstance(stage, Stage)
     parent = stage.parent
     assert parent is not None
-    return effects.Recorder(
-        lambda value: stage.new_input(type_of(value)), lambda: use(parent), index
-    )
+    return effects.Recorder(lambda value: stage.new_input(type_of(value)), lambda: use(parent), index)
 
 
 def lanes(parent: Interpreter, size: Any, join: Callable[[Any], Any]) -> effects.Each:

@@ -78,9 +78,7 @@ def leaf_types(name: str, leaves: Sequence[Any], treedef: Any) -> list[ArrayType
 
 
 def _type(leaf: Any, value: Any) -> ArrayType:
-    return leaf if isinstance(leaf, ArrayType) else type_of(
-        leaf if isinstance(leaf, ShapeDtypeStruct) else value
-    )  # fmt: skip
+    return leaf if isinstance(leaf, ArrayType) else type_of(leaf if isinstance(leaf, ShapeDtypeStruct) else value)
 
 
 def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -15,12 +15,7 @@ from rune.array import Array
 from rune.core.escapes import check_live
 from rune.core.interpreter import Tracer
 from rune.core.staging import StageTracer, install_tracer
-from rune.errors import (
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerError,
-    TracerIntegerConversionError,
-)
+from rune.errors import TracerArrayConversionError, TracerBoolConversionError, TracerError, TracerIntegerConversionError
 from rune.ops.operators import Operators
 
 
@@ -45,16 +40,18 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
     def __bool__(self) -> bool:
         return bool(
             self._read(
-                TracerBoolConversionError, "use a traced value as a truth value",
+                TracerBoolConversionError,
+                "use a traced value as a truth value",
                 "use rune.numpy.where, or mark the argument static with static_argnums",
             )
-        )  # fmt: skip
+        )
 
     def _integer(self) -> Any:
         return self._read(
-            TracerIntegerConversionError, "use a traced value as a Python integer",
+            TracerIntegerConversionError,
+            "use a traced value as a Python integer",
             "mark the argument static with static_argnums",
-        )  # fmt: skip
+        )
 
     def __index__(self) -> int:
         return operator.index(self._integer())
@@ -64,9 +61,10 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
 
     def _number(self) -> Any:
         return self._read(
-            TracerError, "convert a traced value to a Python number",
+            TracerError,
+            "convert a traced value to a Python number",
             "keep computing with rune.numpy, or return the value and convert it outside",
-        )  # fmt: skip
+        )
 
     def __float__(self) -> float:
         return float(self._number())
@@ -87,9 +85,10 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         check_live(self)
         self._refuse(
-            TracerArrayConversionError, "hand a traced value to NumPy",
+            TracerArrayConversionError,
+            "hand a traced value to NumPy",
             "use the function of the same name in rune.numpy",
-        )  # fmt: skip
+        )
 
     def __copy__(self) -> ValueTracer:
         return self

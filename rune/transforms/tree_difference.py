@@ -28,9 +28,12 @@ def mismatch(a: Any, b: Any, only_in_a: Words, only_in_b: Words, otherwise: str)
 def results_differ(expected: Any, actual: Any) -> str:
     """How the results of a rule differ from those of its function."""
     return mismatch(
-        expected, actual, "it does not give result{}".format,
-        "the function has no result{}".format, "the function gives {}, the rule {}",
-    )  # fmt: skip
+        expected,
+        actual,
+        "it does not give result{}".format,
+        "the function has no result{}".format,
+        "the function gives {}, the rule {}",
+    )
 
 
 def _only_in(a: Any, b: Any) -> str | None:

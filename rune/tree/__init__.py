@@ -163,9 +163,7 @@ def _without_path(is_leaf: IsLeaf, path: KeyPath, node: Any) -> bool:
     return is_leaf(node)
 
 
-def _walk_with_path(
-    tree: Any, path: KeyPath, stops: IsLeaf | None, pairs: list[tuple[KeyPath, Any]]
-) -> TreeDef:
+def _walk_with_path(tree: Any, path: KeyPath, stops: IsLeaf | None, pairs: list[tuple[KeyPath, Any]]) -> TreeDef:
     around: list[tuple[Kind, Any, KeyPath, Iterator[tuple[Any, Any]], list[TreeDef]]] = []
     while True:
         kind = kinds[type(tree)]
@@ -254,11 +252,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = N
 
 
 def map_with_path(
-    f: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
-    is_leaf: IsLeaf | None = None,
-    is_leaf_takes_path: bool = False,
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None, is_leaf_takes_path: bool = False
 ) -> Any:
     """As `map`, where f takes the key path first.
 
@@ -274,10 +268,7 @@ def map_with_path(
 
 
 def reduce(
-    function: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = _MISSING,
-    is_leaf: IsLeaf | None = None,
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """Fold the leaves from the left.
 
@@ -291,11 +282,7 @@ def reduce(
 
 
 def reduce_associative(
-    operation: Callable[[Any, Any], Any],
-    tree: Any,
-    *,
-    identity: Any = _MISSING,
-    is_leaf: IsLeaf | None = None,
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """Fold the leaves by an associative operation, as a balanced tree: log2(leaves) deep.
 
@@ -337,9 +324,7 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
     subtrees = required("transpose", outer_treedef).flatten_up_to(tree)
     if inner_treedef is None and not subtrees:
         raise ArgumentError("transpose: cannot find the inner tree (the outer one has no leaves)")
-    inner = (
-        structure(subtrees[0]) if inner_treedef is None else required("transpose", inner_treedef)
-    )
+    inner = structure(subtrees[0]) if inner_treedef is None else required("transpose", inner_treedef)
     rows = [inner.flatten_up_to(subtree) for subtree in subtrees]
     for row in rows:
         if not all_leaves(row):
@@ -456,15 +441,10 @@ class Partial:
 
 
 def _split_partial(partial: Partial) -> tuple[Sequence[Any], Any]:
-    return [
-        (GetAttrKey("args"), partial.args),
-        (GetAttrKey("keywords"), partial.keywords),
-    ], partial.func
+    return [(GetAttrKey("args"), partial.args), (GetAttrKey("keywords"), partial.keywords)], partial.func
 
 
-register_node_with_keys(
-    Partial, _split_partial, lambda func, children: Partial(func, *children[0], **children[1])
-)
+register_node_with_keys(Partial, _split_partial, lambda func, children: Partial(func, *children[0], **children[1]))
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

@@ -274,15 +274,9 @@ def register_node_class(cls: C) -> C:
     join = getattr(cls, "tree_unflatten", None)
     if join is None or not hasattr(cls, "tree_flatten"):
         raise ArgumentError(
-            f"register_node_class: cannot register {cls.__name__} (methods tree_flatten and "
-            "tree_unflatten required)"
+            f"register_node_class: cannot register {cls.__name__} (methods tree_flatten and tree_unflatten required)"
         )
-    return register_node(
-        cls,
-        lambda node: node.tree_flatten(),
-        join,
-        getattr(cls, "tree_flatten_with_keys", None),
-    )
+    return register_node(cls, lambda node: node.tree_flatten(), join, getattr(cls, "tree_flatten_with_keys", None))
 
 
 def register_static(cls: C) -> C:

@@ -293,8 +293,7 @@ def _refuse(prefix: TreeDef, tree: Any, path: list[tuple[Any, int]]) -> NoReturn
     expected = _describe(prefix.kind, prefix.data, len(prefix.parts), "a leaf")
     same = kind is prefix.kind and kind in (DICT, ORDERED)
     raise ArgumentError(
-        f"tree: cannot match a tree with its prefix "
-        f"(prefix{place} is {expected}, tree{place} is {actual})",
+        f"tree: cannot match a tree with its prefix (prefix{place} is {expected}, tree{place} is {actual})",
         hint=_key_difference(prefix.data, data) if same else None,
     )
 

@@ -35,11 +35,18 @@ def custom_vjp(bwd: Any) -> Any:
 def namespace() -> dict[str, Any]:
     """The names that the calls use."""
     return {
-        "rune": rune, "rnp": rnp, "ops": ops, "np": np, "kept": [], "parse_program": parse_program,
-        "x": array([1.0, 2.0, 3.0]), "given": array([1.0]),
-        "custom_jvp": custom_jvp, "custom_vjp": custom_vjp,
+        "rune": rune,
+        "rnp": rnp,
+        "ops": ops,
+        "np": np,
+        "kept": [],
+        "parse_program": parse_program,
+        "x": array([1.0, 2.0, 3.0]),
+        "given": array([1.0]),
+        "custom_jvp": custom_jvp,
+        "custom_vjp": custom_vjp,
         "scalar": rune.ShapeDtypeStruct((), "f32"),
-    }  # fmt: skip
+    }
 
 
 def provoke(code: str) -> Exception:

@@ -98,10 +98,7 @@ class LateLoad:
 
 def late_loads(source: Source) -> Iterator[LateLoad]:
     """Every `import_module(name)`, `locks.load(name)` and look at `sys.modules`."""
-    names = {
-        node.value: _text(node.slice)
-        for node in ast.walk(source.tree) if isinstance(node, ast.Subscript)
-    }  # fmt: skip
+    names = {node.value: _text(node.slice) for node in ast.walk(source.tree) if isinstance(node, ast.Subscript)}
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in _LOADERS:
             yield LateLoad(_text(node.args[0]), node.lineno)

@@ -27,7 +27,7 @@ BUDGETS: dict[str, int] = {
     "rune.nn": 445,
     "rune.numpy": 1967,
     "rune.ops": 1811,
-    "rune.optim": 250,
+    "rune.optim": 248,
     "rune.options": 4,
     "rune.quantized": 31,
     "rune.random": 439,

@@ -38,10 +38,18 @@ EVERY = [
 ]
 # Rooms of algorithms: each name says where its own is from, but for what is its own definition.
 ALGORITHMS = (
-    "rune.numpy.linalg", "rune.numpy.fft", "rune.lax.linalg", "rune.scipy.fft",
-    "rune.scipy.integrate", "rune.scipy.interpolate", "rune.scipy.linalg", "rune.scipy.optimize",
-    "rune.scipy.signal.windows", "rune.scipy.special", "rune.random",
-)  # fmt: skip
+    "rune.numpy.linalg",
+    "rune.numpy.fft",
+    "rune.lax.linalg",
+    "rune.scipy.fft",
+    "rune.scipy.integrate",
+    "rune.scipy.interpolate",
+    "rune.scipy.linalg",
+    "rune.scipy.optimize",
+    "rune.scipy.signal.windows",
+    "rune.scipy.special",
+    "rune.random",
+)
 DEFINITIONS = frozenset(
     """
     cross diagonal matmul matrix_transpose outer tensordot trace vecdot symmetric_product

@@ -24,12 +24,7 @@ from rune import dtypes, ops
 from rune.backends import device_named
 from rune.backends.cpu.compiler import compile_module
 from rune.ops.promote import promoted
-from tests.architecture.provocations import (
-    golden_text,
-    has_the_form_of_the_grammar,
-    provoke,
-    works_as_before,
-)
+from tests.architecture.provocations import golden_text, has_the_form_of_the_grammar, provoke, works_as_before
 from tests.architecture.sources import HERE
 from tests.support.arrays import array
 from tests.support.close import same
@@ -66,24 +61,20 @@ CALLS: list[tuple[str, str]] = [
     ("an array in the place of a dtype", "rnp.sum(x, 0, x)"),
     ("an array as a truth value", "bool(x)"),
     ("an array as a number", "float(x)"),
-    ("labels of another rank",
-     "rune.nn.softmax_cross_entropy_with_integer_labels(x, rnp.arange(3))"),
+    ("labels of another rank", "rune.nn.softmax_cross_entropy_with_integer_labels(x, rnp.arange(3))"),
     ("a norm that vectors do not have", "rnp.linalg.norm(x, 'fro')"),
     ("a transform of no elements", "rnp.fft.fft(x, n=0)"),
     ("a real transform of complex numbers", "rnp.fft.rfft(x * 1j)"),
     ("an unknown scaling of transforms", "rnp.fft.fft(x, norm='none')"),
-    ("channels that differ",
-     "rune.lax.conv(rnp.ones((1, 2, 4, 4)), rnp.ones((1, 3, 2, 2)), (1, 1), 'SAME')"),
+    ("channels that differ", "rune.lax.conv(rnp.ones((1, 2, 4, 4)), rnp.ones((1, 3, 2, 2)), (1, 1), 'SAME')"),
     ("a size that depends on traced values", "rune.jit(rnp.unique)(x)"),
     ("counts up to a traced number", "rune.jit(rnp.bincount)(rnp.arange(3))"),
     ("more of the greatest than there are", "rune.lax.top_k(x, 4)"),
     ("a quantile that is none", "rnp.quantile(x, 1.5)"),
     ("subscripts without a letter of the result", "rnp.einsum('ij->k', rnp.ones((2, 2)))"),
-    ("subscripts of sizes that differ",
-     "rnp.einsum('ij,jk->ik', rnp.ones((2, 3)), rnp.ones((2, 2)))"),
+    ("subscripts of sizes that differ", "rnp.einsum('ij,jk->ik', rnp.ones((2, 3)), rnp.ones((2, 2)))"),
     ("an unknown method", "rune.scipy.optimize.minimize(rnp.sum, x, method='magic')"),
-    ("an equation of another size",
-     "rune.scipy.integrate.odeint(lambda y, t: y[:1], x, rnp.arange(2.0))"),
+    ("an equation of another size", "rune.scipy.integrate.odeint(lambda y, t: y[:1], x, rnp.arange(2.0))"),
     ("a special function of complex numbers", "rune.scipy.special.gammaln(x * 1j)"),
     ("rows without numbers of segments", "rune.ops.segment_sum(x, rnp.arange(2), 3)"),
     ("an import of something that is not an array", "rnp.from_dlpack(3)"),
@@ -107,39 +98,40 @@ CALLS: list[tuple[str, str]] = [
     ("what is no function", "rune.jit(3)"),
     ("a donated array", "rune.jit(lambda v: v, donate_argnums=0)(given); given + 1.0"),
     ("a size out of its range", "rune.jit(lambda v: v, dims={'n': (1, 2)})(x)"),
-    ("sizes that contradict each other",
-     "rune.jit(lambda a, b: a, dims={'n': (1, 9)}, in_dims=('n', 'n'))(x, rnp.ones(4))"),
-    ("a size that is no whole number",
-     "rune.jit(lambda v: v, dims={'n': (1, 9)}, in_dims='2*n')(x)"),
-    ("symbolic sizes that may differ",
-     "rune.jit(lambda a, b: a + b, dims={'n': (1, 9), 'm': (1, 9)}, in_dims=('n', 'm'))(x, x)"),
-    ("a symbolic size that may not divide",
-     "rune.jit(lambda v: v.reshape(3, -1), dims={'n': (1, 9)})(x)"),
-    ("a slice that symbolic sizes do not decide",
-     "rune.jit(lambda a, b: a[:b.shape[0]],"
-     " dims={'n': (1, 9), 'm': (1, 9)}, in_dims=('n', 'm'))(x, x)"),
-    ("a symbolic size as a number",
-     "rune.jit(lambda v: v * (v.shape[0] * 0.5), dims={'n': (1, 9)})(x)"),
+    (
+        "sizes that contradict each other",
+        "rune.jit(lambda a, b: a, dims={'n': (1, 9)}, in_dims=('n', 'n'))(x, rnp.ones(4))",
+    ),
+    ("a size that is no whole number", "rune.jit(lambda v: v, dims={'n': (1, 9)}, in_dims='2*n')(x)"),
+    (
+        "symbolic sizes that may differ",
+        "rune.jit(lambda a, b: a + b, dims={'n': (1, 9), 'm': (1, 9)}, in_dims=('n', 'm'))(x, x)",
+    ),
+    ("a symbolic size that may not divide", "rune.jit(lambda v: v.reshape(3, -1), dims={'n': (1, 9)})(x)"),
+    (
+        "a slice that symbolic sizes do not decide",
+        "rune.jit(lambda a, b: a[:b.shape[0]], dims={'n': (1, 9), 'm': (1, 9)}, in_dims=('n', 'm'))(x, x)",
+    ),
+    ("a symbolic size as a number", "rune.jit(lambda v: v * (v.shape[0] * 0.5), dims={'n': (1, 9)})(x)"),
     ("a range that is none", "rune.jit(lambda v: v, dims={'n': 64})(x)"),
     ("sizes that no argument has", "rune.jit(lambda v: v['a'], dims={'n': (1, 9)})({'a': x})"),
-    ("patterns for other arguments",
-     "rune.jit(lambda v: v, dims={'n': (1, 9)}, in_dims=('n', 'n'))(x)"),
-    ("a branch that a range does not decide",
-     "rune.jit(lambda v: v if v.shape[0] > 4 else -v, dims={'n': (1, 9)})(x)"),
-    ("the value of a symbolic size",
-     "rune.jit(lambda v: [v[i] for i in range(v.shape[0])], dims={'n': (1, 9)})(x)"),
+    ("patterns for other arguments", "rune.jit(lambda v: v, dims={'n': (1, 9)}, in_dims=('n', 'n'))(x)"),
+    ("a branch that a range does not decide", "rune.jit(lambda v: v if v.shape[0] > 4 else -v, dims={'n': (1, 9)})(x)"),
+    ("the value of a symbolic size", "rune.jit(lambda v: [v[i] for i in range(v.shape[0])], dims={'n': (1, 9)})(x)"),
     ("a pattern that says nothing", "rune.jit(lambda v: v, dims={'n': (1, 9)}, in_dims='k')(x)"),
     ("an unknown device", "rune.jit(lambda v: v, device='abacus')(x)"),
     ("a NaN, when looked for", "with rune.configure(check_nans=True): rnp.log(-x)"),
-    ("a NaN under jit",
-     "with rune.configure(check_nans=True): rune.jit(lambda v: rnp.log(-v) * 2)(x)"),
-    ("a NaN in a step of a loop",
-     "with rune.configure(check_nans=True): "
-     "rune.jit(lambda v: {'sum': rune.scan(lambda c, e: (c + rnp.log(2.0 - e), e), 0.0, v)})(x)"),
-    ("an infinity, when looked for",
-     "with rune.configure(check_infs=True): rune.jit(lambda v: 1.0 / (v - v))(x)"),
-    ("a traced value that is kept, when looked for",
-     "with rune.configure(check_leaks=True): rune.jit(lambda v: kept.append(v) or v)(x)"),
+    ("a NaN under jit", "with rune.configure(check_nans=True): rune.jit(lambda v: rnp.log(-v) * 2)(x)"),
+    (
+        "a NaN in a step of a loop",
+        "with rune.configure(check_nans=True): "
+        "rune.jit(lambda v: {'sum': rune.scan(lambda c, e: (c + rnp.log(2.0 - e), e), 0.0, v)})(x)",
+    ),
+    ("an infinity, when looked for", "with rune.configure(check_infs=True): rune.jit(lambda v: 1.0 / (v - v))(x)"),
+    (
+        "a traced value that is kept, when looked for",
+        "with rune.configure(check_leaks=True): rune.jit(lambda v: kept.append(v) or v)(x)",
+    ),
     ("a tangent of an integer", "rune.jvp(lambda n: n * 2.0, (3,), (1,))"),
     ("a transpose of what is not linear", "rune.linear_transpose(rnp.sin, x)"),
     ("a transpose of a product of the argument", "rune.linear_transpose(lambda v: v * v, x)"),
@@ -147,83 +139,79 @@ CALLS: list[tuple[str, str]] = [
     ("a custom function without a rule", "rune.custom_jvp(rnp.sin)(1.0)"),
     ("a custom_jvp rule of another shape", "rune.grad(custom_jvp(lambda p, t: (p[0], x)))(1.0)"),
     ("a custom_jvp rule of another tree", "rune.grad(custom_jvp(lambda p, t: (p[0], t)))(1.0)"),
-    ("a custom_jvp rule that is not linear",
-     "rune.grad(custom_jvp(lambda p, t: (p[0], t[0] * t[0])))(1.0)"),
-    ("a custom function that closes over what is differentiated",
-     "rune.grad(lambda y: custom_jvp(lambda p, t: (p[0], t[0]), lambda v: v * y)(1.0))(2.0)"),
-    ("a custom_vjp rule of another shape",
-     "rune.grad(custom_vjp(lambda _, ct: ({'a': x},)))({'a': 1.0})"),
-    ("a custom_vjp rule of another tree",
-     "rune.grad(custom_vjp(lambda _, ct: ({'b': ct},)))({'a': 1.0})"),
-    ("a rule that uses a traced value of another transformation",
-     "rune.grad(lambda w: rune.jit(lambda y:"
-     " custom_jvp(lambda p, t: (p[0], t[0] * y))(1.0 * w))(2.0))(3.0)"),
-    ("a cotangent of another tree",
-     "rune.vjp(lambda v: {'a': v, 'b': v}, x)[1]({'a': x})"),
-    ("a cotangent of another shape",
-     "rune.vjp(lambda v: {'a': v, 'b': v}, x)[1]({'a': x, 'b': x[0]})"),
+    ("a custom_jvp rule that is not linear", "rune.grad(custom_jvp(lambda p, t: (p[0], t[0] * t[0])))(1.0)"),
+    (
+        "a custom function that closes over what is differentiated",
+        "rune.grad(lambda y: custom_jvp(lambda p, t: (p[0], t[0]), lambda v: v * y)(1.0))(2.0)",
+    ),
+    ("a custom_vjp rule of another shape", "rune.grad(custom_vjp(lambda _, ct: ({'a': x},)))({'a': 1.0})"),
+    ("a custom_vjp rule of another tree", "rune.grad(custom_vjp(lambda _, ct: ({'b': ct},)))({'a': 1.0})"),
+    (
+        "a rule that uses a traced value of another transformation",
+        "rune.grad(lambda w: rune.jit(lambda y: custom_jvp(lambda p, t: (p[0], t[0] * y))(1.0 * w))(2.0))(3.0)",
+    ),
+    ("a cotangent of another tree", "rune.vjp(lambda v: {'a': v, 'b': v}, x)[1]({'a': x})"),
+    ("a cotangent of another shape", "rune.vjp(lambda v: {'a': v, 'b': v}, x)[1]({'a': x, 'b': x[0]})"),
     ("a tangent of another tree", "rune.jvp(lambda p: p['a'], ({'a': x},), ({'b': x},))"),
-    ("forward mode of a custom_vjp function",
-     "rune.jvp(custom_vjp(lambda _, ct: ({'a': ct},)), ({'a': 1.0},), ({'a': 1.0},))"),
-    ("residuals in the memory of the host",
-     "rune.checkpoint_policies.save_and_offload_only_these_names()"),
-    ("a callback that gives another shape",
-     "rune.jit(lambda: rune.pure_callback(lambda: np.ones(2), scalar))()"),
-    ("a derivative of a callback",
-     "rune.grad(lambda v: rune.pure_callback(np.sin, scalar, v))(1.0)"),
-    ("a callback on lanes without a method",
-     "rune.vmap(lambda v: rune.pure_callback(np.sin, scalar, v))(x)"),
-    ("a side effect where lanes part their ways",
-     "rune.vmap(lambda v: rune.cond(v > 1,"
-     " lambda: rune.io_callback(print, None, v), lambda: None))(x)"),
+    (
+        "forward mode of a custom_vjp function",
+        "rune.jvp(custom_vjp(lambda _, ct: ({'a': ct},)), ({'a': 1.0},), ({'a': 1.0},))",
+    ),
+    ("residuals in the memory of the host", "rune.checkpoint_policies.save_and_offload_only_these_names()"),
+    ("a callback that gives another shape", "rune.jit(lambda: rune.pure_callback(lambda: np.ones(2), scalar))()"),
+    ("a derivative of a callback", "rune.grad(lambda v: rune.pure_callback(np.sin, scalar, v))(1.0)"),
+    ("a callback on lanes without a method", "rune.vmap(lambda v: rune.pure_callback(np.sin, scalar, v))(x)"),
+    (
+        "a side effect where lanes part their ways",
+        "rune.vmap(lambda v: rune.cond(v > 1, lambda: rune.io_callback(print, None, v), lambda: None))(x)",
+    ),
     ("a format that does not fit", "rune.debug.print('{} of {}', 1.0)"),
     ("a shape in the place of a key", "rune.random.normal((3,))"),
     ("an array of keys for one", "rune.random.uniform(rune.random.split(rune.random.key(0), 3))"),
     ("a parameter that does not fit the shape", "rune.random.pareto(rune.random.key(0), x, (2,))"),
-    ("a derivative that rejection disturbs",
-     "rune.grad(lambda k: rune.random.vonmises(rune.random.key(0), 0.0, k))(2.0)"),
+    (
+        "a derivative that rejection disturbs",
+        "rune.grad(lambda k: rune.random.vonmises(rune.random.key(0), 0.0, k))(2.0)",
+    ),
     ("a draw without a key while tracing", "rune.jit(lambda v: v * rune.random.uniform())(x)"),
-    ("a name for two draws",
-     "with rune.random.seed(0): rune.random.draw('a'); rune.random.draw('a')"),
-    ("a key used twice",
-     "with rune.configure(check_keys=True):"
-     " rune.random.normal(rune.random.key(0)); rune.random.uniform(rune.random.key(0))"),
+    ("a name for two draws", "with rune.random.seed(0): rune.random.draw('a'); rune.random.draw('a')"),
+    (
+        "a key used twice",
+        "with rune.configure(check_keys=True):"
+        " rune.random.normal(rune.random.key(0)); rune.random.uniform(rune.random.key(0))",
+    ),
     ("a weight without inputs", "rune.nn.initializers.he_normal()(rune.random.key(0), (3,))"),
-    ("a carry that changes its shape",
-     "rune.scan(lambda c, e: ({'h': rnp.ones(4)}, e), {'h': x}, x)"),
-    ("a carry that changes its dtype",
-     "rune.fori_loop(0, 3, lambda i, n: n * 0.5, np.int32(8))"),
+    ("a carry that changes its shape", "rune.scan(lambda c, e: ({'h': rnp.ones(4)}, e), {'h': x}, x)"),
+    ("a carry that changes its dtype", "rune.fori_loop(0, 3, lambda i, n: n * 0.5, np.int32(8))"),
     ("a carry of another structure", "rune.scan(lambda c, e: (c['h'], e), {'h': x}, x)"),
     ("a step that returns no pair", "rune.scan(lambda c, e: c + e, 0.0, x)"),
-    ("rows of different numbers",
-     "rune.scan(lambda c, e: (c, e), 0.0, {'a': x, 'b': rnp.ones(4)})"),
+    ("rows of different numbers", "rune.scan(lambda c, e: (c, e), 0.0, {'a': x, 'b': rnp.ones(4)})"),
     ("rows of a number", "rune.scan(lambda c, e: (c, e), 0.0, (x, 3.0))"),
     ("a scan of unknown length", "rune.scan(lambda c, e: (c, e), 0.0)"),
-    ("a traced length",
-     "rune.jit(lambda n: rune.scan(lambda c, e: (c, e), 0.0, length=n))(3)"),
-    ("branches of different shapes",
-     "rune.cond(x.sum() > 0, lambda: {'a': x}, lambda: {'a': rnp.ones(2)})"),
+    ("a traced length", "rune.jit(lambda n: rune.scan(lambda c, e: (c, e), 0.0, length=n))(3)"),
+    ("branches of different shapes", "rune.cond(x.sum() > 0, lambda: {'a': x}, lambda: {'a': rnp.ones(2)})"),
     ("branches of different structures", "rune.cond(True, lambda: {'a': 1}, lambda: {'b': 1})"),
     ("branches of different dtypes", "rune.switch(2, [lambda: 1, lambda: 2, lambda: 2.5])"),
     ("a predicate that is no scalar", "rune.cond(x > 1, lambda: 1, lambda: 2)"),
     ("an index of a branch that is no integer", "rune.switch(1.0, [lambda: 1, lambda: 2])"),
     ("a condition that is no bool", "rune.while_loop(lambda n: n, lambda n: n - 1, 3)"),
     ("a condition for each element", "rune.while_loop(lambda v: v < 9, lambda v: v * 2, x)"),
-    ("a draw in the condition of a loop",
-     "with rune.random.seed(0): "
-     "rune.while_loop(lambda v: rune.random.uniform() < v, lambda v: v, 1.0)"),
-    ("growing residuals under jit",
-     "rune.jit(rune.grad(lambda v: rune.while_loop(lambda u: u < 9, lambda u: u * u, v,"
-     " reverse=rune.GrowingResiduals())))(2.0)"),
+    (
+        "a draw in the condition of a loop",
+        "with rune.random.seed(0): rune.while_loop(lambda v: rune.random.uniform() < v, lambda v: v, 1.0)",
+    ),
+    (
+        "growing residuals under jit",
+        "rune.jit(rune.grad(lambda v: rune.while_loop(lambda u: u < 9, lambda u: u * u, v,"
+        " reverse=rune.GrowingResiduals())))(2.0)",
+    ),
     ("a number of checkpoints", "rune.Checkpoints(3)"),
     ("an unrolled loop of unknown length", "rune.fori_loop(0, x[0], lambda i, v: v, x, unroll=2)"),
-    ("prefixes of a symbolic size",
-     "rune.jit(lambda v: rune.associative_scan(rnp.add, v), dims={'n': (1, 9)})(x)"),
+    ("prefixes of a symbolic size", "rune.jit(lambda v: rune.associative_scan(rnp.add, v), dims={'n': (1, 9)})(x)"),
     ("text that is no program", "parse_program('program f() { return %1 }')"),
     ("out of memory", "rnp.ones(1 << 50) * 2.0"),
-    ("out of memory under jit",
-     "rune.jit(lambda: rnp.ones(1 << 50) * 2.0 + rnp.arange(1 << 50))()"),
-]  # fmt: skip
+    ("out of memory under jit", "rune.jit(lambda: rnp.ones(1 << 50) * 2.0 + rnp.arange(1 << 50))()"),
+]
 
 
 def test_every_message_is_the_one_in_the_golden_text(request: pytest.FixtureRequest):
@@ -231,9 +219,7 @@ def test_every_message_is_the_one_in_the_golden_text(request: pytest.FixtureRequ
 
 
 @pytest.mark.parametrize(("title", "code"), CALLS, ids=[t for t, _ in CALLS])
-def test_every_message_has_the_form_of_the_grammar_and_leaves_everything_usable(
-    title: str, code: str
-):
+def test_every_message_has_the_form_of_the_grammar_and_leaves_everything_usable(title: str, code: str):
     has_the_form_of_the_grammar(str(provoke(code)))
     works_as_before()
 

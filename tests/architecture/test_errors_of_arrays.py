@@ -8,12 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.architecture.provocations import (
-    golden_text,
-    has_the_form_of_the_grammar,
-    provoke,
-    works_as_before,
-)
+from tests.architecture.provocations import golden_text, has_the_form_of_the_grammar, provoke, works_as_before
 from tests.architecture.sources import HERE, ROOT
 from tests.support.expect import expect_file
 
@@ -23,81 +18,93 @@ ARRAYS: list[tuple[str, str]] = [
     ("numbers as keys", "rnp.asarray(3, dtype=rune.random.key(0).dtype)"),
     ("a traced mask of the whole array", "rune.jit(lambda v: v[v.sum() > 0])(x)"),
     ("positions around an empty axis", "x[:0].at[0].get(mode='wrap')"),
-    ("an unknown mode of an index",
-     "ops.gather(x, rnp.array([[0]]), rnp.ones(()), slice_sizes=(1,), mode='magic',"
-     " dims=ops.IndexDims((), (0,), (0,)))"),
+    (
+        "an unknown mode of an index",
+        "ops.gather(x, rnp.array([[0]]), rnp.ones(()), slice_sizes=(1,), mode='magic',"
+        " dims=ops.IndexDims((), (0,), (0,)))",
+    ),
     ("two sizes left open", "x.reshape(-1, -1)"),
     ("bits of half a byte", "rnp.ones(4, 'uint8').view('int4')"),
     ("floats as bools", "x.view('bool')"),
     ("a number without an axis to split", "x.sum().view('i2')"),
     ("a number without an axis to join", "rnp.asarray(1, 'i2').view('f4')"),
     ("a view in NumPy of a box", "rnp.mutable(x).__array__(copy=False)"),
-]  # fmt: skip
+]
 
 OPERATIONS: list[tuple[str, str]] = [
     ("a selection by floats", "ops.select(x, x, x)"),
-    ("contracted axes that differ",
-     "rune.lax.dot_general(x, rnp.ones(4), (((0,), (0,)), ((), ())))"),
-    ("a convolution of another rank",
-     "ops.conv_general_dilated(rnp.ones((1, 1, 4, 4)), rnp.ones((1, 1, 2)), strides=(1,),"
-     " padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=((0, 1, 2),) * 3,"
-     " groups=(1, 1))"),
-    ("a stride of 0",
-     "ops.conv_general_dilated(rnp.ones((1, 1, 4)), rnp.ones((1, 1, 2)), strides=(0,),"
-     " padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=((0, 1, 2),) * 3,"
-     " groups=(1, 1))"),
-    ("axes of a convolution given twice",
-     "rune.lax.conv_general_dilated(rnp.ones((1, 1, 4)), rnp.ones((1, 1, 2)), (1,), [(0, 0)],"
-     " dimension_numbers=rune.lax.ConvDimensionNumbers((0, 0, 2), (0, 1, 2), (0, 1, 2)))"),
-    ("groups of features and of batches",
-     "rune.lax.conv_general_dilated(rnp.ones((2, 2, 4)), rnp.ones((2, 1, 2)), (1,), 'VALID',"
-     " feature_group_count=2, batch_group_count=2)"),
-    ("positions along an axis that is not there",
-     "ops.iota(shape=(2,), axis=1, dtype=np.dtype('int32'))"),
+    ("contracted axes that differ", "rune.lax.dot_general(x, rnp.ones(4), (((0,), (0,)), ((), ())))"),
+    (
+        "a convolution of another rank",
+        "ops.conv_general_dilated(rnp.ones((1, 1, 4, 4)), rnp.ones((1, 1, 2)), strides=(1,),"
+        " padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=((0, 1, 2),) * 3,"
+        " groups=(1, 1))",
+    ),
+    (
+        "a stride of 0",
+        "ops.conv_general_dilated(rnp.ones((1, 1, 4)), rnp.ones((1, 1, 2)), strides=(0,),"
+        " padding=((0, 0),), lhs_dilation=(1,), rhs_dilation=(1,), specs=((0, 1, 2),) * 3,"
+        " groups=(1, 1))",
+    ),
+    (
+        "axes of a convolution given twice",
+        "rune.lax.conv_general_dilated(rnp.ones((1, 1, 4)), rnp.ones((1, 1, 2)), (1,), [(0, 0)],"
+        " dimension_numbers=rune.lax.ConvDimensionNumbers((0, 0, 2), (0, 1, 2), (0, 1, 2)))",
+    ),
+    (
+        "groups of features and of batches",
+        "rune.lax.conv_general_dilated(rnp.ones((2, 2, 4)), rnp.ones((2, 1, 2)), (1,), 'VALID',"
+        " feature_group_count=2, batch_group_count=2)",
+    ),
+    ("positions along an axis that is not there", "ops.iota(shape=(2,), axis=1, dtype=np.dtype('int32'))"),
     ("a stretched axis", "ops.broadcast(x, shape=(4,), axes=(0,))"),
     ("a reduction over an axis that is not there", "ops.reduce_sum(x, axes=(1,))"),
     ("a scan along an axis that is not there", "ops.cumsum(x, axis=1, reverse=False)"),
-    ("a transform of an axis that is not there",
-     "ops.fft(x * 1j, kind='fft', axes=(1,), odd=False)"),
+    ("a transform of an axis that is not there", "ops.fft(x * 1j, kind='fft', axes=(1,), odd=False)"),
     ("a transform of an empty axis", "ops.fft(x[:0] * 1j, kind='fft', axes=(0,), odd=False)"),
-    ("updates of another shape",
-     "rune.lax.scatter(x, rnp.array([[0]]), rnp.ones(2), rune.lax.ScatterDimensionNumbers("
-     "(), (0,), (0,)))"),
-    ("more reflectors than columns",
-     "rune.lax.linalg.householder_product(rnp.eye(3), rnp.ones(4))"),
-    ("rows permuted by floats",
-     "ops.linalg.linear_solve(rnp.eye(2), rnp.eye(2), rnp.ones(2), rnp.eye(2), transposed=False)"),
-    ("a right side of other sizes",
-     "ops.linalg.sylvester(*(rnp.eye(2),) * 6, rnp.eye(3), transposed=False)"),
-    ("a triangular system of other sizes",
-     "rune.lax.linalg.triangular_solve(rnp.eye(2), rnp.ones((3, 1)), left_side=True)"),
-    ("diagonals of another length",
-     "rune.lax.linalg.tridiagonal_solve(x, x, x, rnp.ones((4, 1)))"),
-    ("batches that differ", "ops.linalg.linear_solve(rnp.ones((2, 3, 3)), rnp.ones((4, 3, 3)),"
-     " rnp.arange(3), rnp.ones((2, 3, 3)), transposed=False)"),
+    (
+        "updates of another shape",
+        "rune.lax.scatter(x, rnp.array([[0]]), rnp.ones(2), rune.lax.ScatterDimensionNumbers((), (0,), (0,)))",
+    ),
+    ("more reflectors than columns", "rune.lax.linalg.householder_product(rnp.eye(3), rnp.ones(4))"),
+    (
+        "rows permuted by floats",
+        "ops.linalg.linear_solve(rnp.eye(2), rnp.eye(2), rnp.ones(2), rnp.eye(2), transposed=False)",
+    ),
+    ("a right side of other sizes", "ops.linalg.sylvester(*(rnp.eye(2),) * 6, rnp.eye(3), transposed=False)"),
+    (
+        "a triangular system of other sizes",
+        "rune.lax.linalg.triangular_solve(rnp.eye(2), rnp.ones((3, 1)), left_side=True)",
+    ),
+    ("diagonals of another length", "rune.lax.linalg.tridiagonal_solve(x, x, x, rnp.ones((4, 1)))"),
+    (
+        "batches that differ",
+        "ops.linalg.linear_solve(rnp.ones((2, 3, 3)), rnp.ones((4, 3, 3)),"
+        " rnp.arange(3), rnp.ones((2, 3, 3)), transposed=False)",
+    ),
     ("a factor of a matrix that is not square", "rune.lax.linalg.cholesky(rnp.ones((2, 3)))"),
     ("a stride of 0 in a slice", "rune.lax.slice(x, (0,), (2,), (0,))"),
-    ("padding of another rank",
-     "ops.pad(x, rnp.ones(()), low=(1, 1), high=(0, 0), interior=(0, 0))"),
+    ("padding of another rank", "ops.pad(x, rnp.ones(()), low=(1, 1), high=(0, 0), interior=(0, 0))"),
     ("padding that takes too much away", "rune.lax.pad(x, 0.0, [(-2, -2, 0)])"),
     ("an axis reversed twice", "ops.reverse(x, axes=(0, 0))"),
     ("an exponent of no bits", "rune.lax.reduce_precision(x, 0, 1)"),
     ("an axis to stretch down", "rnp.broadcast_to(x, (1,))"),
-    ("random bits of floats",
-     "ops.random_bits(rune.random.key(0), shape=(2,), dtype=np.dtype('float32'))"),
-    ("a gradient of products of unknown number",
-     "rune.jit(rune.grad(lambda v: rnp.ones(2).at[rnp.zeros(v.shape, 'i32')].multiply(v).sum()),"
-     " dims={'n': (1, None)})(x)"),
-    ("a window over an axis that is not there",
-     "ops.shear(x, axes=(1,), strides=(1,), dilations=(1,))"),
+    ("random bits of floats", "ops.random_bits(rune.random.key(0), shape=(2,), dtype=np.dtype('float32'))"),
+    (
+        "a gradient of products of unknown number",
+        "rune.jit(rune.grad(lambda v: rnp.ones(2).at[rnp.zeros(v.shape, 'i32')].multiply(v).sum()),"
+        " dims={'n': (1, None)})(x)",
+    ),
+    ("a window over an axis that is not there", "ops.shear(x, axes=(1,), strides=(1,), dilations=(1,))"),
     ("a search in other rows", "ops.search_sorted(rnp.ones((2, 3)), x, side='left')"),
-    ("an unknown way to combine",
-     "ops.reduce_window(x, combine='median', window=(1,), strides=(1,), padding=((0, 0),),"
-     " base_dilation=(1,), window_dilation=(1,))"),
-    ("a window of no elements",
-     "rune.lax.reduce_window(x, 0.0, rune.lax.add, (0,), (1,), 'VALID')"),
+    (
+        "an unknown way to combine",
+        "ops.reduce_window(x, combine='median', window=(1,), strides=(1,), padding=((0, 0),),"
+        " base_dilation=(1,), window_dilation=(1,))",
+    ),
+    ("a window of no elements", "rune.lax.reduce_window(x, 0.0, rune.lax.add, (0,), (1,), 'VALID')"),
     ("a window greater than the array", "rune.lax.dynamic_slice(x, (0,), (4,))"),
-]  # fmt: skip
+]
 
 NUMPY: list[tuple[str, str]] = [
     ("observations of rank 3", "rnp.cov(rnp.ones((2, 2, 2)))"),
@@ -105,15 +112,13 @@ NUMPY: list[tuple[str, str]] = [
     ("degrees of freedom that are a float", "rnp.cov(x, ddof=0.5)"),
     ("a NaN in checked data", "rnp.asarray_chkfinite([1.0, np.nan])"),
     ("rows of different shapes", "rnp.array([x, rnp.ones(4)])"),
-    ("a symbolic range in floating steps",
-     "rune.jit(lambda v: rnp.arange(0, v.shape[0], 0.5), dims={'n': (1, 9)})(x)"),
+    ("a symbolic range in floating steps", "rune.jit(lambda v: rnp.arange(0, v.shape[0], 0.5), dims={'n': (1, 9)})(x)"),
     ("a diagonal of unequal axes", "rnp.einsum('ii->i', rnp.ones((2, 3)))"),
     ("frequencies of length 0", "rnp.fft.fftfreq(0)"),
     ("an unknown scaling of a covariance", "rnp.polyfit(x, x, 1, cov='scaled')"),
     ("too few points to scale a covariance", "rnp.polyfit(x, x, 2, cov=True)"),
     ("parts of a small float", "rnp.frexp(rnp.ones(3, 'f8_e4m3'))"),
-    ("a function that removes axes",
-     "rnp.apply_over_axes(lambda a, axis: a.sum(), rnp.ones((2, 2, 2)), 0)"),
+    ("a function that removes axes", "rnp.apply_over_axes(lambda a, axis: a.sum(), rnp.ones((2, 2, 2)), 0)"),
     ("fewer functions than conditions", "rnp.piecewise(x, [x < 0, x > 0], [1.0])"),
     ("truths in the place of conditions", "rnp.piecewise(x, [True, False, True], [1.0, 2.0])"),
     ("more arguments than a signature", "rnp.vectorize(rnp.add, signature='(n)->(n)')(x, x)"),
@@ -126,10 +131,8 @@ NUMPY: list[tuple[str, str]] = [
     ("a diagonal of a vector", "rnp.fill_diagonal(x, 0.0, inplace=False)"),
     ("an unknown order of axes", "rnp.unravel_index(rnp.arange(3), (2, 2), order='K')"),
     ("positions of fewer axes", "rnp.ravel_multi_index((rnp.arange(2),), (2, 2))"),
-    ("a position out of bounds",
-     "rnp.ravel_multi_index((rnp.array([0, 3]),), (2,), mode='raise')"),
-    ("an unknown mode of positions",
-     "rnp.ravel_multi_index((rnp.array([0]),), (2,), mode='clamp')"),
+    ("a position out of bounds", "rnp.ravel_multi_index((rnp.array([0, 3]),), (2,), mode='raise')"),
+    ("an unknown mode of positions", "rnp.ravel_multi_index((rnp.array([0]),), (2,), mode='clamp')"),
     ("a grid of a number", "rnp.mgrid[3]"),
     ("a grid without an end", "rnp.mgrid[1:]"),
     ("an unknown directive", "rnp.r_['a,b', x]"),
@@ -142,8 +145,7 @@ NUMPY: list[tuple[str, str]] = [
     ("points of rank 3", "rnp.histogramdd(rnp.ones((2, 2, 2)))"),
     ("bins of another number of axes", "rnp.histogramdd(rnp.ones((4, 2)), bins=(2, 2, 2))"),
     ("points without coordinates", "rnp.histogramdd(rnp.ones((4, 0)))"),
-    ("elements deleted from a symbolic axis",
-     "rune.jit(lambda v: rnp.delete(v, 0), dims={'n': (2, 9)})(x)"),
+    ("elements deleted from a symbolic axis", "rune.jit(lambda v: rnp.delete(v, 0), dims={'n': (2, 9)})(x)"),
     ("a traced position to delete", "rune.jit(lambda v, i: rnp.delete(v, i))(x, 1)"),
     ("a mask of another length", "rnp.delete(x, [True, False])"),
     ("a floating position to delete", "rnp.delete(x, [0.5])"),
@@ -162,19 +164,17 @@ NUMPY: list[tuple[str, str]] = [
     ("an inverse without axes", "rnp.linalg.tensorinv(rnp.eye(2), 0)"),
     ("more unknowns than equations", "rnp.linalg.tensorsolve(rnp.ones((2, 3)), rnp.ones(2))"),
     ("an unknown triangle", "rnp.linalg.eigh(rnp.eye(2), UPLO='X')"),
-    ("singular values that are not there",
-     "rnp.linalg.svd(rnp.eye(2), full_matrices=False, subset_by_index=(1, 5))"),
-    ("weights of a quantile that do not fit",
-     "rnp.quantile(x, 0.5, weights=rnp.ones(2), method='inverted_cdf')"),
-    ("an odd reflection of a symbolic axis",
-     "rune.jit(lambda v: rnp.pad(v, 1, mode='reflect', reflect_type='odd'),"
-     " dims={'n': (2, 9)})(x)"),
+    ("singular values that are not there", "rnp.linalg.svd(rnp.eye(2), full_matrices=False, subset_by_index=(1, 5))"),
+    ("weights of a quantile that do not fit", "rnp.quantile(x, 0.5, weights=rnp.ones(2), method='inverted_cdf')"),
+    (
+        "an odd reflection of a symbolic axis",
+        "rune.jit(lambda v: rnp.pad(v, 1, mode='reflect', reflect_type='odd'), dims={'n': (2, 9)})(x)",
+    ),
     ("a negative number of columns", "rnp.vander(x, -1)"),
     ("positions in a number", "rnp.nonzero(x.sum())"),
     ("fills of another number of axes", "rnp.nonzero(x, size=3, fill_value=(0, 0))"),
     ("digits of a float", "rnp.base_repr(1.5)"),
-    ("pairs of axes of different number",
-     "rnp.tensordot(rnp.eye(2), rnp.eye(2), axes=((0, 1), (0,)))"),
+    ("pairs of axes of different number", "rnp.tensordot(rnp.eye(2), rnp.eye(2), axes=((0, 1), (0,)))"),
     ("a mask of floats", "rnp.sum(x, where=x)"),
     ("a negative number of values", "rnp.linspace(0.0, 1.0, -1)"),
     ("an unknown method of a search in a set", "rnp.isin(x, x, method='magic')"),
@@ -188,117 +188,124 @@ NUMPY: list[tuple[str, str]] = [
     ("keys of different shapes", "rnp.lexsort((x, rnp.ones(4)))"),
     ("an unknown side of a search", "rnp.searchsorted(x, x, side='middle')"),
     ("pairs by a function of one argument", "rnp.frompyfunc(rnp.sin, 1, 1).reduce(x)"),
-    ("a fold over all axes",
-     "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(rnp.eye(2), axis=None)"),
-    ("a masked fold without a start",
-     "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(x, where=x > 0)"),
+    ("a fold over all axes", "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(rnp.eye(2), axis=None)"),
+    ("a masked fold without a start", "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(x, where=x > 0)"),
     ("a fold of nothing without a start", "rnp.frompyfunc(rnp.hypot, 2, 1).reduce(x[:0])"),
     ("a start that is a number", "rnp.add.reduceat(x, 0)"),
     ("an unknown order of bits", "rnp.packbits(rnp.ones(8, 'uint8'), bitorder='middle')"),
-]  # fmt: skip
+]
 
 LAX: list[tuple[str, str]] = [
     ("upper halves of floats", "rune.lax.mulhi(x, x)"),
-    ("a permutation over two axes",
-     "rune.vmap(lambda v: rune.lax.ppermute(v, ('i', 'j'), [(0, 1)]), axis_name='i')(x)"),
-    ("a permutation of symbolic lanes",
-     "rune.jit(rune.vmap(lambda v: rune.lax.ppermute(v, 'i', [(0, 1)]), axis_name='i'),"
-     " dims={'n': (1, 9)})(x)"),
-    ("an unknown padding",
-     "rune.lax.conv_transpose(rnp.ones((1, 4, 1)), rnp.ones((2, 1, 1)), (1,), 'FULL')"),
-    ("signs of another number of axes",
-     "rune.lax.dynamic_slice(x, (0,), (2,), allow_negative_indices=(True, True))"),
+    (
+        "a permutation over two axes",
+        "rune.vmap(lambda v: rune.lax.ppermute(v, ('i', 'j'), [(0, 1)]), axis_name='i')(x)",
+    ),
+    (
+        "a permutation of symbolic lanes",
+        "rune.jit(rune.vmap(lambda v: rune.lax.ppermute(v, 'i', [(0, 1)]), axis_name='i'), dims={'n': (1, 9)})(x)",
+    ),
+    ("an unknown padding", "rune.lax.conv_transpose(rnp.ones((1, 4, 1)), rnp.ones((2, 1, 1)), (1,), 'FULL')"),
+    ("signs of another number of axes", "rune.lax.dynamic_slice(x, (0,), (2,), allow_negative_indices=(True, True))"),
     ("an unknown rounding", "rune.lax.round(x, 7)"),
     ("more lengths than axes", "rune.lax.fft(x * 1j, 'FFT', (3, 3))"),
     ("another length of a transform", "rune.lax.fft(x, 'RFFT', (4,))"),
-    ("an update of a complex factor",
-     "rune.lax.linalg.cholesky_update(rnp.eye(2) * 1j, rnp.ones(2) * 1j)"),
+    ("an update of a complex factor", "rune.lax.linalg.cholesky_update(rnp.eye(2) * 1j, rnp.ones(2) * 1j)"),
     ("more pivots than rows", "rune.lax.linalg.lu_pivots_to_permutation(rnp.arange(3), 2)"),
-    ("a subset that is not there",
-     "rune.lax.linalg.svd(rnp.eye(3), full_matrices=False, subset_by_index=(2, 5))"),
+    ("a subset that is not there", "rune.lax.linalg.svd(rnp.eye(3), full_matrices=False, subset_by_index=(2, 5))"),
     ("a subset of full matrices", "rune.lax.linalg.svd(rnp.eye(3), subset_by_index=(0, 1))"),
     ("a dynamic shape", "rune.lax.linalg.qdwh(rnp.eye(3), dynamic_shape=(2, 2))"),
     ("a polar decomposition of integers", "rune.lax.linalg.qdwh(rnp.eye(3, dtype='i32'))"),
     ("a lower rank", "rune.lax.broadcast_to_rank(rnp.eye(3), 1)"),
     ("padding by pairs", "rune.lax.pad(x, 0.0, [(1, 1)])"),
     ("numbers along an axis that is not there", "rune.lax.broadcasted_iota('i32', (2, 2), 2)"),
-    ("a product of different dtypes",
-     "rune.lax.dot_general(x, rnp.arange(3), (((0,), (0,)), ((), ())),"
-     " preferred_element_type='f32')"),
-    ("an offset of groups",
-     "rune.lax.ragged_dot(rnp.ones((3, 1)), rnp.ones((2, 1, 1)), rnp.array([2, 1]),"
-     " group_offset=rnp.array([0]))"),
-    ("fewer initial values than arrays",
-     "rune.lax.reduce((x, x), (0.0,), lambda a, b: a, (0,))"),
-    ("arrays of different shapes reduced together",
-     "rune.lax.reduce((x, rnp.ones(4)), (0.0, 0.0), lambda a, b: a, (0,))"),
+    (
+        "a product of different dtypes",
+        "rune.lax.dot_general(x, rnp.arange(3), (((0,), (0,)), ((), ())), preferred_element_type='f32')",
+    ),
+    (
+        "an offset of groups",
+        "rune.lax.ragged_dot(rnp.ones((3, 1)), rnp.ones((2, 1, 1)), rnp.array([2, 1]), group_offset=rnp.array([0]))",
+    ),
+    ("fewer initial values than arrays", "rune.lax.reduce((x, x), (0.0,), lambda a, b: a, (0,))"),
+    (
+        "arrays of different shapes reduced together",
+        "rune.lax.reduce((x, rnp.ones(4)), (0.0, 0.0), lambda a, b: a, (0,))",
+    ),
     ("a sort of nothing", "rune.lax.sort(())"),
     ("more of the least than there are", "rune.lax.approx_min_k(x, 4)"),
     ("parts that are not joined", "rune.lax.approx_max_k(x, 1, aggregate_to_topk=False)"),
-    ("a window of another rank",
-     "rune.lax.reduce_window(x, 0.0, rune.lax.add, (2, 2), (1, 1), 'VALID')"),
-]  # fmt: skip
+    ("a window of another rank", "rune.lax.reduce_window(x, 0.0, rune.lax.add, (2, 2), (1, 1), 'VALID')"),
+]
 
 RANDOM: list[tuple[str, str]] = [
     ("one outcome", "rune.random.multinomial(rune.random.key(0), 10.0, 1.0)"),
     ("shares of one number", "rune.random.dirichlet(rune.random.key(0), 1.0)"),
-    ("a generator named twice",
-     "rune.random.key(0, impl='threefry2x32', dtype='threefry2x32')"),
+    ("a generator named twice", "rune.random.key(0, impl='threefry2x32', dtype='threefry2x32')"),
     ("a list in the place of words", "rune.random.wrap_key_data([0, 42])"),
-    ("a covariance of another size",
-     "rune.random.multivariate_normal(rune.random.key(0), x, rnp.eye(2))"),
-    ("an unknown way to a root",
-     "rune.random.multivariate_normal(rune.random.key(0), rnp.ones(2), rnp.eye(2), method='lu')"),
-    ("a permutation of any size",
-     "rune.jit(lambda v: rune.random.permutation(rune.random.key(0), v),"
-     " dims={'n': (1, None)})(x)"),
-    ("a symbolic number of draws",
-     "rune.jit(lambda v: rune.random.choice(rune.random.key(0), 5, v.shape, replace=False),"
-     " dims={'n': (1, 3)})(x)"),
+    ("a covariance of another size", "rune.random.multivariate_normal(rune.random.key(0), x, rnp.eye(2))"),
+    (
+        "an unknown way to a root",
+        "rune.random.multivariate_normal(rune.random.key(0), rnp.ones(2), rnp.eye(2), method='lu')",
+    ),
+    (
+        "a permutation of any size",
+        "rune.jit(lambda v: rune.random.permutation(rune.random.key(0), v), dims={'n': (1, None)})(x)",
+    ),
+    (
+        "a symbolic number of draws",
+        "rune.jit(lambda v: rune.random.choice(rune.random.key(0), 5, v.shape, replace=False), dims={'n': (1, 3)})(x)",
+    ),
     ("a choice from nothing", "rune.random.choice(rune.random.key(0), x[:0], (1,))"),
-    ("more draws than elements",
-     "rune.random.choice(rune.random.key(0), x, (4,), replace=False)"),
-    ("probabilities of another size",
-     "rune.random.choice(rune.random.key(0), x, p=rnp.ones(2) / 2)"),
-    ("more draws than outcomes",
-     "rune.random.categorical(rune.random.key(0), x, shape=(4,), replace=False)"),
-]  # fmt: skip
+    ("more draws than elements", "rune.random.choice(rune.random.key(0), x, (4,), replace=False)"),
+    ("probabilities of another size", "rune.random.choice(rune.random.key(0), x, p=rnp.ones(2) / 2)"),
+    ("more draws than outcomes", "rune.random.categorical(rune.random.key(0), x, shape=(4,), replace=False)"),
+]
 
 NN: list[tuple[str, str]] = [
-    ("keys and values of different lengths",
-     "rune.nn.dot_product_attention(rnp.ones((1, 2, 2, 4)), rnp.ones((1, 3, 2, 4)),"
-     " rnp.ones((1, 4, 2, 4)))"),
-    ("heads that do not divide",
-     "rune.nn.dot_product_attention(rnp.ones((1, 2, 3, 4)), *(rnp.ones((1, 2, 2, 4)),) * 2)"),
-    ("queries of another dtype",
-     "rune.nn.dot_product_attention(rnp.ones((1, 2, 2, 4), 'f16'),"
-     " *(rnp.ones((1, 2, 2, 4)),) * 2)"),
-    ("padding of another number of axes",
-     "rune.nn.conv1d(rnp.ones((1, 1, 4)), rnp.ones((1, 1, 2)), padding=(1, 1))"),
+    (
+        "keys and values of different lengths",
+        "rune.nn.dot_product_attention(rnp.ones((1, 2, 2, 4)), rnp.ones((1, 3, 2, 4)), rnp.ones((1, 4, 2, 4)))",
+    ),
+    (
+        "heads that do not divide",
+        "rune.nn.dot_product_attention(rnp.ones((1, 2, 3, 4)), *(rnp.ones((1, 2, 2, 4)),) * 2)",
+    ),
+    (
+        "queries of another dtype",
+        "rune.nn.dot_product_attention(rnp.ones((1, 2, 2, 4), 'f16'), *(rnp.ones((1, 2, 2, 4)),) * 2)",
+    ),
+    ("padding of another number of axes", "rune.nn.conv1d(rnp.ones((1, 1, 4)), rnp.ones((1, 1, 2)), padding=(1, 1))"),
     ("an orthogonal vector", "rune.nn.initializers.orthogonal()(rune.random.key(0), (3,))"),
-    ("orthogonal columns of an axis that is not there",
-     "rune.nn.initializers.orthogonal(column_axis=2)(rune.random.key(0), (3, 3))"),
-    ("an orthogonal kernel without sizes",
-     "rune.nn.initializers.delta_orthogonal()(rune.random.key(0), (3, 3))"),
+    (
+        "orthogonal columns of an axis that is not there",
+        "rune.nn.initializers.orthogonal(column_axis=2)(rune.random.key(0), (3, 3))",
+    ),
+    ("an orthogonal kernel without sizes", "rune.nn.initializers.delta_orthogonal()(rune.random.key(0), (3, 3))"),
     ("classes of a number", "rune.nn.cross_entropy(x.sum(), rnp.array(0))"),
     ("bools as labels", "rune.nn.one_hot(rnp.array([True]), 2)"),
     ("a window of too many axes", "rune.nn.max_pool(x, (1, 1))"),
-    ("three directions",
-     "rune.nn.rnn([(rune.nn.init_cell('rnn', 3, 2, rune.random.key(0)),) * 3],"
-     " rnp.ones((1, 1, 3)))"),
-    ("scales that do not divide the columns",
-     "rune.nn.scaled_matmul(*(rnp.ones((1, 1, 4)),) * 2, *(rnp.ones((1, 1, 3)),) * 2)"),
-    ("blocks that do not divide the columns",
-     "rune.nn.scaled_dot_general(rnp.ones((4, 5)), rnp.ones((4, 5)), (((1,), (1,)), ((), ())),"
-     " configs=[rune.nn.get_scaled_dot_general_config('mxfp8')] * 3)"),
-]  # fmt: skip
+    (
+        "three directions",
+        "rune.nn.rnn([(rune.nn.init_cell('rnn', 3, 2, rune.random.key(0)),) * 3], rnp.ones((1, 1, 3)))",
+    ),
+    (
+        "scales that do not divide the columns",
+        "rune.nn.scaled_matmul(*(rnp.ones((1, 1, 4)),) * 2, *(rnp.ones((1, 1, 3)),) * 2)",
+    ),
+    (
+        "blocks that do not divide the columns",
+        "rune.nn.scaled_dot_general(rnp.ones((4, 5)), rnp.ones((4, 5)), (((1,), (1,)), ((), ())),"
+        " configs=[rune.nn.get_scaled_dot_general_config('mxfp8')] * 3)",
+    ),
+]
 
 CALLS = ARRAYS + OPERATIONS + NUMPY + LAX + RANDOM + NN
 
 # Messages that no call reaches on every machine: the file, a part of the message, and why.
 OUT_OF_REACH: list[tuple[str, str, str]] = [
-    ("rune/array.py", "by __cuda_array_interface__", "needs an array on a CUDA device"),
-]  # fmt: skip
+    ("rune/array.py", "by __cuda_array_interface__", "needs an array on a CUDA device")
+]
 
 
 def test_every_message_is_the_one_in_the_golden_text(request: pytest.FixtureRequest):

@@ -11,169 +11,150 @@ import sys
 import pytest
 
 import rune
-from tests.architecture.provocations import (
-    golden_text,
-    has_the_form_of_the_grammar,
-    provoke,
-    works_as_before,
-)
+from tests.architecture.provocations import golden_text, has_the_form_of_the_grammar, provoke, works_as_before
 from tests.architecture.sources import HERE
 from tests.support.expect import expect_file
 
 LINALG: list[tuple[str, str]] = [
-    ("an unknown method of Sylvester's equation",
-     "rune.scipy.linalg.solve_sylvester(rnp.eye(2), rnp.eye(2), rnp.eye(2), method='magic')"),
-    ("Sylvester's equation of other sizes",
-     "rune.scipy.linalg.solve_sylvester(rnp.eye(2), rnp.eye(3), rnp.eye(2))"),
-    ("an unknown method of Lyapunov's equation",
-     "rune.scipy.linalg.solve_discrete_lyapunov(rnp.eye(2), rnp.eye(2), method='magic')"),
-    ("Lyapunov's equation of other sizes",
-     "rune.scipy.linalg.solve_discrete_lyapunov(rnp.eye(2), rnp.eye(3))"),
-    ("an unknown method of a derivative of expm",
-     "rune.scipy.linalg.expm_frechet(rnp.eye(2), rnp.eye(2), method='magic')"),
-    ("a factored system of other rows",
-     "rune.scipy.linalg.lu_solve(rune.scipy.linalg.lu_factor(rnp.eye(2)), x)"),
-    ("a factored system transposed three times",
-     "rune.scipy.linalg.lu_solve(rune.scipy.linalg.lu_factor(rnp.eye(3)), x, trans=3)"),
+    (
+        "an unknown method of Sylvester's equation",
+        "rune.scipy.linalg.solve_sylvester(rnp.eye(2), rnp.eye(2), rnp.eye(2), method='magic')",
+    ),
+    ("Sylvester's equation of other sizes", "rune.scipy.linalg.solve_sylvester(rnp.eye(2), rnp.eye(3), rnp.eye(2))"),
+    (
+        "an unknown method of Lyapunov's equation",
+        "rune.scipy.linalg.solve_discrete_lyapunov(rnp.eye(2), rnp.eye(2), method='magic')",
+    ),
+    ("Lyapunov's equation of other sizes", "rune.scipy.linalg.solve_discrete_lyapunov(rnp.eye(2), rnp.eye(3))"),
+    (
+        "an unknown method of a derivative of expm",
+        "rune.scipy.linalg.expm_frechet(rnp.eye(2), rnp.eye(2), method='magic')",
+    ),
+    ("a factored system of other rows", "rune.scipy.linalg.lu_solve(rune.scipy.linalg.lu_factor(rnp.eye(2)), x)"),
+    (
+        "a factored system transposed three times",
+        "rune.scipy.linalg.lu_solve(rune.scipy.linalg.lu_factor(rnp.eye(3)), x, trans=3)",
+    ),
     ("an unknown mode of qr", "rune.scipy.linalg.qr(rnp.eye(2), mode='magic')"),
-    ("real eigenvectors of complex eigenvalues",
-     "rune.scipy.linalg.cdf2rdf(rnp.ones(2) * 1j, rnp.eye(2))"),
+    ("real eigenvectors of complex eigenvalues", "rune.scipy.linalg.cdf2rdf(rnp.ones(2) * 1j, rnp.eye(2))"),
     ("a function of a matrix that sums", "rune.scipy.linalg.funm(rnp.eye(2), rnp.sum)"),
     ("Hadamard's matrix of size 3", "rune.scipy.linalg.hadamard(3)"),
     ("an exact inverse that is too large", "rune.scipy.linalg.invhilbert(15, exact=True)"),
     ("an unknown kind of Pascal's matrix", "rune.scipy.linalg.pascal(3, kind='magic')"),
     ("an unknown scale of Fourier's matrix", "rune.scipy.linalg.dft(3, scale='magic')"),
-    ("products of columns of other numbers",
-     "rune.scipy.linalg.khatri_rao(rnp.eye(2), rnp.eye(3))"),
-    ("a triangular system transposed three times",
-     "rune.scipy.linalg.solve_triangular(rnp.eye(3), x, trans=3)"),
-    ("a right-hand side that is a number",
-     "rune.scipy.linalg.solve_triangular(rnp.eye(3), x[0])"),
+    ("products of columns of other numbers", "rune.scipy.linalg.khatri_rao(rnp.eye(2), rnp.eye(3))"),
+    ("a triangular system transposed three times", "rune.scipy.linalg.solve_triangular(rnp.eye(3), x, trans=3)"),
+    ("a right-hand side that is a number", "rune.scipy.linalg.solve_triangular(rnp.eye(3), x[0])"),
     ("a triangular system of other rows", "rune.scipy.linalg.solve_triangular(rnp.eye(2), x)"),
-    ("an unknown assumption about a matrix",
-     "rune.scipy.linalg.solve(rnp.eye(3), x, assume_a='magic')"),
+    ("an unknown assumption about a matrix", "rune.scipy.linalg.solve(rnp.eye(3), x, assume_a='magic')"),
     ("diagonals of equal lengths", "rune.scipy.linalg.eigh_tridiagonal(x, x)"),
-    ("a selection of eigenvalues without a range",
-     "rune.scipy.linalg.eigh_tridiagonal(x, x[1:], select='i')"),
+    ("a selection of eigenvalues without a range", "rune.scipy.linalg.eigh_tridiagonal(x, x[1:], select='i')"),
     ("bands of several matrices", "rune.scipy.linalg.eig_banded(rnp.ones((2, 2, 2)))"),
     ("homogeneous eigenvalues", "rune.scipy.linalg.eig(rnp.eye(2), homogeneous_eigvals=True)"),
-    ("a row and a column of other lengths",
-     "rune.scipy.linalg.solve_toeplitz((x, rnp.ones(2)), rnp.ones(2))"),
+    ("a row and a column of other lengths", "rune.scipy.linalg.solve_toeplitz((x, rnp.ones(2)), rnp.ones(2))"),
     ("an unknown side of a polar factor", "rune.scipy.linalg.polar(rnp.eye(2), side='above')"),
-    ("a number of columns that is negative",
-     "rune.scipy.linalg.orth(rnp.eye(2), size=-1)"),
-    ("angles of subspaces of other spaces",
-     "rune.scipy.linalg.subspace_angles(rnp.eye(2), rnp.eye(3))"),
-]  # fmt: skip
+    ("a number of columns that is negative", "rune.scipy.linalg.orth(rnp.eye(2), size=-1)"),
+    ("angles of subspaces of other spaces", "rune.scipy.linalg.subspace_angles(rnp.eye(2), rnp.eye(3))"),
+]
 
 SIGNALS: list[tuple[str, str]] = [
     ("no codes to choose from", "rune.scipy.cluster.vq.vq(rnp.ones((3, 2)), rnp.ones((0, 2)))"),
     ("an unknown mode of a border", "rune.scipy.ndimage.gaussian_filter(x, 1.0, mode='magic')"),
     ("widths for too many axes", "rune.scipy.ndimage.median_filter(x, size=(3, 3))"),
     ("a median of complex numbers", "rune.scipy.ndimage.median_filter(x * 1j)"),
-    ("an unknown continuation of a signal",
-     "rune.scipy.signal.filtfilt(rnp.ones(1), rnp.ones(1), rnp.ones(9), padtype='magic')"),
+    (
+        "an unknown continuation of a signal",
+        "rune.scipy.signal.filtfilt(rnp.ones(1), rnp.ones(1), rnp.ones(9), padtype='magic')",
+    ),
     ("an unknown use of weights", "rune.scipy.signal.savgol_coeffs(3, 1, use='magic')"),
     ("an unknown mode of smoothing", "rune.scipy.signal.savgol_filter(x, 3, 1, mode='magic')"),
     ("segments without samples", "rune.scipy.signal.welch(x, nperseg=0)"),
-]  # fmt: skip
+]
 
 CALCULUS: list[tuple[str, str]] = [
-    ("an unknown method of an initial value problem",
-     "rune.scipy.integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), x, method='magic')"),
+    (
+        "an unknown method of an initial value problem",
+        "rune.scipy.integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), x, method='magic')",
+    ),
     ("times of two axes", "rune.scipy.integrate.odeint(lambda y, t: -y, x, rnp.ones((2, 2)))"),
     ("fewer points than values", "rune.scipy.integrate.trapezoid(x, x[1:])"),
     ("an interval in no parts", "rune.scipy.integrate.quad(rnp.exp, 0.0, 1.0, limit=0)"),
     ("too few knots", "rune.scipy.interpolate.BSpline(x, x, 3)"),
     ("too few coefficients", "rune.scipy.interpolate.BSpline(rnp.arange(9.0), x, 3)"),
-    ("knots of another number",
-     "rune.scipy.interpolate.make_interp_spline(rnp.arange(5.0), rnp.ones(5), t=x)"),
+    ("knots of another number", "rune.scipy.interpolate.make_interp_spline(rnp.arange(5.0), rnp.ones(5), t=x)"),
     ("slopes of another shape", "rune.scipy.interpolate.CubicHermiteSpline(x, x, x[1:])"),
-    ("an unknown condition at the ends",
-     "rune.scipy.interpolate.CubicSpline(x, x, bc_type='magic')"),
+    ("an unknown condition at the ends", "rune.scipy.interpolate.CubicSpline(x, x, bc_type='magic')"),
     ("an unknown kind of interpolation", "rune.scipy.interpolate.interp1d(x, x, kind='magic')"),
-    ("an error outside the grid",
-     "rune.scipy.interpolate.RegularGridInterpolator((x,), x, bounds_error=True)"),
-    ("points of another rank than the grid",
-     "rune.scipy.interpolate.RegularGridInterpolator((x,), x, bounds_error=False)"
-     "(rnp.ones((2, 2)))"),
+    ("an error outside the grid", "rune.scipy.interpolate.RegularGridInterpolator((x,), x, bounds_error=True)"),
+    (
+        "points of another rank than the grid",
+        "rune.scipy.interpolate.RegularGridInterpolator((x,), x, bounds_error=False)(rnp.ones((2, 2)))",
+    ),
     ("a start that is a matrix", "rune.scipy.optimize.least_squares(rnp.sin, rnp.eye(2))"),
-    ("a bracket of four numbers",
-     "rune.scipy.optimize.golden(rnp.cos, brack=(0.0, 1.0, 2.0, 3.0))"),
+    ("a bracket of four numbers", "rune.scipy.optimize.golden(rnp.cos, brack=(0.0, 1.0, 2.0, 3.0))"),
     ("a Bessel function of a negative order", "rune.scipy.special.bessel_jn(x, v=-1)"),
     ("an exact number of choices", "rune.scipy.special.comb(5, 2, exact=True)"),
     ("an exact number of orders", "rune.scipy.special.perm(5, 2, exact=True)"),
     ("an exact factorial", "rune.scipy.special.factorial(5, exact=True)"),
     ("half a branch", "rune.scipy.special.lambertw(x, 0.5)"),
-]  # fmt: skip
+]
 
 SPACE: list[tuple[str, str]] = [
-    ("an unknown metric",
-     "rune.scipy.spatial.distance.cdist(rnp.eye(2), rnp.eye(2), metric='magic')"),
+    ("an unknown metric", "rune.scipy.spatial.distance.cdist(rnp.eye(2), rnp.eye(2), metric='magic')"),
     ("distances between other spaces", "rune.scipy.spatial.distance.cdist(rnp.eye(2), rnp.eye(3))"),
     ("distances of three axes", "rune.scipy.spatial.distance.squareform(rnp.ones((2, 2, 2)))"),
     ("distances of half a pair", "rune.scipy.spatial.distance.squareform(rnp.ones(2))"),
-    ("axes that are none",
-     "rune.scipy.spatial.transform.Rotation.from_euler('abc', x)"),
-    ("angles of another number",
-     "rune.scipy.spatial.transform.Rotation.from_euler('xy', x)"),
-    ("angles about two axes",
-     "rune.scipy.spatial.transform.Rotation.from_euler('xyz', x).as_euler('xy')"),
-    ("an index of one rotation",
-     "rune.scipy.spatial.transform.Rotation.from_euler('xyz', x)[0]"),
-]  # fmt: skip
+    ("axes that are none", "rune.scipy.spatial.transform.Rotation.from_euler('abc', x)"),
+    ("angles of another number", "rune.scipy.spatial.transform.Rotation.from_euler('xy', x)"),
+    ("angles about two axes", "rune.scipy.spatial.transform.Rotation.from_euler('xyz', x).as_euler('xy')"),
+    ("an index of one rotation", "rune.scipy.spatial.transform.Rotation.from_euler('xyz', x)[0]"),
+]
 
 STATISTICS: list[tuple[str, str]] = [
     ("a parameter that a distribution has not", "rune.scipy.stats.norm.pdf(x, shape=1.0)"),
     ("a moment without a closed form", "rune.scipy.stats.skewnorm.entropy(1.0)"),
     ("weights of another number", "rune.scipy.stats.gaussian_kde(x, weights=rnp.ones(2))"),
-    ("points of another space",
-     "rune.scipy.stats.gaussian_kde(rnp.ones((2, 3))).logpdf(rnp.ones((3, 3)))"),
-    ("an interval of a plane",
-     "rune.scipy.stats.gaussian_kde(rnp.ones((2, 3))).integrate_box_1d(0.0, 1.0)"),
+    ("points of another space", "rune.scipy.stats.gaussian_kde(rnp.ones((2, 3))).logpdf(rnp.ones((3, 3)))"),
+    ("an interval of a plane", "rune.scipy.stats.gaussian_kde(rnp.ones((2, 3))).integrate_box_1d(0.0, 1.0)"),
     ("an unknown bandwidth", "rune.scipy.stats.gaussian_kde(x, bw_method='magic')"),
     ("too many shares", "rune.scipy.stats.dirichlet.logpdf(rnp.ones(4), x[:2])"),
-    ("a singular covariance",
-     "rune.scipy.stats.multivariate_normal.logpdf(x, x, rnp.eye(3), allow_singular=True)"),
-    ("a covariance of another size",
-     "rune.scipy.stats.multivariate_normal.logpdf(x, x, rnp.eye(2))"),
-    ("a covariance that is not square",
-     "rune.scipy.stats.multivariate_normal.entropy(0.0, rnp.ones((2, 3)))"),
+    ("a singular covariance", "rune.scipy.stats.multivariate_normal.logpdf(x, x, rnp.eye(3), allow_singular=True)"),
+    ("a covariance of another size", "rune.scipy.stats.multivariate_normal.logpdf(x, x, rnp.eye(2))"),
+    ("a covariance that is not square", "rune.scipy.stats.multivariate_normal.entropy(0.0, rnp.ones((2, 3)))"),
     ("an unknown method of ranks", "rune.scipy.stats.rankdata(x, method='magic')"),
     ("the commonest of one number", "rune.scipy.stats.mode(x[0])"),
     ("ranks of complex numbers", "rune.scipy.stats.spearmanr(x * 1j, x)"),
-]  # fmt: skip
+]
 
 OPTIMIZERS: list[tuple[str, str]] = [
-    ("an update without the parameters",
-     "rune.optim.adaptive_grad_clip(0.1).update(x, rune.optim.adaptive_grad_clip(0.1).init(x))"),
+    (
+        "an update without the parameters",
+        "rune.optim.adaptive_grad_clip(0.1).update(x, rune.optim.adaptive_grad_clip(0.1).init(x))",
+    ),
     ("a decay by nothing", "rune.optim.exponential_decay(1.0, 2, 0.0)"),
     ("cycles of unknown length", "rune.optim.sgdr_schedule([{'init_value': 0.0}])"),
     ("steps that only grow", "rune.optim.scale_by_rprop(0.5, eta_minus=2.0)"),
     ("parts without names", "rune.optim.named_chain(rune.optim.sgd(0.1))"),
-    ("a condition that is no function",
-     "rune.optim.conditionally_transform(rune.optim.sgd(0.1), True)"),
-]  # fmt: skip
+    ("a condition that is no function", "rune.optim.conditionally_transform(rune.optim.sgd(0.1), True)"),
+]
 
 FUNCTIONS: list[tuple[str, str]] = [
     ("a setting that is a number", "rune.enable_x64(1)"),
     ("batches of no rows", "rune.map(rnp.sin, x, batch_size=0)"),
-    ("rules for arguments that are none",
-     "rune.custom_jvp(rnp.power, nondiff_argnums=(1,)).defjvps(None)"),
-    ("an argument by another name",
-     "rune.custom_jvp(lambda v: v, nondiff_argnames=('w',))"),
-    ("a name that a function with a rule takes only so",
-     "custom_jvp(lambda p, t: (p[0], t[0]), lambda v, *, k=1: v)(x, k=2)"),
-    ("a keyword of a builtin with a rule",
-     "custom_jvp(lambda p, t: (p[0], t[0]), max)(x, key=1)"),
+    ("rules for arguments that are none", "rune.custom_jvp(rnp.power, nondiff_argnums=(1,)).defjvps(None)"),
+    ("an argument by another name", "rune.custom_jvp(lambda v: v, nondiff_argnames=('w',))"),
+    (
+        "a name that a function with a rule takes only so",
+        "custom_jvp(lambda p, t: (p[0], t[0]), lambda v, *, k=1: v)(x, k=2)",
+    ),
+    ("a keyword of a builtin with a rule", "custom_jvp(lambda p, t: (p[0], t[0]), max)(x, key=1)"),
     ("an auxiliary result that is missing", "rune.grad(rnp.sum, has_aux=True)(x)"),
-    ("the inner of no trees",
-     "rune.tree.transpose(rune.tree.structure([]), None, [])"),
+    ("the inner of no trees", "rune.tree.transpose(rune.tree.structure([]), None, [])"),
     ("a separator that is a number", "rune.tree.keystr((), separator=1)"),
     ("a class that cannot be taken apart", "rune.tree.register_node_class(int)"),
     ("a class of unknown fields", "rune.tree.register_dataclass(int)"),
     ("a dimension without a name", "rune.dims.symbol('2n')"),
-]  # fmt: skip
+]
 
 CALLS = [*LINALG, *SIGNALS, *CALCULUS, *SPACE, *STATISTICS, *OPTIMIZERS, *FUNCTIONS]
 

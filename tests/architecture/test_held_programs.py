@@ -21,13 +21,12 @@ OWNERS = {
         "rune/control/implicit/linear_solve.py",
     ),
     "branches": ("rune/control/branch/", "rune/lowering/loops.py"),
-    "body": ("rune/control/scan/", "rune/control/while_loop/", "rune/ops/repeat.py",
-             "rune/lowering/loops.py"),
+    "body": ("rune/control/scan/", "rune/control/while_loop/", "rune/ops/repeat.py", "rune/lowering/loops.py"),
     "condition": ("rune/control/while_loop/", "rune/ops/repeat.py", "rune/lowering/loops.py"),
     "linear_step": ("rune/control/while_loop/",),
     "operator": ("rune/control/implicit/linear_solve.py",),
     "transposed": ("rune/control/implicit/linear_solve.py",),
-}  # fmt: skip
+}
 
 
 def keys(node: ast.AST) -> Iterator[ast.expr | None]:

@@ -16,15 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import (
-    ROOT,
-    Import,
-    Source,
-    imports,
-    late_loads,
-    module_of,
-    sources,
-)  # fmt: skip
+from tests.architecture.sources import ROOT, Import, Source, imports, late_loads, module_of, sources
 
 # From the top down. A room may import from rooms below its own row, and from itself; rooms of one
 # row are independent of each other.
@@ -102,8 +94,7 @@ def test_drivers_are_imported_in_the_backends_alone():
     astray = [
         f"{source}:{imported.line} imports {imported.target}"
         for source, imported in every_import()
-        if imported.target.split(".")[0] in ONLY_IN_BACKENDS
-        and room(source.name) != "rune.backends"
+        if imported.target.split(".")[0] in ONLY_IN_BACKENDS and room(source.name) != "rune.backends"
     ]
 
     assert not astray
@@ -157,11 +148,7 @@ def _named(source: Source) -> set[str]:
 
 def _needed(source: Source) -> set[str]:
     """The modules whose import must have ended before this one's body runs."""
-    modules = {
-        module_of(i.target, KNOWN)
-        for i in imports(source)
-        if not i.inside_function and not i.for_types_only
-    }
+    modules = {module_of(i.target, KNOWN) for i in imports(source) if not i.inside_function and not i.for_types_only}
     return modules - {source.name, "", "rune"}
 
 
@@ -189,17 +176,19 @@ def test_modules_are_loaded_late_at_a_few_doors_alone():
 
     rooms = {s for s in late if not s.startswith("rune/backends/")}
     assert rooms == {
-        "rune/__init__.py", "rune/absent/__init__.py", "rune/array_methods.py",
+        "rune/__init__.py",
+        "rune/absent/__init__.py",
+        "rune/array_methods.py",
         "rune/core/leaks.py",  # looks at every module, and asks none for anything
-        "rune/locks.py", "rune/numpy/mutable_boxes.py", "rune/tracebacks.py",
+        "rune/locks.py",
+        "rune/numpy/mutable_boxes.py",
+        "rune/tracebacks.py",
         "rune/transforms/late_modules.py",
-    }  # fmt: skip
+    }
     assert "rune/backends/__init__.py" in late
 
 
-@pytest.mark.parametrize(
-    "code", ['sys.modules["rune"].numpy', 'import_module("rune")', 'locks.load("rune")']
-)
+@pytest.mark.parametrize("code", ['sys.modules["rune"].numpy', 'import_module("rune")', 'locks.load("rune")'])
 def test_a_lookup_among_the_loaded_modules_is_seen(code: str, tmp_path: Path):
     path = tmp_path / "hidden.py"
     path.write_text(f"def namespace():\n    return {code}\n")
@@ -211,8 +200,7 @@ def test_importing_the_package_imports_no_driver():
     code = "import sys, rune; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
 
     done = subprocess.run(
-        [sys.executable, "-c", code, *sorted(DRIVERS)],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    )  # fmt: skip
+        [sys.executable, "-c", code, *sorted(DRIVERS)], capture_output=True, text=True, check=True, cwd=ROOT
+    )
 
     assert done.stdout.strip() == "[]"

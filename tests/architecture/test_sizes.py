@@ -46,9 +46,8 @@ def test_no_function_is_longer_than_its_limit():
 
 def test_every_module_says_what_it_is():
     silent = [
-        str(s) for s in EVERYTHING
-        if not ast.get_docstring(s.tree) and (s.text.strip() or s.path.name != "__init__.py")
-    ]  # fmt: skip
+        str(s) for s in EVERYTHING if not ast.get_docstring(s.tree) and (s.text.strip() or s.path.name != "__init__.py")
+    ]
 
     assert not silent
 

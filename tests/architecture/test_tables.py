@@ -26,23 +26,14 @@ def test_the_rule_matrix_is_the_reviewed_one(request: pytest.FixtureRequest):
 
 def test_the_rule_matrix_has_every_primitive_of_the_package():
     kinds = ("Primitive", "Direct", "HigherOrder")
-    modules = [
-        importlib.import_module(s.name) for s in sources() if any(k in s.text for k in kinds)
-    ]
-    primitives = {
-        value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, Primitive)
-    }
+    modules = [importlib.import_module(s.name) for s in sources() if any(k in s.text for k in kinds)]
+    primitives = {value for module in modules for value in vars(module).values() if isinstance(value, Primitive)}
 
     assert primitives == set(EVERY_PRIMITIVE)
 
 
 def test_the_rule_matrix_is_printed_by_running_the_room():
-    done = subprocess.run(
-        [sys.executable, "-m", "rune.ops"], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = subprocess.run([sys.executable, "-m", "rune.ops"], capture_output=True, text=True, check=True, cwd=ROOT)
 
     assert done.stdout == (HERE / "rule_matrix.txt").read_text()
 
@@ -50,12 +41,39 @@ def test_the_rule_matrix_is_printed_by_running_the_room():
 def test_every_derivative_of_a_linear_primitive_can_be_transposed():
     # Tangents flow through what a derivative rule is made of; these are the primitives in which
     # a rule calls itself on the tangent.
-    linear = {"add", "sub", "neg", "mul", "div", "select", "convert", "broadcast", "reshape",
-              "transpose", "slice", "pad", "reverse", "concatenate", "reduce_sum", "cumsum",
-              "dot_general", "shear", "conv_general_dilated", "reduce_window",
-              "gather", "scatter", "scatter_add", "scatter_mul",
-              "dynamic_slice", "dynamic_update_slice", "real", "imag", "complex",
-              "conj", "reduce_precision"}  # fmt: skip
+    linear = {
+        "add",
+        "sub",
+        "neg",
+        "mul",
+        "div",
+        "select",
+        "convert",
+        "broadcast",
+        "reshape",
+        "transpose",
+        "slice",
+        "pad",
+        "reverse",
+        "concatenate",
+        "reduce_sum",
+        "cumsum",
+        "dot_general",
+        "shear",
+        "conv_general_dilated",
+        "reduce_window",
+        "gather",
+        "scatter",
+        "scatter_add",
+        "scatter_mul",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "real",
+        "imag",
+        "complex",
+        "conj",
+        "reduce_precision",
+    }
 
     assert {p.name for p in ops.PRIMITIVES if p.transpose is not None} == linear
 

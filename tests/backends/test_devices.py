@@ -96,10 +96,7 @@ def several(codes: list[KernelCode]) -> Plan:
     """Kernels of the same parameters side by side, a result for each."""
     first = plan_of(codes[0])
     inputs = slots_of(first.steps[0])[:2]
-    steps = tuple(
-        Launch(c.name, (*inputs, Slot(Space.RESULT, first.results[0], k)))
-        for k, c in enumerate(codes)
-    )
+    steps = tuple(Launch(c.name, (*inputs, Slot(Space.RESULT, first.results[0], k))) for k, c in enumerate(codes))
     kernels = {c.name: c for c in codes}
     return replace(first, results=first.results * len(codes), steps=steps, kernels=kernels)
 

@@ -69,8 +69,10 @@ def test_a_device_that_fails_says_how(monkeypatch: Any):
     kind = type(backends.device_named("reference:0").backend)
     monkeypatch.setattr(kind, "record", broken)
 
-    assert "reference:0  NumPy interpreter of kernel code, every check on: FAILS (RuntimeError: " \
-        "the driver is upset)" in str(rune.doctor())  # fmt: skip
+    assert (
+        "reference:0  NumPy interpreter of kernel code, every check on: FAILS (RuntimeError: "
+        "the driver is upset)" in str(rune.doctor())
+    )
 
 
 def test_a_device_that_computes_wrongly_is_found(monkeypatch: Any):

@@ -87,41 +87,24 @@ def test_memory_is_used_again_after_its_last_read():
             [Launch("double", (X, Slot(Space.RESULT, VECTOR.with_dtype(dtypes.i32))))],
             "y of double is f32[1], result 0 is i32[1]",
         ),
-        (
-            [Launch("double", (arena(0), Y))],
-            "step 0 (arena[0:4] was never written, or was overwritten since)",
-        ),
+        ([Launch("double", (arena(0), Y))], "step 0 (arena[0:4] was never written, or was overwritten since)"),
         ([Launch("double", (Y, arena(0)))], "result 0 was never written"),
         ([Launch("increment", (Y,))], "result 0 was never written"),
         ([Launch("double", (X, arena(0)))], "the return (result 0 was never written"),
         ([Launch("double", (X, X))], "x and y of double overlap, and are no aliases"),
+        ([Launch("double", (X, arena(2)))], "is not aligned for f32"),
         (
-            [Launch("double", (X, arena(2)))],
-            "is not aligned for f32",
-        ),
-        (
-            [
-                Launch("double", (X, arena(0))),
-                Launch("in_place", (arena(0), arena(4))),
-                Copy(Y, arena(4)),
-            ],
+            [Launch("double", (X, arena(0))), Launch("in_place", (arena(0), arena(4))), Copy(Y, arena(4))],
             "overlap, and are no aliases",
         ),
         (
-            [
-                Launch("double", (X, arena(0))),
-                Launch("double", (X, arena(4))),
-                Launch("add", (arena(0), arena(4), Y)),
-            ],
+            [Launch("double", (X, arena(0))), Launch("double", (X, arena(4))), Launch("add", (arena(0), arena(4), Y))],
             "arena[0:8] was never written, or was overwritten since",
         ),
         ([Launch("double", (X, arena(8 * n)))], "arena[8:12] is outside the arena of 8 bytes"),
         ([Copy(X, X)], "overlaps an input"),
         ([Copy(Y, X), Copy(X, Y)], "step 1 (argument 0 must not be written)"),
-        (
-            [Copy(Y, Slot(Space.ARGUMENT, ArrayType((n + 1,), dtypes.f32)))],
-            "argument 0 and result 0 differ in size",
-        ),
+        ([Copy(Y, Slot(Space.ARGUMENT, ArrayType((n + 1,), dtypes.f32)))], "argument 0 and result 0 differ in size"),
         ([Launch("double", (X, Slot(Space.RESULT, VECTOR, 1)))], "there is no result 1"),
         ([Call("fft", (Y,), (X,), ())], "there is no routine fft of 1 inputs"),
     ],
@@ -145,10 +128,7 @@ def test_a_routines_operands_must_have_its_shapes():
 
 
 def test_the_steps_are_checked_with_and_without_donation():
-    read_after = (
-        Launch("double", (X, Y)),
-        Launch("add", (X, X, arena(0))),
-    )
+    read_after = (Launch("double", (X, Y)), Launch("add", (X, X, arena(0))))
 
     null.check_plan(plan(*read_after))
     assert "argument 0 was never written, or was overwritten" in refused(
@@ -159,24 +139,18 @@ def test_the_steps_are_checked_with_and_without_donation():
 def test_a_donated_argument_may_be_overwritten_by_its_last_reader_in_place():
     null.check_plan(plan(Launch("in_place", (X, Y)), donations=((0, 0),)))
 
-    assert "overlap, and are no aliases" in refused(
-        plan(Launch("double", (X, Y)), donations=((0, 0),))
-    )
+    assert "overlap, and are no aliases" in refused(plan(Launch("double", (X, Y)), donations=((0, 0),)))
 
 
 def test_a_donation_to_a_result_of_other_size_is_illegal():
     wide = ArrayType((n, 2), dtypes.f32)
 
-    assert "donation of argument 0 to result 0: other size" in refused(
-        plan(donations=((0, 0),), results=(wide,))
-    )
+    assert "donation of argument 0 to result 0: other size" in refused(plan(donations=((0, 0),), results=(wide,)))
     assert "one buffer twice" in refused(plan(donations=((0, 0), (0, 0))))
 
 
 def test_a_symbolic_size_needs_a_source():
-    assert "cannot read the size n (no argument tells it)" in refused(
-        plan(Launch("double", (X, Y)), size_sources=())
-    )
+    assert "cannot read the size n (no argument tells it)" in refused(plan(Launch("double", (X, Y)), size_sources=()))
 
 
 def test_a_broken_kernel_is_found_by_its_own_check():

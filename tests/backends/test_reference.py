@@ -65,8 +65,7 @@ def test_the_dot_routine_reads_operands_where_they_lie(device, trans_a, trans_b)
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.int8, np.uint64, np.complex64, np.bool_])
 def test_every_dtype_moves_through_the_arena(device, dtype):
     short = dtypes.short(np.dtype(dtype))
-    copy = parse(f"code f(x: read {short}[6], y: write {short}[6]) {{ "
-                 "for i in 6 grid { store y[i] = x[-i + 5] } }")  # fmt: skip
+    copy = parse(f"code f(x: read {short}[6], y: write {short}[6]) {{ for i in 6 grid {{ store y[i] = x[-i + 5] }} }}")
     type_ = ArrayType((2, 3), np.dtype(dtype))
     x, y, middle = (Slot(space, type_) for space in (Space.ARGUMENT, Space.RESULT, Space.ARENA))
     steps = (Launch("f", (x, middle)), Copy(y, middle))
@@ -81,8 +80,7 @@ def test_every_dtype_moves_through_the_arena(device, dtype):
 
 def test_a_donated_argument_lends_its_memory(device):
     code = parse(
-        "code f(x: read f32[4], y: write f32[4]) aliases x = y "
-        "{ for i in 4 grid { store y[i] = x[i] * 2.0_f32 } }"
+        "code f(x: read f32[4], y: write f32[4]) aliases x = y { for i in 4 grid { store y[i] = x[i] * 2.0_f32 } }"
     )
     executable = device.record(plan_of(code, donations=[(0, 0)]))
     x = np.ones(4, np.float32)
@@ -95,9 +93,7 @@ def test_a_donated_argument_lends_its_memory(device):
 
 
 def test_a_race_is_found_when_the_plan_runs(device):
-    code = parse(
-        "code f(x: read f32[4], y: write f32[4]) { for i in 4 grid { store y[0] = x[i] } }"
-    )
+    code = parse("code f(x: read f32[4], y: write f32[4]) { for i in 4 grid { store y[0] = x[i] } }")
 
     with pytest.raises(CheckError, match="a race within the grid"):
         run(device, plan_of(code), np.ones(4, np.float32))

@@ -31,9 +31,12 @@ SOURCES = sorted((PACKAGE / "rune_pyloops").glob("*.py"))
 def python(*args: object, path: Path, cwd: Path = ROOT) -> str:
     """What a fresh interpreter prints, `path` being where it looks for packages as well."""
     done = subprocess.run(
-        [sys.executable, *map(str, args)], cwd=cwd, env={**os.environ, "PYTHONPATH": str(path)},
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, *map(str, args)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(path)},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -49,9 +52,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_is_listed_and_passes_its_own_tests_and_the_conformance_tests(installed: Path):
     out = python(
-        "-m", "pytest", "-v", "-p", "no:cacheprovider", PACKAGE / "checks.py",
-        "tests/laws/test_conformance.py", "-k", "checks or pyloops", path=installed,
-    )  # fmt: skip
+        "-m",
+        "pytest",
+        "-v",
+        "-p",
+        "no:cacheprovider",
+        PACKAGE / "checks.py",
+        "tests/laws/test_conformance.py",
+        "-k",
+        "checks or pyloops",
+        path=installed,
+    )
 
     passed = re.search(r"(\d+) passed", out)
     assert re.search(r"executors: .*pyloops:0", out)

@@ -25,19 +25,18 @@ JITTED: dict[str, Callable[[float], Any]] = {
         rune.jit(lambda v: rune.scan(lambda c, a: (rnp.sin(c * a + k), c), 1.0, v)[0])
     )(X),
     "a loop of unknown length": lambda k: rune.jvp(
-        rune.jit(lambda v: rune.while_loop(lambda c: c.sum() < 99.0, lambda c: c * 2.0 + k, v)),
-        (X,), (X,),
+        rune.jit(lambda v: rune.while_loop(lambda c: c.sum() < 99.0, lambda c: c * 2.0 + k, v)), (X,), (X,)
     ),
     "the gradient of a branch": lambda k: rune.grad(
         rune.jit(lambda v: rune.cond(v.sum() > 0, lambda: (v * k).sum(), lambda: (v * 2.0).sum()))
     )(X),
     "a factorisation": lambda k: rune.jit(rnp.linalg.cholesky)(rnp.eye(3) * (k + 2.0)),
-}  # fmt: skip
+}
 EAGER: dict[str, Callable[[float], Any]] = {
     "a loop": lambda k: rune.fori_loop(0, 3, lambda i, c: rnp.sin(c) * k, X),
-    "the gradient of a loop": lambda k: rune.grad(
-        lambda v: rune.fori_loop(0, 3, lambda i, c: rnp.sin(c) * k, v).sum()
-    )(X),
+    "the gradient of a loop": lambda k: rune.grad(lambda v: rune.fori_loop(0, 3, lambda i, c: rnp.sin(c) * k, v).sum())(
+        X
+    ),
     "the gradient of a branch": lambda k: rune.grad(
         lambda v: rune.cond(v.sum() > 0, lambda: (v * k).sum(), lambda: (v * 2.0).sum())
     )(X),

@@ -218,9 +218,9 @@ def test_only_one_of_several_arguments_is_differentiated():
         gradients = None
         with interpreted():
             for number in ALL:
-                gradients = rune.grad(
-                    lambda *a, f=case: sum(y.sum() for y in flat(f.function)(*a)), argnums=number
-                )(w, h, xs)
+                gradients = rune.grad(lambda *a, f=case: sum(y.sum() for y in flat(f.function)(*a)), argnums=number)(
+                    w, h, xs
+                )
         twin = rune.grad(lambda *a, f=case: sum(y.sum() for y in flat(f.twin)(*a)), argnums=2)
         near(twin(w, h, xs), gradients, relative=1e-9, absolute=1e-12, why=F64)
 

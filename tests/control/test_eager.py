@@ -72,9 +72,7 @@ def _called(x: Any) -> Any:
 BODIES: dict[str, Any] = {
     "custom_jvp": own_slope,
     "custom_vjp": lambda x: own_pullback(x, 2.0),
-    "checkpoint": rune.checkpoint(
-        rnp.sin, policy=rune.checkpoint_policies.save_only_these_names("a")
-    ),
+    "checkpoint": rune.checkpoint(rnp.sin, policy=rune.checkpoint_policies.save_only_these_names("a")),
     "debug.print": _shown,
     "pure_callback": _called,
 }

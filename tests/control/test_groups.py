@@ -37,9 +37,7 @@ def test_an_absent_group_has_no_values():
     assert Outer([1, 2], None).flat() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "record", [Outer([1, 2], Pair(3, [])), Outer([], Pair(1, [2])), Outer([1], None)], ids=str
-)
+@pytest.mark.parametrize("record", [Outer([1, 2], Pair(3, [])), Outer([], Pair(1, [2])), Outer([1], None)], ids=str)
 def test_a_record_filled_with_its_own_values_is_the_same(record: Outer):
     assert record.filled(record.flat()) == record
 

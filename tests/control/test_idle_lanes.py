@@ -30,8 +30,7 @@ def lanes_of(batched: Sequence[bool]) -> list[Any]:
     """Three lanes of every batched argument, in which branches and steps differ."""
     rows = [arguments(seed) for seed in (0, 3, 4)]
     return [
-        array(np.stack([np.asarray(x) for x in column])) if b else column[0]
-        for column, b in zip(zip(*rows), batched)
+        array(np.stack([np.asarray(x) for x in column])) if b else column[0] for column, b in zip(zip(*rows), batched)
     ]
 
 
@@ -97,17 +96,17 @@ def test_the_gradient_of_all_lanes_is_that_of_every_lane(case: Case):
 
 
 def test_an_unbatched_predicate_stays_a_branch():
-    program = rune.make_program(
-        rune.vmap(lambda p, x: rune.cond(p, lambda v: v, lambda v: -v, x), in_axes=(None, 0))
-    )(True, rnp.ones(3))
+    program = rune.make_program(rune.vmap(lambda p, x: rune.cond(p, lambda v: v, lambda v: -v, x), in_axes=(None, 0)))(
+        True, rnp.ones(3)
+    )
 
     assert "cond" in [e.primitive.name for e in program.equations]
 
 
 def test_a_batched_predicate_becomes_a_select():
-    program = rune.make_program(
-        rune.vmap(lambda p, x: rune.cond(p, lambda v: v, lambda v: -v, x))
-    )(np.array([True, False]), rnp.ones(2))
+    program = rune.make_program(rune.vmap(lambda p, x: rune.cond(p, lambda v: v, lambda v: -v, x)))(
+        np.array([True, False]), rnp.ones(2)
+    )
 
     names = [e.primitive.name for e in program.equations]
     assert "cond" not in names
@@ -128,9 +127,7 @@ def test_operands_of_a_batched_branch_may_be_integers_and_bools():
         return rune.cond(p, lambda n, b: (n + 1, b), lambda n, b: (n * 2, ~b), n, b)
 
     with interpreted():
-        n, b = rune.vmap(choose, in_axes=(0, None, 0))(
-            np.array([True, False]), 5, np.array([True, True])
-        )
+        n, b = rune.vmap(choose, in_axes=(0, None, 0))(np.array([True, False]), 5, np.array([True, True]))
 
     same(np.array([6, 10], np.int32), n)
     same(np.array([True, False]), b)
@@ -291,11 +288,9 @@ def test_growing_residuals_need_a_number_of_steps_that_is_known():
         return rune.grad(lambda v: iterated(v, GrowingResiduals()))(x)
 
     def different(x: Any) -> Any:
-        return rune.grad(
-            lambda v: rune.while_loop(
-                lambda u: u < 10.0, lambda u: u * u, v, reverse=GrowingResiduals()
-            )
-        )(x)
+        return rune.grad(lambda v: rune.while_loop(lambda u: u < 10.0, lambda u: u * u, v, reverse=GrowingResiduals()))(
+            x
+        )
 
     with interpreted():
         same(slope(0.5), rune.vmap(slope)(array([0.5]))[0])  # all lanes take five steps

@@ -45,9 +45,10 @@ def scanned(length: int) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    "of", [lambda f: f, rune.grad, lambda f: rune.grad(rune.jit(f)), lambda f: rune.vmap(f)],
+    "of",
+    [lambda f: f, rune.grad, lambda f: rune.grad(rune.jit(f)), lambda f: rune.vmap(f)],
     ids=["value", "grad", "grad of jit", "vmap"],
-)  # fmt: skip
+)
 def test_a_scan_of_many_steps_has_as_many_equations_as_one_of_few(of: Any):
     x = np.ones((2, 3), np.float32)
 
@@ -59,17 +60,13 @@ def test_a_scan_of_many_steps_has_as_many_equations_as_one_of_few(of: Any):
 def test_tracing_does_as_much_work_for_many_steps_as_for_few():
     rune.make_program(rune.grad(scanned(7)))(X)  # what is remembered is remembered for both
 
-    few, many = (
-        calls(lambda n=n: rune.make_program(rune.grad(scanned(n)))(X)) for n in (10, 10**6)
-    )
+    few, many = (calls(lambda n=n: rune.make_program(rune.grad(scanned(n)))(X)) for n in (10, 10**6))
 
     assert abs(many - few) < 0.02 * few
 
 
 def test_compiling_does_as_much_work_for_many_steps_as_for_few():
-    few, many = (
-        calls(lambda n=n: rune.explain(scanned(n))(X)) for n in (10, 1000)
-    )  # fmt: skip
+    few, many = (calls(lambda n=n: rune.explain(scanned(n))(X)) for n in (10, 1000))
 
     assert many < 1.1 * few
 
@@ -84,7 +81,9 @@ def test_residuals_that_no_step_changes_are_computed_once_before_the_loop(expect
     program = rune.make_program(rune.grad(loss, argnums=1))(2.0, 3.0)
 
     # exp stands outside, and the backward loop reads it as it is: nothing is stacked.
-    expect(program, """
+    expect(
+        program,
+        """
         program grad_loss(%0: f32*[], %1: f32*[]) {
           %2: f32*[] = scan %0, %1 {body=program jvp_lambda_known(%0: f32*[], %1: f32*[]) {
             %2: f32*[] = exp %0
@@ -97,7 +96,8 @@ def test_residuals_that_no_step_changes_are_computed_once_before_the_loop(expect
             return %2
           }, carries=1, consts=1, length=9, reverse=true, unroll=1}
           return %4
-        }""")  # noqa: E501
+        }""",
+    )
 
 
 def test_a_const_that_is_read_as_it_is_goes_to_the_backward_loop_unstacked():
@@ -131,9 +131,14 @@ def test_the_gradient_of_a_weight_is_one_product_after_the_loop(expect: Any):
 
 @pytest.mark.parametrize(
     "step",
-    [lambda w, c, x: w @ c + x, lambda w, c, x: w @ (w @ c) * x, lambda w, c, x: w.T @ c + w @ x,
-     lambda w, c, x: (w * 0.5) @ c + w.sum(), lambda w, c, x: w[0] * c + x],
-)  # fmt: skip
+    [
+        lambda w, c, x: w @ c + x,
+        lambda w, c, x: w @ (w @ c) * x,
+        lambda w, c, x: w.T @ c + w @ x,
+        lambda w, c, x: (w * 0.5) @ c + w.sum(),
+        lambda w, c, x: w[0] * c + x,
+    ],
+)
 def test_sums_of_products_are_those_of_the_loop_written_out(step: Any):
     rng = np.random.default_rng(0)
     w, h, xs = (array(rng.normal(size=s) * 0.3) for s in ((4, 4), (4,), (6, 4)))
@@ -192,9 +197,7 @@ def test_a_loop_keeps_only_the_carries_that_a_residual_reads():
 
 def test_branches_share_the_slots_of_their_residuals():
     def loss(x: Any) -> Any:
-        return rune.switch(
-            2, [lambda v: rnp.sin(v) * rnp.exp(v), lambda v: rnp.tanh(v), lambda v: v**3], x
-        ).sum()
+        return rune.switch(2, [lambda v: rnp.sin(v) * rnp.exp(v), lambda v: rnp.tanh(v), lambda v: v**3], x).sum()
 
     program = rune.make_program(rune.grad(loss))(X)
 
@@ -205,9 +208,7 @@ def test_branches_share_the_slots_of_their_residuals():
         rune.make_program(rune.grad(lambda x, b=b: rune.cond(True, b, b, x).sum()))(X)
         for b in (lambda v: rnp.sin(v) * rnp.exp(v), lambda v: rnp.tanh(v), lambda v: v**3)
     ]
-    assert widest == max(
-        len(next(e for e in p.equations if e.primitive.name == "cond").results) for p in alone
-    )
+    assert widest == max(len(next(e for e in p.equations if e.primitive.name == "cond").results) for p in alone)
 
 
 # --- unused results -----------------------------------------------------------------------------
@@ -230,14 +231,17 @@ def test_unused_rows_and_the_carries_that_only_they_need_are_dropped(expect: Any
 
     program = rune.make_program(function)(1.0, 2.0)
 
-    expect(needed(program, False, False, True, False), """
+    expect(
+        needed(program, False, False, True, False),
+        """
         program function(%0: f32*[]) {
           %1: f32*[], %2: f32*[3] = scan %0, %0 {body=program step(%0: f32*[], %1: f32*[]) {
             %2: f32*[] = mul %1, %0
             return %2, %1
           }, carries=1, consts=1, length=3, reverse=false, unroll=1}
           return %2
-        }""")
+        }""",
+    )
 
 
 def test_a_loop_keeps_what_its_condition_needs(expect: Any):
@@ -250,7 +254,9 @@ def test_a_loop_keeps_what_its_condition_needs(expect: Any):
 
     program = rune.make_program(function)(1.0, 2.0)
 
-    expect(needed(program, False, True, False, False), """
+    expect(
+        needed(program, False, True, False, False),
+        """
         program function(%0: f32*[], %1: f32*[]) {
           %2: f32*[], %3: f32*[] = while %1, %0, %0, %0 {body=program body(%0: f32*[], %1: f32*[], %2: f32*[], %3: f32*[]) {
             %4: f32*[] = mul %2, %0
@@ -261,7 +267,8 @@ def test_a_loop_keeps_what_its_condition_needs(expect: Any):
             return %2
           }, condition_consts=0, reverse=Checkpoints(count=64)}
           return %2
-        }""")  # noqa: E501
+        }""",  # noqa: E501
+    )
 
 
 def test_unused_results_of_branches_are_dropped_with_their_operands():
@@ -350,9 +357,13 @@ def test_equal_parameters_of_different_types_are_different_programs():
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("length=3", "length=4"), ("carries=1", "carries=2"), ("consts=0", "consts=1"),
-     ("f32[], %1: f32[]) {", "f32[], %1: f32[2]) {")],
-)  # fmt: skip
+    [
+        ("length=3", "length=4"),
+        ("carries=1", "carries=2"),
+        ("consts=0", "consts=1"),
+        ("f32[], %1: f32[]) {", "f32[], %1: f32[2]) {"),
+    ],
+)
 def test_the_check_refuses_a_scan_that_does_not_fit_its_body(before: str, after: str):
     text = str(rune.make_program(lambda x: rune.scan(lambda c, r: (c + r, c), np.float32(0), x))(X))
     assert before in text

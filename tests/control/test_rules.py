@@ -29,9 +29,14 @@ TABLE = array([1.0, 2.0, 3.0])
 @pytest.mark.parametrize("primitive", CONTROL, ids=lambda p: p.name)
 def test_no_rule_is_missing(primitive: HigherOrder):
     rules = [
-        primitive.type_rule, primitive.run, primitive.interpret, primitive.jvp_equation,
-        primitive.transpose, primitive.batch, primitive.lower or primitive.expand,
-    ]  # fmt: skip
+        primitive.type_rule,
+        primitive.run,
+        primitive.interpret,
+        primitive.jvp_equation,
+        primitive.transpose,
+        primitive.batch,
+        primitive.lower or primitive.expand,
+    ]
     if primitive is not linear_solve:  # one solution, of which no part is known or left out
         rules += [primitive.partial_equation, primitive.dead_code]
 

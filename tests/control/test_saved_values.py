@@ -46,10 +46,7 @@ def jitted(x: Any, w: Any) -> Any:
 def branching(x: Any, w: Any) -> Any:
     def step(c: Any, row: Any) -> Any:
         c = rune.cond(
-            c.sum() > 1.0,
-            lambda v: named(rnp.sin(v * row)) * 2.0,
-            lambda v: rnp.exp(rnp.cos(named(v * row))),
-            c,
+            c.sum() > 1.0, lambda v: named(rnp.sin(v * row)) * 2.0, lambda v: rnp.exp(rnp.cos(named(v * row))), c
         )
         return c, c
 
@@ -86,12 +83,9 @@ def count(program: Program, name: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("policy", "expected"),
-    [("nothing", ["f32[3]", "f32[4,3]"]), ("keep", ["f32[3]", "f32[4,3]", "f32[4,3]"])],
+    ("policy", "expected"), [("nothing", ["f32[3]", "f32[4,3]"]), ("keep", ["f32[3]", "f32[4,3]", "f32[4,3]"])]
 )
-def test_a_named_value_in_the_body_of_a_scan_is_stacked_and_nothing_else(
-    policy: str, expected: list[str]
-):
+def test_a_named_value_in_the_body_of_a_scan_is_stacked_and_nothing_else(policy: str, expected: list[str]):
     checked = rune.checkpoint(total(scanned), policy=POLICIES[policy])
 
     assert residuals(checked, X, W) == expected
@@ -126,8 +120,7 @@ def test_what_was_kept_is_read_and_not_computed_again():
 
     w = array(np.full((4, 3, 3), 0.3, np.float32))
     saving, again = (
-        rune.make_program(rune.grad(rune.checkpoint(function, policy=p)))(X, w)
-        for p in (POLICIES["keep"], None)
+        rune.make_program(rune.grad(rune.checkpoint(function, policy=p)))(X, w) for p in (POLICIES["keep"], None)
     )
 
     assert count(saving, "sin") == 1
@@ -141,9 +134,7 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
     "jit of grad": lambda f: rune.jit(rune.grad(f, (0, 1))),
     "grad of jit": lambda f: rune.grad(rune.jit(f), (0, 1)),
     "hessian": lambda f: rune.hessian(f),
-    "grad on lanes": lambda f: (
-        lambda x, w: rune.vmap(rune.grad(f), (0, None))(rnp.stack([x, -x]), w)
-    ),
+    "grad on lanes": lambda f: lambda x, w: rune.vmap(rune.grad(f), (0, None))(rnp.stack([x, -x]), w),
 }
 
 

@@ -67,8 +67,6 @@ def test_data_used_twice_are_one_constant():
 def test_branches_that_use_the_same_data_share_it():
     data = np.ones(3, np.float32)
 
-    program = rune.make_program(
-        lambda v: rune.cond(v[0] < 9, lambda w: w + data, lambda w: w - data, v)
-    )(X)
+    program = rune.make_program(lambda v: rune.cond(v[0] < 9, lambda w: w + data, lambda w: w - data, v))(X)
 
     assert len(program.constants) == 1

@@ -30,8 +30,7 @@ def _scan(x: Any) -> Any:
 def _while(x: Any, reverse: Any = None) -> Any:
     limit, factor = rnp.sum(x) + 100.0, rnp.cos(x[0]) + 2.0
     options = {} if reverse is None else {"reverse": reverse}
-    return rune.lax.while_loop(lambda c: c[0] < limit, lambda c: (c[0] + 1.0, c[1] * factor),
-                               (x[0], x), **options)[1]  # fmt: skip
+    return rune.lax.while_loop(lambda c: c[0] < limit, lambda c: (c[0] + 1.0, c[1] * factor), (x[0], x), **options)[1]
 
 
 def _solve(x: Any) -> Any:
@@ -91,9 +90,7 @@ def checked(program: Program) -> list[Equation]:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_an_equation_names_every_program_that_it_holds_and_operands_of_the_types_of_its_inputs(
-    name: str,
-):
+def test_an_equation_names_every_program_that_it_holds_and_operands_of_the_types_of_its_inputs(name: str):
     assert name in {e.primitive.name for e in checked(traced(WRITTEN[name]))}
 
 

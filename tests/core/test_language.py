@@ -180,11 +180,14 @@ def test_pruning_keeps_what_the_used_results_need(expect: Any):
     smaller, is_used = prune(parse_program(TWO), [False, True])
 
     assert is_used == (False, True)
-    expect(smaller, """
+    expect(
+        smaller,
+        """
         program f(%0: f32[3]) {
           %1: f32[3] = cos %0
           return %1
-        }""")
+        }""",
+    )
 
 
 def test_pruning_reaches_into_nested_programs(expect: Any):
@@ -193,14 +196,17 @@ def test_pruning_reaches_into_nested_programs(expect: Any):
 
     smaller, _ = prune(program, [True, False])
 
-    expect(smaller, """
+    expect(
+        smaller,
+        """
         program lambda(%0: f32[3]) {
           %1: f32[3] = jit %0 {program=program lambda(%0: f32[3]) {
             %1: f32[3] = sin %0
             return %1
           }}
           return %1
-        }""")
+        }""",
+    )
 
 
 def test_pruning_everything_used_changes_nothing():

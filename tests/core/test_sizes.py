@@ -86,9 +86,7 @@ def test_a_source_says_how_the_axis_is_made_of_the_size():
     assert source.dim == 2 * N * M + M + 3
 
 
-@pytest.mark.parametrize(
-    "axes", [(N // 2,), (N * N,), (N + M,), (N * dims.symbol("k", 0, 9), dims.symbol("k", 0, 9))]
-)
+@pytest.mark.parametrize("axes", [(N // 2,), (N * N,), (N + M,), (N * dims.symbol("k", 0, 9), dims.symbol("k", 0, 9))])
 def test_an_axis_that_does_not_decide_a_size_tells_none(axes: tuple):
     assert "n" not in {s.name for s in size_sources((f32(*axes),))}
 
@@ -174,8 +172,7 @@ def test_a_function_of_a_symbolic_size_under_vmap_and_forward_mode():
     f = rune.jit(normalised, dims={"n": (1, 64)})
     rows = array(np.arange(6.0).reshape(2, 3), np.float32)
 
-    near(np.stack([expected(r) for r in np.asarray(rows)]), rune.vmap(f)(rows),
-         relative=1e-6, why="f32")  # fmt: skip
+    near(np.stack([expected(r) for r in np.asarray(rows)]), rune.vmap(f)(rows), relative=1e-6, why="f32")
     near(4 * np.asarray(X) / 3, rune.jacfwd(f)(X), relative=1e-6, why="f32")
 
 

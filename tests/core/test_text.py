@@ -72,21 +72,29 @@ def test_bool_and_weak_literals(expect: Any):
     program = Program((), (), outputs)
 
     round_trip(program)
-    expect(program, """
+    expect(
+        program,
+        """
         program f() {
           return true: bool[], 2.0: f32*[]
-        }""")
+        }""",
+    )
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        np.array(3.5), np.array([1.5, np.nan, -0.0, np.inf], np.float32), np.zeros((2, 0, 3)),
-        np.array([[True, False]]), np.array([1 + 1j, -0.0 - 2j]), np.arange(-8, 8, dtype=np.int8),
-        np.ones((2, 2, 2), dtypes.bf16), np.array([[1], [2]], dtypes.i4),
+        np.array(3.5),
+        np.array([1.5, np.nan, -0.0, np.inf], np.float32),
+        np.zeros((2, 0, 3)),
+        np.array([[True, False]]),
+        np.array([1 + 1j, -0.0 - 2j]),
+        np.arange(-8, 8, dtype=np.int8),
+        np.ones((2, 2, 2), dtypes.bf16),
+        np.array([[1], [2]], dtypes.i4),
     ],
     ids=lambda v: f"{v.dtype}{v.shape}",
-)  # fmt: skip
+)
 def test_small_constants_are_printed_in_full(value: np.ndarray):
     var = Var(ArrayType(value.shape, value.dtype))
 
@@ -101,11 +109,14 @@ def test_a_long_constant_is_shortened_and_cannot_be_read_back(expect: Any):
     var = Var(ArrayType(value.shape, value.dtype))
     program = Program((), (), (var,), ((var, value),))
 
-    expect(program, """
+    expect(
+        program,
+        """
         program f() {
           const %0: f32[17] = [0.0, 1.0, ..., 15.0, 16.0]
           return %0
-        }""")
+        }""",
+    )
     with pytest.raises(CheckError, match="it was printed shortened; its values"):
         parse_program(str(program))
 
@@ -116,10 +127,7 @@ def test_a_long_constant_is_shortened_and_cannot_be_read_back(expect: Any):
 def test_operations_with_every_kind_of_parameter():
     def function(x: Any, i: Any) -> Any:
         y = ops.broadcast(ops.convert(x, dtype=dtypes.bf16), shape=(2, 3), axes=(1,))
-        z = ops.gather(
-            x, i, np.float32(np.nan), dims=ops.IndexDims((), (0,), (0,)), slice_sizes=(1,),
-            mode="fill",
-        )  # fmt: skip
+        z = ops.gather(x, i, np.float32(np.nan), dims=ops.IndexDims((), (0,), (0,)), slice_sizes=(1,), mode="fill")
         w = ops.pad(x, np.float32(-0.0), low=(-1,), high=(2,), interior=(0,))
         return ops.cumsum(y, axis=1, reverse=True), z, ops.integer_pow(w, exponent=-2)
 
@@ -152,9 +160,9 @@ def test_symbolic_sizes_keep_their_ranges():
 
 def test_a_size_that_only_a_parameter_mentions_is_declared_too():
     n = dims.symbol("n", 1, 8)
-    program = rune.make_program(
-        lambda x: ops.slice_(x, start=(n,), limit=(n + 2,), stride=(1,))
-    )(ArrayType((16,), dtypes.f32))
+    program = rune.make_program(lambda x: ops.slice_(x, start=(n,), limit=(n + 2,), stride=(1,)))(
+        ArrayType((16,), dtypes.f32)
+    )
 
     assert "where n in 1..8" in str(program)
     round_trip(program)
@@ -234,9 +242,13 @@ def test_the_error_shows_the_line_and_its_number():
 def test_programs_that_differ_anywhere_are_not_the_same():
     base = rune.make_program(lambda x: ops.sin(x) * 2.0)(X)
     others = [
-        lambda x: ops.cos(x) * 2.0, lambda x: ops.sin(x) * 3.0, lambda x: 2.0 * ops.sin(x),
-        lambda x: (ops.sin(x) * 2.0, x), lambda x: ops.sin(x) * X, lambda x: ops.sin(x) * -2.0,
-    ]  # fmt: skip
+        lambda x: ops.cos(x) * 2.0,
+        lambda x: ops.sin(x) * 3.0,
+        lambda x: 2.0 * ops.sin(x),
+        lambda x: (ops.sin(x) * 2.0, x),
+        lambda x: ops.sin(x) * X,
+        lambda x: ops.sin(x) * -2.0,
+    ]
 
     assert same_program(base, rune.make_program(lambda y: ops.sin(y) * 2.0)(X))
     for other in others:

@@ -22,12 +22,10 @@ NN: list[Case] = [
     case("elu by 2", lambda nn, x: nn.elu(x, 2.0), f(4, 6), module="nn"),
     case("softmax of columns", lambda nn, x: nn.softmax(x, axis=0), f(4, 6), module="nn"),
     case("softmax where", lambda nn, x: nn.softmax(x, where=x[:1] > -1), f(4, 6), module="nn"),
-    case("log_softmax where", lambda nn, x: nn.log_softmax(x, where=x[:1] > -1), f(4, 6),
-         module="nn"),
+    case("log_softmax where", lambda nn, x: nn.log_softmax(x, where=x[:1] > -1), f(4, 6), module="nn"),
     case("one_hot", lambda nn, x: nn.one_hot(x, 5), i(6), smooth=False, module="nn"),
-    case("one_hot of columns", lambda nn, x: nn.one_hot(x, 5, axis=0), i(6), smooth=False,
-         module="nn"),
-]  # fmt: skip
+    case("one_hot of columns", lambda nn, x: nn.one_hot(x, 5, axis=0), i(6), smooth=False, module="nn"),
+]
 
 
 def _numbered(cases: Iterable[Case]) -> list[Case]:

@@ -56,9 +56,7 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: unwrap integers @ hard *",
         "numpy: pad * @ i8: value: gives *",
     ),
-    "Denormals are numbers, as in NumPy; XLA flushes them to zero.": (
-        "numpy: float_power @ i8: *",
-    ),
+    "Denormals are numbers, as in NumPy; XLA flushes them to zero.": ("numpy: float_power @ i8: *",),
     "Outside of a function's domain its derivative is NaN, as its value is.": (
         "*: a*cosh @ hard *: gives nan, not *",
         "lax: igamma* @ hard *: [jv]*",
@@ -108,18 +106,12 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
     "The derivative of `cumlogsumexp` are the weights of softmax, beside infinities too.": (
         "lax: cumlogsumexp @ hard *: [jv]*",
     ),
-    "At NaN the derivative of `relu` is that of a line: it is one choice.": (
-        "nn: relu @ hard *: [jv]*",
-    ),
-    "The derivative of `ldexp` is the power of two, also of an infinity.": (
-        "numpy: ldexp @ hard *: [jv]*",
-    ),
+    "At NaN the derivative of `relu` is that of a line: it is one choice.": ("nn: relu @ hard *: [jv]*",),
+    "The derivative of `ldexp` is the power of two, also of an infinity.": ("numpy: ldexp @ hard *: [jv]*",),
     "The derivative of the sign of a complex number is that of z / |z|, where JAX has 0.": (
         "numpy: sign (2) @ *: [jv]*",
     ),
-    "`spence` has its derivative at 1, where JAX has NaN.": (
-        "scipy: special.spence @ f32: vjp: *",
-    ),
+    "`spence` has its derivative at 1, where JAX has NaN.": ("scipy: special.spence @ f32: vjp: *",),
     "0 divided by 0 is NaN, of bools too.": ("numpy: *divide @ bool: value: gives nan, not 0.0",),
     "Extrema of complex numbers and their positions are NumPy's, where JAX has no `argmax`; they "
     "are sorted as by JAX, by the real parts and then the imaginary, in each of which NaN is last "
@@ -204,13 +196,8 @@ DIFFERENCES: dict[str, tuple[str, ...]] = {
         "numpy: *.accumulate @ i8: value: has the dtype int32, not int8",
         "numpy: add.reduceat @ i8: value: has the dtype int32, not int8",
     ),
-    "Half types are computed in f32 and rounded once.": (
-        "scipy: fft.* @ bf16: *",
-        "scipy: special.owens_t @ bf16: *",
-    ),
-    "`hyp2f1` is defined far below 0, where JAX's series does not converge.": (
-        "scipy: special.hyp2f1 far below @ *",
-    ),
+    "Half types are computed in f32 and rounded once.": ("scipy: fft.* @ bf16: *", "scipy: special.owens_t @ bf16: *"),
+    "`hyp2f1` is defined far below 0, where JAX's series does not converge.": ("scipy: special.hyp2f1 far below @ *",),
     "The determinant of a singular matrix is 0 up to rounding, which differs.": (
         "numpy: linalg.det of a singular matrix @ *",
     ),

@@ -19,9 +19,7 @@ from tests.numpy.spelling import Case, Spec
 Operands = tuple[Any, ...]
 Variant = Callable[[Case], Operands | None]
 
-HARD_REALS = np.array(
-    [np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 0.5, 2.0, -3.5, 1e-30, 1e30, 3e38, -3e38]
-)
+HARD_REALS = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 0.5, 2.0, -3.5, 1e-30, 1e30, 3e38, -3e38])
 HARD_INTEGERS = (0, 1, -1, 2, 31, 32)
 
 

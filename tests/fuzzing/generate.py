@@ -1,7 +1,7 @@
 """One seed, one program: what is drawn, and what it means.
 
-    draw(seed)      a program over whole numbers, some with NaN and infinities, or smooth
-    symbolic(seed)  a program that names no size, with the sizes to try
+draw(seed)      a program over whole numbers, some with NaN and infinities, or smooth
+symbolic(seed)  a program that names no size, with the sizes to try
 """
 
 from __future__ import annotations
@@ -19,13 +19,44 @@ from tests.fuzzing.maker import LARGEST, Maker
 from tests.fuzzing.program import Input, Program
 from tests.support.oracle import Oracle
 
-EXTENTS = (1, 2, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 24, 27, 31, 32, 33, 47, 48, 49, 50, 55, 60, 63,
-           64, 65, 127, 128, 129, 130)  # fmt: skip
+EXTENTS = (
+    1,
+    2,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    13,
+    15,
+    16,
+    17,
+    24,
+    27,
+    31,
+    32,
+    33,
+    47,
+    48,
+    49,
+    50,
+    55,
+    60,
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+    130,
+)
 THREE_REGISTERS = (2, 3, 24, 25, 27, 30, 31, 48, 50, 55, 60, 63)  # of 64 B, in f64 and in f32
-DTYPES = ("float32",) * 9 + ("int32",) * 3 + (
-    "float64", "bfloat16", "bfloat16", "float16", "int8", "uint8", "int16", "int64", "bool",
-    "complex64",
-)  # fmt: skip
+DTYPES = (
+    ("float32",) * 9
+    + ("int32",) * 3
+    + ("float64", "bfloat16", "bfloat16", "float16", "int8", "uint8", "int16", "int64", "bool", "complex64")
+)
 SIZES = ({"n": 5, "m": 3}, {"n": 17, "m": 4}, {"n": 1, "m": 1}, {"n": 0, "m": 2}, {"n": 2, "m": 0})
 RULES: dict[str, Sequence[Sequence[rules_views.Rule]]] = {
     "whole": (
@@ -34,13 +65,12 @@ RULES: dict[str, Sequence[Sequence[rules_views.Rule]]] = {
         (*rules_control.POLYMORPHIC, *rules_control.SIZED),
     ),
     "smooth": (
-        (*rules_views.POLYMORPHIC, *rules_views.SIZED), rules_compute.SMOOTH,
+        (*rules_views.POLYMORPHIC, *rules_views.SIZED),
+        rules_compute.SMOOTH,
         (*rules_compute.LINEAR, *rules_control.POLYMORPHIC),
     ),
-    "symbolic": (
-        rules_views.POLYMORPHIC, rules_compute.POLYMORPHIC, rules_control.POLYMORPHIC,
-    ),
-}  # fmt: skip
+    "symbolic": (rules_views.POLYMORPHIC, rules_compute.POLYMORPHIC, rules_control.POLYMORPHIC),
+}
 RULES["hard"] = (RULES["whole"][0], rules_compute.POLYMORPHIC, ())
 SHARES = (0.42, 0.84, 1.0)  # of views, of what computes; then what has a body
 
@@ -54,12 +84,8 @@ class Sized:
 
     def at(self, sizes: dict[str, int]) -> Program:
         """The program with its inputs at these sizes."""
-        shapes = [tuple(sizes.get(d) or int(d) if d not in sizes else sizes[d] for d in p)
-                  for p in self.patterns]  # fmt: skip
-        inputs = [
-            Input(i.name, shape, i.dtype, i.values)
-            for i, shape in zip(self.program.inputs, shapes, strict=True)
-        ]
+        shapes = [tuple(sizes.get(d) or int(d) if d not in sizes else sizes[d] for d in p) for p in self.patterns]
+        inputs = [Input(i.name, shape, i.dtype, i.values) for i, shape in zip(self.program.inputs, shapes, strict=True)]
         return Program(tuple(inputs), self.program.steps, self.program.results)
 
 

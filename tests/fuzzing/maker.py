@@ -73,19 +73,13 @@ class Maker:
 
     def pick(self, least: int = 0, kinds: str = "biufc", most: int = 5) -> str | None:
         """The name of a value of these kinds and so many axes, recent ones more often."""
-        fit = [
-            name for name in self.envs[0]
-            if least <= len(self.shape(name)) <= most and self.kind(name) in kinds
-        ]  # fmt: skip
+        fit = [name for name in self.envs[0] if least <= len(self.shape(name)) <= most and self.kind(name) in kinds]
         return fit[-1 - self.below(min(len(fit), 5))] if fit else None
 
     def like(self, name: str, kinds: str = "") -> str:
         """A value of the same shape at every size; the value itself if there is no other."""
         kinds = kinds or self.kind(name)
-        fit = [
-            other for other in self.envs[0]
-            if self.shapes(other) == self.shapes(name) and self.kind(other) in kinds
-        ]  # fmt: skip
+        fit = [other for other in self.envs[0] if self.shapes(other) == self.shapes(name) and self.kind(other) in kinds]
         return self.choose(fit) if fit else name
 
     def axis(self, name: str) -> int:

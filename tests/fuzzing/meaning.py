@@ -83,9 +83,7 @@ def pad(x: Any, value: Any, widths: Sequence[tuple[int, int, int]]) -> Any:
     between = tuple(max(d + (d - 1) * g, 0) for d, (_, _, g) in zip(x.shape, widths))
     spread = np.full(between, value, x.dtype)
     spread[tuple(slice(None, None, g + 1) for _, _, g in widths)] = x
-    around = np.pad(
-        spread, [(max(a, 0), max(b, 0)) for a, b, _ in widths], constant_values=np.asarray(value)
-    )
+    around = np.pad(spread, [(max(a, 0), max(b, 0)) for a, b, _ in widths], constant_values=np.asarray(value))
     cut = [slice(max(-a, 0), d - max(-b, 0)) for d, (a, b, _) in zip(around.shape, widths)]
     return around[tuple(cut)].view(Values)
 
@@ -138,9 +136,7 @@ def while_loop(condition: Callable[..., Any], body: Callable[..., Any], state: A
     return state
 
 
-def scan(
-    body: Callable[..., Any], carry: Any, xs: Any, length: Any = None, reverse: bool = False
-) -> Any:
+def scan(body: Callable[..., Any], carry: Any, xs: Any, length: Any = None, reverse: bool = False) -> Any:
     """A loop over rows that keeps what each round yields."""
     rows = list(range(length)) if xs is None else list(xs)
     outputs, carry = [], _wide(carry)
@@ -201,23 +197,44 @@ class _Numpy:
 
 _IDENTITY = lambda f, **_: f  # noqa: E731
 _LAX = SimpleNamespace(
-    dynamic_slice=dynamic_slice, dynamic_update_slice=dynamic_update_slice, pad=pad,
-    broadcast_in_dim=broadcast_in_dim, rev=np.flip, cumsum=_accumulated(np.add),
-    cummax=_accumulated(np.maximum), cummin=_accumulated(np.minimum),
-    cumprod=_accumulated(np.multiply), associative_scan=associative_scan, top_k=top_k,
-    fori_loop=fori_loop, while_loop=while_loop, scan=scan, switch=switch, cond=cond,
-    map=lambda f, x: vmap(f)(x), add=np.add, max=np.maximum, min=np.minimum, mul=np.multiply,
-    conv_general_dilated=conv_general_dilated, reduce_window=reduce_window,
-)  # fmt: skip
+    dynamic_slice=dynamic_slice,
+    dynamic_update_slice=dynamic_update_slice,
+    pad=pad,
+    broadcast_in_dim=broadcast_in_dim,
+    rev=np.flip,
+    cumsum=_accumulated(np.add),
+    cummax=_accumulated(np.maximum),
+    cummin=_accumulated(np.minimum),
+    cumprod=_accumulated(np.multiply),
+    associative_scan=associative_scan,
+    top_k=top_k,
+    fori_loop=fori_loop,
+    while_loop=while_loop,
+    scan=scan,
+    switch=switch,
+    cond=cond,
+    map=lambda f, x: vmap(f)(x),
+    add=np.add,
+    max=np.maximum,
+    min=np.minimum,
+    mul=np.multiply,
+    conv_general_dilated=conv_general_dilated,
+    reduce_window=reduce_window,
+)
 MEANING: Mapping[str, Any] = {
     "rnp": _Numpy(),
     "lax": _LAX,
     "rune": SimpleNamespace(
-        jit=_IDENTITY, checkpoint=_IDENTITY, vmap=vmap, pure_callback=_pure_callback,
+        jit=_IDENTITY,
+        checkpoint=_IDENTITY,
+        vmap=vmap,
+        pure_callback=_pure_callback,
         nn=SimpleNamespace(
-            softmax=softmax, relu=lambda x: np.maximum(x, 0),
-            sigmoid=lambda x: 1 / (1 + np.exp(-x)), logsumexp=logsumexp,
+            softmax=softmax,
+            relu=lambda x: np.maximum(x, 0),
+            sigmoid=lambda x: 1 / (1 + np.exp(-x)),
+            logsumexp=logsumexp,
         ),
         ShapeDtypeStruct=lambda shape, dtype: None,
     ),
-}  # fmt: skip
+}

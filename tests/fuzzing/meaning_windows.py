@@ -32,19 +32,13 @@ def conv_general_dilated(
     """x[batch, channels, *space] with kernel[out, channels / groups, *window]."""
     space = tuple(range(2, x.ndim))
     ones = (1,) * len(space)
-    rows = np.pad(
-        _spread(np.asarray(x), space, lhs_dilation or ones, 0), [(0, 0), (0, 0), *padding]
-    )
+    rows = np.pad(_spread(np.asarray(x), space, lhs_dilation or ones, 0), [(0, 0), (0, 0), *padding])
     weights = _spread(np.asarray(kernel), space, rhs_dilation or ones, 0)
-    extents = [
-        max((rows.shape[a] - weights.shape[a]) // s + 1, 0) for a, s in zip(space, window_strides)
-    ]
+    extents = [max((rows.shape[a] - weights.shape[a]) // s + 1, 0) for a, s in zip(space, window_strides)]
     out = np.zeros((x.shape[0], kernel.shape[0], *extents), np.result_type(x, kernel))
     grouped = weights.reshape(feature_group_count, -1, *weights.shape[1:])
     for at in np.ndindex(*extents):
-        box = tuple(
-            slice(i * s, i * s + weights.shape[a]) for i, s, a in zip(at, window_strides, space)
-        )
+        box = tuple(slice(i * s, i * s + weights.shape[a]) for i, s, a in zip(at, window_strides, space))
         part = rows[(slice(None), slice(None), *box)]
         part = part.reshape(part.shape[0], feature_group_count, -1, *part.shape[2:])
         letters = "xyz"[: len(space)]

@@ -91,9 +91,7 @@ def _run_as(change: Callable[..., list[Any]]) -> AbstractContextManager[Any]:
 
 
 def _size_of_zero() -> AbstractContextManager[Any]:
-    def wrong(
-        run: Any, executable: Any, types: Any, buffers: Sequence[Any], *arguments: Any
-    ) -> Any:
+    def wrong(run: Any, executable: Any, types: Any, buffers: Sequence[Any], *arguments: Any) -> Any:
         results = run(executable, types, buffers, *arguments)
         if not any(getattr(b, "size", 1) == 0 for b in buffers):
             return results
@@ -124,10 +122,7 @@ def _donation() -> Iterator[None]:
         return execute(program, args, place, tuple(range(len(args))))
 
     # Both at once, and not within a call: threads would put back each other's patches.
-    with (
-        patch.object(executables, "_may_lend", lambda value, device: True),
-        patch.object(run, "execute", all_lent),
-    ):
+    with patch.object(executables, "_may_lend", lambda value, device: True), patch.object(run, "execute", all_lent):
         yield
 
 
@@ -163,8 +158,7 @@ def _narrow_index() -> AbstractContextManager[Any]:
         def change(stmt: Stmt) -> Iterable[Stmt]:
             return (map_parts(stmt, lambda e: map_expr(wrapped, e), lambda size: size),)
 
-        return KernelCode(code.name, code.params, code.sizes, map_stmts(change, code.body),
-                          code.aliases)  # fmt: skip
+        return KernelCode(code.name, code.params, code.sizes, map_stmts(change, code.body), code.aliases)
 
     passes = pipeline.kernel_passes
     first = Pass("narrow-index", "indices of six bits", narrowed)

@@ -130,11 +130,7 @@ def _expression(text: str) -> Any:
     return compile(text, "<step>", "eval")
 
 
-def evaluate(
-    step: Step, values: Mapping[str, Any], modules: Mapping[str, Any] = RUNE
-) -> dict[str, Any]:
+def evaluate(step: Step, values: Mapping[str, Any], modules: Mapping[str, Any] = RUNE) -> dict[str, Any]:
     """What one step binds."""
     results = eval(_expression(step.text), {**modules, **values})
-    return (
-        dict(zip(step.names, results, strict=True)) if step.names[1:] else {step.names[0]: results}
-    )
+    return dict(zip(step.names, results, strict=True)) if step.names[1:] else {step.names[0]: results}

@@ -5,9 +5,7 @@ from __future__ import annotations
 from tests.fuzzing.maker import Maker
 from tests.fuzzing.rules_views import Made, Rule
 
-TYPES = (
-    "float32", "float32", "float64", "bfloat16", "float16", "int8", "int32", "uint8", "int16",
-)  # fmt: skip
+TYPES = ("float32", "float32", "float64", "bfloat16", "float16", "int8", "int32", "uint8", "int16")
 
 
 def arithmetic(m: Maker) -> Made:
@@ -111,11 +109,13 @@ def reduced_twice(m: Maker) -> Made:
         return None
     a, b = m.axis(x), m.axis(x)
     first = f"rnp.{m.choose(['sum', 'max', 'min'])}({x}, {a}, keepdims=True)"
-    return m.choose([
-        f"rnp.{m.choose(['sum', 'max'])}({first}, {b})",
-        f"rnp.sum({x} - {first}, {b})",
-        f"rnp.sum(rnp.abs({x} - {first}) * {m.like(x)}, {_axes(m, x)})",
-    ])  # fmt: skip
+    return m.choose(
+        [
+            f"rnp.{m.choose(['sum', 'max'])}({first}, {b})",
+            f"rnp.sum({x} - {first}, {b})",
+            f"rnp.sum(rnp.abs({x} - {first}) * {m.like(x)}, {_axes(m, x)})",
+        ]
+    )
 
 
 def reduced_across(m: Maker) -> Made:
@@ -126,8 +126,7 @@ def reduced_across(m: Maker) -> Made:
         return None
     if m.chance(0.5):
         return f"rnp.{name}({x}.T)"
-    return m.choose([f"rnp.{name}({x}.T, 0)", f"rnp.{name}({x}, 0)",
-                     f"rnp.{name}({x}.swapaxes(-1, -2), -1)"])  # fmt: skip
+    return m.choose([f"rnp.{name}({x}.T, 0)", f"rnp.{name}({x}, 0)", f"rnp.{name}({x}.swapaxes(-1, -2), -1)"])
 
 
 def reduced_in_part(m: Maker) -> Made:
@@ -162,9 +161,17 @@ def product(m: Maker) -> Made:
         return None
     if m.chance(0.3) and len(m.shape(x)) >= 2:
         return m.choose([f"{x} @ {x}.swapaxes(-1, -2)", f"{x}.swapaxes(-1, -2) @ {x}"])
-    return m.choose([f"{x} @ {y}", f"{x} @ {y}.T", f"rnp.dot({x}, {y})",
-                     f"rnp.vdot({x}, {x})", f"rnp.outer({x}, {y})", f"rnp.inner({x}, {y})",
-                     f"rnp.kron({x}, {y})"])  # fmt: skip
+    return m.choose(
+        [
+            f"{x} @ {y}",
+            f"{x} @ {y}.T",
+            f"rnp.dot({x}, {y})",
+            f"rnp.vdot({x}, {x})",
+            f"rnp.outer({x}, {y})",
+            f"rnp.inner({x}, {y})",
+            f"rnp.kron({x}, {y})",
+        ]
+    )
 
 
 def einsum(m: Maker) -> Made:
@@ -200,9 +207,14 @@ def sorted_(m: Maker) -> Made:
     axis = m.axis(x) if x else 0
     if x is None:
         return None
-    return m.choose([f"rnp.sort({x}, {axis})", f"rnp.argsort({x}, {axis}, stable=True)",
-                     f"rnp.sort({x}.reshape(-1)).reshape({x}.shape)",
-                     f"rnp.median({x}, {axis})"])  # fmt: skip
+    return m.choose(
+        [
+            f"rnp.sort({x}, {axis})",
+            f"rnp.argsort({x}, {axis}, stable=True)",
+            f"rnp.sort({x}.reshape(-1)).reshape({x}.shape)",
+            f"rnp.median({x}, {axis})",
+        ]
+    )
 
 
 def best(m: Maker) -> Made:
@@ -235,9 +247,11 @@ def convolution(m: Maker) -> Made:
     second = f"rnp.resize({y}, (4, {m.choose([1, 2])}, 2, 3))"
     groups = 2 if ", (4, 1" in second else 1
     dilations = [m.choose([(1, 1), (1, 1), (2, 1), (2, 3)]) for _ in range(2)]
-    return (f"lax.conv_general_dilated({first}, {second}, {m.choose([(1, 1), (2, 1)])}, "
-            f"{m.choose([((0, 0), (1, 2)), ((1, 1), (0, 1))])}, {dilations[0]}, {dilations[1]}, "
-            f"feature_group_count={groups})")  # fmt: skip
+    return (
+        f"lax.conv_general_dilated({first}, {second}, {m.choose([(1, 1), (2, 1)])}, "
+        f"{m.choose([((0, 0), (1, 2)), ((1, 1), (0, 1))])}, {dilations[0]}, {dilations[1]}, "
+        f"feature_group_count={groups})"
+    )
 
 
 def pooled(m: Maker) -> Made:
@@ -267,19 +281,46 @@ def normalised(m: Maker) -> Made:
     if x is None or 0 in m.shape(x):
         return None
     axis = m.axis(x)
-    return m.choose([f"rune.nn.softmax({x}, {axis})", f"{x} - rnp.mean({x}, {axis}, keepdims=True)",
-                     f"{x} / (1 + rnp.sum({x} * {x}, {axis}, keepdims=True))",
-                     f"rnp.var({x}, {axis})", f"rnp.mean({x}, {_axes(m, x)})"])  # fmt: skip
+    return m.choose(
+        [
+            f"rune.nn.softmax({x}, {axis})",
+            f"{x} - rnp.mean({x}, {axis}, keepdims=True)",
+            f"{x} / (1 + rnp.sum({x} * {x}, {axis}, keepdims=True))",
+            f"rnp.var({x}, {axis})",
+            f"rnp.mean({x}, {_axes(m, x)})",
+        ]
+    )
 
 
-SMOOTH: tuple[Rule, ...] = (
-    arithmetic, arithmetic, smooth_unary, smooth_unary, normalised, normalised, product, einsum,
-)  # fmt: skip
+SMOOTH: tuple[Rule, ...] = (arithmetic, arithmetic, smooth_unary, smooth_unary, normalised, normalised, product, einsum)
 POLYMORPHIC: tuple[Rule, ...] = (
-    arithmetic, arithmetic, arithmetic, broadcast_arithmetic, extremum, chosen, chosen, compared,
-    unary, divided, bitwise, logical, converted, converted, reduced, reduced, reduced_twice,
-    reduced_across, reduced_across, reduced_in_part, position_of_extremum, cumulative, product,
-    product, einsum, trace, sorted_,
-)  # fmt: skip
+    arithmetic,
+    arithmetic,
+    arithmetic,
+    broadcast_arithmetic,
+    extremum,
+    chosen,
+    chosen,
+    compared,
+    unary,
+    divided,
+    bitwise,
+    logical,
+    converted,
+    converted,
+    reduced,
+    reduced,
+    reduced_twice,
+    reduced_across,
+    reduced_across,
+    reduced_in_part,
+    position_of_extremum,
+    cumulative,
+    product,
+    product,
+    einsum,
+    trace,
+    sorted_,
+)
 SIZED: tuple[Rule, ...] = (complex_parts, best, searched, convolved, convolution, pooled)
 LINEAR: tuple[Rule, ...] = (arithmetic, reduced, cumulative, product, einsum, trace)

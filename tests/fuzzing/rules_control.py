@@ -11,15 +11,23 @@ def _changed(m: Maker, x: str, s: str, index: str) -> str:
     y, k, axis = m.like(x), m.number(x), m.axis(x) if m.shape(x) else None
     texts = [f"{s} + {y}", f"{y} - {s}", f"{s} * {k}", f"rnp.maximum({s}, {y})"]
     if axis is not None:
-        texts += [f"rnp.flip({s}, {axis})", f"rnp.roll({s}, 1, {axis})", f"{s} + {y}[::-1]",
-                  f"rnp.sum({s}, {axis}, keepdims=True) + {y}",
-                  f"rnp.cumsum({s}, {axis})"]  # fmt: skip
+        texts += [
+            f"rnp.flip({s}, {axis})",
+            f"rnp.roll({s}, 1, {axis})",
+            f"{s} + {y}[::-1]",
+            f"rnp.sum({s}, {axis}, keepdims=True) + {y}",
+            f"rnp.cumsum({s}, {axis})",
+        ]
         if m.shape(x)[0] and not m.is_symbolic:
             size = m.shape(x)[0]
-            texts += [f"{s}.at[{index} % {size}].set({k})", f"{s}.at[0].set({y}[-1])",
-                      f"{s} + {y}[{index} % {size}]", f"{s} + {s}[{index} % {size}]",
-                      f"{s}.at[{index} % {size}].add({s}[0])",
-                      f"{s}.at[1:].set({s}[:-1])"]  # fmt: skip
+            texts += [
+                f"{s}.at[{index} % {size}].set({k})",
+                f"{s}.at[0].set({y}[-1])",
+                f"{s} + {y}[{index} % {size}]",
+                f"{s} + {s}[{index} % {size}]",
+                f"{s}.at[{index} % {size}].add({s}[0])",
+                f"{s}.at[1:].set({s}[:-1])",
+            ]
         if len(m.shape(x)) == 2:
             texts += [f"{s} @ rnp.sign({y}.T @ {y})", f"rnp.sign({y} @ {y}.T) @ {s}"]
         if len(m.shape(x)) == 2 and m.shape(x)[0] == m.shape(x)[1]:
@@ -54,8 +62,11 @@ def counted_pair(m: Maker) -> Made:
     if x is None:
         return None
     y = m.like(x)
-    new = f"({_body(m, x, 's[0]', 'i')} + s[1]).astype({y}.dtype)" if m.values == "smooth" else (
-        f"rnp.clip(({_body(m, x, 's[0]', 'i')}) - s[1], -5, 5).astype({y}.dtype)")  # fmt: skip
+    new = (
+        f"({_body(m, x, 's[0]', 'i')} + s[1]).astype({y}.dtype)"
+        if m.values == "smooth"
+        else (f"rnp.clip(({_body(m, x, 's[0]', 'i')}) - s[1], -5, 5).astype({y}.dtype)")
+    )
     pair = m.choose([f"(s[1].astype({x}.dtype), {new})", f"({_body(m, x, 's[0]', 'i')}, {new})"])
     return f"lax.fori_loop(0, {m.choose([2, 3, 4])}, lambda i, s: {pair}, ({x}, {y}))", 2
 

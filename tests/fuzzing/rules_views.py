@@ -254,10 +254,27 @@ def window_written(m: Maker) -> Made:
 
 
 POLYMORPHIC: tuple[Rule, ...] = (
-    sliced, sliced, transposed, transposed, flipped, rolled, flattened, raised, broadcast, padded,
-    padded_inside, diagonal, diagonal, diagonal_of_matrix, triangle, joined, joined, repeated,
-    parted, taken, taken_along, updated_slice,
-)  # fmt: skip
-SIZED: tuple[Rule, ...] = (
-    reshaped, reshaped, diagonal_by_index, rotated, updated_rows, window, window_written,
-)  # fmt: skip
+    sliced,
+    sliced,
+    transposed,
+    transposed,
+    flipped,
+    rolled,
+    flattened,
+    raised,
+    broadcast,
+    padded,
+    padded_inside,
+    diagonal,
+    diagonal,
+    diagonal_of_matrix,
+    triangle,
+    joined,
+    joined,
+    repeated,
+    parted,
+    taken,
+    taken_along,
+    updated_slice,
+)
+SIZED: tuple[Rule, ...] = (reshaped, reshaped, diagonal_by_index, rotated, updated_rows, window, window_written)

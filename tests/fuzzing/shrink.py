@@ -53,8 +53,7 @@ def _with_inputs(program: Program, seed: int) -> Iterator[Program]:
         if set(step.names) & set(program.results):
             continue
         arguments = tuple(
-            Input(n, tuple(env[n].shape), env[n].dtype.name, program.inputs[0].values)
-            for n in step.names
+            Input(n, tuple(env[n].shape), env[n].dtype.name, program.inputs[0].values) for n in step.names
         )
         steps = (*program.steps[:k], *program.steps[k + 1 :])
         yield Program((*program.inputs, *arguments), steps, program.results).needed()

@@ -54,12 +54,14 @@ class Failure:
         program = self.drawn.program if isinstance(self.drawn, generate.Sized) else self.drawn
         inputs = "\n".join(map(_drawn, program.inputs))
         sizes = f"# axes: {self.drawn.patterns}\n" if program is not self.drawn else ""
-        return "\n".join([
-            f"{self.way.name}: {type(self.error).__name__}: {self.error}\n",
-            f"rng = np.random.default_rng({self.seed})\n{inputs}\n",
-            f"{sizes}{program.source()}\n",
-            f"replay: ./scripts/fuzz --seed {self.seed}",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"{self.way.name}: {type(self.error).__name__}: {self.error}\n",
+                f"rng = np.random.default_rng({self.seed})\n{inputs}\n",
+                f"{sizes}{program.source()}\n",
+                f"replay: ./scripts/fuzz --seed {self.seed}",
+            ]
+        )
 
 
 def _drawn(argument: Input) -> str:

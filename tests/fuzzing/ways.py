@@ -127,12 +127,12 @@ def plainly(seed: int) -> Iterator[None]:
 
     programs, kernels = pipeline.program_passes, pipeline.kernel_passes
     with ExitStack() as stack:
-        stack.enter_context(patch.object(
-            pipeline, "program_passes", lambda t: programs(t)[:3] + shuffled(programs(t)[3:])
-        ))  # fmt: skip
-        stack.enter_context(patch.object(
-            pipeline, "kernel_passes", lambda t: kernels(t)[:2] + shuffled(kernels(t)[2:])
-        ))  # fmt: skip
+        stack.enter_context(
+            patch.object(pipeline, "program_passes", lambda t: programs(t)[:3] + shuffled(programs(t)[3:]))
+        )
+        stack.enter_context(
+            patch.object(pipeline, "kernel_passes", lambda t: kernels(t)[:2] + shuffled(kernels(t)[2:]))
+        )
         if seed % 2 == 0:
             for module in (groups, kernelize):
                 stack.enter_context(patch.object(module, "match", lambda *_: "kept apart"))
@@ -233,10 +233,7 @@ def at_all_sizes(sized: generate.Sized, seed: int) -> None:
     names = sorted({d for p in sized.patterns for d in p if not d.isdigit()})
     patterns = tuple(map(",".join, sized.patterns))
     for least in (0, 1, 4):
-        f = rune.jit(
-            sized.program.function(), dims={n: (least, 40) for n in names},
-            in_dims=patterns,
-        )  # fmt: skip
+        f = rune.jit(sized.program.function(), dims={n: (least, 40) for n in names}, in_dims=patterns)
         try:
             return _at_each_size(sized, seed, f, least)
         except DimensionError:
@@ -253,9 +250,7 @@ def at_automatic_sizes(sized: generate.Sized, seed: int) -> None:
 OTHER_SIZES = ({"n": 7, "m": 2}, {"n": 2, "m": 9}, {"n": 33, "m": 1}, {"n": 4, "m": 4})
 
 
-def _at_each_size(
-    sized: generate.Sized, seed: int, f: Callable[..., Any], least: int = 0
-) -> None:
+def _at_each_size(sized: generate.Sized, seed: int, f: Callable[..., Any], least: int = 0) -> None:
     used = {d for p in sized.patterns for d in p}
     for k, sizes in enumerate((*generate.SIZES, *OTHER_SIZES)):
         if any(size < least for name, size in sizes.items() if name in used):

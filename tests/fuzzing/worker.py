@@ -22,10 +22,7 @@ def chosen_ways(names: str) -> tuple[Way, ...]:
     here = {d.target.backend for d in rune.devices()}
     devices = {"opencl", "vulkan", "wgpu"}
     wanted = [n for n in names.split(",") if n]
-    return tuple(
-        w for w in WAYS
-        if (not wanted or w.name in wanted) and (w.name not in devices or w.name in here)
-    )  # fmt: skip
+    return tuple(w for w in WAYS if (not wanted or w.name in wanted) and (w.name not in devices or w.name in here))
 
 
 def say(**fact: Any) -> None:

@@ -23,9 +23,7 @@ from tests.support.accuracy import allowed, bars
 from tests.support.close import same
 
 COMPUTING = [d for d in rune.devices() if d.target.backend != "null"]
-FUNCTIONS = {
-    p.name: p for p in ops.PRIMITIVES if p.family == "transcendental" and p.name != "integer_pow"
-}
+FUNCTIONS = {p.name: p for p in ops.PRIMITIVES if p.family == "transcendental" and p.name != "integer_pow"}
 SMALLEST = np.finfo(np.float32).tiny
 
 # Where the error was largest on some executor.

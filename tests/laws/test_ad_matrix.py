@@ -75,9 +75,7 @@ planted_linear = replace(ops.reverse, name="planted_linear", jvp=LINEAR)
 @pytest.fixture
 def _sampled():
     """A line in SAMPLES for the planted linear primitive."""
-    SAMPLES["planted_linear"] = [
-        replace(s, primitive=planted_linear) for s in SAMPLES["reverse"]
-    ]  # fmt: skip
+    SAMPLES["planted_linear"] = [replace(s, primitive=planted_linear) for s in SAMPLES["reverse"]]
     samples.cache_clear()
     yield
     del SAMPLES["planted_linear"]

@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, tuple[Any, Sequence[tuple[int, ...]]]] = {
     "row by row": (lambda x: sum((x[i] for i in range(x.shape[0])), rnp.float32(0)), GROWING),
     "scanned": (lambda x: rune.scan(lambda c, v: (c + v, c * v), rnp.float32(0), x), GROWING),
     "drawn": (lambda x: x * rune.random.normal(rune.random.key(0), x.shape), GROWING),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -88,9 +88,7 @@ def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return x.astype(np.float64) != 0
     if x.dtype in dtypes.FLOATING and dtype in dtypes.INTEGER:
         saturated_values = [saturated(float(v), *limits(dtype)) for v in x]
-        return np.array(saturated_values, np.uint64 if dtype == dtypes.u64 else np.int64).astype(
-            dtype
-        )
+        return np.array(saturated_values, np.uint64 if dtype == dtypes.u64 else np.int64).astype(dtype)
     if x.dtype in dtypes.FLOATING:
         return x.astype(np.float32).astype(dtype)
     wide = x.astype(np.int64)
@@ -156,9 +154,7 @@ def test_floats_beyond_every_integer_dtype_saturate(run: Run):
 
 # --- arithmetic over all pairs ----------------------------------------------------------------
 
-ARITHMETIC = (
-    ops.add, ops.sub, ops.mul, ops.div, ops.rem, ops.max, ops.min, ops.eq, ops.lt, ops.select,
-)  # fmt: skip
+ARITHMETIC = (ops.add, ops.sub, ops.mul, ops.div, ops.rem, ops.max, ops.min, ops.eq, ops.lt, ops.select)
 OF_BITS = (ops.logical_and, ops.logical_or, ops.logical_xor, ops.shl, ops.shr)
 
 
@@ -175,9 +171,7 @@ def meaning(primitive: Primitive, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @everywhere
 @pytest.mark.parametrize("dtype", SMALL, ids=dtypes.short)
-def test_arithmetic_of_small_numbers_is_exact_or_rounded_once_for_all_pairs(
-    dtype: np.dtype, run: Run
-):
+def test_arithmetic_of_small_numbers_is_exact_or_rounded_once_for_all_pairs(dtype: np.dtype, run: Run):
     every = patterns(dtype)
     a, b = (np.ascontiguousarray(g).reshape(-1) for g in np.meshgrid(every, every))
     chosen = ARITHMETIC + (OF_BITS if dtype in dtypes.INTEGER else ())

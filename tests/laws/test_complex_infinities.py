@@ -38,13 +38,16 @@ PLAIN = (-np.inf, -1.5, -0.0, 0.0, 1.5, np.inf, np.nan)
 WHOLE = "RUNE_TEST_WHOLE" in os.environ
 DEVICES = [d.name for d in rune.devices() if WHOLE and d.target.backend not in ("null", "cpu")]
 WAYS: dict[str, Callable[[Any], Any]] = {
-    "eager": lambda f: f, "compiled": rune.jit,
+    "eager": lambda f: f,
+    "compiled": rune.jit,
     **{name: lambda f, name=name: rune.jit(f, device=name) for name in DEVICES},
-}  # fmt: skip
+}
 CASES = [
-    (way, kind) for way in WAYS for kind in ("complex64", "complex128")
+    (way, kind)
+    for way in WAYS
+    for kind in ("complex64", "complex128")
     if kind == "complex64" or not way.startswith("wgpu")  # which has no f64
-]  # fmt: skip
+]
 ULPS = 16  # docs/accuracy.md: two complex answers may each be some from the truth
 
 
@@ -97,10 +100,7 @@ def wrong(expected: Plane, actual: Plane, is_open: Plane) -> Plane:
     with np.errstate(all="ignore"):
         near = ulp_distance(expected, actual) <= ULPS
     near &= np.isfinite(expected) & np.isfinite(actual)
-    sides = [
-        (expected.real, actual.real, expected.imag),
-        (expected.imag, actual.imag, expected.real),
-    ]
+    sides = [(expected.real, actual.real, expected.imag), (expected.imag, actual.imag, expected.real)]
     zeros = [_signs_differ(p, q) & ~is_open for p, q, _ in sides]
     same = [_same(p, q, is_open | np.isnan(other)) for p, q, other in sides]
     return ~((near & ~zeros[0] & ~zeros[1]) | (same[0] & same[1]))
@@ -120,9 +120,7 @@ def _same(p: Plane, q: Plane, is_open: Plane) -> Plane:
     return (np.isnan(p) & np.isnan(q)) | (near & ~_signs_differ(p, q)) | (kind & signed)
 
 
-def differences(
-    names: tuple[str, ...] | list[str], way: str, is_loose: Plane, *z: Plane
-) -> list[str]:
+def differences(names: tuple[str, ...] | list[str], way: str, is_loose: Plane, *z: Plane) -> list[str]:
     """The calls, with their arguments, that are not NumPy's."""
 
     def all_of(*xs: Any) -> dict[str, Any]:

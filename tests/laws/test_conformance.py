@@ -20,7 +20,8 @@ from rune.core.primitive import Primitive
 from rune.ops.complex_numbers import PART
 from rune.ops.parts import PARTS
 from rune.ops.scalars import NIBBLES, int_bounds
-from tests.ops.samples import ELEMENTWISE, Sample, each_primitive, samples
+from tests.ops.calls import Sample
+from tests.ops.samples import ELEMENTWISE, each_primitive, samples
 from tests.support.accuracy import allowed, is_sum, step, table
 from tests.support.arrays import array
 from tests.support.close import close, near, ulp_distance
@@ -79,9 +80,7 @@ def test_every_name_in_the_table_of_accuracy_is_a_primitive_or_a_family():
 
 @pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
 @each_primitive
-def test_compiled_code_agrees_with_the_reference_in_every_dtype(
-    primitive: Primitive, device: Device
-):
+def test_compiled_code_agrees_with_the_reference_in_every_dtype(primitive: Primitive, device: Device):
     chosen = tried(primitive, device)
     assert chosen, f"{device.name} takes no sample of {primitive.name}"
 
@@ -92,9 +91,27 @@ def test_compiled_code_agrees_with_the_reference_in_every_dtype(
 # --- values at the edges ----------------------------------------------------------------------
 
 FLOATS = [
-    np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1.5, 3.0, 1e-40, -1e-40, 1e-20, 1e4,
-    -1e4, 88.0, -104.0, 3e38, -3e38,
-]  # fmt: skip
+    np.nan,
+    np.inf,
+    -np.inf,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -2.5,
+    1.5,
+    3.0,
+    1e-40,
+    -1e-40,
+    1e-20,
+    1e4,
+    -1e4,
+    88.0,
+    -104.0,
+    3e38,
+    -3e38,
+]
 # max(0.0, -0.0) may be either zero; what tan does at 3e38 no polynomial promises.
 OPEN_ZERO = ("max", "min")
 
@@ -125,9 +142,7 @@ def at_edges(sample: Sample) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("device", COMPUTING, ids=lambda d: d.name)
 @each_primitive
-def test_compiled_code_agrees_at_nan_infinity_zero_and_the_ends_of_the_range(
-    primitive: Primitive, device: Device
-):
+def test_compiled_code_agrees_at_nan_infinity_zero_and_the_ends_of_the_range(primitive: Primitive, device: Device):
     if primitive.family not in ELEMENTWISE:
         return
     chosen = [s for s in tried(primitive, device) if _is_plain(s)]

@@ -34,11 +34,7 @@ OTHERS = [d for d in rune.devices() if not d.name.startswith(("cpu", "null"))]
 # In f64 where it is there, so that only what is meant differs.
 IN_F64 = [d.name for d in OTHERS if dtypes.f64 in d.target.dtypes]
 IN_F32 = [d.name for d in OTHERS if d.name not in IN_F64]
-POLICIES = [
-    None,
-    rune.checkpoint_policies.save_only_these_names("moved"),
-    rune.checkpoint_policies.everything_saveable,
-]
+POLICIES = [None, rune.checkpoint_policies.save_only_these_names("moved"), rune.checkpoint_policies.everything_saveable]
 near_enough = {"relative": 1e-8, "absolute": 1e-9, "why": F64}
 
 
@@ -198,8 +194,7 @@ def test_forward_mode_over_lanes_compiles(node: Node, state: State):
     result = rune.jit(lambda s, t: rune.jvp(function, s, t)[1])(batch, tangents)
 
     alone = [
-        rune.jvp(lambda *s: unrolled(node, list(s)), row, [t[i] for t in tangents])[1]
-        for i, row in enumerate(rows)
+        rune.jvp(lambda *s: unrolled(node, list(s)), row, [t[i] for t in tangents])[1] for i, row in enumerate(rows)
     ]
     near(lanes(alone), result, **near_enough)
 

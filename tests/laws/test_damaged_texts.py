@@ -45,14 +45,18 @@ def _ruled(x: Any) -> Any:
 
 _ruled.defjvp(lambda primals, tangents: (_ruled(*primals), tangents[0].T + 0j))
 CALLS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
-    (_softmax, (rnp.ones((3, 5)),)), (_loop, (rnp.ones((4, 3)), 1)), (_ruled, (rnp.ones((2, 2)),)),
-]  # fmt: skip
+    (_softmax, (rnp.ones((3, 5)),)),
+    (_loop, (rnp.ones((4, 3)), 1)),
+    (_ruled, (rnp.ones((2, 2)),)),
+]
 
 
 PARSERS: dict[str, Callable[[str], Any]] = {
-    "program": parse_program, "kernels": kernels_parse.parse_program, "code": code_parse.parse,
+    "program": parse_program,
+    "kernels": kernels_parse.parse_program,
+    "code": code_parse.parse,
     "plan": plan_text.parse,
-}  # fmt: skip
+}
 
 
 def texts() -> Iterator[tuple[str, str]]:
@@ -111,9 +115,7 @@ def damaged(text: str, draw: random.Random) -> str:
             case 5:
                 lines = text.splitlines(keepends=True) or [""]
                 k = draw.randrange(len(lines))
-                text = "".join(
-                    lines[:k] + lines[k : k + 1] * draw.choice((0, 2, 3)) + lines[k + 1 :]
-                )
+                text = "".join(lines[:k] + lines[k : k + 1] * draw.choice((0, 2, 3)) + lines[k + 1 :])
             case _:
                 text = text[:a] + text[a:near] * draw.choice((2, 9)) + text[near:]
     return text
@@ -153,9 +155,7 @@ def test_a_text_cut_anywhere_is_refused_or_read(name: str, sound: dict[str, list
 
 
 @pytest.mark.parametrize("name", PARSERS)
-@pytest.mark.parametrize(
-    "nest", ["(", "[", "{", "-", "1+", "f(", "x[", "program f(", "index(", "if x {"]
-)
+@pytest.mark.parametrize("nest", ["(", "[", "{", "-", "1+", "f(", "x[", "program f(", "index(", "if x {"])
 def test_nests_without_end_are_refused(name: str, nest: str, sound: dict[str, list[str]]):
     head, _, tail = sound[name][0].rpartition(" = ")
     for text in (nest * 20_000, f"{head} = {nest * 20_000}{tail}"):

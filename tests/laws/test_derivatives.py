@@ -81,8 +81,7 @@ def test_linearize_is_linear_and_equals_jvp(data: st.DataObject):
     parts = zip(push(*case.tangents), push(*other))
     why = "f64"
     near([2 * np.asarray(a) - np.asarray(b) for a, b in parts], push(*both), relative=1e-8, why=why)
-    near(rune.jvp(case.function, case.args, case.tangents)[1], push(*case.tangents),
-         relative=1e-8, why=why)  # fmt: skip
+    near(rune.jvp(case.function, case.args, case.tangents)[1], push(*case.tangents), relative=1e-8, why=why)
 
 
 @given(st.data())
@@ -145,8 +144,7 @@ def test_vmap_equals_the_stacked_loop_for_any_axes(data: st.DataObject):
     lanes = rune.vmap(one, in_axes)(*args)
 
     for lane in range(size):
-        row = [array(np.take(np.asarray(a), lane, p)) if b else a
-               for a, p, b in zip(args, places, batched)]  # fmt: skip
+        row = [array(np.take(np.asarray(a), lane, p)) if b else a for a, p, b in zip(args, places, batched)]
         picked = [np.asarray(f)[lane] for f in lanes]
         near([np.asarray(o) for o in one(*row)], picked, relative=1e-9, why="f64 sums reordered")
 

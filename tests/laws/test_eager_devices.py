@@ -24,7 +24,8 @@ from rune import dtypes, ops
 from rune.backends import device_named
 from rune.core.evaluate import eval_program
 from rune.core.primitive import Primitive
-from tests.ops.samples import Sample, samples
+from tests.ops.calls import Sample
+from tests.ops.samples import samples
 from tests.ops.test_batching import LANES, lanes_of
 from tests.ops.test_derivatives import call, differentiable
 from tests.support.arrays import array
@@ -67,9 +68,7 @@ class Case:
 
     def on(self, device: str) -> Case:
         """The same with the primals committed to a device, and nothing else."""
-        return Case(
-            self.function, rune.device_put(self.primals, device), self.tangents, self.weight
-        )
+        return Case(self.function, rune.device_put(self.primals, device), self.tangents, self.weight)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -102,9 +101,7 @@ DERIVED = one_in(3, list(EVERY))
 
 
 @pytest.mark.parametrize(("name", "device", "transformation"), DERIVED)
-def test_a_derivative_on_a_device_is_the_derivative_on_the_cpu(
-    name: str, device: str, transformation: str
-):
+def test_a_derivative_on_a_device_is_the_derivative_on_the_cpu(name: str, device: str, transformation: str):
     primitive, transformed = ops.BY_NAME[name], TRANSFORMATIONS[transformation]
     for sample in taken(fitting(differentiable(primitive), transformation), device):
         case = Case.of(sample)
@@ -122,12 +119,8 @@ def result(sample: Sample) -> Any:
 def wide(primitive: Primitive) -> list[Sample]:
     """One sample in wide dtypes for each combination of shapes and parameters."""
     usual = {dtypes.f64, dtypes.i32, dtypes.bool_}
-    usual_samples = [
-        s for s in samples(primitive) if {t.dtype for t in (*s.types, result(s))} <= usual
-    ]
-    return list(
-        {(tuple(o.shape for o in s.operands), str(s.params)): s for s in usual_samples}.values()
-    )
+    usual_samples = [s for s in samples(primitive) if {t.dtype for t in (*s.types, result(s))} <= usual]
+    return list({(tuple(o.shape for o in s.operands), str(s.params)): s for s in usual_samples}.values())
 
 
 @on_every_device

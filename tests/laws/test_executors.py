@@ -54,9 +54,7 @@ def test_compiled_floats_agree_with_the_oracle(device: str, data: st.DataObject)
 @on_every_executor
 @COMPILING
 @given(data=st.data())
-def test_compiled_whole_numbers_and_bools_agree_with_the_oracle_bit_for_bit(
-    device: str, data: st.DataObject
-):
+def test_compiled_whole_numbers_and_bools_agree_with_the_oracle_bit_for_bit(device: str, data: st.DataObject):
     program = data.draw(programs(WHOLE, dtypes.i32))
     args = data.draw(arguments(program))
 
@@ -95,10 +93,7 @@ def test_every_plan_is_accepted_by_the_executor_that_computes_nothing(data: st.D
 def test_a_symbolic_batch_computes_what_every_size_computes(data: st.DataObject, size: int):
     program = data.draw(programs(SMOOTH, dtypes.f32, input_kinds=(), max_steps=3))
     rng = np.random.default_rng(11)
-    args = [
-        array(np.stack([np.asarray(concrete(t, rng)) for _ in range(size)]))
-        for t in program.input_types
-    ]
+    args = [array(np.stack([np.asarray(concrete(t, rng)) for _ in range(size)])) for t in program.input_types]
 
     def lanes(*xs: Any) -> Any:
         return rune.vmap(lambda *x: eval_program(program, x))(*xs)
@@ -107,8 +102,12 @@ def test_a_symbolic_batch_computes_what_every_size_computes(data: st.DataObject,
     with rune.configure(check_stages=True):
         outputs = rune.jit(lanes, dims={"n": (1, 9)}, in_dims=pattern)(*args)
 
-    near([np.asarray(o) for o in lanes(*args)], [np.asarray(o) for o in outputs],
-         relative=1e-3, why="f32 through a few steps")  # fmt: skip
+    near(
+        [np.asarray(o) for o in lanes(*args)],
+        [np.asarray(o) for o in outputs],
+        relative=1e-3,
+        why="f32 through a few steps",
+    )
 
 
 @on_every_executor

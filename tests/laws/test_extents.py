@@ -63,8 +63,12 @@ def reductions(x: Array) -> list[Array]:
     both = [x, x.T]
     return [
         *(r for y in both for r in (y.sum(0), y.sum(1), y.max(0), y.min(1))),
-        x.T.sum(), (x + 1).prod(1), rnp.argmax(x, 1), rnp.cumsum(x, 1), rnp.cumsum(x.T, 1),
-    ]  # fmt: skip
+        x.T.sum(),
+        (x + 1).prod(1),
+        rnp.argmax(x, 1),
+        rnp.cumsum(x, 1),
+        rnp.cumsum(x.T, 1),
+    ]
 
 
 def loops(x: Array, lhs: Array, rhs: Array) -> list[Array]:
@@ -80,9 +84,15 @@ def meant(x: np.ndarray, lhs: np.ndarray, rhs: np.ndarray) -> list[np.ndarray]:
     both = [x, x.T]
     return [
         *(r for y in both for r in (y.sum(0), y.sum(1), y.max(0), y.min(1))),
-        x.sum(), (x + 1).prod(1), x.argmax(1), np.cumsum(x, 1), np.cumsum(x.T, 1),
-        (lhs @ rhs).sum(0), x.sum(0), np.cumsum(x, 0).sum(1),
-    ]  # fmt: skip
+        x.sum(),
+        (x + 1).prod(1),
+        x.argmax(1),
+        np.cumsum(x, 1),
+        np.cumsum(x.T, 1),
+        (lhs @ rhs).sum(0),
+        x.sum(0),
+        np.cumsum(x, 0).sum(1),
+    ]
 
 
 def few_ones(draw: np.random.Generator, extent: int) -> np.ndarray:

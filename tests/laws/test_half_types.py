@@ -54,8 +54,7 @@ def exact(x: np.ndarray) -> np.ndarray:
 def test_a_sum_is_rounded_once(dtype: np.dtype, run: Run):
     x = drawn(dtype, 3, 250)
 
-    close(exact(x).sum(1).astype(dtype), run(lambda x: rnp.sum(x, axis=1), (array(x),)),
-          ulps=1, why=ONCE)  # fmt: skip
+    close(exact(x).sum(1).astype(dtype), run(lambda x: rnp.sum(x, axis=1), (array(x),)), ulps=1, why=ONCE)
 
 
 @everywhere
@@ -73,8 +72,7 @@ def test_a_sum_in_two_steps_stays_in_f32_between_them(dtype: np.dtype, run: Run)
 def test_a_product_is_rounded_once(dtype: np.dtype, run: Run):
     x = (1 + drawn(dtype, 4, 12).astype(np.float32) / 8).astype(dtype)
 
-    close(exact(x).prod(1).astype(dtype), run(lambda x: rnp.prod(x, axis=1), (array(x),)),
-          ulps=1, why=ONCE)  # fmt: skip
+    close(exact(x).prod(1).astype(dtype), run(lambda x: rnp.prod(x, axis=1), (array(x),)), ulps=1, why=ONCE)
 
 
 @everywhere
@@ -82,8 +80,7 @@ def test_a_product_is_rounded_once(dtype: np.dtype, run: Run):
 def test_a_running_sum_is_rounded_where_it_is_written_only(dtype: np.dtype, run: Run):
     x = drawn(dtype, 2, 200)
 
-    close(exact(x).cumsum(1).astype(dtype), run(lambda x: rnp.cumsum(x, axis=1), (array(x),)),
-          ulps=1, why=ONCE)  # fmt: skip
+    close(exact(x).cumsum(1).astype(dtype), run(lambda x: rnp.cumsum(x, axis=1), (array(x),)), ulps=1, why=ONCE)
 
 
 @everywhere
@@ -107,13 +104,10 @@ def test_a_dot_is_rounded_once(dtype: np.dtype, run: Run):
 @everywhere
 @pytest.mark.parametrize("rows", [3, 64])
 @pytest.mark.parametrize("dtype", NARROW[:2], ids=dtypes.short)
-def test_large_dots_are_rounded_once_whichever_routine_does_them(
-    dtype: np.dtype, rows: int, run: Run
-):
+def test_large_dots_are_rounded_once_whichever_routine_does_them(dtype: np.dtype, rows: int, run: Run):
     a, b = drawn(dtype, rows, 128), drawn(dtype, 128, 64, seed=1)
 
-    close((exact(a) @ exact(b)).astype(dtype), run(rnp.matmul, (array(a), array(b))),
-          ulps=1, why=ONCE)  # fmt: skip
+    close((exact(a) @ exact(b)).astype(dtype), run(rnp.matmul, (array(a), array(b))), ulps=1, why=ONCE)
 
 
 @everywhere
@@ -121,9 +115,7 @@ def test_large_dots_are_rounded_once_whichever_routine_does_them(
 def test_a_dot_gives_the_element_type_that_is_preferred(dtype: np.dtype, run: Run):
     a, b = drawn(dtype, 3, 100), drawn(dtype, 100, 4, seed=1)
 
-    product = run(
-        lambda a, b: rnp.matmul(a, b, preferred_element_type="f32"), (array(a), array(b))
-    )  # fmt: skip
+    product = run(lambda a, b: rnp.matmul(a, b, preferred_element_type="f32"), (array(a), array(b)))
 
     assert product.dtype == dtypes.f32
     near(exact(a) @ exact(b), product, relative=1e-6, why="sums of 100 in f32")
@@ -149,14 +141,14 @@ def test_what_is_preferred_is_no_kernel_of_its_own():
 @pytest.mark.parametrize(
     ("dtype", "bits", "eps", "largest", "tiny"),
     [
-        ("bf16", 16, 2**-7, 3.3895313892515355e38, 2**-126), ("f16", 16, 2**-10, 65504, 2**-14),
-        ("f8_e4m3", 8, 2**-3, 448, 2**-6), ("f8_e5m2", 8, 2**-2, 57344, 2**-14),
+        ("bf16", 16, 2**-7, 3.3895313892515355e38, 2**-126),
+        ("f16", 16, 2**-10, 65504, 2**-14),
+        ("f8_e4m3", 8, 2**-3, 448, 2**-6),
+        ("f8_e5m2", 8, 2**-2, 57344, 2**-14),
         ("f32", 32, 2**-23, 3.4028234663852886e38, 2**-126),
     ],
-)  # fmt: skip
-def test_finfo_knows_the_narrow_formats(
-    dtype: str, bits: int, eps: float, largest: float, tiny: float
-):
+)
+def test_finfo_knows_the_narrow_formats(dtype: str, bits: int, eps: float, largest: float, tiny: float):
     info = rnp.finfo(dtype)
 
     assert (info.bits, float(info.eps)) == (bits, eps)

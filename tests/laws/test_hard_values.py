@@ -21,10 +21,44 @@ import rune.numpy as rnp
 import rune.scipy.special as special
 
 _SIZES = (
-    0, 1e-45, 1e-38, 1e-20, 1e-7, 1e-3, 0.5, 1, 2.5, 7.9, 8.1, 19.9, 20.1, 34, 35.1, 40, 57, 60.3,
-    87, 88.8, 90, 91.8, 103, 170, 300, 1e3, 33333, 1e5, 1e7, 1e10, 1e19, 2e19, 1e30, 1e38, 3e38,
-    np.finfo(np.float32).max, np.inf,
-)  # fmt: skip
+    0,
+    1e-45,
+    1e-38,
+    1e-20,
+    1e-7,
+    1e-3,
+    0.5,
+    1,
+    2.5,
+    7.9,
+    8.1,
+    19.9,
+    20.1,
+    34,
+    35.1,
+    40,
+    57,
+    60.3,
+    87,
+    88.8,
+    90,
+    91.8,
+    103,
+    170,
+    300,
+    1e3,
+    33333,
+    1e5,
+    1e7,
+    1e10,
+    1e19,
+    2e19,
+    1e30,
+    1e38,
+    3e38,
+    np.finfo(np.float32).max,
+    np.inf,
+)
 HARD = np.array([*(-s for s in _SIZES), *_SIZES, np.nan], np.float32)
 
 # Not functions of the real number alone, or with a meaning by dtype.

@@ -48,10 +48,7 @@ ROUTINES: dict[str, tuple[Routine, Routine]] = {
     "lexsort": (lambda x: rnp.lexsort((x, -x)), lambda x: np.lexsort((x, -x))),
     "median": (lambda x: rnp.median(x, axis=0), lambda x: np.median(x, axis=0)),
     "nanmedian": (lambda x: rnp.nanmedian(x, axis=-1), lambda x: np.nanmedian(x, axis=-1)),
-    "quantile": (
-        lambda x: rnp.quantile(x, 0.3, axis=-1),
-        lambda x: np.quantile(x, np.float32(0.3), axis=-1),
-    ),
+    "quantile": (lambda x: rnp.quantile(x, 0.3, axis=-1), lambda x: np.quantile(x, np.float32(0.3), axis=-1)),
     "top_k": (lambda x: lax.top_k(x, 2)[0], lambda x: _largest(x, 2)),
     "singular values": (
         lambda x: rnp.linalg.svd(_matrix(x), compute_uv=False),
@@ -83,13 +80,7 @@ def _program(routine: Routine, shape: tuple[int, ...]) -> Callable[..., Any]:
 def _expected(routine: Routine, shape: tuple[int, ...], x: np.ndarray) -> tuple[np.ndarray, ...]:
     value = x * np.float32(2) - np.float32(3)
     product = routine(value.reshape(shape))
-    return (
-        value,
-        value.view(np.int32),
-        product.reshape(-1),
-        product[None],
-        value + product.ravel()[-1],
-    )
+    return (value, value.view(np.int32), product.reshape(-1), product[None], value + product.ravel()[-1])
 
 
 @pytest.mark.parametrize("name", ROUTINES)
@@ -147,12 +138,7 @@ def test_loops_and_branches_keep_the_shapes_of_their_host_calls(device: str, fun
 
     results = rune.jit(function, device=device)(x)
 
-    near(
-        function(x),
-        list(results) if isinstance(results, tuple) else results,
-        relative=0,
-        why="exact",
-    )
+    near(function(x), list(results) if isinstance(results, tuple) else results, relative=0, why="exact")
 
 
 def test_symbolic_sizes_keep_the_shapes_of_their_host_calls():

@@ -38,12 +38,26 @@ NOT_CALLED = frozenset(
 
 def values() -> dict[str, Any]:
     return {
-        "None": None, "text": "text", "object": object(), "[]": [], "[1, 2]": [1.0, 2.0],
-        "f32[]": rnp.float32(2), "f32[2,3]": rnp.ones((2, 3)), "i32[3]": rnp.arange(3),
-        "bool[2]": rnp.ones(2, bool), "c64[2]": rnp.ones(2, "complex64"), "2**70": 2**70, "-1": -1,
-        "{}": {}, "()": (), "function": lambda *_: None, "object[1]": np.array(["x"], object),
-        "f32[0,3]": rnp.zeros((0, 3)), "key": rune.random.key(0), "1.5": 1.5,
-    }  # fmt: skip
+        "None": None,
+        "text": "text",
+        "object": object(),
+        "[]": [],
+        "[1, 2]": [1.0, 2.0],
+        "f32[]": rnp.float32(2),
+        "f32[2,3]": rnp.ones((2, 3)),
+        "i32[3]": rnp.arange(3),
+        "bool[2]": rnp.ones(2, bool),
+        "c64[2]": rnp.ones(2, "complex64"),
+        "2**70": 2**70,
+        "-1": -1,
+        "{}": {},
+        "()": (),
+        "function": lambda *_: None,
+        "object[1]": np.array(["x"], object),
+        "f32[0,3]": rnp.zeros((0, 3)),
+        "key": rune.random.key(0),
+        "1.5": 1.5,
+    }
 
 
 GOOD = ("f32[2,3]", "i32[3]", "f32[]")
@@ -60,10 +74,7 @@ def drawn(function: Any, draw: random.Random) -> tuple[list[str], dict[str, str]
     """Names of values for the arguments that must be given, and perhaps for another one."""
     parameters = inspect.signature(function).parameters.values()
     known = list(values())
-    count = sum(
-        p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        for p in parameters
-    )
+    count = sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     count += any(p.kind is p.VAR_POSITIONAL for p in parameters) and draw.randrange(3)
     arguments = [draw.choice(known if draw.random() < 0.5 else GOOD) for _ in range(count)]
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

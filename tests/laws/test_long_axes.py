@@ -36,9 +36,13 @@ DEVICES = [d.name for d in rune.devices() if d.target.backend != "null"]
 LONG = (65_536, 65_537, 70_000, 50_257)
 SHORT = (0, 1, 2)
 PIPE = replace(
-    target(language="spirv"), threads_per_workgroup=1024, shared_bytes=1 << 15, cores=2,
-    scratch_bytes=1 << 12, loop_rounds=LLVMPIPE_ROUNDS,
-)  # fmt: skip
+    target(language="spirv"),
+    threads_per_workgroup=1024,
+    shared_bytes=1 << 15,
+    cores=2,
+    scratch_bytes=1 << 12,
+    loop_rounds=LLVMPIPE_ROUNDS,
+)
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,11 @@ class Role:
 def _both(function: Callable[[Any, Any], Any], *shape: Any, least: int = 0) -> Role:
     """One function of the module and the array; None in the shape is the long axis."""
     return Role(
-        lambda x: function(rnp, x), lambda x: function(np, x),
-        lambda n: tuple(n if d is None else d for d in shape), least,
-    )  # fmt: skip
+        lambda x: function(rnp, x),
+        lambda x: function(np, x),
+        lambda n: tuple(n if d is None else d for d in shape),
+        least,
+    )
 
 
 def _counts(x: np.ndarray) -> np.ndarray:
@@ -93,11 +99,11 @@ ROLES: dict[str, Role] = {
     "contracted vectors": _both(lambda m, x: m.vdot(x, x), None),
     "gathered": _both(lambda m, x: x[x % x.shape[0]], None, least=1),
     "gathered from few": _both(lambda m, x: x[:5][m.arange(x.shape[0]) % 5], None, least=5),
-    "scattered to few": Role(lambda x: rnp.zeros(7, "int32").at[x % 7].add(x), _counts,
-                             lambda n: (n,)),
+    "scattered to few": Role(lambda x: rnp.zeros(7, "int32").at[x % 7].add(x), _counts, lambda n: (n,)),
     "scattered": Role(
-        lambda x: rnp.zeros(x.shape, "int32")
-        .at[(rnp.arange(x.shape[0]) * 3) % max(x.shape[0], 1)].add(x), _spread, lambda n: (n,)
+        lambda x: rnp.zeros(x.shape, "int32").at[(rnp.arange(x.shape[0]) * 3) % max(x.shape[0], 1)].add(x),
+        _spread,
+        lambda n: (n,),
     ),
     "sorted": _both(lambda m, x: m.sort(x), None),
     "sorted rows": _both(lambda m, x: m.sort(x, axis=1), 2, None),
@@ -106,7 +112,7 @@ ROLES: dict[str, Role] = {
     "scanned columns": _both(lambda m, x: m.cumsum(x, axis=0, dtype="int32"), None, 3),
     "turned": _both(lambda m, x: x[::-1].T, None, 3),
     "repeated": _both(lambda m, x: m.repeat(x, 2), None),
-}  # fmt: skip
+}
 # What is tried in every run: each role with one long size where a thread's rounds are counted and
 # on the CPU, every sixth of them elsewhere; NumPy's interpreter of kernels has no use for length.
 EVERY = {"cpu:0": 1, "vulkan:0": 1, "wgpu:0": 4, "reference:0": 100}
@@ -115,10 +121,12 @@ EVERY = {"cpu:0": 1, "vulkan:0": 1, "wgpu:0": 4, "reference:0": 100}
 def _cases(sizes: Sequence[int], apart: int) -> list[tuple[str, str, int]]:
     """(device, role, size): all of them, or for each role one of the sizes."""
     return [
-        (device, name, n) for device in DEVICES for k, (name, role) in enumerate(ROLES.items())
-        for m, n in enumerate(sizes) if n >= role.least
-        and (WHOLE or (m == k % len(sizes) and k % (apart * EVERY.get(device, 6)) == 0))
-    ]  # fmt: skip
+        (device, name, n)
+        for device in DEVICES
+        for k, (name, role) in enumerate(ROLES.items())
+        for m, n in enumerate(sizes)
+        if n >= role.least and (WHOLE or (m == k % len(sizes) and k % (apart * EVERY.get(device, 6)) == 0))
+    ]
 
 
 @pytest.mark.parametrize(("device", "name", "n"), [*_cases(LONG, 1), *_cases(SHORT, 2)])
@@ -155,8 +163,7 @@ PROGRAMS: dict[str, Any] = {
     "layer norm": (models.layernorm, [f32(999, 70_000), f32(70_000), f32(70_000)]),
     "sum of two axes": (lambda x: ops.reduce_sum(x, axes=(0, 2)), [f32(300, 64, 300)]),
     "sum of long columns": (lambda x: ops.reduce_sum(x, axes=(0,)), [f32(70_000, 600)]),
-    "sum of a long and a short axis": (lambda x: ops.reduce_sum(x, axes=(0, 2)),
-                                       [f32(100_000, 64, 130)]),
+    "sum of a long and a short axis": (lambda x: ops.reduce_sum(x, axes=(0, 2)), [f32(100_000, 64, 130)]),
     "largest": (lambda x: ops.reduce_max(x, axes=(1,)), [ArrayType((64, 70_000), dtypes.f16)]),
     "place of the largest": (lambda x: ops.argmax(x, axis=1, dtype=dtypes.i32), [f32(64, 70_000)]),
     "scan of many rows": (lambda x: ops.cumsum(x, axis=1, reverse=False), [i32(9000, 70_000)]),
@@ -173,7 +180,7 @@ PROGRAMS: dict[str, Any] = {
         lambda x: (y := ops.exp(x), ops.reduce_sum(y, axes=(1,)), ops.reverse(y, axes=(1,))),
         [f32(64, 70_000)],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -20,12 +20,7 @@ from rune.core.program import Program
 from rune.core.same import same_program
 from rune.lowering.decompose import decompose
 from rune.lowering.pipeline import program_passes
-from rune.lowering.simplify import (
-    eliminate_common,
-    eliminate_dead,
-    fold_constants,
-    simplify_algebra,
-)
+from rune.lowering.simplify import eliminate_common, eliminate_dead, fold_constants, simplify_algebra
 from rune.transforms.programs.make_program import parse_program
 from tests.support.close import near, same
 from tests.support.lowering import PLAIN

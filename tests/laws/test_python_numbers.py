@@ -35,13 +35,23 @@ UNARY = {
 }
 POINTS = (0.5, 0.0, 1.0, -1.5)
 OF_MORE = [
-    (special.beta, (0.5, 1.5)), (special.betaln, (0.5, 1.5)), (special.xlogy, (0.0, 0.0)),
-    (special.xlog1py, (-1.0, -1.0)), (special.expn, (0.0, 0.0)), (special.gammainc, (0.0, 0.0)),
-    (special.betainc, (0.5, 1.5, 0.0)), (special.hyp1f1, (0.0, 1.0, 0.0)), (lax.igamma, (0.0, 0.0)),
-    (special.gammaincinv, (0.5, 0.3)), (special.gammainccinv, (0.5, 0.3)),
-    (special.betaincinv, (0.5, 1.5, 0.3)), (special.betainccinv, (0.5, 1.5, 0.3)),
-    (rnp.hypot, (0.0, 0.0)), (rnp.logaddexp, (0.5, 0.5)), (rnp.arctan2, (0.0, 0.0)),
-]  # fmt: skip
+    (special.beta, (0.5, 1.5)),
+    (special.betaln, (0.5, 1.5)),
+    (special.xlogy, (0.0, 0.0)),
+    (special.xlog1py, (-1.0, -1.0)),
+    (special.expn, (0.0, 0.0)),
+    (special.gammainc, (0.0, 0.0)),
+    (special.betainc, (0.5, 1.5, 0.0)),
+    (special.hyp1f1, (0.0, 1.0, 0.0)),
+    (lax.igamma, (0.0, 0.0)),
+    (special.gammaincinv, (0.5, 0.3)),
+    (special.gammainccinv, (0.5, 0.3)),
+    (special.betaincinv, (0.5, 1.5, 0.3)),
+    (special.betainccinv, (0.5, 1.5, 0.3)),
+    (rnp.hypot, (0.0, 0.0)),
+    (rnp.logaddexp, (0.5, 0.5)),
+    (rnp.arctan2, (0.0, 0.0)),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -58,9 +68,7 @@ def derivatives(function: Callable[..., Any], *xs: Any) -> list[Any]:
         return tree.leaves(function(*values))[0]
 
     every = tuple(range(len(xs)))
-    return tree.leaves(
-        (rune.grad(first, every)(*xs), rune.jvp(function, xs, tuple(x * 0 + 1 for x in xs)))
-    )
+    return tree.leaves((rune.grad(first, every)(*xs), rune.jvp(function, xs, tuple(x * 0 + 1 for x in xs))))
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -112,9 +120,13 @@ def test_a_python_number_stays_weak_in_a_derivative():
 
 # Numbers that 32 bits cannot hold: Python's, and NumPy's of rank 0 and 1, which count as 32 bits.
 NUMBERS: dict[str, Any] = {
-    "1/3": 1 / 3, "0.1": 0.1, "2**53 - 1": 2**53 - 1, "float64": np.float64(1 / 3),
-    "rank 0": np.array(0.1), "int64": np.int64(2**53 - 1),
-}  # fmt: skip
+    "1/3": 1 / 3,
+    "0.1": 0.1,
+    "2**53 - 1": 2**53 - 1,
+    "float64": np.float64(1 / 3),
+    "rank 0": np.array(0.1),
+    "int64": np.int64(2**53 - 1),
+}
 WIDE = np.array([-2.0, 0.0, 0.25, 1.5])
 BINARY = """
 add subtract multiply divide true_divide floor_divide remainder mod fmod power float_power maximum
@@ -124,10 +136,7 @@ less less_equal greater greater_equal isclose append outer inner dot
 Call = Callable[[Any, Any, Any], Any]
 CALLS: dict[str, Call] = {
     **{name: lambda xp, x, n, name=name: getattr(xp, name)(x, n) for name in BINARY.split()},
-    **{
-        f"{name}, the number first": lambda xp, x, n, name=name: getattr(xp, name)(n, x)
-        for name in BINARY.split()
-    },
+    **{f"{name}, the number first": lambda xp, x, n, name=name: getattr(xp, name)(n, x) for name in BINARY.split()},
     "x - n": lambda xp, x, n: x - n,
     "n - x": lambda xp, x, n: n - x,
     "x % n": lambda xp, x, n: x % n,
@@ -182,7 +191,7 @@ CALLS: dict[str, Call] = {
     "gradient": lambda xp, x, n: xp.gradient(x, n),
     "trapezoid": lambda xp, x, n: xp.trapezoid(x, dx=n),
     "unwrap": lambda xp, x, n: xp.unwrap(x * 9, period=n % 7),
-}  # fmt: skip
+}
 # What rune alone has, and what it means.
 UPDATES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[np.ndarray, Any], Any]]] = {
     "at.set": (lambda x, n: x.at[1:].set(n), lambda x, n: _with(x, n)),
@@ -193,51 +202,46 @@ UPDATES: dict[str, tuple[Callable[[Any, Any], Any], Callable[[np.ndarray, Any], 
     "at.power": (lambda x, n: x.at[1:].power(n), lambda x, n: _with(x, np.power(x[1:], n))),
     "at.min": (lambda x, n: x.at[1:].min(n), lambda x, n: _with(x, np.minimum(x[1:], n))),
     "at.max": (lambda x, n: x.at[1:].max(n), lambda x, n: _with(x, np.maximum(x[1:], n))),
-    "at positions": (
-        lambda x, n: x.at[rnp.array([1, 2, 3])].add(n), lambda x, n: _with(x, x[1:] + n)
-    ),
-    "at.get": (
-        lambda x, n: x.at[rnp.array([9])].get(mode="fill", fill_value=n), lambda x, n: np.array([n])
-    ),
+    "at positions": (lambda x, n: x.at[rnp.array([1, 2, 3])].add(n), lambda x, n: _with(x, x[1:] + n)),
+    "at.get": (lambda x, n: x.at[rnp.array([9])].get(mode="fill", fill_value=n), lambda x, n: np.array([n])),
     "put_along_axis": (
         lambda x, n: rnp.put_along_axis(x, rnp.array([1, 2, 3]), n, 0, inplace=False),
         lambda x, n: _with(x, n),
     ),
-    "put": (
-        lambda x, n: rnp.put(x, rnp.array([1, 2, 3]), n, inplace=False), lambda x, n: _with(x, n)
-    ),
+    "put": (lambda x, n: rnp.put(x, rnp.array([1, 2, 3]), n, inplace=False), lambda x, n: _with(x, n)),
     "place": (lambda x, n: rnp.place(x, x > -2, n, inplace=False), lambda x, n: _with(x, n)),
     "fill_diagonal": (
         lambda x, n: rnp.fill_diagonal(x.reshape(2, 2), n, inplace=False),
         lambda x, n: np.array([[n, x[1]], [x[2], n]]),
     ),
-    "take": (
-        lambda x, n: rnp.take(x, rnp.array([9]), mode="fill", fill_value=n),
-        lambda x, n: np.array([n]),
-    ),
-}  # fmt: skip
+    "take": (lambda x, n: rnp.take(x, rnp.array([9]), mode="fill", fill_value=n), lambda x, n: np.array([n])),
+}
 # Functions of lax take numbers of the kind of the array, and NumPy's of its dtype.
 STRICT: dict[str, tuple[Callable[[Any, float], Any], Callable[[np.ndarray, float], Any]]] = {
     **{
-        name: (
-            lambda x, n, name=name: getattr(lax, name)(x, n),
-            lambda x, n, meaning=meaning: meaning(x, n),
-        )
+        name: (lambda x, n, name=name: getattr(lax, name)(x, n), lambda x, n, meaning=meaning: meaning(x, n))
         for name, meaning in {
-            "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-            "rem": np.fmod, "max": np.maximum, "min": np.minimum, "atan2": np.arctan2,
-            "nextafter": np.nextafter, "eq": np.equal, "lt": np.less, "ge": np.greater_equal,
+            "add": np.add,
+            "sub": np.subtract,
+            "mul": np.multiply,
+            "div": np.divide,
+            "rem": np.fmod,
+            "max": np.maximum,
+            "min": np.minimum,
+            "atan2": np.arctan2,
+            "nextafter": np.nextafter,
+            "eq": np.equal,
+            "lt": np.less,
+            "ge": np.greater_equal,
         }.items()
     },
     "pow": (lambda x, n: lax.pow(abs(x), n), lambda x, n: np.power(abs(x), n)),
     "sub, the number first": (lambda x, n: lax.sub(n, x), lambda x, n: n - x),
     "clamp": (lambda x, n: lax.clamp(-n, x, n), lambda x, n: np.clip(x, -n, n)),
-    "select": (lambda x, n: lax.select(x > 0, x, rnp.full_like(x, n)),
-               lambda x, n: np.where(x > 0, x, n)),
-    "pad": (lambda x, n: lax.pad(x, n, [(1, 0, 0)]),
-            lambda x, n: np.pad(x, (1, 0), constant_values=n)),
+    "select": (lambda x, n: lax.select(x > 0, x, rnp.full_like(x, n)), lambda x, n: np.where(x > 0, x, n)),
+    "pad": (lambda x, n: lax.pad(x, n, [(1, 0, 0)]), lambda x, n: np.pad(x, (1, 0), constant_values=n)),
     "complex": (lambda x, n: lax.complex(x, n), lambda x, n: x + 1j * n),
-}  # fmt: skip
+}
 
 
 def _with(x: np.ndarray, values: Any) -> np.ndarray:
@@ -248,10 +252,10 @@ def _with(x: np.ndarray, values: Any) -> np.ndarray:
 def differences(actual: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     """The calls whose result is not that of 64 bits."""
     return [
-        f"{name}: {np.asarray(actual[name])} for {expected[name]}" for name in expected
-        if not np.allclose(np.asarray(actual[name]), expected[name], rtol=1e-14, atol=0,
-                           equal_nan=True)
-    ]  # fmt: skip
+        f"{name}: {np.asarray(actual[name])} for {expected[name]}"
+        for name in expected
+        if not np.allclose(np.asarray(actual[name]), expected[name], rtol=1e-14, atol=0, equal_nan=True)
+    ]
 
 
 ways = pytest.mark.parametrize("way", [lambda f: f, rune.jit], ids=["eager", "jit"])

@@ -57,9 +57,12 @@ def nested(x: Any, n: int) -> Any:
 
 
 SHAPES: dict[str, tuple[Callable[..., Any], int]] = {
-    "chain": (chain, 60), "diamonds": (diamonds, 60), "fan": (fan, 40),
-    "reductions": (reductions, 100), "nested": (nested, 40),
-}  # fmt: skip
+    "chain": (chain, 60),
+    "diamonds": (diamonds, 60),
+    "fan": (fan, 40),
+    "reductions": (reductions, 100),
+    "nested": (nested, 40),
+}
 
 
 def lowering(function: Callable[..., Any], n: int) -> Callable[[], Any]:

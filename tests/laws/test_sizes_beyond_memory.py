@@ -78,10 +78,13 @@ def called(function: Callable[..., Any], parameters: dict[str, Any]) -> BaseExce
 
 
 FUNCTIONS = {
-    f"{place}.{name}": function for place, name, function in members()
-    if callable(function) and not inspect.isclass(function) and name not in VALUES
+    f"{place}.{name}": function
+    for place, name, function in members()
+    if callable(function)
+    and not inspect.isclass(function)
+    and name not in VALUES
     and any(map(takes_integer, signature(function)))
-}  # fmt: skip
+}
 ROOMS = sorted({name.rpartition(".")[0] for name in FUNCTIONS})
 
 
@@ -89,9 +92,7 @@ ROOMS = sorted({name.rpartition(".")[0] for name in FUNCTIONS})
 def test_an_integer_beyond_all_memory_ends_at_once(room: str):
     wrong = []
     for name, function in FUNCTIONS.items():
-        for parameter, arguments, alone in (
-            calls(function) if name.rpartition(".")[0] == room else ()
-        ):
+        for parameter, arguments, alone in calls(function) if name.rpartition(".")[0] == room else ():
             error = called(function, arguments)
             silent = error is not None and not isinstance(error, RuneError | OverflowError)
             if isinstance(error, TooLong) or (alone and silent):
@@ -101,11 +102,17 @@ def test_an_integer_beyond_all_memory_ends_at_once(room: str):
 
 
 OF_A_SIZE: dict[str, Callable[[int], Any]] = {
-    "pascal": linalg.pascal, "invpascal": linalg.invpascal, "invhilbert": linalg.invhilbert,
-    "hilbert": linalg.hilbert, "hadamard": linalg.hadamard, "dft": linalg.dft,
-    "helmert": linalg.helmert, "bernoulli": special.bernoulli, "hann": signals.windows.hann,
+    "pascal": linalg.pascal,
+    "invpascal": linalg.invpascal,
+    "invhilbert": linalg.invhilbert,
+    "hilbert": linalg.hilbert,
+    "hadamard": linalg.hadamard,
+    "dft": linalg.dft,
+    "helmert": linalg.helmert,
+    "bernoulli": special.bernoulli,
+    "hann": signals.windows.hann,
     "tril_indices": rnp.tril_indices,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("size", [2**70, 2**63, 2**40])

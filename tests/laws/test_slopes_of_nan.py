@@ -20,10 +20,10 @@ from tests.scipy.cases import CASES
 NAMES = ("special.*", "stats.*: [pc]df*", "stats.*: ppf*", "stats.*: pmf*")
 SHARE = 1 if "RUNE_TEST_WHOLE" in os.environ else 3  # one of so many functions is tried
 POINTWISE = [
-    c for c in CASES
-    if c.smooth and zlib.crc32(c.name.encode()) % SHARE == 0
-    and any(fnmatchcase(c.name, name) for name in NAMES)
-]  # fmt: skip
+    c
+    for c in CASES
+    if c.smooth and zlib.crc32(c.name.encode()) % SHARE == 0 and any(fnmatchcase(c.name, name) for name in NAMES)
+]
 
 
 def _floats(case: Case, operands: list[Any]) -> list[Any]:

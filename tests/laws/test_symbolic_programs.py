@@ -39,10 +39,7 @@ class Case:
     def calls(self) -> list[list[Any]]:
         """The arguments of every call."""
         random = np.random.default_rng(0)
-        return [
-            [rnp.asarray(random.normal(size=s).astype(np.float32)) for s in shapes]
-            for shapes in self.shapes
-        ]
+        return [[rnp.asarray(random.normal(size=s).astype(np.float32)) for s in shapes] for shapes in self.shapes]
 
 
 def attention(q: Any, k: Any, v: Any) -> Any:
@@ -90,13 +87,11 @@ BOTH = [((2,), (4,)), ((5,), (1,)), ((3,), (3,))]
 CASES = [
     Case("joined", lambda x, y: rnp.concatenate([x, y, x])[1:], ("n", "m"), BOTH),
     Case("outer", lambda x, y: rnp.outer(x, y).T.reshape(-1), ("n", "m"), BOTH),
-    Case("padded to both", lambda x, y: rnp.pad(x, (0, y.shape[0])) + rnp.pad(y, (x.shape[0], 0)),
-         ("n", "m"), BOTH),
+    Case("padded to both", lambda x, y: rnp.pad(x, (0, y.shape[0])) + rnp.pad(y, (x.shape[0], 0)), ("n", "m"), BOTH),
     Case("kron", rnp.kron, ("n", "m"), BOTH),
     Case("taken", lambda x, y: x[rnp.abs(y * 9).astype(int) % x.shape[0]], ("n", "m"), BOTH),
     Case("pairs", lambda x: x.reshape(-1, 2).sum(1), ("2*n",), [((4,),), ((10,),)]),
-    Case("blocks", lambda x: x.reshape(x.shape[0] // 3, 12).max(1), ("3*n,4",),
-         [((6, 4),), ((9, 4),)]),
+    Case("blocks", lambda x: x.reshape(x.shape[0] // 3, 12).max(1), ("3*n,4",), [((6, 4),), ((9, 4),)]),
     Case("halves", lambda x: [h * h.shape[0] for h in rnp.array_split(x, 2)], ("n",), N),
     Case("stencil", lambda x: x[:-1] - x[1:], ("n",), N),
     Case("every second", lambda x: x[::2].sum() + x[::-1], ("n",), N),
@@ -105,10 +100,8 @@ CASES = [
     Case("normalised", lambda x: (x - x.mean(0)) / rnp.sqrt(x.var(0) + 1), ("n,m",), PAIR),
     Case("sums", lambda x: rnp.cumsum(x, 0) + rnp.cumsum(x, 1), ("n,m",), PAIR),
     Case("turned", lambda x: x.T.reshape(x.shape[0], -1) @ x.T, ("n,m",), PAIR),
-    Case("square", lambda x: rnp.trace(x) + rnp.triu(x) @ rnp.eye(x.shape[0]), ("n,n",),
-         [((3, 3),), ((5, 5),)]),
-    Case("attention", attention, ("n,_", "m,_", "m,_"),
-         [((3, 4), (5, 4), (5, 2)), ((2, 4), (1, 4), (1, 2))]),
+    Case("square", lambda x: rnp.trace(x) + rnp.triu(x) @ rnp.eye(x.shape[0]), ("n,n",), [((3, 3),), ((5, 5),)]),
+    Case("attention", attention, ("n,_", "m,_", "m,_"), [((3, 4), (5, 4), (5, 2)), ((2, 4), (1, 4), (1, 2))]),
     Case("causal attention", causal, ("n",), [((3, 4),), ((6, 4),)]),
     Case("heads", heads, ("n,m,6",), [((2, 3, 6),), ((3, 1, 6),)]),
     Case("recurrent", recurrent, ("n,m",), PAIR),
@@ -118,7 +111,7 @@ CASES = [
     Case("dropped", dropped, ("n,m",), PAIR),
     Case("with noise", with_noise, ("n,m",), PAIR),
     Case("shuffled", lambda x: rune.random.permutation(rune.random.key(0), x), ("n,m",), PAIR),
-]  # fmt: skip
+]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 
 

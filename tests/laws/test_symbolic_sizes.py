@@ -55,9 +55,7 @@ def test_one_program_is_right_for_every_size(device: str, f: AffineFunction, siz
 @on_every_executor
 @COMPILING
 @given(f=affine_functions(3), sizes=SIZES)
-def test_its_gradient_is_that_of_the_function_of_numbers(
-    device: str, f: AffineFunction, sizes: tuple
-):
+def test_its_gradient_is_that_of_the_function_of_numbers(device: str, f: AffineFunction, sizes: tuple):
     args = f.arguments(*sizes)
     compiled = symbolic(f)
 
@@ -70,9 +68,7 @@ def test_its_gradient_is_that_of_the_function_of_numbers(
 @on_every_executor
 @COMPILING
 @given(f=affine_functions(3), sizes=SIZES)
-def test_its_linear_map_is_that_of_the_function_of_numbers(
-    device: str, f: AffineFunction, sizes: tuple
-):
+def test_its_linear_map_is_that_of_the_function_of_numbers(device: str, f: AffineFunction, sizes: tuple):
     args, tangents = f.arguments(*sizes), f.arguments(*sizes)[:2]
     out, expected = rune.jvp(f, args, tangents)
 
@@ -119,10 +115,7 @@ def test_everything_is_compiled_once_whatever_the_sizes(f: AffineFunction, sizes
 @given(f=affine_functions(3), sizes=SIZES)
 def test_it_may_be_called_inside_another_symbolic_function(f: AffineFunction, sizes: tuple):
     inner = symbolic(f)
-    outer = rune.jit(
-        lambda x, y: loss(inner)(x, y) * x.shape[0],
-        dims={"n": (1, 64), "m": (3, 64)}, in_dims=f.in_dims,
-    )  # fmt: skip
+    outer = rune.jit(lambda x, y: loss(inner)(x, y) * x.shape[0], dims={"n": (1, 64), "m": (3, 64)}, in_dims=f.in_dims)
     args = f.arguments(*sizes)
 
     agree(loss(f)(*args) * args[0].shape[0], outer(*args))

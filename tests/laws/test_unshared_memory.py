@@ -70,9 +70,7 @@ TRANSFORMATIONS: dict[str, Callable[[Function, Any], Any]] = {
     "jit": lambda f, x: rune.jit(f)(x),
     "jit of a closure": lambda f, x: rune.jit(lambda: f(rnp.asarray(x)))(),
     "vmap": lambda f, x: rune.vmap(f)(x),
-    "vmap of a constant": lambda f, x: rune.vmap(
-        lambda a, b: f(b), in_axes=(0, None), out_axes=None
-    )(rnp.ones(2), x),
+    "vmap of a constant": lambda f, x: rune.vmap(lambda a, b: f(b), in_axes=(0, None), out_axes=None)(rnp.ones(2), x),
     "vmap along another axis": lambda f, x: rune.vmap(f, in_axes=1, out_axes=1)(x),
     "jvp": lambda f, x: rune.jvp(f, (x,), (x,)),
     "vjp": _vjp,
@@ -80,9 +78,9 @@ TRANSFORMATIONS: dict[str, Callable[[Function, Any], Any]] = {
     "checkpoint": lambda f, x: rune.checkpoint(f)(x),
     "checkpoint under vmap": lambda f, x: rune.vmap(rune.checkpoint(f))(x),
     "aux of grad": lambda f, x: rune.grad(_summed(f), has_aux=True)(x)[1],
-    "aux of another argument": lambda f, x: rune.grad(
-        lambda a, b: (a, f(rune.vmap(lambda v: v)(b))), has_aux=True
-    )(1.0, x),
+    "aux of another argument": lambda f, x: rune.grad(lambda a, b: (a, f(rune.vmap(lambda v: v)(b))), has_aux=True)(
+        1.0, x
+    ),
     "aux of jvp": lambda f, x: rune.jvp(_summed(f), (x,), (x,), has_aux=True)[2],
     "custom_jvp": _custom_jvp,
     "custom_vjp": _custom_vjp,
@@ -95,16 +93,10 @@ TRANSFORMATIONS: dict[str, Callable[[Function, Any], Any]] = {
     "cond": lambda f, x: lax.cond(True, f, f, x),
     "switch": lambda f, x: lax.switch(1, [f, f], x),
     "associative_scan": lambda f, x: lax.associative_scan(lambda a, b: a + b, f(x[:1])),
-    "pure_callback": lambda f, x: rune.pure_callback(
-        lambda v: x, rune.ShapeDtypeStruct(x.shape, x.dtype), x
-    ),
-    "io_callback": lambda f, x: rune.io_callback(
-        lambda v: x, rune.ShapeDtypeStruct(x.shape, x.dtype), x
-    ),
+    "pure_callback": lambda f, x: rune.pure_callback(lambda v: x, rune.ShapeDtypeStruct(x.shape, x.dtype), x),
+    "io_callback": lambda f, x: rune.io_callback(lambda v: x, rune.ShapeDtypeStruct(x.shape, x.dtype), x),
 }
-each_transformation = pytest.mark.parametrize(
-    "transformation", TRANSFORMATIONS.values(), ids=TRANSFORMATIONS
-)
+each_transformation = pytest.mark.parametrize("transformation", TRANSFORMATIONS.values(), ids=TRANSFORMATIONS)
 
 
 @each_transformation
@@ -140,9 +132,7 @@ CAPTURING: dict[str, Callable[[Any, Any], Any]] = {
 
 def _scaled(c: Any) -> Any:
     wrapped = rune.custom_vjp(lambda x: x * c)
-    wrapped.defvjp(
-        lambda x: (x * c, (x, c)), lambda residuals, ct: (ct * residuals[0] * residuals[1],)
-    )
+    wrapped.defvjp(lambda x: (x * c, (x, c)), lambda residuals, ct: (ct * residuals[0] * residuals[1],))
     return wrapped
 
 

@@ -22,10 +22,7 @@ def z(*shape: int) -> spelling.Spec:
 
 
 def scatters(name: str, smooth: bool = True) -> Case:
-    return case(
-        name, lambda xp, x, u: getattr(xp, name)(x, _np(xp, AT), u, INTO_ROWS), f(4, 3), f(3, 3),
-        smooth=smooth,
-    )  # fmt: skip
+    return case(name, lambda xp, x, u: getattr(xp, name)(x, _np(xp, AT), u, INTO_ROWS), f(4, 3), f(3, 3), smooth=smooth)
 
 
 def _np(xp: object, data: np.ndarray) -> np.ndarray:
@@ -58,8 +55,7 @@ ELEMENTWISE = [
     case("zeta", lambda xp, x: xp.zeta(2.5, x), pos(2, 3)),
     case("betainc", lambda xp, a, b, x: xp.betainc(a, b, (x + 1) / 2), pos(3), pos(3), unit(3)),
     *[
-        case("fft",
-             lambda xp, x, kind=kind, n=n: xp.fft(x, kind, n), z(2, 3, 4), smooth=False)
+        case("fft", lambda xp, x, kind=kind, n=n: xp.fft(x, kind, n), z(2, 3, 4), smooth=False)
         for kind, n in (("FFT", (4,)), ("IFFT", (3, 4)), ("IRFFT", (3, 6)), ("irfft", (7,)))
     ],
     case("fft", lambda xp, x: xp.fft(x, "RFFT", (3, 4)), f(2, 3, 4)),
@@ -68,14 +64,16 @@ ELEMENTWISE = [
     case("clamp", lambda xp, x: xp.clamp(-1.0, x, 1.5), f(4, 5)),
     case("select", lambda xp, c, x, y: xp.select(c, x, y), b(2, 3), f(2, 3), f(2, 3)),
     case("select_n", lambda xp, k, x, y, v: xp.select_n(k, x, y, v), n(5), f(5), f(5), f(5)),
-    case("convert_element_type", lambda xp, x: xp.convert_element_type(x, "i32"), f(5),
-         smooth=False),
-    case("bitcast to bytes", lambda xp, x: xp.bitcast_convert_type(x, "uint8"), i(2, 3),
-         smooth=False),
-    case("bitcast of bytes", lambda xp, x: xp.bitcast_convert_type(
-         xp.bitcast_convert_type(x, "uint8"), "i32").reshape(2, 3), i(2, 3), smooth=False),
+    case("convert_element_type", lambda xp, x: xp.convert_element_type(x, "i32"), f(5), smooth=False),
+    case("bitcast to bytes", lambda xp, x: xp.bitcast_convert_type(x, "uint8"), i(2, 3), smooth=False),
+    case(
+        "bitcast of bytes",
+        lambda xp, x: xp.bitcast_convert_type(xp.bitcast_convert_type(x, "uint8"), "i32").reshape(2, 3),
+        i(2, 3),
+        smooth=False,
+    ),
     case("reduce_precision", lambda xp, x: xp.reduce_precision(x, 8, 7), f(20), smooth=False),
-]  # fmt: skip
+]
 
 MOVEMENT = [
     case("broadcast", lambda xp, x: xp.broadcast(x, (2, 1)), f(3)),
@@ -107,36 +105,47 @@ MOVEMENT = [
 ]
 
 INDEXING = [
-    case("dynamic_slice",
-         lambda xp, x, s: xp.dynamic_slice(x, (s[0], s[1]), (2, 3)), f(4, 5), n(2)),
+    case("dynamic_slice", lambda xp, x, s: xp.dynamic_slice(x, (s[0], s[1]), (2, 3)), f(4, 5), n(2)),
     case("dynamic_slice moved inside", lambda xp, x: xp.dynamic_slice(x, (7, -2), (2, 3)), f(4, 5)),
-    case("dynamic_update_slice",
-         lambda xp, x, u, s: xp.dynamic_update_slice(x, u, (s[0], s[1])), f(4, 5), f(2, 3), n(2)),
-    case("dynamic_slice_in_dim",
-         lambda xp, x, s: xp.dynamic_slice_in_dim(x, s, 2, 1), f(3, 5), n()),
-    case("dynamic_index_in_dim",
-         lambda xp, x, s: xp.dynamic_index_in_dim(x, s, 1, False), f(3, 5), n()),
-    case("dynamic_update_slice_in_dim",
-         lambda xp, x, u, s: xp.dynamic_update_slice_in_dim(x, u, s, 1), f(3, 5), f(3, 2), n()),
-    case("dynamic_update_index_in_dim",
-         lambda xp, x, u, s: xp.dynamic_update_index_in_dim(x, u, s, 1), f(3, 5), f(3), n()),
+    case(
+        "dynamic_update_slice", lambda xp, x, u, s: xp.dynamic_update_slice(x, u, (s[0], s[1])), f(4, 5), f(2, 3), n(2)
+    ),
+    case("dynamic_slice_in_dim", lambda xp, x, s: xp.dynamic_slice_in_dim(x, s, 2, 1), f(3, 5), n()),
+    case("dynamic_index_in_dim", lambda xp, x, s: xp.dynamic_index_in_dim(x, s, 1, False), f(3, 5), n()),
+    case(
+        "dynamic_update_slice_in_dim",
+        lambda xp, x, u, s: xp.dynamic_update_slice_in_dim(x, u, s, 1),
+        f(3, 5),
+        f(3, 2),
+        n(),
+    ),
+    case(
+        "dynamic_update_index_in_dim",
+        lambda xp, x, u, s: xp.dynamic_update_index_in_dim(x, u, s, 1),
+        f(3, 5),
+        f(3),
+        n(),
+    ),
     case("gather rows", lambda xp, x: xp.gather(x, _np(xp, AT), ROWS, (1, 3)), f(4, 3)),
-    case("gather out of bounds",
-         lambda xp, x: xp.gather(x, _np(xp, AT) + 2, ROWS, (1, 3)), f(4, 3), smooth=False),
-    case("gather filled out of bounds",
-         lambda xp, x: xp.gather(x, _np(xp, AT) + 2, ROWS, (1, 3), mode="fill"), f(4, 3),
-         smooth=False),
-    case("gather moved inside",
-         lambda xp, x: xp.gather(x, _np(xp, AT) + 2, ROWS, (1, 3), mode="clip"), f(4, 3)),
+    case("gather out of bounds", lambda xp, x: xp.gather(x, _np(xp, AT) + 2, ROWS, (1, 3)), f(4, 3), smooth=False),
+    case(
+        "gather filled out of bounds",
+        lambda xp, x: xp.gather(x, _np(xp, AT) + 2, ROWS, (1, 3), mode="fill"),
+        f(4, 3),
+        smooth=False,
+    ),
+    case("gather moved inside", lambda xp, x: xp.gather(x, _np(xp, AT) + 2, ROWS, (1, 3), mode="clip"), f(4, 3)),
     case("gather elements", lambda xp, x: xp.gather(x, _np(xp, PAIRS), ELEMENTS, (1, 1)), f(3, 3)),
     *(scatters(name) for name in ("scatter", "scatter_add", "scatter_sub", "scatter_mul")),
     *(scatters(name) for name in ("scatter_min", "scatter_max")),
-    case("scatter_apply",
-         lambda xp, x: xp.scatter_apply(x, _np(xp, AT), lambda v: v * v, INTO_ROWS,
-                                        update_shape=(3, 3)), f(4, 3), smooth=False),
-    case("index_take",
-         lambda xp, x, k, m: xp.index_take(x, (k, m), (0, 2)), f(3, 4, 3), n(5), n(5)),
-]  # fmt: skip
+    case(
+        "scatter_apply",
+        lambda xp, x: xp.scatter_apply(x, _np(xp, AT), lambda v: v * v, INTO_ROWS, update_shape=(3, 3)),
+        f(4, 3),
+        smooth=False,
+    ),
+    case("index_take", lambda xp, x, k, m: xp.index_take(x, (k, m), (0, 2)), f(3, 4, 3), n(5), n(5)),
+]
 
 _CONTRACTED = (((2, 1), (0, 3)), ((0,), (1,)))
 REDUCTIONS = [
@@ -157,14 +166,9 @@ REDUCTIONS = [
         for name in ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
     ],
     case("dot", lambda xp, x, y: xp.dot(x, y), f(3, 4), f(4)),
-    case(
-        "dot_general", lambda xp, x, y: xp.dot_general(x, y, _CONTRACTED), f(2, 3, 4), f(4, 2, 5, 3)
-    ),
+    case("dot_general", lambda xp, x, y: xp.dot_general(x, y, _CONTRACTED), f(2, 3, 4), f(4, 2, 5, 3)),
     case("batch_matmul", lambda xp, x, y: xp.batch_matmul(x, y), f(2, 3, 4), f(2, 4, 5)),
     case("ragged_dot", lambda xp, x, y, k: xp.ragged_dot(x, y, k), f(7, 3), f(3, 3, 2), n(3)),
 ]
 
-CASES = [
-    dataclasses.replace(c, module="lax")
-    for c in (*ELEMENTWISE, *MOVEMENT, *INDEXING, *REDUCTIONS)
-]  # fmt: skip
+CASES = [dataclasses.replace(c, module="lax") for c in (*ELEMENTWISE, *MOVEMENT, *INDEXING, *REDUCTIONS)]

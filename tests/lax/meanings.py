@@ -19,9 +19,7 @@ globals().update({n: getattr(np, n) for n in _SAME.split() if hasattr(np, n)})
 max, min, neg, sub, mul = np.maximum, np.minimum, np.negative, np.subtract, np.multiply
 asin, acos, atan, atan2 = np.arcsin, np.arccos, np.arctan, np.arctan2
 asinh, acosh, atanh = np.arcsinh, np.arccosh, np.arctanh
-eq, ne, lt, le, gt, ge = (
-    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal
-)  # fmt: skip
+eq, ne, lt, le, gt, ge = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 is_finite, pow, rem, div = np.isfinite, np.power, np.fmod, np.divide
 lgamma, digamma, zeta = special.gammaln, special.digamma, special.zeta
 igamma, igammac, betainc = special.gammainc, special.gammaincc, special.betainc
@@ -342,16 +340,11 @@ def dot(x: Any, y: Any) -> Any:
 def dot_general(x: Any, y: Any, numbers: Any) -> Any:
     (cx, cy), (bx, by) = numbers
     letters = iter("abcdefghijk")
-    x_letters, y_letters = (
-        [next(letters) for _ in range(x.ndim)],
-        [next(letters) for _ in range(y.ndim)],
-    )
+    x_letters, y_letters = ([next(letters) for _ in range(x.ndim)], [next(letters) for _ in range(y.ndim)])
     for i, j in zip((*cx, *bx), (*cy, *by), strict=True):
         y_letters[j] = x_letters[i]
     batch = [x_letters[i] for i in bx]
-    free = [c for c in x_letters if c not in y_letters] + [
-        c for c in y_letters if c not in x_letters
-    ]
+    free = [c for c in x_letters if c not in y_letters] + [c for c in y_letters if c not in x_letters]
     return np.einsum(f"{''.join(x_letters)},{''.join(y_letters)}->{''.join(batch + free)}", x, y)
 
 

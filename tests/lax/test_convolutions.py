@@ -41,9 +41,7 @@ def test_a_call_means_what_it_means_in_jax(name: str, wrap: Any):
 
 
 @pytest.mark.parametrize("limit", [1, 50])
-def test_patches_are_laid_out_a_few_at_a_time_with_the_same_results(
-    limit: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_patches_are_laid_out_a_few_at_a_time_with_the_same_results(limit: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(convolution, "PATCHES", limit)
 
     for name, (call, shapes) in CONVOLUTIONS.items():
@@ -76,10 +74,7 @@ def test_reverse_mode_transposes_forward_mode(name: str):
     backward = rune.jit(lambda *xs: rune.vjp(f, *xs)[1](array(weights)))(*arrays)
 
     forward_sum = float(np.sum(np.asarray(forward) * weights))
-    backward_sum = sum(
-        float(np.sum(np.asarray(g) * np.asarray(t)))
-        for g, t in zip(backward, tangents, strict=True)
-    )
+    backward_sum = sum(float(np.sum(np.asarray(g) * np.asarray(t))) for g, t in zip(backward, tangents, strict=True))
     np.testing.assert_allclose(forward_sum, backward_sum, rtol=1e-10)
 
 
@@ -102,16 +97,12 @@ def test_one_program_serves_every_batch_size():
         (3, [2, np.inf, 1, 4, np.inf, 2, 6, np.inf, 3]),
     ],
 )
-def test_an_infinite_weight_meets_zeros_of_padding_but_none_of_gaps(
-    gap: int, expected: list[float], wrap: Any
-):
+def test_an_infinite_weight_meets_zeros_of_padding_but_none_of_gaps(gap: int, expected: list[float], wrap: Any):
     """The values are those of JAX 0.10.2 on the CPU."""
     x = rnp.array([[[1.0, 2.0, 3.0]]])
     w = rnp.array([[[1.0, rnp.inf, 2.0]]])
 
-    convolution = wrap(
-        lambda x, w: lax.conv_general_dilated(x, w, (1,), [(2, 2)], lhs_dilation=(gap,))
-    )(x, w)
+    convolution = wrap(lambda x, w: lax.conv_general_dilated(x, w, (1,), [(2, 2)], lhs_dilation=(gap,)))(x, w)
 
     np.testing.assert_array_equal(expected, convolution[0, 0])
 
@@ -123,9 +114,8 @@ def test_a_convolution_with_many_gaps_is_eager_what_it_is_jitted(stride: int):
 
     def call(x: Any, w: Any) -> Any:
         return lax.conv_general_dilated(
-            x, w, (stride, 2), [(3, 1), (0, 4)], lhs_dilation=(2, 5), rhs_dilation=(2, 1),
-            feature_group_count=2,
-        )  # fmt: skip
+            x, w, (stride, 2), [(3, 1), (0, 4)], lhs_dilation=(2, 5), rhs_dilation=(2, 1), feature_group_count=2
+        )
 
     np.testing.assert_array_equal(call(x, w), rune.jit(call)(x, w))
 
@@ -141,15 +131,22 @@ def test_the_gradient_of_a_maximum_goes_to_the_first_of_equals():
         assert np.asarray(wrap(rune.grad(total))(x)).tolist() == [[0.0, 11.0, 100.0, 0.0]]
 
 
-@pytest.mark.parametrize(("arguments", "error"), [
-    ({"dimension_numbers": ("NHW", "OIHW", "NCHW")}, ArgumentError),
-    ({"dimension_numbers": ("NCHW", "OIHW", "NCWX")}, ArgumentError),
-    ({"dimension_numbers": "NCHW"}, ArgumentError),
-    ({"window_strides": (1,)}, ArgumentError), ({"window_strides": (0, 1)}, ArgumentError),
-    ({"padding": "FULL"}, ArgumentError), ({"padding": ((0, 0),)}, ArgumentError),
-    ({"feature_group_count": 2}, ShapeError), ({"batch_group_count": 3}, ShapeError),
-    ({"lhs_dilation": (2, 2)}, ArgumentError), ({"padding": ((-9, 0), (0, 0))}, ShapeError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"dimension_numbers": ("NHW", "OIHW", "NCHW")}, ArgumentError),
+        ({"dimension_numbers": ("NCHW", "OIHW", "NCWX")}, ArgumentError),
+        ({"dimension_numbers": "NCHW"}, ArgumentError),
+        ({"window_strides": (1,)}, ArgumentError),
+        ({"window_strides": (0, 1)}, ArgumentError),
+        ({"padding": "FULL"}, ArgumentError),
+        ({"padding": ((0, 0),)}, ArgumentError),
+        ({"feature_group_count": 2}, ShapeError),
+        ({"batch_group_count": 3}, ShapeError),
+        ({"lhs_dilation": (2, 2)}, ArgumentError),
+        ({"padding": ((-9, 0), (0, 0))}, ShapeError),
+    ],
+)
 def test_what_does_not_fit_is_refused(arguments: dict[str, Any], error: type[Exception]):
     keywords = {"window_strides": (1, 1), "padding": "SAME"} | arguments
 

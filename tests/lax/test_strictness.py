@@ -25,64 +25,67 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
     "a list": (lambda: lax.neg([1.0]), ArgumentError, "neg: cannot take list"),
     "a slice that leaves": (lambda: lax.slice(X, (0,), (4,)), ShapeError, "0 to 4 of 3"),
     "pieces that do not fill": (lambda: lax.split(X, (1, 1)), ShapeError, "into \\(1, 1\\)"),
-    "the eigenvalues of a vector": (
-        lambda: lax.linalg.eigh(X), ShapeError, r"eigh: cannot take f32\[3\] .*rank 1",
-    ),
+    "the eigenvalues of a vector": (lambda: lax.linalg.eigh(X), ShapeError, r"eigh: cannot take f32\[3\] .*rank 1"),
     "no operands": (lambda: lax.lgamma(), ArgumentError, "lgamma: cannot take 0 operands \\(1"),
     "one operand of two": (lambda: lax.zeta(X), ArgumentError, "zeta: cannot take 1 operands"),
     "a gather by a number": (
         lambda: lax.gather(X, N[:, None], 3, (1,)),  # type: ignore[arg-type]
-        ArgumentError, "gather: cannot use int as dimension_numbers",
+        ArgumentError,
+        "gather: cannot use int as dimension_numbers",
     ),
     "a scatter by the numbers of a gather": (
         lambda: lax.scatter(X, N[:, None], X, lax.GatherDimensionNumbers((), (0,), (0,))),
-        ArgumentError, "scatter: cannot use GatherDimensionNumbers",
+        ArgumentError,
+        "scatter: cannot use GatherDimensionNumbers",
     ),
     "a branch that is a number": (
         lambda: lax.switch(0, 3.0),  # type: ignore[arg-type]
-        ArgumentError, "switch: cannot choose from float",
+        ArgumentError,
+        "switch: cannot choose from float",
     ),
     "an index that is not there": (lambda: lax.index_in_dim(X, 3), ShapeError, "cannot take 3"),
     "too few starts": (lambda: lax.dynamic_slice(ROW, (0,), (1, 1)), ShapeError, "one per axis"),
-    "an unknown mode": (
-        lambda: lax.GatherScatterMode.from_any("wrap"), ArgumentError, "mode 'wrap'",
-    ),
+    "an unknown mode": (lambda: lax.GatherScatterMode.from_any("wrap"), ArgumentError, "mode 'wrap'"),
     "dot of cubes": (lambda: lax.dot(ROW[None], X), ShapeError, "vectors or matrices"),
-    "a bool of three cases": (
-        lambda: lax.select_n(True, 1.0, 2.0, 3.0), ArgumentError, "3 cases by a bool",
-    ),
-    "a float of two cases": (
-        lambda: lax.select_n(X, X, X), DtypeError, "select_n: cannot choose by f32",
-    ),
+    "a bool of three cases": (lambda: lax.select_n(True, 1.0, 2.0, 3.0), ArgumentError, "3 cases by a bool"),
+    "a float of two cases": (lambda: lax.select_n(X, X, X), DtypeError, "select_n: cannot choose by f32"),
     "a slice from a number": (
-        lambda: lax.slice(X, 1, (2,)), ArgumentError, "slice: cannot use start_indices=1",  # type: ignore[arg-type]
+        lambda: lax.slice(X, 1, (2,)),  # type: ignore[arg-type]
+        ArgumentError,
+        "slice: cannot use start_indices=1",
     ),
     "a dynamic slice from a number": (
-        lambda: lax.dynamic_slice(X, 1, (2,)), ArgumentError, "dynamic_slice: cannot use start",
+        lambda: lax.dynamic_slice(X, 1, (2,)),
+        ArgumentError,
+        "dynamic_slice: cannot use start",
     ),
     "padding by a number": (
-        lambda: lax.pad(X, 0.0, 1), ArgumentError, "pad: cannot use padding_config=1",  # type: ignore[arg-type]
+        lambda: lax.pad(X, 0.0, 1),  # type: ignore[arg-type]
+        ArgumentError,
+        "pad: cannot use padding_config=1",
     ),
     "no dimension numbers": (
-        lambda: lax.dot_general(X, X, 3), ArgumentError, "dot_general: cannot use dimension_numb",  # type: ignore[arg-type]
+        lambda: lax.dot_general(X, X, 3),  # type: ignore[arg-type]
+        ArgumentError,
+        "dot_general: cannot use dimension_numb",
     ),
     "strides that are a number": (
         lambda: lax.conv(rnp.ones((1, 1, 4)), rnp.ones((1, 1, 2)), 1, "SAME"),  # type: ignore[arg-type]
-        ArgumentError, "cannot use strides=1 \\(a sequence",
+        ArgumentError,
+        "cannot use strides=1 \\(a sequence",
     ),
-    "bits of another width": (
-        lambda: lax.bitcast_convert_type(rnp.zeros(3, "uint8"), "u32"), ShapeError, "last axis",
-    ),
+    "bits of another width": (lambda: lax.bitcast_convert_type(rnp.zeros(3, "uint8"), "u32"), ShapeError, "last axis"),
     "a solution of another shape": (
-        lambda: lax.custom_linear_solve(lambda v: v, X, lambda mv, b: b[:2]), TransformError,
+        lambda: lax.custom_linear_solve(lambda v: v, X, lambda mv, b: b[:2]),
+        TransformError,
         "solve\\(matvec, b\\)",
     ),
     "reverse mode without transpose_solve": (
-        lambda: rune.grad(
-            lambda b: lax.custom_linear_solve(lambda v: v * 2, b, lambda mv, b: b / 2).sum()
-        )(X), TransformError, "no transpose_solve",
+        lambda: rune.grad(lambda b: lax.custom_linear_solve(lambda v: v * 2, b, lambda mv, b: b / 2).sum())(X),
+        TransformError,
+        "no transpose_solve",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -116,9 +119,7 @@ def test_windows_that_leave_read_as_nan_or_the_extreme_integer():
 
 
 def test_a_linear_solve_prints_and_parses():
-    program = rune.make_program(
-        lambda b: lax.custom_linear_solve(lambda v: v * 2.0, b, lambda mv, b: b / 2.0)
-    )(X)
+    program = rune.make_program(lambda b: lax.custom_linear_solve(lambda v: v * 2.0, b, lambda mv, b: b / 2.0))(X)
 
     again = rune.control.parse_program(str(program))
 
@@ -157,9 +158,7 @@ def test_a_root_has_an_auxiliary_result_as_well():
     assert float(slope) == 0.25
 
 
-@pytest.mark.parametrize(
-    ("allowed", "first"), [(True, 1.0), (False, 0.0), ([True], 1.0), ([False], 0.0)]
-)
+@pytest.mark.parametrize(("allowed", "first"), [(True, 1.0), (False, 0.0), ([True], 1.0), ([False], 0.0)])
 def test_a_negative_start_counts_from_the_end_where_that_is_allowed(allowed: Any, first: float):
     x = rnp.arange(3.0)
 

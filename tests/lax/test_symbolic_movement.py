@@ -15,9 +15,7 @@ from tests.support.close import same
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5])
 @pytest.mark.parametrize("config", [(1, 1, 1), (0, 3, 2), (3, 0, 3)], ids=str)
-def test_gaps_lie_between_elements_and_an_empty_axis_has_none(
-    config: tuple[int, int, int], size: int
-):
+def test_gaps_lie_between_elements_and_an_empty_axis_has_none(config: tuple[int, int, int], size: int):
     def padded(x: Any) -> Any:
         return lax.pad(x, np.float32(7), [config])
 

@@ -92,9 +92,7 @@ def cross_entropy_gather(x: Any, labels: Any) -> Any:
     """Mean of -log_softmax at the label, picked by a gather."""
     dims = ops.IndexDims((), (1,), (1,), (0,), (0,))
     at = ops.reshape(labels, shape=(x.type.shape[0], 1))
-    picked = ops.gather(
-        log_softmax(x), at, number(float("nan")), dims=dims, slice_sizes=(1, 1), mode="fill"
-    )
+    picked = ops.gather(log_softmax(x), at, number(float("nan")), dims=dims, slice_sizes=(1, 1), mode="fill")
     return ops.neg(ops.div(ops.reduce_sum(picked, axes=(0,)), number(x.type.shape[0])))
 
 

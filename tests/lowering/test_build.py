@@ -57,8 +57,7 @@ def run_build(program, device, args):
     sizes = sizes_of(program, args)
     (step,) = kernels.steps
     memory = {v: a.reshape(-1) for v, a in zip(kernels.inputs, args)}
-    shapes = [tuple(d if isinstance(d, int) else sizes[str(d)] for d in t.shape)
-              for t in kernels.output_types]  # fmt: skip
+    shapes = [tuple(d if isinstance(d, int) else sizes[str(d)] for d in t.shape) for t in kernels.output_types]
     results = [np.empty(int(np.prod(s)), t.dtype) for s, t in zip(shapes, kernels.output_types)]
     memory |= dict(zip(kernels.outputs, results))
     interpret(code, [memory[v] for v in (*step.operands, *step.results)], sizes)
@@ -183,15 +182,11 @@ def shapes(numbers, m, n, k):
     return a, b
 
 
-DOT_SIZES = [
-    (64, 48, 32), (67, 48, 32), (65, 33, 7), (9, 70, 3), (1, 64, 16), (64, 1, 16), (3, 5, 2),
-]  # fmt: skip
+DOT_SIZES = [(64, 48, 32), (67, 48, 32), (65, 33, 7), (9, 70, 3), (1, 64, 16), (64, 1, 16), (3, 5, 2)]
 
 
 @pytest.mark.parametrize("device", [PLAIN, OPENCL], ids=["llvm", "opencl"])
-@pytest.mark.parametrize(
-    ("numbers", "size"), list(itertools.product((AB, ABT, ATB), DOT_SIZES)), ids=str
-)
+@pytest.mark.parametrize(("numbers", "size"), list(itertools.product((AB, ABT, ATB), DOT_SIZES)), ids=str)
 def test_a_dot_is_right_whatever_the_remainder(numbers, size, device):
     hold(dot(numbers), *shapes(numbers, *size), device=device)
 
@@ -207,9 +202,7 @@ def test_rows_of_a_dot_are_tiled_and_the_rest_is_done_one_by_one():
 
 
 def test_the_epilogue_of_a_tiled_dot_is_done_for_every_row():
-    hold(
-        lambda x, w, b: models.gelu_tanh(models.linear(x, w, b)), f32(70, 24), f32(24, 40), f32(40)
-    )
+    hold(lambda x, w, b: models.gelu_tanh(models.linear(x, w, b)), f32(70, 24), f32(24, 40), f32(40))
 
 
 def test_a_dot_of_gathered_rows_is_tiled():
@@ -229,9 +222,7 @@ def test_a_dot_of_symbolic_rows_is_tiled():
         hold(dot(AB), ArrayType((n, 24), dtypes.f32), f32(24, 40), n=size)
 
 
-@pytest.mark.parametrize(
-    ("size", "rows"), [(64, 8), (67, 8), (12, 6), (9, 3), (20, 5), (3, 3), (17, 8), (13, 1)]
-)
+@pytest.mark.parametrize(("size", "rows"), [(64, 8), (67, 8), (12, 6), (9, 3), (20, 5), (3, 3), (17, 8), (13, 1)])
 def test_rows_of_a_tile_divide_the_axis_or_leave_a_small_part(size: int, rows: int):
     assert rows_dividing(size, 8) == rows
 

@@ -27,14 +27,24 @@ from rune.lowering.kernel.expr import Op, const
 from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import lower
 from tests.lowering.kernel.examples import TEXTS
-from tests.ops.samples import Sample, samples
+from tests.ops.calls import Sample
+from tests.ops.samples import samples
 from tests.support.lowering import program_of
 
 ARCHITECTURES = ("sm_80", "sm_90")
 TARGET = Target(
-    "cuda:0", "cuda", "cuda", "a device that does not exist", frozenset(CUDA_C.scalars),
-    16, 108, 1024, 48 << 10, 1 << 12, frozenset(),
-)  # fmt: skip
+    "cuda:0",
+    "cuda",
+    "cuda",
+    "a device that does not exist",
+    frozenset(CUDA_C.scalars),
+    16,
+    108,
+    1024,
+    48 << 10,
+    1 << 12,
+    frozenset(),
+)
 
 
 @pytest.fixture
@@ -296,9 +306,7 @@ def kernels_of(family: str) -> tuple[Rendered, ...]:
     """The kernels that the samples of a family become, each with a name of its own."""
     kernels = []
     for primitive in ops.PRIMITIVES:
-        chosen = (
-            [s for s in samples(primitive) if is_taken(s)] if primitive.family == family else []
-        )
+        chosen = [s for s in samples(primitive) if is_taken(s)] if primitive.family == family else []
         for code in lowered(chosen).values() if chosen else ():
             kernels.append(render(replace(code, name=f"{primitive.name}_{code.name}"), CUDA_C))
     return tuple(kernels)

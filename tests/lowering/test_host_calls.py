@@ -146,9 +146,7 @@ def test_a_condition_that_calls_back_is_computed_before_and_in_each_step(
     total = rune.jit(lambda x: rune.while_loop(condition, body, x), device=device)(1.0)
 
     assert float(total) == 3.0
-    assert capsys.readouterr().out.splitlines() == [
-        "is 1.0 < 3", "step 1.0", "is 2.0 < 3", "step 2.0", "is 3.0 < 3",
-    ]  # fmt: skip
+    assert capsys.readouterr().out.splitlines() == ["is 1.0 < 3", "step 1.0", "is 2.0 < 3", "step 2.0", "is 3.0 < 3"]
 
 
 # --- plans --------------------------------------------------------------------------------------

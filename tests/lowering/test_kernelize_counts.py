@@ -57,51 +57,43 @@ ONE_KERNEL = {
     "log-softmax": (models.log_softmax, f32(B, N)),
     "layernorm": (models.layernorm, f32(B, N), f32(N), f32(N)),
     "rms norm": (models.rms_norm, f32(B, N), f32(N)),
-    "bias + gelu(tanh) behind a dot": (
-        with_bias_and(models.gelu_tanh), f32(B, 32), f32(32, M), f32(M),
-    ),
-    "bias + gelu(erf) behind a dot": (
-        with_bias_and(models.gelu_erf), f32(B, 32), f32(32, M), f32(M),
-    ),
+    "bias + gelu(tanh) behind a dot": (with_bias_and(models.gelu_tanh), f32(B, 32), f32(32, M), f32(M)),
+    "bias + gelu(erf) behind a dot": (with_bias_and(models.gelu_erf), f32(B, 32), f32(32, M), f32(M)),
     "adam step of one leaf": (models.adam, *[f32(B, N)] * 4, f32()),
-    "sum of a row and what it scales": (
-        lambda x: ops.mul(x, models.over_rows(ops.reduce_sum, x)), f32(B, N),
-    ),
+    "sum of a row and what it scales": (lambda x: ops.mul(x, models.over_rows(ops.reduce_sum, x)), f32(B, N)),
     "reduce, broadcast, reduce": (
-        lambda x: ops.reduce_max(
-            ops.abs(ops.sub(x, models.over_rows(ops.reduce_sum, x))), axes=(1,)
-        ), f32(B, N),
+        lambda x: ops.reduce_max(ops.abs(ops.sub(x, models.over_rows(ops.reduce_sum, x))), axes=(1,)),
+        f32(B, N),
     ),
     "two sums of one row": (
         lambda x: (ops.reduce_sum(x, axes=(1,)), ops.reduce_sum(ops.mul(x, x), axes=(1,))),
         f32(B, N),
     ),
     "concatenation": (lambda x, y: ops.concatenate(x, y, axis=1), f32(B, 40), f32(B, 24)),
-    "padding": (
-        lambda x: ops.pad(x, number(0), low=(1, 1), high=(1, 1), interior=(0, 0)), f32(6, 5),
-    ),
+    "padding": (lambda x: ops.pad(x, number(0), low=(1, 1), high=(1, 1), interior=(0, 0)), f32(6, 5)),
     "transpose, reshape, slice, reverse": (
         lambda x: ops.reverse(
             ops.slice_(
                 ops.reshape(ops.transpose(x, permutation=(1, 0)), shape=(N * B // 4, 4)),
-                start=(8, 1), limit=(800, 4), stride=(2, 1),
-            ), axes=(0,),
-        ), f32(B, N),
+                start=(8, 1),
+                limit=(800, 4),
+                stride=(2, 1),
+            ),
+            axes=(0,),
+        ),
+        f32(B, N),
     ),
     "a cast before and after a dot": (
-        lambda x, w: ops.convert(
-            models.dot(ops.convert(x, dtype=dtypes.f32), w), dtype=dtypes.bf16
-        ), f32(B, 8).with_dtype(dtypes.bf16), f32(8, 32),
+        lambda x, w: ops.convert(models.dot(ops.convert(x, dtype=dtypes.f32), w), dtype=dtypes.bf16),
+        f32(B, 8).with_dtype(dtypes.bf16),
+        f32(8, 32),
     ),
-    "cumulative sum of an expression": (
-        lambda x: ops.cumsum(ops.exp(x), axis=1, reverse=False), f32(8, 32),
-    ),
+    "cumulative sum of an expression": (lambda x: ops.cumsum(ops.exp(x), axis=1, reverse=False), f32(8, 32)),
     "batch norm over rows": (
-        lambda x: ops.div(
-            x, ops.expand_axes(ops.reduce_sum(ops.abs(x), axes=(0,)), x.type.shape, (0,))
-        ), f32(32, 1024),
+        lambda x: ops.div(x, ops.expand_axes(ops.reduce_sum(ops.abs(x), axes=(0,)), x.type.shape, (0,))),
+        f32(32, 1024),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ONE_KERNEL)
@@ -112,9 +104,8 @@ def test_one_kernel(name: str):
 
 
 @pytest.mark.parametrize(
-    "function", [models.cross_entropy_one_hot, models.cross_entropy_gather],
-    ids=["one-hot", "gather"],
-)  # fmt: skip
+    "function", [models.cross_entropy_one_hot, models.cross_entropy_gather], ids=["one-hot", "gather"]
+)
 def test_cross_entropy_is_two_kernels(function):
     assert counts(function, f32(B, 10), i32(B)) == (2, 0)
 

@@ -91,9 +91,7 @@ def names(program) -> list[str]:
 
 
 def test_softmax_stores_the_exponential_for_two_uses():
-    assert names(program_of(models.softmax, f32(512, 512))) == [
-        "reduce_max", "exp", "reduce_sum", "div",
-    ]  # fmt: skip
+    assert names(program_of(models.softmax, f32(512, 512))) == ["reduce_max", "exp", "reduce_sum", "div"]
 
 
 def test_layernorm_computes_the_difference_again():
@@ -249,9 +247,7 @@ def test_reasons_are_given_for_what_is_not_fused():
     assert reasons(dots, f32(64, 64), f32(64, 64)) == {"a dot takes no second reduction"}
     assert reasons(scan, f32(64, 64)) == {"a scan, scatter or window update is a kernel of its own"}
     assert reasons(whole, f32(64, 256)) == {"too little would run in parallel (1 points)"}
-    assert reasons(models.linear, f32(64, 64), f32(64, 64), f32(64), device=WITH_DOT) == {
-        "a library routine"
-    }
+    assert reasons(models.linear, f32(64, 64), f32(64, 64), f32(64), device=WITH_DOT) == {"a library routine"}
 
 
 # --- compile time -----------------------------------------------------------------------------

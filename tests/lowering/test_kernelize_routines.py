@@ -77,9 +77,7 @@ def test_batch_axes_that_lead_need_no_copy():
 
     (step,) = steps(dot(numbers), f32(2, 3, 32, 64), f32(2, 3, 32, 64))
 
-    assert dict(step.parameters) == {
-        "batch": 6, "m": 32, "n": 32, "k": 64, "trans_a": False, "trans_b": True,
-    }  # fmt: skip
+    assert dict(step.parameters) == {"batch": 6, "m": 32, "n": 32, "k": 64, "trans_a": False, "trans_b": True}
 
 
 def test_batch_axes_inside_are_packed_by_a_kernel():

@@ -64,8 +64,10 @@ def test_a_scatter_shows_its_order_and_condition(expect):
     dims = ops.IndexDims((1,), (0,), (0,))
     program = program_of(
         lambda x, i, u: ops.scatter_add(x, i, u, dims=dims, slice_sizes=(1, 4), mode="fill"),
-        f32(6, 4), i32(5, 1), f32(5, 4),
-    )  # fmt: skip
+        f32(6, 4),
+        i32(5, 1),
+        f32(5, 4),
+    )
 
     text = to_text(only_kernel(kernelize(program, PLAIN)))
 

@@ -44,9 +44,7 @@ def hold_to_the_program(program, device, args, relative=1e-4):
     agree(expected, run_plan(lowered.plan, args, sizes), relative)
 
 
-@pytest.mark.parametrize(
-    "device", [PLAIN, WITH_DOT, LITTLE_SCRATCH, OPENCL], ids=["llvm", "dot", "scratch", "opencl"]
-)
+@pytest.mark.parametrize("device", [PLAIN, WITH_DOT, LITTLE_SCRATCH, OPENCL], ids=["llvm", "dot", "scratch", "opencl"])
 @given(seed=st.integers(0, 1 << 20))
 def test_a_random_program_keeps_its_values(device, seed: int):
     program = random_program(seed)
@@ -95,35 +93,36 @@ SPECIAL = {
         lambda x: ops.reduce_sum(
             ops.pad(
                 ops.exp(ops.slice_(x, start=(3, 0), limit=(3, 4), stride=(1, 1))),
-                number(0.5), low=(1, 0), high=(1, 0), interior=(0, 0),
-            ), axes=(1,),
-        ), (3, 4),
+                number(0.5),
+                low=(1, 0),
+                high=(1, 0),
+                interior=(0, 0),
+            ),
+            axes=(1,),
+        ),
+        (3, 4),
     ),
     "a sum of nothing, used": (
         lambda x: ops.add(
             ops.broadcast(
                 ops.reduce_sum(ops.slice_(x, start=(0, 2), limit=(3, 2), stride=(1, 1)), axes=(1,)),
-                shape=(3, 4), axes=(0,),
-            ), x,
-        ), (3, 4),
+                shape=(3, 4),
+                axes=(0,),
+            ),
+            x,
+        ),
+        (3, 4),
     ),
     "axes of one point between rows": (
-        lambda x: ops.reshape(
-            models.softmax(ops.reshape(x, shape=(1, 3, 1, 4))), shape=(3, 1, 4)
-        ), (3, 4),
+        lambda x: ops.reshape(models.softmax(ops.reshape(x, shape=(1, 3, 1, 4))), shape=(3, 1, 4)),
+        (3, 4),
     ),
     "a concatenation read as a whole and in parts": (
-        lambda x: (
-            (y := ops.concatenate(ops.exp(x), x, axis=0)),
-            ops.mul(y, ops.reverse(y, axes=(0,))),
-        ), (3, 4),
+        lambda x: ((y := ops.concatenate(ops.exp(x), x, axis=0)), ops.mul(y, ops.reverse(y, axes=(0,)))),
+        (3, 4),
     ),
-    "integers that wrap": (
-        lambda x: ops.mul(
-            ops.convert(x, dtype=dtypes.i8), number(100, dtypes.i8)
-        ), (3, 4),
-    ),
-}  # fmt: skip
+    "integers that wrap": (lambda x: ops.mul(ops.convert(x, dtype=dtypes.i8), number(100, dtypes.i8)), (3, 4)),
+}
 
 
 @pytest.mark.parametrize("name", SPECIAL)
@@ -153,23 +152,19 @@ SYMBOLIC = {
     "sum of everything": (lambda x: ops.reduce_sum(x, axes=(0, 1)), (n, m)),
     "reshape": (_flatten_rows, (n, m)),
     "transpose and reshape back": (
-        lambda x: ops.reshape(ops.transpose(x, permutation=(1, 0)), shape=x.type.shape), (n, m),
+        lambda x: ops.reshape(ops.transpose(x, permutation=(1, 0)), shape=x.type.shape),
+        (n, m),
     ),
     "concatenate": (lambda x: ops.concatenate(x, ops.neg(x), axis=0), (n, 3)),
-    "pad": (
-        lambda x: ops.pad(x, number(0), low=(1, 2), high=(3, 0), interior=(0, 0)), (n, 3),
-    ),
+    "pad": (lambda x: ops.pad(x, number(0), low=(1, 2), high=(3, 0), interior=(0, 0)), (n, 3)),
     "reverse": (lambda x: ops.reverse(x, axes=(0,)), (n, 3)),
     "cumulative sum": (lambda x: ops.cumsum(x, axis=0, reverse=True), (n, 3)),
     "positions": (
-        lambda x: ops.add(
-            x, ops.convert(ops.iota(shape=x.type.shape, axis=0, dtype=dtypes.i32), dtype=dtypes.f32)
-        ), (n, 3),
+        lambda x: ops.add(x, ops.convert(ops.iota(shape=x.type.shape, axis=0, dtype=dtypes.i32), dtype=dtypes.f32)),
+        (n, 3),
     ),
-    "dot with itself": (
-        lambda x: ops.dot_general(x, x, dimension_numbers=(((0,), (0,)), ((), ()))), (n, m),
-    ),
-}  # fmt: skip
+    "dot with itself": (lambda x: ops.dot_general(x, x, dimension_numbers=(((0,), (0,)), ((), ()))), (n, m)),
+}
 
 
 @pytest.mark.parametrize("device", [PLAIN, WITH_DOT], ids=["generated", "routine"])

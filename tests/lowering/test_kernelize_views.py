@@ -133,15 +133,11 @@ def body(function, *types) -> str:
 
 
 def test_a_reshape_that_splits_needs_no_division():
-    assert body(lambda x: ops.exp(ops.reshape(x, shape=(4, 6))), f32(24)) == (
-        "write y0[i0, i1]: exp(x0[6*i0 + i1])"
-    )
+    assert body(lambda x: ops.exp(ops.reshape(x, shape=(4, 6))), f32(24)) == ("write y0[i0, i1]: exp(x0[6*i0 + i1])")
 
 
 def test_a_reshape_that_merges_divides_once():
-    assert body(lambda x: ops.exp(ops.reshape(x, shape=(24,))), f32(4, 6)) == (
-        "write y0[i0]: exp(x0[i0//6, i0 % 6])"
-    )
+    assert body(lambda x: ops.exp(ops.reshape(x, shape=(24,))), f32(4, 6)) == ("write y0[i0]: exp(x0[i0//6, i0 % 6])")
 
 
 def test_there_and_back_is_the_plain_index():
@@ -167,10 +163,17 @@ def test_a_slice_within_one_part_of_a_concatenation_reads_that_part():
 
 
 def test_a_padded_read_is_guarded_and_no_memory_outside_is_touched():
-    text = to_text(only_kernel(kernelize(program_of(
-        lambda x: ops.reduce_sum(ops.pad(x, number(0), low=(2,), high=(0,), interior=(0,)),
-                                 axes=(0,)), f32(3),
-    ), PLAIN)))  # fmt: skip
+    text = to_text(
+        only_kernel(
+            kernelize(
+                program_of(
+                    lambda x: ops.reduce_sum(ops.pad(x, number(0), low=(2,), high=(0,), interior=(0,)), axes=(0,)),
+                    f32(3),
+                ),
+                PLAIN,
+            )
+        )
+    )
 
     assert "c1: bool = index(j0 - 2) >= 0_i64" in text
     assert "select(c1, x0[j0 - 2 if c1], 0.0_f32)" in text
@@ -196,9 +199,7 @@ def test_a_padding_is_written_in_ranges():
     text = body(lambda x: ops.pad(x, number(0), low=(1,), high=(2,), interior=(0,)), f32(5))
 
     assert text == (
-        "write y0[0]: 0.0_f32\n"
-        "write y0[j0 + 1] over j0 in 5: x0[j0]\n"
-        "write y0[j0 + 6] over j0 in 2: 0.0_f32"
+        "write y0[0]: 0.0_f32\nwrite y0[j0 + 1] over j0 in 5: x0[j0]\nwrite y0[j0 + 6] over j0 in 2: 0.0_f32"
     )
 
 
@@ -216,8 +217,7 @@ def test_a_window_at_a_literal_start_is_a_slice():
 
 
 def test_a_window_at_a_start_from_memory_is_clamped():
-    kernel = only_kernel(kernelize(program_of(
-        lambda x, s: ops.dynamic_slice(x, s, sizes=(3,)), f32(8), i32()), PLAIN))  # fmt: skip
+    kernel = only_kernel(kernelize(program_of(lambda x, s: ops.dynamic_slice(x, s, sizes=(3,)), f32(8), i32()), PLAIN))
 
     assert "g1: i64 in 0..5 = min(max(i64(x0[]), 0_i64), 5_i64)" in to_text(kernel)
     assert "write y0[i0]: x1[g1 + i0]" in to_text(kernel)

@@ -65,10 +65,15 @@ def test_without_an_expansion_a_device_asks_the_host_and_says_so_once():
 @pytest.mark.parametrize("device", ["cpu:0", "reference:0"])
 def test_several_results_come_from_either_way(device: str):
     both = Primitive(
-        "both", "test", lambda x: (x, x.with_dtype(dtypes.i32)),
-        lambda x: (x + x, x.astype(np.int32)), jvp=(), lower=Library(), multiple_results=True,
+        "both",
+        "test",
+        lambda x: (x, x.with_dtype(dtypes.i32)),
+        lambda x: (x + x, x.astype(np.int32)),
+        jvp=(),
+        lower=Library(),
+        multiple_results=True,
         expand=lambda x: [ops.add(x, x), ops.convert(x, dtype=dtypes.i32)],
-    )  # fmt: skip
+    )
 
     for run in (both, rune.jit(both, device=device)):
         doubled, integers = run(X)
@@ -100,13 +105,13 @@ def halvings(x: Any) -> Any:
     _, count = repeat_while(
         lambda y, n: ops.ge(y, np.float32(1)),
         lambda y, n: [ops.mul(y, np.float32(0.5)), ops.add(n, np.int32(1))],
-        largest, np.int32(0),
-    )  # fmt: skip
+        largest,
+        np.int32(0),
+    )
     return ops.add(ops.mul(x, np.float32(0)), ops.convert(count, dtype=dtypes.f32))
 
 
-@pytest.mark.parametrize("device", [d for d in rune.devices() if d.target.backend != "null"],
-                         ids=lambda d: d.name)  # fmt: skip
+@pytest.mark.parametrize("device", [d for d in rune.devices() if d.target.backend != "null"], ids=lambda d: d.name)
 def test_an_expansion_loops_on_every_device(device: Any):
     polynomial = library(expand=horner, pays=lambda x: False)
     count = library(expand=halvings, pays=lambda x: False)
@@ -122,16 +127,13 @@ def test_a_loop_of_an_expansion_is_one_equation_whatever_its_length():
         return repeat(count, lambda i, y: [ops.add(y, x)], x)[0]
 
     short, long = (
-        decompose(rune.make_program(lambda x, n=n: library(expand=lambda v: run(v, n))(x))(f32(5)))
-        for n in (3, 3000)
+        decompose(rune.make_program(lambda x, n=n: library(expand=lambda v: run(v, n))(x))(f32(5))) for n in (3, 3000)
     )
     assert len(short.equations) == len(long.equations)
 
 
 def test_a_carry_that_changes_its_dtype_is_refused():
-    growing = library(
-        expand=lambda x: repeat(2, lambda i, y: [ops.convert(y, dtype=dtypes.f64)], x)[0]
-    )
+    growing = library(expand=lambda x: repeat(2, lambda i, y: [ops.convert(y, dtype=dtypes.f64)], x)[0])
 
     with pytest.raises(CheckError, match="repeat: cannot carry f64"):
         lowered(growing, frozenset())

@@ -22,10 +22,13 @@ from rune.lowering.kernelize.two_step import choose
 WHOLE = "RUNE_TEST_WHOLE" in os.environ
 DEVICES = [d.name for d in rune.devices() if d.target.backend in ("cpu", "opencl")]
 SHAPES: dict[str, tuple[tuple[int, ...], Any]] = {
-    "one row": ((2**30,), 0), "a prime of elements": ((2**30 + 3,), 0),
-    "rows side by side": ((64, 2**26 + 1), 1), "columns": ((2**25 + 7, 520), 0),
-    "two axes": ((40, 8192, 8192), (1, 2)), "three axes": ((300, 300, 17, 300), (0, 1, 3)),
-}  # fmt: skip
+    "one row": ((2**30,), 0),
+    "a prime of elements": ((2**30 + 3,), 0),
+    "rows side by side": ((64, 2**26 + 1), 1),
+    "columns": ((2**25 + 7, 520), 0),
+    "two axes": ((40, 8192, 8192), (1, 2)),
+    "three axes": ((300, 300, 17, 300), (0, 1, 3)),
+}
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -47,9 +50,8 @@ OPEN_SUMS: dict[str, tuple[Any, int]] = {
     "two axes": (lambda x, n, m: rnp.broadcast_to(x, (n, m)).sum(), 2**15 + 1),
     "columns": (lambda x, n, m: rnp.broadcast_to(x, (n * m, 8)).sum(0)[4], 2**10 + 1),
     "rows": (lambda x, n, m: rnp.broadcast_to(x, (8, n * m)).sum(1)[4], 2**12 + 1),
-    "halves": (lambda x, n, m: rnp.broadcast_to(x.astype("f2"), (n * m,)).mean().astype("f4")
-               * n * m, 2**15),
-}  # fmt: skip
+    "halves": (lambda x, n, m: rnp.broadcast_to(x.astype("f2"), (n * m,)).mean().astype("f4") * n * m, 2**15),
+}
 
 
 @pytest.mark.parametrize("name", OPEN_SUMS)
@@ -57,9 +59,11 @@ OPEN_SUMS: dict[str, tuple[Any, int]] = {
 def test_a_sum_over_an_open_size_counts_its_ones(device: str, name: str):
     summed, most = OPEN_SUMS[name]
     jitted = rune.jit(
-        lambda x, a, b: summed(x, a.shape[0], b.shape[0]), dims={"n": (1, None), "m": (1, None)},
-        in_dims=(None, "n", "m"), device=device,
-    )  # fmt: skip
+        lambda x, a, b: summed(x, a.shape[0], b.shape[0]),
+        dims={"n": (1, None), "m": (1, None)},
+        in_dims=(None, "n", "m"),
+        device=device,
+    )
     for n, m in [(1, 1), (4, 1024), (17, 241), (2**15, most)]:
         total = jitted(np.float32(1), np.zeros(n, np.int8), np.zeros(m, np.int8))
 

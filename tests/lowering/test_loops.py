@@ -101,7 +101,7 @@ def test_a_scan_is_a_loop_that_takes_and_puts_rows(expect):
             return %5, %7
           }, condition=None, consts=1, count=3}
           return %4, %5
-        }""",  # noqa: E501
+        }""",
     )
 
 
@@ -166,7 +166,7 @@ def test_a_plan_shows_the_plans_within_it(expect):
               2: launch put_row_2 result 1 <- result 1, argument 0, argument 2
             }
           }
-        }""",  # noqa: E501
+        }""",
     )
 
 
@@ -229,9 +229,7 @@ def test_carries_that_rotate_take_turns_with_second_buffers():
 
 
 def test_a_loop_of_no_steps_gives_the_first_carries_and_empty_rows():
-    total, rows = rune.jit(lambda x, c: control.scan(lambda c, x: (c + x, c), c, x))(
-        rnp.zeros((0, 4)), rnp.ones(4)
-    )
+    total, rows = rune.jit(lambda x, c: control.scan(lambda c, x: (c + x, c), c, x))(rnp.zeros((0, 4)), rnp.ones(4))
 
     assert rows.shape == (0, 4)
     close(np.ones(4, np.float32), np.asarray(total), ulps=0, why="nothing was added")

@@ -25,22 +25,11 @@ from rune.lowering.pipeline import lower, stages
 from rune.lowering.plan import Copy, Launch, Slot, Space
 from rune.lowering.plan_check import check_overlap
 from tests.lowering import models
-from tests.support.lowering import (
-    PLAIN,
-    WITH_DOT,
-    agree,
-    evaluate,
-    f32,
-    program_of,
-    random_arguments,
-    run_plan,
-)
+from tests.support.lowering import PLAIN, WITH_DOT, agree, evaluate, f32, program_of, random_arguments, run_plan
 from tests.support.random_programs import random_program
 from tests.support.work import calls
 
-lifetimes = st.lists(
-    st.tuples(st.integers(0, 30), st.integers(0, 10), st.integers(1, 100)), max_size=40
-)
+lifetimes = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10), st.integers(1, 100)), max_size=40)
 
 
 def blocks_of(lives: list[tuple[int, int, int]]) -> list[Block]:
@@ -68,9 +57,7 @@ def test_the_arena_is_hardly_larger_than_what_is_alive_at_once():
         rng = np.random.default_rng(seed)
         lives = [
             (int(a), int(d), int(s))
-            for a, d, s in zip(
-                rng.integers(0, 60, 50), rng.geometric(0.2, 50), rng.integers(1, 200, 50)
-            )
+            for a, d, s in zip(rng.integers(0, 60, 50), rng.geometric(0.2, 50), rng.integers(1, 200, 50))
         ]
         placed, total = place(blocks_of(lives))
         ratios.append(dims.evaluate(total, {}) / dims.evaluate(live_peak(placed), {}))

@@ -43,7 +43,9 @@ def drawn(*shape: int, seed: int = 0) -> Any:
 def test_a_product_becomes_four_real_ones(expect: Any):
     program = PASS.run(program_of(ops.mul, c64(3), c64(3)))
 
-    expect(program, """
+    expect(
+        program,
+        """
         program f(%0: f32[3,2], %1: f32[3,2]) {
           %2: f32[3] = part %0 {axis=1, number=0}
           %3: f32[3] = part %0 {axis=1, number=1}
@@ -57,7 +59,8 @@ def test_a_product_becomes_four_real_ones(expect: Any):
           %11: f32[3] = add %9, %10
           %12: f32[3,2] = interleave %8, %11 {axis=1}
           return %12
-        }""")  # fmt: skip
+        }""",
+    )
 
 
 def test_a_real_program_is_returned_as_it_is():
@@ -104,9 +107,7 @@ def test_complex_graphs_fuse_as_real_ones_do(name: str):
 
 def test_a_large_dot_is_one_call_and_reads_its_first_operand_where_it_lies():
     numbers = (((1,), (0,)), ((), ()))
-    dot = program_of(
-        lambda a, b: ops.dot_general(a, b, dimension_numbers=numbers), c64(64, 64), c64(64, 64)
-    )
+    dot = program_of(lambda a, b: ops.dot_general(a, b, dimension_numbers=numbers), c64(64, 64), c64(64, 64))
 
     lowered = stages(dot, WITH_DOT, check=True)
 
@@ -227,7 +228,9 @@ def test_a_key_comes_apart_into_its_words(expect: Any):
 
     program = PASS.run(program_of(flipped, KEY))
 
-    expect(program, """
+    expect(
+        program,
+        """
         program f(%0: u32[3,2]) {
           %1: u32[3] = part %0 {axis=1, number=0}
           %2: u32[3] = part %0 {axis=1, number=1}
@@ -240,7 +243,8 @@ def test_a_key_comes_apart_into_its_words(expect: Any):
           %9: u32[3] = select %7, %2, %4
           %10: u32[3,2] = interleave %8, %9 {axis=1}
           return %10
-        }""")  # fmt: skip
+        }""",
+    )
 
 
 def test_a_loop_carries_the_words_of_one_key_apart():

@@ -100,10 +100,7 @@ def run(device: str, plan: Plan, *shapes: tuple[int, ...]) -> list[np.ndarray]:
     backend: Any = device_named(device).backend
     arrays = [np.ones(s, np.float32) for s in shapes]
     results = backend.record(plan)([backend.copy_in(a) for a in arrays])
-    return [
-        backend.copy_out(b, t.with_shape(tuple(b.shape)))
-        for b, t in zip(results, plan.results, strict=True)
-    ]
+    return [backend.copy_out(b, t.with_shape(tuple(b.shape))) for b, t in zip(results, plan.results, strict=True)]
 
 
 def affine(device: str) -> Plan:
@@ -122,9 +119,7 @@ def test_every_executor_reads_affine_sizes(device: str):
 
     for n, m in ((1, 2), (1, 9), (3, 0), (9, 9)):
         shapes = (2 * n + 1,), (n * m + n - 1, 2)
-        assert [r.tolist() for r in run(device, plan, *shapes)] == [
-            np.full(s, 2.0).tolist() for s in shapes
-        ]
+        assert [r.tolist() for r in run(device, plan, *shapes)] == [np.full(s, 2.0).tolist() for s in shapes]
 
 
 @pytest.mark.parametrize("device", [*COMPUTING, "null:0"])

@@ -16,16 +16,7 @@ from rune.lowering import explain
 from rune.lowering.pipeline import kernel_passes, lower, program_passes, stages
 from rune.lowering.plan_text import parse, to_text
 from tests.lowering import models
-from tests.support.lowering import (
-    PLAIN,
-    WITH_DOT,
-    agree,
-    evaluate,
-    f32,
-    program_of,
-    random_arguments,
-    run_plan,
-)
+from tests.support.lowering import PLAIN, WITH_DOT, agree, evaluate, f32, program_of, random_arguments, run_plan
 from tests.support.random_programs import random_program
 
 
@@ -146,10 +137,7 @@ def test_any_selection_of_passes_keeps_the_values(seed: int, data):
 
     kernels = kernelize(program, WITH_DOT)
     kernels = schedule(kernels) if data.draw(st.booleans()) else kernels
-    codes = {
-        name: run_passes(chosen, build(kernel, WITH_DOT), check)
-        for name, kernel in kernels.kernels.items()
-    }
+    codes = {name: run_passes(chosen, build(kernel, WITH_DOT), check) for name, kernel in kernels.kernels.items()}
     plan = memory.plan_memory(kernels, codes, "test:0")
 
     args = random_arguments(program, seed)

@@ -95,9 +95,7 @@ def test_a_plan_over_complex_arguments_is_read_back_from_its_text():
 
 def test_a_symbolic_use_is_read_back_and_checked():
     n = symbol("n", 1, 64)
-    plan = lower(
-        program_of(lambda x: rnp.reshape(rnp.exp(x), (-1,)), ArrayType((n, 3), dtypes.f32)), PLAIN
-    )
+    plan = lower(program_of(lambda x: rnp.reshape(rnp.exp(x), (-1,)), ArrayType((n, 3), dtypes.f32)), PLAIN)
 
     assert parse(to_text(plan)) == plan
     check_types(plan)

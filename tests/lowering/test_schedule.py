@@ -38,9 +38,7 @@ def step(name: str, results: list[Value], operands: list[Value]) -> Invoke:
 def test_a_value_is_used_up_before_the_next_one_is_made():
     x, big, small = Value(0, f32(1)), f32(1000), f32(1)
     a, b, c, d = Value(1, big), Value(2, big), Value(3, small), Value(4, small)
-    steps = (
-        step("a", [a], [x]), step("b", [b], [x]), step("c", [c], [a]), step("d", [d], [b]),
-    )  # fmt: skip
+    steps = (step("a", [a], [x]), step("b", [b], [x]), step("c", [c], [a]), step("d", [d], [b]))
     program = KernelProgram("f", (x,), steps, (c, d), (small, small), {})
 
     ordered = schedule(program)

@@ -22,7 +22,8 @@ from rune.core.lower import Scatter
 from rune.core.primitive import Primitive
 from rune.lowering.scatters import LONGEST_LOOP, sorts
 from rune.ops.sorted_scatters import is_of_rows, scatter_by_sorting
-from tests.ops.samples import Sample, samples
+from tests.ops.calls import Sample
+from tests.ops.samples import samples
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.lowering import PLAIN, f32, i32
@@ -75,9 +76,7 @@ def changed(name: str, device: str | None, size: int, count: int) -> Any:
     rng = np.random.default_rng(count)
     at = rng.integers(-2 * size, 2 * size, count).astype(np.int32)
     values = rng.integers(-9, 9, count).astype(np.int32)
-    return rune.jit(lambda x, i, v: getattr(x.at[i], name)(v), device=device)(
-        np.zeros(size, np.int32), at, values
-    )
+    return rune.jit(lambda x, i, v: getattr(x.at[i], name)(v), device=device)(np.zeros(size, np.int32), at, values)
 
 
 @pytest.mark.parametrize("device", COMPILED, ids=lambda d: d.name)

@@ -29,9 +29,7 @@ THREADS = replace(PLAIN, threads_per_workgroup=64, cores=2)
 DEVICES = [d.name for d in rune.devices() if d.target.threads_per_workgroup > 1]
 DEVICES = [name for name in DEVICES if not name.startswith("null")]
 each_device = pytest.mark.parametrize("device", DEVICES)
-each_scan = pytest.mark.parametrize(
-    "scan", [ops.cumsum, ops.cumprod, ops.cummax, ops.cummin], ids=lambda p: p.name
-)
+each_scan = pytest.mark.parametrize("scan", [ops.cumsum, ops.cumprod, ops.cummax, ops.cummin], ids=lambda p: p.name)
 LONG = cost.LONG_SCAN * cost.SCAN_PART + 7  # of which the ends are scanned in parts, too
 
 

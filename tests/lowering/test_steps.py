@@ -36,9 +36,7 @@ def test_a_kernel_touches_what_its_indices_reach():
           }
         }""")
 
-    assert traffic(code) == {
-        "row": Traffic(1, 0), "x": Traffic(8, 0), "w": Traffic(4, 0), "y": Traffic(0, 8),
-    }  # fmt: skip
+    assert traffic(code) == {"row": Traffic(1, 0), "x": Traffic(8, 0), "w": Traffic(4, 0), "y": Traffic(0, 8)}
 
 
 def test_what_is_read_twice_counts_once_and_an_update_both_ways():

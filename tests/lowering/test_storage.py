@@ -27,13 +27,12 @@ from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import parse, to_text
 from rune.lowering.legalize.storage import legalize_storage
 from rune.lowering.pipeline import lower
-from tests.ops.samples import Sample, each_primitive, samples
+from tests.ops.calls import Sample
+from tests.ops.samples import each_primitive, samples
 from tests.support.close import same
 from tests.support.lowering import f32, program_of
 
-NARROW = frozenset({
-    dtypes.f8_e4m3, dtypes.f8_e5m2, dtypes.f16, dtypes.bf16, dtypes.i4, dtypes.u4,
-})  # fmt: skip
+NARROW = frozenset({dtypes.f8_e4m3, dtypes.f8_e5m2, dtypes.f16, dtypes.bf16, dtypes.i4, dtypes.u4})
 WIDE_ONLY = replace(TARGET, dtypes=TARGET.dtypes - NARROW)
 PASS = legalize_storage(WIDE_ONLY)
 
@@ -49,29 +48,31 @@ def legal(text: str) -> KernelCode:
 
 
 def test_bf16_is_the_upper_half_of_f32(expect: Any):
-    code = legal(
-        "code k(x: read bf16[8], y: write f32[8]) { for i in 8 grid { store y[i] = f32(x[i]) } }"
-    )
+    code = legal("code k(x: read bf16[8], y: write f32[8]) { for i in 8 grid { store y[i] = f32(x[i]) } }")
 
-    expect(to_text(code), """
+    expect(
+        to_text(code),
+        """
         code k(x: read u16[8], y: write f32[8]) {
           for i in 8 grid {
             store y[i] = bitcast_f32(u32(x[i]) << 16_u32)
           }
-        }""")  # fmt: skip
+        }""",
+    )
 
 
 def test_a_nibble_is_sign_extended_on_loading_and_masked_on_storing(expect: Any):
-    code = legal(
-        "code k(x: read i4[8], y: write i4[8]) { for i in 8 grid { store y[i] = max(x[i], 2_i4) } }"
-    )
+    code = legal("code k(x: read i4[8], y: write i4[8]) { for i in 8 grid { store y[i] = max(x[i], 2_i4) } }")
 
-    expect(to_text(code), """
+    expect(
+        to_text(code),
+        """
         code k(x: read u8[8], y: write u8[8]) {
           for i in 8 grid {
             store y[i] = bitcast_u8(max((bitcast_i8(x[i]) << 4_i8) >> 4_i8, 2_i8)) & 15_u8
           }
-        }""")  # fmt: skip
+        }""",
+    )
 
 
 def test_a_rounded_value_is_stored_with_the_bits_it_was_rounded_to():
@@ -151,8 +152,9 @@ def test_scratch_holds_narrow_numbers_as_bits():
                for j in 256 serial { store row[j] = exp(x[j]) }
                for j in 256 serial { store y[j] = row[255 - j] + x[j] }
              } }""",
-        x=EVERY.view(dtypes.f8_e4m3), y=np.zeros(256, dtypes.f8_e4m3),
-    )  # fmt: skip
+        x=EVERY.view(dtypes.f8_e4m3),
+        y=np.zeros(256, dtypes.f8_e4m3),
+    )
 
 
 def test_an_extremum_is_accumulated_in_the_wider_dtype():
@@ -163,8 +165,9 @@ def test_an_extremum_is_accumulated_in_the_wider_dtype():
                for j in 120 serial { m max= x[j] }
                store y[0] = m
              } }""",
-        x=EVERY[:120].view(dtypes.f8_e5m2), y=np.zeros(1, dtypes.f8_e5m2),
-    )  # fmt: skip
+        x=EVERY[:120].view(dtypes.f8_e5m2),
+        y=np.zeros(1, dtypes.f8_e5m2),
+    )
 
 
 def test_a_sum_of_nibbles_wraps_when_it_is_read():
@@ -176,32 +179,38 @@ def test_a_sum_of_nibbles_wraps_when_it_is_read():
                store y[0] = s
                store z[0] = f32(s)
              } }""",
-        x=EVERY[:16].view(dtypes.i4), y=np.zeros(1, dtypes.i4), z=np.zeros(1, np.float32),
-    )  # fmt: skip
+        x=EVERY[:16].view(dtypes.i4),
+        y=np.zeros(1, dtypes.i4),
+        z=np.zeros(1, np.float32),
+    )
 
 
 def test_an_update_reads_and_rounds_what_it_changes():
     both(
         """code k(x: read f8_e4m3[64], y: readwrite f8_e4m3[4]) {
              for i in 1 grid { for j in 64 serial { update y[j % 4] add= x[j] } } }""",
-        x=EVERY[40:104].view(dtypes.f8_e4m3), y=np.ones(4, dtypes.f8_e4m3),
-    )  # fmt: skip
+        x=EVERY[40:104].view(dtypes.f8_e4m3),
+        y=np.ones(4, dtypes.f8_e4m3),
+    )
 
 
 def test_a_guarded_load_reads_nothing_where_the_guard_fails():
     both(
         """code k(x: read bf16[4], y: write bf16[8]) {
              for i in 8 grid { store y[i] = x[i if index(i) < 4_i64] * 3.0_bf16 } }""",
-        x=np.arange(4).astype(dtypes.bf16), y=np.zeros(8, dtypes.bf16),
-    )  # fmt: skip
+        x=np.arange(4).astype(dtypes.bf16),
+        y=np.zeros(8, dtypes.bf16),
+    )
 
 
 # --- what cannot be ---------------------------------------------------------------------------
 
 SMALL = replace(
-    TARGET, name="small:0", description="a small device",
+    TARGET,
+    name="small:0",
+    description="a small device",
     dtypes=frozenset({dtypes.bool_, dtypes.i32, dtypes.u32, dtypes.f32}),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f64, dtypes.i64, dtypes.c128], ids=dtypes.short)

@@ -19,15 +19,7 @@ from rune.lowering.kernelize.routines import route_dots
 from rune.lowering.kernels import Routine
 from rune.lowering.kernels_parse import parse_program
 from rune.lowering.kernels_text import program_text
-from tests.support.lowering import (
-    WITH_DOT,
-    agree,
-    evaluate,
-    f32,
-    program_of,
-    random_arguments,
-    target,
-)
+from tests.support.lowering import WITH_DOT, agree, evaluate, f32, program_of, random_arguments, target
 
 STRIDED = target("dot", "strided_dot")
 
@@ -51,9 +43,15 @@ def conv(
 ) -> Callable[..., Any]:
     axes = (0, 1, 2, 3)
     return lambda x, w: ops.conv_general_dilated(
-        x, w, strides=strides, padding=padding, lhs_dilation=(1, 1), rhs_dilation=(1, 1),
-        specs=specs or (axes,) * 3, groups=(groups, 1),
-    )  # fmt: skip
+        x,
+        w,
+        strides=strides,
+        padding=padding,
+        lhs_dilation=(1, 1),
+        rhs_dilation=(1, 1),
+        specs=specs or (axes,) * 3,
+        groups=(groups, 1),
+    )
 
 
 def steps(function: Callable[..., Any], *types: ArrayType) -> list[str]:
@@ -64,21 +62,22 @@ def steps(function: Callable[..., Any], *types: ArrayType) -> list[str]:
 LAST = ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))  # channels last
 
 
-@pytest.mark.parametrize(("function", "x", "w"), [
-    (conv(), (2, 8, 12, 12), (16, 8, 3, 3)),
-    (conv((2, 2)), (2, 8, 12, 12), (16, 8, 3, 3)),
-    (conv(specs=LAST), (2, 12, 12, 8), (3, 3, 8, 16)),
-    (conv(groups=2), (2, 8, 12, 12), (16, 4, 3, 3)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("function", "x", "w"),
+    [
+        (conv(), (2, 8, 12, 12), (16, 8, 3, 3)),
+        (conv((2, 2)), (2, 8, 12, 12), (16, 8, 3, 3)),
+        (conv(specs=LAST), (2, 12, 12, 8), (3, 3, 8, 16)),
+        (conv(groups=2), (2, 8, 12, 12), (16, 4, 3, 3)),
+    ],
+)
 def test_a_convolution_without_padding_is_one_product(function, x, w):
     assert "strided_dot" in names(routed(function, f32(*x), f32(*w)))
     assert steps(function, f32(*x), f32(*w)) == ["strided_dot"]
 
 
 def test_padding_is_one_kernel_before_it():
-    assert steps(conv(padding=((1, 1), (1, 1))), f32(2, 8, 12, 12), f32(16, 8, 3, 3)) == [
-        "kernel", "strided_dot",
-    ]  # fmt: skip
+    assert steps(conv(padding=((1, 1), (1, 1))), f32(2, 8, 12, 12), f32(16, 8, 3, 3)) == ["kernel", "strided_dot"]
 
 
 def test_a_flipped_kernel_is_copied_and_an_image_is_not():

@@ -31,10 +31,7 @@ def _mask(*shape: int) -> np.ndarray:
     return np.random.default_rng(1).uniform(size=shape) < 0.7
 
 
-LENGTHS = {
-    "query_seq_lengths": np.array([3, 5], np.int32),
-    "key_value_seq_lengths": np.array([6, 2], np.int32),
-}
+LENGTHS = {"query_seq_lengths": np.array([3, 5], np.int32), "key_value_seq_lengths": np.array([6, 2], np.int32)}
 ATTENTION: dict[str, Call] = {
     "groups": _attend(),
     "causal": _attend(is_causal=True),
@@ -50,20 +47,15 @@ ATTENTION: dict[str, Call] = {
         lambda nn, q, k, v, b: nn.dot_product_attention(q, k, v, bias=b, mask=_mask(2, 1, 5, 7)),
         (Q, K, K, (2, 6, 5, 7)),
     ),
-    "no batch": (
-        lambda nn, q, k, v: nn.dot_product_attention(q, k, v), ((5, 3, 4), (6, 1, 4), (6, 1, 4)),
-    ),
-}  # fmt: skip
+    "no batch": (lambda nn, q, k, v: nn.dot_product_attention(q, k, v), ((5, 3, 4), (6, 1, 4), (6, 1, 4))),
+}
 OTHERS: dict[str, Call] = {
     name: ((lambda nn, x, name=name: getattr(nn, name)(x)), ((4, 5),))
     for name in ("sparse_plus", "sparse_sigmoid", "logmeanexp")
 } | {
     "log1mexp": ((lambda nn, x: nn.log1mexp(abs(x) + 0.01)), ((4, 5),)),
     "logmeanexp along": ((lambda nn, x: nn.logmeanexp(x, 1, keepdims=True)), ((4, 5),)),
-    "logmeanexp where": (
-        (lambda nn, x: nn.logmeanexp(x, 1, where=np.arange(5) % 2 == 0)),
-        ((4, 5),),
-    ),
+    "logmeanexp where": ((lambda nn, x: nn.logmeanexp(x, 1, where=np.arange(5) % 2 == 0)), ((4, 5),)),
 }
 
 
@@ -84,8 +76,4 @@ INITIALIZERS = {
     "delta orthogonal": _made("delta_orthogonal", (3, 4, 3, 5)),
 }
 CALLS = ATTENTION | OTHERS | INITIALIZERS
-SMOOTH = [
-    name
-    for name in ATTENTION | OTHERS
-    if name not in ("residual", "nothing left", "sparse_sigmoid")
-]
+SMOOTH = [name for name in ATTENTION | OTHERS if name not in ("residual", "nothing left", "sparse_sigmoid")]

@@ -61,10 +61,14 @@ def test_lanes_of_attention_are_calls_of_their_own():
     np.testing.assert_allclose(np.asarray(lanes), one_by_one, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("options", "error"), [
-    ({"mask": rnp.ones((5, 7))}, DtypeError), ({"implementation": "cudnn"}, ArgumentError),
-    ({"bias": rnp.ones((1, 4, 5, 7))}, ShapeError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"mask": rnp.ones((5, 7))}, DtypeError),
+        ({"implementation": "cudnn"}, ArgumentError),
+        ({"bias": rnp.ones((1, 4, 5, 7))}, ShapeError),
+    ],
+)
 def test_attention_refuses_what_does_not_fit(options: dict[str, Any], error: type[Exception]):
     q, k, v = draw("refused", (Q, K, K))
 

@@ -22,12 +22,7 @@ from tests.support.surface_laws import DEVICES
 
 STORED = np.load(Path(__file__).parent / "torch_2_13_0.npz", allow_pickle=False)
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
-PLACED = {
-    f"{c} on {d.name}": (c, d.name)
-    for c in CASES
-    for d in DEVICES
-    if d.target.backend != "reference"
-}
+PLACED = {f"{c} on {d.name}": (c, d.name) for c in CASES for d in DEVICES if d.target.backend != "reference"}
 
 
 def outputs(case: Case, *arrays: Any) -> tuple:

@@ -29,10 +29,15 @@ def test_the_numbers_are_those_of_jax(name: str):
 
 
 VARIANCES = {
-    "glorot_uniform": 2 / 500, "glorot_normal": 2 / 500, "xavier_uniform": 2 / 500,
-    "lecun_uniform": 1 / 200, "lecun_normal": 1 / 200,
-    "he_uniform": 2 / 200, "he_normal": 2 / 200, "kaiming_normal": 2 / 200,
-}  # fmt: skip
+    "glorot_uniform": 2 / 500,
+    "glorot_normal": 2 / 500,
+    "xavier_uniform": 2 / 500,
+    "lecun_uniform": 1 / 200,
+    "lecun_normal": 1 / 200,
+    "he_uniform": 2 / 200,
+    "he_normal": 2 / 200,
+    "kaiming_normal": 2 / 200,
+}
 
 
 @pytest.mark.parametrize("name", VARIANCES)

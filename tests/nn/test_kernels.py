@@ -38,13 +38,11 @@ COUNTS: dict[str, tuple[int, Callable[..., Any], tuple]] = {
     "logsumexp": (1, lambda x: nn.logsumexp(x, -1), (ROWS,)),
     "layer_norm": (1, lambda x: nn.layer_norm(x, WEIGHT, WEIGHT), (ROWS,)),
     "rms_norm": (1, lambda x: nn.rms_norm(x, WEIGHT), (ROWS,)),
-    "cross entropy": (
-        1, lambda x: nn.softmax_cross_entropy_with_integer_labels(x, LABELS), (ROWS,),
-    ),
+    "cross entropy": (1, lambda x: nn.softmax_cross_entropy_with_integer_labels(x, LABELS), (ROWS,)),
     "mean cross entropy": (2, loss, (ROWS,)),
     "gradient of cross entropy": (1, rune.grad(loss), (ROWS,)),
     "a step of adam": (1, adam_step, (WEIGHT, WEIGHT, ADAM.init(WEIGHT))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", COUNTS)

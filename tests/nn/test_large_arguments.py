@@ -23,16 +23,28 @@ LARGE = {
 }
 # The slopes far below 0 and far above.
 SLOPES: dict[str, tuple[Callable, float, float]] = {
-    "relu": (nn.relu, 0, 1), "relu6": (nn.relu6, 0, 0), "leaky_relu": (nn.leaky_relu, 0.01, 1),
-    "elu": (nn.elu, 0, 1), "celu": (nn.celu, 0, 1), "selu": (nn.selu, 0, 1.0507009873554805),
-    "silu": (nn.silu, 0, 1), "mish": (nn.mish, 0, 1), "gelu": (nn.gelu, 0, 1),
+    "relu": (nn.relu, 0, 1),
+    "relu6": (nn.relu6, 0, 0),
+    "leaky_relu": (nn.leaky_relu, 0.01, 1),
+    "elu": (nn.elu, 0, 1),
+    "celu": (nn.celu, 0, 1),
+    "selu": (nn.selu, 0, 1.0507009873554805),
+    "silu": (nn.silu, 0, 1),
+    "mish": (nn.mish, 0, 1),
+    "gelu": (nn.gelu, 0, 1),
     "exact gelu": (partial(nn.gelu, approximate=False), 0, 1),
-    "softplus": (nn.softplus, 0, 1), "log_sigmoid": (nn.log_sigmoid, 1, 0),
-    "squareplus": (nn.squareplus, 0, 1), "sparse_plus": (nn.sparse_plus, 0, 1),
-    "sigmoid": (nn.sigmoid, 0, 0), "tanh": (nn.tanh, 0, 0), "soft_sign": (nn.soft_sign, 0, 0),
-    "sparse_sigmoid": (nn.sparse_sigmoid, 0, 0), "hard_tanh": (nn.hard_tanh, 0, 0),
-    "hard_sigmoid": (nn.hard_sigmoid, 0, 0), "hard_silu": (nn.hard_silu, 0, 1),
-}  # fmt: skip
+    "softplus": (nn.softplus, 0, 1),
+    "log_sigmoid": (nn.log_sigmoid, 1, 0),
+    "squareplus": (nn.squareplus, 0, 1),
+    "sparse_plus": (nn.sparse_plus, 0, 1),
+    "sigmoid": (nn.sigmoid, 0, 0),
+    "tanh": (nn.tanh, 0, 0),
+    "soft_sign": (nn.soft_sign, 0, 0),
+    "sparse_sigmoid": (nn.sparse_sigmoid, 0, 0),
+    "hard_tanh": (nn.hard_tanh, 0, 0),
+    "hard_sigmoid": (nn.hard_sigmoid, 0, 0),
+    "hard_silu": (nn.hard_silu, 0, 1),
+}
 
 
 def forward(f: Callable) -> Callable:
@@ -88,9 +100,7 @@ def test_what_a_mask_leaves_out_has_no_part_in_derivatives(name: str, way: str):
 
     assert (wanted[0] != 0).tolist() == [True, True, False, True]
     for left_out in (36.0, 1e4, 3e38, np.inf, -np.inf, np.nan):
-        for expected, derivative in zip(
-            wanted, derivatives(x.at[2].set(left_out), mask), strict=True
-        ):
+        for expected, derivative in zip(wanted, derivatives(x.at[2].set(left_out), mask), strict=True):
             np.testing.assert_array_equal(np.asarray(derivative), expected)
 
 
@@ -106,8 +116,6 @@ def test_a_term_of_no_weight_has_no_part_in_a_sum_of_exponentials():
 
 
 def test_an_absent_term_has_the_derivative_of_its_weight():
-    slope = rune.grad(lambda b: special.logsumexp(rnp.array([2.0, 1.0]), b=b))(
-        rnp.array([0.0, 1.0])
-    )
+    slope = rune.grad(lambda b: special.logsumexp(rnp.array([2.0, 1.0]), b=b))(rnp.array([0.0, 1.0]))
 
     np.testing.assert_allclose(slope, [np.exp(1.0), 1.0], rtol=1e-6)

@@ -206,20 +206,21 @@ def test_the_row_of_the_padding_gets_no_gradient():
     assert np.asarray(gradient)[:, 0].tolist() == [0, 1, 0, 0, 1]
 
 
-@pytest.mark.parametrize(("call", "error"), [
-    (lambda: nn.conv2d(rnp.ones((3, 3)), rnp.ones((1, 1, 2, 2))), ShapeError),
-    (lambda: nn.conv1d(rnp.ones((1, 4)), rnp.ones((1, 1, 2)), stride=(1, 2)), ArgumentError),
-    (lambda: nn.conv_transpose1d(rnp.ones((1, 4)), rnp.ones((1, 1, 2)), output_padding=1),
-     ArgumentError),
-    (lambda: nn.fractional_max_pool(rnp.ones((1, 1, 4)), 2), ArgumentError),
-    (lambda: nn.fractional_max_pool(rnp.ones((1, 1, 4)), 2, 5, key=rune.random.key(0)),
-     ArgumentError),
-    (lambda: nn.embedding(rnp.ones(2), rnp.ones((3, 2))), DtypeError),
-    (lambda: nn.mse_loss(1.0, 2.0, OTHER), ArgumentError),
-    (lambda: nn.init_cell(OTHER, 2, 3), ArgumentError),
-    (lambda: nn.aggregate(rnp.ones(2), rnp.zeros(2, "i32"), 3, OTHER), ArgumentError),
-    (lambda: nn.lstm([(1, 2, 3)], rnp.ones((2, 2, 2))), ArgumentError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: nn.conv2d(rnp.ones((3, 3)), rnp.ones((1, 1, 2, 2))), ShapeError),
+        (lambda: nn.conv1d(rnp.ones((1, 4)), rnp.ones((1, 1, 2)), stride=(1, 2)), ArgumentError),
+        (lambda: nn.conv_transpose1d(rnp.ones((1, 4)), rnp.ones((1, 1, 2)), output_padding=1), ArgumentError),
+        (lambda: nn.fractional_max_pool(rnp.ones((1, 1, 4)), 2), ArgumentError),
+        (lambda: nn.fractional_max_pool(rnp.ones((1, 1, 4)), 2, 5, key=rune.random.key(0)), ArgumentError),
+        (lambda: nn.embedding(rnp.ones(2), rnp.ones((3, 2))), DtypeError),
+        (lambda: nn.mse_loss(1.0, 2.0, OTHER), ArgumentError),
+        (lambda: nn.init_cell(OTHER, 2, 3), ArgumentError),
+        (lambda: nn.aggregate(rnp.ones(2), rnp.zeros(2, "i32"), 3, OTHER), ArgumentError),
+        (lambda: nn.lstm([(1, 2, 3)], rnp.ones((2, 2, 2))), ArgumentError),
+    ],
+)
 def test_what_does_not_fit_is_refused(call: Any, error: type[Exception]):
     with pytest.raises(error, match=": cannot "):
         call()

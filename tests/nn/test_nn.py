@@ -70,9 +70,7 @@ def test_an_activation_is_its_formula_tails_included(name: str):
 def test_a_jitted_activation_is_the_eager_one(name: str):
     x = rnp.asarray(X)
 
-    near(
-        getattr(nn, name)(x), rune.jit(getattr(nn, name))(x), relative=2e-6, why="another libm"
-    )  # fmt: skip
+    near(getattr(nn, name)(x), rune.jit(getattr(nn, name))(x), relative=2e-6, why="another libm")
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -87,18 +85,26 @@ def test_an_activation_differentiates_as_its_differences(name: str):
 
 
 def test_exact_gelu_uses_the_error_function():
-    near(0.5 * X * (1 + erf(X / math.sqrt(2))), nn.gelu(array(X), approximate=False),
-         relative=1e-12, why="f64 rounding")  # fmt: skip
+    near(
+        0.5 * X * (1 + erf(X / math.sqrt(2))), nn.gelu(array(X), approximate=False), relative=1e-12, why="f64 rounding"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "at", "slope"),
     [
-        ("relu", 0.0, 0.0), ("relu6", 0.0, 0.0), ("relu6", 6.0, 0.0), ("leaky_relu", 0.0, 1.0),
-        ("hard_tanh", 1.0, 1.0), ("hard_tanh", -1.0, 1.0), ("elu", 0.0, 1.0),
-        ("selu", 0.0, 1.7580993408473766), ("softplus", 0.0, 0.5), ("soft_sign", 0.0, 1.0),
+        ("relu", 0.0, 0.0),
+        ("relu6", 0.0, 0.0),
+        ("relu6", 6.0, 0.0),
+        ("leaky_relu", 0.0, 1.0),
+        ("hard_tanh", 1.0, 1.0),
+        ("hard_tanh", -1.0, 1.0),
+        ("elu", 0.0, 1.0),
+        ("selu", 0.0, 1.7580993408473766),
+        ("softplus", 0.0, 0.5),
+        ("soft_sign", 0.0, 1.0),
     ],
-)  # fmt: skip
+)
 def test_the_slope_at_a_corner_is_jaxs(name: str, at: float, slope: float):
     gradient = rune.grad(getattr(nn, name))(array(np.float64(at)))
 
@@ -181,9 +187,7 @@ def test_softmax_and_its_kin_differentiate_twice(name: str, order: int):
     function = getattr(nn, name)
     if order == 2:
         inner, weights = function, array(np.arange(5.0))
-        function = rune.grad(
-            lambda x: (inner(x, -1) * weights).sum() if name != "logsumexp" else inner(x)
-        )
+        function = rune.grad(lambda x: (inner(x, -1) * weights).sum() if name != "logsumexp" else inner(x))
     x = array(LOGITS[0])
     (t,) = directions(np.random.default_rng(1), [x])
 
@@ -205,9 +209,7 @@ def test_the_maximum_of_softmax_carries_no_derivative():
 def test_logsumexp_of_infinities_is_what_the_sum_says():
     inf = math.inf
 
-    assert nn.logsumexp(rnp.array([[-inf, -inf], [inf, 0.0], [-inf, 3.0]]), 1).tolist() == [
-        -inf, inf, 3.0,
-    ]  # fmt: skip
+    assert nn.logsumexp(rnp.array([[-inf, -inf], [inf, 0.0], [-inf, 3.0]]), 1).tolist() == [-inf, inf, 3.0]
     assert float(nn.logsumexp(rnp.zeros(0))) == -inf
 
 
@@ -243,8 +245,12 @@ def test_standardize_and_layer_norm_give_mean_zero_and_variance_one(axis: Any):
     expected = standardize(LOGITS, axis)
 
     near(expected, nn.standardize(array(LOGITS), axis), relative=1e-12, why="f64 rounding")
-    near(expected * scale + bias, nn.layer_norm(array(LOGITS), array(scale), array(bias), axis),
-         relative=1e-12, why="f64 rounding")  # fmt: skip
+    near(
+        expected * scale + bias,
+        nn.layer_norm(array(LOGITS), array(scale), array(bias), axis),
+        relative=1e-12,
+        why="f64 rounding",
+    )
 
 
 def test_rms_norm_divides_by_the_root_mean_square():
@@ -299,9 +305,7 @@ def test_both_cross_entropies_agree_and_are_minus_the_log_of_the_chosen_class():
 def test_the_gradient_of_cross_entropy_is_softmax_minus_the_label():
     labels = rnp.array([1, 4, 0])
 
-    gradient = rune.grad(lambda x: nn.softmax_cross_entropy_with_integer_labels(x, labels).sum())(
-        array(LOGITS)
-    )
+    gradient = rune.grad(lambda x: nn.softmax_cross_entropy_with_integer_labels(x, labels).sum())(array(LOGITS))
 
     near(softmax(LOGITS) - np.eye(5)[[1, 4, 0]], gradient, relative=1e-12, why="f64 rounding")
 
@@ -351,12 +355,7 @@ def test_binary_cross_entropy_and_squares_are_their_formulas():
     loss = nn.sigmoid_binary_cross_entropy(array(x), array(labels))
 
     near(-(labels * np.log(p) + (1 - labels) * np.log(1 - p)), loss, relative=1e-12, why="rounding")
-    near(
-        np.mean((x - labels) ** 2),
-        nn.mse_loss(array(x), array(labels)),
-        relative=1e-12,
-        why="rounding",
-    )
+    near(np.mean((x - labels) ** 2), nn.mse_loss(array(x), array(labels)), relative=1e-12, why="rounding")
 
 
 def test_labels_that_are_no_integers_are_refused():

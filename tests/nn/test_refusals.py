@@ -23,22 +23,17 @@ def stepped(optimizer: optim.Optimizer, state: Any = None) -> Any:
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     **{
-        f"{pool.__name__} of bools": (
-            lambda pool=pool: pool(IMAGE > 0, 2), f"{pool.__name__}: cannot take bool",
-        )
+        f"{pool.__name__} of bools": (lambda pool=pool: pool(IMAGE > 0, 2), f"{pool.__name__}: cannot take bool")
         for pool in (nn.max_pool, nn.adaptive_max_pool)
     },
     **{
-        f"{f.__name__} of complex numbers": (
-            lambda f=f: f(X + 1j), f"{f.__name__}: cannot take c64[3]",
-        )
+        f"{f.__name__} of complex numbers": (lambda f=f: f(X + 1j), f"{f.__name__}: cannot take c64[3]")
         for f in (nn.relu, nn.relu6, nn.leaky_relu, nn.elu, nn.celu)
     },
-    "layers of vectors": (
-        lambda: nn.gcn_layer(X, IDS, IDS, M), "gcn_layer: cannot take nodes f32[3]",
-    ),
+    "layers of vectors": (lambda: nn.gcn_layer(X, IDS, IDS, M), "gcn_layer: cannot take nodes f32[3]"),
     "classes by a pair": (
-        lambda: nn.one_hot(IDS, (2, 2)), "one_hot: cannot use num_classes",  # type: ignore[arg-type]
+        lambda: nn.one_hot(IDS, (2, 2)),  # type: ignore[arg-type]
+        "one_hot: cannot use num_classes",
     ),
     "labels along no axis": (
         lambda: nn.softmax_cross_entropy_with_integer_labels(X, rnp.array(1), 1),
@@ -58,43 +53,33 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "half a window": (lambda: nn.avg_pool(IMAGE, 2.5), "window 2.5"),  # type: ignore[arg-type]
     "pooling to nothing": (lambda: nn.adaptive_avg_pool(IMAGE, 0), "of size"),
     "classes that are no number": (lambda: nn.one_hot(IDS, -1), "num_classes=-1"),
-    "attention of integers": (
-        lambda: nn.dot_product_attention(*(HEADS.astype("i32"),) * 3), "floats required",
-    ),
-    "a negative window": (
-        lambda: nn.dot_product_attention(HEADS, HEADS, HEADS, local_window_size=-1), "window of -1",
-    ),
+    "attention of integers": (lambda: nn.dot_product_attention(*(HEADS.astype("i32"),) * 3), "floats required"),
+    "a negative window": (lambda: nn.dot_product_attention(HEADS, HEADS, HEADS, local_window_size=-1), "window of -1"),
     "one target for two": (lambda: nn.nll_loss(M, rnp.array([0])), "cannot choose classes"),
     "targets that are floats": (lambda: nn.nll_loss(M, rnp.ones(2)), "integers required"),
-    "too much smoothing": (
-        lambda: nn.cross_entropy(M, IDS, label_smoothing=2.0), "label_smoothing=2.0",
-    ),
+    "too much smoothing": (lambda: nn.cross_entropy(M, IDS, label_smoothing=2.0), "label_smoothing=2.0"),
     "a mean over no batch": (lambda: nn.kl_div(1.0, 1.0, "batchmean"), "'batchmean'"),
     "a negative threshold": (lambda: nn.huber_loss(M, M, delta=-1.0), "delta=-1.0"),
     "a matrix of time and class": (lambda: nn.ctc_loss(M, IDS, IDS, IDS), "cannot align"),
-    "a negative variance": (lambda: nn.initializers.variance_scaling(-1.0, "fan_in", "normal"),
-                            "scale=-1.0"),
+    "a negative variance": (lambda: nn.initializers.variance_scaling(-1.0, "fan_in", "normal"), "scale=-1.0"),
     "an empty range": (lambda: nn.initializers.truncated_normal(lower=3.0, upper=1.0), "3.0…1.0"),
     "a cell of nothing": (lambda: nn.init_cell("rnn", 3, 0, KEY), "hidden=0"),
     "a rate that is a word": (lambda: optim.adam("fast"), "learning_rate='fast'"),
     "a mean that grows": (lambda: stepped(optim.adam(0.1, b1=2.0)), "decay=2.0"),
-    "a state of other parameters": (
-        lambda: stepped(optim.adam(0.1), optim.adam(0.1).init(M)), "one shape required",
-    ),
+    "a state of other parameters": (lambda: stepped(optim.adam(0.1), optim.adam(0.1).init(M)), "one shape required"),
     "no state": (lambda: optim.adam(0.1).update(X, None), "state of NoneType for 2 parts"),
     "a part that is none": (lambda: optim.chain(optim.sgd(0.1), None), "NoneType as an optimizer"),  # type: ignore[arg-type]
     "a negative norm": (lambda: optim.clip_by_global_norm(-1.0), "max_norm=-1.0"),
     "a mask of words": (lambda: optim.masked(optim.sgd(0.1), "w").init(X), "tree of bools"),
     "half a step": (lambda: optim.multi_steps(optim.sgd(0.1), 1.5), "every 1.5"),  # type: ignore[arg-type]
     "boundaries that fall": (
-        lambda: optim.join_schedules([optim.constant_schedule(1.0)] * 3, [5, 3]), "boundaries that",
+        lambda: optim.join_schedules([optim.constant_schedule(1.0)] * 3, [5, 3]),
+        "boundaries that",
     ),
     "a negative boundary": (lambda: optim.piecewise_constant_schedule(1.0, {-1: 0.5}), "-1"),
-    "a turn after the end": (
-        lambda: optim.linear_onecycle_schedule(10, 1.0, pct_start=2.0), "cannot place the turns",
-    ),
+    "a turn after the end": (lambda: optim.linear_onecycle_schedule(10, 1.0, pct_start=2.0), "cannot place the turns"),
     "an average of other shapes": (lambda: optim.incremental_update(X, M, 0.5), "one shape"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -55,15 +55,14 @@ ELEMENTWISE = [
     case("round to 1", lambda xp, x: xp.round(x, 1), f(2, 3), smooth=False),
     case("clip", lambda xp, x: xp.clip(x, -1.0, 1.5), f(4, 5)),
     case("clip below", lambda xp, x, y: xp.clip(x, y, None), f(4, 5), f(5)),
-    case("nan_to_num", lambda xp, x: xp.nan_to_num(x / x[0] * xp.inf, posinf=2.0), pos(3),
-         smooth=False),
+    case("nan_to_num", lambda xp, x: xp.nan_to_num(x / x[0] * xp.inf, posinf=2.0), pos(3), smooth=False),
     case("where", lambda xp, c, x, y: xp.where(c, x, y), b(2, 3), f(3), f(2, 1)),
     case("select", lambda xp, x: xp.select([x > 1, x < -1], [x * x, -x], 3.0), f(4, 5)),
     case("isclose", lambda xp, x: xp.isclose(x, x + 1e-7), f(2, 3), smooth=False),
     case("allclose", lambda xp, x, y: xp.allclose(x, y), f(2, 3), f(3), smooth=False),
     case("array_equal", lambda xp, x: xp.array_equal(x, x), f(2, 3), smooth=False),
     case("array_equiv", lambda xp, x: xp.array_equiv(x, x[0]), f(2, 3), smooth=False),
-]  # fmt: skip
+]
 
 _FOLDS = "sum prod max min amax amin ptp mean var std nansum nanprod nanmax nanmin nanmean nanstd"
 REDUCTIONS = [
@@ -71,19 +70,24 @@ REDUCTIONS = [
     *named("any all count_nonzero argmax argmin nanargmax nanargmin", i(3, 4), smooth=False),
     *named("cumsum cumprod nancumsum nancumprod ediff1d diff average", f(3, 4)),
     *[
-        case(f"{name} over an axis",
-             lambda xp, x, name=name: getattr(xp, name)(x, axis=1), f(2, 3, 4))
+        case(f"{name} over an axis", lambda xp, x, name=name: getattr(xp, name)(x, axis=1), f(2, 3, 4))
         for name in (*_FOLDS.split(), "cumsum", "cumprod", "diff", "average")
     ],
     *[
-        case(f"{name} over two axes, kept",
-             lambda xp, x, name=name: getattr(xp, name)(x, axis=(0, -1), keepdims=True), f(2, 3, 4))
+        case(
+            f"{name} over two axes, kept",
+            lambda xp, x, name=name: getattr(xp, name)(x, axis=(0, -1), keepdims=True),
+            f(2, 3, 4),
+        )
         for name in _FOLDS.split()
     ],
     *[
-        case(f"{name} over an axis, kept",
-             lambda xp, x, name=name: getattr(xp, name)(x, axis=-2, keepdims=True), i(2, 3, 4),
-             smooth=False)
+        case(
+            f"{name} over an axis, kept",
+            lambda xp, x, name=name: getattr(xp, name)(x, axis=-2, keepdims=True),
+            i(2, 3, 4),
+            smooth=False,
+        )
         for name in ("argmax", "argmin", "any", "all", "count_nonzero")
     ],
     case("sum of no axes", lambda xp, x: xp.sum(x, axis=()), f(2, 3)),
@@ -97,21 +101,22 @@ REDUCTIONS = [
     case("any where", lambda xp, x, w: xp.any(x, where=w), b(3, 4), b(4), smooth=False),
     case("all where", lambda xp, x, w: xp.all(x, axis=0, where=w), b(3, 4), b(3, 4), smooth=False),
     case("average weighted", lambda xp, x, w: xp.average(x, 1, w), f(3, 4), pos(4)),
-    case("average returned",
-         lambda xp, x, w: xp.average(x, 0, w, returned=True), f(3, 4), pos(3, 4)),
+    case("average returned", lambda xp, x, w: xp.average(x, 0, w, returned=True), f(3, 4), pos(3, 4)),
     case("diff twice", lambda xp, x: xp.diff(x, 2, axis=0), f(5, 2)),
     case("diff extended", lambda xp, x: xp.diff(x, prepend=0.0, append=x[:, :2]), f(3, 4)),
-    case("cumulative_sum",
-         lambda xp, x: xp.cumulative_sum(x, axis=1, include_initial=True), f(3, 4)),
+    case("cumulative_sum", lambda xp, x: xp.cumulative_sum(x, axis=1, include_initial=True), f(3, 4)),
     case("cumulative_prod", lambda xp, x: xp.cumulative_prod(x, axis=0), f(3, 4)),
     case("nan left out", lambda xp, x: xp.nanmean(xp.where(x > 2.5, xp.nan, x), axis=1), f(3, 9)),
-    case("nanmax initial", lambda xp, x: xp.nanmax(xp.where(x > 2.5, xp.nan, x), axis=1,
-                                                   initial=-1.0), f(3, 9)),
-    case("nanmin where", lambda xp, x, w: xp.nanmin(xp.where(x > 2.5, xp.nan, x), axis=0,
-                                                    where=w, initial=9.0), f(3, 4), b(4)),
+    case("nanmax initial", lambda xp, x: xp.nanmax(xp.where(x > 2.5, xp.nan, x), axis=1, initial=-1.0), f(3, 9)),
+    case(
+        "nanmin where",
+        lambda xp, x, w: xp.nanmin(xp.where(x > 2.5, xp.nan, x), axis=0, where=w, initial=9.0),
+        f(3, 4),
+        b(4),
+    ),
     case("bool sum", lambda xp, x: xp.sum(x, axis=0), b(3, 4), smooth=False),
     case("bool diff", lambda xp, x: xp.diff(x), b(3, 4), smooth=False),
-]  # fmt: skip
+]
 
 SHAPES = [
     *named("ravel transpose flip flipud fliplr matrix_transpose rot90 atleast_3d squeeze", f(2, 3)),
@@ -160,26 +165,39 @@ SHAPES = [
     case("tile", lambda xp, x: xp.tile(x, 2), f(2, 3)),
     case("tile axes", lambda xp, x: xp.tile(x, (2, 1, 3)), f(2, 3)),
     *[
-        case(f"pad {mode}",
-             lambda xp, x, mode=mode: xp.pad(x, ((1, 2), (0, 7)), mode=mode), f(3, 4))
-        for mode in ("constant", "edge", "reflect", "symmetric", "wrap", "maximum", "mean",
-                     "median", "minimum", "linear_ramp")
+        case(f"pad {mode}", lambda xp, x, mode=mode: xp.pad(x, ((1, 2), (0, 7)), mode=mode), f(3, 4))
+        for mode in (
+            "constant",
+            "edge",
+            "reflect",
+            "symmetric",
+            "wrap",
+            "maximum",
+            "mean",
+            "median",
+            "minimum",
+            "linear_ramp",
+        )
     ],
     *[
-        case(f"pad {mode} odd", lambda xp, x, mode=mode: xp.pad(
-             x, ((1, 2), (0, 9)), mode=mode, reflect_type="odd"), f(3, 4))
+        case(
+            f"pad {mode} odd",
+            lambda xp, x, mode=mode: xp.pad(x, ((1, 2), (0, 9)), mode=mode, reflect_type="odd"),
+            f(3, 4),
+        )
         for mode in ("reflect", "symmetric")
     ],
-    case("pad with statistics of the ends",
-         lambda xp, x: xp.pad(x, ((1, 2), (3, 0)), "mean", stat_length=((2, 1), (3, 9))), f(3, 4)),
+    case(
+        "pad with statistics of the ends",
+        lambda xp, x: xp.pad(x, ((1, 2), (3, 0)), "mean", stat_length=((2, 1), (3, 9))),
+        f(3, 4),
+    ),
     case("pad with a ramp", lambda xp, x: xp.pad(x, 3, "linear_ramp", end_values=(2, -1)), f(2, 3)),
-    case("pad integers with a ramp",
-         lambda xp, x: xp.pad(x, (7, 3), "linear_ramp", end_values=(-3, 9)), i(5)),
+    case("pad integers with a ramp", lambda xp, x: xp.pad(x, (7, 3), "linear_ramp", end_values=(-3, 9)), i(5)),
     case("pad integers with a mean", lambda xp, x: xp.pad(x, 1, "mean"), i(5, 2)),
     case("pad with a number", lambda xp, x: xp.pad(x, 1, constant_values=5.0), f(2, 3)),
-    case("pad with numbers",
-         lambda xp, x: xp.pad(x, (1, 2), constant_values=((1.0, 2.0), (3.0, 4.0))), f(2, 3)),
-]  # fmt: skip
+    case("pad with numbers", lambda xp, x: xp.pad(x, (1, 2), constant_values=((1.0, 2.0), (3.0, 4.0))), f(2, 3)),
+]
 
 INDEXING = [
     case("take", lambda xp, x, i: xp.take(x, i), f(3, 4), n(2, 2)),
@@ -187,8 +205,7 @@ INDEXING = [
     case("take wrap", lambda xp, x, i: xp.take(x, i, axis=0, mode="wrap"), f(3, 4), i(5)),
     case("take clip", lambda xp, x, i: xp.take(x, i, axis=0, mode="clip"), f(3, 4), i(5)),
     case("take_along_axis", lambda xp, x, i: xp.take_along_axis(x, i, 1), f(2, 3, 4), n(2, 5, 4)),
-    case("take_along_axis broadcast",
-         lambda xp, x, i: xp.take_along_axis(x, i, 0), f(3, 4), n(2, 1)),
+    case("take_along_axis broadcast", lambda xp, x, i: xp.take_along_axis(x, i, 0), f(3, 4), n(2, 1)),
     *named("diag diagonal trace diagflat tril triu", f(3, 4)),
     case("diag of a vector", lambda xp, x: xp.diag(x, -2), f(3)),
     case("diag above", lambda xp, x: xp.diag(x, 1), f(3)),
@@ -204,7 +221,7 @@ INDEXING = [
     case("flatnonzero", lambda xp, x: xp.flatnonzero(x), n(3, 4), smooth=False, static=True),
     case("argwhere", lambda xp, x: xp.argwhere(x), n(3, 4), smooth=False, static=True),
     case("boolean mask", lambda xp, x: x[x > 0], f(3, 4), smooth=False, static=True),
-]  # fmt: skip
+]
 
 PRODUCTS = [
     *named("dot matmul inner outer vdot", f(3), f(3)),
@@ -219,8 +236,7 @@ PRODUCTS = [
     *named("inner", f(2, 3), f(4, 3)),
     *named("kron", f(2, 3), f(3, 1, 2)),
     *named("cross", f(4, 3), f(3)),
-    case("cross with the plane", lambda xp, x, y: xp.cross(x, _lifted(xp, y)), f(4, 3), f(2),
-         plain=True),
+    case("cross with the plane", lambda xp, x, y: xp.cross(x, _lifted(xp, y)), f(4, 3), f(2), plain=True),
     case("cross in the plane", _cross_in_the_plane, f(4, 2), f(2), plain=True),
     case("cross of columns", lambda xp, x, y: xp.cross(x, y, axis=0), f(3, 4), f(3, 4)),
     case("vecdot", lambda xp, x, y: xp.vecdot(x, y), f(4, 3), f(3)),
@@ -228,51 +244,83 @@ PRODUCTS = [
     case("vecmat", lambda xp, x, y: xp.vecmat(x, y), f(4, 2), f(2, 3)),
     case("tensordot", lambda xp, x, y: xp.tensordot(x, y), f(2, 3, 4), f(3, 4, 5)),
     case("tensordot outer", lambda xp, x, y: xp.tensordot(x, y, 0), f(2, 3), f(4)),
-    case("tensordot axes",
-         lambda xp, x, y: xp.tensordot(x, y, ([0, 2], [1, 0])), f(2, 3, 4), f(4, 2)),
+    case("tensordot axes", lambda xp, x, y: xp.tensordot(x, y, ([0, 2], [1, 0])), f(2, 3, 4), f(4, 2)),
     case("tensordot axis", lambda xp, x, y: xp.tensordot(x, y, (1, 0)), f(2, 3), f(3, 4)),
     case("bool matmul", lambda xp, x, y: xp.matmul(x, y), b(3, 4), b(4, 2), smooth=False),
     case("integer matmul", lambda xp, x, y: xp.matmul(x, y), i(3, 4), i(4, 2), smooth=False),
-]  # fmt: skip
+]
 
 _EINSUM = {
-    "ij->ji": (f(2, 3),), "ii->i": (f(3, 3),), "ii": (f(3, 3),), "ij->": (f(2, 3),),
-    "iji->j": (f(2, 3, 2),), "iii->i": (f(3, 3, 3),), "...ij->...ji": (f(4, 2, 3),),
-    "...->...": (f(2, 3),), "ij": (f(2, 3),), "ba": (f(2, 3),),
-    "i,i": (f(3), f(3)), "i,j->ij": (f(2), f(3)), "i,i->i": (f(3), f(3)),
-    "ij,jk->ik": (f(2, 3), f(3, 4)), "ij,jk": (f(2, 3), f(3, 4)), "ij,kj->ki": (f(2, 3), f(4, 3)),
-    "bij,bjk->bik": (f(5, 2, 3), f(5, 3, 4)), "bij,bkj->bki": (f(5, 2, 3), f(5, 4, 3)),
-    "...ij,...jk->...ik": (f(5, 1, 2, 3), f(4, 3, 4)), "...ij,j": (f(5, 2, 3), f(3)),
-    "ij,ij->i": (f(2, 3), f(2, 3)), "ij,k->": (f(2, 3), f(4)), "ij,j->ij": (f(2, 3), f(3)),
-    "ii,ij->j": (f(3, 3), f(3, 2)), "i...,i...->...": (f(2, 3), f(2, 3)),
-    "ij,jk,kl->il": (f(2, 3), f(3, 4), f(4, 2)), "i,i,i->i": (f(3), f(3), f(3)),
-    "ij,ik,il->jkl": (f(2, 3), f(2, 2), f(2, 4)), "a,b,c": (f(2), f(3), f(2)),
-    "bqhd,bkhd->bhqk": (f(2, 3, 2, 4), f(2, 5, 2, 4)), " i j , j -> i ": (f(2, 3), f(3)),
-}  # fmt: skip
+    "ij->ji": (f(2, 3),),
+    "ii->i": (f(3, 3),),
+    "ii": (f(3, 3),),
+    "ij->": (f(2, 3),),
+    "iji->j": (f(2, 3, 2),),
+    "iii->i": (f(3, 3, 3),),
+    "...ij->...ji": (f(4, 2, 3),),
+    "...->...": (f(2, 3),),
+    "ij": (f(2, 3),),
+    "ba": (f(2, 3),),
+    "i,i": (f(3), f(3)),
+    "i,j->ij": (f(2), f(3)),
+    "i,i->i": (f(3), f(3)),
+    "ij,jk->ik": (f(2, 3), f(3, 4)),
+    "ij,jk": (f(2, 3), f(3, 4)),
+    "ij,kj->ki": (f(2, 3), f(4, 3)),
+    "bij,bjk->bik": (f(5, 2, 3), f(5, 3, 4)),
+    "bij,bkj->bki": (f(5, 2, 3), f(5, 4, 3)),
+    "...ij,...jk->...ik": (f(5, 1, 2, 3), f(4, 3, 4)),
+    "...ij,j": (f(5, 2, 3), f(3)),
+    "ij,ij->i": (f(2, 3), f(2, 3)),
+    "ij,k->": (f(2, 3), f(4)),
+    "ij,j->ij": (f(2, 3), f(3)),
+    "ii,ij->j": (f(3, 3), f(3, 2)),
+    "i...,i...->...": (f(2, 3), f(2, 3)),
+    "ij,jk,kl->il": (f(2, 3), f(3, 4), f(4, 2)),
+    "i,i,i->i": (f(3), f(3), f(3)),
+    "ij,ik,il->jkl": (f(2, 3), f(2, 2), f(2, 4)),
+    "a,b,c": (f(2), f(3), f(2)),
+    "bqhd,bkhd->bhqk": (f(2, 3, 2, 4), f(2, 5, 2, 4)),
+    " i j , j -> i ": (f(2, 3), f(3)),
+}
 EINSUM = [
     *[
         Case(f"einsum {text}", lambda xp, *xs, text=text: xp.einsum(text, *xs), specs)
         for text, specs in _EINSUM.items()
     ],
-    case("einsum greedy", lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize="greedy"),
-         f(5, 2), f(2, 6), f(6, 2)),
-    case("einsum lists",
-         lambda xp, x, y: xp.einsum(x, [0, 1], y, [1, 2], [2, 0]), f(2, 3), f(3, 4)),
-    case("einsum lists with an ellipsis",
-         lambda xp, x, y: xp.einsum(x, [..., 0, 1], y, [..., 1]), f(5, 2, 3), f(5, 3)),
-    case("einsum along a path",
-         lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize=xp.einsum_path(
-             "ij,jk,kl->il", *xs, optimize="greedy")[0]), f(5, 2), f(2, 6), f(6, 2)),
-    case("einsum of five",
-         lambda xp, *xs: xp.einsum("ij,jk,kl,lm,m->i", *xs), f(2, 3), f(3, 4), f(4, 2), f(2, 5),
-         f(5)),
-    case("einsum left to right", lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize=False),
-         f(5, 2), f(2, 6), f(6, 2)),
-    case("einsum_path", lambda xp, *xs: len(xp.einsum_path("ij,jk,kl->il", *xs)[0]),
-         f(5, 2), f(2, 6), f(6, 2), smooth=False, static=True),
-    case("einsum of bools",
-         lambda xp, x, y: xp.einsum("ij,jk", x, y), b(3, 4), b(4, 2), smooth=False),
-]  # fmt: skip
+    case("einsum greedy", lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize="greedy"), f(5, 2), f(2, 6), f(6, 2)),
+    case("einsum lists", lambda xp, x, y: xp.einsum(x, [0, 1], y, [1, 2], [2, 0]), f(2, 3), f(3, 4)),
+    case("einsum lists with an ellipsis", lambda xp, x, y: xp.einsum(x, [..., 0, 1], y, [..., 1]), f(5, 2, 3), f(5, 3)),
+    case(
+        "einsum along a path",
+        lambda xp, *xs: xp.einsum(
+            "ij,jk,kl->il", *xs, optimize=xp.einsum_path("ij,jk,kl->il", *xs, optimize="greedy")[0]
+        ),
+        f(5, 2),
+        f(2, 6),
+        f(6, 2),
+    ),
+    case(
+        "einsum of five", lambda xp, *xs: xp.einsum("ij,jk,kl,lm,m->i", *xs), f(2, 3), f(3, 4), f(4, 2), f(2, 5), f(5)
+    ),
+    case(
+        "einsum left to right",
+        lambda xp, *xs: xp.einsum("ij,jk,kl->il", *xs, optimize=False),
+        f(5, 2),
+        f(2, 6),
+        f(6, 2),
+    ),
+    case(
+        "einsum_path",
+        lambda xp, *xs: len(xp.einsum_path("ij,jk,kl->il", *xs)[0]),
+        f(5, 2),
+        f(2, 6),
+        f(6, 2),
+        smooth=False,
+        static=True,
+    ),
+    case("einsum of bools", lambda xp, x, y: xp.einsum("ij,jk", x, y), b(3, 4), b(4, 2), smooth=False),
+]
 
 CREATION = [
     case("zeros", lambda xp: xp.zeros((2, 3), "float32")),
@@ -302,10 +350,23 @@ CREATION = [
     case("meshgrid sparse", lambda xp, x, y: list(xp.meshgrid(x, y, sparse=True)), f(2), f(3)),
     case("tril_indices", lambda xp: list(xp.tril_indices(3, -1, 4)), smooth=False),
     case("triu_indices", lambda xp: list(xp.triu_indices(3, 1)), smooth=False),
-]  # fmt: skip
+]
 
 CASES = [
-    *SOLVED, *SPECTRAL,
-    *ELEMENTWISE, *REDUCTIONS, *SHAPES, *INDEXING, *PRODUCTS, *EINSUM, *CREATION, *COMPLEX,
-    *POSITIONS, *CALLED, *STATISTICS, *SAMPLED, *ORDER, *KEYWORDS,
-]  # fmt: skip
+    *SOLVED,
+    *SPECTRAL,
+    *ELEMENTWISE,
+    *REDUCTIONS,
+    *SHAPES,
+    *INDEXING,
+    *PRODUCTS,
+    *EINSUM,
+    *CREATION,
+    *COMPLEX,
+    *POSITIONS,
+    *CALLED,
+    *STATISTICS,
+    *SAMPLED,
+    *ORDER,
+    *KEYWORDS,
+]

@@ -18,8 +18,12 @@ COMPLEX = [
     *named("iscomplex isreal isfinite isnan isinf logical_not", z(2, 3), smooth=False),
     *named("round rint around", z(2, 3), smooth=False),
     *named("add subtract multiply divide power float_power", z(2, 3), z(3)),
-    case("logaddexp", lambda xp, x, y: xp.log(xp.exp(3 * x) + xp.exp(y))
-         if xp.__name__ == "numpy" else xp.logaddexp(3 * x, y), z(2, 3), z(3)),
+    case(
+        "logaddexp",
+        lambda xp, x, y: xp.log(xp.exp(3 * x) + xp.exp(y)) if xp.__name__ == "numpy" else xp.logaddexp(3 * x, y),
+        z(2, 3),
+        z(3),
+    ),
     *named("equal not_equal", z(2, 3), z(2, 3), smooth=False),
     *named("sum prod mean var std cumsum cumprod diff nansum nanmean nanvar", z(3, 4)),
     *named("count_nonzero any all", z(3, 4), smooth=False),
@@ -48,6 +52,5 @@ COMPLEX = [
     case("pad", lambda xp, x: xp.pad(x, 1), z(2, 3)),
     case("linspace", lambda xp, x: xp.linspace(x, 1 + 2j, 4), z()),
     case("isclose", lambda xp, x: xp.isclose(x, x + 1e-9j), z(2, 3), smooth=False),
-    case("nan_to_num", lambda xp, x: xp.nan_to_num(xp.where(x.real > 0, x, xp.nan)), z(3, 4),
-         smooth=False),
-]  # fmt: skip
+    case("nan_to_num", lambda xp, x: xp.nan_to_num(xp.where(x.real > 0, x, xp.nan)), z(3, 4), smooth=False),
+]

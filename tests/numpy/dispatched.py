@@ -68,54 +68,40 @@ COMPUTING: dict[str, Call] = {
     "integrate.trapezoid": lambda sp, a: sp.integrate.trapezoid(a(X[:, 0])),
     "integrate.simpson": lambda sp, a: sp.integrate.simpson(a(X[:, 0])),
     "integrate.cumulative_simpson": lambda sp, a: sp.integrate.cumulative_simpson(a(X[:, 0])),
-    "integrate.tanhsinh": lambda sp, a: (
-        sp.integrate.tanhsinh(lambda x: x * x, a(0 * X[0]), a(POSITIVE[0])).integral
-    ),
+    "integrate.tanhsinh": lambda sp, a: sp.integrate.tanhsinh(lambda x: x * x, a(0 * X[0]), a(POSITIVE[0])).integral,
     "differentiate.derivative": lambda sp, a: (
         sp.differentiate.derivative(lambda x: x * x * x, a(POSITIVE[0].astype(np.float64))).df
     ),
     "optimize.rosen": lambda sp, a: sp.optimize.rosen(a(X[0])),
     "optimize.elementwise.find_root": lambda sp, a: (
         sp.optimize.elementwise.find_root(
-            lambda x, c: x * x - c,
-            (a(np.zeros(4)), a(np.full(4, 9.0))),
-            args=(a(POSITIVE[0] + 0.0),),
+            lambda x, c: x * x - c, (a(np.zeros(4)), a(np.full(4, 9.0))), args=(a(POSITIVE[0] + 0.0),)
         ).x
     ),
-    "interpolate.make_interp_spline": lambda sp, a: sp.interpolate.make_interp_spline(
-        a(np.arange(60.0)), a(X)
-    )(a(np.array([0.5, 7.25]))),
+    "interpolate.make_interp_spline": lambda sp, a: sp.interpolate.make_interp_spline(a(np.arange(60.0)), a(X))(
+        a(np.array([0.5, 7.25]))
+    ),
     "linalg.block_diag": lambda sp, a: sp.linalg.block_diag(a(X[:2]), a(X[2:3])),
-    "spatial.transform": lambda sp, a: sp.spatial.transform.Rotation.from_rotvec(
-        a(X[:, :3])
-    ).as_matrix(),
+    "spatial.transform": lambda sp, a: sp.spatial.transform.Rotation.from_rotvec(a(X[:, :3])).as_matrix(),
     "cluster.vq.whiten": lambda sp, a: sp.cluster.vq.whiten(a(X)),
     "cluster.hierarchy": lambda sp, a: sp.cluster.hierarchy.linkage(a(X.astype(np.float64))),
 }
 LEARNING: dict[str, Call] = {
     **{
-        f"preprocessing.{name}":
-            lambda sk, a, name=name: getattr(sk.preprocessing, name)().fit_transform(a(X))
-        for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "Normalizer", "Binarizer",
-                     "PolynomialFeatures")
+        f"preprocessing.{name}": lambda sk, a, name=name: getattr(sk.preprocessing, name)().fit_transform(a(X))
+        for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "Normalizer", "Binarizer", "PolynomialFeatures")
     },
-    "decomposition.PCA": lambda sk, a: abs(
-        sk.decomposition.PCA(2, svd_solver="full").fit_transform(a(X))
+    "decomposition.PCA": lambda sk, a: abs(sk.decomposition.PCA(2, svd_solver="full").fit_transform(a(X))),
+    "discriminant_analysis": lambda sk, a: (
+        sk.discriminant_analysis.LinearDiscriminantAnalysis(solver="svd").fit(a(X), a(LABELS)).predict(a(X))
     ),
-    "discriminant_analysis": lambda sk, a: sk.discriminant_analysis.LinearDiscriminantAnalysis(
-        solver="svd"
-    ).fit(a(X), a(LABELS)).predict(a(X)),
-    "linear_model.Ridge": lambda sk, a: sk.linear_model.Ridge(solver="svd").fit(
-        a(X), a(TARGET)
-    ).predict(a(X)),
+    "linear_model.Ridge": lambda sk, a: sk.linear_model.Ridge(solver="svd").fit(a(X), a(TARGET)).predict(a(X)),
     "naive_bayes": lambda sk, a: sk.naive_bayes.GaussianNB().fit(a(X), a(LABELS)).predict(a(X)),
     "metrics.accuracy_score": lambda sk, a: sk.metrics.accuracy_score(a(LABELS), a(LABELS)),
     "metrics.r2_score": lambda sk, a: sk.metrics.r2_score(a(TARGET), a(TARGET * 1.1)),
     "metrics.rbf_kernel": lambda sk, a: sk.metrics.pairwise.rbf_kernel(a(X)),
-    "model_selection": lambda sk, a: sk.model_selection.train_test_split(
-        a(X), a(LABELS), random_state=0
-    )[1],
-}  # fmt: skip
+    "model_selection": lambda sk, a: sk.model_selection.train_test_split(a(X), a(LABELS), random_state=0)[1],
+}
 MODULES = {
     "scipy": "special stats fft signal ndimage integrate optimize.elementwise cluster.vq linalg "
     "cluster.hierarchy differentiate interpolate spatial.transform",

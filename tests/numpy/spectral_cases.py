@@ -74,45 +74,46 @@ def _svd(full: bool) -> Any:
 
 
 _VECTORS = [
-    case(f"linalg.norm of order {p} of {s.kind}",
-         lambda xp, x, p=p: xp.linalg.norm(x, p, axis=-1), s, slack=5, smooth=p != 0)
-    for p in (None, 0, 1, 2, 3, 0.5, -1, -2, np.inf, -np.inf) for s in (f(3, 4), z(3, 4))
-]  # fmt: skip
+    case(
+        f"linalg.norm of order {p} of {s.kind}",
+        lambda xp, x, p=p: xp.linalg.norm(x, p, axis=-1),
+        s,
+        slack=5,
+        smooth=p != 0,
+    )
+    for p in (None, 0, 1, 2, 3, 0.5, -1, -2, np.inf, -np.inf)
+    for s in (f(3, 4), z(3, 4))
+]
 _MATRICES = [
-    case(f"linalg.norm of matrices of order {p} of {s.kind}",
-         lambda xp, x, p=p: xp.linalg.norm(x, p, axis=(-2, 0), keepdims=True), s, slack=20)
-    for p in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf) for s in (f(3, 2, 4), z(3, 2, 4))
-]  # fmt: skip
+    case(
+        f"linalg.norm of matrices of order {p} of {s.kind}",
+        lambda xp, x, p=p: xp.linalg.norm(x, p, axis=(-2, 0), keepdims=True),
+        s,
+        slack=20,
+    )
+    for p in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
+    for s in (f(3, 2, 4), z(3, 2, 4))
+]
 
 SPECTRAL = [
     *(of("eigh", _eigh, s) for s in (f(3, 3), f(2, 5, 5), z(4, 4), f(1, 1))),
     of("eigh upper", _eigh_upper, z(3, 3)),
-    of("eigh of one triangle",
-       lambda xp, x: xp.linalg.eigh(hermitian(xp, x) + 0 * x)[0], f(3, 3)),
-    *(of("eigvalsh", lambda xp, x: xp.linalg.eigvalsh(hermitian(xp, x)), s)
-      for s in (f(3, 3), z(2, 4, 4))),
+    of("eigh of one triangle", lambda xp, x: xp.linalg.eigh(hermitian(xp, x) + 0 * x)[0], f(3, 3)),
+    *(of("eigvalsh", lambda xp, x: xp.linalg.eigvalsh(hermitian(xp, x)), s) for s in (f(3, 3), z(2, 4, 4))),
     *(of("eig", _eig, s) for s in (f(3, 3), z(2, 4, 4))),
     *(of("eigvals", _eigvals, s) for s in (f(3, 3), z(2, 4, 4))),
     *(of("svd", _svd(full), s) for s in (f(3, 3), f(2, 5, 3), z(3, 4)) for full in (True, False)),
-    of("svd without vectors",
-       lambda xp, x: xp.linalg.svd(graded(xp, x), compute_uv=False), f(4, 3)),
-    of("svd of a promise",
-       lambda xp, x: xp.linalg.svd(hermitian(xp, x), hermitian=True)[1], z(3, 3)),
-    *(of("svdvals", lambda xp, x: xp.linalg.svdvals(graded(xp, x)), s)
-      for s in (f(3, 3), z(2, 3, 5))),
+    of("svd without vectors", lambda xp, x: xp.linalg.svd(graded(xp, x), compute_uv=False), f(4, 3)),
+    of("svd of a promise", lambda xp, x: xp.linalg.svd(hermitian(xp, x), hermitian=True)[1], z(3, 3)),
+    *(of("svdvals", lambda xp, x: xp.linalg.svdvals(graded(xp, x)), s) for s in (f(3, 3), z(2, 3, 5))),
     *_VECTORS,
     *_MATRICES,
     case("linalg.norm of all", lambda xp, x: xp.linalg.norm(x), f(2, 3, 4), slack=5),
     case("linalg.norm of a vector", lambda xp, x: xp.linalg.norm(x, 1), f(4), slack=5),
     case("linalg.norm of a matrix", lambda xp, x: xp.linalg.norm(x, 1), f(4, 3), slack=5),
-    case("linalg.norm of integers", lambda xp, x: xp.linalg.norm(x, axis=0), i(4, 3), slack=5,
-         smooth=False),
-    case("linalg.vector_norm", lambda xp, x: xp.linalg.vector_norm(x, axis=(0, 2), ord=3),
-         f(2, 3, 4), slack=5),
-    case("linalg.vector_norm of all", lambda xp, x: xp.linalg.vector_norm(x, keepdims=True),
-         z(2, 3), slack=5),
-    case("linalg.matrix_norm", lambda xp, x: xp.linalg.matrix_norm(x, ord="nuc", keepdims=True),
-         f(2, 3, 4), slack=20),
-    case("linalg.matrix_norm of sums", lambda xp, x: xp.linalg.matrix_norm(x, ord=-1), f(2, 3, 4),
-         slack=5),
-]  # fmt: skip
+    case("linalg.norm of integers", lambda xp, x: xp.linalg.norm(x, axis=0), i(4, 3), slack=5, smooth=False),
+    case("linalg.vector_norm", lambda xp, x: xp.linalg.vector_norm(x, axis=(0, 2), ord=3), f(2, 3, 4), slack=5),
+    case("linalg.vector_norm of all", lambda xp, x: xp.linalg.vector_norm(x, keepdims=True), z(2, 3), slack=5),
+    case("linalg.matrix_norm", lambda xp, x: xp.linalg.matrix_norm(x, ord="nuc", keepdims=True), f(2, 3, 4), slack=20),
+    case("linalg.matrix_norm of sums", lambda xp, x: xp.linalg.matrix_norm(x, ord=-1), f(2, 3, 4), slack=5),
+]

@@ -22,8 +22,7 @@ import numpy as np
 
 # What a case goes without that compiles a loop of its own for each shape and dtype.
 LOOP: Mapping[str, str] = dict.fromkeys(
-    ("every other", "reversed", "by columns", "views *", "bool", "[iu]*", "*f16"),
-    "its arguments are taken as anywhere",
+    ("every other", "reversed", "by columns", "views *", "bool", "[iu]*", "*f16"), "its arguments are taken as anywhere"
 )
 
 
@@ -124,7 +123,4 @@ def case(name: str, call: Callable[..., Any], *specs: Spec, **flags: Any) -> Cas
 def named(names: str, *specs: Spec, **flags: Any) -> list[Case]:
     """A case for each function (`linalg.inv` is one of a module within), called on the arguments
     and nothing else."""
-    return [
-        Case(name, lambda xp, *xs, name=name: attrgetter(name)(xp)(*xs), specs, **flags)
-        for name in names.split()
-    ]
+    return [Case(name, lambda xp, *xs, name=name: attrgetter(name)(xp)(*xs), specs, **flags) for name in names.split()]

@@ -24,9 +24,7 @@ import rune.numpy as rnp
 from rune import dtypes
 from tests.support.arrays import array
 
-NAMES = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
-).split()
+NAMES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128").split()
 FLOATS = ("float32", "float64")
 
 
@@ -90,10 +88,7 @@ def is_elementwise(name: str, count: int) -> bool:
     return places in (["x"], ["x1", "x2"]) and len(places) == count and "." not in name
 
 
-UNARY = [
-    n for n in STANDARD
-    if is_elementwise(n, 1) and n not in ("matrix_transpose", "nonzero") and "unique" not in n
-]  # fmt: skip
+UNARY = [n for n in STANDARD if is_elementwise(n, 1) and n not in ("matrix_transpose", "nonzero") and "unique" not in n]
 BINARY = [n for n in STANDARD if is_elementwise(n, 2) and n not in ("matmul", "vecdot")]
 
 
@@ -129,16 +124,12 @@ def test_a_function_of_two_arrays_has_the_standards_dtype_and_value(name: str):
     for one in NAMES:
         for other in NAMES:
             x, y = of_dtype(one, (3, 1), 1), of_dtype(other, (4,), 2)
-            wanted = expected(
-                lambda x=x, y=y: named(strict, name)(strict.asarray(x), strict.asarray(y))
-            )
+            wanted = expected(lambda x=x, y=y: named(strict, name)(strict.asarray(x), strict.asarray(y)))
             if wanted is not None:
                 agree(wanted, named(rnp, name)(array(x), array(y)))
 
 
-OPERATORS = (
-    "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le gt ge eq ne"
-).split()
+OPERATORS = ("add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le gt ge eq ne").split()
 
 
 ORDERED = ("lt", "le", "gt", "ge")
@@ -160,9 +151,7 @@ def test_an_operator_keeps_the_arrays_dtype_beside_a_python_number(name: str):
 
 # --- special values ---------------------------------------------------------------------------
 
-SPECIAL = np.array(
-    [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e30, -1e30]
-)
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e30, -1e30])
 # Where the standard leaves the result open, or says "approximation".
 OPEN = {"exp", "expm1", "sin", "cos", "tan", "sinh", "cosh"}
 
@@ -326,10 +315,7 @@ def test_limits_of_dtypes_have_the_standards_names(name: str):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kinds_of_dtypes_are_the_standards(name: str):
-    kinds = (
-        "bool", "signed integer", "unsigned integer", "integral", "real floating",
-        "complex floating", "numeric",
-    )  # fmt: skip
+    kinds = ("bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric")
     for kind in kinds:
         wanted = strict.isdtype(getattr(strict, name), kind)
         assert rnp.isdtype(getattr(rnp, name), kind) == wanted
@@ -360,8 +346,12 @@ def test_the_namespace_tells_its_devices_and_dtypes():
     assert info.default_device() in info.devices()
     assert set(info.dtypes()) == set(NAMES)
     assert set(info.dtypes(kind=("bool", "unsigned integer"), device="cpu")) == {
-        "bool", "uint8", "uint16", "uint32", "uint64",
-    }  # fmt: skip
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+    }
     for key in ("real floating", "complex floating", "integral", "indexing"):
         assert info.default_dtypes()[key] in dtypes.ANY
     assert info.default_dtypes()["real floating"] == rnp.ones(2).dtype

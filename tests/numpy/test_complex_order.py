@@ -50,10 +50,12 @@ def test_extrema_of_rows_with_nan_are_nan(name: str):
 NUMBERS = HARD[~np.isnan(HARD)]
 SHUFFLED: NDArray[np.complex64] = np.random.default_rng(0).permutation(np.tile(NUMBERS, 3))
 TABLES = {
-    "of numbers": SHUFFLED.reshape(3, -1), "of real parts alike": SHUFFLED[SHUFFLED.real == 1],
-    "of one": SHUFFLED[:1], "with NaN": np.random.default_rng(1).permutation(HARD),
+    "of numbers": SHUFFLED.reshape(3, -1),
+    "of real parts alike": SHUFFLED[SHUFFLED.real == 1],
+    "of one": SHUFFLED[:1],
+    "with NaN": np.random.default_rng(1).permutation(HARD),
     "with NaN beside numbers": np.array([[1j, complex(5, np.nan)], [complex(np.nan, -9), 7]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -71,9 +71,7 @@ def is_taken(parameter: inspect.Parameter, position: int, mine: inspect.Signatur
     counterpart = mine.parameters.get(parameter.name)
     kinds = [p.kind for p in mine.parameters.values()]
     if parameter.kind is parameter.KEYWORD_ONLY:
-        return parameter.VAR_KEYWORD in kinds or (
-            counterpart is not None and counterpart.kind not in (0, 2)
-        )
+        return parameter.VAR_KEYWORD in kinds or (counterpart is not None and counterpart.kind not in (0, 2))
     if parameter.kind is parameter.POSITIONAL_ONLY or parameter.kind is parameter.VAR_POSITIONAL:
         by_place = (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         places = [k for k in kinds if k in by_place]
@@ -82,16 +80,11 @@ def is_taken(parameter: inspect.Parameter, position: int, mine: inspect.Signatur
 
 
 def is_same_default(parameter: inspect.Parameter, counterpart: inspect.Parameter | None) -> bool:
-    if (
-        counterpart is None
-        or parameter.default is parameter.empty
-        or counterpart.default is counterpart.empty
-    ):
+    if counterpart is None or parameter.default is parameter.empty or counterpart.default is counterpart.empty:
         return counterpart is None or parameter.default is parameter.empty
     default = getattr(parameter.default, "name", parameter.default)  # an enum for "not given"
     return counterpart.default in (parameter.default, None) and (
-        counterpart.default == parameter.default
-        or default in (SAME_DEFAULT.get(parameter.name), "UNDEF")
+        counterpart.default == parameter.default or default in (SAME_DEFAULT.get(parameter.name), "UNDEF")
     )
 
 
@@ -126,9 +119,14 @@ def test_an_array_has_every_member_of_the_standards_array(version: str):
 
 # Python's own, and strict's inner ones.
 OWN = {
-    *dir(object), "__module__", "__dict__", "__annotations__", "__buffer__", "__slots__",
+    *dir(object),
+    "__module__",
+    "__dict__",
+    "__annotations__",
+    "__buffer__",
+    "__slots__",
     *(n for n in dir(strict.ones(1)) if n[0] == "_" and n[1] != "_"),
-}  # fmt: skip
+}
 
 
 def test_the_namespace_has_the_standards_constants_dtypes_and_version():
@@ -220,11 +218,7 @@ def transform(real: bool) -> Callable[[Draw], Made]:
     def made(draw: Draw) -> Made:
         x = values(draw, (3, 4), draw(st.sampled_from(FLOATS if real else COMPLEX)))
         norm = draw(st.sampled_from(["backward", "ortho", "forward"]))
-        return [x], {
-            "n": draw(st.sampled_from([None, 3, 6])),
-            "axis": an_axis(draw, x),
-            "norm": norm,
-        }
+        return [x], {"n": draw(st.sampled_from([None, 3, 6])), "axis": an_axis(draw, x), "norm": norm}
 
     return made
 
@@ -245,29 +239,38 @@ CALLS: dict[str, Callable[[Draw], Made]] = {
     **dict.fromkeys("less less_equal greater greater_equal maximum minimum".split(), pair(REAL)),
     **dict.fromkeys("bitwise_and bitwise_or bitwise_xor".split(), pair(INTEGERS)),
     **dict.fromkeys("atan2 copysign hypot logaddexp".split(), pair(FLOATS)),
-    "sum": reduction(NUMBERS), "prod": reduction(NUMBERS), "mean": reduction(INEXACT),
+    "sum": reduction(NUMBERS),
+    "prod": reduction(NUMBERS),
+    "mean": reduction(INEXACT),
     **dict.fromkeys(["std", "var"], reduction(FLOATS, correction=st.sampled_from([0, 1.0, 0.5]))),
-    **dict.fromkeys(["all", "any"], reduction(ANY)), "count_nonzero": reduction(ANY),
+    **dict.fromkeys(["all", "any"], reduction(ANY)),
+    "count_nonzero": reduction(ANY),
     **dict.fromkeys(["max", "min", "argmax", "argmin"], along(REAL, keepdims=bools)),
     **dict.fromkeys(["cumulative_sum", "cumulative_prod"], along(NUMBERS, include_initial=bools)),
     **dict.fromkeys(["sort", "argsort"], along(REAL, descending=bools, stable=st.just(True))),
-    "flip": along(ANY), "unstack": along(ANY), "roll": along(ANY, shift=st.integers(-5, 5)),
+    "flip": along(ANY),
+    "unstack": along(ANY),
+    "roll": along(ANY, shift=st.integers(-5, 5)),
     "diff": along(NUMBERS, n=st.integers(0, 2)),
-    "repeat": along(ANY, repeats=st.integers(0, 3)), "matrix_transpose": plain(ANY, least=2),
-    "nonzero": plain(ANY, least=1), "tril": plain(NUMBERS, 2), "triu": plain(NUMBERS, 2),
+    "repeat": along(ANY, repeats=st.integers(0, 3)),
+    "matrix_transpose": plain(ANY, least=2),
+    "nonzero": plain(ANY, least=1),
+    "tril": plain(NUMBERS, 2),
+    "triu": plain(NUMBERS, 2),
     **dict.fromkeys(["zeros_like", "ones_like"], plain(ANY)),
     **dict.fromkeys(["unique_values", "unique_counts", "unique_inverse"], plain(REAL)),
     "linalg.cholesky": of_matrices(INEXACT, True, upper=bools),
     **dict.fromkeys(["linalg.det", "linalg.inv", "linalg.eigvalsh"], of_matrices(INEXACT, True)),
     **dict.fromkeys(["linalg.slogdet", "linalg.trace"], of_matrices(INEXACT, True)),
     "linalg.matrix_power": of_matrices(INEXACT, True, n=st.integers(-2, 3)),
-    "linalg.svdvals": of_matrices(FLOATS), "linalg.pinv": of_matrices(FLOATS),
+    "linalg.svdvals": of_matrices(FLOATS),
+    "linalg.pinv": of_matrices(FLOATS),
     "linalg.matrix_norm": of_matrices(FLOATS, ord=st.sampled_from(["fro", "nuc", 1, 2, np.inf])),
     "linalg.diagonal": of_matrices(ANY, offset=st.integers(-1, 2)),
     "linalg.vector_norm": reduction(FLOATS, ord=st.sampled_from([0, 1, 2, 3, np.inf, -np.inf])),
     **dict.fromkeys(["fft.fft", "fft.ifft", "fft.hfft", "fft.irfft"], transform(False)),
     **dict.fromkeys(["fft.rfft", "fft.ihfft"], transform(True)),
-}  # fmt: skip
+}
 
 
 def called(xp: Any, name: str, make: Made) -> Any:

@@ -23,10 +23,7 @@ from tests.support.close import near, same
 # --- values -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("dtype", "filled"),
-    [("f4", np.nan), ("i4", -(2**31)), ("u1", 255), ("?", True)],
-)
+@pytest.mark.parametrize(("dtype", "filled"), [("f4", np.nan), ("i4", -(2**31)), ("u1", 255), ("?", True)])
 def test_take_out_of_bounds_reads_a_fill_value(dtype: str, filled: Any):
     x = np.zeros(5, dtype)
 
@@ -45,9 +42,7 @@ def test_take_can_clip_wrap_or_fill():
 
 
 def test_the_gradient_of_an_element_out_of_bounds_is_zero():
-    gradient = rune.grad(lambda x: rnp.take(x, rnp.array([1, 9]), fill_value=0.0).sum())(
-        rnp.ones(3)
-    )
+    gradient = rune.grad(lambda x: rnp.take(x, rnp.array([1, 9]), fill_value=0.0).sum())(rnp.ones(3))
 
     assert gradient.tolist() == [0.0, 1.0, 0.0]
 
@@ -182,9 +177,7 @@ def test_an_extremum_of_numbers_starts_from_initial_and_is_asked_where(name: str
     for options in ({"initial": 2.0}, {"where": where, "initial": -5.0}, {"initial": np.nan}):
         keywords = {k: rnp.array(v) if k == "where" else v for k, v in options.items()}
         same(theirs(x, 1, **options), ours(rnp.array(x), 1, **keywords))
-    same(
-        theirs(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3)
-    )
+    same(theirs(np.zeros((2, 0), np.float32), 1, initial=3.0), ours(rnp.zeros((2, 0)), 1, initial=3))
     same(np.int32(5 if name == "nanmax" else 0), ours(rnp.arange(3), initial=5))
     with pytest.raises(ArgumentError, match=f"{name}: cannot use where= without initial="):
         ours(rnp.array(x), where=rnp.array(where))

@@ -36,9 +36,7 @@ def test_the_librarys_dispatch_gives_arrays_of_rune_and_numpys_values(library: s
         pytest.skip(f"{library} is not installed")
     command = [sys.executable, "-m", "tests.numpy.dispatched", library]
 
-    ran = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "SCIPY_ARRAY_API": "1"}, capture_output=True
-    )
+    ran = subprocess.run(command, cwd=ROOT, env={**os.environ, "SCIPY_ARRAY_API": "1"}, capture_output=True)
 
     assert ran.returncode == 0, ran.stderr.decode()
     count, differing = json.loads(ran.stdout)

@@ -22,10 +22,13 @@ DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "bool", "complex64"
 # docs/accuracy.md; two complex answers may each be 6 from the truth.
 ULPS = {"f32": 4, "f16": 1, "bf16": 1, "c64": 12}
 NAMES = sorted(
-    name for name in dir(np)
-    if isinstance(getattr(np, name), np.ufunc) and hasattr(rnp, name)
-    and getattr(np, name).nout == 1 and getattr(np, name).signature is None
-)  # fmt: skip
+    name
+    for name in dir(np)
+    if isinstance(getattr(np, name), np.ufunc)
+    and hasattr(rnp, name)
+    and getattr(np, name).nout == 1
+    and getattr(np, name).signature is None
+)
 # Where NumPy's own answer is another, by intent (docs/guide/from-numpy.md) or by its mistake.
 OTHER_THAN_NUMPY = {
     "expm1",
@@ -99,9 +102,7 @@ def test_compiled_functions_are_the_eager_ones_on_hard_values(kind: str):
     operands_of = {name: arrays(name, kind) for name in names}
 
     eager = {name: getattr(rnp, name)(*xs) for name, xs in operands_of.items()}
-    compiled = rune.jit(
-        lambda operands_of: {n: getattr(rnp, n)(*xs) for n, xs in operands_of.items()}
-    )(operands_of)
+    compiled = rune.jit(lambda operands_of: {n: getattr(rnp, n)(*xs) for n, xs in operands_of.items()})(operands_of)
 
     for name in names:
         expected, actual = eager[name], compiled[name]
@@ -114,12 +115,9 @@ VAGUE = complex(-0.0, np.inf)
 
 
 @pytest.mark.parametrize(
-    ("base", "exponent"),
-    [(VAGUE, VAGUE), (VAGUE, 1j), (0j, -2.5 + 0j), (0j, 1j), (0j, 0j), (0j, 2.5 + 1j)],
+    ("base", "exponent"), [(VAGUE, VAGUE), (VAGUE, 1j), (0j, -2.5 + 0j), (0j, 1j), (0j, 0j), (0j, 2.5 + 1j)]
 )
-def test_powers_of_complex_zeros_and_infinities_have_a_value_where_numpy_has_one(
-    base: complex, exponent: complex
-):
+def test_powers_of_complex_zeros_and_infinities_have_a_value_where_numpy_has_one(base: complex, exponent: complex):
     with np.errstate(all="ignore"):
         expected = np.isnan(np.power(np.complex64(base), np.complex64(exponent)))
 

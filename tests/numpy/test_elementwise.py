@@ -20,13 +20,9 @@ from tests.support.close import close, near, same
 
 SHAPES = [((0,), ()), ((1,), (4,)), ((2, 1, 3), (4, 1)), ((), (2, 2)), ((3, 0), (1, 1)), ((), ())]
 REAL = "add subtract multiply divide maximum minimum fmax fmin arctan2 hypot logaddexp copysign"
-INTEGER = (
-    "add subtract multiply floor_divide remainder fmod maximum minimum bitwise_and bitwise_xor"
-)
+INTEGER = "add subtract multiply floor_divide remainder fmod maximum minimum bitwise_and bitwise_xor"
 COMPARE = "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"
-UNARY = (
-    "sin cos tan exp expm1 sqrt cbrt tanh arctan floor ceil trunc rint square abs sign reciprocal"
-)
+UNARY = "sin cos tan exp expm1 sqrt cbrt tanh arctan floor ceil trunc rint square abs sign reciprocal"
 
 
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
@@ -132,9 +128,7 @@ def test_infinities_add_in_the_logarithm():
     same(np.logaddexp(x, y), rnp.logaddexp(array(x), array(y)))
 
 
-@pytest.mark.parametrize(
-    "name", "isnan isinf isfinite signbit sqrt log sign abs floor rint exp tanh modf".split()
-)
+@pytest.mark.parametrize("name", "isnan isinf isfinite signbit sqrt log sign abs floor rint exp tanh modf".split())
 def test_special_values_of_one_operand_are_numpys(name: str):
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(SPECIAL)

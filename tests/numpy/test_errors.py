@@ -27,8 +27,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.tensordot(X, X, 3), r"tensordot: cannot contract 3 axes of ranks 2 and 2"),
     (lambda: rnp.cross(rnp.zeros(2), rnp.zeros(4)), r"cross: cannot multiply .* \(2 or 3"),
     (lambda: rnp.sum(X, axis=2), r"sum: cannot find axis 2 of f32\[2,3\] \(its axes are -2 to 1\)"),
-    (lambda: rnp.mean(X, axis=(0, 0)),
-     r"mean: cannot use axes \(0, 0\) of f32\[2,3\] \(axis 0 twice\)"),
+    (lambda: rnp.mean(X, axis=(0, 0)), r"mean: cannot use axes \(0, 0\) of f32\[2,3\] \(axis 0 twice\)"),
     (lambda: rnp.max(rnp.zeros((0, 2)), axis=0), r"cannot reduce f32\[0,2\] .*\(no elements\)"),
     (lambda: rnp.sum(X, initial="a"), r"sum: cannot take str as an array"),
     (lambda: rnp.max(X, initial="a"), r"max: cannot take str as an array"),
@@ -89,12 +88,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: rnp.unique(I, size=-1), r"unique: cannot make the shape \(-1,\)"),
     (lambda: rnp.add(X, X, dtype="f32"), r"add: cannot use dtype= (.*\n)*hint: .*astype"),
     (lambda: X * [1.0], r"operator: cannot combine f32\[2,3\] with a list of 1"),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"), REFUSED, ids=lambda v: v if isinstance(v, str) else ""
-)
+@pytest.mark.parametrize(("call", "message"), REFUSED, ids=lambda v: v if isinstance(v, str) else "")
 def test_a_call_without_meaning_says_why(call: Callable[[], Any], message: str):
     with pytest.raises((TypeError, ValueError), match=message):
         call()

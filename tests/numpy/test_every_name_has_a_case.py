@@ -25,18 +25,21 @@ ELSEWHERE: dict[str, str] = {
     "place fill_diagonal": "tests/numpy/test_text_and_files.py",
     "array2string array_repr array_str base_repr binary_repr format_float_positional "
     "format_float_scientific get_printoptions printoptions set_printoptions frombuffer fromfile "
-    "fromiter fromstring load loadtxt save savetxt savez savez_compressed":
-        "tests/numpy/test_text_and_files.py and doctests",
+    "fromiter fromstring load loadtxt save savetxt savez savez_compressed": """
+        tests/numpy/test_text_and_files.py and doctests
+        """,
     "from_dlpack": "tests/numpy/test_interchange.py",
     "mutable": "tests/numpy/test_dispatch.py",
     "special.bessel_jn": "tests/scipy/test_special_domain.py",
     "integrate.odeint integrate.quad integrate.solve_ivp optimize.bisect optimize.brentq "
-    "optimize.golden optimize.least_squares optimize.minimize optimize.newton optimize.root":
-        "tests/scipy/test_functions_of_functions.py",
-    "can_cast dtype finfo iinfo isdtype issubdtype promote_types result_type":
-        "tests/numpy/test_promotion.py and doctests",
+    "optimize.golden optimize.least_squares optimize.minimize optimize.newton optimize.root": """
+        tests/scipy/test_functions_of_functions.py
+        """,
+    "can_cast dtype finfo iinfo isdtype issubdtype promote_types result_type": """
+        tests/numpy/test_promotion.py and doctests
+        """,
     "empty empty_like asarray array": "tests/numpy/test_conventions.py and doctests",
-}  # fmt: skip
+}
 
 
 class Recorder:
@@ -67,9 +70,19 @@ def asked_of(cases: list[Case]) -> set[str]:
 def is_room(module: Any) -> bool:
     """Whether a module is one that users import: a name of NumPy's or SciPy's."""
     return isinstance(module, ModuleType) and module.__name__.split(".")[-1] in {
-        "linalg", "fft", "special", "stats", "signal", "ndimage", "optimize", "integrate",
-        "interpolate", "cluster", "sparse", "spatial",
-    }  # fmt: skip
+        "linalg",
+        "fft",
+        "special",
+        "stats",
+        "signal",
+        "ndimage",
+        "optimize",
+        "integrate",
+        "interpolate",
+        "cluster",
+        "sparse",
+        "spatial",
+    }
 
 
 def functions(module: ModuleType, prefix: str = "") -> Iterator[str]:
@@ -92,9 +105,7 @@ def is_function(member: Any) -> bool:
     return callable(member) and not isinstance(member, type | ModuleType | ScalarType)
 
 
-@pytest.mark.parametrize(
-    ("module", "cases"), [(rnp, NUMPY_CASES), (rsp, SCIPY_CASES)], ids=["numpy", "scipy"]
-)
+@pytest.mark.parametrize(("module", "cases"), [(rnp, NUMPY_CASES), (rsp, SCIPY_CASES)], ids=["numpy", "scipy"])
 def test_every_public_function_is_called_by_a_case(module: ModuleType, cases: list[Case]):
     elsewhere = {name for names in ELSEWHERE for name in names.split()}
     public = set(functions(module))

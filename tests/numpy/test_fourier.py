@@ -86,8 +86,7 @@ def test_a_long_transform_of_rows_and_columns_is_accurate():
 def test_the_number_of_equations_grows_with_the_logarithm_of_the_length():
     def equations(n: int) -> int:
         x = rnp.zeros(n, "c64")
-        return len(rune.make_program(
-            lambda x: expand(x, kind="fft", axes=(0,), odd=False))(x).equations)  # fmt: skip
+        return len(rune.make_program(lambda x: expand(x, kind="fft", axes=(0,), odd=False))(x).equations)
 
     counts = [equations(1 << k) for k in (4, 8, 12, 16)]
 
@@ -121,17 +120,23 @@ def test_a_product_of_spectra_is_a_circular_convolution():
 
 @pytest.mark.parametrize(
     ("dtype", "wide"),
-    [("f16", "c64"), ("bf16", "c64"), ("f32", "c64"), ("f64", "c128"), ("i32", "c64"),
-     ("bool", "c64"), ("c64", "c64"), ("c128", "c128")],
-)  # fmt: skip
+    [
+        ("f16", "c64"),
+        ("bf16", "c64"),
+        ("f32", "c64"),
+        ("f64", "c128"),
+        ("i32", "c64"),
+        ("bool", "c64"),
+        ("c64", "c64"),
+        ("c128", "c128"),
+    ],
+)
 def test_a_transform_keeps_the_width_of_its_numbers(dtype: str, wide: str):
     assert rnp.fft.fft(rnp.ones(4, dtype)).dtype == rnp.dtype(wide)
 
 
 def test_a_length_that_is_known_when_the_program_runs_is_transformed():
-    compiled = rune.jit(
-        lambda x: rnp.fft.ifft(rnp.fft.fft(x) * 2), dims={"n": (1, 64)}, in_dims=("n",)
-    )
+    compiled = rune.jit(lambda x: rnp.fft.ifft(rnp.fft.fft(x) * 2), dims={"n": (1, 64)}, in_dims=("n",))
 
     for n in (1, 5, 8):
         x = drawn(n)
@@ -203,11 +208,9 @@ OF_ANY_SIZE: dict[str, tuple[Any, Any, int]] = {
         lambda x: scipy.fft.dctn(np.outer(x, x), norm="ortho"),
         1,
     ),
-    "fftfreq": (
-        lambda x: rnp.fft.fftfreq(x.shape[0], 0.5), lambda x: np.fft.fftfreq(x.shape[0], 0.5), 1,
-    ),
+    "fftfreq": (lambda x: rnp.fft.fftfreq(x.shape[0], 0.5), lambda x: np.fft.fftfreq(x.shape[0], 0.5), 1),
     "rfftfreq": (lambda x: rnp.fft.rfftfreq(x.shape[0]), lambda x: np.fft.rfftfreq(x.shape[0]), 1),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OF_ANY_SIZE)

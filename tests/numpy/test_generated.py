@@ -15,13 +15,7 @@ from tests.numpy.spelling import Case
 from tests.scipy.cases import CASES as SCIPY_CASES
 from tests.support.close import near
 from tests.support.sampling import one_in
-from tests.support.surface_differences import (
-    BETWEEN_BOOLS,
-    DIFFERENCES,
-    INTEGRALS_OF_BOOLS,
-    excused,
-    matches,
-)
+from tests.support.surface_differences import BETWEEN_BOOLS, DIFFERENCES, INTEGRALS_OF_BOOLS, excused, matches
 from tests.support.surface_laws import silently
 from tests.support.surface_variants import (
     Variants,
@@ -76,8 +70,7 @@ def test_two_arguments_broadcast_as_in_the_library(case: Case):
 
 JITTED = [c for c in CASES if not c.static]
 # Cases that go without variants do so because these take long to compile.
-compiled = [*one_in(16, [c for c in JITTED if not c.without]),
-            *one_in(64, [c for c in JITTED if c.without])]  # fmt: skip
+compiled = [*one_in(16, [c for c in JITTED if not c.without]), *one_in(64, [c for c in JITTED if c.without])]
 
 
 @pytest.mark.parametrize("case", compiled, ids=str)

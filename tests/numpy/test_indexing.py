@@ -64,9 +64,7 @@ def test_the_gradient_of_a_clamped_gather_is_zero_and_of_a_clipped_one_is_not():
     assert (gathered.tolist(), clipped.tolist()) == ([0.0] * 3, [0.0, 0.0, 1.0])
 
 
-NUMBERS: dict[str, Any] = {
-    "int": int, "NumPy's": np.int32, "rank 0 of NumPy": np.array, "rank 0": rnp.array,
-}  # fmt: skip
+NUMBERS: dict[str, Any] = {"int": int, "NumPy's": np.int32, "rank 0 of NumPy": np.array, "rank 0": rnp.array}
 # What an index that is made of a number reads of a matrix [3, 4]: as jax.grad of JAX 0.10.2 on the
 # CPU, where a number beside slices is clamped, and beside a step or an array has no gradient.
 FORMS: dict[str, tuple[Any, bool]] = {
@@ -196,11 +194,22 @@ def test_assignment_points_to_at():
 # --- take -------------------------------------------------------------------------------------
 
 FILLS: dict[np.dtype, Any] = {
-    dtypes.i4: -8, dtypes.i8: -128, dtypes.i32: -(2**31), dtypes.i64: -(2**63),
-    dtypes.u4: 15, dtypes.u8: 255, dtypes.u32: 2**32 - 1, dtypes.u64: 2**64 - 1,
-    dtypes.bool_: True, dtypes.f8_e4m3: np.nan, dtypes.bf16: np.nan, dtypes.f16: np.nan,
-    dtypes.f32: np.nan, dtypes.f64: np.nan, dtypes.c64: complex(np.nan, 0),
-}  # fmt: skip
+    dtypes.i4: -8,
+    dtypes.i8: -128,
+    dtypes.i32: -(2**31),
+    dtypes.i64: -(2**63),
+    dtypes.u4: 15,
+    dtypes.u8: 255,
+    dtypes.u32: 2**32 - 1,
+    dtypes.u64: 2**64 - 1,
+    dtypes.bool_: True,
+    dtypes.f8_e4m3: np.nan,
+    dtypes.bf16: np.nan,
+    dtypes.f16: np.nan,
+    dtypes.f32: np.nan,
+    dtypes.f64: np.nan,
+    dtypes.c64: complex(np.nan, 0),
+}
 
 
 @pytest.mark.parametrize("dtype", FILLS, ids=dtypes.short)
@@ -215,10 +224,12 @@ def test_take_fills_what_is_out_of_bounds_by_dtype(dtype: np.dtype):
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        (None, [np.nan, np.nan, 4.0]), ("fill", [np.nan, np.nan, 4.0]),
-        ("clip", [4.0, 0.0, 0.0]), ("wrap", [2.0, 3.0, 4.0]),
+        (None, [np.nan, np.nan, 4.0]),
+        ("fill", [np.nan, np.nan, 4.0]),
+        ("clip", [4.0, 0.0, 0.0]),
+        ("wrap", [2.0, 3.0, 4.0]),
     ],
-)  # fmt: skip
+)
 def test_take_at_positions_out_of_bounds_follows_its_mode(mode: str | None, expected: list[float]):
     at, x = np.array([7, -7, -1]), np.array(expected, np.float32)
 
@@ -268,12 +279,9 @@ def test_put_along_axis_is_numpys(at: np.ndarray, axis: int | None):
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"),
-    [(None, [0, 1, 2, 3, 9]), ("clip", [0, 1, 2, 3, 9]), ("wrap", [0, 1, 9, 3, 9])],
+    ("mode", "expected"), [(None, [0, 1, 2, 3, 9]), ("clip", [0, 1, 2, 3, 9]), ("wrap", [0, 1, 9, 3, 9])]
 )
-def test_writing_along_an_axis_out_of_bounds_follows_its_mode(
-    mode: str | None, expected: list[float]
-):
+def test_writing_along_an_axis_out_of_bounds_follows_its_mode(mode: str | None, expected: list[float]):
     x, at = rnp.array(FIVE), np.array([7, -1])
 
     assert rnp.put_along_axis(x, at, 9.0, 0, inplace=False, mode=mode).tolist() == expected

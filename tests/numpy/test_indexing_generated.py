@@ -18,9 +18,14 @@ from tests.support.close import near, same
 
 SEEDS = range(40)
 UFUNCS: dict[str, np.ufunc] = {
-    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
-    "power": np.power, "min": np.minimum, "max": np.maximum,
-}  # fmt: skip
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": np.power,
+    "min": np.minimum,
+    "max": np.maximum,
+}
 
 
 def drawn_shape(rng: np.random.Generator) -> tuple[int, ...]:
@@ -50,23 +55,19 @@ def drawn_index(rng: np.random.Generator, shape: tuple[int, ...], *, masks: bool
     for extra in (None, Ellipsis):
         if rng.integers(0, 3) == 0:
             # Behind a full count an ellipsis stands for no axis.
-            entries.insert(int(rng.integers(0, len(entries) + 1)) if extra is None
-                           else len(entries), extra)  # fmt: skip
+            entries.insert(int(rng.integers(0, len(entries) + 1)) if extra is None else len(entries), extra)
     return tuple(entries)
 
 
 def drawn_slice(rng: np.random.Generator, size: int) -> slice:
-    ends = [None if rng.integers(0, 3) == 0 else int(rng.integers(-size - 2, size + 3))
-            for _ in range(2)]  # fmt: skip
+    ends = [None if rng.integers(0, 3) == 0 else int(rng.integers(-size - 2, size + 3)) for _ in range(2)]
     step = int(rng.choice([-3, -2, -1, 1, 1, 2, 3]))
     return slice(ends[0], ends[1], step)
 
 
 def ours(index: tuple[Any, ...]) -> tuple[Any, ...]:
     """The index with arrays of rune's; masks stay, since they are constants."""
-    return tuple(
-        rnp.asarray(e) if isinstance(e, np.ndarray) and e.dtype != bool else e for e in index
-    )
+    return tuple(rnp.asarray(e) if isinstance(e, np.ndarray) and e.dtype != bool else e for e in index)
 
 
 def drawn(seed: int, *, masks: bool = True) -> tuple[np.random.Generator, np.ndarray, Any]:
@@ -150,9 +151,7 @@ def moved(at: np.ndarray, size: int, mode: str | None) -> np.ndarray:
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("promise", ["", "indices_are_sorted", "unique_indices"])
 @pytest.mark.parametrize("name", ["set", *UFUNCS, "apply"])
-def test_positions_out_of_bounds_are_written_as_the_mode_says(
-    name: str, mode: str | None, promise: str
-):
+def test_positions_out_of_bounds_are_written_as_the_mode_says(name: str, mode: str | None, promise: str):
     rng = np.random.default_rng(len(name))
     x = rng.uniform(0.5, 2.0, 6).astype(np.float32)
     at = np.array([-9, -2, 1, 2, 11] if promise else [-9, -2, 1, 1, 8, 14])

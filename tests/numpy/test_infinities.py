@@ -15,9 +15,17 @@ from tests.support.close import close, same
 WAYS = {"eagerly": lambda f: f, "compiled": rune.jit}
 INF = np.inf
 ROWS = (
-    [-INF, 1, 2, 3], [-INF, -INF, 1, 2], [1, 2, INF, INF], [-INF, -INF, INF, INF], [1, INF],
-    [INF, INF], [-INF, 1, INF], [-3e38, 3e38], [3e38, 3.2e38], [1, 2, 4],
-)  # fmt: skip
+    [-INF, 1, 2, 3],
+    [-INF, -INF, 1, 2],
+    [1, 2, INF, INF],
+    [-INF, -INF, INF, INF],
+    [1, INF],
+    [INF, INF],
+    [-INF, 1, INF],
+    [-3e38, 3e38],
+    [3e38, 3.2e38],
+    [1, 2, 4],
+)
 STEADY = [0.0, 1.0, 2.0, 3.0, 4.0]
 
 

@@ -56,9 +56,7 @@ def test_numpy_reads_an_array_where_it_is(dtype: np.dtype):
     assert not borrowed.flags.writeable
 
 
-@pytest.mark.parametrize(
-    "view", [lambda x: x.T, lambda x: x[::2, ::-1], lambda x: x[1], lambda x: x[:0]], ids=range(4)
-)
+@pytest.mark.parametrize("view", [lambda x: x.T, lambda x: x[::2, ::-1], lambda x: x[1], lambda x: x[:0]], ids=range(4))
 def test_views_are_lent_as_they_lie(view: Any):
     same(view(X), np.from_dlpack(view(rnp.asarray(X))))
 
@@ -199,10 +197,7 @@ def test_an_array_that_is_ours_already_is_kept():
 
 @pytest.mark.parametrize(
     ("lender", "how", "message"),
-    [
-        ([1, 2], {}, "cannot read list"),
-        (Lender(X), {"copy": False, "device": "reference"}, "cannot keep copy=False"),
-    ],
+    [([1, 2], {}, "cannot read list"), (Lender(X), {"copy": False, "device": "reference"}, "cannot keep copy=False")],
 )
 def test_what_cannot_be_borrowed_is_refused(lender: Any, how: dict, message: str):
     with pytest.raises(ValueError, match=f"from_dlpack: {message}"):

@@ -88,8 +88,7 @@ def test_the_gradient_of_the_determinant_is_the_matrix_of_cofactors_at_every_ran
     gradient = rune.grad(rnp.linalg.det)(array(a))
 
     minors = [
-        [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(3)]
-        for i in range(3)
+        [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(3)] for i in range(3)
     ]
     near(np.array(minors), gradient, relative=1e-12, absolute=1e-12, why="rounding of zeros")
 
@@ -107,8 +106,7 @@ def test_half_types_are_computed_in_f32_and_rounded(dtype: np.dtype):
     inverse = rnp.linalg.inv(a)
 
     assert inverse.dtype == dtype
-    near(np.linalg.inv(np.asarray(a, np.float64)), np.asarray(inverse, np.float64),
-         relative=1e-2, why="half types")  # fmt: skip
+    near(np.linalg.inv(np.asarray(a, np.float64)), np.asarray(inverse, np.float64), relative=1e-2, why="half types")
 
 
 @pytest.mark.parametrize("name", ["inv", "det", "cholesky", "qr", "pinv", "matrix_rank"])
@@ -184,8 +182,9 @@ def test_a_tridiagonal_system_with_zeros_on_its_diagonal_is_solved_by_pivoting(w
 
 
 def test_a_solution_is_differentiated_without_its_factors():
-    program = str(rune.make_jaxpr(rune.grad(lambda a, b: rnp.linalg.solve(a, b).sum()))(
-        array(drawn(3, 3)), array(drawn(3))))  # fmt: skip
+    program = str(
+        rune.make_jaxpr(rune.grad(lambda a, b: rnp.linalg.solve(a, b).sum()))(array(drawn(3, 3)), array(drawn(3)))
+    )
 
     assert program.count(" lu ") == 1
     assert program.count(" linear_solve ") == 2
@@ -195,8 +194,7 @@ def test_a_real_block_that_no_basis_is_right_for_has_no_derivative_but_its_compl
     turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
 
     for dtype, is_finite in ((np.float64, False), (np.complex128, True)):
-        form, _ = rune.jvp(lax_linalg.schur, (array(turn.astype(dtype)),),
-                           (array(drawn(2, 2).astype(dtype)),))[1]  # fmt: skip
+        form, _ = rune.jvp(lax_linalg.schur, (array(turn.astype(dtype)),), (array(drawn(2, 2).astype(dtype)),))[1]
         assert bool(np.isfinite(np.asarray(form)).all()) is is_finite
 
 
@@ -206,26 +204,25 @@ def test_a_real_block_that_no_basis_is_right_for_has_no_derivative_but_its_compl
 @pytest.mark.parametrize("left_side", [False, True])
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("turn", [(False, False), (True, False), (False, True), (True, True)])
-def test_a_triangle_is_solved_from_either_side_and_turned(
-    left_side: bool, lower: bool, turn: tuple[bool, bool]
-):
+def test_a_triangle_is_solved_from_either_side_and_turned(left_side: bool, lower: bool, turn: tuple[bool, bool]):
     a = drawn(2, 3, 3) + 1j * drawn(2, 3, 3) + 3 * np.eye(3)
     b = drawn(2, 3, 4) if left_side else drawn(2, 4, 3)
 
-    solution = np.asarray(lax_linalg.triangular_solve(
-        array(a), array(b.astype(a.dtype)), left_side=left_side, lower=lower,
-        transpose_a=turn[0], conjugate_a=turn[1],
-    ))  # fmt: skip
+    solution = np.asarray(
+        lax_linalg.triangular_solve(
+            array(a),
+            array(b.astype(a.dtype)),
+            left_side=left_side,
+            lower=lower,
+            transpose_a=turn[0],
+            conjugate_a=turn[1],
+        )
+    )
 
     read = np.tril(a) if lower else np.triu(a)
     read = np.swapaxes(read, -1, -2) if turn[0] else read
     read = read.conj() if turn[1] else read
-    near(
-        b.astype(a.dtype),
-        read @ solution if left_side else solution @ read,
-        relative=1e-12,
-        why="sums",
-    )
+    near(b.astype(a.dtype), read @ solution if left_side else solution @ read, relative=1e-12, why="sums")
 
 
 def test_a_cholesky_factor_is_updated_by_a_vector():
@@ -248,9 +245,7 @@ def test_a_factor_is_updated_where_integers_have_64_bits():
 
 @pytest.mark.parametrize("from_left", [False, True])
 @pytest.mark.parametrize("transpose", [False, True])
-def test_reflections_are_multiplied_by_without_writing_their_product(
-    from_left: bool, transpose: bool
-):
+def test_reflections_are_multiplied_by_without_writing_their_product(from_left: bool, transpose: bool):
     a = array(drawn(2, 4, 3) + 1j * drawn(2, 4, 3))
     c = drawn(2, 4, 5) + 1j * drawn(2, 4, 5)
     c = c if from_left else np.swapaxes(c, -1, -2)
@@ -261,15 +256,15 @@ def test_reflections_are_multiplied_by_without_writing_their_product(
     q = np.asarray(rnp.linalg.qr(a, mode="complete").Q)
     q = np.swapaxes(q.conj(), -1, -2) if transpose else q
     near(q @ c if from_left else c @ q, np.asarray(product), relative=1e-13, why="order of sums")
-    assert " householder_product " not in str(rune.make_jaxpr(lax_linalg.ormqr)(
-        packed, taus, array(c if from_left else np.swapaxes(c, -1, -2))))  # fmt: skip
+    assert " householder_product " not in str(
+        rune.make_jaxpr(lax_linalg.ormqr)(packed, taus, array(c if from_left else np.swapaxes(c, -1, -2)))
+    )
 
 
 def test_a_symmetric_product_is_mirrored_on_demand():
     a, c = drawn(3, 2), drawn(3, 3)
 
-    product = np.asarray(lax_linalg.symmetric_product(
-        array(a), array(c), alpha=2.0, beta=0.5, symmetrize_output=True))  # fmt: skip
+    product = np.asarray(lax_linalg.symmetric_product(array(a), array(c), alpha=2.0, beta=0.5, symmetrize_output=True))
 
     expected = np.tril(2 * a @ a.T + 0.5 * c)
     near(expected + np.tril(expected, -1).T, product, relative=1e-13, why="order of sums")
@@ -283,10 +278,7 @@ def test_a_symmetric_product_is_mirrored_on_demand():
     [
         (lambda x: rnp.linalg.inv(x), r"inv: cannot take f64\[2,3\] \(square .* 2 rows, 3 col"),
         (lambda x: rnp.linalg.cholesky(x[0]), r"cholesky: cannot take f64\[3\] \(matrices"),
-        (
-            lambda x: rnp.linalg.solve(x[:, :2], x[0]),
-            r"solve: cannot solve f64\[2,2\] for f64\[3\]",
-        ),
+        (lambda x: rnp.linalg.solve(x[:, :2], x[0]), r"solve: cannot solve f64\[2,2\] for f64\[3\]"),
         (lambda x: rnp.linalg.tensorinv(x, 1), r"tensorinv: cannot invert f64\[2,3\]"),
         (
             lambda x: lax_linalg.ormqr(x, x[0], x),
@@ -314,8 +306,7 @@ def test_a_product_of_several_matrices_takes_the_cheapest_order():
     from_the_right = [(20, 30), (30, 18), (18, 24), (24,)]
     in_pairs = [(2, 30), (30, 3), (3, 40), (40, 2)]
 
-    for shapes, expected in ((from_the_right, [(18, 1), (30, 1), (20, 1)]),
-                             (in_pairs, [(3, 2), (2, 3), (2, 2)])):  # fmt: skip
+    for shapes, expected in ((from_the_right, [(18, 1), (30, 1), (20, 1)]), (in_pairs, [(3, 2), (2, 3), (2, 2)])):
         program = rune.make_program(lambda *xs: rnp.linalg.multi_dot(xs))(*map(rnp.ones, shapes))
         dots = [e for e in program.equations if e.primitive.name == "dot_general"]
         assert [e.results[0].type.shape for e in dots] == expected

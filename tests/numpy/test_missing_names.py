@@ -23,7 +23,6 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "guide" / "missing.md"
 LEAST = 343  # of the functions of NumPy, as many as jax.numpy 0.10.2 has
 
 
-
 def names_of_numpy() -> set[str]:
     """Whatever can be called in NumPy's namespace: functions, ufuncs, classes."""
     public = (n for n in dir(np) if not n.startswith("_"))

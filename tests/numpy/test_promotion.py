@@ -47,9 +47,7 @@ ON_PURPOSE: dict[tuple[str, ...], str] = {
     ("dot", "int*", "u8"): "u8",
 }
 # Compositions that in JAX lose or keep weakness by how they are written; rune always keeps it.
-WEAKNESS_VARIES = {
-    "log2", "log10", "rint", "nan_to_num", "power", "hypot", "logaddexp2", "heaviside"
-}  # fmt: skip
+WEAKNESS_VARIES = {"log2", "log10", "rint", "nan_to_num", "power", "hypot", "logaddexp2", "heaviside"}
 
 
 def sample(name: str) -> Any:
@@ -78,9 +76,7 @@ def comparable(name: str, row: str) -> list[str]:
 @pytest.mark.parametrize("first", DTYPES)
 def test_two_dtypes_promote_to_their_least_upper_bound(first: str):
     kinds = [dtypes.FROM_SHORT[name] for name in (first, *DTYPES)]
-    dtype_names = [
-        shown(lambda b: rnp.zeros(0, rnp.promote_types(kinds[0], b)), b) for b in kinds[1:]
-    ]
+    dtype_names = [shown(lambda b: rnp.zeros(0, rnp.promote_types(kinds[0], b)), b) for b in kinds[1:]]
 
     assert dict(zip(DTYPES, dtype_names)) == dict(zip(DTYPES, JAX["promote"][first].split()))
 
@@ -123,9 +119,7 @@ def test_a_numpy_scalar_promotes_like_an_array_of_its_dtype(scalar: str):
     with rune.enable_x64():
         dtype_names = [joined(sample(b), one) for b in kinds]
 
-    assert dict(zip(kinds, dtype_names)) == dict(
-        zip(kinds, LATTICE["numpy_scalars"][scalar].split())
-    )
+    assert dict(zip(kinds, dtype_names)) == dict(zip(kinds, LATTICE["numpy_scalars"][scalar].split()))
 
 
 @pytest.mark.parametrize("scalar", ["i64", "f64", "c128"])
@@ -142,14 +136,14 @@ def test_the_table_in_the_documentation_is_the_one_in_force():
     page = (ROOT / "docs" / "dtypes.md").read_text()
     rows = [
         [cell.strip(" *") for cell in line.split("|")[1:-1]]
-        for line in page.split("## Promotion")[1].splitlines() if line.startswith("| ")
-    ]  # fmt: skip
+        for line in page.split("## Promotion")[1].splitlines()
+        if line.startswith("| ")
+    ]
     names = rows[0][1:]
 
     for first, *row in rows[1:]:
         assert dict(zip(names, row)) == {
-            b: dtypes.short(rnp.promote_types(dtypes.FROM_SHORT[first], dtypes.FROM_SHORT[b]))
-            for b in names
+            b: dtypes.short(rnp.promote_types(dtypes.FROM_SHORT[first], dtypes.FROM_SHORT[b])) for b in names
         }, first
     assert len(rows) == len(names) + 1 == 16
 
@@ -210,25 +204,26 @@ def test_a_dtype_by_a_name_that_numpy_knows_is_numpys(name: str):
     x = rnp.ones(2)
 
     result_dtypes = {
-        rnp.dtype(name), rnp.zeros(2, name).dtype, x.astype(name).dtype, rnp.array(1, name).dtype,
-        rnp.concatenate([x, x], dtype=name).dtype, rune.ShapeDtypeStruct((2,), name).dtype,
-        lax.convert_element_type(x, name).dtype, rnp.result_type(name),
-    }  # fmt: skip
+        rnp.dtype(name),
+        rnp.zeros(2, name).dtype,
+        x.astype(name).dtype,
+        rnp.array(1, name).dtype,
+        rnp.concatenate([x, x], dtype=name).dtype,
+        rune.ShapeDtypeStruct((2,), name).dtype,
+        lax.convert_element_type(x, name).dtype,
+        rnp.result_type(name),
+    }
 
     assert result_dtypes == {np.dtype(name)}
 
 
-@pytest.mark.parametrize(
-    "name", "i16 i32 i64 u16 u32 u64 f16 f32 f64 bf16 c64 c128 f8_e5m2".split()
-)
+@pytest.mark.parametrize("name", "i16 i32 i64 u16 u32 u64 f16 f32 f64 bf16 c64 c128 f8_e5m2".split())
 def test_a_short_name_that_numpy_does_not_know_counts_bits(name: str):
     assert rnp.zeros(1, name).dtype == dtypes.FROM_SHORT[name]
     assert rnp.finfo("f16").bits == 16  # NumPy's long double, which rune does not have
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"), [("int4", "i4"), ("uint4", "u4"), ("int8", "i8"), ("uint8", "u8")]
-)
+@pytest.mark.parametrize(("name", "printed"), [("int4", "i4"), ("uint4", "u4"), ("int8", "i8"), ("uint8", "u8")])
 def test_types_are_printed_and_read_back_in_bits(name: str, printed: str):
     text = str(rune.make_program(lambda x: x)(rnp.zeros(3, name)))
 
@@ -239,10 +234,7 @@ def test_types_are_printed_and_read_back_in_bits(name: str, printed: str):
 SQUARE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 2.0], [0.5, 2.0, 1.0]])
 COUNTERS = {
     "histogram": (lambda a: rnp.histogram(a, 2)[0], np.histogram(SQUARE, 2)[0]),
-    "derivative of det": (
-        rune.grad(rnp.linalg.det),
-        np.linalg.det(SQUARE) * np.linalg.inv(SQUARE).T,
-    ),
+    "derivative of det": (rune.grad(rnp.linalg.det), np.linalg.det(SQUARE) * np.linalg.inv(SQUARE).T),
     "lu_solve": (lambda a: linalg.lu_solve(linalg.lu_factor(a), SQUARE[0]), np.eye(3)[0]),
 }
 
@@ -280,14 +272,10 @@ RUNNING = ("cumsum", "cumprod", "diff")  # not asked of scalars
 def test_the_result_type_of_two_operands(name: str):
     kinds = JAX["binary_types"]
     rows = {a: comparable(name, row) for a, row in zip(kinds, JAX["binary"][name], strict=True)}
-    expected = {
-        (a, b): ON_PURPOSE.get((name, a, b), t) for a in kinds for b, t in zip(kinds, rows[a])
-    }
+    expected = {(a, b): ON_PURPOSE.get((name, a, b), t) for a in kinds for b, t in zip(kinds, rows[a])}
 
     function = getattr(rnp, name)
-    dtype_names = comparable(
-        name, " ".join(shown(function, sample(a), sample(b)) for a, b in expected)
-    )
+    dtype_names = comparable(name, " ".join(shown(function, sample(a), sample(b)) for a, b in expected))
     assert {k: v for k, v in zip(expected, dtype_names) if v != expected[k]} == {}
 
 

@@ -22,9 +22,11 @@ from tests.support.close import near
 
 IDS = np.array([2, 0, 2, 4, 0, 9, -1], np.int32)
 KINDS: dict[str, tuple[Callable[..., Any], Any, float]] = {
-    "sum": (ops.segment_sum, np.sum, 0.0), "prod": (ops.segment_prod, np.prod, 1.0),
-    "max": (ops.segment_max, np.max, -np.inf), "min": (ops.segment_min, np.min, np.inf),
-}  # fmt: skip
+    "sum": (ops.segment_sum, np.sum, 0.0),
+    "prod": (ops.segment_prod, np.prod, 1.0),
+    "max": (ops.segment_max, np.max, -np.inf),
+    "min": (ops.segment_min, np.min, np.inf),
+}
 each = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -104,13 +106,11 @@ def test_complex_numbers_are_multiplied():
         (lambda: ops.segment_sum(rnp.ones(3), rnp.ones(3), 2), DtypeError),
         (lambda: ops.segment_sum(rnp.ones(3), np.zeros(2, np.int32), 2), ShapeError),
         (lambda: ops.segment_sum(rnp.ones(3), np.zeros(3, np.int32), -1), ArgumentError),
-        (lambda: ops.segment_sum(rnp.ones(3), np.zeros(3, np.int32), 2, mode="wrap"),
-         ArgumentError),
-        (lambda: rune.jit(ops.segment_sum)(rnp.ones(3), np.zeros(3, np.int32)),
-         TracerIntegerConversionError),
+        (lambda: ops.segment_sum(rnp.ones(3), np.zeros(3, np.int32), 2, mode="wrap"), ArgumentError),
+        (lambda: rune.jit(ops.segment_sum)(rnp.ones(3), np.zeros(3, np.int32)), TracerIntegerConversionError),
     ],
     ids=["float numbers", "fewer numbers", "a negative count", "another mode", "a traced count"],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(call: Callable[[], Any], error: type[Exception]):
     with pytest.raises(error):
         call()

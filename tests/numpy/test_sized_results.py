@@ -36,7 +36,7 @@ CALLS: dict[str, Call] = {
     "intersect1d": lambda x, y, **kw: rnp.intersect1d(x, y, return_indices=True, **kw),
     "setdiff1d": lambda x, y, **kw: rnp.setdiff1d(x, y, **kw),
     "setxor1d": lambda x, y, **kw: rnp.setxor1d(x, y, **kw),
-}  # fmt: skip
+}
 each = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 
 

@@ -130,9 +130,7 @@ def results(table: str, width: int, way: str) -> dict[str, np.ndarray]:
     """What every function of a table gives."""
     arguments = {n: list(map(array, operands(table, n, width))) for n in cases(table)}
     compiled = WAYS.get(way) or functools.partial(rune.jit, device=way)
-    results_by_name = compiled(lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(
-        arguments
-    )
+    results_by_name = compiled(lambda xs: {n: getattr(rnp, n)(*x) for n, x in xs.items()})(arguments)
     return {n: np.asarray(y) for n, y in results_by_name.items()}
 
 
@@ -231,9 +229,14 @@ def test_compiled_special_cases_are_those_of_eager_code(table: str, width: int):
 
 
 OPERATORS = {
-    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "pow": "pow",
-    "floor_divide": "floordiv", "remainder": "mod",
-}  # fmt: skip
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "truediv",
+    "pow": "pow",
+    "floor_divide": "floordiv",
+    "remainder": "mod",
+}
 
 
 @pytest.mark.parametrize("width", WIDTHS)

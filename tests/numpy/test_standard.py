@@ -29,9 +29,19 @@ NUMBERS = [*INTEGERS, *FLOATS, *COMPLEX]
 ALL = ["bool", *NUMBERS]
 HOST = np.arange(24).reshape(2, 3, 4)
 ON_THREE_AXES = [
-    0, -1, (0, 1), (0, 1, 2), (slice(None), 0), (..., 0), (slice(None, None, -1),), (), ...,
-    (slice(1, None), slice(0, 2)), (slice(None), slice(None), slice(-100, 100)), slice(5, 9),
-]  # fmt: skip
+    0,
+    -1,
+    (0, 1),
+    (0, 1, 2),
+    (slice(None), 0),
+    (..., 0),
+    (slice(None, None, -1),),
+    (),
+    ...,
+    (slice(1, None), slice(0, 2)),
+    (slice(None), slice(None), slice(-100, 100)),
+    slice(5, 9),
+]
 
 
 @pytest.fixture(params=["numpy", "rune", "rune with 64 bits"])
@@ -166,10 +176,14 @@ def lent(x: Any) -> memoryview:
 
 
 LENT = {
-    "bytes": b"ab", "bytearray": bytearray(3), "doubles": array("d", [0.1, 2.5]),
-    "a view": lent(np.arange(6, dtype=np.int64)[::2]), "rows": lent(np.eye(2)),
-    "complex": lent(np.array([1j, 0.1])), "of rank 0": lent(np.float32(0.5)),
-}  # fmt: skip
+    "bytes": b"ab",
+    "bytearray": bytearray(3),
+    "doubles": array("d", [0.1, 2.5]),
+    "a view": lent(np.arange(6, dtype=np.int64)[::2]),
+    "rows": lent(np.eye(2)),
+    "complex": lent(np.array([1j, 0.1])),
+    "of rank 0": lent(np.float32(0.5)),
+}
 
 
 @pytest.mark.parametrize("name", LENT)
@@ -183,9 +197,7 @@ def test_memory_that_is_lent_is_an_array_of_its_dtype(name: str):
 
 @pytest.mark.parametrize("number", [True, 3, -3, 2.5, 1j])
 def test_a_python_number_has_the_default_dtype_of_its_kind(xp: Any, number: Any):
-    kinds = {
-        bool: "bool", int: "integral", float: "real floating", complex: "complex floating",
-    }  # fmt: skip
+    kinds = {bool: "bool", int: "integral", float: "real floating", complex: "complex floating"}
     x = xp.asarray(number)
 
     assert x.shape == ()
@@ -202,9 +214,7 @@ def test_integers_of_64_bits_are_kept(xp: Any, number: int):
     assert int(xp.asarray(number, dtype=xp.int64)) == number
 
 
-@pytest.mark.parametrize(
-    "bounds", [(5,), (2.5,), (1, 5), (1, 10, 3), (5, 1, -2), (0, 1, 0.25), (3, 3), (10, 0, -1)]
-)
+@pytest.mark.parametrize("bounds", [(5,), (2.5,), (1, 5), (1, 10, 3), (5, 1, -2), (0, 1, 0.25), (3, 3), (10, 0, -1)])
 def test_arange_has_numpys_length_and_kind(xp: Any, bounds: tuple):
     numbers, wanted = xp.arange(*bounds), np.arange(*bounds)
 
@@ -218,9 +228,7 @@ def test_arange_has_numpys_length_and_kind(xp: Any, bounds: tuple):
 def test_linspace_is_numpys(xp: Any, stop: Any, endpoint: bool, count: int):
     numbers = xp.linspace(0, stop, num=count, endpoint=endpoint)
 
-    np.testing.assert_allclose(
-        np.asarray(numbers), np.linspace(0, stop, count, endpoint=endpoint), rtol=1e-6
-    )
+    np.testing.assert_allclose(np.asarray(numbers), np.linspace(0, stop, count, endpoint=endpoint), rtol=1e-6)
 
 
 def test_a_zero_dimensional_array_converts_to_pythons_numbers(xp: Any):
@@ -237,17 +245,19 @@ def test_a_zero_dimensional_array_converts_to_pythons_numbers(xp: Any):
 
 
 WIDE = [
-    ("int64", -(2**62), 2**62, 2**58 + 1), ("int64", 2**62, -(2**62), -(2**58) - 1),
-    ("uint64", 3, 2**64 - 2, 2**63 + 1), ("int64", 2**53, 2**53 + 3, 1),
-    ("int32", 0, 2**31 - 1, 2**29), ("uint8", 10, 0, -3), ("int8", -128, 127, 200),
+    ("int64", -(2**62), 2**62, 2**58 + 1),
+    ("int64", 2**62, -(2**62), -(2**58) - 1),
+    ("uint64", 3, 2**64 - 2, 2**63 + 1),
+    ("int64", 2**53, 2**53 + 3, 1),
+    ("int32", 0, 2**31 - 1, 2**29),
+    ("uint8", 10, 0, -3),
+    ("int8", -128, 127, 200),
     ("uint64", 2**64 - 1, 5, -(2**62)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("dtype", "start", "stop", "step"), WIDE)
-def test_arange_counts_integers_of_64_bits_to_the_last(
-    dtype: str, start: int, stop: int, step: int
-):
+def test_arange_counts_integers_of_64_bits_to_the_last(dtype: str, start: int, stop: int, step: int):
     xp = rnp.ones(1).__array_namespace__()  # NumPy's length is that of a quotient of floats
 
     numbers = xp.arange(start, stop, step, dtype=getattr(xp, dtype))
@@ -332,9 +342,7 @@ INDICES: dict[str, Callable[[Any, Any], list[Any]]] = {
     "searchsorted": lambda xp, x: [xp.searchsorted(xp.sort(x), x)],
     "nonzero": lambda xp, x: list(xp.nonzero(x)),
     "count_nonzero": lambda xp, x: [xp.count_nonzero(x)],
-    "ranks": lambda xp, x: [
-        xp.linalg.matrix_rank(y) for y in (xp.reshape(x, (3, 1)), xp.ones((4, 2, 1)))
-    ],
+    "ranks": lambda xp, x: [xp.linalg.matrix_rank(y) for y in (xp.reshape(x, (3, 1)), xp.ones((4, 2, 1)))],
     "unique_all": lambda xp, x: list(xp.unique_all(x))[1:],
     "unique_counts": lambda xp, x: [xp.unique_counts(x).counts],
     "unique_inverse": lambda xp, x: [xp.unique_inverse(x).inverse_indices],
@@ -436,9 +444,12 @@ def test_nan_is_unique_as_often_as_it_is_there(xp: Any):
 
 
 NAMED = {
-    "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),
-    "qr": ("Q", "R"), "slogdet": ("sign", "logabsdet"), "svd": ("U", "S", "Vh"),
-}  # fmt: skip
+    "eigh": ("eigenvalues", "eigenvectors"),
+    "eig": ("eigenvalues", "eigenvectors"),
+    "qr": ("Q", "R"),
+    "slogdet": ("sign", "logabsdet"),
+    "svd": ("U", "S", "Vh"),
+}
 
 
 @pytest.mark.parametrize("name", NAMED)

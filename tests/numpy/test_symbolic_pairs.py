@@ -48,9 +48,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cumsum": lambda x, y, a: (rnp.cumsum(rnp.append(x, y)), rnp.cumsum(a)),
     "cumprod": lambda x, y, a: rnp.cumprod(a, 1),
     "scan of all": lambda x, y, a: rune.scan(lambda c, v: (c + v, c * v), 0.0, a.reshape(-1))[0],
-    "steps with all": lambda x, y, a: rune.fori_loop(
-        0, 3, lambda i, c: c * 2.0 + rnp.ones(c.shape), a.reshape(-1)
-    ),
+    "steps with all": lambda x, y, a: rune.fori_loop(0, 3, lambda i, c: c * 2.0 + rnp.ones(c.shape), a.reshape(-1)),
     "interp of all": lambda x, y, a: rnp.interp(a, rnp.arange(3.0), rnp.arange(3.0) ** 2),
     "searchsorted of all": lambda x, y, a: rnp.searchsorted(rnp.arange(3.0), a),
     "reduceat": lambda x, y, a: rnp.add.reduceat(x, rnp.array([0, 1])),

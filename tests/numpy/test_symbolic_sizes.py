@@ -67,9 +67,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "an update of every second": lambda x: x.at[::2].set(7.0),
     "an update by index": lambda x: x.at[rnp.array([0, -1, 0])].multiply(2.0),
     "an update by index and slice": lambda x: x.at[1:, rnp.array([0, 0, 2])].add(1.0),
-    "an update along an axis": lambda x: rnp.put_along_axis(
-        x, rnp.argmax(x, 0)[None], 0.0, 0, inplace=False
-    ),
+    "an update along an axis": lambda x: rnp.put_along_axis(x, rnp.argmax(x, 0)[None], 0.0, 0, inplace=False),
     "a gradient of updates": lambda x: rune.grad(
         lambda v: (v.at[rnp.array([0, -1, 0])].multiply(v[1:2]).at[1:].max(0.5) ** 2).sum()
     )(x),
@@ -103,8 +101,7 @@ def test_what_depends_on_the_size_is_refused():
 
 @pytest.mark.parametrize("shift", [1, -2, 0, 5, -7, 2**31, -(2**31), 2**40 + 1])
 def test_an_axis_that_may_be_empty_is_rolled_by_any_number(shift: int):
-    rolled = rune.jit(lambda x: (rnp.roll(x, shift, 0), rnp.roll(x, shift)), in_dims=("n, 2",),
-                      dims={"n": (0, None)})  # fmt: skip
+    rolled = rune.jit(lambda x: (rnp.roll(x, shift, 0), rnp.roll(x, shift)), in_dims=("n, 2",), dims={"n": (0, None)})
 
     for n in (0, 1, 2, 3, 7):
         x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)

@@ -148,9 +148,7 @@ def test_placing_gives_what_numpy_writes(values: list[float]):
     same(x, filled)
 
 
-@pytest.mark.parametrize(
-    "call", [lambda x: rnp.fill_diagonal(x, 0), lambda x: rnp.place(x, x > 0, rnp.ones(1))]
-)
+@pytest.mark.parametrize("call", [lambda x: rnp.fill_diagonal(x, 0), lambda x: rnp.place(x, x > 0, rnp.ones(1))])
 def test_writing_in_place_is_refused_with_the_way_out(call: Callable[[Any], Any]):
     with pytest.raises(ValueError, match=r"(?s)cannot write into an array.*inplace=False"):
         call(rnp.asarray(X))

@@ -48,11 +48,14 @@ def test_reading_is_numpys(index: Any):
 def test_an_update_is_numpys_assignment(index: Any, name: str):
     expected, value = X.copy(), np.float32(4.0)
     function = {
-        "set": lambda old: value, "add": lambda old: old + value,
-        "subtract": lambda old: old - value, "multiply": lambda old: old * value,
-        "divide": lambda old: old / value, "max": lambda old: np.maximum(old, value),
+        "set": lambda old: value,
+        "add": lambda old: old + value,
+        "subtract": lambda old: old - value,
+        "multiply": lambda old: old * value,
+        "divide": lambda old: old / value,
+        "max": lambda old: np.maximum(old, value),
         "min": lambda old: np.minimum(old, value),
-    }[name]  # fmt: skip
+    }[name]
     expected[index] = function(expected[index])
 
     same(expected, getattr(rnp.array(X).at[index], name)(4.0))
@@ -81,9 +84,14 @@ def test_values_take_the_dtype_of_the_array():
 # --- elements named repeatedly, and traced indices --------------------------------------------
 
 UFUNC: dict[str, Any] = {
-    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "min": np.minimum,
-    "max": np.maximum, "divide": np.divide, "power": np.power,
-}  # fmt: skip
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "divide": np.divide,
+    "power": np.power,
+}
 ROWS, COLUMNS = np.array([2, 0, 2, 2], np.int32), np.array([1, -1, 3, 1], np.int32)
 REPEATED: dict[str, Callable[[Any, Any], Any]] = {
     "rows": lambda i, j: i,
@@ -312,8 +320,6 @@ def test_derivatives_of_updates_are_those_of_differences(index: Any, name: str):
 def test_a_python_number_meets_64_bits_unrounded(index: Any, name: str):
     x = np.array([1.1, -2.2, 3.3, 0.7])
     expected = x.copy()
-    {"max": np.maximum, "min": np.minimum}.get(name, getattr(np, name, np.add)).at(
-        expected, index, 0.29
-    )
+    {"max": np.maximum, "min": np.minimum}.get(name, getattr(np, name, np.add)).at(expected, index, 0.29)
 
     same(expected, getattr(array(x).at[index], name)(0.29))

@@ -21,7 +21,7 @@ HARD = {
     "uint32": (0, 6, 7, 2**31 - 1, 2**31, 2**32 - 1),
     "int8": (0, 6, 7, 127, -1, -7, -8, -128),
     "uint8": (0, 6, 7, 128, 255),
-}  # fmt: skip
+}
 WAYS = {"eagerly": lambda f: f, "compiled": rune.jit}
 MODES = ("wrap", "clip", "fill")
 

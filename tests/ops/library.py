@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from rune.core.primitive import Primitive
-from tests.ops import (
-    library_equations,
-    library_fourier,
-    library_solving,
-    library_sorting,
-    library_spectra,
-)
+from tests.ops import library_equations, library_fourier, library_solving, library_sorting, library_spectra
 from tests.ops.use import Use
 
 USES: tuple[Use, ...] = (

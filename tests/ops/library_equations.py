@@ -18,7 +18,7 @@ from rune.ops.linalg import hessenberg_commutator, sylvester, triangular_sqrt
 from rune.ops.linalg.blocks import triangular_form
 from rune.ops.linalg.schur import complex_schur
 from rune.ops.linalg.sylvester import COMPLEX as WIDER
-from tests.ops.samples import Operand
+from tests.ops.calls import Operand
 from tests.ops.use import Use
 
 REAL, COMPLEX = dtypes.f64, dtypes.c128
@@ -112,28 +112,47 @@ def _triangle(a: Any) -> Sequence[Any]:
 
 USES = (
     *(
-        Use(sylvester, tuple(_matrix(*s, dtype=dtype) for s in shapes), _solved(transposed),
-            params={"transposed": transposed}, prepare=_with_forms)
+        Use(
+            sylvester,
+            tuple(_matrix(*s, dtype=dtype) for s in shapes),
+            _solved(transposed),
+            params={"transposed": transposed},
+            prepare=_with_forms,
+        )
         for dtype, transposed, shapes in (
             (REAL, False, ((3, 3), (2, 2), (3, 2))),
             (COMPLEX, True, ((2, 2, 2), (2, 3, 3), (2, 2, 3))),
         )
     ),
     *(
-        Use(sylvester, (_matrix(n, n, dtype=dtype),) * 2, _below_blocks(transposed),
-            params={"transposed": transposed, "below": True}, prepare=_with_blocks)
+        Use(
+            sylvester,
+            (_matrix(n, n, dtype=dtype),) * 2,
+            _below_blocks(transposed),
+            params={"transposed": transposed, "below": True},
+            prepare=_with_blocks,
+        )
         for n, dtype, transposed in ((4, REAL, False), (4, REAL, True), (3, COMPLEX, True))
     ),
     *(
-        Use(hessenberg_commutator, (_matrix(*shape, dtype=dtype),) * 2, _commuted(transposed),
-            params={"transposed": transposed}, prepare=_hessenbergs)
+        Use(
+            hessenberg_commutator,
+            (_matrix(*shape, dtype=dtype),) * 2,
+            _commuted(transposed),
+            params={"transposed": transposed},
+            prepare=_hessenbergs,
+        )
         for shape, dtype in (((5, 5), REAL), ((2, 4, 4), COMPLEX), ((2, 2), REAL))
         for transposed in (False, True)
     ),
     *(
-        Use(triangular_sqrt, (operand,), lambda t: [t, t * 0],
-            lambda outputs, t: [rnp.matmul(outputs[0], outputs[0]),
-                                m.lower_triangle(outputs[0], -1)], prepare=_triangle)
+        Use(
+            triangular_sqrt,
+            (operand,),
+            lambda t: [t, t * 0],
+            lambda outputs, t: [rnp.matmul(outputs[0], outputs[0]), m.lower_triangle(outputs[0], -1)],
+            prepare=_triangle,
+        )
         for operand in (_matrix(4, 4), _matrix(2, 3, 3, dtype=COMPLEX))
     ),
-)  # fmt: skip
+)

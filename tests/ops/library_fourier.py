@@ -11,7 +11,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.ops.fourier import fft
-from tests.ops.samples import Operand
+from tests.ops.calls import Operand
 from tests.ops.use import Use
 
 
@@ -33,9 +33,7 @@ def _expected(kind: str, axes: tuple[int, ...], odd: bool) -> Callable[..., list
 
     def forward(x: np.ndarray) -> np.ndarray:
         spectrum = _all(x, axes, -1)
-        return (
-            np.take(spectrum, range(x.shape[last] // 2 + 1), last) if kind == "rfft" else spectrum
-        )
+        return np.take(spectrum, range(x.shape[last] // 2 + 1), last) if kind == "rfft" else spectrum
 
     def backward(x: np.ndarray) -> np.ndarray:
         if kind == "irfft":
@@ -65,6 +63,9 @@ USES = (
     *(_use("rfft", (n,), 0) for n in (1, 2, 9, 16, 22)),
     *(_use("irfft", (2, m, 2), 1) for m in (2, 5, 9)),
     *(_use("irfft", (m,), 0, odd=True) for m in (1, 2, 8)),
-    _use("fft", (3, 4, 2), 0, 2), _use("ifft", (3, 4, 2), 1, 0), _use("rfft", (3, 4, 6), 2, 0),
-    _use("irfft", (3, 4, 5), 1, 0), _use("irfft", (3, 4, 5), 0, 2, odd=True),
-)  # fmt: skip
+    _use("fft", (3, 4, 2), 0, 2),
+    _use("ifft", (3, 4, 2), 1, 0),
+    _use("rfft", (3, 4, 6), 2, 0),
+    _use("irfft", (3, 4, 5), 1, 0),
+    _use("irfft", (3, 4, 5), 0, 2, odd=True),
+)

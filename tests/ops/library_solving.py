@@ -29,7 +29,7 @@ from rune.ops.linalg import (
     triangular_solve,
     tridiagonal_solve,
 )
-from tests.ops.samples import Operand
+from tests.ops.calls import Operand
 from tests.ops.use import Use
 
 REAL, COMPLEX = dtypes.f64, dtypes.c128
@@ -88,22 +88,14 @@ def _rebuilt(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
 
 
 def _scipy_lu(a: np.ndarray) -> Sequence[Any]:
-    factors = np.stack(
-        [scipy.linalg.lu_factor(x)[0] for x in a.reshape(-1, *a.shape[-2:])]
-    ).reshape(a.shape)
+    factors = np.stack([scipy.linalg.lu_factor(x)[0] for x in a.reshape(-1, *a.shape[-2:])]).reshape(a.shape)
     return [np.zeros_like(a), factors, np.True_, np.zeros(a.shape[:-2], np.int32)]
 
 
 _LUS = [
     *(
         Use(lu, (_matrix(*shape, dtype=dtype),), _scipy_lu, _rebuilt, limit=5000)
-        for shape, dtype in (
-            ((4, 4), REAL),
-            ((5, 3), REAL),
-            ((2, 2, 3), COMPLEX),
-            ((2, 7, 6), REAL),
-            ((6, 8), COMPLEX),
-        )
+        for shape, dtype in (((4, 4), REAL), ((5, 3), REAL), ((2, 2, 3), COMPLEX), ((2, 7, 6), REAL), ((6, 8), COMPLEX))
     ),
     Use(lu, (_matrix(40, 36),), _scipy_lu, _rebuilt, smooth=False, limit=20000),
 ]
@@ -138,19 +130,25 @@ def _qr_truth(full_matrices: bool) -> Callable[..., Sequence[np.ndarray]]:
 _QRS = [
     *(
         Use(
-            qr, (_matrix(*shape, dtype=dtype),), _qr_truth(full), _seen_of_qr,
-            params={"full_matrices": full}, limit=2000,
+            qr,
+            (_matrix(*shape, dtype=dtype),),
+            _qr_truth(full),
+            _seen_of_qr,
+            params={"full_matrices": full},
+            limit=2000,
         )
         for shape, dtype, full in (
-            ((3, 3), REAL, False), ((2, 5, 3), REAL, True), ((4, 2), COMPLEX, False),
-            ((3, 2), COMPLEX, True), ((3, 5), REAL, False),
+            ((3, 3), REAL, False),
+            ((2, 5, 3), REAL, True),
+            ((4, 2), COMPLEX, False),
+            ((3, 2), COMPLEX, True),
+            ((3, 5), REAL, False),
         )
     ),
     Use(
-        qr, (_matrix(40, 20),), _qr_truth(False), _seen_of_qr, params={"full_matrices": False},
-        smooth=False, limit=5000,
+        qr, (_matrix(40, 20),), _qr_truth(False), _seen_of_qr, params={"full_matrices": False}, smooth=False, limit=5000
     ),
-]  # fmt: skip
+]
 
 
 def _of_reflections(outputs: Sequence[Any], a: Any) -> Sequence[Any]:
@@ -188,21 +186,14 @@ _REFLECTIONS = [
     ),
     *(
         Use(geqp3, (_matrix(*shape, dtype=dtype),), _geqp3_truth)
-        for shape, dtype in (
-            ((2, 4, 3), COMPLEX), ((3, 5), REAL), ((4, 4), REAL), ((20, 18), REAL), ((1, 1), REAL)
-        )
+        for shape, dtype in (((2, 4, 3), COMPLEX), ((3, 5), REAL), ((4, 4), REAL), ((20, 18), REAL), ((1, 1), REAL))
     ),
-    Use(geqp3, (_matrix(2, 0, 3),), lambda a: [a, a[..., 0], np.array([[0, 1, 2]] * 2, np.int32)],
-        smooth=False),
+    Use(geqp3, (_matrix(2, 0, 3),), lambda a: [a, a[..., 0], np.array([[0, 1, 2]] * 2, np.int32)], smooth=False),
     *(
-        Use(
-            householder_product,
-            (_matrix(*shape, dtype=dtype), Operand((*shape[:-2], k), dtype, 0.1, 0.4)),
-            _reflected,
-        )
+        Use(householder_product, (_matrix(*shape, dtype=dtype), Operand((*shape[:-2], k), dtype, 0.1, 0.4)), _reflected)
         for shape, k, dtype in (((2, 5, 3), 2, COMPLEX), ((20, 18), 18, REAL))
     ),
-]  # fmt: skip
+]
 
 
 # --- solving ----------------------------------------------------------------------------------
@@ -220,10 +211,13 @@ def _triangle_of(lower: bool, unit: bool) -> Callable[..., Sequence[np.ndarray]]
 
 def _triangular(lower: bool, unit: bool, *shape: int, dtype: np.dtype, **more: Any) -> Use:
     return Use(
-        triangular_solve, (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
-        _triangle_of(lower, unit), params={"lower": lower, "unit_diagonal": unit},
-        prepare=lambda a, b: (_strong(a), b), **more,
-    )  # fmt: skip
+        triangular_solve,
+        (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
+        _triangle_of(lower, unit),
+        params={"lower": lower, "unit_diagonal": unit},
+        prepare=lambda a, b: (_strong(a), b),
+        **more,
+    )
 
 
 _TRIANGULARS = [
@@ -254,12 +248,15 @@ def _solved(transposed: bool) -> Callable[..., Sequence[np.ndarray]]:
 
 _SOLVES = [
     Use(
-        linear_solve, (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
-        _solved(transposed), params={"transposed": transposed}, prepare=_with_factors,
+        linear_solve,
+        (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
+        _solved(transposed),
+        params={"transposed": transposed},
+        prepare=_with_factors,
     )
     for shape, dtype in (((3, 3), REAL), ((2, 7, 7), COMPLEX))
     for transposed in (False, True)
-]  # fmt: skip
+]
 
 
 def _regular(a: Any, *sides: Any) -> Sequence[Any]:
@@ -269,23 +266,20 @@ def _regular(a: Any, *sides: Any) -> Sequence[Any]:
 _DIRECT = [
     *(
         Use(
-            matrix_solve, (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
-            lambda a, b: [np.linalg.solve(a, b)], prepare=_regular,
+            matrix_solve,
+            (_matrix(*shape, dtype=dtype), _matrix(*shape[:-1], 2, dtype=dtype)),
+            lambda a, b: [np.linalg.solve(a, b)],
+            prepare=_regular,
         )
         for shape, dtype in (((3, 3), REAL), ((2, 7, 7), COMPLEX), ((26, 26), REAL))
     ),
     *(
         Use(primitive, (_matrix(*shape, dtype=dtype),), expected, prepare=_regular, limit=2000)
-        for primitive, expected in (
-            (matrix_det, lambda a: [np.linalg.det(a)]),
-            (slogdet, np.linalg.slogdet),
-        )
+        for primitive, expected in ((matrix_det, lambda a: [np.linalg.det(a)]), (slogdet, np.linalg.slogdet))
         for shape, dtype in (((3, 3), REAL), ((2, 7, 7), COMPLEX))
     ),
-    Use(
-        slogdet, (_matrix(26, 26),), np.linalg.slogdet, prepare=_regular, limit=2000, smooth=False
-    ),
-]  # fmt: skip
+    Use(slogdet, (_matrix(26, 26),), np.linalg.slogdet, prepare=_regular, limit=2000, smooth=False),
+]
 
 
 def _band(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> list:
@@ -305,14 +299,11 @@ _TRIDIAGONALS = [
     Use(
         tridiagonal_solve,
         (*(_matrix(*shape, dtype=dtype) for _ in range(3)), _matrix(*shape, 2, dtype=dtype)),
-        _band, prepare=_away_from_zero(shift), limit=5000,
+        _band,
+        prepare=_away_from_zero(shift),
+        limit=5000,
     )
-    for shape, dtype, shift in (
-        ((2, 5), COMPLEX, 3.0), ((1,), REAL, 3.0), ((9,), REAL, 0.0),
-    )
-]  # fmt: skip
+    for shape, dtype, shift in (((2, 5), COMPLEX, 3.0), ((1,), REAL, 3.0), ((9,), REAL, 0.0))
+]
 
-USES = (
-    *_CHOLESKYS, *_LUS, *_QRS, *_REFLECTIONS, *_TRIANGULARS, *_SOLVES, *_DIRECT,
-    *_TRIDIAGONALS,
-)  # fmt: skip
+USES = (*_CHOLESKYS, *_LUS, *_QRS, *_REFLECTIONS, *_TRIANGULARS, *_SOLVES, *_DIRECT, *_TRIDIAGONALS)

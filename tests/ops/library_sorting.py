@@ -10,7 +10,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune import dtypes
 from rune.ops.sorting import search_sorted, sort, top_k
-from tests.ops.samples import Operand
+from tests.ops.calls import Operand
 from tests.ops.use import Use
 
 
@@ -76,11 +76,10 @@ USES = (
     Use(sort, (Operand((3, 1)),), _sorted, params={"num_keys": 1}),
     Use(sort, (Operand((3, 5), dtypes.c128),), _sorted, params={"num_keys": 1}),
     Use(sort, (_TIED, Operand((2, 7))), _sorted_together(1), params={"num_keys": 1}),
-    Use(sort, (_TIED, Operand((2, 7)), Operand((2, 7), dtypes.bool_)), _sorted_together(2),
-        params={"num_keys": 2}),
+    Use(sort, (_TIED, Operand((2, 7)), Operand((2, 7), dtypes.bool_)), _sorted_together(2), params={"num_keys": 2}),
     Use(top_k, (Operand((2, 7)),), _last(3), params={"k": 3}),
     Use(top_k, (_TIED,), _last(4), params={"k": 4}),
     Use(top_k, (Operand((5,)),), _last(5), params={"k": 5}),
     Use(top_k, (Operand((5,)),), _last(0), params={"k": 0}),
     *_SEARCHES,
-)  # fmt: skip
+)

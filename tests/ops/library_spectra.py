@@ -15,16 +15,8 @@ import scipy.linalg
 import rune.numpy as rnp
 from rune import dtypes
 from rune.ops import matrix_helpers as m
-from rune.ops.linalg import (
-    eig,
-    eigh,
-    hessenberg,
-    householder_product,
-    schur,
-    svd,
-    tridiagonal,
-)
-from tests.ops.samples import Operand
+from rune.ops.linalg import eig, eigh, hessenberg, householder_product, schur, svd, tridiagonal
+from tests.ops.calls import Operand
 from tests.ops.use import Use
 
 REAL, COMPLEX = dtypes.f64, dtypes.c128
@@ -59,8 +51,7 @@ def _other_triangle(lower: bool) -> Callable[[Any], Sequence[Any]]:
 
     def prepare(a: Any) -> Sequence[Any]:
         (definite,) = _graded(a)
-        triangle, other = (m.lower_triangle, m.upper_triangle) if lower else (
-            m.upper_triangle, m.lower_triangle)  # fmt: skip
+        triangle, other = (m.lower_triangle, m.upper_triangle) if lower else (m.upper_triangle, m.lower_triangle)
         return (triangle(definite) + other(a, 1 if lower else -1),)
 
     return prepare
@@ -92,8 +83,7 @@ def _eigh(operand: Operand, lower: bool, prepare: Any = _graded, **flags: Any) -
 
 def _eigenvalues(operand: Operand, lower: bool) -> Use:
     params = {"lower": lower, "vectors": False}
-    return Use(eigh, (operand,), lambda a: _eigh_truth(lower)(a)[:1], params=params,
-               prepare=_graded)  # fmt: skip
+    return Use(eigh, (operand,), lambda a: _eigh_truth(lower)(a)[:1], params=params, prepare=_graded)
 
 
 _EIGHS = [
@@ -155,8 +145,7 @@ def _svd(operand: Operand, full_matrices: bool, prepare: Any = _spread, **flags:
 
 def _singular_values(operand: Operand) -> Use:
     params = {"full_matrices": False, "vectors": False}
-    return Use(svd, (operand,), lambda a: [np.linalg.svd(a, compute_uv=False)], params=params,
-               prepare=_spread)  # fmt: skip
+    return Use(svd, (operand,), lambda a: [np.linalg.svd(a, compute_uv=False)], params=params, prepare=_spread)
 
 
 _SVDS = [
@@ -204,11 +193,16 @@ _EIGS = [
     Use(eig, (operand,), _eig_truth, _seen_of_eig, {"left": True, "right": True}, _apart)
     for operand in (_matrix(4, 4), _matrix(2, 3, 3, dtype=COMPLEX))
 ] + [
-    Use(eig, (_matrix(4, 4),), lambda a: _eig_truth(a)[:2],
+    Use(
+        eig,
+        (_matrix(4, 4),),
+        lambda a: _eig_truth(a)[:2],
         lambda outputs, a: [rnp.sum(outputs[0] ** k, -1) for k in (1, 2)],
-        {"left": False, "right": right}, _apart)
+        {"left": False, "right": right},
+        _apart,
+    )
     for right in (True, False)
-]  # fmt: skip
+]
 
 
 # --- forms ------------------------------------------------------------------------------------
@@ -276,18 +270,28 @@ _FORMS = [
         Use(schur, (operand,), _schur_truth, _seen_of_schur, {"vectors": True}, _apart)
         for operand in (_matrix(5, 5), _matrix(2, 3, 3, dtype=COMPLEX))
     ),
-    Use(schur, (_matrix(4, 4, dtype=COMPLEX),), lambda a: [np.trace(a), 0 * a],
+    Use(
+        schur,
+        (_matrix(4, 4, dtype=COMPLEX),),
+        lambda a: [np.trace(a), 0 * a],
         lambda outputs, a: [rnp.trace(outputs[0]), m.lower_triangle(outputs[0], -1)],
-        {"vectors": False}, _apart),
+        {"vectors": False},
+        _apart,
+    ),
     *(
         Use(hessenberg, (operand,), _hessenberg_truth, _seen_of_hessenberg)
         for operand in (_matrix(5, 5), _matrix(2, 3, 3, dtype=COMPLEX), _matrix(1, 1))
     ),
-    Use(tridiagonal, (_matrix(2, 4, 4, dtype=COMPLEX),), lambda a: _schur_truth(a)[:3],
-        _seen_of_tridiagonal, {"lower": True}, _graded),
-    Use(tridiagonal, (_matrix(4, 4),), lambda a: _schur_truth(a)[:3], _upside_down,
-        {"lower": False}, _graded),
-]  # fmt: skip
+    Use(
+        tridiagonal,
+        (_matrix(2, 4, 4, dtype=COMPLEX),),
+        lambda a: _schur_truth(a)[:3],
+        _seen_of_tridiagonal,
+        {"lower": True},
+        _graded,
+    ),
+    Use(tridiagonal, (_matrix(4, 4),), lambda a: _schur_truth(a)[:3], _upside_down, {"lower": False}, _graded),
+]
 
 
 USES = (*_EIGHS, *_SVDS, *_EIGS, *_FORMS)

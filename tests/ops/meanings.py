@@ -1,12 +1,11 @@
 """What every primitive means, written a second time: Python scalars and plain loops.
 
-`SCALAR` gives elementwise meanings on Python numbers; `WHOLE` those of arrays, element by element
-where that is readable. Nothing here calls the code under test.
+`WHOLE` gives the meanings of arrays, element by element where that is readable; those of numbers
+are in meanings_of_scalars.py. Nothing here calls the code under test.
 """
 
 from __future__ import annotations
 
-import cmath
 import functools
 import itertools
 import math
@@ -16,124 +15,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from scipy import special
 
 from rune import dtypes
+from tests.ops.meanings_of_scalars import OF_COMPLEX, SCALAR, elementwise, plain, typed
 from tests.random.plain import OF_KEYS
-
-# --- scalars ----------------------------------------------------------------------------------
-
-
-def _div(a: Any, b: Any) -> Any:
-    if not isinstance(a, int):
-        return a / b
-    return -1 if b == 0 else int(math.copysign(1, a) * math.copysign(1, b)) * (abs(a) // abs(b))
-
-
-def _rem(a: Any, b: Any) -> Any:
-    if not isinstance(a, int):
-        return math.fmod(a, b)
-    return a if b == 0 else a - b * _div(a, b)
-
-
-def _sign(x: Any) -> Any:
-    return (x > 0) - (x < 0)
-
-
-def _integer_pow(x: Any, exponent: int) -> Any:
-    return x**exponent
-
-
-def _reduce_precision(x: float, exponent_bits: int, mantissa_bits: int) -> float:
-    if x == 0 or not math.isfinite(x):
-        return x
-    part, exponent = math.frexp(x)
-    integer = round(math.ldexp(part, mantissa_bits + 1))
-    rounded = math.ldexp(integer, exponent - mantissa_bits - 1)
-    largest = 2 ** (exponent_bits - 1) - 1
-    if abs(rounded) >= 2.0 ** (largest + 1):
-        return math.copysign(math.inf, x)
-    return rounded if abs(rounded) >= 2.0 ** (1 - largest) else math.copysign(0, x)
-
-
-def _unit(z: complex) -> complex:
-    return z / abs(z) if z else z
-
-
-# Where a function of complex numbers is not spelled as that of real ones.
-OF_COMPLEX: dict[str, Callable[..., Any]] = {
-    "real": lambda z: z.real, "imag": lambda z: z.imag, "conj": lambda z: z.conjugate(),
-    "sign": _unit, "sqrt": cmath.sqrt, "rsqrt": lambda z: 1 / cmath.sqrt(z),
-    "exp": cmath.exp, "exp2": lambda z: 2**z, "expm1": lambda z: cmath.exp(z) - 1,
-    "log": cmath.log, "log2": lambda z: cmath.log(z) / math.log(2),
-    "log1p": lambda z: cmath.log(1 + z), "pow": operator.pow,
-    "sin": cmath.sin, "cos": cmath.cos, "tan": cmath.tan,
-    "asin": cmath.asin, "acos": cmath.acos, "atan": cmath.atan,
-    "sinh": cmath.sinh, "cosh": cmath.cosh, "tanh": cmath.tanh,
-    "asinh": cmath.asinh, "acosh": cmath.acosh, "atanh": cmath.atanh,
-    "logistic": lambda z: 1 / (1 + cmath.exp(-z)),
-}  # fmt: skip
-SCALAR: dict[str, Callable[..., Any]] = {
-    "complex": complex,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-    "gt": operator.gt, "ge": operator.ge, "is_finite": math.isfinite,
-    "select": lambda c, a, b: a if c else b,
-    "neg": operator.neg, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
-    "div": _div, "rem": _rem, "abs": abs, "sign": _sign, "max": max, "min": min,
-    "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc,
-    "copysign": math.copysign,
-    "not": lambda x: not x if isinstance(x, bool) else ~x,
-    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
-    "shl": operator.lshift, "shr": operator.rshift,
-    "sqrt": math.sqrt, "rsqrt": lambda x: 1 / math.sqrt(x), "cbrt": special.cbrt,
-    "exp": math.exp, "exp2": lambda x: 2.0**x, "expm1": math.expm1,
-    "log": math.log, "log2": math.log2, "log1p": math.log1p,
-    "sin": math.sin, "cos": math.cos, "tan": math.tan,
-    "asin": math.asin, "acos": math.acos, "atan": math.atan,
-    "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh,
-    "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh,
-    "erf": math.erf, "erfc": math.erfc, "erf_inv": special.erfinv,
-    "logistic": lambda x: 1 / (1 + math.exp(-x)),
-    "pow": math.pow, "atan2": math.atan2, "integer_pow": _integer_pow,
-    "reduce_precision": _reduce_precision,
-}  # fmt: skip
-
-
-def plain(value: Any) -> Any:
-    """The Python number of an element; of a key its two words."""
-    if value.dtype in dtypes.KEYS:
-        return tuple(dtypes.stored_words(value).tolist())
-    if value.dtype in dtypes.INTEGER:
-        return int(value)
-    if value.dtype == dtypes.bool_:
-        return bool(value)
-    return complex(value) if value.dtype in dtypes.COMPLEX else float(value)
-
-
-def typed(value: Any, dtype: np.dtype) -> np.ndarray:
-    """A Python number in `dtype`: integers wrap, floats round once. A key of its words."""
-    if dtype in dtypes.KEYS:
-        return np.array((value,), dtype)
-    if dtype not in dtypes.INTEGER:
-        return np.asarray(value).astype(dtype)
-    width = {dtypes.i4: 4, dtypes.u4: 4}.get(dtype, dtype.itemsize * 8)
-    wrapped = int(value) % (1 << width)
-    high = dtype in dtypes.SIGNED and wrapped >= 1 << (width - 1)
-    return np.array(wrapped - (1 << width) if high else wrapped).astype(dtype)
-
-
-def elementwise(
-    function: Callable[..., Any], arrays: list[np.ndarray], dtype: np.dtype, params: Mapping
-) -> np.ndarray:
-    """`function` on every element, rank-0 operands beside ranked ones."""
-    spread = np.broadcast_arrays(*arrays)
-    out = np.empty(spread[0].shape, dtype)
-    for at in np.ndindex(out.shape):
-        out[at] = typed(function(*(plain(a[at]) for a in spread), **params), dtype)
-    return out
-
-
-# --- arrays -----------------------------------------------------------------------------------
 
 
 def _each(shape: tuple[int, ...], dtype: np.dtype, element: Callable[..., Any]) -> np.ndarray:
@@ -166,9 +51,7 @@ def _transpose(x: np.ndarray, *, permutation: tuple) -> np.ndarray:
 
 def _slice(x: np.ndarray, *, start: tuple, limit: tuple, stride: tuple) -> np.ndarray:
     shape = tuple(len(range(*bounds)) for bounds in zip(start, limit, stride))
-    return _each(
-        shape, x.dtype, lambda at: x[tuple(s + i * k for s, i, k in zip(start, at, stride))]
-    )
+    return _each(shape, x.dtype, lambda at: x[tuple(s + i * k for s, i, k in zip(start, at, stride))])
 
 
 def _pad(x: np.ndarray, value: np.ndarray, *, low: tuple, high: tuple, interior: tuple) -> Any:
@@ -279,9 +162,7 @@ def _window(at: tuple, i: np.ndarray, x: np.ndarray, dims: Any, sizes: tuple, mo
     return tuple(position)
 
 
-def _gather(
-    x: np.ndarray, i: np.ndarray, fill: np.ndarray, *, dims: Any, slice_sizes: tuple, mode: str
-) -> np.ndarray:
+def _gather(x: np.ndarray, i: np.ndarray, fill: np.ndarray, *, dims: Any, slice_sizes: tuple, mode: str) -> np.ndarray:
     gone = {*dims.collapsed, *dims.operand_batching}
     window = iter([s for a, s in enumerate(slice_sizes) if a not in gone])
     batch = iter(i.shape[:-1])
@@ -296,9 +177,7 @@ def _gather(
 
 
 def _scatter(combine: Callable[[Any, Any], Any]) -> Callable[..., np.ndarray]:
-    def meaning(
-        x: np.ndarray, i: np.ndarray, u: np.ndarray, *, dims: Any, slice_sizes: tuple, mode: str
-    ) -> np.ndarray:
+    def meaning(x: np.ndarray, i: np.ndarray, u: np.ndarray, *, dims: Any, slice_sizes: tuple, mode: str) -> np.ndarray:
         out = x.copy()
         for at in np.ndindex(*u.shape):
             position = _window(at, i, x, dims, slice_sizes, mode)
@@ -360,19 +239,22 @@ def _shear(x: np.ndarray, *, axes: tuple, strides: tuple, dilations: tuple) -> n
 
 
 def _conv_general_dilated(
-    x: np.ndarray, w: np.ndarray, *, strides: tuple, padding: tuple, lhs_dilation: tuple,
-    rhs_dilation: tuple, specs: tuple, groups: tuple,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    w: np.ndarray,
+    *,
+    strides: tuple,
+    padding: tuple,
+    lhs_dilation: tuple,
+    rhs_dilation: tuple,
+    specs: tuple,
+    groups: tuple,
+) -> np.ndarray:
     """Sums over (feature, place in the kernel), one element of the result after the other."""
     x, w = x.transpose(specs[0]), w.transpose(specs[1])
     (batches, _), (outs, ins), sizes = x.shape[:2], w.shape[:2], w.shape[2:]
-    wholes = [
-        (n - 1) * d + 1 + lo + hi
-        for n, d, (lo, hi) in zip(x.shape[2:], lhs_dilation, padding, strict=True)
-    ]
+    wholes = [(n - 1) * d + 1 + lo + hi for n, d, (lo, hi) in zip(x.shape[2:], lhs_dilation, padding, strict=True)]
     counts = [
-        len(range(0, n - (k - 1) * d, s))
-        for n, k, d, s in zip(wholes, sizes, rhs_dilation, strides, strict=True)
+        len(range(0, n - (k - 1) * d, s)) for n, k, d, s in zip(wholes, sizes, rhs_dilation, strides, strict=True)
     ]
 
     def place(at: tuple, k: tuple) -> tuple | None:
@@ -404,14 +286,24 @@ def _conv_general_dilated(
 
 
 def _reduce_window(
-    x: np.ndarray, *, combine: str, window: tuple, strides: tuple, padding: tuple,
-    base_dilation: tuple, window_dilation: tuple,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    *,
+    combine: str,
+    window: tuple,
+    strides: tuple,
+    padding: tuple,
+    base_dilation: tuple,
+    window_dilation: tuple,
+) -> np.ndarray:
     """The elements that a window holds, combined in order; those of padding do not count."""
     fold: Callable[[Any, Any], Any] = {
-        "add": operator.add, "mul": operator.mul, "max": max, "min": min, "and": operator.and_,
+        "add": operator.add,
+        "mul": operator.mul,
+        "max": max,
+        "min": min,
+        "and": operator.and_,
         "or": operator.or_,
-    }[combine]  # fmt: skip
+    }[combine]
     counts = [
         len(range(0, (n - 1) * b + 1 + lo + hi - (k - 1) * d, s))
         for n, k, s, (lo, hi), b, d in zip(
@@ -420,23 +312,22 @@ def _reduce_window(
     ]
     info = ml_dtypes.iinfo(x.dtype) if x.dtype in dtypes.INTEGER else None
     empty = {
-        "add": 0, "mul": 1, "and": -1, "or": 0,
-        "max": info.min if info else -math.inf, "min": info.max if info else math.inf,
-    }[combine]  # fmt: skip
+        "add": 0,
+        "mul": 1,
+        "and": -1,
+        "or": 0,
+        "max": info.min if info else -math.inf,
+        "min": info.max if info else math.inf,
+    }[combine]
 
     def element(at: tuple) -> Any:
         held = []
         for k in np.ndindex(*window):
             places = [
                 divmod(o * s + i * d - lo, b)
-                for o, i, s, d, (lo, _), b in zip(
-                    at, k, strides, window_dilation, padding, base_dilation, strict=True
-                )
+                for o, i, s, d, (lo, _), b in zip(at, k, strides, window_dilation, padding, base_dilation, strict=True)
             ]
-            if all(
-                remainder == 0 and 0 <= p < n
-                for (p, remainder), n in zip(places, x.shape, strict=True)
-            ):
+            if all(remainder == 0 and 0 <= p < n for (p, remainder), n in zip(places, x.shape, strict=True)):
                 held.append(plain(x[tuple(p for p, _ in places)]))
         return typed(functools.reduce(fold, held) if held else empty, x.dtype)
 
@@ -444,22 +335,39 @@ def _reduce_window(
 
 
 WHOLE: dict[str, Callable[..., np.ndarray]] = {
-    "broadcast": _broadcast, "reshape": _reshape, "transpose": _transpose, "slice": _slice,
-    "pad": _pad, "reverse": _reverse, "concatenate": _concatenate,
-    "reduce_sum": _reduce(operator.add, 0), "reduce_prod": _reduce(operator.mul, 1),
-    "reduce_max": _reduce(max), "reduce_min": _reduce(min),
-    "reduce_and": _reduce(operator.and_, -1), "reduce_or": _reduce(operator.or_, 0),
-    "argmax": _arg(operator.gt), "argmin": _arg(operator.lt),
-    "cumsum": _cumulative(operator.add), "cumprod": _cumulative(operator.mul),
-    "cummax": _cumulative(max), "cummin": _cumulative(min),
-    "dot_general": _dot_general, "gather": _gather,
-    "shear": _shear, "conv_general_dilated": _conv_general_dilated,
+    "broadcast": _broadcast,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "slice": _slice,
+    "pad": _pad,
+    "reverse": _reverse,
+    "concatenate": _concatenate,
+    "reduce_sum": _reduce(operator.add, 0),
+    "reduce_prod": _reduce(operator.mul, 1),
+    "reduce_max": _reduce(max),
+    "reduce_min": _reduce(min),
+    "reduce_and": _reduce(operator.and_, -1),
+    "reduce_or": _reduce(operator.or_, 0),
+    "argmax": _arg(operator.gt),
+    "argmin": _arg(operator.lt),
+    "cumsum": _cumulative(operator.add),
+    "cumprod": _cumulative(operator.mul),
+    "cummax": _cumulative(max),
+    "cummin": _cumulative(min),
+    "dot_general": _dot_general,
+    "gather": _gather,
+    "shear": _shear,
+    "conv_general_dilated": _conv_general_dilated,
     "reduce_window": _reduce_window,
-    "scatter": _scatter(lambda old, new: new), "scatter_add": _scatter(operator.add),
+    "scatter": _scatter(lambda old, new: new),
+    "scatter_add": _scatter(operator.add),
     "scatter_mul": _scatter(operator.mul),
-    "scatter_min": _scatter(min), "scatter_max": _scatter(max),
-    "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice,
-    "convert": _convert, "bitcast": _bitcast,
+    "scatter_min": _scatter(min),
+    "scatter_max": _scatter(max),
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "convert": _convert,
+    "bitcast": _bitcast,
     "iota": lambda *, shape, axis, dtype: _each(shape, dtype, lambda at: at[axis]),
     "size": lambda *, size, dtype: np.array(size, dtype),
     "stop_gradient": lambda x: x,
@@ -467,7 +375,7 @@ WHOLE: dict[str, Callable[..., np.ndarray]] = {
     "popcount": lambda x: _each(x.shape, x.dtype, lambda at: _bits(x, at).count("1")),
     "clz": lambda x: _each(x.shape, x.dtype, lambda at: len(_bits(x, at).split("1")[0])),
     "nextafter": lambda a, b: _each(a.shape, a.dtype, lambda at: _next(a[at], b[at])),
-}  # fmt: skip
+}
 
 
 def _bits(x: np.ndarray, at: tuple) -> str:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,99 +22,46 @@ from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
 from rune.errors import RuneError
 from rune.ops import IndexDims
+from tests.ops.calls import Operand, Sample
 
 each_primitive = pytest.mark.parametrize("primitive", ops.PRIMITIVES, ids=lambda p: p.name)
 f32, f64, i32, bool_ = dtypes.f32, dtypes.f64, dtypes.i32, dtypes.bool_
 
-
-@dataclass(frozen=True)
-class Operand:
-    """Values to draw: within low..high, or for integers low..high inclusive."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype = f64
-    low: float = -2.0
-    high: float = 2.0
-
-    @property
-    def type(self) -> ArrayType:
-        return ArrayType(self.shape, self.dtype)
-
-    def draw(self, rng: np.random.Generator, *lanes: int) -> np.ndarray:
-        """Values, with leading lanes. Floats stay clear of each other, so that none is a tie."""
-        shape = (*lanes, *self.shape)
-        if self.dtype == bool_:
-            return rng.integers(0, 2, shape).astype(bool)
-        if self.dtype in dtypes.KEYS:
-            words = [rng.integers(0, 1 << 32, shape, np.uint32) for _ in range(2)]
-            return dtypes.stored_keys(words, self.dtype)
-        if self.dtype in dtypes.INTEGER:
-            low = max(self.low, 0) if self.dtype in dtypes.UNSIGNED else self.low
-            return rng.integers(int(low), int(self.high), shape, endpoint=True).astype(self.dtype)
-        numbers = self._spread(rng, shape)
-        if self.dtype in dtypes.COMPLEX:
-            return (numbers + 1j * self._spread(rng, shape)).astype(self.dtype)
-        return numbers.astype(self.dtype)
-
-    def _spread(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        count = int(np.prod(shape))
-        steps = (rng.permutation(count) + rng.uniform(0.2, 0.8, count)) / max(count, 1)
-        return (self.low + (self.high - self.low) * steps).reshape(shape)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A call of a primitive."""
-
-    primitive: Primitive
-    operands: tuple[Operand, ...]
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def types(self) -> tuple[ArrayType, ...]:
-        return tuple(o.type for o in self.operands)
-
-    @property
-    def rng(self) -> np.random.Generator:
-        """The same values on every run."""
-        return np.random.default_rng(zlib.crc32(str(self).encode()))
-
-    def draw(self) -> list[np.ndarray]:
-        rng = self.rng
-        return [o.draw(rng) for o in self.operands]
-
-    @property
-    def active(self) -> tuple[int, ...]:
-        """The operands that can carry a tangent."""
-        return tuple(i for i, o in enumerate(self.operands) if o.dtype in dtypes.INEXACT)
-
-    def __str__(self) -> str:
-        types = ", ".join(map(str, self.types))
-        return f"{self.primitive.name}({types}) {dict(self.params)}"
-
-
 # --- elementwise ------------------------------------------------------------------------------
 
-ELEMENTWISE = frozenset(
-    "comparison selection arithmetic rounding bits conversion complex transcendental".split()
-)
+ELEMENTWISE = frozenset("comparison selection arithmetic rounding bits conversion complex transcendental".split())
 # Where each argument is drawn from: inside the domain, away from poles and jumps.
 DOMAINS: dict[str, tuple[tuple[float, float], ...]] = {
-    "sqrt": ((0.2, 3),), "rsqrt": ((0.2, 3),), "cbrt": ((0.2, 3),),
-    "log": ((0.2, 3),), "log2": ((0.2, 3),), "log1p": ((-0.8, 3),),
-    "tan": ((-1.2, 1.2),), "asin": ((-0.9, 0.9),), "acos": ((-0.9, 0.9),),
-    "acosh": ((1.2, 3),), "atanh": ((-0.9, 0.9),), "erf_inv": ((-0.9, 0.9),),
-    "pow": ((0.2, 2), (-2, 2)), "div": ((-2, 2), (0.5, 2)), "rem": ((2.1, 2.9), (0.8, 1.0)),
-    "atan2": ((0.2, 2), (0.2, 2)), "integer_pow": ((0.3, 2),),
-    "shl": ((-4, 7), (0, 3)), "shr": ((-4, 7), (0, 3)),
-    "floor": ((0.1, 0.9),), "ceil": ((0.1, 0.9),), "round": ((0.6, 1.4),), "trunc": ((0.1, 0.9),),
-    "sign": ((0.1, 2),), "abs": ((0.1, 2),), "copysign": ((0.1, 2), (0.1, 2)),
-}  # fmt: skip
+    "sqrt": ((0.2, 3),),
+    "rsqrt": ((0.2, 3),),
+    "cbrt": ((0.2, 3),),
+    "log": ((0.2, 3),),
+    "log2": ((0.2, 3),),
+    "log1p": ((-0.8, 3),),
+    "tan": ((-1.2, 1.2),),
+    "asin": ((-0.9, 0.9),),
+    "acos": ((-0.9, 0.9),),
+    "acosh": ((1.2, 3),),
+    "atanh": ((-0.9, 0.9),),
+    "erf_inv": ((-0.9, 0.9),),
+    "pow": ((0.2, 2), (-2, 2)),
+    "div": ((-2, 2), (0.5, 2)),
+    "rem": ((2.1, 2.9), (0.8, 1.0)),
+    "atan2": ((0.2, 2), (0.2, 2)),
+    "integer_pow": ((0.3, 2),),
+    "shl": ((-4, 7), (0, 3)),
+    "shr": ((-4, 7), (0, 3)),
+    "floor": ((0.1, 0.9),),
+    "ceil": ((0.1, 0.9),),
+    "round": ((0.6, 1.4),),
+    "trunc": ((0.1, 0.9),),
+    "sign": ((0.1, 2),),
+    "abs": ((0.1, 2),),
+    "copysign": ((0.1, 2), (0.1, 2)),
+}
 PARAMS: dict[str, list[dict[str, Any]]] = {
     "integer_pow": [{"exponent": e} for e in (0, 1, 2, 3, 7, -1, -2)],
-    "reduce_precision": [
-        {"exponent_bits": e, "mantissa_bits": m} for e, m in ((5, 10), (8, 7), (4, 3), (2, 1))
-    ],
+    "reduce_precision": [{"exponent_bits": e, "mantissa_bits": m} for e, m in ((5, 10), (8, 7), (4, 3), (2, 1))],
     "convert": [{"dtype": d} for d in sorted(dtypes.ANY | dtypes.KEYS, key=dtypes.short)],
     "bitcast": [{"dtype": d} for d in sorted(dtypes.ANY, key=dtypes.short)],
 }
@@ -149,9 +95,7 @@ def elementwise_samples(primitive: Primitive) -> Iterator[Sample]:
                 yield sample
 
 
-def elementwise_sample(
-    primitive: Primitive, dtype: np.dtype, params: Mapping[str, Any], shapes: tuple
-) -> Sample:
+def elementwise_sample(primitive: Primitive, dtype: np.dtype, params: Mapping[str, Any], shapes: tuple) -> Sample:
     """One call, of these shapes."""
     domains = DOMAINS.get(primitive.name, ((-2.0, 2.0),) * len(shapes))
     kinds = _dtypes_of(primitive, dtype)
@@ -186,19 +130,20 @@ def _cumulatives(primitive: Primitive) -> list[Sample]:
 
 
 def _arguments(primitive: Primitive) -> list[Sample]:
-    return [
-        _of(primitive, Operand((3, 4), d), axis=a, dtype=i32)
-        for a in (0, 1) for d in (f64, dtypes.i8, bool_)
-    ]  # fmt: skip
+    return [_of(primitive, Operand((3, 4), d), axis=a, dtype=i32) for a in (0, 1) for d in (f64, dtypes.i8, bool_)]
 
 
 def _pads() -> list[Sample]:
     x, value = Operand((3, 4)), Operand(())
     amounts = [
-        ((0, 0), (0, 0), (0, 0)), ((1, 2), (0, 3), (0, 0)), ((0, 0), (0, 0), (1, 2)),
-        ((-1, 0), (0, -2), (0, 0)), ((2, -1), (-1, 3), (1, 0)), ((-2, -3), (1, 5), (2, 1)),
+        ((0, 0), (0, 0), (0, 0)),
+        ((1, 2), (0, 3), (0, 0)),
+        ((0, 0), (0, 0), (1, 2)),
+        ((-1, 0), (0, -2), (0, 0)),
+        ((2, -1), (-1, 3), (1, 0)),
+        ((-2, -3), (1, 5), (2, 1)),
         ((-3, 0), (2, 0), (0, 0)),
-    ]  # fmt: skip
+    ]
     padded = [_of(ops.pad, x, value, low=a, high=b, interior=c) for a, b, c in amounts]
     empty = _of(ops.pad, Operand((0, 2)), value, low=(1, 0), high=(2, 0), interior=(3, 0))
     return [*padded, empty]
@@ -213,8 +158,9 @@ def _dots() -> list[Sample]:
         ((3, 2, 4), (4, 5, 3), (((0, 2), (2, 0)), ((), ()))),
         ((2, 3, 4, 5), (5, 2, 6, 3), (((3,), (0,)), ((0, 1), (1, 3)))),
         ((2, 3, 4, 5), (4, 2, 5, 3), (((3, 2), (2, 0)), ((1, 0), (3, 1)))),
-        ((0, 3), (3, 2), (((1,), (0,)), ((), ()))), ((2, 0), (0, 3), (((1,), (0,)), ((), ()))),
-    ]  # fmt: skip
+        ((0, 3), (3, 2), (((1,), (0,)), ((), ()))),
+        ((2, 0), (0, 3), (((1,), (0,)), ((), ()))),
+    ]
     return [_of(ops.dot_general, Operand(a), Operand(b), dimension_numbers=n) for a, b, n in cases]
 
 
@@ -247,11 +193,17 @@ def _indexing(primitive: Primitive, last_of: Any) -> list[Sample]:
     modes = {"clip": anywhere, "fill": anywhere, "promise_in_bounds": inside}
     return [
         _of(
-            primitive, Operand(x), Operand(i, i32, *reach), last_of(i, dims, sizes),
-            dims=dims, slice_sizes=sizes, mode=mode,
+            primitive,
+            Operand(x),
+            Operand(i, i32, *reach),
+            last_of(i, dims, sizes),
+            dims=dims,
+            slice_sizes=sizes,
+            mode=mode,
         )
-        for x, i, dims, sizes in INDEXINGS for mode, reach in modes.items()
-    ]  # fmt: skip
+        for x, i, dims, sizes in INDEXINGS
+        for mode, reach in modes.items()
+    ]
 
 
 def _gathers(primitive: Primitive) -> list[Sample]:
@@ -288,19 +240,19 @@ def _movements() -> dict[str, list[Sample]]:
             _of(ops.broadcast, Operand((1, 0)), shape=(3, 0), axes=(0, 1)),
         ],
         "reshape": [
-            *(_of(ops.reshape, x, shape=s)
-              for s in ((24,), (4, 3, 2), (6, 4), (2, 1, 12), (2, 3, 4))),
+            *(_of(ops.reshape, x, shape=s) for s in ((24,), (4, 3, 2), (6, 4), (2, 1, 12), (2, 3, 4))),
             _of(ops.reshape, Operand((1, 1)), shape=()),
             _of(ops.reshape, Operand((0, 4)), shape=(2, 0)),
         ],
-        "transpose": [
-            _of(ops.transpose, x, permutation=p) for p in itertools.permutations(range(3))
-        ],
+        "transpose": [_of(ops.transpose, x, permutation=p) for p in itertools.permutations(range(3))],
         "slice": [
             _of(ops.slice_, Operand((5, 7)), start=a, limit=b, stride=s)
             for a, b, s in (
-                ((0, 0), (5, 7), (1, 1)), ((1, 2), (4, 7), (1, 1)), ((0, 1), (5, 7), (2, 3)),
-                ((2, 3), (2, 6), (1, 2)), ((4, 6), (5, 7), (3, 3)),
+                ((0, 0), (5, 7), (1, 1)),
+                ((1, 2), (4, 7), (1, 1)),
+                ((0, 1), (5, 7), (2, 3)),
+                ((2, 3), (2, 6), (1, 2)),
+                ((4, 6), (5, 7), (3, 3)),
             )
         ],
         "pad": _pads(),
@@ -310,15 +262,17 @@ def _movements() -> dict[str, list[Sample]]:
             _of(ops.concatenate, Operand((2, 3)), Operand((1, 3)), Operand((0, 3)), axis=0),
             _of(ops.concatenate, Operand((2, 3)), Operand((2, 1)), Operand((2, 4)), axis=1),
         ],
-    }  # fmt: skip
+    }
 
 
 def _sheared() -> list[Sample]:
     cases = [
-        ((5, 3), (0,), (1,), (1,)), ((2, 9, 2, 3), (1,), (2,), (3,)),
-        ((7, 6, 2, 3), (0, 1), (1, 2), (3, 1)), ((6, 7, 2, 3), (1, 0), (1, 2), (3, 1)),
+        ((5, 3), (0,), (1,), (1,)),
+        ((2, 9, 2, 3), (1,), (2,), (3,)),
+        ((7, 6, 2, 3), (0, 1), (1, 2), (3, 1)),
+        ((6, 7, 2, 3), (1, 0), (1, 2), (3, 1)),
         ((2, 3), (0,), (1,), (1,)),
-    ]  # fmt: skip
+    ]
     return [_of(ops.shear, Operand(x), axes=a, strides=s, dilations=d) for x, a, s, d in cases]
 
 
@@ -331,19 +285,21 @@ CONVOLUTIONS: list[tuple] = [
     ((2, 2, 3, 4, 3), (2, 1, 2, 1, 2), (1, 1, 1), ((0, 0),) * 3, (1,) * 3, (1,) * 3, (2, 1)),
     ((2, 3), (4, 3), (), (), (), (), (1, 1)),
     ((0, 2, 4), (3, 2, 2), (1,), ((0, 0),), (1,), (1,), (1, 1)),
-]  # fmt: skip
+]
 
 
 def _convolutions() -> list[Sample]:
     plain = [_conv(*case, specs=(tuple(range(len(case[0]))),) * 3) for case in CONVOLUTIONS]
     orders = [
-        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)), ((1, 0, 2, 3), (1, 0, 3, 2), (1, 0, 2, 3)),
+        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2)),
+        ((1, 0, 2, 3), (1, 0, 3, 2), (1, 0, 2, 3)),
         ((3, 1, 0, 2), (0, 2, 1, 3), (3, 2, 1, 0)),
-    ]  # fmt: skip
+    ]
     permuted = [
         _conv(_ordered(x, specs[0]), _ordered(w, specs[1]), *settings, specs=specs)
-        for specs in orders for x, w, *settings in (CONVOLUTIONS[n] for n in (0, 2, 3))
-    ]  # fmt: skip
+        for specs in orders
+        for x, w, *settings in (CONVOLUTIONS[n] for n in (0, 2, 3))
+    ]
     return [*plain, *permuted]
 
 
@@ -352,14 +308,26 @@ def _ordered(shape: tuple[int, ...], spec: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _conv(
-    x: tuple, w: tuple, strides: tuple, padding: tuple, lhs_dilation: tuple, rhs_dilation: tuple,
-    groups: tuple, specs: tuple,
-) -> Sample:  # fmt: skip
+    x: tuple,
+    w: tuple,
+    strides: tuple,
+    padding: tuple,
+    lhs_dilation: tuple,
+    rhs_dilation: tuple,
+    groups: tuple,
+    specs: tuple,
+) -> Sample:
     return _of(
-        ops.conv_general_dilated, Operand(x, f64, 0.2), Operand(w, f64, 0.2), strides=strides,
-        padding=padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation, specs=specs,
+        ops.conv_general_dilated,
+        Operand(x, f64, 0.2),
+        Operand(w, f64, 0.2),
+        strides=strides,
+        padding=padding,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        specs=specs,
         groups=groups,
-    )  # fmt: skip
+    )
 
 
 # operand, window, strides, padding, dilations of both
@@ -367,8 +335,9 @@ SLIDES: list[tuple] = [
     ((5, 6), (3, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)),
     ((2, 7), (1, 3), (1, 2), ((0, 0), (1, 1)), (1, 1), (1, 1)),
     ((4, 5), (2, 2), (2, 1), ((1, 0), (2, -1)), (2, 1), (1, 2)),
-    ((6,), (3,), (3,), ((0, 0),), (1,), (2,)), ((3,), (1,), (1,), ((0, 0),), (1,), (1,)),
-]  # fmt: skip
+    ((6,), (3,), (3,), ((0, 0),), (1,), (2,)),
+    ((3,), (1,), (1,), ((0, 0),), (1,), (1,)),
+]
 
 
 def _slides() -> list[Sample]:
@@ -376,10 +345,18 @@ def _slides() -> list[Sample]:
     for combine in ("add", "mul", "max", "min", "and", "or"):
         dtype = i32 if combine in ("and", "or") else f64
         for shape, window, strides, padding, base, dilation in SLIDES:
-            slides.append(_of(
-                ops.reduce_window, Operand(shape, dtype, 0.2, 2.0), combine=combine, window=window,
-                strides=strides, padding=padding, base_dilation=base, window_dilation=dilation,
-            ))  # fmt: skip
+            slides.append(
+                _of(
+                    ops.reduce_window,
+                    Operand(shape, dtype, 0.2, 2.0),
+                    combine=combine,
+                    window=window,
+                    strides=strides,
+                    padding=padding,
+                    base_dilation=base,
+                    window_dilation=dilation,
+                )
+            )
     return slides
 
 
@@ -397,33 +374,27 @@ def _random() -> dict[str, list[Sample]]:
             _of(ops.random_bits, key, shape=s, dtype=d)
             for one, several in kinds
             for key, s, d in (
-                *((one, s, dtypes.u32) for s in shapes), (several, (3,), dtypes.u32),
+                *((one, s, dtypes.u32) for s in shapes),
+                (several, (3,), dtypes.u32),
                 *((one, (3,), d) for d in (dtypes.u8, dtypes.u16, dtypes.u64)),
             )
         ],
         "random_split": [_of(ops.random_split, key, shape=s) for key in keys for s in shapes],
         "random_fold_in": [
-            _of(ops.random_fold_in, key, w, w)
-            for key in keys for w in (WORD, *((WORDS,) if key.shape else ()))
+            _of(ops.random_fold_in, key, w, w) for key in keys for w in (WORD, *((WORDS,) if key.shape else ()))
         ],
         "random_clone": [_of(ops.random_clone, key) for key in keys],
-        "random_seed": [
-            _of(ops.random_seed, *pair, impl=g) for g in dtypes.KEY_OF for pair in pairs
-        ],
-        "key_of_words": [
-            _of(ops.key_of_words, *pair, impl=g) for g in dtypes.KEY_OF for pair in pairs
-        ],
+        "random_seed": [_of(ops.random_seed, *pair, impl=g) for g in dtypes.KEY_OF for pair in pairs],
+        "key_of_words": [_of(ops.key_of_words, *pair, impl=g) for g in dtypes.KEY_OF for pair in pairs],
         "key_word": [_of(ops.key_word, key, number=n) for key in keys for n in (0, 1)],
-    }  # fmt: skip
+    }
 
 
 SCATTERS = (ops.scatter, ops.scatter_add, ops.scatter_mul, ops.scatter_min, ops.scatter_max)
 SAMPLES: dict[str, list[Sample]] = {
     **_movements(),
     **_random(),
-    **{p.name: _reductions(p) for p in (
-        ops.reduce_sum, ops.reduce_prod, ops.reduce_and, ops.reduce_or,
-    )},
+    **{p.name: _reductions(p) for p in (ops.reduce_sum, ops.reduce_prod, ops.reduce_and, ops.reduce_or)},
     **{p.name: _reductions(p)[:-1] for p in (ops.reduce_max, ops.reduce_min)},
     **{p.name: _arguments(p) for p in (ops.argmax, ops.argmin)},
     **{p.name: _cumulatives(p) for p in (ops.cumsum, ops.cumprod, ops.cummax, ops.cummin)},
@@ -438,7 +409,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "iota": [_of(ops.iota, shape=(2, 3), axis=a, dtype=d) for a in (0, 1) for d in (i32, f64)],
     "size": [_of(ops.BY_NAME["size"], size=7, dtype=d) for d in (i32, f64)],
     "stop_gradient": [_of(ops.stop_gradient, Operand((2, 3)))],
-}  # fmt: skip
+}
 
 
 @functools.cache
@@ -448,9 +419,7 @@ def samples(primitive: Primitive) -> tuple[Sample, ...]:
         declared = SAMPLES[primitive.name]
         return (*declared, *_retyped(declared[0]))
     if primitive.family not in ELEMENTWISE:
-        raise AssertionError(
-            f"{primitive.name}: no samples; add a line to SAMPLES in tests/ops/samples.py"
-        )
+        raise AssertionError(f"{primitive.name}: no samples; add a line to SAMPLES in tests/ops/samples.py")
     declared = tuple(elementwise_samples(primitive))
     assert declared, f"{primitive.name}: its type rule takes no dtype at all"
     return declared
@@ -461,9 +430,7 @@ def _retyped(sample: Sample) -> Iterator[Sample]:
     for dtype in sorted((dtypes.ANY | dtypes.KEYS) - {f64}, key=dtypes.short):
         operands = tuple(replace(o, dtype=dtype) if o.dtype == f64 else o for o in sample.operands)
         candidate = replace(sample, operands=operands)
-        if operands != sample.operands and _accepts(
-            sample.primitive, candidate.types, candidate.params
-        ):
+        if operands != sample.operands and _accepts(sample.primitive, candidate.types, candidate.params):
             yield candidate
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import rune
 from rune import dtypes, ops
 from rune.core.primitive import Primitive
-from tests.ops.samples import Sample, each_primitive, samples
+from tests.ops.calls import Sample
+from tests.ops.samples import each_primitive, samples
 from tests.support.arrays import array
 from tests.support.close import close, same
 

@@ -82,9 +82,7 @@ def test_the_gradient_of_a_product_is_right_where_factors_are_zero(values: list[
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("values", ZEROS, ids=str)
-def test_the_gradient_of_a_cumulative_product_is_right_where_factors_are_zero(
-    values: list[float], reverse: bool
-):
+def test_the_gradient_of_a_cumulative_product_is_right_where_factors_are_zero(values: list[float], reverse: bool):
     x, n = array(np.array(values)), len(values)
 
     jacobian = np.asarray(rune.jacfwd(lambda v: ops.cumprod(v, axis=0, reverse=reverse))(x))
@@ -197,9 +195,7 @@ def test_of_an_element_written_twice_only_the_last_write_has_a_gradient():
     indices = array(np.array([[1], [1], [0]], np.int32))
 
     def written(u: Any) -> Any:
-        out = ops.scatter(
-            np.zeros(3), indices, u, dims=ROWS, slice_sizes=(1,), mode="clip"
-        )  # fmt: skip
+        out = ops.scatter(np.zeros(3), indices, u, dims=ROWS, slice_sizes=(1,), mode="clip")
         return ops.reduce_sum(out, axes=(0,))
 
     gradient = rune.grad(written)(array(np.array([5.0, 6.0, 7.0])))

@@ -20,7 +20,8 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
 from rune.errors import MissingRule, TransformError
 from rune.transforms.derivatives.linearize import linearize_flat
-from tests.ops.samples import Sample, each_primitive, samples, smooth_samples
+from tests.ops.calls import Sample
+from tests.ops.samples import each_primitive, samples, smooth_samples
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.derivatives import WHY, differences, directions, inner
@@ -28,9 +29,11 @@ from tests.support.expect import expect_file
 
 REFUSING = [
     (p, i)
-    for p in ops.PRIMITIVES if isinstance(p.jvp, tuple)
-    for i, rule in enumerate(p.jvp) if isinstance(rule, NOT_DIFFERENTIABLE)
-]  # fmt: skip
+    for p in ops.PRIMITIVES
+    if isinstance(p.jvp, tuple)
+    for i, rule in enumerate(p.jvp)
+    if isinstance(rule, NOT_DIFFERENTIABLE)
+]
 # Zero by definition, whatever the values do.
 CUTS = (ops.stop_gradient, ops.bitcast)
 STEPS = (ops.reduce_precision,)  # flat between jumps, and their tangents are rounded alike
@@ -182,9 +185,7 @@ def test_a_primitive_without_a_derivative_is_an_error_and_never_a_zero():
 
 
 def test_a_linear_primitive_without_a_transpose_is_an_error_and_never_a_zero():
-    bare = Primitive(
-        "bare", "test", lambda x: x, lambda x: x, jvp=(lambda dx, x, y: bare(dx),)
-    )
+    bare = Primitive("bare", "test", lambda x: x, lambda x: x, jvp=(lambda dx, x, y: bare(dx),))
 
     with pytest.raises(MissingRule, match="transpose: cannot transpose bare"):
         rune.grad(lambda x: bare(x))(1.0)

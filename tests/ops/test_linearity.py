@@ -18,7 +18,8 @@ import rune.numpy as rnp
 from rune import dtypes, lax, ops
 from rune.core.primitive import Primitive
 from rune.errors import MissingRule, TransformError
-from tests.ops.samples import Sample, smooth_samples
+from tests.ops.calls import Sample
+from tests.ops.samples import smooth_samples
 from tests.ops.test_derivatives import STEPS, call
 from tests.support.close import near
 from tests.support.derivatives import directions, inner
@@ -50,9 +51,7 @@ def trials(primitive: Primitive) -> Iterator[tuple[Sample, tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("primitive", LINEAR, ids=str)
-def test_a_primitive_is_transposed_in_its_linear_operands_and_refused_in_others(
-    primitive: Primitive,
-):
+def test_a_primitive_is_transposed_in_its_linear_operands_and_refused_in_others(primitive: Primitive):
     for sample, numbers in trials(primitive):
         function, primals = call(sample, numbers)
         if not is_linear(sample, numbers):

@@ -17,17 +17,11 @@ from rune import dims, dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.lower import Position, Reduction, Scatter, View
 from rune.core.primitive import Primitive
-from tests.ops.samples import Operand, each_primitive, samples
+from tests.ops.calls import Operand
+from tests.ops.samples import each_primitive, samples
 from tests.support.close import close, same
 from tests.support.oracle import reference
-from tests.support.views import (
-    evaluate_position,
-    evaluate_scatter,
-    evaluate_view,
-    fetch,
-    source_of,
-    symbolic_position,
-)
+from tests.support.views import evaluate_position, evaluate_scatter, evaluate_view, fetch, source_of, symbolic_position
 
 VIEWS = [p for p in ops.PRIMITIVES if isinstance(p.lower, View)]
 
@@ -111,9 +105,7 @@ def test_every_slice_of_a_small_matrix_reads_the_right_elements(shape: tuple[int
 
 
 @pytest.mark.parametrize("shape", MATRICES, ids=str)
-def test_every_small_padding_negative_and_interior_reads_the_right_elements(
-    shape: tuple[int, int],
-):
+def test_every_small_padding_negative_and_interior_reads_the_right_elements(shape: tuple[int, int]):
     amounts = [(lo, hi, gap) for lo in (-2, 0, 1) for hi in (-1, 0, 2) for gap in (0, 2)]
     value = np.array(-7.0)
     for rows, columns in itertools.product(amounts, repeat=2):
@@ -180,9 +172,7 @@ def test_the_map_of_two_movements_is_the_composition_of_their_maps(shape: tuple[
             assert np.array_equal(last, through_both(x, between, (first, p), (second, q), last))
 
 
-def through_both(
-    x: np.ndarray, between: np.ndarray, first: Any, second: Any, last: np.ndarray
-) -> np.ndarray:
+def through_both(x: np.ndarray, between: np.ndarray, first: Any, second: Any, last: np.ndarray) -> np.ndarray:
     """Every element of the last array, fetched from x by substituting one map in the other."""
     position = symbolic_position(last.shape)
     arrays = operands(second[0], between)
@@ -213,9 +203,7 @@ def _holds(bounds: Any, env: dict[str, int]) -> bool:
 
 def reshape_map(old: tuple[int, ...], new: tuple[int, ...]) -> list[str]:
     """The index expressions of a reshape."""
-    (piece,) = source_of(
-        ops.reshape, symbolic_position(new), Operand(old).type, shape=new
-    ).pieces
+    (piece,) = source_of(ops.reshape, symbolic_position(new), Operand(old).type, shape=new).pieces
     return list(map(str, piece.indices))
 
 

@@ -132,9 +132,7 @@ def shown(z: np.ndarray, *values: np.ndarray) -> str:
 
 @each_function
 @in_both
-def test_on_the_axes_zeros_keep_their_signs_and_cuts_their_sides(
-    primitive: Primitive, dtype: np.dtype
-):
+def test_on_the_axes_zeros_keep_their_signs_and_cuts_their_sides(primitive: Primitive, dtype: np.dtype):
     z = domain(primitive, grid(EDGES, dtype))
 
     expected, actual = meaning(primitive, z), by_parts(primitive, z)

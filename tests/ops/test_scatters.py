@@ -25,9 +25,11 @@ from tests.support.derivatives import WHY, differences, directions
 COMPUTING = [d.name for d in rune.devices() if d.target.backend != "null"]
 ROWS = ops.IndexDims((), (0,), (0,))
 UFUNC: dict[Primitive, Any] = {
-    ops.scatter_add: np.add, ops.scatter_mul: np.multiply,
-    ops.scatter_min: np.minimum, ops.scatter_max: np.maximum,
-}  # fmt: skip
+    ops.scatter_add: np.add,
+    ops.scatter_mul: np.multiply,
+    ops.scatter_min: np.minimum,
+    ops.scatter_max: np.maximum,
+}
 each_scatter = pytest.mark.parametrize("primitive", UFUNC, ids=str)
 
 
@@ -47,9 +49,7 @@ def at(primitive: Primitive, mode: str = "fill") -> Callable[..., Any]:
 @each_scatter
 @pytest.mark.parametrize("dtype", [dtypes.i32, dtypes.u8, dtypes.f32], ids=dtypes.short)
 @pytest.mark.parametrize("device", COMPUTING)
-def test_a_thousand_updates_of_seven_elements_all_count(
-    device: str, dtype: np.dtype, primitive: Primitive
-):
+def test_a_thousand_updates_of_seven_elements_all_count(device: str, dtype: np.dtype, primitive: Primitive):
     # Small powers of two, so that float sums and products are exact.
     rng = np.random.default_rng(3)
     x, indices = np.ones(7, dtype), rng.integers(-1, 9, 1000).astype(np.int32)
@@ -98,9 +98,7 @@ def test_of_what_is_written_to_one_element_the_last_stays(device: str):
 def test_a_nan_wins_in_the_element_or_among_the_updates(device: str, primitive: Primitive):
     x, updates = np.array([np.nan, 1, 2], np.float32), np.array([5, np.nan, 5, 2], np.float32)
 
-    result = rune.jit(at(primitive), device=device)(
-        array(x), array(np.array([0, 1, 1, 2], np.int32)), array(updates)
-    )
+    result = rune.jit(at(primitive), device=device)(array(x), array(np.array([0, 1, 1, 2], np.int32)), array(updates))
 
     assert np.isnan(np.asarray(result)).tolist() == [True, True, False]
 
@@ -117,16 +115,17 @@ def test_a_scatter_of_a_dtype_without_the_operation_is_refused(primitive: Primit
 # --- products ---------------------------------------------------------------------------------
 
 FACTORS = [
-    [2.0, 3.0, 5.0, 7.0], [0.0, 3.0, 5.0, 7.0], [0.0, 0.0, 5.0, 7.0], [0.0, 0.0, 0.0, 0.0],
+    [2.0, 3.0, 5.0, 7.0],
+    [0.0, 3.0, 5.0, 7.0],
+    [0.0, 0.0, 5.0, 7.0],
+    [0.0, 0.0, 0.0, 0.0],
     [1e-300, 2.0, 1e-300, 3.0],  # all together they underflow
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("factors", FACTORS, ids=str)
 @pytest.mark.parametrize("x", [11.0, 0.0])
-def test_the_derivative_of_a_repeated_factor_is_the_product_of_the_others(
-    x: float, factors: list[float]
-):
+def test_the_derivative_of_a_repeated_factor_is_the_product_of_the_others(x: float, factors: list[float]):
     indices = array(np.zeros(4, np.int32))
 
     def element(u: Any) -> Any:
@@ -135,9 +134,7 @@ def test_the_derivative_of_a_repeated_factor_is_the_product_of_the_others(
     gradient = rune.grad(element)(array(np.array(factors)))
 
     others = [x * np.prod(np.delete(factors, k)) for k in range(4)]
-    near(
-        np.array(others), gradient, relative=1e-15, absolute=0.0, why="the order of three products"
-    )
+    near(np.array(others), gradient, relative=1e-15, absolute=0.0, why="the order of three products")
 
 
 @pytest.mark.parametrize("u", [[2.0, 3.0, 5.0], [0.0, 3.0, 5.0], [0.0, 0.0, 5.0]], ids=str)
@@ -264,9 +261,7 @@ ALL = (ops.scatter, *UFUNC)
 
 @pytest.mark.parametrize("primitive", ALL, ids=str)
 @pytest.mark.parametrize("mode", ["clip", "fill"])
-def test_the_derivative_out_of_bounds_is_that_of_what_happens_there(
-    primitive: Primitive, mode: str
-):
+def test_the_derivative_out_of_bounds_is_that_of_what_happens_there(primitive: Primitive, mode: str):
     rng = np.random.default_rng(5)
     x, u = array(rng.uniform(1, 2, 4)), array(rng.uniform(1, 2, 6))
     indices = array(np.array([7, 3, -2, 0, 3, 1], np.int32))

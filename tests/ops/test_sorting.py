@@ -88,8 +88,11 @@ def row_of(dtype: np.dtype, size: int) -> np.ndarray:
     values = rng.integers(low, 2 if dtype == dtypes.bool_ else 4, size).astype(dtype)
     if dtype in dtypes.COMPLEX:
         values = values + 1j * rng.integers(-1, 2, size).astype(dtype)
-    special = np.array([0.0, np.nan, -0.0, -np.inf, np.inf, 0.0], np.float32).astype(dtype) if (
-        dtype in dtypes.INEXACT) else values[:0]  # fmt: skip
+    special = (
+        np.array([0.0, np.nan, -0.0, -np.inf, np.inf, 0.0], np.float32).astype(dtype)
+        if (dtype in dtypes.INEXACT)
+        else values[:0]
+    )
     values[: len(special)] = special[:size]
     return values[rng.permutation(size)]
 

@@ -17,7 +17,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune import dtypes
 from rune.core.primitive import Primitive
-from tests.ops.samples import Operand
+from tests.ops.calls import Operand
 from tests.support.arrays import array
 
 NARROW = {dtypes.f64: dtypes.f32, dtypes.c128: dtypes.c64}

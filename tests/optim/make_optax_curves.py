@@ -37,14 +37,10 @@ def optimizers(o: Any) -> dict[str, Any]:
         "polyak": o.polyak_sgd(0.5, f_min=0.1),
         "lbfgs without a search": o.lbfgs(0.5, memory_size=3, linesearch=None),
         "lbfgs of one change": o.lbfgs(0.5, 1, scale_init_precond=False, linesearch=None),
-        "backtracking": o.chain(
-            o.sgd(20.0), o.scale_by_backtracking_linesearch(30, store_grad=True)
-        ),
+        "backtracking": o.chain(o.sgd(20.0), o.scale_by_backtracking_linesearch(30, store_grad=True)),
         "injected": o.inject_hyperparams(o.adam)(o.linear_schedule(0.2, 0.0, 30, 5), b1=0.8),
         "apply_every": o.chain(o.adam(0.1), o.apply_every(3)),
-        "conditional": o.chain(
-            o.conditionally_transform(o.scale(0.5), lambda step: step % 3 == 1), o.sgd(0.1)
-        ),
+        "conditional": o.chain(o.conditionally_transform(o.scale(0.5), lambda step: step % 3 == 1), o.sgd(0.1)),
         "nonnegative": o.chain(o.sgd(0.5), o.keep_params_nonnegative()),
         "named": o.named_chain(("clip", o.clip(0.1)), ("sgd", o.sgd(0.3))),
         "adadelta, said in full": o.adadelta(0.5, rho=0.8, eps=1e-3, weight_decay=0.1),
@@ -52,21 +48,12 @@ def optimizers(o: Any) -> dict[str, Any]:
             0.1, decay_rate=0.7, clipping_threshold=0.5, momentum=0.5, weight_decay_rate=0.01
         ),
         "adamaxw, said in full": o.adamaxw(0.1, b1=0.8, b2=0.7, eps=1e-2, weight_decay=0.1),
-        "adamw, said in full": o.adamw(
-            0.1, b1=0.8, b2=0.7, eps=1e-2, eps_root=1e-3, weight_decay=0.2, nesterov=True
-        ),
+        "adamw, said in full": o.adamw(0.1, b1=0.8, b2=0.7, eps=1e-2, eps_root=1e-3, weight_decay=0.2, nesterov=True),
         "lamb, said in full": o.lamb(0.1, b1=0.8, b2=0.9, eps=1e-2, weight_decay=0.1),
         "lars, said in full": o.lars(0.1, 0.1, trust_coefficient=0.5, momentum=0.5, nesterov=True),
         "nadamw, said in full": o.nadamw(0.1, b1=0.8, b2=0.9, eps=1e-2, weight_decay=0.1),
         "rmsprop, said in full": o.rmsprop(
-            0.1,
-            decay=0.8,
-            eps=1e-2,
-            initial_scale=0.3,
-            eps_in_sqrt=False,
-            centered=True,
-            momentum=0.5,
-            nesterov=True,
+            0.1, decay=0.8, eps=1e-2, initial_scale=0.3, eps_in_sqrt=False, centered=True, momentum=0.5, nesterov=True
         ),
         "yogi, said in full": o.yogi(0.1, b1=0.8, b2=0.9, eps=1e-2),
     }
@@ -78,9 +65,7 @@ def schedules(o: Any) -> dict[str, Any]:
     return {
         "sgdr": o.sgdr_schedule([cycle, {**cycle, "end_value": 0.2}]),
         "warm-up": o.warmup_constant_schedule(0.1, 0.7, 5),
-        "warm-up and decay": o.warmup_exponential_decay_schedule(
-            0.0, 1.0, 4, 3, 0.5, 2, False, 0.1
-        ),
+        "warm-up and decay": o.warmup_exponential_decay_schedule(0.0, 1.0, 4, 3, 0.5, 2, False, 0.1),
         "decay from a step": o.exponential_decay(2.0, 3, 0.5, 4, True, 0.3),
         "growth": o.exponential_decay(0.1, 3, 2.0, end_value=1.0),
         "power of a cosine": o.cosine_decay_schedule(2.0, 10, 0.1, 2.0),

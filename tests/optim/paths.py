@@ -25,9 +25,7 @@ def curve(optimizer: optim.Optimizer) -> np.ndarray:
     @rune.jit
     def step(weights, state):
         value, grad = rune.value_and_grad(loss)(weights)
-        updates, state = informed.update(
-            grad, state, weights, value=value, grad=grad, value_fn=loss
-        )
+        updates, state = informed.update(grad, state, weights, value=value, grad=grad, value_fn=loss)
         return optim.apply_updates(weights, updates), state
 
     weights, path = array(np.array(START)), []

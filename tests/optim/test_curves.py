@@ -179,16 +179,16 @@ SCHEDULES: dict[str, tuple[Schedule, Callable[[int], float]]] = {
     "cosine one-cycle": (
         optim.cosine_onecycle_schedule(20, 1.0),
         lambda t: (
-            0.04 + 0.96 * (1 - np.cos(np.pi * t / 6)) / 2 if t < 6
+            0.04 + 0.96 * (1 - np.cos(np.pi * t / 6)) / 2
+            if t < 6
             else 1 + (4e-6 - 1) * (1 - np.cos(np.pi * min(t - 6, 14) / 14)) / 2
         ),
     ),
     "joined": (
-        optim.join_schedules([optim.constant_schedule(1.0), optim.exponential_decay(1.0, 1, 0.5)],
-                             [4]),
+        optim.join_schedules([optim.constant_schedule(1.0), optim.exponential_decay(1.0, 1, 0.5)], [4]),
         lambda t: 1.0 if t < 4 else 0.5 ** (t - 4),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -72,9 +72,12 @@ def test_complex_leaves_move_as_real_ones_that_were_turned(name: str):
     after, updates = two_steps(EVERY[name], *turned)
 
     near(
-        np.asarray(two_steps(EVERY[name], grads, params)[1]) * PHASE, updates,
-        relative=2e-4, absolute=1e-6, why="yogi adds and takes away squares",
-    )  # fmt: skip
+        np.asarray(two_steps(EVERY[name], grads, params)[1]) * PHASE,
+        updates,
+        relative=2e-4,
+        absolute=1e-6,
+        why="yogi adds and takes away squares",
+    )
     assert not any(rnp.iscomplexobj(x) for x in rune.tree.leaves(getattr(after, "nu", ())))
 
 
@@ -107,7 +110,5 @@ def test_what_compares_numbers_refuses_complex_leaves_by_name_and_place(optimize
 def test_a_complex_gradient_of_a_real_parameter_is_refused_by_name():
     adam, params = optim.adam(0.1), leaf(1.0)
 
-    with pytest.raises(
-        rune.errors.DtypeError, match=r"scale_by_adam: cannot take c64\[2,3\] \(a r"
-    ):
+    with pytest.raises(rune.errors.DtypeError, match=r"scale_by_adam: cannot take c64\[2,3\] \(a r"):
         adam.update(leaf(0.3, "c64"), adam.init(params), params)

@@ -33,9 +33,7 @@ def walked(optimizer: optim.Optimizer, loss: Any, params: Any, steps: int) -> tu
     def step(_: Any, carry: Any) -> Any:
         params, state = carry
         value, grad = value_and_grad(params, state=state)
-        updates, state = optimizer.update(
-            grad, state, params, value=value, grad=grad, value_fn=loss
-        )
+        updates, state = optimizer.update(grad, state, params, value=value, grad=grad, value_fn=loss)
         return optim.apply_updates(params, updates), state
 
     run = rune.jit(lambda p: rune.lax.fori_loop(0, steps, step, (p, optimizer.init(p))))
@@ -95,9 +93,9 @@ def test_a_zoomed_length_meets_the_strong_wolfe_conditions(first: float):
     value, grad = rune.value_and_grad(valley)(array(w))
     updates = -first * grad
 
-    update, state = rune.jit(
-        lambda u: part.update(u, part.init(u), array(w), value=value, grad=grad, value_fn=valley)
-    )(updates)
+    update, state = rune.jit(lambda u: part.update(u, part.init(u), array(w), value=value, grad=grad, value_fn=valley))(
+        updates
+    )
 
     end, slopes = rune.value_and_grad(valley)(array(w) + update)
     slope, later = float(rnp.dot(grad, updates)), float(rnp.dot(slopes, updates))
@@ -149,9 +147,7 @@ def test_a_loss_of_further_arguments_is_given_them():
         return rnp.sum((p - batch) ** 2)
 
     value, grad = rune.value_and_grad(loss)(w, 5.0)
-    updates, _ = part.update(
-        grad, part.init(w), w, value=value, grad=grad, value_fn=loss, batch=5.0, unknown=1
-    )
+    updates, _ = part.update(grad, part.init(w), w, value=value, grad=grad, value_fn=loss, batch=5.0, unknown=1)
 
     assert float(loss(w + updates, 5.0)) < float(value)
 
@@ -163,9 +159,8 @@ def test_a_loss_of_arguments_by_any_name_is_given_all_of_them():
         return rnp.sum((p - batch["shift"]) ** 2)
 
     update, _ = part.update(
-        rnp.array([2.0]), part.init(w), w, value=4.0, grad=rnp.array([-4.0]), value_fn=loss,
-        shift=3.0,
-    )  # fmt: skip
+        rnp.array([2.0]), part.init(w), w, value=4.0, grad=rnp.array([-4.0]), value_fn=loss, shift=3.0
+    )
 
     assert update.tolist() == [2.0]
 
@@ -180,19 +175,12 @@ def test_value_and_gradient_are_computed_once_and_then_taken_from_the_state():
     optimizer, params = optim.lbfgs(), rnp.zeros(2)
     value_and_grad = optim.value_and_grad_from_state(loss)
     value, grad = value_and_grad(params, state=optimizer.init(params))
-    updates, state = optimizer.update(
-        grad, optimizer.init(params), params, value=value, grad=grad, value_fn=loss
-    )
+    updates, state = optimizer.update(grad, optimizer.init(params), params, value=value, grad=grad, value_fn=loss)
     before = len(calls)
     value_and_slope = value_and_grad(optim.apply_updates(params, updates), state=state)
 
     assert len(calls) == before > 0
-    near(
-        rune.value_and_grad(loss)(params + updates),
-        value_and_slope,
-        relative=1e-6,
-        why="the same point",
-    )
+    near(rune.value_and_grad(loss)(params + updates), value_and_slope, relative=1e-6, why="the same point")
 
 
 @pytest.mark.parametrize(

@@ -32,24 +32,27 @@ name, here and there. `rprop` takes a step by the gradient that it is given, as 
 Optax's is a step behind."""
 
 ARGUMENTS: Table = {
-    "A state has the dtype of its parameters.":
-        "*(mu_dtype) *(accumulator_dtype) adafactor(dtype_momentum) "
-        "inject_hyperparams(hyperparam_dtype)",
+    "A state has the dtype of its parameters.": """
+        *(mu_dtype) *(accumulator_dtype) adafactor(dtype_momentum)
+        inject_hyperparams(hyperparam_dtype)
+        """,
     "Draws are given a key.": "*(seed)",
-    "Other names for what is given by position.":
-        "multi_transform(param_labels) partition(param_labels) stateless(f) "
-        "with_extra_args_support(tx)",
-    "There is one way: moments are corrected as in the papers, and `nadam` is the one with "
-    "Nesterov's step.":
-        "*(bias_correction*) nadam(nesterov) nadamw(nesterov) *(variant) scale_by_lion(mode) "
-        "scale_by_lion(smooth_beta) scale_by_factored_rms(decay_rate_fn)",
-    "What is handed on besides gradients always is, to whoever takes it.":
-        "*(mask_compatible_extra_args) *(forward_extra_args)",
+    "Other names for what is given by position.": """
+        multi_transform(param_labels) partition(param_labels) stateless(f)
+        with_extra_args_support(tx)
+        """,
+    "There is one way: moments are corrected as in the papers, and `nadam` is the one with Nesterov's step.": """
+        *(bias_correction*) nadam(nesterov) nadamw(nesterov) *(variant) scale_by_lion(mode)
+        scale_by_lion(smooth_beta) scale_by_factored_rms(decay_rate_fn)
+        """,
+    "What is handed on besides gradients always is, to whoever takes it.": """
+        *(mask_compatible_extra_args) *(forward_extra_args)
+        """,
     "Compiled programs print nothing.": "*(verbose)",
-    "Not written; the rest of the function is here.":
-        "adaptive_grad_clip(axis) scale_by_learning_rate(flip_sign) "
-        "scale_by_zoom_linesearch(*)",
-}  # fmt: skip
+    "Not written; the rest of the function is here.": """
+        adaptive_grad_clip(axis) scale_by_learning_rate(flip_sign) scale_by_zoom_linesearch(*)
+        """,
+}
 HAVE = (rune.optim, rune.nn)
 
 

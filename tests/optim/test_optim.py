@@ -125,9 +125,7 @@ ALL = {
     "rmsprop": optim.rmsprop(0.1, centered=True, momentum=0.9),
     "adafactor": optim.adafactor(0.1),
     "injected": optim.inject_hyperparams(optim.adamw)(0.1),
-    "partitioned": optim.partition(
-        {"a": optim.adam(0.1), "b": optim.sgd(0.1)}, {"w": "a", "layers": "b", "no": None}
-    ),
+    "partitioned": optim.partition({"a": optim.adam(0.1), "b": optim.sgd(0.1)}, {"w": "a", "layers": "b", "no": None}),
     "every second": optim.chain(optim.sgd(0.1), optim.apply_every(1)),
 }
 

@@ -51,10 +51,7 @@ def test_the_fast_optimizer_of_a_round_is_told_what_it_takes_by_name():
 
 
 def test_an_average_of_parameters_follows_at_its_own_rate():
-    params, average = (
-        {"w": rnp.array([4.0]), "h": rnp.ones(1, "bf16")},
-        {"w": rnp.zeros(1), "h": None},
-    )
+    params, average = ({"w": rnp.array([4.0]), "h": rnp.ones(1, "bf16")}, {"w": rnp.zeros(1), "h": None})
     average["h"] = rnp.zeros(1, "bf16")
 
     averages = rune.jit(optim.incremental_update)(params, average, 0.25)
@@ -85,17 +82,13 @@ def test_hyperparameters_are_set_in_the_state_without_another_trace():
 
 
 def test_hyperparameters_of_a_schedule_are_those_of_the_step():
-    optimizer = optim.inject_hyperparams(optim.sgd)(
-        optim.linear_schedule(1.0, 0.0, 4), momentum=0.5
-    )
+    optimizer = optim.inject_hyperparams(optim.sgd)(optim.linear_schedule(1.0, 0.0, 4), momentum=0.5)
     state = optimizer.init(rnp.zeros(1))
 
     rates = []
     for _ in range(3):
         _, state = optimizer.update(rnp.ones(1), state)
-        rates.append(
-            (float(state.hyperparams["learning_rate"]), float(state.hyperparams["momentum"]))
-        )
+        rates.append((float(state.hyperparams["learning_rate"]), float(state.hyperparams["momentum"])))
 
     assert rates == [(1.0, 0.5), (0.75, 0.5), (0.5, 0.5)]
     assert sorted(state.hyperparams) == ["learning_rate", "momentum"]
@@ -133,9 +126,7 @@ def test_wrappers_hand_on_what_an_inner_optimizer_takes_by_name():
         "partition": optim.partition({1: inner, 2: optim.sgd(0.0)}, {"a": 1, "b": 2}),
         "steps": optim.multi_steps(optim.masked(inner, {"a": True, "b": False}), 1),
         "finite": optim.apply_if_finite(optim.masked(inner, {"a": True, "b": False}), 3),
-        "sometimes": optim.conditionally_transform(
-            optim.masked(inner, {"a": True, "b": False}), lambda n: n == 0
-        ),
+        "sometimes": optim.conditionally_transform(optim.masked(inner, {"a": True, "b": False}), lambda n: n == 0),
     }
 
     for optimizer in wrapped.values():

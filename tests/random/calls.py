@@ -75,7 +75,7 @@ EXACT: Mapping[str, Call] = {
     "rademacher f32": lambda r: r.rademacher(r.key(7), N, "float32"),
     "triangular": lambda r: r.triangular(r.key(8), 0.0, 0.3, 1.0, N),
     "geometric": lambda r: r.geometric(r.key(8), np.float32(0.1), N),
-}  # fmt: skip
+}
 
 # Chosen and counted: a comparison would have to be very close for two roundings to differ.
 CHOSEN: Mapping[str, Call] = {
@@ -87,46 +87,37 @@ CHOSEN: Mapping[str, Call] = {
     "choice of 10": lambda r: r.choice(r.key(12), 10, (5,)),
     "choice of 10 without replacement": lambda r: r.choice(r.key(12), 10, (2, 3), replace=False),
     "choice axis 1": lambda r: r.choice(r.key(12), TABLE, (2, 3), axis=1),
-    "choice axis 1 without replacement": lambda r: r.choice(
-        r.key(12), TABLE, (2, 2), replace=False, axis=1
-    ),
+    "choice axis 1 without replacement": lambda r: r.choice(r.key(12), TABLE, (2, 2), replace=False, axis=1),
     "choice by weight": lambda r: r.choice(r.key(12), 4, (50,), p=WEIGHTS),
     "choice of rows by weight": lambda r: r.choice(r.key(12), TABLE, (5,), p=WEIGHTS),
-    "choice by weight without replacement": lambda r: r.choice(
-        r.key(12), 4, (3,), replace=False, p=WEIGHTS
-    ),
+    "choice by weight without replacement": lambda r: r.choice(r.key(12), 4, (3,), replace=False, p=WEIGHTS),
     "categorical": lambda r: r.categorical(r.key(13), LOGITS),
     "categorical axis 0": lambda r: r.categorical(r.key(13), LOGITS, axis=0),
     "categorical (9, 4)": lambda r: r.categorical(r.key(13), LOGITS, shape=(9, 4)),
     "categorical high": lambda r: r.categorical(r.key(13), LOGITS, mode="high"),
-    "categorical without replacement": lambda r: r.categorical(
-        r.key(13), LOGITS, shape=(3, 4), replace=False
-    ),
+    "categorical without replacement": lambda r: r.categorical(r.key(13), LOGITS, shape=(3, 4), replace=False),
     "categorical axis 0 without replacement": lambda r: r.categorical(
         r.key(13), LOGITS, axis=0, shape=(2, 6), replace=False
     ),
     "poisson 3": lambda r: r.poisson(r.key(14), np.float32(3.0), N),
     "poisson 50": lambda r: r.poisson(r.key(14), np.float32(50.0), N),
-    "poisson of lam": lambda r: r.poisson(
-        r.key(14), np.array([0.0, 0.5, 20.0, -1.0, np.nan], np.float32), (9, 5)
-    ),
+    "poisson of lam": lambda r: r.poisson(r.key(14), np.array([0.0, 0.5, 20.0, -1.0, np.nan], np.float32), (9, 5)),
     "binomial 10": lambda r: r.binomial(r.key(15), np.float32(10.0), np.float32(0.3), N),
     "binomial 100": lambda r: r.binomial(r.key(15), np.float32(100.0), np.float32(0.7), N),
     "binomial of n and p": lambda r: r.binomial(
-        r.key(15), np.array([0.0, 5.0, -1.0, 3.0, 1000.5], np.float32),
-        np.array([0.5, 0.0, 0.2, 1.0, 0.999], np.float32), (9, 5),
+        r.key(15),
+        np.array([0.0, 5.0, -1.0, 3.0, 1000.5], np.float32),
+        np.array([0.5, 0.0, 0.2, 1.0, 0.999], np.float32),
+        (9, 5),
     ),
     "multinomial": lambda r: r.multinomial(r.key(15), np.float32(100.0), WEIGHTS, shape=(9, 4)),
-}  # fmt: skip
+}
 
 # Functions of uniform numbers: equal up to the rounding of both libraries' functions.
 CLOSE: Mapping[str, Call] = {
     # JAX's compiler fuses the product and the sum that bring a number into its interval.
     "uniform arrays": lambda r: r.uniform(
-        r.key(5),
-        (2, 3),
-        minval=np.array([[-1.0], [2.0]], np.float32),
-        maxval=np.array([3.0, 4.0, 5.0], np.float32),
+        r.key(5), (2, 3), minval=np.array([[-1.0], [2.0]], np.float32), maxval=np.array([3.0, 4.0, 5.0], np.float32)
     ),
     "normal": lambda r: r.normal(r.key(9), N),
     "normal c64": lambda r: r.normal(r.key(9), N, "complex64"),
@@ -135,9 +126,7 @@ CLOSE: Mapping[str, Call] = {
     "lognormal": lambda r: r.lognormal(r.key(9), np.float32(0.5), N),
     "maxwell": lambda r: r.maxwell(r.key(9), N),
     "double_sided_maxwell": lambda r: r.double_sided_maxwell(r.key(9), 0.5, 2.0, N),
-    "double_sided_maxwell of arrays": lambda r: r.double_sided_maxwell(
-        r.key(9), np.array([0.5, 1.0], np.float32), TWO
-    ),
+    "double_sided_maxwell of arrays": lambda r: r.double_sided_maxwell(r.key(9), np.array([0.5, 1.0], np.float32), TWO),
     "rayleigh": lambda r: r.rayleigh(r.key(9), TWO, N),
     "wald": lambda r: r.wald(r.key(9), TWO, N),
     "exponential": lambda r: r.exponential(r.key(10), N),
@@ -180,9 +169,7 @@ INITIALIZERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "init uniform": lambda r, n: n.uniform(0.5)(r.key(0), (4, 3)),
     "init normal": lambda r, n: n.normal(0.1)(r.key(1), (4, 3)),
     "init truncated_normal": lambda r, n: n.truncated_normal(0.1, lower=-1.0)(r.key(1), (4, 3)),
-    "init fan_geo_avg normal": lambda r, n: n.variance_scaling(3.0, "fan_geo_avg", "normal")(
-        r.key(2), (3, 3, 4, 5)
-    ),
+    "init fan_geo_avg normal": lambda r, n: n.variance_scaling(3.0, "fan_geo_avg", "normal")(r.key(2), (3, 3, 4, 5)),
     "init fan_out uniform": lambda r, n: n.variance_scaling(
         1.0, "fan_out", "uniform", in_axis=(0, 1), out_axis=3, batch_axis=2
     )(r.key(2), (3, 3, 4, 5)),
@@ -204,7 +191,5 @@ INITIALIZERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "init glorot_uniform complex": lambda r, n: n.glorot_uniform()(r.key(3), (7, 4), "complex64"),
     "init he_normal complex": lambda r, n: n.he_normal(dtype="complex64")(r.key(3), (7, 4)),
     "init orthogonal complex": lambda r, n: n.orthogonal(2.0)(r.key(4), (5, 3), "complex64"),
-    "init delta_orthogonal complex": lambda r, n: n.delta_orthogonal(dtype="complex64")(
-        r.key(4), (3, 3, 5)
-    ),
+    "init delta_orthogonal complex": lambda r, n: n.delta_orthogonal(dtype="complex64")(r.key(4), (3, 3, 5)),
 }

@@ -120,7 +120,11 @@ def random_seed(*halves: np.ndarray, impl: str) -> np.ndarray:
 
 
 OF_KEYS: dict[str, Callable[..., np.ndarray]] = {
-    "random_bits": random_bits, "random_split": random_split,
-    "random_fold_in": random_fold_in, "random_seed": random_seed, "random_clone": lambda x: x,
-    "key_of_words": key_of_words, "key_word": key_word,
-}  # fmt: skip
+    "random_bits": random_bits,
+    "random_split": random_split,
+    "random_fold_in": random_fold_in,
+    "random_seed": random_seed,
+    "random_clone": lambda x: x,
+    "key_of_words": key_of_words,
+    "key_word": key_word,
+}

@@ -91,10 +91,7 @@ def test_two_batch_axes_are_two_loops():
 
     lanes = rune.vmap(rune.vmap(lambda k: random.uniform(k, (4,))))(keys)
 
-    same(
-        np.stack([[np.asarray(random.uniform(k, (4,))) for k in row] for row in keys]),
-        np.asarray(lanes),
-    )
+    same(np.stack([[np.asarray(random.uniform(k, (4,))) for k in row] for row in keys]), np.asarray(lanes))
 
 
 def test_one_key_in_all_lanes_gives_the_same_bits_in_all_lanes():
@@ -128,15 +125,14 @@ def test_what_is_made_of_bits_by_exact_arithmetic_is_the_same_on_every_executor(
     def drawn(key: Any) -> Any:
         first, second, third = random.split(key, 3)
         return (
-            random.uniform(first, (100,)), random.uniform(first, (64,), minval=-2.0, maxval=7.0),
-            random.randint(second, (100,), -3, 12), random.bernoulli(third, 0.3, (100,)),
+            random.uniform(first, (100,)),
+            random.uniform(first, (64,), minval=-2.0, maxval=7.0),
+            random.randint(second, (100,), -3, 12),
+            random.bernoulli(third, 0.3, (100,)),
             random.key_data(random.fold_in(key, 12)),
-        )  # fmt: skip
+        )
 
-    same(
-        [np.asarray(x) for x in drawn(key)],
-        [np.asarray(x) for x in rune.jit(drawn, device=device)(key)],
-    )
+    same([np.asarray(x) for x in drawn(key)], [np.asarray(x) for x in rune.jit(drawn, device=device)(key)])
 
 
 @on_every_executor

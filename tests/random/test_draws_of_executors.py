@@ -30,8 +30,20 @@ DRAW, ONE_PLUS = "ulps of the draw", "ulps of 1 plus the draw"
 
 # They are made of a decomposition: its signs are open, and it may be badly conditioned.
 DECOMPOSED = ("multivariate_normal eigh", "multivariate_normal svd", "orthogonal")
-LOOPS = {"gamma", "loggamma", "beta", "dirichlet", "chisquare", "f", "t", "generalized_normal",
-         "ball", "noncentral_chisquare", "noncentral_f", "vonmises"}  # fmt: skip
+LOOPS = {
+    "gamma",
+    "loggamma",
+    "beta",
+    "dirichlet",
+    "chisquare",
+    "f",
+    "t",
+    "generalized_normal",
+    "ball",
+    "noncentral_chisquare",
+    "noncentral_f",
+    "vonmises",
+}
 
 
 def sampler(case: Case) -> str:
@@ -65,10 +77,7 @@ def assert_near(case: Case, expected: np.ndarray, actual: np.ndarray):
     """Within what the page says of the distribution."""
     assert expected.dtype == actual.dtype == dtypes.f32
     beside = np.abs(expected.astype(np.float64) - actual)
-    apart = {
-        DRAW: ulp_distance(expected, actual).max(),
-        ONE_PLUS: (beside / np.spacing(1 + np.abs(expected))).max(),
-    }
+    apart = {DRAW: ulp_distance(expected, actual).max(), ONE_PLUS: (beside / np.spacing(1 + np.abs(expected))).max()}
 
     row = bars("Draws")[sampler(case)]
     assert not {kind: ulps for kind, ulps in apart.items() if ulps > row[kind]}
@@ -80,9 +89,7 @@ def test_the_page_has_a_row_for_every_distribution_of_floats():
 
 @on_every_executor
 @pytest.mark.parametrize("case", CLOSED, ids=str)
-def test_numbers_in_closed_form_are_as_near_those_of_the_cpu_as_the_page_says(
-    case: Case, device: str
-):
+def test_numbers_in_closed_form_are_as_near_those_of_the_cpu_as_the_page_says(case: Case, device: str):
     assert_near(case, in_closed_form("cpu:0")[case.name], in_closed_form(device)[case.name])
 
 

@@ -41,22 +41,16 @@ MOVED: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], Any]]] = {
     "expand_dims": (lambda k: rnp.expand_dims(k, 0), lambda d: d[None]),
     "squeeze": (lambda k: rnp.squeeze(k[:1]), lambda d: d[0]),
     "squeeze, as a method": (lambda k: k[:1].squeeze(), lambda d: d[0]),
-    "broadcast_to": (
-        lambda k: rnp.broadcast_to(k, (4, 2, 3)), lambda d: np.broadcast_to(d, (4, 2, 3, 2))
-    ),
+    "broadcast_to": (lambda k: rnp.broadcast_to(k, (4, 2, 3)), lambda d: np.broadcast_to(d, (4, 2, 3, 2))),
     "stack": (lambda k: rnp.stack([k, k[::-1]], axis=1), lambda d: np.stack([d, d[::-1]], axis=1)),
-    "concatenate": (
-        lambda k: rnp.concatenate([k, k[:, :1]], axis=1),
-        lambda d: np.concatenate([d, d[:, :1]], axis=1),
-    ),
+    "concatenate": (lambda k: rnp.concatenate([k, k[:, :1]], axis=1), lambda d: np.concatenate([d, d[:, :1]], axis=1)),
     "vstack": (lambda k: rnp.vstack([k, k]), lambda d: np.concatenate([d, d])),
     "hstack": (lambda k: rnp.hstack([k[0], k[1]]), lambda d: d.reshape(6, 2)),
     "array": (lambda k: rnp.array([k[0], k[1]]), lambda d: d),
     "asarray": (rnp.asarray, lambda d: d),
     "copy": (rnp.copy, lambda d: d),
     "where": (lambda k: rnp.where(MASK, k, k[0]), lambda d: np.where(MASK[..., None], d, d[0])),
-    "select": (lambda k: lax.select(rnp.array(MASK), k, k[::-1]),
-               lambda d: np.where(MASK[..., None], d, d[::-1])),
+    "select": (lambda k: lax.select(rnp.array(MASK), k, k[::-1]), lambda d: np.where(MASK[..., None], d, d[::-1])),
     "take": (lambda k: rnp.take(k, rnp.array([2, 0]), axis=1), lambda d: d[:, [2, 0]]),
     "flip": (lambda k: rnp.flip(k, 1), lambda d: d[:, ::-1]),
     "roll": (lambda k: rnp.roll(k, 1, 1), lambda d: np.roll(d, 1, 1)),
@@ -77,83 +71,84 @@ MOVED: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], Any]]] = {
     "insert": (lambda k: rnp.insert(k[0], 1, k[1, 0]), lambda d: np.insert(d[0], 1, d[1, 0], 0)),
     "delete": (lambda k: rnp.delete(k, 1, axis=1), lambda d: np.delete(d, 1, 1)),
     "diagonal": (rnp.diagonal, lambda d: d[[0, 1], [0, 1]]),
-    "pad": (lambda k: rnp.pad(k, 1, mode="edge"),
-            lambda d: np.pad(d, ((1, 1), (1, 1), (0, 0)), mode="edge")),
+    "pad": (lambda k: rnp.pad(k, 1, mode="edge"), lambda d: np.pad(d, ((1, 1), (1, 1), (0, 0)), mode="edge")),
     "zeros_like": (rnp.zeros_like, np.zeros_like),
     "ones_like": (rnp.ones_like, np.ones_like),
     "full_like": (lambda k: rnp.full_like(k, k[0, 1]), lambda d: np.broadcast_to(d[0, 1], d.shape)),
     "zeros": (lambda k: rnp.zeros(2, k.dtype), lambda d: np.zeros((2, 2), np.uint32)),
-    "take_along_axis": (lambda k: rnp.take_along_axis(k, rnp.array([[2], [0]]), 1),
-                        lambda d: np.stack([d[0, 2:], d[1, :1]])),
-    "choose": (lambda k: rnp.choose(rnp.array([0, 1, 0]), [k[0], k[1]]),
-               lambda d: np.stack([d[0, 0], d[1, 1], d[0, 2]])),
-    "select of a list": (lambda k: rnp.select([k == k[0]], [k[::-1]], k[0]),
-                         lambda d: np.stack([d[1], d[0]])),
-    "at.set by an index array": (
-        lambda k: k.at[:, rnp.array([1, 0])].set(k[:, :2]), lambda d: d[:, [1, 0, 2]]
+    "take_along_axis": (
+        lambda k: rnp.take_along_axis(k, rnp.array([[2], [0]]), 1),
+        lambda d: np.stack([d[0, 2:], d[1, :1]]),
     ),
-    "take beyond the end": (lambda k: rnp.take(k, rnp.array([5]), axis=1),
-                            lambda d: np.full((2, 1, 2), 0xFFFFFFFF, np.uint32)),
-    "apply_along_axis": (lambda k: rnp.apply_along_axis(lambda row: row[::-1], 1, k),
-                         lambda d: d[:, ::-1]),
+    "choose": (
+        lambda k: rnp.choose(rnp.array([0, 1, 0]), [k[0], k[1]]),
+        lambda d: np.stack([d[0, 0], d[1, 1], d[0, 2]]),
+    ),
+    "select of a list": (lambda k: rnp.select([k == k[0]], [k[::-1]], k[0]), lambda d: np.stack([d[1], d[0]])),
+    "at.set by an index array": (lambda k: k.at[:, rnp.array([1, 0])].set(k[:, :2]), lambda d: d[:, [1, 0, 2]]),
+    "take beyond the end": (
+        lambda k: rnp.take(k, rnp.array([5]), axis=1),
+        lambda d: np.full((2, 1, 2), 0xFFFFFFFF, np.uint32),
+    ),
+    "apply_along_axis": (lambda k: rnp.apply_along_axis(lambda row: row[::-1], 1, k), lambda d: d[:, ::-1]),
     "lax.slice": (lambda k: lax.slice(k, (0, 0), (2, 3), (1, 2)), lambda d: d[:, ::2]),
     "lax.slice_in_dim": (lambda k: lax.slice_in_dim(k, 1, 3, axis=1), lambda d: d[:, 1:]),
     "lax.dynamic_slice": (lambda k: lax.dynamic_slice(k, (0, 2), (1, 2)), lambda d: d[:1, 1:]),
-    "lax.dynamic_slice_in_dim": (
-        lambda k: lax.dynamic_slice_in_dim(k, 1, 2, axis=1), lambda d: d[:, 1:]
-    ),
-    "lax.dynamic_index_in_dim": (
-        lambda k: lax.dynamic_index_in_dim(k, 2, 1, keepdims=False), lambda d: d[:, 2]
-    ),
+    "lax.dynamic_slice_in_dim": (lambda k: lax.dynamic_slice_in_dim(k, 1, 2, axis=1), lambda d: d[:, 1:]),
+    "lax.dynamic_index_in_dim": (lambda k: lax.dynamic_index_in_dim(k, 2, 1, keepdims=False), lambda d: d[:, 2]),
     "lax.dynamic_update_slice": (
         lambda k: lax.dynamic_update_slice(k, k[:1, :2], (1, 5)),
         lambda d: np.stack([d[0], [d[1, 0], d[0, 0], d[0, 1]]]),
     ),
     "lax.dynamic_update_index_in_dim": (
-        lambda k: lax.dynamic_update_index_in_dim(k, k[0], 1, 0), lambda d: np.stack([d[0], d[0]])
+        lambda k: lax.dynamic_update_index_in_dim(k, k[0], 1, 0),
+        lambda d: np.stack([d[0], d[0]]),
     ),
     "lax.gather": (
-        lambda k: lax.gather(
-            k, rnp.array([[1], [0]]), lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 3)
-        ),
+        lambda k: lax.gather(k, rnp.array([[1], [0]]), lax.GatherDimensionNumbers((1,), (0,), (0,)), (1, 3)),
         lambda d: d[::-1],
     ),
     "lax.scatter": (
-        lambda k: lax.scatter(
-            k, rnp.array([[1]]), k[:1], lax.ScatterDimensionNumbers((1,), (0,), (0,))
-        ),
+        lambda k: lax.scatter(k, rnp.array([[1]]), k[:1], lax.ScatterDimensionNumbers((1,), (0,), (0,))),
         lambda d: np.stack([d[0], d[0]]),
     ),
-    "lax.select_n": (lambda k: lax.select_n(rnp.array(MASK), k, k[::-1]),
-                     lambda d: np.where(MASK[..., None], d[::-1], d)),
+    "lax.select_n": (
+        lambda k: lax.select_n(rnp.array(MASK), k, k[::-1]),
+        lambda d: np.where(MASK[..., None], d[::-1], d),
+    ),
     "lax.concatenate": (lambda k: lax.concatenate([k, k[:1]], 0), lambda d: d[[0, 1, 0]]),
     "lax.broadcast": (lambda k: lax.broadcast(k, (2,)), lambda d: np.stack([d, d])),
-    "lax.broadcast_in_dim": (lambda k: lax.broadcast_in_dim(k, (2, 4, 3), (0, 2)),
-                             lambda d: np.repeat(d[:, None], 4, 1)),
+    "lax.broadcast_in_dim": (
+        lambda k: lax.broadcast_in_dim(k, (2, 4, 3), (0, 2)),
+        lambda d: np.repeat(d[:, None], 4, 1),
+    ),
     "lax.reshape": (lambda k: lax.reshape(k, (3, 2)), lambda d: d.reshape(3, 2, 2)),
     "lax.transpose": (lambda k: lax.transpose(k, (1, 0)), lambda d: d.transpose(1, 0, 2)),
     "lax.squeeze": (lambda k: lax.squeeze(k[:1], (0,)), lambda d: d[0]),
     "lax.expand_dims": (lambda k: lax.expand_dims(k, (1,)), lambda d: d[:, None]),
     "lax.rev": (lambda k: lax.rev(k, (1,)), lambda d: d[:, ::-1]),
-    "lax.pad": (lambda k: lax.pad(k, k[0, 0], ((1, 0, 0), (0, 1, 1))), lambda d: np.stack([
-        [d[0, 0]] * 6, *([row[0], d[0, 0], row[1], d[0, 0], row[2], d[0, 0]] for row in d)
-    ])),
+    "lax.pad": (
+        lambda k: lax.pad(k, k[0, 0], ((1, 0, 0), (0, 1, 1))),
+        lambda d: np.stack([[d[0, 0]] * 6, *([row[0], d[0, 0], row[1], d[0, 0], row[2], d[0, 0]] for row in d)]),
+    ),
     "lax.split": (lambda k: lax.split(k, (1, 2), 1)[1], lambda d: d[:, 1:]),
     "lax.full_like": (lambda k: lax.full_like(k, 0), np.zeros_like),
-    "permutation": (lambda k: random.permutation(random.key(1), k, axis=1),
-                    lambda d: d[:, np.asarray(random.permutation(random.key(1), 3))]),
-    "choice": (lambda k: random.choice(random.key(1), k[0], (4,)),
-               lambda d: d[0][np.asarray(random.choice(random.key(1), 3, (4,)))]),
+    "permutation": (
+        lambda k: random.permutation(random.key(1), k, axis=1),
+        lambda d: d[:, np.asarray(random.permutation(random.key(1), 3))],
+    ),
+    "choice": (
+        lambda k: random.choice(random.key(1), k[0], (4,)),
+        lambda d: d[0][np.asarray(random.choice(random.key(1), 3, (4,)))],
+    ),
     "choice without replacement": (
         lambda k: random.choice(random.key(1), k[0], (2,), replace=False),
         lambda d: d[0][np.asarray(random.choice(random.key(1), 3, (2,), replace=False))],
     ),
     "cond": (lambda k: lax.cond(True, lambda k: k[1], lambda k: k[0], k), lambda d: d[1]),
     "vmap": (lambda k: rune.vmap(lambda row: row[::-1])(k), lambda d: d[:, ::-1]),
-    "vmap along another axis": (
-        lambda k: rune.vmap(lambda column: column[0], in_axes=1)(k), lambda d: d[0]
-    ),
-}  # fmt: skip
+    "vmap along another axis": (lambda k: rune.vmap(lambda column: column[0], in_axes=1)(k), lambda d: d[0]),
+}
 
 
 @pytest.mark.parametrize("name", MOVED)
@@ -178,12 +173,8 @@ def test_keys_are_arrays_to_isinstance(around: Any):
 
 def test_key_arrays_say_their_shape_and_size():
     assert (rnp.shape(KEYS), rnp.ndim(KEYS), KEYS.size, len(KEYS)) == ((2, 3), 2, 6, 2)
-    assert (KEYS.dtype.name, KEYS.dtype.itemsize, KEYS.itemsize, KEYS.nbytes) == (
-        "key<fry>", 8, 8, 48
-    )  # fmt: skip
-    assert (KEYS.device.name, KEYS.devices(), KEYS.is_deleted()) == (
-        "cpu:0", {KEYS.device}, False
-    )  # fmt: skip
+    assert (KEYS.dtype.name, KEYS.dtype.itemsize, KEYS.itemsize, KEYS.nbytes) == ("key<fry>", 8, 8, 48)
+    assert (KEYS.device.name, KEYS.devices(), KEYS.is_deleted()) == ("cpu:0", {KEYS.device}, False)
 
 
 def test_keys_are_compared_one_by_one():
@@ -237,22 +228,48 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "at.set of a number": lambda k: k.at[0].set(0),
     "at.add": lambda k: k.at[0].add(k[0]),
     "at.max": lambda k: k.at[rnp.array([0])].max(k[:1]),
-    "add": lambda k: k + 1, "add, reflected": lambda k: 1 + k, "add to itself": lambda k: k + k,
-    "neg": lambda k: -k, "abs": abs, "invert": lambda k: ~k, "xor": lambda k: k ^ k,
-    "less": lambda k: k < k, "matmul": lambda k: k @ k.T, "power": lambda k: k**2,
-    "divide": lambda k: k / 2, "shift": lambda k: k << 1, "sin": rnp.sin, "maximum": lambda k:
-    rnp.maximum(k, k), "sum": rnp.sum, "mean": rnp.mean, "cumsum": rnp.cumsum, "max": rnp.max,
-    "argmax": rnp.argmax, "any": rnp.any, "logical_not": rnp.logical_not, "sort": rnp.sort,
-    "argsort": rnp.argsort, "lax.sort": lax.sort, "unique": lambda k: rnp.unique(k, size=2),
-    "nonzero": lambda k: rnp.nonzero(k, size=1), "searchsorted": lambda k:
-    rnp.searchsorted(k[0], k[0, 0]), "clip": lambda k: rnp.clip(k, 0, 1), "real": rnp.real,
-    "imag": rnp.imag, "conj": rnp.conj, "round": rnp.round, "asarray": lambda k:
-    rnp.asarray(k, "uint32"), "astype": lambda k: k.astype("uint32"), "view": lambda k:
-    k.view("uint32"), "numbers as keys": lambda k: rnp.zeros(2, "uint32").astype(k.dtype),
-    "bitcast": lambda k: lax.bitcast_convert_type(k, "uint32"), "iota": lambda k:
-    lax.iota(k.dtype, 3), "conversion": lambda k: lax.convert_element_type(k, "uint32"),
-    "dot": lambda k: lax.dot(k, k.T), "index": lambda k: rnp.arange(3)[k],
-}  # fmt: skip
+    "add": lambda k: k + 1,
+    "add, reflected": lambda k: 1 + k,
+    "add to itself": lambda k: k + k,
+    "neg": lambda k: -k,
+    "abs": abs,
+    "invert": lambda k: ~k,
+    "xor": lambda k: k ^ k,
+    "less": lambda k: k < k,
+    "matmul": lambda k: k @ k.T,
+    "power": lambda k: k**2,
+    "divide": lambda k: k / 2,
+    "shift": lambda k: k << 1,
+    "sin": rnp.sin,
+    "maximum": lambda k: rnp.maximum(k, k),
+    "sum": rnp.sum,
+    "mean": rnp.mean,
+    "cumsum": rnp.cumsum,
+    "max": rnp.max,
+    "argmax": rnp.argmax,
+    "any": rnp.any,
+    "logical_not": rnp.logical_not,
+    "sort": rnp.sort,
+    "argsort": rnp.argsort,
+    "lax.sort": lax.sort,
+    "unique": lambda k: rnp.unique(k, size=2),
+    "nonzero": lambda k: rnp.nonzero(k, size=1),
+    "searchsorted": lambda k: rnp.searchsorted(k[0], k[0, 0]),
+    "clip": lambda k: rnp.clip(k, 0, 1),
+    "real": rnp.real,
+    "imag": rnp.imag,
+    "conj": rnp.conj,
+    "round": rnp.round,
+    "asarray": lambda k: rnp.asarray(k, "uint32"),
+    "astype": lambda k: k.astype("uint32"),
+    "view": lambda k: k.view("uint32"),
+    "numbers as keys": lambda k: rnp.zeros(2, "uint32").astype(k.dtype),
+    "bitcast": lambda k: lax.bitcast_convert_type(k, "uint32"),
+    "iota": lambda k: lax.iota(k.dtype, 3),
+    "conversion": lambda k: lax.convert_element_type(k, "uint32"),
+    "dot": lambda k: lax.dot(k, k.T),
+    "index": lambda k: rnp.arange(3)[k],
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

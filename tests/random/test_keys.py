@@ -58,10 +58,14 @@ def test_an_integer_array_is_the_seed_that_its_number_is(seed: int):
 
 
 X64_SEEDS: list[tuple[Any, list[int]]] = [  # of jax 0.10.2 under jax_enable_x64
-    (-100, [2**32 - 1, 2**32 - 100]), (2**40 + 5, [256, 5]), (-(2**63), [2**31, 0]),
-    (np.int32(-100), [0, 2**32 - 100]), (np.int64(-5), [2**32 - 1, 2**32 - 5]),
-    (np.int8(-3), [0, 2**32 - 3]), (np.uint32(2**32 - 1), [0, 2**32 - 1]),
-]  # fmt: skip
+    (-100, [2**32 - 1, 2**32 - 100]),
+    (2**40 + 5, [256, 5]),
+    (-(2**63), [2**31, 0]),
+    (np.int32(-100), [0, 2**32 - 100]),
+    (np.int64(-5), [2**32 - 1, 2**32 - 5]),
+    (np.int8(-3), [0, 2**32 - 3]),
+    (np.uint32(2**32 - 1), [0, 2**32 - 1]),
+]
 
 
 @pytest.mark.parametrize(("seed", "expected"), X64_SEEDS, ids=repr)
@@ -258,9 +262,7 @@ def test_a_key_is_no_argument_of_differentiation():
 # --- what is refused --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "key", [0, None, (3,), np.array([1, 2], np.float32), np.array([1, 2, 3], np.uint32), "key"]
-)
+@pytest.mark.parametrize("key", [0, None, (3,), np.array([1, 2], np.float32), np.array([1, 2, 3], np.uint32), "key"])
 def test_what_is_no_key_is_refused_with_a_hint(key: Any):
     with pytest.raises(ArgumentError, match=r"split: cannot use .* as a key"):
         random.split(key)

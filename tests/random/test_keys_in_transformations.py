@@ -55,8 +55,7 @@ def test_a_scan_carries_takes_and_gives_keys(around: Any):
 @each_way
 def test_loops_carry_keys_as_python_does(around: Any):
     def until(key: Any) -> Any:
-        return lax.while_loop(lambda s: s[1] < 3, lambda s: (random.split(s[0])[0], s[1] + 1),
-                              (key, 0))[0]  # fmt: skip
+        return lax.while_loop(lambda s: s[1] < 3, lambda s: (random.split(s[0])[0], s[1] + 1), (key, 0))[0]
 
     def counted(key: Any) -> Any:
         return lax.fori_loop(0, 3, lambda _, k: random.split(k)[0], key)
@@ -110,9 +109,7 @@ def test_a_number_for_each_lane_is_folded_into_one_key():
 
 
 def test_lanes_exchange_keys():
-    lanes = rune.vmap(lambda k: lax.ppermute(k, "i", [(0, 1), (1, 2), (2, 0)]), axis_name="i")(
-        KEYS[0]
-    )
+    lanes = rune.vmap(lambda k: lax.ppermute(k, "i", [(0, 1), (1, 2), (2, 0)]), axis_name="i")(KEYS[0])
 
     same(words(KEYS[0])[[2, 0, 1]], words(lanes))
 
@@ -131,9 +128,7 @@ def _slope(x: float, key: Any) -> float:
 
 def _ruled_forward() -> Any:
     ruled = rune.custom_jvp(_noise)
-    ruled.defjvp(
-        lambda p, t: (_noise(*p), t[0] * rnp.cos(p[0] * random.normal(p[1])) * random.normal(p[1]))
-    )
+    ruled.defjvp(lambda p, t: (_noise(*p), t[0] * rnp.cos(p[0] * random.normal(p[1])) * random.normal(p[1])))
     return ruled
 
 
@@ -154,10 +149,9 @@ DIFFERENTIATED = {
     "checkpoint": lambda: rune.checkpoint(_noise),
     "custom_jvp": _ruled_forward,
     "custom_vjp": _ruled_backward,
-    "scan": lambda: lambda x, key: lax.scan(
-        lambda c, k: (_noise(c, k), k), x, key[None])[0],
+    "scan": lambda: lambda x, key: lax.scan(lambda c, k: (_noise(c, k), k), x, key[None])[0],
     "where": lambda: lambda x, key: _noise(x, rnp.where(x > 0, key, KEY)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DIFFERENTIATED)
@@ -174,9 +168,7 @@ def test_a_key_has_no_derivative():
 
 
 def test_the_gradient_of_keys_is_float0_of_their_shape():
-    gradient = rune.grad(lambda p: _noise(p["x"], p["keys"][0, 1]), allow_int=True)(
-        {"x": 0.7, "keys": KEYS}
-    )
+    gradient = rune.grad(lambda p: _noise(p["x"], p["keys"][0, 1]), allow_int=True)({"x": 0.7, "keys": KEYS})
 
     near(_slope(0.7, KEYS[0, 1]), gradient["x"], relative=1e-5, why="f32")
     assert (gradient["keys"].dtype, gradient["keys"].shape) == (rune.float0, (2, 3))
@@ -229,9 +221,7 @@ def test_keys_that_a_function_closes_over_are_constants_of_its_program():
 @each_way
 def test_callbacks_take_and_give_keys(around: Any):
     def reverse(keys: Any) -> Any:
-        return rune.pure_callback(
-            lambda k: k[:, ::-1], rune.ShapeDtypeStruct(keys.shape, keys.dtype), keys
-        )
+        return rune.pure_callback(lambda k: k[:, ::-1], rune.ShapeDtypeStruct(keys.shape, keys.dtype), keys)
 
     same(np.ascontiguousarray(words(KEYS)[:, ::-1]), words(around(reverse)(KEYS)))
 

@@ -63,9 +63,7 @@ KINDS: dict[str, Callable[[Nest], list[Any]]] = {
     "pmap": lambda nest: rune.pmap(lambda x: keys_of(nest))(rnp.arange(2)),
     "scan": scanned,
     "while": looped,
-    "cond": lambda nest: rune.cond(
-        True, lambda: keys_of(nest), lambda: [k * 0 for k in keys_of(nest)]
-    ),
+    "cond": lambda nest: rune.cond(True, lambda: keys_of(nest), lambda: [k * 0 for k in keys_of(nest)]),
     "checkpoint": lambda nest: rune.checkpoint(lambda: keys_of(nest))(),
     "grad": lambda nest: rune.value_and_grad(lambda x: (x, keys_of(nest)), has_aux=True)(1.0)[0][1],
     "jvp": lambda nest: rune.jvp(lambda x: (x, keys_of(nest)), (1.0,), (1.0,), has_aux=True)[2],
@@ -76,10 +74,9 @@ TRANSPARENT = ("jit", "cond", "checkpoint", "grad", "jvp", "linearize")
 
 NESTS = st.recursive(
     st.lists(st.just("draw"), min_size=1, max_size=2),
-    lambda inner: st.lists(st.just("draw") | st.tuples(st.sampled_from(list(KINDS)), inner),
-                           max_size=3),
+    lambda inner: st.lists(st.just("draw") | st.tuples(st.sampled_from(list(KINDS)), inner), max_size=3),
     max_leaves=5,
-)  # fmt: skip
+)
 
 
 @COMPILING
@@ -159,12 +156,13 @@ def test_a_named_draw_survives_moving_into_a_function(seed: int, kind: str, befo
         expected = np.asarray(random.uniform(name="a", shape=(3,)))
 
     callers: dict[str, Callable[[Any], Any]] = {
-        "jit": lambda f: rune.jit(f)(), "checkpoint": lambda f: rune.checkpoint(f)(),
+        "jit": lambda f: rune.jit(f)(),
+        "checkpoint": lambda f: rune.checkpoint(f)(),
         "cond": lambda f: rune.cond(True, f, f),
         "grad": lambda f: rune.value_and_grad(lambda x: (x, f()), has_aux=True)(1.0)[0][1],
         "jvp": lambda f: rune.jvp(lambda x: (x, f()), (1.0,), (1.0,), has_aux=True)[2],
         "linearize": lambda f: rune.linearize(lambda x: (x, f()), 1.0, has_aux=True)[2],
-    }  # fmt: skip
+    }
     with random.seed(seed):
         drawn(before)
         numbers = callers[kind](lambda: random.uniform(name="a", shape=(3,)))

@@ -105,9 +105,7 @@ def test_every_value_comes_as_often_as_it_should(case: Case):
     common = expected >= 5  # the test needs so many of each
 
     others = COUNT - counts[common].sum(), COUNT - expected[common].sum()
-    observed, wanted = (
-        np.append(a[common], b) for a, b in ((counts, others[0]), (expected, others[1]))
-    )
+    observed, wanted = (np.append(a[common], b) for a, b in ((counts, others[0]), (expected, others[1])))
     keep = wanted > 1e-9
     assert (observed[~keep] == 0).all()
     statistic = ((observed - wanted)[keep] ** 2 / wanted[keep]).sum()
@@ -146,10 +144,15 @@ def test_a_lane_of_a_jitted_function_draws_what_its_key_draws_alone(case: Case):
 
 
 OF_A_SHAPE = {
-    "uniform": random.uniform, "normal": random.normal, "exponential": random.exponential,
-    "gumbel": random.gumbel, "laplace": random.laplace, "logistic": random.logistic,
-    "cauchy": random.cauchy, "maxwell": random.maxwell,
-}  # fmt: skip
+    "uniform": random.uniform,
+    "normal": random.normal,
+    "exponential": random.exponential,
+    "gumbel": random.gumbel,
+    "laplace": random.laplace,
+    "logistic": random.logistic,
+    "cauchy": random.cauchy,
+    "maxwell": random.maxwell,
+}
 
 
 @pytest.mark.parametrize("name", OF_A_SHAPE)
@@ -254,9 +257,7 @@ def test_the_derivative_of_a_gamma_number_keeps_its_probability(a: float):
     x = np.asarray(drawn)
     expected = _at_fixed_probability(np.asarray(parameters), x)
     is_smooth = x > 1e-12  # below it SciPy's quantiles are no longer smooth
-    near(
-        expected[is_smooth], np.asarray(slopes)[is_smooth], relative=1e-6, why="central differences"
-    )
+    near(expected[is_smooth], np.asarray(slopes)[is_smooth], relative=1e-6, why="central differences")
 
 
 def test_the_derivative_of_the_logarithm_is_finite_where_the_number_is_too_small():
@@ -271,9 +272,8 @@ MEANS = {
     "gamma": (lambda p: random.gamma(KEY, p, (COUNT,)), 2.0, 1.0),
     "chisquare": (lambda p: random.chisquare(KEY, p, (COUNT,)), 3.0, 1.0),
     "beta": (lambda p: random.beta(KEY, p, 3.0, (COUNT,)), 2.0, 3 / 25),
-    "dirichlet": (lambda p: random.dirichlet(KEY, rnp.stack([p, 1.0, 2.0]), (COUNT,))[:, 0],
-                  2.0, 3 / 25),
-}  # fmt: skip
+    "dirichlet": (lambda p: random.dirichlet(KEY, rnp.stack([p, 1.0, 2.0]), (COUNT,))[:, 0], 2.0, 3 / 25),
+}
 
 
 @pytest.mark.parametrize("name", MEANS)
@@ -292,15 +292,14 @@ OUTSIDE = {
     "loggamma": (lambda p: random.loggamma(KEY, p), [-1.0, np.nan], np.nan),
     "poisson": (lambda p: random.poisson(KEY, p), [-1.0, np.nan, np.inf], -1),
     "binomial": (lambda p: random.binomial(KEY, 10, p), [-0.1, 1.1, np.nan], np.nan),
-    "negative_binomial": (lambda p: random.negative_binomial(KEY, 2.0, p),
-                          [-1.0, 0.0, 1.5, np.nan], -1),
+    "negative_binomial": (lambda p: random.negative_binomial(KEY, 2.0, p), [-1.0, 0.0, 1.5, np.nan], -1),
     "negative_binomial n": (lambda p: random.negative_binomial(KEY, p, 0.5), [-1.0, np.nan], -1),
     "zipf": (lambda p: random.zipf(KEY, p), [1.0, -2.0, np.nan], -1),
     "logseries": (lambda p: random.logseries(KEY, p), [1.0, -0.1, 2.0, np.nan], -1),
     "hypergeometric": (lambda p: random.hypergeometric(KEY, 3, 4, p), [8, -1, np.nan], -1),
     "hypergeometric ngood": (lambda p: random.hypergeometric(KEY, p, 4, 1), [-1, np.nan], -1),
     "vonmises": (lambda p: random.vonmises(KEY, 0.0, p), [-1.0, np.inf, np.nan], np.nan),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

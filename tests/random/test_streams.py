@@ -56,9 +56,7 @@ def test_a_sampler_without_a_key_draws_one():
         numbers = random.normal(shape=(4,)), random.uniform(), random.bernoulli(p=0.5, shape=(9,))
 
     keys = random.split(random.key(3), 3)
-    expected = (
-        random.normal(keys[0], (4,)), random.uniform(keys[1]), random.bernoulli(keys[2], 0.5, (9,))
-    )  # fmt: skip
+    expected = (random.normal(keys[0], (4,)), random.uniform(keys[1]), random.bernoulli(keys[2], 0.5, (9,)))
     same(expected, numbers)
 
 
@@ -268,9 +266,7 @@ def test_lanes_of_lanes_are_two_folds():
 
 
 @pytest.mark.parametrize(
-    "nested",
-    [lambda f: rune.jit(rune.vmap(f)), lambda f: rune.vmap(rune.jit(f))],
-    ids=["jit of vmap", "vmap of jit"],
+    "nested", [lambda f: rune.jit(rune.vmap(f)), lambda f: rune.vmap(rune.jit(f))], ids=["jit of vmap", "vmap of jit"]
 )
 def test_jit_inside_or_outside_of_vmap_changes_nothing(nested: Callable[..., Any]):
     xs = rnp.arange(3.0)

@@ -126,9 +126,7 @@ def test_an_unrolled_scan_draws_as_the_rolled_one(seed: int):
 def test_loops_and_lanes_fold_from_the_outermost_inwards():
     with random.seed(5):
         keys = as_rows(tuple(rune.vmap(lambda x: scanned(), axis_size=3, in_axes=None)(0)))
-        other = rune.scan(
-            lambda c, x: (c, rune.vmap(lambda y: words())(rnp.arange(3))), 0, None, length=2
-        )[1]
+        other = rune.scan(lambda c, x: (c, rune.vmap(lambda y: words())(rnp.arange(3))), 0, None, length=2)[1]
 
     for lane in range(3):
         with random.seed(5).fold(lane).fold(2):
@@ -163,9 +161,8 @@ def test_the_compiled_loop_serves_every_seed():
 @pytest.mark.parametrize("transform", [lambda f: f, rune.jit], ids=["eager", "jit"])
 def test_what_follows_a_branch_does_not_depend_on_which_was_taken(pred: bool, transform: Any):
     function = transform(
-        lambda p: (rune.cond(p, lambda: rnp.sum(rnp.stack([words(), words()])), lambda: words()[0]),
-                   words())
-    )  # fmt: skip
+        lambda p: (rune.cond(p, lambda: rnp.sum(rnp.stack([words(), words()])), lambda: words()[0]), words())
+    )
     with random.seed(0):
         result, after = function(pred)
 
@@ -178,9 +175,7 @@ def test_what_follows_a_branch_does_not_depend_on_which_was_taken(pred: bool, tr
 
 def test_lanes_with_different_branches_draw_their_own():
     with random.seed(0):
-        lanes = rune.vmap(lambda p: rune.cond(p, words, lambda: words() * 0))(
-            rnp.array([True, False, True])
-        )
+        lanes = rune.vmap(lambda p: rune.cond(p, words, lambda: words() * 0))(rnp.array([True, False, True]))
     for lane, pred in enumerate((1, 0, 1)):
         with random.seed(0).fold(lane):
             same(drawn(1)[0] * np.uint32(pred), np.asarray(lanes)[lane])

@@ -18,6 +18,14 @@ from tests.scipy.special_cases import SPECIAL
 from tests.scipy.stats_cases import STATS
 
 CASES: list[Case] = [
-    *SPECIAL, *STATS, *INTEGRATE, *OPTIMIZE, *INTERPOLATE, *NDIMAGE, *TRANSFORMS, *SIGNAL, *SOLVED,
+    *SPECIAL,
+    *STATS,
+    *INTEGRATE,
+    *OPTIMIZE,
+    *INTERPOLATE,
+    *NDIMAGE,
+    *TRANSFORMS,
+    *SIGNAL,
+    *SOLVED,
     *MATRICES,
-]  # fmt: skip
+]

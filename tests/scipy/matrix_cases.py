@@ -130,16 +130,14 @@ _SPECTRA = [
     *(of("eigvals", _eigvals, s) for s in (f(3, 3), z(4, 4))),
     *(of("svd", _svd, s) for s in (f(3, 3), z(4, 3))),
     of("svdvals", lambda sp, x: sp.linalg.svdvals(graded(x)), f(3, 4)),
-    of("diagsvd", lambda sp, x: (sp.linalg.diagsvd(x, 3, 4), sp.linalg.diagsvd(x, 3, 3)), f(3),
-       plain=True),
+    of("diagsvd", lambda sp, x: (sp.linalg.diagsvd(x, 3, 4), sp.linalg.diagsvd(x, 3, 3)), f(3), plain=True),
     of("eigh_tridiagonal", _tridiagonal(), f(4), f(3), plain=True),
-    of("eigh_tridiagonal by number", _tridiagonal(select="i", select_range=(1, 2)), f(4), f(3),
-       plain=True),
-    of("eigh_tridiagonal by value", _tridiagonal(select="v", select_range=(-9, 5)), f(4), f(3),
-       plain=True, static=True),
-    *(of(f"eig_banded {low}", _banded(low), s, plain=True) for low in (True, False)
-      for s in (f(2, 5), f(3, 4))),
-]  # fmt: skip
+    of("eigh_tridiagonal by number", _tridiagonal(select="i", select_range=(1, 2)), f(4), f(3), plain=True),
+    of(
+        "eigh_tridiagonal by value", _tridiagonal(select="v", select_range=(-9, 5)), f(4), f(3), plain=True, static=True
+    ),
+    *(of(f"eig_banded {low}", _banded(low), s, plain=True) for low in (True, False) for s in (f(2, 5), f(3, 4))),
+]
 
 
 # --- forms ------------------------------------------------------------------------------------
@@ -164,13 +162,12 @@ def _hessenberg(sp: Any, x: Any) -> Any:
 
 
 _FORMS = [
-    *(of(f"schur {out}", _schur(out), s, slack=100) for out in ("real", "complex")
-      for s in (f(4, 4), z(3, 3))),
+    *(of(f"schur {out}", _schur(out), s, slack=100) for out in ("real", "complex") for s in (f(4, 4), z(3, 3))),
     *(of("rsf2csf", _csf, f(n, n), slack=100) for n in (4, 5)),
     of("hessenberg", _hessenberg, f(4, 4), slack=100),
     of("hessenberg", _hessenberg, z(3, 3), slack=100, plain=True),  # SciPy's Q of 1 × 1 is real
     of("cdf2rdf", lambda sp, w, v: sp.linalg.cdf2rdf(*_paired(w, v)), z(2), z(4, 2), plain=True),
-]  # fmt: skip
+]
 
 
 def _paired(w: Any, v: Any) -> Any:
@@ -196,25 +193,41 @@ def _complex_function(name: str) -> Any:
 
 
 _FUNCTIONS = [
-    *(of("expm", lambda sp, x: sp.linalg.expm(x / 2), s, slack=200)
-      for s in (f(3, 3), f(2, 4, 4), z(3, 3))),
+    *(of("expm", lambda sp, x: sp.linalg.expm(x / 2), s, slack=200) for s in (f(3, 3), f(2, 4, 4), z(3, 3))),
     of("expm of small ones", lambda sp, x: sp.linalg.expm(x / 1000), f(3, 3)),
     of("expm_frechet", _frechet, f(3, 3), f(3, 3), slack=500),
-    *(of(name, lambda sp, x, name=name: getattr(sp.linalg, name)(x / 2), s, slack=500)
-      for name in ("cosm", "sinm", "coshm", "sinhm") for s in (f(3, 3), z(3, 3))),
-    *(of(name, lambda sp, x, name=name: getattr(sp.linalg, name)(x / 20), s, slack=200)
-      for name in ("tanm", "tanhm") for s in (f(3, 3), z(3, 3))),
+    *(
+        of(name, lambda sp, x, name=name: getattr(sp.linalg, name)(x / 2), s, slack=500)
+        for name in ("cosm", "sinm", "coshm", "sinhm")
+        for s in (f(3, 3), z(3, 3))
+    ),
+    *(
+        of(name, lambda sp, x, name=name: getattr(sp.linalg, name)(x / 20), s, slack=200)
+        for name in ("tanm", "tanhm")
+        for s in (f(3, 3), z(3, 3))
+    ),
     *(of("sqrtm", _complex_function("sqrtm"), s) for s in (f(3, 3), z(4, 4))),
     # SciPy has no logarithm and no sign of matrices without elements.
     *(of("logm", _complex_function("logm"), s, plain=True) for s in (f(3, 3), z(4, 4))),
-    *(of(f"fractional_matrix_power {p}",
-         lambda sp, x, p=p: parts(sp.linalg.fractional_matrix_power(positive(x), p)), s, slack=200)
-      for p in (0.5, 2.3, -1.25, 2, -1) for s in (f(3, 3), z(3, 3))),
-    *(of("signm", lambda sp, x: sp.linalg.signm(graded(x) - eye(x, 2.0)), s, slack=200, plain=True)
-      for s in (f(3, 3), z(3, 3))),
-    *(of("funm", lambda sp, x: parts(sp.linalg.funm(graded(x), lambda w: w * w + 1 / w)), s,
-         slack=500) for s in (f(3, 3), z(3, 3))),
-]  # fmt: skip
+    *(
+        of(
+            f"fractional_matrix_power {p}",
+            lambda sp, x, p=p: parts(sp.linalg.fractional_matrix_power(positive(x), p)),
+            s,
+            slack=200,
+        )
+        for p in (0.5, 2.3, -1.25, 2, -1)
+        for s in (f(3, 3), z(3, 3))
+    ),
+    *(
+        of("signm", lambda sp, x: sp.linalg.signm(graded(x) - eye(x, 2.0)), s, slack=200, plain=True)
+        for s in (f(3, 3), z(3, 3))
+    ),
+    *(
+        of("funm", lambda sp, x: parts(sp.linalg.funm(graded(x), lambda w: w * w + 1 / w)), s, slack=500)
+        for s in (f(3, 3), z(3, 3))
+    ),
+]
 
 
 # --- subspaces and equations ------------------------------------------------------------------
@@ -238,33 +251,53 @@ def _angles(sp: Any, x: Any, y: Any) -> Any:
 
 
 _OTHERS = [
-    *(of(f"polar {side}", _polar(side), s, slack=500) for side in ("left", "right")
-      for s in (f(3, 3), f(4, 2), f(2, 3), z(3, 2))),
-    of("null_space", lambda sp, x: _projector(sp.linalg.null_space(_flat(x), 1e-4)), f(3, 3),
-       static=True, plain=True, smooth=False),
-    of("orth", lambda sp, x: _projector(sp.linalg.orth(_flat(x), 1e-4)), f(3, 3), static=True,
-       plain=True, smooth=False),
+    *(
+        of(f"polar {side}", _polar(side), s, slack=500)
+        for side in ("left", "right")
+        for s in (f(3, 3), f(4, 2), f(2, 3), z(3, 2))
+    ),
+    of(
+        "null_space",
+        lambda sp, x: _projector(sp.linalg.null_space(_flat(x), 1e-4)),
+        f(3, 3),
+        static=True,
+        plain=True,
+        smooth=False,
+    ),
+    of(
+        "orth", lambda sp, x: _projector(sp.linalg.orth(_flat(x), 1e-4)), f(3, 3), static=True, plain=True, smooth=False
+    ),
     # The columns have to be independent, and for the rotation the product to be regular.
-    *(of("subspace_angles", _angles, s, t, slack=500, plain=True)
-      for s, t in ((f(5, 2), f(5, 3)), (z(4, 2), z(4, 1)))),
-    of("orthogonal_procrustes", lambda sp, x, y: sp.linalg.orthogonal_procrustes(x, y), f(4, 2),
-       f(4, 2), slack=500, plain=True),
-    *(of("solve_sylvester",
-         lambda sp, x, y, c: sp.linalg.solve_sylvester(positive(x), positive(y), c), a, b, c)
-      for a, b, c in ((f(3, 3), f(2, 2), f(3, 2)), (z(2, 2), z(3, 3), z(2, 3)))),
-    *(of("solve_continuous_lyapunov",
-         lambda sp, x, c: sp.linalg.solve_continuous_lyapunov(positive(x), c), s, s)
-      for s in (f(3, 3), z(3, 3))),
-    *(of("solve_discrete_lyapunov",
-         lambda sp, x, c: sp.linalg.solve_discrete_lyapunov(x / 16, c), s, s)
-      for s in (f(3, 3), z(3, 3))),
+    *(of("subspace_angles", _angles, s, t, slack=500, plain=True) for s, t in ((f(5, 2), f(5, 3)), (z(4, 2), z(4, 1)))),
+    of(
+        "orthogonal_procrustes",
+        lambda sp, x, y: sp.linalg.orthogonal_procrustes(x, y),
+        f(4, 2),
+        f(4, 2),
+        slack=500,
+        plain=True,
+    ),
+    *(
+        of("solve_sylvester", lambda sp, x, y, c: sp.linalg.solve_sylvester(positive(x), positive(y), c), a, b, c)
+        for a, b, c in ((f(3, 3), f(2, 2), f(3, 2)), (z(2, 2), z(3, 3), z(2, 3)))
+    ),
+    *(
+        of("solve_continuous_lyapunov", lambda sp, x, c: sp.linalg.solve_continuous_lyapunov(positive(x), c), s, s)
+        for s in (f(3, 3), z(3, 3))
+    ),
+    *(
+        of("solve_discrete_lyapunov", lambda sp, x, c: sp.linalg.solve_discrete_lyapunov(x / 16, c), s, s)
+        for s in (f(3, 3), z(3, 3))
+    ),
     *(of("norm", lambda sp, x, p=p: sp.linalg.norm(x, p), f(3, 4)) for p in (None, 1, 2, "nuc")),
-    of("bandwidth", lambda sp, x: list(sp.linalg.bandwidth(np.tri(3, 4, 1) * x)), f(3, 4),
-       smooth=False, plain=True),
-    of("issymmetric", lambda sp, x: (sp.linalg.issymmetric(x + x.T), sp.linalg.issymmetric(x)),
-       f(3, 3), smooth=False),
-    of("ishermitian", lambda sp, x: (sp.linalg.ishermitian(x + turned(x), atol=1e-5),
-                                     sp.linalg.ishermitian(x, rtol=1e-5)), z(3, 3), smooth=False),
-]  # fmt: skip
+    of("bandwidth", lambda sp, x: list(sp.linalg.bandwidth(np.tri(3, 4, 1) * x)), f(3, 4), smooth=False, plain=True),
+    of("issymmetric", lambda sp, x: (sp.linalg.issymmetric(x + x.T), sp.linalg.issymmetric(x)), f(3, 3), smooth=False),
+    of(
+        "ishermitian",
+        lambda sp, x: (sp.linalg.ishermitian(x + turned(x), atol=1e-5), sp.linalg.ishermitian(x, rtol=1e-5)),
+        z(3, 3),
+        smooth=False,
+    ),
+]
 
 MATRICES = [*_SPECTRA, *_FORMS, *_FUNCTIONS, *_OTHERS]

@@ -34,59 +34,67 @@ MODULES = """special linalg signal fft ndimage optimize integrate interpolate st
 spatial.distance spatial.transform"""
 
 MISSING: Table = {
-    "Arrays are values: nothing is written in place, and results are returned.":
-        "*(overwrite_a) *(overwrite_b) *(overwrite_x) *(overwrite_data) *(output) *(out) "
-        "interpolate.interp1d(copy) spatial.transform.Rotation(copy)",
-    "How work is divided, and on which device, is not said in each call.":
-        "*(workers) fft.*(plan) signal.*(device)",
+    "Arrays are values: nothing is written in place, and results are returned.": """
+        *(overwrite_a) *(overwrite_b) *(overwrite_x) *(overwrite_data) *(output) *(out)
+        interpolate.interp1d(copy) spatial.transform.Rotation(copy)
+        """,
+    "How work is divided, and on which device, is not said in each call.": "*(workers) fft.*(plan) signal.*(device)",
     "There is one kind of array to make.": "*(xp)",
-    "They choose or tune LAPACK's routines.":
-        "*(driver) *(lapack_driver) *(lwork) linalg.inv(assume_a) linalg.inv(lower)",
-    "Compiled programs print nothing, and look at no value to complain of it.":
-        "*(disp) *(check_finite) integrate.odeint(ixpr) integrate.odeint(printmessg) "
-        "integrate.odeint(mxhnil) optimize.least_squares(verbose) signal.*(measure) "
-        "interpolate.interp1d(bounds_error) spatial.distance.squareform(checks) "
-        "spatial.distance.squareform(force)",
-    "Derivatives are exact, by `rune.grad` and its like: nobody has to give them.":
-        "optimize.*(jac) optimize.*(hess) optimize.*(hessp) optimize.*(diff_step) "
-        "optimize.*(jac_sparsity) integrate.odeint(Dfun) integrate.odeint(col_deriv) "
-        "integrate.odeint(ml) integrate.odeint(mu)",
-    "What is sought has no bounds and no constraints (jax.scipy.optimize has none either).":
-        "optimize.*(bounds) optimize.*(constraints)",
-    "There is one method, and its steps are not told one by one.":
-        "optimize.root(method) optimize.root(options) optimize.least_squares(method) "
-        "optimize.least_squares(x_scale) optimize.least_squares(loss) "
-        "optimize.least_squares(f_scale) optimize.least_squares(tr_*) "
-        "optimize.least_squares(kwargs) optimize.*(callback) optimize.newton(x1) "
-        "optimize.newton(rtol) optimize.golden(full_output) special.lambertw(tol) "
-        "signal.filtfilt(method) signal.filtfilt(irlen) interpolate.Akima1DInterpolator(method) "
-        "interpolate.RegularGridInterpolator(solver*)",
+    "They choose or tune LAPACK's routines.": """
+        *(driver) *(lapack_driver) *(lwork) linalg.inv(assume_a) linalg.inv(lower)
+        """,
+    "Compiled programs print nothing, and look at no value to complain of it.": """
+        *(disp) *(check_finite) integrate.odeint(ixpr) integrate.odeint(printmessg)
+        integrate.odeint(mxhnil) optimize.least_squares(verbose) signal.*(measure)
+        interpolate.interp1d(bounds_error) spatial.distance.squareform(checks)
+        spatial.distance.squareform(force)
+        """,
+    "Derivatives are exact, by `rune.grad` and its like: nobody has to give them.": """
+        optimize.*(jac) optimize.*(hess) optimize.*(hessp) optimize.*(diff_step)
+        optimize.*(jac_sparsity) integrate.odeint(Dfun) integrate.odeint(col_deriv)
+        integrate.odeint(ml) integrate.odeint(mu)
+        """,
+    "What is sought has no bounds and no constraints (jax.scipy.optimize has none either).": """
+        optimize.*(bounds) optimize.*(constraints)
+        """,
+    "There is one method, and its steps are not told one by one.": """
+        optimize.root(method) optimize.root(options) optimize.least_squares(method)
+        optimize.least_squares(x_scale) optimize.least_squares(loss) optimize.least_squares(f_scale)
+        optimize.least_squares(tr_*) optimize.least_squares(kwargs) optimize.*(callback)
+        optimize.newton(x1) optimize.newton(rtol) optimize.golden(full_output) special.lambertw(tol)
+        signal.filtfilt(method) signal.filtfilt(irlen) interpolate.Akima1DInterpolator(method)
+        interpolate.RegularGridInterpolator(solver*)
+        """,
     "Dormand and Prince's steps of `odeint` are chosen by the tolerances, as in JAX; the arguments "
-    "of its function follow by position.":
-        "integrate.odeint(args) integrate.odeint(tfirst) integrate.odeint(full_output) "
-        "integrate.odeint(h0) integrate.odeint(hmin) integrate.odeint(tcrit) "
-        "integrate.odeint(mxord*)",
-    "A fixed number of points, so that it is compiled and differentiated.":
-        "integrate.quad(epsabs) integrate.quad(epsrel) integrate.quad(points) "
-        "integrate.quad(weight) integrate.quad(wvar) integrate.quad(wopts) integrate.quad(maxp1) "
-        "integrate.quad(limlst) integrate.quad(full_output) integrate.quad(complex_func)",
-    "Not written: how many steps there are would depend on values.":
-        "integrate.solve_ivp(events) integrate.solve_ivp(vectorized)",
-    "Fields of a result, which only the library makes.":
-        "optimize.RootResults(*) integrate.OdeSolution(*)",
+    "of its function follow by position.": """
+        integrate.odeint(args) integrate.odeint(tfirst) integrate.odeint(full_output)
+        integrate.odeint(h0) integrate.odeint(hmin) integrate.odeint(tcrit) integrate.odeint(mxord*)
+        """,
+    "A fixed number of points, so that it is compiled and differentiated.": """
+        integrate.quad(epsabs) integrate.quad(epsrel) integrate.quad(points) integrate.quad(weight)
+        integrate.quad(wvar) integrate.quad(wopts) integrate.quad(maxp1) integrate.quad(limlst)
+        integrate.quad(full_output) integrate.quad(complex_func)
+        """,
+    "Not written: how many steps there are would depend on values.": """
+        integrate.solve_ivp(events) integrate.solve_ivp(vectorized)
+        """,
+    "Fields of a result, which only the library makes.": "optimize.RootResults(*) integrate.OdeSolution(*)",
     "`order` is 0 or 1, and needs no filter before.": "ndimage.*(prefilter)",
-    "Not written: a shape of the neighbourhood, or only some of the axes (`vmap` over the others).":
-        "ndimage.*(footprint) ndimage.*(axes)",
-    "Not written; the rest of the function is here.":
-        "linalg.*(subset_by_value) linalg.schur(sort) special.factorial(extend) "
-        "interpolate.make_interp_spline(bc_type) interpolate.Barycentric*(*) "
-        "interpolate.barycentric_interpolate(*) stats.pearsonr(axis) stats.pearsonr(method) "
-        "stats.pearsonr(alternative) stats.spearmanr(axis) stats.spearmanr(nan_policy) "
-        "stats.spearmanr(alternative) spatial.transform.Rotation(normalize) "
-        "spatial.transform.Rotation(scalar_first)",
-    "Other names for what is given by position: NumPy's (`a`), JAX's (`A`, `B`, `C`).":
-        "fft.*(x) linalg.solve_sylvester(*)",
-}  # fmt: skip
+    "Not written: a shape of the neighbourhood, or only some of the axes (`vmap` over the others).": """
+        ndimage.*(footprint) ndimage.*(axes)
+        """,
+    "Not written; the rest of the function is here.": """
+        linalg.*(subset_by_value) linalg.schur(sort) special.factorial(extend)
+        interpolate.make_interp_spline(bc_type) interpolate.Barycentric*(*)
+        interpolate.barycentric_interpolate(*) stats.pearsonr(axis) stats.pearsonr(method)
+        stats.pearsonr(alternative) stats.spearmanr(axis) stats.spearmanr(nan_policy)
+        stats.spearmanr(alternative) spatial.transform.Rotation(normalize)
+        spatial.transform.Rotation(scalar_first)
+        """,
+    "Other names for what is given by position: NumPy's (`a`), JAX's (`A`, `B`, `C`).": """
+        fft.*(x) linalg.solve_sylvester(*)
+        """,
+}
 
 
 def _taken(function: Any) -> set[str] | None:

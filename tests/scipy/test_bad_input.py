@@ -88,36 +88,31 @@ _REFUSED: dict[str, Callable[[], Any]] = {
     "uniform_filter1d: cannot use a window of 0": lambda: ndimage.uniform_filter1d(IMAGE, 0),
     "maximum_filter: cannot use a window of -3": lambda: ndimage.maximum_filter(IMAGE, -3),
     "median_filter: cannot use origin=2": lambda: ndimage.median_filter(IMAGE, 3, origin=2),
-    "correlate: cannot use origin=-2": lambda: ndimage.correlate(
-        IMAGE, rnp.ones((3, 3)), origin=-2),
+    "correlate: cannot use origin=-2": lambda: ndimage.correlate(IMAGE, rnp.ones((3, 3)), origin=-2),
     "cdf2rdf: cannot use eigenvectors": lambda: linalg.cdf2rdf(X[0], X[0]),
     "cdf2rdf: cannot use eigenvectors .6": lambda: linalg.cdf2rdf(X, X),
     "diagsvd: cannot place a number": lambda: linalg.diagsvd(X[0], 1, 1),
     "CubicSpline: cannot use bc_type='periodic'": lambda: interpolate.CubicSpline(
-        rnp.arange(4.0), FALLING, bc_type="periodic"),
+        rnp.arange(4.0), FALLING, bc_type="periodic"
+    ),
     "BSpline: cannot use knots that fall": lambda: interpolate.BSpline(FALLING, Y, 1),
     "BSpline: cannot use the degree -1": lambda: interpolate.BSpline(Y, Y, -1),
-    "solve_ivp: cannot use t_eval": lambda: integrate.solve_ivp(
-        lambda t, y: -y, (0.0, 1.0), X, t_eval=[0.5, 2.0]),
-    "solve_ivp: cannot use max_step": lambda: integrate.solve_ivp(
-        lambda t, y: -y, (0.0, 1.0), X, max_step=0.0),
+    "solve_ivp: cannot use t_eval": lambda: integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), X, t_eval=[0.5, 2.0]),
+    "solve_ivp: cannot use max_step": lambda: integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), X, max_step=0.0),
     "laplace: cannot filter": lambda: ndimage.laplace(X[0]),
     "gaussian_laplace: cannot filter": lambda: ndimage.gaussian_laplace(X[0], 1.0),
-    "gaussian_gradient_magnitude: cannot filter": lambda: ndimage.gaussian_gradient_magnitude(
-        X[0], 1.0),
+    "gaussian_gradient_magnitude: cannot filter": lambda: ndimage.gaussian_gradient_magnitude(X[0], 1.0),
     "interp1d: cannot find axis -1": lambda: interpolate.interp1d(Y, Y[0]),
     "gammaln: cannot compute without operands": lambda: special.gammaln(),  # type: ignore[call-arg]
     "csd: cannot use the sampling frequency 0": lambda: signal.welch(Y, fs=0),
     "stft: cannot use the sampling frequency -1": lambda: signal.stft(Y, fs=-1.0, nperseg=2),
     "istft: cannot use fs='a'": lambda: signal.istft(X, fs="a"),  # type: ignore[arg-type]
     "odeint: cannot transform int": lambda: integrate.odeint(3, X, X),  # type: ignore[arg-type]
-    "solve_ivp: cannot transform int": lambda: integrate.solve_ivp(
-        3, (0.0, 1.0), X),  # type: ignore[arg-type]
+    "solve_ivp: cannot transform int": lambda: integrate.solve_ivp(3, (0.0, 1.0), X),  # type: ignore[arg-type]
     "minimize: cannot transform int": lambda: optimize.minimize(3, X),  # type: ignore[arg-type]
-    "least_squares: cannot transform int": lambda: optimize.least_squares(
-        3, X),  # type: ignore[arg-type]
+    "least_squares: cannot transform int": lambda: optimize.least_squares(3, X),  # type: ignore[arg-type]
     "root: cannot transform int": lambda: optimize.root(3, X),  # type: ignore[arg-type]
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("message", _REFUSED, ids=str)

@@ -38,14 +38,10 @@ MATRICES: dict[str, tuple[Callable[[int], Any], Entry]] = {
         linalg.invpascal,
         lambda n, i, j: sign(i, j) * sum(math.comb(k, i) * math.comb(k, j) for k in range(n)),
     ),
-    "invpascal lower": (
-        lambda n: linalg.invpascal(n, "lower"), lambda n, i, j: sign(i, j) * math.comb(i, j),
-    ),
-    "invpascal upper": (
-        lambda n: linalg.invpascal(n, "upper"), lambda n, i, j: sign(i, j) * math.comb(j, i),
-    ),
+    "invpascal lower": (lambda n: linalg.invpascal(n, "lower"), lambda n, i, j: sign(i, j) * math.comb(i, j)),
+    "invpascal upper": (lambda n: linalg.invpascal(n, "upper"), lambda n, i, j: sign(i, j) * math.comb(j, i)),
     "invhilbert": (linalg.invhilbert, of_hilbert),
-}  # fmt: skip
+}
 
 
 def rounded(x: int) -> float:
@@ -60,9 +56,7 @@ def rounded(x: int) -> float:
 @pytest.mark.parametrize("name", MATRICES)
 def test_whole_numbers_are_right_to_a_rounding_and_infinite_beyond_the_range(name: str, n: int):
     matrix, entry = MATRICES[name]
-    at = sorted(
-        {*range(0, 40, 3), 1, 2, *range(500, n, 97), 514, 515, 516, n - 2, n - 1} & {*range(n)}
-    )
+    at = sorted({*range(0, 40, 3), 1, 2, *range(500, n, 97), 514, 515, 516, n - 2, n - 1} & {*range(n)})
     expected = np.array([[rounded(entry(n, i, j)) for j in at] for i in at])
 
     with rune.enable_x64(True):

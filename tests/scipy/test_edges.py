@@ -33,12 +33,26 @@ FUNCTIONS: list[tuple[str, list[tuple[float, ...]]]] = [
     ("inv_boxcox", [(INF, 0.0), (-INF, 0.0), (INF, 1.0), (-INF, -1.0), (INF, -1.0), (2.0, 0.0)]),
     ("inv_boxcox1p", [(INF, 0.0), (-INF, 0.0), (2.0, 0.0)]),
     ("pseudo_huber", [(1.0, INF), (1.0, -INF), (0.0, INF), (1.0, 1e30), (2.0, -3.0), (3.0, 2.0)]),
-    ("poch", [(-2.0, 2.0), (-2.0, 3.0), (-2.0, -1.0), (-2.0, 0.0), (-2.0, 0.5), (-40.0, 3.0),
-              (-40.0, 45.0), (3.0, -3.0), (3.0, -5.0), (0.0, -2.0), (-2.5, 2.0)]),
+    (
+        "poch",
+        [
+            (-2.0, 2.0),
+            (-2.0, 3.0),
+            (-2.0, -1.0),
+            (-2.0, 0.0),
+            (-2.0, 0.5),
+            (-40.0, 3.0),
+            (-40.0, 45.0),
+            (3.0, -3.0),
+            (3.0, -5.0),
+            (0.0, -2.0),
+            (-2.5, 2.0),
+        ],
+    ),
     ("ndtri_exp", [(-INF,), (-699.0,), (-701.0,), (-1e10,), (-1e30,)]),
     ("betaincinv", [(40.0, 1e-5, 1e-5)]),
     ("betainc", [(40.0, 1e-5, 0.991), (40.0, 1e-5, 0.998)]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("dtype", "relative"), [("f8", 1e-12), ("f4", 5e-6)])
@@ -66,8 +80,9 @@ def test_far_out_the_digits_are_kept(name: str, at: float):
 
 def test_the_faddeeva_function_has_its_limits():
     reals = np.array([INF, -INF])
-    z = np.array([complex(*parts) for parts in [
-        (0, INF), (0, -INF), (1, INF), (INF, 1), (INF, -1), (-INF, 2), (INF, INF)]])  # fmt: skip
+    z = np.array(
+        [complex(*parts) for parts in [(0, INF), (0, -INF), (1, INF), (INF, 1), (INF, -1), (-INF, 2), (INF, INF)]]
+    )
 
     for at in (reals, z):
         near(scipy.special.wofz(at), special.wofz(array(at)), relative=0.0, why="limits")
@@ -141,9 +156,7 @@ def test_a_variance_with_a_closed_form_is_given(name: str, shapes: Any):
 
 
 @pytest.mark.parametrize("policy", ["propagate", "omit"])
-@pytest.mark.parametrize(
-    "name", ["skew", "kurtosis", "moment", "sem", "gmean", "hmean", "iqr", "zscore", "rankdata"]
-)
+@pytest.mark.parametrize("name", ["skew", "kurtosis", "moment", "sem", "gmean", "hmean", "iqr", "zscore", "rankdata"])
 def test_a_statistic_does_with_nan_what_scipy_does(name: str, policy: str):
     x = np.array([[0.5, np.nan, 2.0, 0.5, 4.0], [1.0, 2.0, 4.0, 7.0, 7.5]])
     expected = getattr(scipy.stats, name)(x, axis=1, nan_policy=policy)

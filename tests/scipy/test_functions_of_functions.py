@@ -39,9 +39,7 @@ def rosenbrock(x: Any) -> Any:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_minimum_is_found_in_a_curved_valley(method: str):
-    minimum = optimize.minimize(
-        rosenbrock, array([-1.2, 1.0]), method=method, options={"maxiter": 500}
-    )
+    minimum = optimize.minimize(rosenbrock, array([-1.2, 1.0]), method=method, options={"maxiter": 500})
 
     assert minimum.success
     near(np.ones(2), minimum.x, relative=1e-3, why="the gradient is 1e-5, the valley flat")
@@ -87,16 +85,12 @@ def test_too_few_steps_are_told():
 def test_a_fit_by_least_squares_meets_scipys():
     t = np.linspace(0.0, 2.0, 12)
     data = 2.0 * np.exp(-1.3 * t) + 0.05 * np.sin(9.0 * t)
-    expected = scipy.optimize.least_squares(
-        lambda p: p[0] * np.exp(-p[1] * t) - data, [1.0, 1.0]
-    )
+    expected = scipy.optimize.least_squares(lambda p: p[0] * np.exp(-p[1] * t) - data, [1.0, 1.0])
 
     points = array(t)
-    fit = rune.jit(
-        lambda p: optimize.least_squares(
-            lambda q: q[0] * rnp.exp(-q[1] * points) - array(data), p
-        ).x
-    )(array([1.0, 1.0]))
+    fit = rune.jit(lambda p: optimize.least_squares(lambda q: q[0] * rnp.exp(-q[1] * points) - array(data), p).x)(
+        array([1.0, 1.0])
+    )
 
     near(expected.x, fit, relative=1e-6, why="both end at a relative change of 1e-8")
 
@@ -123,9 +117,7 @@ def test_a_minimisation_that_makes_no_sense_is_refused(kwargs: dict, error: type
 def test_roots_between_two_points_are_found_elementwise(name: str):
     powers = array([2.0, 5.0, 0.3])
 
-    roots = getattr(optimize, name)(
-        lambda x, a: x**3 - a, array(np.zeros(3)), array(np.full(3, 4.0)), (powers,)
-    )
+    roots = getattr(optimize, name)(lambda x, a: x**3 - a, array(np.zeros(3)), array(np.full(3, 4.0)), (powers,))
 
     near(np.cbrt(powers), roots, relative=1e-11, why="an interval of 2e-12")
 
@@ -182,9 +174,8 @@ def test_a_bracket_without_a_change_of_sign_gives_nan():
 
 def test_newton_with_a_second_derivative_is_halleys_method():
     root, report = optimize.newton(
-        lambda x: x**3 - 2.0, array(1.0), fprime=lambda x: 3.0 * x**2, fprime2=lambda x: 6.0 * x,
-        full_output=True,
-    )  # fmt: skip
+        lambda x: x**3 - 2.0, array(1.0), fprime=lambda x: 3.0 * x**2, fprime2=lambda x: 6.0 * x, full_output=True
+    )
 
     near(np.cbrt(2.0), root, relative=1e-14, why="cubic convergence")
     assert int(report.iterations) <= 5
@@ -214,9 +205,7 @@ ENDS = [(0.0, 2.0), (0.5, np.inf), (-np.inf, 0.3), (-np.inf, np.inf), (2.0, 0.0)
 def test_quad_integrates_over_finite_and_infinite_intervals(low: float, high: float):
     expected, _ = scipy.integrate.quad(lambda x: np.exp(-x * x) * np.cos(x), low, high)
 
-    integral, error = integrate.quad(
-        lambda x: rnp.exp(-x * x) * rnp.cos(x), array(low), array(high), limit=16
-    )
+    integral, error = integrate.quad(lambda x: rnp.exp(-x * x) * rnp.cos(x), array(low), array(high), limit=16)
 
     near(expected, integral, relative=1e-9, why="16 parts of 21 points")
     assert float(error) < 1e-6
@@ -296,11 +285,9 @@ def test_too_few_steps_give_nan():
 @pytest.mark.parametrize("method", ["RK45", "RK23"])
 @pytest.mark.parametrize("span", [(0.0, 3.0), (3.0, 0.0)])
 def test_solve_ivp_takes_scipys_steps(method: str, span: tuple[float, float]):
-    expected = scipy.integrate.solve_ivp(lambda t, y: -t * y, span, [1.0, 2.0], method,
-                                         dense_output=True)  # fmt: skip
+    expected = scipy.integrate.solve_ivp(lambda t, y: -t * y, span, [1.0, 2.0], method, dense_output=True)
 
-    path = integrate.solve_ivp(lambda t, y: -t * y, span, array([1.0, 2.0]), method,
-                                dense_output=True)  # fmt: skip
+    path = integrate.solve_ivp(lambda t, y: -t * y, span, array([1.0, 2.0]), method, dense_output=True)
 
     near(expected.t, path.t, relative=1e-10, why="the same steps, to rounding")
     near(expected.y, path.y, relative=1e-10, why="the same steps, to rounding")

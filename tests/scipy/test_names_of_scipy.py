@@ -35,7 +35,6 @@ their modes `"constant"` and `"wrap"` mean what SciPy calls `"grid-constant"` an
 in JAX: `shift(ones(4), 0.5)` begins with 0.5, SciPy's with 0."""
 
 
-
 def named(dotted: str, root: ModuleType) -> object:
     """A module of SciPy, or of rune.scipy; or the class at the end of the name."""
     if dotted == "stats.gaussian_kde":

@@ -43,12 +43,7 @@ def test_quantiles_of_t_go_on_where_odds_underflow(dtype: str):
     quantiles = stats.t.isf(rnp.asarray(p, dtype), rnp.asarray(df, dtype))
 
     assert log_t > (44 if dtype == "f4" else 354)  # the odds are its square
-    near(
-        np.array(log_t),
-        np.log(np.asarray(quantiles, "f8")),
-        relative=1e-5,
-        why="f32 below a logarithm",
-    )
+    near(np.array(log_t), np.log(np.asarray(quantiles, "f8")), relative=1e-5, why="f32 below a logarithm")
 
 
 def test_a_ratio_of_few_degrees_of_freedom_does_not_overflow_on_the_way():
@@ -58,12 +53,7 @@ def test_a_ratio_of_few_degrees_of_freedom_does_not_overflow_on_the_way():
     quantile = stats.f.ppf(*(rnp.float32(v) for v in (q, n, d)))
 
     assert float(exact) * n / d > 1e38
-    near(
-        np.asarray(exact),
-        np.asarray(quantile, "f8"),
-        relative=2e-3,
-        why="1 / d magnifies roundings",
-    )
+    near(np.asarray(exact), np.asarray(quantile, "f8"), relative=2e-3, why="1 / d magnifies roundings")
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -109,9 +99,7 @@ def test_roundings_of_a_hundred_thousand_ratios_do_not_add_up():
 
     shares = stats.betabinom.cdf(k, n, 2.0, 3.0)
 
-    near(
-        scipy.stats.betabinom.cdf(k, 1e5, 2.0, 3.0), shares, relative=5e-6, why="log B(2, 100003)"
-    )  # fmt: skip
+    near(scipy.stats.betabinom.cdf(k, 1e5, 2.0, 3.0), shares, relative=5e-6, why="log B(2, 100003)")
 
 
 @pytest.mark.parametrize("p", [0.3, 0.6, 0.9, 0.99, 0.999, 0.9999])
@@ -124,15 +112,12 @@ def test_shares_of_logser_are_the_sums_of_its_masses(p: float, dtype: str):
     beyond = np.cumsum(masses[::-1])[::-1][k.astype(int)]
 
     lower, upper = (
-        method(rnp.asarray(k, dtype), rnp.asarray(p, dtype))
-        for method in (stats.logser.cdf, stats.logser.sf)
+        method(rnp.asarray(k, dtype), rnp.asarray(p, dtype)) for method in (stats.logser.cdf, stats.logser.sf)
     )
 
     relative = 2e-6 if dtype == "f4" else 2e-13
     near(np.cumsum(masses)[k.astype(int) - 1], lower, relative=relative, why="a dozen roundings")
-    near(
-        beyond, upper, relative=relative, absolute=1e-37, why="a power of p, 20,000 roundings of p"
-    )
+    near(beyond, upper, relative=relative, absolute=1e-37, why="a power of p, 20,000 roundings of p")
 
 
 @pytest.mark.parametrize("family", [stats.logser, stats.zipf], ids=str)

@@ -85,10 +85,7 @@ def test_a_filter_started_in_its_steady_state_passes_a_constant_at_once():
 
 def test_the_time_to_compile_a_filter_does_not_depend_on_the_signal():
     b, a = rnp.array([1.0]), rnp.array([1.0, -0.5])
-    counts = {
-        n: len(rune.make_program(lambda x: signal.lfilter(b, a, x))(rnp.ones(n)).equations)
-        for n in (10, 1000)
-    }
+    counts = {n: len(rune.make_program(lambda x: signal.lfilter(b, a, x))(rnp.ones(n)).equations) for n in (10, 1000)}
 
     assert len(set(counts.values())) == 1, counts
 
@@ -105,16 +102,8 @@ def test_the_time_to_compile_a_filter_does_not_depend_on_the_signal():
         (lambda: signal.convolve(rnp.ones(3), rnp.ones(2), "x"), ArgumentError, "mode='x'"),
         (lambda: signal.convolve(rnp.ones(3), rnp.ones(2), method="x"), ArgumentError, "method"),
         (lambda: signal.convolve2d(rnp.ones(3), rnp.ones(3)), ShapeError, "rank 2 required"),
-        (
-            lambda: signal.convolve2d(rnp.ones((3, 3)), rnp.ones((3, 3)), boundary="x"),
-            ArgumentError,
-            "boundary='x'",
-        ),
-        (
-            lambda: signal.fftconvolve(rnp.ones((3, 1)), rnp.ones((1, 3)), "valid"),
-            ShapeError,
-            "cannot lay",
-        ),
+        (lambda: signal.convolve2d(rnp.ones((3, 3)), rnp.ones((3, 3)), boundary="x"), ArgumentError, "boundary='x'"),
+        (lambda: signal.fftconvolve(rnp.ones((3, 1)), rnp.ones((1, 3)), "valid"), ShapeError, "cannot lay"),
         (lambda: signal.lfilter(rnp.ones((2, 2)), rnp.ones(2), rnp.ones(3)), ShapeError, "vectors"),
         (lambda: signal.sosfilt(rnp.ones((2, 5)), rnp.ones(3)), ShapeError, r"shape \[S, 6\]"),
         (lambda: signal.savgol_filter(rnp.ones(9), 4, 2), ArgumentError, "window of 4"),

@@ -91,24 +91,19 @@ DOMAINS = [
     Domain("xlogy", _crossed(LIMITS, LIMITS)),
     Domain("xlog1py", _crossed(LIMITS, LIMITS)),
     Domain("rel_entr", _crossed(LIMITS[:-2], LIMITS[:-2])),
-    Domain("owens_t", _crossed(np.linspace(-6.0, 6.0, 25), np.linspace(-5.0, 5.0, 21)), wide=1e-11,
-           narrow=3e-6),
+    Domain("owens_t", _crossed(np.linspace(-6.0, 6.0, 25), np.linspace(-5.0, 5.0, 21)), wide=1e-11, narrow=3e-6),
     Domain("gammainc", _near_mode(), wide=3e-13, narrow=2e-5),
     Domain("gammaincc", _near_mode(), wide=3e-13, narrow=2e-5),
     Domain("gammainc", _crossed(LIMITS, LIMITS)),
     Domain("gammaincc", _crossed(LIMITS, LIMITS), narrow=3e-6),
-    Domain("betainc", _crossed(SHAPES[1:], SHAPES[1:], np.linspace(0.0, 1.0, 13)), wide=3e-13,
-           narrow=2e-5),
-    Domain("betaincc", _crossed(SHAPES[1:], SHAPES[1:], np.linspace(0.0, 1.0, 13)), wide=3e-13,
-           narrow=2e-5),
+    Domain("betainc", _crossed(SHAPES[1:], SHAPES[1:], np.linspace(0.0, 1.0, 13)), wide=3e-13, narrow=2e-5),
+    Domain("betaincc", _crossed(SHAPES[1:], SHAPES[1:], np.linspace(0.0, 1.0, 13)), wide=3e-13, narrow=2e-5),
     Domain("gammaincinv", _crossed(SHAPES[2:], np.linspace(0.0, 1.0, 13)), wide=1e-12, narrow=2e-5),
-    Domain("betaincinv", _crossed(SHAPES[2:], SHAPES[2:], np.linspace(0.0, 1.0, 7)), wide=1e-12,
-           narrow=2e-5),
+    Domain("betaincinv", _crossed(SHAPES[2:], SHAPES[2:], np.linspace(0.0, 1.0, 7)), wide=1e-12, narrow=2e-5),
     Domain("betaln", _crossed(SHAPES, SHAPES), wide=1e-12, narrow=4e-6),
     Domain("binom", _crossed(np.arange(40.0), np.arange(12.0)), narrow=1e-5),
-    Domain("hyp1f1", _crossed(SHAPES[2:5], SHAPES[2:5], np.linspace(-40.0, 80.0, 25)), wide=1e-11,
-           narrow=1e-4),
-]  # fmt: skip
+    Domain("hyp1f1", _crossed(SHAPES[2:5], SHAPES[2:5], np.linspace(-40.0, 80.0, 25)), wide=1e-11, narrow=1e-4),
+]
 
 
 def _within(domain: Domain, dtype: Any, relative: float) -> None:
@@ -182,10 +177,27 @@ def test_spherical_harmonics_are_those_of_scipy():
 # --- derivatives ------------------------------------------------------------------------------
 
 SECOND = {
-    "gammaln": 2.3, "digamma": 1.7, "erfcx": 0.4, "log_ndtr": -2.1, "ndtri": 0.3, "erfcinv": 0.7,
-    "dawsn": 0.8, "exp1": 0.9, "expi": 1.4, "spence": 2.2, "i0": 1.3, "i1e": 0.7, "k0": 1.1,
-    "j0": 2.2, "j1": 0.9, "y0": 1.8, "ellipk": 0.4, "ellipe": 0.004, "logit": 0.4, "gamma": 1.6,
-}  # fmt: skip
+    "gammaln": 2.3,
+    "digamma": 1.7,
+    "erfcx": 0.4,
+    "log_ndtr": -2.1,
+    "ndtri": 0.3,
+    "erfcinv": 0.7,
+    "dawsn": 0.8,
+    "exp1": 0.9,
+    "expi": 1.4,
+    "spence": 2.2,
+    "i0": 1.3,
+    "i1e": 0.7,
+    "k0": 1.1,
+    "j0": 2.2,
+    "j1": 0.9,
+    "y0": 1.8,
+    "ellipk": 0.4,
+    "ellipe": 0.004,
+    "logit": 0.4,
+    "gamma": 1.6,
+}
 
 
 @pytest.mark.parametrize(("name", "at"), SECOND.items(), ids=SECOND)

@@ -29,20 +29,14 @@ def heavy(count: int, n: int, at: int) -> np.ndarray:
 
 
 CALLS: dict[str, tuple[Any, tuple[np.ndarray, ...]]] = {
-    "solve_banded": (
-        lambda ab, b: linalg.solve_banded((2, 1), ab, b), (heavy(4, 50, 1), drawn(50, 3)),
-    ),
-    "three diagonals": (
-        lambda ab, b: linalg.solve_banded((1, 1), ab, b), (heavy(3, 50, 1), drawn(50, 3)),
-    ),
+    "solve_banded": (lambda ab, b: linalg.solve_banded((2, 1), ab, b), (heavy(4, 50, 1), drawn(50, 3))),
+    "three diagonals": (lambda ab, b: linalg.solve_banded((1, 1), ab, b), (heavy(3, 50, 1), drawn(50, 3))),
     "solveh_banded": (linalg.solveh_banded, (heavy(3, 50, 2), drawn(50, 3))),
     "cholesky_banded": (linalg.cholesky_banded, (heavy(3, 50, 2),)),
-    "cho_solve_banded": (
-        lambda cb, b: linalg.cho_solve_banded((cb, False), b), (heavy(3, 50, 2), drawn(50, 3)),
-    ),
+    "cho_solve_banded": (lambda cb, b: linalg.cho_solve_banded((cb, False), b), (heavy(3, 50, 2), drawn(50, 3))),
     "solve_toeplitz": (linalg.solve_toeplitz, (heavy(50, 1, 0)[:, 0], drawn(50, 3))),
     "matmul_toeplitz": (linalg.matmul_toeplitz, (drawn(50), drawn(50, 3))),
-}  # fmt: skip
+}
 each_call = pytest.mark.parametrize(("call", "data"), CALLS.values(), ids=CALLS)
 
 
@@ -106,8 +100,13 @@ def test_a_toeplitz_solution_has_the_derivative_of_its_equation():
     arguments = [array(x) for x in (column, row, b)]
     slopes, expected = (rune.grad(f, argnums=(0, 1, 2))(*arguments) for f in (within, dense))
 
-    near([np.asarray(x) for x in expected], [np.asarray(x) for x in slopes], relative=1e-12,
-         absolute=1e-14, why="products by Fourier transforms")  # fmt: skip
+    near(
+        [np.asarray(x) for x in expected],
+        [np.asarray(x) for x in slopes],
+        relative=1e-12,
+        absolute=1e-14,
+        why="products by Fourier transforms",
+    )
 
 
 def test_a_long_toeplitz_system_is_as_exact_as_its_condition():

@@ -68,8 +68,7 @@ def test_derivatives_at_the_median_are_densities(name: str):
 
     densities = [
         rune.grad(getattr(family, method))(at, *MEDIANS[name])
-        for method, at in [(m, middle) for m in ("cdf", "sf", "logcdf", "logsf")]
-        + [("ppf", 0.5), ("isf", 0.5)]
+        for method, at in [(m, middle) for m in ("cdf", "sf", "logcdf", "logsf")] + [("ppf", 0.5), ("isf", 0.5)]
     ]
 
     near(np.array(expected), np.array(densities, "f4"), relative=1e-5, why="a few roundings")

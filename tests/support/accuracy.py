@@ -1,8 +1,8 @@
 """The tables of docs/accuracy.md: what rounding may do to a result, in ulps.
 
-    allowed(div, dtypes.f32)              4: from the reference
-    is_sum(reduce_sum)                    True: its ulps are those of 1 plus the result
-    bars("Functions")["tan"]["vulkan"]    1.5: from the exact value
+allowed(div, dtypes.f32)              4: from the reference
+is_sum(reduce_sum)                    True: its ulps are those of 1 plus the result
+bars("Functions")["tan"]["vulkan"]    1.5: from the exact value
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def bars(heading: str) -> Mapping[str, Mapping[str, float]]:
     columns = [cell.strip("`") for cell in head[1:]]
     return {
         name: dict(zip(columns, map(_ulps, cells), strict=True))
-        for names, *cells in rows for name in re.findall(r"`(.*?)`", names)
-    }  # fmt: skip
+        for names, *cells in rows
+        for name in re.findall(r"`(.*?)`", names)
+    }
 
 
 def _ulps(cell: str) -> float:
@@ -56,8 +57,9 @@ def table() -> dict[str, tuple[int, ...]]:
     """The ulps of each column of dtypes, by the name of a primitive or family."""
     return {
         name: tuple(map(int, cells[: len(_COLUMNS)]))
-        for names, *cells in _rows("Accuracy")[1:] for name in re.findall(r"\w+", names)
-    }  # fmt: skip
+        for names, *cells in _rows("Accuracy")[1:]
+        for name in re.findall(r"\w+", names)
+    }
 
 
 def allowed(primitive: Primitive, result: np.dtype, *operands: np.dtype) -> int:
@@ -76,6 +78,4 @@ def step(dtype: np.dtype) -> float:
 
 def is_sum(primitive: Primitive) -> bool:
     """Whether the order of summation differs."""
-    return primitive.name == "scatter_add" or primitive.family in (
-        "reduction", "cumulative", "contraction",
-    )  # fmt: skip
+    return primitive.name == "scatter_add" or primitive.family in ("reduction", "cumulative", "contraction")

@@ -27,8 +27,9 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive
 from rune.errors import TransformError
 from rune.ops import LIBRARY
+from tests.ops.calls import Sample
 from tests.ops.library import uses
-from tests.ops.samples import Sample, samples, smooth_samples
+from tests.ops.samples import samples, smooth_samples
 from tests.support.arrays import array
 from tests.support.close import near
 from tests.support.derivatives import WHY, differences, directions, inner
@@ -57,9 +58,7 @@ def _custom_jvp(x: Any) -> Any:
 
 def _custom_vjp(x: Any) -> Any:
     function = rune.custom_vjp(lambda v: rnp.sin(v) * v)
-    function.defvjp(
-        lambda v: (rnp.sin(v) * v, v), lambda v, ct: (ct * (rnp.cos(v) * v + rnp.sin(v)),)
-    )
+    function.defvjp(lambda v: (rnp.sin(v) * v, v), lambda v, ct: (ct * (rnp.cos(v) * v + rnp.sin(v)),))
     return function(x)
 
 
@@ -111,9 +110,7 @@ def _solve(x: Any) -> Any:
 
 def _solve_by_two(x: Any) -> Any:
     """A system of a constant matrix, linear in what is given."""
-    return rune.lax.custom_linear_solve(
-        lambda v: 2.0 * v, x, lambda mv, b: b / mv(rnp.ones_like(b)), symmetric=True
-    )
+    return rune.lax.custom_linear_solve(lambda v: 2.0 * v, x, lambda mv, b: b / mv(rnp.ones_like(b)), symmetric=True)
 
 
 def _while(x: Any) -> Any:
@@ -180,10 +177,7 @@ CALLS: Mapping[str, Sequence[Function]] = {
     "all_to_all": _on_lanes("all_to_all", 0, 0),
     "ppermute": _on_lanes("ppermute", [(0, 1), (1, 2), (2, 0)]),
     "axis_index": (
-        rune.vmap(
-            lambda row: rune.vmap(lambda v: v * lax.axis_index("i").astype(v.dtype))(row),
-            axis_name="i",
-        ),
+        rune.vmap(lambda row: rune.vmap(lambda v: v * lax.axis_index("i").astype(v.dtype))(row), axis_name="i"),
     ),
 }
 REGULAR = np.eye(3) * 4.0 + np.arange(9.0).reshape(3, 3)

@@ -1,8 +1,8 @@
 """The one way to compare numbers: bit for bit, or within ulps with the reason given.
 
-    same(expected, actual)                            equal bits, NaN equal to NaN
-    close(expected, actual, ulps=2, why="one rounding per product")
-    near(expected, actual, relative=1e-6, why="central differences, h = 1e-5")
+same(expected, actual)                            equal bits, NaN equal to NaN
+close(expected, actual, ulps=2, why="one rounding per product")
+near(expected, actual, relative=1e-6, why="central differences, h = 1e-5")
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def close(expected: Any, actual: Any, *, ulps: int, why: str) -> None:
         assert worst <= ulps, f"{path}: {worst} ulps apart ({why})\n{x}\n{y}"
 
 
-def near(
-    expected: Any, actual: Any, *, relative: float, absolute: float | None = None, why: str
-) -> None:
+def near(expected: Any, actual: Any, *, relative: float, absolute: float | None = None, why: str) -> None:
     """Equal structure and shapes, and elements within a tolerance; for truncation errors."""
     for path, (x, y) in _pairs(expected, actual):
         assert x.shape == y.shape, (path, x.shape, y.shape)

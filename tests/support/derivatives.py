@@ -23,9 +23,7 @@ def _direction(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
     return real + 1j * rng.uniform(-1, 1, like.shape) if np.iscomplexobj(like) else real
 
 
-def differences(
-    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
-) -> np.ndarray:
+def differences(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> np.ndarray:
     """(f(x + h t) - f(x - h t)) / 2h."""
     x, t = [np.asarray(p) for p in primals], [np.asarray(v) for v in tangents]
     ahead = function(*(array(a + STEP * b) for a, b in zip(x, t)))

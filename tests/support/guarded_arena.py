@@ -24,9 +24,7 @@ from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Spa
 from tests.support.guarded_memory import CANARY, MARK, PAGE, Guards
 
 # Bytes of an arena whose values are moved apart: with canaries, of those that nobody counts.
-MOST_BYTES = {
-    Guards.CANARIES: host_memory.LARGE_BYTES - 1, Guards.AFTER: 1 << 26, Guards.BEFORE: 1 << 26
-}  # fmt: skip
+MOST_BYTES = {Guards.CANARIES: host_memory.LARGE_BYTES - 1, Guards.AFTER: 1 << 26, Guards.BEFORE: 1 << 26}
 _WORD = 8  # bytes of the largest element, to which ends are aligned
 
 Ranges = list[tuple[int, int]]
@@ -111,16 +109,24 @@ def _moved_step(step: Step, at: Callable[[Slot], Slot], layout: _Layout) -> Step
         case Loop():
             condition = None if step.condition is None else _moved(step.condition, layout)
             return replace(
-                step, arguments=each(step.arguments), results=each(step.results), offset=0,
+                step,
+                arguments=each(step.arguments),
+                results=each(step.results),
+                offset=0,
                 holds=None if step.holds is None else at(step.holds),
-                condition=condition, body=_moved(step.body, layout),
-            )  # fmt: skip
+                condition=condition,
+                body=_moved(step.body, layout),
+            )
         case Branch():
             branches = tuple(_moved(b, layout) for b in step.branches)
             return replace(
-                step, number=at(step.number), arguments=each(step.arguments),
-                results=each(step.results), branches=branches, offset=0,
-            )  # fmt: skip
+                step,
+                number=at(step.number),
+                arguments=each(step.arguments),
+                results=each(step.results),
+                branches=branches,
+                offset=0,
+            )
 
 
 @dataclass

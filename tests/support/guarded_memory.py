@@ -254,10 +254,7 @@ class GuardedMemory:
 
     def __init__(self, guards: Guards):
         text = _COMMON + (_CANARIES if guards is Guards.CANARIES else _PAGES)
-        words = {
-            "MARK": str(MARK), "MAP_FLAGS": str(_MAP_FLAGS),
-            "AT_END": str(int(guards is Guards.AFTER)),
-        }  # fmt: skip
+        words = {"MARK": str(MARK), "MAP_FLAGS": str(_MAP_FLAGS), "AT_END": str(int(guards is Guards.AFTER))}
         for word, value in words.items():
             text = text.replace(word, value)
         self._code = compiler.compile_module("guarded", text)
@@ -266,8 +263,7 @@ class GuardedMemory:
         self._handler = _Handler(b"guarded", 1, None, *functions)
         engine = self._code.engine
         self._damaged, self._last_size = (
-            ctypes.c_int64.from_address(engine.get_global_value_address(name))
-            for name in ("damaged", "last_size")
+            ctypes.c_int64.from_address(engine.get_global_value_address(name)) for name in ("damaged", "last_size")
         )
         _set_handler(self._handler)
 

@@ -66,9 +66,7 @@ class _Point:
         self.env: dict[str, Any] = dict(sizes)
         self.rows: dict[str, np.ndarray] = {}
         started = {b for _, b in kernel.in_place}
-        self.written = {
-            b.name: np.full(buffers[b.name].shape, b.name in started) for b in kernel.outputs
-        }
+        self.written = {b.name: np.full(buffers[b.name].shape, b.name in started) for b in kernel.outputs}
         for k, (axis, extent) in enumerate(zip(kernel.domain, self.extents)):
             self.env[axis.name] = self.along(k, extent)
 
@@ -208,9 +206,8 @@ class _Point:
 
 
 def run_kernel(
-    kernel: Kernel, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray],
-    sizes: Mapping[str, int],
-) -> None:  # fmt: skip
+    kernel: Kernel, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], sizes: Mapping[str, int]
+) -> None:
     """Run one kernel; `outputs` are written in place."""
     buffers = dict(zip((b.name for b in kernel.inputs), inputs, strict=True))
     buffers |= dict(zip((b.name for b in kernel.outputs), outputs, strict=True))
@@ -220,9 +217,7 @@ def run_kernel(
         _Point(kernel, buffers, sizes).run()
 
 
-def run_dot(
-    inputs: Sequence[np.ndarray], shape: tuple[int, ...], parameters: Mapping[str, Any]
-) -> np.ndarray:
+def run_dot(inputs: Sequence[np.ndarray], shape: tuple[int, ...], parameters: Mapping[str, Any]) -> np.ndarray:
     """The routine `dot`."""
     batch, m, n, k = (parameters[name] for name in ("batch", "m", "n", "k"))
     a, b = inputs
@@ -261,7 +256,6 @@ def run_kernel_program(
             run_kernel(program.kernels[step.kernel], inputs, outputs, sizes)
         else:
             assert isinstance(step, Routine), "programs with loops and branches run as plans"
-            p = {k: dims.evaluate(v, sizes) if not isinstance(v, bool) else v
-                 for k, v in step.parameters}  # fmt: skip
+            p = {k: dims.evaluate(v, sizes) if not isinstance(v, bool) else v for k, v in step.parameters}
             memory[step.results[0].number] = run_dot(inputs, shape(step.results[0].type), p)
     return [fresh(v).reshape(shape(t)) for v, t in zip(program.outputs, program.output_types)]

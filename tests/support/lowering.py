@@ -28,9 +28,8 @@ from tests.support.kernel_program import run_dot, run_kernel_program
 def target(*routines: str, language: str = "llvm", scratch_bytes: int = 1 << 16) -> Target:
     """A device that does not exist."""
     return Target(
-        "test:0", "test", language, "a test", frozenset(dtypes.ANY), 32, 8, 1, 0, scratch_bytes,
-        frozenset(routines),
-    )  # fmt: skip
+        "test:0", "test", language, "a test", frozenset(dtypes.ANY), 32, 8, 1, 0, scratch_bytes, frozenset(routines)
+    )
 
 
 PLAIN = target()
@@ -121,9 +120,7 @@ def random_arguments(program: Program, seed: int = 0, **sizes: int) -> list[np.n
     return arguments
 
 
-def run_plan(
-    plan: Plan, args: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None
-) -> list[np.ndarray]:
+def run_plan(plan: Plan, args: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:
     """The results of a plan; the arena and the results start out as garbage."""
     known = sizes or {}
 
@@ -176,6 +173,18 @@ def only_kernel(program: KernelProgram) -> Kernel:
 
 
 __all__ = [
-    "PLAIN", "WITH_DOT", "agree", "evaluate", "f32", "i32", "number", "only_kernel", "program_of",
-    "random_arguments", "run_kernel_program", "run_plan", "sizes_of", "target",
-]  # fmt: skip
+    "PLAIN",
+    "WITH_DOT",
+    "agree",
+    "evaluate",
+    "f32",
+    "i32",
+    "number",
+    "only_kernel",
+    "program_of",
+    "random_arguments",
+    "run_kernel_program",
+    "run_plan",
+    "sizes_of",
+    "target",
+]

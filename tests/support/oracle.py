@@ -49,10 +49,7 @@ def by_reference(program: Program, args: Sequence[Any]) -> list[Any]:
 
 def by_parts(primitive: Primitive, *arrays: np.ndarray) -> np.ndarray:
     """The result of a function of complex numbers by the formulas of ops/parts.py, in NumPy."""
-    parts = [
-        (array(np.real(x).copy()), array(np.imag(x).copy())) if np.iscomplexobj(x) else array(x)
-        for x in arrays
-    ]
+    parts = [(array(np.real(x).copy()), array(np.imag(x).copy())) if np.iscomplexobj(x) else array(x) for x in arrays]
     results = PARTS[primitive](*parts)
     if not isinstance(results, tuple):
         return np.asarray(results)

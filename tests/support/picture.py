@@ -17,8 +17,7 @@ from PIL import Image
 
 FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
 FACES = "\n".join(
-    f"@font-face {{ font-family: {family}; font-weight: {weight}; "
-    f"src: url('file://{FONTS}/{file}.ttf') }}"
+    f"@font-face {{ font-family: {family}; font-weight: {weight}; src: url('file://{FONTS}/{file}.ttf') }}"
     for family, weight, file in (
         ("Sans", "normal", "DejaVuSans"),
         ("Sans", "bold", "DejaVuSans-Bold"),
@@ -39,9 +38,7 @@ SHARE = 1.5e-4  # of the blocks, that may differ
 
 def draw(html: str, path: Path, width: int = 900) -> np.ndarray:
     """The page as a PNG at `path`, and its brightness, 0 to 1, as [height, width]."""
-    plutoprint = pytest.importorskip(
-        "plutoprint", reason="plutoprint has no wheel for this platform"
-    )
+    plutoprint = pytest.importorskip("plutoprint", reason="plutoprint has no wheel for this platform")
     pixel = plutoprint.UNITS_PX
     size = plutoprint.PageSize(width * pixel, 100 * pixel)
     book = plutoprint.Book(size, plutoprint.PAGE_MARGINS_NONE, plutoprint.MEDIA_TYPE_SCREEN)

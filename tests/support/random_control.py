@@ -102,9 +102,7 @@ def straights(draw: st.DrawFn, dtype: np.dtype = F64) -> Straight:
     return Straight(draw(programs(SMOOTH, dtype, input_kinds=(), max_steps=2)))
 
 
-def nodes(
-    depth: int = 2, *, reverse_only: bool = False, dtype: np.dtype = F64
-) -> st.SearchStrategy[Node]:
+def nodes(depth: int = 2, *, reverse_only: bool = False, dtype: np.dtype = F64) -> st.SearchStrategy[Node]:
     """Nodes nested at most `depth` deep; custom_vjp rules where reverse mode alone is asked for."""
     if not depth:
         return straights(dtype)
@@ -113,9 +111,7 @@ def nodes(
     policies = st.sampled_from([rune.Checkpoints(2), rune.Checkpoints(4)])
     return st.one_of(
         st.builds(Then, inner, inner),
-        st.builds(
-            Scan, inner, st.integers(0, 3), st.booleans(), st.sampled_from([1, 2]), st.booleans()
-        ),
+        st.builds(Scan, inner, st.integers(0, 3), st.booleans(), st.sampled_from([1, 2]), st.booleans()),
         st.builds(While, inner, st.integers(1, 4), policies),
         st.builds(Cond, st.lists(inner, min_size=2, max_size=3).map(tuple)),
         st.builds(Call, inner, st.sampled_from(kinds)),
@@ -190,16 +186,19 @@ def applied(node: Node, state: State) -> State:
             return applied(second, applied(first, state))
         case Scan(body, length, reverse, unroll, numbered):
             (_, last), ys = rune.scan(
-                _scan_body(lambda s: applied(body, s), numbered), (0, state), _rows(state, length),
-                length=length, reverse=reverse, unroll=unroll,
-            )  # fmt: skip
+                _scan_body(lambda s: applied(body, s), numbered),
+                (0, state),
+                _rows(state, length),
+                length=length,
+                reverse=reverse,
+                unroll=unroll,
+            )
             return _with_stacked(last, ys)
         case While(body, most, reverse):
             count = _number(state, most)
             return rune.while_loop(
-                lambda s: s[0] < count, lambda s: (s[0] + 1, applied(body, s[1])), (0, state),
-                reverse=reverse,
-            )[1]  # fmt: skip
+                lambda s: s[0] < count, lambda s: (s[0] + 1, applied(body, s[1])), (0, state), reverse=reverse
+            )[1]
         case Cond(branches):
             number = _number(state, len(branches) - 1)
             return rune.switch(number, [lambda s, b=b: applied(b, s) for b in branches], state)
@@ -207,9 +206,7 @@ def applied(node: Node, state: State) -> State:
             return list(CALLS[kind](lambda s: applied(body, s))(state))
 
 
-def _scan_body(
-    step: Callable[[State], State], numbered: bool
-) -> Callable[[Any, Any], tuple[Any, Any]]:
+def _scan_body(step: Callable[[State], State], numbered: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
     def body(carry: Any, row: Any) -> tuple[Any, Any]:
         number, state = carry
         new_state = step(_with_row(state, _scaled(row, number) if numbered else row))

@@ -204,9 +204,8 @@ def _scatter(m: _Maker) -> Any:
     dims, sizes = _rows(x)
     count = 2 + m.below(3)
     updates = ops.broadcast(
-        ops.reduce_sum(x, axes=(0,)), shape=(count, *x.type.shape[1:]),
-        axes=tuple(range(1, x.type.ndim)),
-    )  # fmt: skip
+        ops.reduce_sum(x, axes=(0,)), shape=(count, *x.type.shape[1:]), axes=tuple(range(1, x.type.ndim))
+    )
     op = (ops.scatter, ops.scatter_add, ops.scatter_min, ops.scatter_max)[m.below(4)]
     mode = ("clip", "fill")[m.below(2)]
     return op(x, _indices(m, count), updates, dims=dims, slice_sizes=sizes, mode=mode)
@@ -223,10 +222,31 @@ def _window(m: _Maker) -> Any:
 
 
 CHOICES: tuple[Choice, ...] = (
-    _unary, _unary, _exponential, _exponential, _binary, _binary, _binary, _select, _reduce,
-    _reduce, _row_sum, _reshape, _transpose, _broadcast, _slice, _pad, _reverse, _concatenate,
-    _dot, _cumulative, _positions, _gather, _scatter, _window,
-)  # fmt: skip
+    _unary,
+    _unary,
+    _exponential,
+    _exponential,
+    _binary,
+    _binary,
+    _binary,
+    _select,
+    _reduce,
+    _reduce,
+    _row_sum,
+    _reshape,
+    _transpose,
+    _broadcast,
+    _slice,
+    _pad,
+    _reverse,
+    _concatenate,
+    _dot,
+    _cumulative,
+    _positions,
+    _gather,
+    _scatter,
+    _window,
+)
 LARGEST = 3000  # elements of one value
 
 

@@ -132,9 +132,7 @@ def _diagonal(m: _Maker) -> Any:
     size, _, *inner = x.type.shape
     flat = ops.reshape(x, shape=(size * size, *inner))
     ones = (1,) * len(inner)
-    return ops.slice_(
-        flat, start=(0,) * flat.type.ndim, limit=flat.type.shape, stride=(size + 1, *ones)
-    )
+    return ops.slice_(flat, start=(0,) * flat.type.ndim, limit=flat.type.shape, stride=(size + 1, *ones))
 
 
 def _gathered_diagonal(m: _Maker) -> Any:
@@ -204,10 +202,30 @@ def _concatenate(m: _Maker) -> Any:
 
 
 CHOICES: tuple[Callable[[_Maker], Any], ...] = (
-    _unary, _unary, _binary, _binary, _select, _reduce, _reduce, _reduce_again, _reduce_again,
-    _spread, _square, _square, _diagonal, _diagonal, _gathered_diagonal, _on_the_diagonal,
-    _transpose, _transpose, _reshape, _broadcast, _slice, _reverse, _concatenate,
-)  # fmt: skip
+    _unary,
+    _unary,
+    _binary,
+    _binary,
+    _select,
+    _reduce,
+    _reduce,
+    _reduce_again,
+    _reduce_again,
+    _spread,
+    _square,
+    _square,
+    _diagonal,
+    _diagonal,
+    _gathered_diagonal,
+    _on_the_diagonal,
+    _transpose,
+    _transpose,
+    _reshape,
+    _broadcast,
+    _slice,
+    _reverse,
+    _concatenate,
+)
 
 
 def random_shared(seed: int, length: int = 12, results: float = 1.0) -> Program:

@@ -75,7 +75,7 @@ OF_PLANES: dict[str, Function] = {
     "rows of the transpose": lambda m, x: m.pad(x.T, ((1, 0), (0, 1))).sum(0),
     "sums of tiles": lambda m, x: m.tile(x, (2, 2)).sum(1),
     "rolled": lambda m, x: m.roll(m.pad(x, 1), 1).ravel(),
-}  # fmt: skip
+}
 CASES: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
     **{f"{name} of rows": (f, ROWS) for name, f in OF_ROWS.items()},
     **{f"{name} of planes": (f, PLANES) for name, f in OF_PLANES.items()},

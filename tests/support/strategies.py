@@ -28,24 +28,40 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.types import ArrayType
-from tests.ops.samples import Operand, Sample, samples
+from tests.ops.calls import Operand, Sample
+from tests.ops.samples import samples
 from tests.support.arrays import array
 
 # Where a step or a tie may lie anywhere, derivatives cannot be held against differences; and what
 # cuts derivatives has none.
 UNSMOOTH = frozenset(
-    {"max", "min", "reduce_max", "reduce_min", "cummax", "cummin", "abs", "sign", "floor", "ceil",
-     "round", "trunc", "rem", "copysign", "nextafter", "bitcast", "stop_gradient",
-     "reduce_precision"}
-)  # fmt: skip
+    {
+        "max",
+        "min",
+        "reduce_max",
+        "reduce_min",
+        "cummax",
+        "cummin",
+        "abs",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "rem",
+        "copysign",
+        "nextafter",
+        "bitcast",
+        "stop_gradient",
+        "reduce_precision",
+    }
+)
 SHAPES: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3), (4, 1), (2, 0), (2, 3, 2))
 
 
 def _is_smooth(primitive: Primitive) -> bool:
     differentiable = any(s.active for s in samples(primitive)) and primitive.name not in UNSMOOTH
     return differentiable and primitive.family not in ("comparison", "bits")
-
-
 
 
 @functools.cache
@@ -74,9 +90,7 @@ def _uses(sample: Sample, kinds: Sequence[np.dtype]) -> bool:
 
 ANY: tuple[Primitive, ...] = ops.PRIMITIVES
 SMOOTH: tuple[Primitive, ...] = tuple(p for p in ops.PRIMITIVES if _is_smooth(p))
-WHOLE: tuple[Primitive, ...] = tuple(
-    p for p in ops.PRIMITIVES if _samples_in(p, (dtypes.i32, dtypes.bool_))
-)
+WHOLE: tuple[Primitive, ...] = tuple(p for p in ops.PRIMITIVES if _samples_in(p, (dtypes.i32, dtypes.bool_)))
 
 
 def shapes() -> st.SearchStrategy[tuple[int, ...]]:

@@ -170,9 +170,7 @@ def dtypes_of(program: Program) -> set[np.dtype]:
     while pending:
         inside = pending.pop()
         rows = [(*e.operands, *e.results) for e in inside.equations]
-        dtypes_in.update(
-            atom.type.dtype for row in (*rows, inside.inputs, inside.outputs) for atom in row
-        )
+        dtypes_in.update(atom.type.dtype for row in (*rows, inside.inputs, inside.outputs) for atom in row)
         pending.extend(p for e in inside.equations for p in subprograms(e))
     return dtypes_in
 

@@ -123,9 +123,17 @@ _VIEWS = {"every other": _every_other, "reversed": _reversed, "by columns": _by_
 # --- broadcasting -----------------------------------------------------------------------------
 
 _PAIRS = (
-    ((3, 1), (1, 4)), ((), (2, 3)), ((2, 3), ()), ((2, 1, 3), (4, 1)), ((0,), (1,)),
-    ((2, 0), (1, 1)), ((5,), (5,)), ((2, 3), (2,)), ((3,), (4,)), ((0,), (3,)),
-)  # fmt: skip
+    ((3, 1), (1, 4)),
+    ((), (2, 3)),
+    ((2, 3), ()),
+    ((2, 1, 3), (4, 1)),
+    ((0,), (1,)),
+    ((2, 0), (1, 1)),
+    ((5,), (5,)),
+    ((2, 3), (2,)),
+    ((3,), (4,)),
+    ((0,), (3,)),
+)
 
 
 def is_elementwise_of_two(case: Case) -> bool:
@@ -146,9 +154,22 @@ def broadcasts(case: Case) -> Iterator[Variant]:
 # --- dtypes -----------------------------------------------------------------------------------
 
 DTYPES = (
-    dtypes.bool_, dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64, dtypes.u8, dtypes.u16, dtypes.u32,
-    dtypes.u64, dtypes.bf16, dtypes.f16, dtypes.f32, dtypes.f64, dtypes.c64, dtypes.c128,
-)  # fmt: skip
+    dtypes.bool_,
+    dtypes.i8,
+    dtypes.i16,
+    dtypes.i32,
+    dtypes.i64,
+    dtypes.u8,
+    dtypes.u16,
+    dtypes.u32,
+    dtypes.u64,
+    dtypes.bf16,
+    dtypes.f16,
+    dtypes.f32,
+    dtypes.f64,
+    dtypes.c64,
+    dtypes.c128,
+)
 _MASK, _POSITION = ("b",), ("n",)
 
 
@@ -161,9 +182,7 @@ def of_dtypes(case: Case) -> Iterator[Variant]:
             for k, d in enumerate(drawn(case))
         ]
         theirs, ours = [_widened(d) for d in data], [array(d, d.dtype) for d in data]
-        yield Variant(
-            dtypes.short(dtype), theirs, ours, max((_error(d.dtype) for d in data), default=0)
-        )
+        yield Variant(dtypes.short(dtype), theirs, ours, max((_error(d.dtype) for d in data), default=0))
 
 
 def _changed(case: Case, dtype: np.dtype) -> list[int]:
@@ -212,9 +231,7 @@ def disagreement(case: Case, variant: Variant) -> str | None:
     except Exception as error:
         return f"raises {type(error).__name__}, not an error of its own: {error}"
     if isinstance(expected, Exception):
-        return (
-            None if isinstance(outcome, Exception) else f"gives {outcome!r} where the oracle raises"
-        )
+        return None if isinstance(outcome, Exception) else f"gives {outcome!r} where the oracle raises"
     if isinstance(outcome, Exception):
         return f"raises {str(outcome).splitlines()[0]}"
     return _unequal(expected, outcome, variant.error * case.slack)
@@ -237,9 +254,7 @@ def _unequal(expected: Any, actual: Any, error: float) -> str | None:
     if [tree.keystr(p) for p, _ in expected_leaves] != [tree.keystr(p) for p, _ in actual_leaves]:
         return f"gives another tree, {actual!r} for {expected!r}"
     with np.errstate(all="ignore"):
-        pairs = (
-            (np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(expected_leaves, actual_leaves)
-        )
+        pairs = ((np.asarray(x), np.asarray(y)) for (_, x), (_, y) in zip(expected_leaves, actual_leaves))
         return next((why for x, y in pairs if (why := _differs(x, y, error))), None)
 
 

@@ -16,9 +16,7 @@ import rune.numpy as rnp
 from tests.support.guarded_memory import PAGE, Guards
 from tests.support.guards import GUARD
 
-with_canaries = pytest.mark.skipif(
-    GUARD.guards is not Guards.CANARIES, reason="this run has other guards"
-)
+with_canaries = pytest.mark.skipif(GUARD.guards is not Guards.CANARIES, reason="this run has other guards")
 with_pages = pytest.mark.skipif(sys.platform != "linux", reason="pages as Linux maps them")
 
 ONE_BYTE = """
@@ -60,9 +58,7 @@ def test_a_byte_written_between_two_values_of_an_arena_is_noticed():
 
 
 @with_pages
-@pytest.mark.parametrize(
-    ("guards", "at"), [("after", 34), ("before", -1), ("after", 34 + PAGE - 1)]
-)
+@pytest.mark.parametrize(("guards", "at"), [("after", 34), ("before", -1), ("after", 34 + PAGE - 1)])
 def test_a_byte_read_beside_an_array_ends_the_process(guards: str, at: int):
     assert reading(guards, at) == -signal.SIGSEGV
 

@@ -17,8 +17,9 @@ from rune.core.lower import Position, Source, View
 from rune.core.types import ArrayType
 from rune.ops.family import view_of
 from tests.numpy.spelling import Case
+from tests.ops.calls import Sample
 from tests.ops.meanings import meaning
-from tests.ops.samples import Sample, samples
+from tests.ops.samples import samples
 from tests.support.close import close, near, same, ulp_distance
 from tests.support.expect import rewritten
 from tests.support.oracle import reference
@@ -39,10 +40,15 @@ def test_ulps_count_representable_numbers():
 
 @pytest.mark.parametrize(
     "other",
-    [np.array([1.0, 2.5]), np.array([1.0, 2.0], np.float32), np.array([[1.0, 2.0]]),
-     np.array([1.0, np.nan]), [np.array([1.0, 2.0])]],
+    [
+        np.array([1.0, 2.5]),
+        np.array([1.0, 2.0], np.float32),
+        np.array([[1.0, 2.0]]),
+        np.array([1.0, np.nan]),
+        [np.array([1.0, 2.0])],
+    ],
     ids=["value", "dtype", "shape", "nan", "tree"],
-)  # fmt: skip
+)
 def test_same_tells_values_dtypes_shapes_and_trees_apart(other: object):
     with pytest.raises(AssertionError):
         same(np.array([1.0, 2.0]), other)
@@ -134,9 +140,13 @@ class Item:
 def test_tests_of_a_case_stand_where_its_first_one_in_the_file_stood():
     one, other = (Case(name, lambda np: None, ()) for name in ("one", "other"))
     items: Any = [
-        Item("plain"), Item("first", case=one), Item("second", case=other),
-        Item("elsewhere", "b.py", one), Item("third", case=one), Item("last"),
-    ]  # fmt: skip
+        Item("plain"),
+        Item("first", case=one),
+        Item("second", case=other),
+        Item("elsewhere", "b.py", one),
+        Item("third", case=one),
+        Item("last"),
+    ]
 
     order = [item.name for item in by_case(items)]
 

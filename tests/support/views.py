@@ -18,10 +18,7 @@ from rune.core.primitive import Primitive
 from rune.dims import Size, evaluate, symbol
 
 Arrays = Sequence[np.ndarray]
-COMBINE = {
-    None: lambda old, new: new, "add": np.add, "mul": np.multiply,
-    "min": np.minimum, "max": np.maximum,
-}  # fmt: skip
+COMBINE = {None: lambda old, new: new, "add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def symbolic_position(shape: Sequence[int]) -> tuple[Size, ...]:

@@ -97,9 +97,7 @@ def test_the_function_may_keep_its_arguments(device: str):
 @pytest.mark.parametrize("device", COMPUTING)
 def test_one_compiled_program_calls_back_for_every_size(device: str):
     def function(x: Any) -> Any:
-        return rune.pure_callback(
-            lambda a: np.asarray(a) * 2, rune.ShapeDtypeStruct(x.shape, "f32"), x
-        )
+        return rune.pure_callback(lambda a: np.asarray(a) * 2, rune.ShapeDtypeStruct(x.shape, "f32"), x)
 
     f = rune.jit(function, dims={"n": (1, 9)}, device=device)
 
@@ -128,8 +126,7 @@ def test_what_stands_beside_complex_numbers_has_side_effects_too(
     result = on(device)(function)(np.array([1, 2j], np.complex64))
 
     near(np.array([-1j, 2], np.complex64), result, relative=0, why="exact")
-    assert sorted(lines(capsys)) == sorted(["[1.+0.j 0.+2.j] 1.0", "[ 0.+1.j -2.+0.j] -2.0",
-                                            "[-1.+0.j -0.-2.j] -1.0"])  # fmt: skip
+    assert sorted(lines(capsys)) == sorted(["[1.+0.j 0.+2.j] 1.0", "[ 0.+1.j -2.+0.j] -2.0", "[-1.+0.j -0.-2.j] -1.0"])
 
 
 # --- how often ----------------------------------------------------------------------------------
@@ -148,35 +145,26 @@ def test_print_prints_once_per_lane(device: str, capsys: pytest.CaptureFixture[s
 
 
 @everywhere
-def test_print_prints_the_primal_once_under_a_derivative(
-    device: str, capsys: pytest.CaptureFixture[str]
-):
+def test_print_prints_the_primal_once_under_a_derivative(device: str, capsys: pytest.CaptureFixture[str]):
     def function(x: Any) -> Any:
         rune.debug.print("x = {}", x)
         return rnp.sin(x)
 
     jit = on(device)
-    for f in (jit(rune.grad(function)), rune.grad(jit(function)), jit(lambda x: rune.jvp(
-        function, (x,), (x,)))):  # fmt: skip
+    for f in (jit(rune.grad(function)), rune.grad(jit(function)), jit(lambda x: rune.jvp(function, (x,), (x,)))):
         f(1.0)
         assert lines(capsys) == ["x = 1.0"]
 
 
 @everywhere
-def test_loops_print_every_step_and_branches_what_is_taken(
-    device: str, capsys: pytest.CaptureFixture[str]
-):
+def test_loops_print_every_step_and_branches_what_is_taken(device: str, capsys: pytest.CaptureFixture[str]):
     def step(c: Any, y: Any) -> Any:
         rune.debug.print("step {} {}", c, y)
         return c + y, None
 
     def function(x: Any) -> Any:
         total, _ = rune.scan(step, x, rnp.arange(3.0))
-        return rune.cond(
-            total > 5.0,
-            lambda: rune.debug.print("large"),
-            lambda: rune.debug.print("small {}", total),
-        )
+        return rune.cond(total > 5.0, lambda: rune.debug.print("large"), lambda: rune.debug.print("small {}", total))
 
     on(device)(function)(1.0)
 
@@ -195,9 +183,7 @@ def test_a_while_loop_prints_every_step(device: str, capsys: pytest.CaptureFixtu
 
 
 @everywhere
-def test_a_scan_under_grad_prints_the_forward_pass_once(
-    device: str, capsys: pytest.CaptureFixture[str]
-):
+def test_a_scan_under_grad_prints_the_forward_pass_once(device: str, capsys: pytest.CaptureFixture[str]):
     def step(c: Any, y: Any) -> Any:
         rune.debug.print("{} {}", c, y)
         return c * y, None
@@ -227,9 +213,7 @@ def test_vmap_of_a_pure_callback_follows_the_method(device: str, method: Any):
         shapes.append((a.shape, b.shape))
         return np.sin(a) * np.asarray(b)
 
-    lanes = rune.vmap(
-        lambda x, y: rune.pure_callback(host, F32, x, y, vmap_method=method), in_axes=(0, None)
-    )
+    lanes = rune.vmap(lambda x, y: rune.pure_callback(host, F32, x, y, vmap_method=method), in_axes=(0, None))
 
     near(2 * np.sin(np.asarray(X)), on(device)(lanes)(X, 2.0), relative=1e-6, why="f32")
     assert shapes == METHODS[method]
@@ -271,9 +255,14 @@ def test_order_holds_through_nested_loops(device: str, capsys: pytest.CaptureFix
 
     assert float(on(device)(function)(0.0)) == 6.0
     assert lines(capsys) == [
-        "outer [0. 1.]", "  inner 0.0", "  inner 1.0",
-        "outer [2. 3.]", "  inner 2.0", "  inner 3.0", "done",
-    ]  # fmt: skip
+        "outer [0. 1.]",
+        "  inner 0.0",
+        "  inner 1.0",
+        "outer [2. 3.]",
+        "  inner 2.0",
+        "  inner 3.0",
+        "done",
+    ]
 
 
 # --- what may be dropped ------------------------------------------------------------------------
@@ -376,9 +365,7 @@ WRONG: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("name", "function", "message"), WRONG, ids=[w[0] for w in WRONG])
 @pytest.mark.parametrize("device", ["eager", "cpu:0"])
-def test_a_result_that_is_not_as_declared_is_refused(
-    device: str, name: str, function: Any, message: str
-):
+def test_a_result_that_is_not_as_declared_is_refused(device: str, name: str, function: Any, message: str):
     with pytest.raises(TransformError, match=message):
         on(device)(lambda x: rune.pure_callback(function, F32, x))(1.0)
 
@@ -441,9 +428,7 @@ def countdown(device: str) -> Any:
     def step(n: Any) -> Any:
         return np.int32(1 + int(count(n - 1))) if n > 0 else np.int32(0)
 
-    count = rune.jit(
-        lambda n: rune.pure_callback(step, rune.ShapeDtypeStruct((), "i4"), n), device=device
-    )
+    count = rune.jit(lambda n: rune.pure_callback(step, rune.ShapeDtypeStruct((), "i4"), n), device=device)
     return count
 
 

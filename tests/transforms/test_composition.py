@@ -47,9 +47,7 @@ def lanes(f: Scalar) -> Scalar:
     return lambda x: rune.vmap(lambda k: f(k * x))(LANES).sum()
 
 
-DERIVATIVES: dict[str, Any] = {
-    "grad": rune.grad, "jvp": by_jvp, "linearize": by_linearize, "jacfwd": by_jacfwd,
-}  # fmt: skip
+DERIVATIVES: dict[str, Any] = {"grad": rune.grad, "jvp": by_jvp, "linearize": by_linearize, "jacfwd": by_jacfwd}
 ALL: dict[str, Any] = {"jit": rune.jit, "vmap": lanes, **DERIVATIVES}
 
 

@@ -78,8 +78,7 @@ def _native() -> frozenset[tuple[str, np.dtype]]:
     floats = [dtypes.f32, dtypes.f64]
     half = features.get("avx512fp16") or features.get("fullfp16")
     return natively(
-        fma=floats if is_arm or features.get("fma") else [],
-        arithmetic=[*floats, *([dtypes.f16] if half else [])],
+        fma=floats if is_arm or features.get("fma") else [], arithmetic=[*floats, *([dtypes.f16] if half else [])]
     )
 
 

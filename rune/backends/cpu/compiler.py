@@ -113,9 +113,7 @@ _MODEL = {"reloc": "static", "codemodel": "large"}
 
 def _target_machine(effort: int = 2) -> Any:
     target = library().Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=host().name, features=host().features, opt=effort, jit=True, **_MODEL
-    )
+    return target.create_target_machine(cpu=host().name, features=host().features, opt=effort, jit=True, **_MODEL)
 
 
 @dataclass(slots=True)

@@ -55,10 +55,7 @@ def _product(step: Call) -> Product:
 def write_dot(run: Run, step: Call, address: Address) -> None:
     """A batch of matrix products, dense and row-major."""
     parameters = dict(step.parameters)
-    flags = [
-        Value(run.writer, "i1", "true" if parameters[x] else "false")
-        for x in ("trans_a", "trans_b")
-    ]
+    flags = [Value(run.writer, "i1", "true" if parameters[x] else "false") for x in ("trans_a", "trans_b")]
     _call(run, step, address, flags)
 
 

@@ -167,9 +167,7 @@ class _Entry:
         difference = length - llvm_index.render(self.writer, source.offset, known)
         if source.factor == 1:
             return difference
-        return difference.binary(
-            "sdiv", difference, llvm_index.render(self.writer, source.factor, known)
-        )
+        return difference.binary("sdiv", difference, llvm_index.render(self.writer, source.factor, known))
 
     def check_range(self, source: SizeSource, sizes: Mapping[str, Value], code: Value) -> None:
         """The size is within its bounds."""

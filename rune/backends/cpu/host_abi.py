@@ -50,12 +50,19 @@ def abi() -> Abi | None:
     head = object.__basicsize__
     api = ctypes.pythonapi
     layout = Abi(
-        type=head - 8, data=head, ndim=head + 8, shape=head + 16, descr=head + 40,
-        flags=head + 48, ndarray=id(np.ndarray), required_flags=_C_CONTIGUOUS | _ALIGNED,
+        type=head - 8,
+        data=head,
+        ndim=head + 8,
+        shape=head + 16,
+        descr=head + 40,
+        flags=head + 48,
+        ndarray=id(np.ndarray),
+        required_flags=_C_CONTIGUOUS | _ALIGNED,
         save_thread=address_of(api.PyEval_SaveThread),
         restore_thread=address_of(api.PyEval_RestoreThread),
-        from_long=address_of(api.PyLong_FromLong), error=address_of(api.PyErr_Occurred),
-    )  # fmt: skip
+        from_long=address_of(api.PyLong_FromLong),
+        error=address_of(api.PyErr_Occurred),
+    )
     samples = np.zeros((3, 5), np.float32), np.zeros((4, 2, 6), np.int16)[:, :, 1:], np.ones(())
     return layout if all(_holds(layout, array) for array in samples) else None
 

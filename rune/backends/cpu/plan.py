@@ -36,10 +36,7 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
 
     Errors: CompileError for what the cpu does not have.
     """
-    kernels = {
-        name: render(replace(code, name=f"kernel.{name}"), host.machine)
-        for name, code in plan.kernels.items()
-    }
+    kernels = {name: render(replace(code, name=f"kernel.{name}"), host.machine) for name, code in plan.kernels.items()}
     compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
     module = steps.Module(plan, host, kernels)
     steps.write_run(module)

@@ -59,9 +59,7 @@ class Code(Writer):
     def swap_if(self, pointer: Value, before: Value, after: Value) -> Value:
         """Put `after` into a shared word that still holds `before`; whether it did."""
         words = f"{before.type} {before.text}, {after.type} {after.text}"
-        pair = self.effect(
-            f"{{ {before.type}, i1 }}", f"cmpxchg ptr {pointer.text}, {words} seq_cst seq_cst"
-        )
+        pair = self.effect(f"{{ {before.type}, i1 }}", f"cmpxchg ptr {pointer.text}, {words} seq_cst seq_cst")
         return self.effect("i1", f"extractvalue {pair.type} {pair.text}, 1")
 
     def variable(self, type: str, value: Number) -> Value:
@@ -70,9 +68,7 @@ class Code(Writer):
         self.store(self.constant(type, value), pointer)
         return pointer
 
-    def choose(
-        self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]
-    ) -> Value:
+    def choose(self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
         """then() if the condition holds, else orelse()."""
         yes, no, join = self.name("then"), self.name("else"), self.name("join")
         self.branch(condition, yes, no)
@@ -85,9 +81,7 @@ class Code(Writer):
         self.label(join)
         return self.phi(incoming[0][0].type, *incoming)
 
-    def loop(
-        self, head: Callable[[], tuple[Value, ...]], body: Callable[..., None]
-    ) -> tuple[Value, ...]:
+    def loop(self, head: Callable[[], tuple[Value, ...]], body: Callable[..., None]) -> tuple[Value, ...]:
         """while (condition) body(*values), where head() is the condition and the values.
 
         What it gives are the values of the last round, for which the condition did not hold.
@@ -115,9 +109,7 @@ def parameters(code: Code, words: str) -> list[Value]:
     return [Value(code, type, f"%{name}") for type, name in pairs]
 
 
-def define(
-    signature: tuple[str, str, str], write: Callable[..., Value | None], linkage: str = "internal "
-) -> str:
+def define(signature: tuple[str, str, str], write: Callable[..., Value | None], linkage: str = "internal ") -> str:
     """A function of this signature (result, name, parameters) whose body `write` writes.
 
     write: takes the Code and a Value for each parameter; gives the result, None for void

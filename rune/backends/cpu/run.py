@@ -91,10 +91,15 @@ class CpuExecutable:
         layout = _layout(self.plan, sizes)
         ordered = tuple(sizes[s.name] for s in self.plan.size_sources)
         code = describe.Code(
-            self.code.address("run"), ordered, layout.arena_bytes, self._arenas,
-            partial(self.new_arena, layout.arena_bytes), self._is_brief,
-            self.work.addresses(), self,
-        )  # fmt: skip
+            self.code.address("run"),
+            ordered,
+            layout.arena_bytes,
+            self._arenas,
+            partial(self.new_arena, layout.arena_bytes),
+            self._is_brief,
+            self.work.addresses(),
+            self,
+        )
         takes = tuple(_memory(concrete_type(t, sizes)) for t in self.plan.arguments)
         gives = tuple(map(_memory, layout.types))
         large = [math.prod(m.shape) * m.dtype.itemsize >= host_memory.LARGE_BYTES for m in gives]
@@ -141,15 +146,11 @@ class CpuExecutable:
             known = self._layouts[sizes] = _layout(self.plan, values)
         return known
 
-    def _results(
-        self, arguments: Sequence[Buffer], donated: Sequence[int], layout: _Layout
-    ) -> list[Buffer]:
+    def _results(self, arguments: Sequence[Buffer], donated: Sequence[int], layout: _Layout) -> list[Buffer]:
         """The results: donated memory, where nothing else reads it, else new."""
         lent = {r: arguments[a] for a, r in self.plan.donations if a in donated}
         return [
-            _taken_over(lent[number], type)
-            if number in lent and _is_only(lent[number], arguments)
-            else make()
+            _taken_over(lent[number], type) if number in lent and _is_only(lent[number], arguments) else make()
             for number, (type, make) in enumerate(zip(layout.types, layout.makers, strict=True))
         ]
 
@@ -167,9 +168,7 @@ class CpuExecutable:
         """The error for arguments that are no dense arrays of the right rank and dtype."""
         accepted = ", ".join(map(str, self.plan.arguments))
         actual = ", ".join(map(_described, arguments))
-        return LayoutError(
-            f"{self.plan.name}: cannot run with these arguments ({actual} given, {accepted} taken)"
-        )
+        return LayoutError(f"{self.plan.name}: cannot run with these arguments ({actual} given, {accepted} taken)")
 
 
 def _taken_over(array: np.ndarray, type: ArrayType) -> np.ndarray:

@@ -34,19 +34,7 @@ from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm import Machine, Rendered
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
-from rune.lowering.plan import (
-    Branch,
-    Call,
-    Copy,
-    Launch,
-    Loop,
-    Plan,
-    Slot,
-    Space,
-    Step,
-    inner_plans,
-    is_one_place,
-)
+from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, is_one_place
 
 # Estimated instructions from which a kernel is split between the cores, and of one piece at least.
 PARALLEL_COST = 60_000.0
@@ -131,9 +119,7 @@ class _Steps:
         words = Value(self.writer, "ptr", "%words")
         self.frame: Frame = Words(words, (len(self.plan.arguments), len(self.plan.results)))
         first = sum(self.frame.shape) + 1
-        self.sizes = {
-            s.name: read(words, "i64", first + k) for k, s in enumerate(self.plan.size_sources)
-        }
+        self.sizes = {s.name: read(words, "i64", first + k) for k, s in enumerate(self.plan.size_sources)}
 
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: here if they are few, else called."""
@@ -381,9 +367,7 @@ class _Steps:
     def branch(self, step: Branch) -> None:
         """A native switch."""
         writer = self.writer
-        inner = Values(
-            self.pointers(step.arguments), self.pointers(step.results), self.in_arena(step.offset)
-        )
+        inner = Values(self.pointers(step.arguments), self.pointers(step.results), self.in_arena(step.offset))
         number = writer.load("i32", self.pointer(step.number))
         chosen = writer.call("i32", "@llvm.smax.i32", number, number.like(0))
         labels = [writer.name("case") for _ in step.branches]
@@ -407,9 +391,7 @@ class _Steps:
         self.return_if(failed.compare("ne", 0))
 
 
-def _in_turn(
-    writer: Writer, first: Value, second: Value, before: str, last: str
-) -> tuple[Value, Value]:
+def _in_turn(writer: Writer, first: Value, second: Value, before: str, last: str) -> tuple[Value, Value]:
     """Two pointers that change places in every step of a loop."""
     now, then = (Value(writer, "ptr", f"%{writer.name(stem)}") for stem in ("now", "then"))
     for value, start, other in ((now, first, then), (then, second, now)):

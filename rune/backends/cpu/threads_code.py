@@ -88,9 +88,7 @@ def text(system: System) -> str:
     exported = [define(s, partial(write, system), "") for s, write in entries]
     placing = _placing() if system.can_place else _not_placing()
     forget = define(("void", "forget", ""), _forget, "")
-    return "\n\n".join([
-        _DATA, f"declare {system.pause_declared}", *placing, *job, *exported, forget,
-    ])  # fmt: skip
+    return "\n\n".join([_DATA, f"declare {system.pause_declared}", *placing, *job, *exported, forget])
 
 
 # --- pieces -----------------------------------------------------------------------------------
@@ -152,9 +150,7 @@ def _spin(code: Code, system: System, is_over: Callable[[], Value]) -> Value:
 def _sleep(code: Code, condition: str, is_over: Callable[[], Value]) -> None:
     """Sleep until it is over; the mutex is held, but not asleep."""
     wait = partial(code.tell, "i32", "pthread_cond_wait")
-    code.loop(
-        lambda: (is_over().invert(),), lambda: wait(code.symbol(condition), code.symbol("mutex"))
-    )
+    code.loop(lambda: (is_over().invert(),), lambda: wait(code.symbol(condition), code.symbol("mutex")))
 
 
 def _lock(code: Code) -> None:
@@ -201,9 +197,7 @@ def _worker(system: System, code: Code, number: Value) -> Value:
 # --- the caller -------------------------------------------------------------------------------
 
 
-def _parallel(
-    system: System, code: Code, task: Value, words: Value, total: Value, chunk: Value
-) -> None:
+def _parallel(system: System, code: Code, task: Value, words: Value, total: Value, chunk: Value) -> None:
     """Run a task over 0..total, alone if it is one piece, or if the workers are busy."""
     pieces = (total + chunk - 1).binary("udiv", total + chunk - 1, chunk)
     has_workers = code.word("i64", code.symbol("workers")).compare("ne", 0)

@@ -199,9 +199,14 @@ class CudaBackend(QueuedBackend):
         self.has_conditionals = oldest >= _CONDITIONALS_SINCE
         self.staging = Staging(driver, self.stream)
         self.pool = Pool(
-            target.name, self._raw_alloc, self._raw_free, limit_bytes=device.total_memory(),
-            slab_bytes=_SLAB_BYTES, settle=self.synchronize, free_bytes=self._free_bytes,
-        )  # fmt: skip
+            target.name,
+            self._raw_alloc,
+            self._raw_free,
+            limit_bytes=device.total_memory(),
+            slab_bytes=_SLAB_BYTES,
+            settle=self.synchronize,
+            free_bytes=self._free_bytes,
+        )
         self.arena = Arena(self.pool)
 
     # --- errors ------------------------------------------------------------------------------

@@ -86,9 +86,7 @@ class Table:
         return bases[self.which] + self.numbers
 
 
-def geometry(
-    rendered: Rendered, sizes: Mapping[str, int], cores: int, warp: int = 32
-) -> tuple[int, int]:
+def geometry(rendered: Rendered, sizes: Mapping[str, int], cores: int, warp: int = 32) -> tuple[int, int]:
     """Blocks and threads of a launch; no blocks where there is nothing to do.
 
     Errors: DeviceError for more blocks than a launch may have.
@@ -160,9 +158,7 @@ class Recorder:
     warp:     threads of a block at least
     """
 
-    def __init__(
-        self, rendered: Mapping[str, Rendered], sizes: Mapping[str, int], cores: int, warp: int = 32
-    ):
+    def __init__(self, rendered: Mapping[str, Rendered], sizes: Mapping[str, int], cores: int, warp: int = 32):
         self._rendered, self._sizes, self._shape = rendered, sizes, (cores, warp)
         self._words: list[Word] = []
         self._known: dict[int, Kernel | None] = {}  # by id of the concrete step
@@ -190,9 +186,7 @@ class Recorder:
     def kernel(self, step: ConcreteStep) -> Kernel | None:
         """What a launch or a copy becomes; None where there is nothing to do."""
         if id(step) not in self._known:
-            self._known[id(step)] = self._copy(step) if isinstance(step.step, Copy) else (
-                self._launch(step)
-            )  # fmt: skip
+            self._known[id(step)] = self._copy(step) if isinstance(step.step, Copy) else (self._launch(step))
         return self._known[id(step)]
 
     def _launch(self, step: ConcreteStep) -> Kernel | None:

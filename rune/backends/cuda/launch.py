@@ -74,10 +74,7 @@ class Graph:
     function: the handle of a kernel by name
     """
 
-    def __init__(
-        self, nodes: Nodes, function: Callable[[str], Any], table: int, context: int,
-        retired: Retired,
-    ):  # fmt: skip
+    def __init__(self, nodes: Nodes, function: Callable[[str], Any], table: int, context: int, retired: Retired):
         self._retired = retired
         self._executable: Any = None
         graph = call("cuGraphCreate", 0)
@@ -99,9 +96,7 @@ class Graph:
 class _Builder:
     """Adds nodes to a graph of the driver, and to those of conditional bodies."""
 
-    def __init__(
-        self, function: Callable[[str], Any], table: int, context: int, handles: Mapping[int, Any]
-    ):
+    def __init__(self, function: Callable[[str], Any], table: int, context: int, handles: Mapping[int, Any]):
         self.function, self.table, self.context = function, table, context
         self.handles = dict(handles)
 
@@ -139,9 +134,7 @@ class _Builder:
         params = cuda.CUgraphNodeParams()
         params.type = cuda.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
         params.conditional.handle = self.handles[node.handle]
-        params.conditional.type = (
-            kinds.CU_GRAPH_COND_TYPE_WHILE if node.repeats else kinds.CU_GRAPH_COND_TYPE_IF
-        )
+        params.conditional.type = kinds.CU_GRAPH_COND_TYPE_WHILE if node.repeats else kinds.CU_GRAPH_COND_TYPE_IF
         params.conditional.size = 1
         params.conditional.ctx = cuda.CUcontext(self.context)
         # cuda-bindings 12 has no data on edges.

@@ -20,14 +20,7 @@ from rune.backends.cuda.graph import Kernel, Memory, Recorder, Table, needs_host
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.staging import Staging
 from rune.backends.shared.bounded import Bounded
-from rune.backends.shared.executor import (
-    Concrete,
-    ConcreteStep,
-    Place,
-    Steps,
-    all_concrete,
-    run,
-)
+from rune.backends.shared.executor import Concrete, ConcreteStep, Place, Steps, all_concrete, run
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import Queue, QueuedExecutable, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
@@ -121,9 +114,8 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
     """A compiled plan; `meter`: whom to tell the time of each step."""
 
     def __init__(
-        self, backend: CudaQueue, plan: Plan, kernels: dict[str, Rendered], program: Program,
-        meter: Meter | None = None,
-    ):  # fmt: skip
+        self, backend: CudaQueue, plan: Plan, kernels: dict[str, Rendered], program: Program, meter: Meter | None = None
+    ):
         super().__init__(backend, plan)
         self.meter = meter
         self._rendered = kernels

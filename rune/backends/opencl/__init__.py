@@ -147,10 +147,13 @@ class OpenCLBackend(QueuedBackend):
         self.last: Any = None  # event of the last command of a call
         self.check = _loaded.check
         self.pool = Pool(
-            target.name, self._raw_alloc, lambda handle: handle.release(),
-            limit_bytes=device.global_mem_size, largest_bytes=device.max_mem_alloc_size,
+            target.name,
+            self._raw_alloc,
+            lambda handle: handle.release(),
+            limit_bytes=device.global_mem_size,
+            largest_bytes=device.max_mem_alloc_size,
             kept_bytes=_KEPT_BYTES if device.host_unified_memory else None,
-        )  # fmt: skip
+        )
         self.arena = Arena(self.pool)
 
     # --- memory ------------------------------------------------------------------------------
@@ -224,9 +227,17 @@ class OpenCLBackend(QueuedBackend):
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         platform = device.platform
         key = disk_cache.key_of(
-            "opencl", platform.name, platform.version, device.name, device.version,
-            device.driver_version, str(device.max_compute_units), *options, "", source,
-        )  # fmt: skip
+            "opencl",
+            platform.name,
+            platform.version,
+            device.name,
+            device.version,
+            device.driver_version,
+            str(device.max_compute_units),
+            *options,
+            "",
+            source,
+        )
         binary = disk_cache.load(key)
         try:
             with warnings.catch_warnings():

@@ -19,14 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rune.backends.shared.bounded import Bounded
-from rune.backends.shared.executor import (
-    Concrete,
-    ConcreteStep,
-    Place,
-    all_concrete,
-    evaluate,
-    run,
-)
+from rune.backends.shared.executor import Concrete, ConcreteStep, Place, all_concrete, evaluate, run
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import Queue, QueuedExecutable, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
@@ -136,9 +129,7 @@ class Walker:
     def write(self, place: Place, number: int) -> None:
         """Enqueue the store of an i32."""
         handle, executable = self.handle(place), self.executable
-        executable.cl.enqueue_fill_buffer(
-            executable.queue, handle, np.int32(number), place.offset, place.bytes
-        )
+        executable.cl.enqueue_fill_buffer(executable.queue, handle, np.int32(number), place.offset, place.bytes)
 
     def read(self, place: Place) -> int:
         """Wait for all that was enqueued; the number there."""
@@ -182,9 +173,8 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
     """A compiled plan; `meter`: whom to tell the time of each step."""
 
     def __init__(
-        self, backend: OpenCLQueue, plan: Plan, kernels: dict[str, Rendered], program: Any,
-        meter: Meter | None = None,
-    ):  # fmt: skip
+        self, backend: OpenCLQueue, plan: Plan, kernels: dict[str, Rendered], program: Any, meter: Meter | None = None
+    ):
         super().__init__(backend, plan)
         self.cl, self.meter = backend.cl, meter
         self.queue = backend.queue if meter is None else backend.timing_queue
@@ -226,16 +216,11 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
             self._play(script, memory)
         self.queue.flush()
 
-    def _run_timed(
-        self, meter: Meter, concrete: Concrete, memory: Mapping[Space, Sequence[Block]]
-    ) -> None:
+    def _run_timed(self, meter: Meter, concrete: Concrete, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Run one step after the other in a queue that measures: the device's own does not."""
         self.backend.queue.finish()
         walker = Walker(self, self.prepared(concrete), memory)
-        run(
-            concrete.steps,
-            TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes),
-        )
+        run(concrete.steps, TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes))
         self.queue.finish()
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
@@ -286,9 +271,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         commands = self._commands.get(concrete)
         if commands is None:
             steps = [s for s in all_concrete(concrete.steps) if not isinstance(s.step, Call)]
-            commands = self._commands.keep(
-                concrete, {id(s): self.command(s, concrete) for s in steps}
-            )
+            commands = self._commands.keep(concrete, {id(s): self.command(s, concrete) for s in steps})
         return commands
 
     def command(self, step: ConcreteStep, concrete: Concrete) -> _Command | None:

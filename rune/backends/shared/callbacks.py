@@ -101,23 +101,13 @@ def _reader(type: ArrayType) -> Callable[[int], np.ndarray]:
     return lambda address: np.ndarray(shape, dtype, memoryview(memory.from_address(address)))
 
 
-def fill(
-    function: HostFunction,
-    arrays: Sequence[np.ndarray],
-    types: Sequence[ArrayType],
-    outputs: int,
-) -> None:
+def fill(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType], outputs: int) -> None:
     """Call the function on the last arrays, and put its results into the first."""
     shaped = [a.reshape(static_shape(t)) for a, t in zip(arrays, types)]
     _fill(function, shaped, types, outputs)
 
 
-def _fill(
-    function: HostFunction,
-    arrays: Sequence[np.ndarray],
-    types: Sequence[ArrayType],
-    outputs: int,
-) -> None:
+def _fill(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType], outputs: int) -> None:
     operands = arrays[outputs:]
     if not function.borrows:  # it may keep what it is given
         operands = [np.array(a) for a in operands]
@@ -129,9 +119,7 @@ def _fill(
         target[...] = value
 
 
-def _called(
-    function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]
-) -> list[np.ndarray]:
+def _called(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
     """The results of a function, which may call programs that call back.
 
     Errors: RecursionError before the native stack ends, of which Python's own limit knows nothing.

@@ -20,17 +20,7 @@ from rune.core.sizes import Arguments, read_sizes
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError
-from rune.lowering.plan import (
-    Branch,
-    Copy,
-    Loop,
-    Plan,
-    Slot,
-    Space,
-    Step,
-    is_one_place,
-    slots_of,
-)
+from rune.lowering.plan import Branch, Copy, Loop, Plan, Slot, Space, Step, is_one_place, slots_of
 from rune.lowering.size_values import too_large
 
 Shape = tuple[int, ...]
@@ -210,13 +200,10 @@ class _Frame:
             arguments[len(arguments) - step.arrays :],
             arguments[0],
             self.place(holds[0]) if holds else None,
-            () if condition is None else tuple(
-                replace(f, results=self.places(holds)).steps(condition) for f in frames
-            ),
+            () if condition is None else tuple(replace(f, results=self.places(holds)).steps(condition) for f in frames),
             tuple(f.steps(step.body) for f in frames),
-            tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in pairs
-                  if x.memory != y.memory),
-        )  # fmt: skip
+            tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in pairs if x.memory != y.memory),
+        )
 
     def branch(self, step: Branch) -> ConcreteBranch:
         """A branch, with the steps within."""
@@ -328,9 +315,7 @@ def result_buffers(
     ]
 
 
-def dot_shapes(
-    parameters: Mapping[str, Any], sizes: Mapping[str, int]
-) -> tuple[Shape, Shape, Shape]:
+def dot_shapes(parameters: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[Shape, Shape, Shape]:
     """Shapes in memory of the `dot` routine's operands and result: a, b, out.
 
     a is [batch, m, k], or [batch, k, m] with trans_a; b is [batch, k, n] or [batch, n, k].

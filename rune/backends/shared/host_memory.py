@@ -188,8 +188,7 @@ def out_of_memory(nbytes: int) -> OutOfMemory:
     with _free.lock:
         live = largest(_free.uses.values())
     return OutOfMemory(
-        f"alloc: cannot allocate {nbytes} B on the CPU "
-        f"({known if limit else 'the limit is unknown'}{live})",
+        f"alloc: cannot allocate {nbytes} B on the CPU ({known if limit else 'the limit is unknown'}{live})",
         hint="use smaller batches, donate arguments, or drop arrays that are not needed",
     )
 

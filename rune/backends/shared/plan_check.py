@@ -78,8 +78,7 @@ def _values(low: int | None, high: int | None) -> list[int]:
 def _is_in_range(plan: Plan, sizes: dict[str, int]) -> bool:
     """Whether the sizes keep their bounds, and there are arguments that have them."""
     are_within = all(
-        evaluate(s.low, sizes) <= sizes[s.name]
-        and (s.high is None or sizes[s.name] <= evaluate(s.high, sizes))
+        evaluate(s.low, sizes) <= sizes[s.name] and (s.high is None or sizes[s.name] <= evaluate(s.high, sizes))
         for s in plan.size_sources
     )
     return are_within and all(evaluate(d, sizes) >= 0 for t in plan.arguments for d in t.shape)
@@ -280,4 +279,3 @@ class _Run:
             self.read(place)
         for place in outputs:
             self.write(place)
-

@@ -151,11 +151,18 @@ class Pool:
     """
 
     def __init__(
-        self, device: str, raw_alloc: Callable[[int], Any], raw_free: Callable[[Any], None], *,
-        limit_bytes: int | None = None, largest_bytes: int | None = None, slab_bytes: int = 0,
-        kept_bytes: int | None = None, settle: Callable[[], None] = lambda: None,
+        self,
+        device: str,
+        raw_alloc: Callable[[int], Any],
+        raw_free: Callable[[Any], None],
+        *,
+        limit_bytes: int | None = None,
+        largest_bytes: int | None = None,
+        slab_bytes: int = 0,
+        kept_bytes: int | None = None,
+        settle: Callable[[], None] = lambda: None,
         free_bytes: Callable[[], int] | None = None,
-    ):  # fmt: skip
+    ):
         self.device, self.limit_bytes, self.largest_bytes = device, limit_bytes, largest_bytes
         self._raw_alloc, self._raw_free, self._settle = raw_alloc, raw_free, settle
         self._slab_bytes, self._kept_bytes, self._free_bytes = slab_bytes, kept_bytes, free_bytes
@@ -208,9 +215,13 @@ class Pool:
         with self._lock:
             self._collect()
             return PoolStats(
-                self._live_bytes, self._cached(), self._peak_bytes,
-                self.limit_bytes, self._allocations, self._raw_allocations,
-            )  # fmt: skip
+                self._live_bytes,
+                self._cached(),
+                self._peak_bytes,
+                self.limit_bytes,
+                self._allocations,
+                self._raw_allocations,
+            )
 
     def reset_peak(self) -> None:
         """Count the peak from here on."""
@@ -222,13 +233,15 @@ class Pool:
         """The error for a request that the device refuses, then or when the memory is used."""
         free = self._free_bytes() if self._free_bytes else self._grantable()
         facts = {
-            "used": self._live_bytes, "cached": self._cached(), "free": free,
-            "limit": self.limit_bytes, "limit of one buffer": self.largest_bytes,
-        }  # fmt: skip
+            "used": self._live_bytes,
+            "cached": self._cached(),
+            "free": free,
+            "limit": self.limit_bytes,
+            "limit of one buffer": self.largest_bytes,
+        }
         known = ", ".join(f"{name} {x} B" for name, x in facts.items() if x is not None)
         return OutOfMemory(
-            f"alloc: cannot allocate {asked} B on {self.device} "
-            f"({known}{largest(self._live.values())})",
+            f"alloc: cannot allocate {asked} B on {self.device} ({known}{largest(self._live.values())})",
             hint="use smaller batches, donate arguments, or drop arrays that are not needed",
         )
 

@@ -18,14 +18,7 @@ import numpy as np
 from rune import locks
 from rune.backends.shared import shortage
 from rune.backends.shared.callbacks import fill, function_of
-from rune.backends.shared.executor import (
-    Concrete,
-    Concretes,
-    Place,
-    result_buffers,
-    size_bytes,
-    static_shape,
-)
+from rune.backends.shared.executor import Concrete, Concretes, Place, result_buffers, size_bytes, static_shape
 from rune.backends.shared.pool import Block, Pool
 from rune.backends.shared.work import Work, WorkStats
 from rune.core.types import ArrayType
@@ -178,9 +171,7 @@ class QueuedExecutable(Generic[Q]):
         slots = (slot for step in all_steps(plan) for slot in slots_of(step))
         self._uses_arena = any(slot.space is Space.ARENA for slot in slots)
 
-    def __call__(
-        self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()
-    ) -> list[DeviceBuffer]:
+    def __call__(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> list[DeviceBuffer]:
         """Enqueue all steps; returns at once."""
         backend = self.backend
         backend.check()

@@ -28,13 +28,7 @@ from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work, WorkStats
 from rune.backends.vulkan.device import VulkanDevice
-from rune.backends.vulkan.driver import (
-    Failure,
-    Physical,
-    instance,
-    no_such_device,
-    physical_devices,
-)
+from rune.backends.vulkan.driver import Failure, Physical, instance, no_such_device, physical_devices
 from rune.backends.vulkan.memory import VulkanMemory, address_of
 from rune.backends.vulkan.opened import Opened
 from rune.backends.vulkan.pipeline import Pipelines
@@ -123,10 +117,7 @@ def _native(physical: Physical) -> frozenset[tuple[str, Any]]:
 
 def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
     """What the driver says that it can keep, for each type by itself, or for all types alike."""
-    apart = {
-        "nearest": known.roundingModeIndependence,
-        "denormals": known.denormBehaviorIndependence,
-    }
+    apart = {"nearest": known.roundingModeIndependence, "denormals": known.denormBehaviorIndependence}
     controls: set[tuple[str, int]] = set()
     for name, prefix in _CONTROLS.items():
         supported = {(name, bits) for bits in _FLOAT_BITS if getattr(known, f"{prefix}{bits}")}

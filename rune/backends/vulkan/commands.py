@@ -35,9 +35,7 @@ class Commands:
         )
         self._host = vk.VK_PIPELINE_STAGE_HOST_BIT
         self._between = struct("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=used)
-        self._at_end = struct(
-            "VkMemoryBarrier", srcAccessMask=written, dstAccessMask=vk.VK_ACCESS_HOST_READ_BIT
-        )
+        self._at_end = struct("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=vk.VK_ACCESS_HOST_READ_BIT)
 
     @contextmanager
     def recording(self, buffer: Any, flags: int) -> Iterator[None]:

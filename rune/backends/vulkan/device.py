@@ -35,22 +35,49 @@ from rune.backends.vulkan.driver import (
 from rune.errors import DeviceError, OutOfMemory
 
 _FUNCTIONS = (
-    "vkGetDeviceQueue", "vkDestroyDevice", "vkDeviceWaitIdle", "vkQueueSubmit",
-    "vkCreateBuffer", "vkDestroyBuffer", "vkGetBufferMemoryRequirements", "vkBindBufferMemory",
-    "vkAllocateMemory", "vkFreeMemory", "vkMapMemory", "vkGetBufferDeviceAddress",
-    "vkCreateSemaphore", "vkDestroySemaphore", "vkWaitSemaphores", "vkGetSemaphoreCounterValue",
-    "vkCreateCommandPool", "vkDestroyCommandPool",
-    "vkAllocateCommandBuffers", "vkFreeCommandBuffers",
-    "vkBeginCommandBuffer", "vkEndCommandBuffer",
-    "vkCmdBindPipeline", "vkCmdPushConstants", "vkCmdDispatch", "vkCmdDispatchIndirect",
-    "vkCmdPipelineBarrier", "vkCmdCopyBuffer",
-    "vkCreateShaderModule", "vkDestroyShaderModule",
-    "vkCreatePipelineLayout", "vkDestroyPipelineLayout",
-    "vkCreatePipelineCache", "vkDestroyPipelineCache", "vkGetPipelineCacheData",
-    "vkCreateComputePipelines", "vkDestroyPipeline",
-    "vkCreateQueryPool", "vkDestroyQueryPool", "vkCmdResetQueryPool", "vkCmdWriteTimestamp",
+    "vkGetDeviceQueue",
+    "vkDestroyDevice",
+    "vkDeviceWaitIdle",
+    "vkQueueSubmit",
+    "vkCreateBuffer",
+    "vkDestroyBuffer",
+    "vkGetBufferMemoryRequirements",
+    "vkBindBufferMemory",
+    "vkAllocateMemory",
+    "vkFreeMemory",
+    "vkMapMemory",
+    "vkGetBufferDeviceAddress",
+    "vkCreateSemaphore",
+    "vkDestroySemaphore",
+    "vkWaitSemaphores",
+    "vkGetSemaphoreCounterValue",
+    "vkCreateCommandPool",
+    "vkDestroyCommandPool",
+    "vkAllocateCommandBuffers",
+    "vkFreeCommandBuffers",
+    "vkBeginCommandBuffer",
+    "vkEndCommandBuffer",
+    "vkCmdBindPipeline",
+    "vkCmdPushConstants",
+    "vkCmdDispatch",
+    "vkCmdDispatchIndirect",
+    "vkCmdPipelineBarrier",
+    "vkCmdCopyBuffer",
+    "vkCreateShaderModule",
+    "vkDestroyShaderModule",
+    "vkCreatePipelineLayout",
+    "vkDestroyPipelineLayout",
+    "vkCreatePipelineCache",
+    "vkDestroyPipelineCache",
+    "vkGetPipelineCacheData",
+    "vkCreateComputePipelines",
+    "vkDestroyPipeline",
+    "vkCreateQueryPool",
+    "vkDestroyQueryPool",
+    "vkCmdResetQueryPool",
+    "vkCmdWriteTimestamp",
     "vkGetQueryPoolResults",
-)  # fmt: skip
+)
 _MAKERS = {"DeviceMemory": ("vkAllocateMemory", "vkFreeMemory")}  # else vkCreateX and vkDestroyX
 _SLICE_NS = 100_000_000  # of one wait, so that Ctrl-C is heard
 _PAUSE_S = 0.001
@@ -74,9 +101,7 @@ class VulkanDevice:
         queue = ffi.new("VkQueue*")
         self.vk.vkGetDeviceQueue(self.handle, physical.family, 0, queue)
         self.queue = queue[0]
-        clock = struct(
-            "VkSemaphoreTypeCreateInfo", semaphoreType=vk.VK_SEMAPHORE_TYPE_TIMELINE, initialValue=0
-        )
+        clock = struct("VkSemaphoreTypeCreateInfo", semaphoreType=vk.VK_SEMAPHORE_TYPE_TIMELINE, initialValue=0)
         self.clock = self.create("Semaphore", struct("VkSemaphoreCreateInfo", pNext=clock))
         self._clocks = c_array("VkSemaphore", [self.clock])
         pool = struct("VkCommandPoolCreateInfo", queueFamilyIndex=physical.family)
@@ -88,17 +113,20 @@ class VulkanDevice:
         queue = struct(
             "VkDeviceQueueCreateInfo",
             queueFamilyIndex=physical.family,
-            queueCount=1, pQueuePriorities=ffi.new("float[]", [1.0]),
-        )  # fmt: skip
+            queueCount=1,
+            pQueuePriorities=ffi.new("float[]", [1.0]),
+        )
         wanted = ["VK_KHR_portability_subset"]  # must be asked for where it is there
         names = [c_text(n) for n in wanted if n in physical.extensions]
         extensions = c_array("char*", names)
         info = struct(
             "VkDeviceCreateInfo",
             pNext=feature_structs(physical.features, physical.is_1_3),
-            queueCreateInfoCount=1, pQueueCreateInfos=queue,
-            enabledExtensionCount=len(extensions), ppEnabledExtensionNames=extensions,
-        )  # fmt: skip
+            queueCreateInfoCount=1,
+            pQueueCreateInfos=queue,
+            enabledExtensionCount=len(extensions),
+            ppEnabledExtensionNames=extensions,
+        )
         device = ffi.new("VkDevice*")
         code = api().lib.vkCreateDevice(physical.handle, info, ffi.NULL, device)
         if code < 0:
@@ -133,16 +161,15 @@ class VulkanDevice:
     def submission(self, commands: Any) -> tuple[Any, Any]:
         """Command buffers ready to submit again and again: the information, and its number."""
         number = api().ffi.new("uint64_t[1]")
-        timeline = struct(
-            "VkTimelineSemaphoreSubmitInfo",
-            signalSemaphoreValueCount=1, pSignalSemaphoreValues=number,
-        )  # fmt: skip
+        timeline = struct("VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=number)
         info = struct(
             "VkSubmitInfo",
             pNext=timeline,
-            commandBufferCount=len(commands), pCommandBuffers=commands,
-            signalSemaphoreCount=1, pSignalSemaphores=self._clocks,
-        )  # fmt: skip
+            commandBufferCount=len(commands),
+            pCommandBuffers=commands,
+            signalSemaphoreCount=1,
+            pSignalSemaphores=self._clocks,
+        )
         return info, number
 
     def submit(self, submission: tuple[Any, Any]) -> int:
@@ -181,9 +208,7 @@ class VulkanDevice:
         if number <= self._done:
             return
         numbers = api().ffi.new("uint64_t[1]", [number])
-        info = struct(
-            "VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._clocks, pValues=numbers
-        )
+        info = struct("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self._clocks, pValues=numbers)
         code = timeout = api().VK_TIMEOUT
         thread = threading.get_ident()
         self._waiting.add(thread)
@@ -214,9 +239,7 @@ class VulkanDevice:
     def command_buffers(self, count: int) -> Any:
         """Under the lock: new command buffers. Errors: Failure."""
         buffers = api().ffi.new("VkCommandBuffer[]", count)
-        info = struct(
-            "VkCommandBufferAllocateInfo", commandPool=self.command_pool, commandBufferCount=count
-        )
+        info = struct("VkCommandBufferAllocateInfo", commandPool=self.command_pool, commandBufferCount=count)
         code = self.vk.vkAllocateCommandBuffers(self.handle, info, buffers)
         check(code, "vkAllocateCommandBuffers")
         return buffers

@@ -28,14 +28,27 @@ _API_1_2, _API_1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
 
 # What rune makes use of where it is there; the first three must be.
 FEATURES = (
-    "bufferDeviceAddress", "timelineSemaphore", "shaderInt64",
-    "shaderFloat64", "shaderInt16", "shaderFloat16", "shaderInt8",
-    "storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess",
-    "storageBuffer8BitAccess", "uniformAndStorageBuffer8BitAccess",
-    "vulkanMemoryModel", "vulkanMemoryModelDeviceScope", "shaderSubgroupExtendedTypes",
-    "scalarBlockLayout", "variablePointers", "variablePointersStorageBuffer",
-    "shaderBufferInt64Atomics", "subgroupSizeControl", "computeFullSubgroups",
-)  # fmt: skip
+    "bufferDeviceAddress",
+    "timelineSemaphore",
+    "shaderInt64",
+    "shaderFloat64",
+    "shaderInt16",
+    "shaderFloat16",
+    "shaderInt8",
+    "storageBuffer16BitAccess",
+    "uniformAndStorageBuffer16BitAccess",
+    "storageBuffer8BitAccess",
+    "uniformAndStorageBuffer8BitAccess",
+    "vulkanMemoryModel",
+    "vulkanMemoryModelDeviceScope",
+    "shaderSubgroupExtendedTypes",
+    "scalarBlockLayout",
+    "variablePointers",
+    "variablePointersStorageBuffer",
+    "shaderBufferInt64Atomics",
+    "subgroupSizeControl",
+    "computeFullSubgroups",
+)
 NEEDED = FEATURES[:3]
 
 
@@ -146,9 +159,11 @@ class Instance:
             "VkInstanceCreateInfo",
             flags=portable if not is_validated and _portable() else 0,
             pApplicationInfo=application,
-            enabledExtensionCount=len(extensions), ppEnabledExtensionNames=extensions,
-            enabledLayerCount=len(layers), ppEnabledLayerNames=layers,
-        )  # fmt: skip
+            enabledExtensionCount=len(extensions),
+            ppEnabledExtensionNames=extensions,
+            enabledLayerCount=len(layers),
+            ppEnabledLayerNames=layers,
+        )
         handle = ffi.new("VkInstance*")
         check(vk.lib.vkCreateInstance(info, ffi.NULL, handle), "vkCreateInstance")
         self.handle = handle[0]
@@ -196,12 +211,8 @@ def _names(texts: Sequence[str]) -> Any:
 def _portable() -> list[str]:
     """The extension that lists layered drivers too (Vulkan over Metal), where the loader has it."""
     vk, name = api(), "VK_KHR_portability_enumeration"
-    extensions = listed(
-        vk.lib.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", vk.ffi.NULL
-    )
-    return (
-        [name] if any(vk.ffi.string(e.extensionName).decode() == name for e in extensions) else []
-    )
+    extensions = listed(vk.lib.vkEnumerateInstanceExtensionProperties, "VkExtensionProperties", vk.ffi.NULL)
+    return [name] if any(vk.ffi.string(e.extensionName).decode() == name for e in extensions) else []
 
 
 @functools.cache
@@ -320,13 +331,9 @@ def _physical(instance: Instance, handle: Any) -> Physical:
     properties, memory = asked.properties, ffi.new("VkPhysicalDeviceMemoryProperties*")
     vk.lib.vkGetPhysicalDeviceMemoryProperties(handle, memory)
     types = memory.memoryTypes[0 : memory.memoryTypeCount]
-    families = listed(
-        vk.lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", handle
-    )
+    families = listed(vk.lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", handle)
     computing = [n for n, f in enumerate(families) if f.queueFlags & vk.VK_QUEUE_COMPUTE_BIT]
-    extensions = listed(
-        vk.lib.vkEnumerateDeviceExtensionProperties, "VkExtensionProperties", handle, ffi.NULL
-    )
+    extensions = listed(vk.lib.vkEnumerateDeviceExtensionProperties, "VkExtensionProperties", handle, ffi.NULL)
     return Physical(
         handle=handle,
         instance=instance,
@@ -338,17 +345,14 @@ def _physical(instance: Instance, handle: Any) -> Physical:
         extensions=frozenset(_text(e.extensionName) for e in extensions),
         family=computing[0] if computing else -1,
         threads_per_workgroup=min(
-            properties.limits.maxComputeWorkGroupInvocations,
-            properties.limits.maxComputeWorkGroupSize[0],
+            properties.limits.maxComputeWorkGroupInvocations, properties.limits.maxComputeWorkGroupSize[0]
         ),
         shared_bytes=properties.limits.maxComputeSharedMemorySize,
         launch_groups=min(list(properties.limits.maxComputeWorkGroupCount)[:2]),
         cores=os.cpu_count() if properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else None,
         subgroup_threads=subgroup.subgroupSize,
         largest_allocation_bytes=subgroup.maxMemoryAllocationSize,
-        memory_types=tuple(
-            MemoryType(n, t.propertyFlags, t.heapIndex) for n, t in enumerate(types)
-        ),
+        memory_types=tuple(MemoryType(n, t.propertyFlags, t.heapIndex) for n, t in enumerate(types)),
         heap_bytes=tuple(h.size for h in memory.memoryHeaps[0 : memory.memoryHeapCount]),
         identity=_identity(properties),
         float_controls=floats,

@@ -18,14 +18,7 @@ import numpy as np
 from rune.backends.shared.pool import Block, Pool
 from rune.backends.vulkan.commands import Commands
 from rune.backends.vulkan.device import VulkanDevice
-from rune.backends.vulkan.driver import (
-    Failure,
-    MemoryType,
-    api,
-    c_array,
-    is_out_of_memory,
-    struct,
-)
+from rune.backends.vulkan.driver import Failure, MemoryType, api, c_array, is_out_of_memory, struct
 
 SLAB_BYTES = 1 << 20
 PIECE_BYTES = 1 << 25  # of one staged copy
@@ -79,10 +72,7 @@ class VulkanMemory:
 
     def _pool(self, wishes: list[int], is_mapped: bool) -> Pool:
         """A pool of the first kind that is there; unmapped, sooner of what no host could map."""
-        kinds, visible = (
-            self.device.physical.memory_types,
-            api().VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
-        )
+        kinds, visible = (self.device.physical.memory_types, api().VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)
         ranked = sorted(kinds, key=lambda k: not is_mapped and bool(k.flags & visible))
         fitting = [k for wish in wishes for k in ranked if k.flags & wish == wish]
         heap = self.device.physical.heap_bytes[fitting[0].heap]
@@ -117,9 +107,7 @@ class VulkanMemory:
             | vk.VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
         )
         try:
-            return self.device.create(
-                "Buffer", struct("VkBufferCreateInfo", size=nbytes, usage=usage)
-            )
+            return self.device.create("Buffer", struct("VkBufferCreateInfo", size=nbytes, usage=usage))
         except Failure as failure:
             raise self._as_python(failure) from failure
 
@@ -136,10 +124,7 @@ class VulkanMemory:
         device.vk.vkGetBufferMemoryRequirements(device.handle, buffer, needs)
         kind = next(k for k in kinds if needs.memoryTypeBits >> k.number & 1)
         flags = struct("VkMemoryAllocateFlagsInfo", flags=_MEMORY_HAS_ADDRESS)
-        info = struct(
-            "VkMemoryAllocateInfo",
-            pNext=flags, allocationSize=needs.size, memoryTypeIndex=kind.number,
-        )  # fmt: skip
+        info = struct("VkMemoryAllocateInfo", pNext=flags, allocationSize=needs.size, memoryTypeIndex=kind.number)
         memory = device.create("DeviceMemory", info)
         device.vk.vkBindBufferMemory(device.handle, buffer, memory, 0)
         about = struct("VkBufferDeviceAddressInfo", buffer=buffer)
@@ -212,18 +197,13 @@ class VulkanMemory:
 
     def _copy(self, source: Block, at: int, target: Block, to: int, nbytes: int) -> int:
         """Submit a copy between blocks; returns its number."""
-        region = struct(
-            "VkBufferCopy",
-            srcOffset=source.offset + at, dstOffset=target.offset + to, size=nbytes,
-        )  # fmt: skip
+        region = struct("VkBufferCopy", srcOffset=source.offset + at, dstOffset=target.offset + to, size=nbytes)
         device = self.device
         with device.lock:
             commands = Commands(device)
             buffers = device.command_buffers(1)
             with commands.recording(buffers[0], api().VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT):
-                device.vk.vkCmdCopyBuffer(
-                    buffers[0], source.handle.buffer, target.handle.buffer, 1, region
-                )
+                device.vk.vkCmdCopyBuffer(buffers[0], source.handle.buffer, target.handle.buffer, 1, region)
             number = device.submit(device.submission(c_array("VkCommandBuffer", list(buffers))))
             device.retired.append((number, lambda: device.free_command_buffers(buffers)))
         self.mark((source, target), number)

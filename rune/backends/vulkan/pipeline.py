@@ -32,14 +32,9 @@ class Pipelines:
     def __init__(self, device: VulkanDevice):
         vk = api()
         self.device = device
-        pushed = struct(
-            "VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=8
-        )
+        pushed = struct("VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=8)
         self.layout = device.create(
-            "PipelineLayout",
-            struct(
-                "VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=pushed
-            ),
+            "PipelineLayout", struct("VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=pushed)
         )
         self._found: weakref.WeakValueDictionary[bytes, Pipeline] = weakref.WeakValueDictionary()
 
@@ -84,19 +79,14 @@ class Pipelines:
     def _compile(self, module: bytes, entry: str, cache: Any) -> Any:
         vk, ffi, device = api(), api().ffi, self.device
         words = ffi.from_buffer("uint32_t[]", module)
-        shader = device.create(
-            "ShaderModule", struct("VkShaderModuleCreateInfo", codeSize=len(module), pCode=words)
-        )
+        shader = device.create("ShaderModule", struct("VkShaderModuleCreateInfo", codeSize=len(module), pCode=words))
         stage = struct(
-            "VkPipelineShaderStageCreateInfo",
-            stage=vk.VK_SHADER_STAGE_COMPUTE_BIT, module=shader, pName=c_text(entry),
-        )  # fmt: skip
+            "VkPipelineShaderStageCreateInfo", stage=vk.VK_SHADER_STAGE_COMPUTE_BIT, module=shader, pName=c_text(entry)
+        )
         info = struct("VkComputePipelineCreateInfo", stage=stage[0], layout=self.layout)
         pipelines = c_array("VkPipeline", [ffi.NULL])
         try:
-            code = device.vk.vkCreateComputePipelines(
-                device.handle, cache, 1, info, ffi.NULL, pipelines
-            )
+            code = device.vk.vkCreateComputePipelines(device.handle, cache, 1, info, ffi.NULL, pipelines)
             check(code, "vkCreateComputePipelines")
         finally:
             device.destroy("ShaderModule", shader)

@@ -316,9 +316,7 @@ class Hazards:
         if run.gate is not None:
             places.append((Where(TABLE, run.gate, _GATE_BYTES), False))
         met = self.launches >= _COMPARED or any(
-            (written or before) and _overlap(place, other)
-            for place, written in places
-            for other, before in self.since
+            (written or before) and _overlap(place, other) for place, written in places for other, before in self.since
         )
         if met:
             self.since, self.launches = [], 0

@@ -192,9 +192,7 @@ class VulkanExecutable:
         """Each kernel as rune's kernel code, by name."""
         return {name: to_text(code) for name, code in self.plan.kernels.items()}
 
-    def __call__(
-        self, arguments: Sequence[VulkanBuffer], donated: Sequence[int] = ()
-    ) -> list[VulkanBuffer]:
+    def __call__(self, arguments: Sequence[VulkanBuffer], donated: Sequence[int] = ()) -> list[VulkanBuffer]:
         """Submit all steps; returns at once, unless the host decides between them."""
         concrete = self._concretes([a.shape for a in arguments])
         opened = self._backend.opened()
@@ -214,12 +212,7 @@ class VulkanExecutable:
             raise shortage.of_plan(error, self.plan, concrete.sizes, device) from error
         return results
 
-    def _run(
-        self,
-        prepared: _Prepared,
-        arguments: Sequence[VulkanBuffer],
-        results: Sequence[VulkanBuffer],
-    ) -> None:
+    def _run(self, prepared: _Prepared, arguments: Sequence[VulkanBuffer], results: Sequence[VulkanBuffer]) -> None:
         """Play a recording on this memory. The order of blocks is that of the table's bases."""
         opened = prepared.opened
         arena = self._arena(prepared)
@@ -261,9 +254,7 @@ def _reuse(buffer: VulkanBuffer, type: ArrayType) -> VulkanBuffer:
 class _Call:
     """One call under way; `number` is its last submission."""
 
-    def __init__(
-        self, opened: Opened, recording: Recording, blocks: Sequence[Block], arguments: int
-    ):
+    def __init__(self, opened: Opened, recording: Recording, blocks: Sequence[Block], arguments: int):
         self.device, self.memory = opened.device, opened.memory
         self.recording, self.blocks, self.arguments = recording, blocks, arguments
         self.number = 0

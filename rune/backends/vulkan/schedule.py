@@ -21,14 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from rune.backends.shared.executor import (
-    Concrete,
-    ConcreteBranch,
-    ConcreteLoop,
-    ConcreteStep,
-    Place,
-    Steps,
-)
+from rune.backends.shared.executor import Concrete, ConcreteBranch, ConcreteLoop, ConcreteStep, Place, Steps
 from rune.backends.vulkan.items import (
     ARENA,
     GIVEN,
@@ -189,8 +182,7 @@ class _Scheduler:
         """The step of each turn, and the condition of the next."""
         looks = [self.items(c) for c in loop.conditions]
         return [
-            (*self.items(body), *self.advance(loop), *looks[(k + 1) % len(looks)])
-            for k, body in enumerate(loop.bodies)
+            (*self.items(body), *self.advance(loop), *looks[(k + 1) % len(looks)]) for k, body in enumerate(loop.bodies)
         ]
 
     def shown(self, place: Where, word: int) -> Items:

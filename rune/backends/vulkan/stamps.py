@@ -28,9 +28,7 @@ class Stamps:
         self._has_clock = device.physical.stamp_bits > 0
         self._start = 0
         if self._has_clock:
-            info = struct(
-                "VkQueryPoolCreateInfo", queryType=api().VK_QUERY_TYPE_TIMESTAMP, queryCount=2
-            )
+            info = struct("VkQueryPoolCreateInfo", queryType=api().VK_QUERY_TYPE_TIMESTAMP, queryCount=2)
             self._pool = device.create("QueryPool", info)
             weakref.finalize(self, _retire, device, self._pool).atexit = False
 
@@ -56,9 +54,7 @@ class Stamps:
     def _seconds(self) -> float:
         ffi, flags = api().ffi, api().VK_QUERY_RESULT_64_BIT | api().VK_QUERY_RESULT_WAIT_BIT
         stamps = ffi.new("uint64_t[2]")
-        code = self.device.vk.vkGetQueryPoolResults(
-            self.device.handle, self._pool, 0, 2, 16, stamps, 8, flags
-        )
+        code = self.device.vk.vkGetQueryPoolResults(self.device.handle, self._pool, 0, 2, 16, stamps, 8, flags)
         check(code, "vkGetQueryPoolResults")
         physical = self.device.physical
         ticks = (stamps[1] - stamps[0]) % (1 << physical.stamp_bits)  # the counter may wrap

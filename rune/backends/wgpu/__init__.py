@@ -150,9 +150,7 @@ class WgpuBackend(QueuedBackend):
             # An unlimited limit is given as the largest word, and must not be asked for.
             limits = {k: v for k, v in adapter.limits.items() if v < (1 << 32) - 1}
             features = [STAMPS] if STAMPS in adapter.features else []
-            self.device = adapter.request_device_sync(
-                required_limits=limits, required_features=features
-            )
+            self.device = adapter.request_device_sync(required_limits=limits, required_features=features)
         self.queue = self.device.queue
         self.turns = Turns(target.name)  # while a call is being encoded
         self.work = Work()
@@ -162,10 +160,13 @@ class WgpuBackend(QueuedBackend):
         largest = _limit(adapter, "storage_buffer_binding_size")
         on_host = adapter.info["adapter_type"] in ("CPU", "IntegratedGPU")
         self.pool = Pool(
-            target.name, self._raw_alloc, lambda handle: handle.destroy(), settle=self.synchronize,
+            target.name,
+            self._raw_alloc,
+            lambda handle: handle.destroy(),
+            settle=self.synchronize,
             largest_bytes=min(largest, _limit(adapter, "buffer_size")) // 4 * 4,
             kept_bytes=_KEPT_BYTES if on_host else None,
-        )  # fmt: skip
+        )
         self.reads = Reads(self, self.pool.largest_bytes or largest)
         self._arena = Arena(self.pool)
         self._layouts: dict[int, Any] = {}
@@ -196,9 +197,7 @@ class WgpuBackend(QueuedBackend):
     def _raw_alloc(self, nbytes: int) -> Any:
         usage = self.wgpu.BufferUsage
         with self.failing("alloc"):
-            return self.device.create_buffer(
-                size=nbytes, usage=usage.STORAGE | usage.COPY_SRC | usage.COPY_DST
-            )
+            return self.device.create_buffer(size=nbytes, usage=usage.STORAGE | usage.COPY_SRC | usage.COPY_DST)
 
     def arena(self, nbytes: int) -> Block:
         """The memory that all plans of the device share for their intermediates."""
@@ -282,8 +281,7 @@ class WgpuBackend(QueuedBackend):
             kinds = ["uniform"] + ["storage"] * memories
             stage = self.wgpu.ShaderStage.COMPUTE
             entries = [
-                {"binding": number, "visibility": stage, "buffer": {"type": kind}}
-                for number, kind in enumerate(kinds)
+                {"binding": number, "visibility": stage, "buffer": {"type": kind}} for number, kind in enumerate(kinds)
             ]
             group = self.device.create_bind_group_layout(entries=entries)
             pipeline_layout = self.device.create_pipeline_layout(bind_group_layouts=[group])

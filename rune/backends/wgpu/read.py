@@ -43,16 +43,17 @@ class Reads:
         self.backend = backend
         self.abandoned: deque[tuple[Block, Any]] = deque()
         self._pool = Pool(
-            backend.target.name, self._raw_alloc, lambda handle: handle.destroy(),
-            largest_bytes=largest_bytes, kept_bytes=_KEPT_BYTES,
-        )  # fmt: skip
+            backend.target.name,
+            self._raw_alloc,
+            lambda handle: handle.destroy(),
+            largest_bytes=largest_bytes,
+            kept_bytes=_KEPT_BYTES,
+        )
 
     def _raw_alloc(self, nbytes: int) -> Any:
         usage = self.backend.wgpu.BufferUsage
         with self.backend.failing("copy_out"):
-            return self.backend.device.create_buffer(
-                size=nbytes, usage=usage.MAP_READ | usage.COPY_DST
-            )
+            return self.backend.device.create_buffer(size=nbytes, usage=usage.MAP_READ | usage.COPY_DST)
 
     def stats(self) -> PoolStats:
         """Counts of the staging memory."""

@@ -21,13 +21,7 @@ from typing import Any
 import numpy as np
 
 from rune.backends.shared.bounded import Bounded
-from rune.backends.shared.executor import (
-    Concrete,
-    ConcreteStep,
-    Place,
-    evaluate,
-    run,
-)
+from rune.backends.shared.executor import Concrete, ConcreteStep, Place, evaluate, run
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import QueuedExecutable, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
@@ -214,8 +208,7 @@ class Walker:
         block = self.executable.backend.pool.take(padded(end), ("packed buffers",))
         self.encoder.hold(block)
         memories = tuple(
-            len(handles) if k in packed else _index(handles, self.block(p).handle)
-            for k, p in enumerate(step.places)
+            len(handles) if k in packed else _index(handles, self.block(p).handle) for k, p in enumerate(step.places)
         )
         dispatch = self.executable.dispatch(step, self.concrete, memories, tuple(offsets))
         if dispatch is None:
@@ -298,16 +291,11 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
             if script:
                 self._scripts.keep(key, script)
 
-    def _run_timed(
-        self, meter: Meter, concrete: Concrete, memory: dict[Space, list[Block]]
-    ) -> None:
+    def _run_timed(self, meter: Meter, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Submit each step by itself, and wait for it."""
         encoder = Encoder(self.backend, Notes(fits=False), self.stamps)
         walker = Walker(self, concrete, memory, encoder)
-        run(
-            concrete.steps,
-            TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes),
-        )
+        run(concrete.steps, TimedWalker(walker, partial(self._seconds, walker), meter, concrete.sizes))
         encoder.submit()
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
@@ -335,11 +323,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         return self._kernels[key]
 
     def dispatch(
-        self,
-        step: ConcreteStep,
-        concrete: Concrete,
-        memories: _Memories,
-        offsets: tuple[int, ...] | None = None,
+        self, step: ConcreteStep, concrete: Concrete, memories: _Memories, offsets: tuple[int, ...] | None = None
     ) -> _Dispatch | None:
         """What to encode for a launch, whose places are at these offsets if not at their own.
 
@@ -354,9 +338,8 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         return known[key]
 
     def _new_dispatch(
-        self, step: ConcreteStep, concrete: Concrete, memories: _Memories,
-        offsets: tuple[int, ...] | None,
-    ) -> _Dispatch | None:  # fmt: skip
+        self, step: ConcreteStep, concrete: Concrete, memories: _Memories, offsets: tuple[int, ...] | None
+    ) -> _Dispatch | None:
         assert isinstance(step.step, Launch)
         kernel, backend = self._kernel(step.step.kernel, memories), self.backend
         rendered = kernel.rendered

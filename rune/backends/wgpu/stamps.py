@@ -18,11 +18,7 @@ class Stamps:
         self.backend, usage, device = backend, backend.wgpu.BufferUsage, backend.device
         self.queries = device.create_query_set(type="timestamp", count=2)
         self.memory = device.create_buffer(size=16, usage=usage.QUERY_RESOLVE | usage.COPY_SRC)
-        self.writes = {
-            "query_set": self.queries,
-            "beginning_of_pass_write_index": 0,
-            "end_of_pass_write_index": 1,
-        }
+        self.writes = {"query_set": self.queries, "beginning_of_pass_write_index": 0, "end_of_pass_write_index": 1}
 
     def resolve(self, commands: Any) -> None:
         """Encode, behind the pass, that its stamps go to memory."""

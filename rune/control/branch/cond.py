@@ -24,11 +24,7 @@ _MISSING = object()
 
 
 def cond(
-    pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
-    *operands: Any,
-    operand: Any = _MISSING,
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _MISSING
 ) -> Any:
     """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
@@ -55,9 +51,7 @@ def cond(
     return _choose("cond", ("false_fun", "true_fun"), number, (false_fun, true_fun), arguments)
 
 
-def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING
-) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING) -> Any:
     """`branches[index](*operands)`; an index out of range means the first or the last branch.
 
     operands:  as for `cond`.
@@ -71,9 +65,7 @@ def switch(
     Array(-1., f32*[], cpu:0)
     """
     if not isinstance(branches, Sequence):
-        raise ArgumentError(
-            f"switch: cannot choose from {type(branches).__name__} (a sequence required)"
-        )
+        raise ArgumentError(f"switch: cannot choose from {type(branches).__name__} (a sequence required)")
     if not branches:
         raise ArgumentError("switch: cannot choose from no branches")
     for function in branches:
@@ -94,9 +86,7 @@ def _scalar(name: str, what: str, value: Any, allowed: frozenset[np.dtype], kind
     (scalar,) = value_leaves(name, leaves, treedef)
     scalar_type = type_of(scalar)
     if scalar_type.shape or scalar_type.dtype not in allowed:
-        raise ArgumentError(
-            f"{name}: cannot take {scalar_type} as {what} (rank 0, {kind} required)"
-        )
+        raise ArgumentError(f"{name}: cannot take {scalar_type} as {what} (rank 0, {kind} required)")
     return scalar
 
 
@@ -118,9 +108,8 @@ def _index(index: Any, count: int) -> Any:
 
 
 def _choose(
-    name: str, labels: Sequence[str], number: Any, functions: Sequence[Callable[..., Any]],
-    operands: Sequence[Any],
-) -> Any:  # fmt: skip
+    name: str, labels: Sequence[str], number: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
     leaves, treedef = tree.flatten(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
     types = [type_of(x) for x in leaves]
@@ -162,8 +151,9 @@ def _check_results(name: str, labels: Sequence[str], traced: Sequence[Traced]) -
 
 def _difference(a: Any, b: Any, of_a: str, of_b: str) -> str:
     return mismatch(
-        a, b,
+        a,
+        b,
         lambda path: f"result{path} comes from {of_a} but not from {of_b}",
         lambda path: f"result{path} comes from {of_b} but not from {of_a}",
         f"{{}} comes from {of_a}, {{}} from {of_b}",
-    )  # fmt: skip
+    )

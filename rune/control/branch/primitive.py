@@ -56,11 +56,7 @@ from rune.ops.family import not_linear, zeros_of
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
-from rune.transforms.derivatives.held_programs import (
-    jvp_program,
-    split_program,
-    transpose_program,
-)
+from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
@@ -84,10 +80,7 @@ def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
     for b, column in zip(branches, columns):
         if len(column) != len(columns[0]) or not all(map(is_layout, column, columns[0])):
             refuse("cond", b, types)
-    return tuple(
-        ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row))
-        for row in zip(*columns, strict=True)
-    )
+    return tuple(ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row)) for row in zip(*columns, strict=True))
 
 
 def _interpret(evaluate: Callable[..., list], number: Any, *operands: Any, branches: Branches):
@@ -95,9 +88,7 @@ def _interpret(evaluate: Callable[..., list], number: Any, *operands: Any, branc
     return evaluate(branches[chosen], operands)
 
 
-def _bind(
-    number: Any, branches: Branches, sizes: Sequence[Sizes], operands: Sequence[Any]
-) -> list[Any]:
+def _bind(number: Any, branches: Branches, sizes: Sequence[Sizes], operands: Sequence[Any]) -> list[Any]:
     closed_branches, leading = closed_together(branches, sizes)
     return cond(number, *leading, *operands, branches=closed_branches)
 
@@ -155,19 +146,14 @@ def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
         known_branches.append(with_slots(split.known, count, branch_slots, slots))
         computed = iter(branch_slots)  # residuals that the branch computes, in their order
         first_passed = len(slots)
-        positions = [
-            next(computed) if n is None else first_passed + passed.index(n)
-            for n in split.residual_inputs
-        ]
+        positions = [next(computed) if n is None else first_passed + passed.index(n) for n in split.residual_inputs]
         positions += range(first_passed + len(passed), len(types))
         unknown_branches.append(with_inputs(split.unknown, tuple(positions), types))
     known_outputs = tuple(not f for f in unknown_results)
     return _Split(tuple(known_branches), tuple(unknown_branches), tuple(passed), known_outputs)
 
 
-def _partial(
-    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Any]:
+def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]) -> list[Any]:
     number, *operands = args
     if unknown[0]:  # which branch runs is not known, so nothing can run
         return partial.write(cond, args, params)
@@ -186,9 +172,7 @@ def _partial(
 
 
 @per_program
-def _transpose_branches(
-    first: Program, others: Branches, linear: Flags, nonzero: Flags
-) -> tuple[Branches, Flags]:
+def _transpose_branches(first: Program, others: Branches, linear: Flags, nonzero: Flags) -> tuple[Branches, Flags]:
     branches = (first, *others)
     nonzero_operands = union(*(transpose_program(b, linear, nonzero)[1] for b in branches))
     transposed = (transpose_program(b, linear, nonzero, nonzero_operands)[0] for b in branches)
@@ -201,9 +185,7 @@ def _transpose(
     if linear[0]:
         raise not_linear("cond", "the choice of its branch depends on the tangents")
     is_linear = tuple(linear[1:])
-    rewritten, nonzero_operands = _transpose_branches(
-        branches[0], branches[1:], is_linear, nonzero_flags(cts)
-    )
+    rewritten, nonzero_operands = _transpose_branches(branches[0], branches[1:], is_linear, nonzero_flags(cts))
     types = [x if lin else type_of(x) for x, lin in zip(operands, is_linear, strict=True)]
     arguments = [*omit(operands, is_linear), *pick(cts, nonzero_flags(cts))]
     outs = _bind(number, rewritten, _sizes(branches, types), arguments)
@@ -214,9 +196,7 @@ def _transpose(
 
 
 @per_program
-def _batch_branches(
-    first: Program, others: Branches, batched: Flags, size: Any
-) -> tuple[Branches, Flags]:
+def _batch_branches(first: Program, others: Branches, batched: Flags, size: Any) -> tuple[Branches, Flags]:
     branches = (first, *others)
     batched_results = union(*(batch_program(b, batched, size)[1] for b in branches))
     batched_branches = (batch_program(b, batched, size, batched_results)[0] for b in branches)
@@ -230,9 +210,7 @@ def _batch(
         outs = _every_branch(batched[1:], size, number, operands, branches)
         return outs, [True] * len(outs)
     branch_size = own_size(size, *branches)
-    rewritten, batched_results = _batch_branches(
-        branches[0], branches[1:], tuple(batched[1:]), branch_size
-    )
+    rewritten, batched_results = _batch_branches(branches[0], branches[1:], tuple(batched[1:]), branch_size)
     return _bind(number, rewritten, [{}] * len(branches), operands), batched_results
 
 
@@ -268,9 +246,7 @@ def _on_every_lane(
     return eval_program(rewritten, [x for x, _ in guarded_operands])
 
 
-def _if_chosen(
-    chosen: Any, branch: Program, batched: Sequence[bool], size: Any, operands: Sequence[Any]
-) -> list[Any]:
+def _if_chosen(chosen: Any, branch: Program, batched: Sequence[bool], size: Any, operands: Sequence[Any]) -> list[Any]:
     """The branch, if any lane chose it; the other lanes borrow the operands of one that did."""
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, tuple(batched), own_size(size, branch), forced)
@@ -318,8 +294,18 @@ def _calls(number: Any, *operands: Any, branches: Branches) -> tuple[Calls, ...]
 
 
 cond = HigherOrder(
-    "cond", "control", _type_rule, calls=_calls,
-    transpose=_transpose, batch=_batch, multiple_results=True, lower=Control.BRANCH,
-    run=lambda *args, **params: run_equation(cond, args, params), interpret=_interpret,
-    jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code, keeping=_keeping,
-)  # fmt: skip
+    "cond",
+    "control",
+    _type_rule,
+    calls=_calls,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    lower=Control.BRANCH,
+    run=lambda *args, **params: run_equation(cond, args, params),
+    interpret=_interpret,
+    jvp_equation=_jvp,
+    partial_equation=_partial,
+    dead_code=_dead_code,
+    keeping=_keeping,
+)

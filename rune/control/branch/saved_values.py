@@ -36,19 +36,13 @@ def keep_of_cond(equation: Equation, keeps: Keeps, sizes: Sequence[Sizes]) -> Re
         assert len(saved) == len(branch_slots)
     slot_vars = tuple(Var(_outside(i, t, places, sizes)) for i, t in enumerate(slots))
     return Replay(
-        replace(
-            equation, results=(*equation.results, *slot_vars), params={"branches": tuple(forward)}
-        ),
-        replace(
-            equation, operands=(*equation.operands, *slot_vars), params={"branches": tuple(again)}
-        ),
+        replace(equation, results=(*equation.results, *slot_vars), params={"branches": tuple(forward)}),
+        replace(equation, operands=(*equation.operands, *slot_vars), params={"branches": tuple(again)}),
         slot_vars,
-    )  # fmt: skip
+    )
 
 
-def _outside(
-    slot: int, type: ArrayType, places: Sequence[Sequence[int]], sizes: Sequence[Sizes]
-) -> ArrayType:
+def _outside(slot: int, type: ArrayType, places: Sequence[Sequence[int]], sizes: Sequence[Sizes]) -> ArrayType:
     """The type of a slot, in the sizes of the equation."""
     # Any branch that fills the slot will do: they agree on its type outside.
     owner = next(i for i, branch_slots in enumerate(places) if slot in branch_slots)

@@ -82,9 +82,13 @@ def custom_linear_solve(
     tell_one_of(traced)
     operator, program, *transposed = (interned(t.program) for t in traced)
     outs = linear_solve(
-        *traced[0].captured, *b_values, consts=len(traced[0].captured), operator=operator,
-        program=program, transposed=tuple(transposed),
-    )  # fmt: skip
+        *traced[0].captured,
+        *b_values,
+        consts=len(traced[0].captured),
+        operator=operator,
+        program=program,
+        transposed=tuple(transposed),
+    )
     return tree.unflatten(traced[1].out_tree, outs)
 
 
@@ -99,9 +103,7 @@ def _check(traced: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) 
         if len(outs) != len(types) or not all(map(is_layout, outs, types)):
             out_types = ", ".join(map(str, outs))
             b_types = ", ".join(map(str, types))
-            raise TransformError(
-                f"custom_linear_solve: cannot take {name} ({b_types} required, not {out_types})"
-            )
+            raise TransformError(f"custom_linear_solve: cannot take {name} ({b_types} required, not {out_types})")
 
 
 # --- rules ------------------------------------------------------------------------------------
@@ -127,17 +129,13 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     return outs, [*linear_solve(*consts, *filled, **params)[: len(db)], *aux_tangents]
 
 
-def _operator_tangents(
-    operator: Program, consts: Sequence[Any], dconsts: Sequence[Any], x: Sequence[Any]
-) -> list[Any]:
+def _operator_tangents(operator: Program, consts: Sequence[Any], dconsts: Sequence[Any], x: Sequence[Any]) -> list[Any]:
     """dA x, with None for zero."""
     nonzero = (*(d is not None for d in dconsts), *(False for _ in x))
     if not any(nonzero):
         return [None] * len(x)
     program, nonzero_results = jvp_program(operator, nonzero)
-    outs = iter(
-        eval_program(program, [*consts, *x, *(d for d in dconsts if d is not None)])[len(x) :]
-    )
+    outs = iter(eval_program(program, [*consts, *x, *(d for d in dconsts if d is not None)])[len(x) :])
     return [next(outs) if is_nonzero else None for is_nonzero in nonzero_results]
 
 
@@ -148,9 +146,14 @@ def _difference(a: Any, b: Any) -> Any:
 
 
 def _transpose(
-    cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, consts: int, operator: Program,
-    program: Program, transposed: tuple[Program, ...],
-) -> list[Any]:  # fmt: skip
+    cts: Sequence[Any],
+    linear: Sequence[bool],
+    *inputs: Any,
+    consts: int,
+    operator: Program,
+    program: Program,
+    transposed: tuple[Program, ...],
+) -> list[Any]:
     """Aᵀ b̄ = x̄."""
     known, b = parts(inputs, consts)
     if any(linear[:consts]) or not all(linear[consts:]):
@@ -162,16 +165,20 @@ def _transpose(
         )
     filled = [zeros_of(t) if ct is None else ct for ct, t in zip(cts, b, strict=False)]
     outs = linear_solve(
-        *known, *filled, consts=consts, operator=transposed[0], program=transposed[1],
-        transposed=(operator, program),
-    )  # fmt: skip
+        *known, *filled, consts=consts, operator=transposed[0], program=transposed[1], transposed=(operator, program)
+    )
     return [*(None for _ in known), *outs[: len(b)]]
 
 
 def _batch(
-    batched: Sequence[bool], size: Any, *args: Any, consts: int, operator: Program,
-    program: Program, transposed: tuple[Program, ...],
-) -> tuple[list[Any], list[bool]]:  # fmt: skip
+    batched: Sequence[bool],
+    size: Any,
+    *args: Any,
+    consts: int,
+    operator: Program,
+    program: Program,
+    transposed: tuple[Program, ...],
+) -> tuple[list[Any], list[bool]]:
     """A system for every lane: the four programs on all lanes, and every vector has lanes."""
     known, b = parts(args, consts)
     flags = (*batched[:consts], *(True for _ in b))
@@ -182,9 +189,13 @@ def _batch(
 
     b_lanes = [x if is_b else repeat_lane(x, size) for x, is_b in zip(b, batched[consts:])]
     outs = linear_solve(
-        *known, *b_lanes, consts=consts, operator=lanes(operator), program=lanes(program),
+        *known,
+        *b_lanes,
+        consts=consts,
+        operator=lanes(operator),
+        program=lanes(program),
         transposed=tuple(map(lanes, transposed)),
-    )  # fmt: skip
+    )
     return outs, [True] * len(outs)
 
 
@@ -197,9 +208,15 @@ def _calls(
 
 
 linear_solve = HigherOrder(
-    "custom_linear_solve", "control", _type_rule, transpose=_transpose, batch=_batch,
-    calls=_calls, multiple_results=True, jvp_equation=_jvp,
+    "custom_linear_solve",
+    "control",
+    _type_rule,
+    transpose=_transpose,
+    batch=_batch,
+    calls=_calls,
+    multiple_results=True,
+    jvp_equation=_jvp,
     run=lambda *args, **params: run_equation(linear_solve, args, params),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     expand=lambda *args, program, **_: eval_program(program, args),
-)  # fmt: skip
+)

@@ -22,9 +22,7 @@ from rune.transforms.tree_difference import shown
 Leaves = Sequence[Any]
 
 
-def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes `fn(...fn(fn(x0, x1), x2)..., xi)` of the slices of `elems` along `axis`.
 
     fn:       an associative function of two trees like `elems`, with any size along `axis`; it

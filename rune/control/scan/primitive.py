@@ -15,15 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rune.control.loop_bodies import (
-    BodyGroups,
-    SplitBody,
-    batch_body,
-    jvp_body,
-    prune_body,
-    split_body,
-    transpose_body,
-)
+from rune.control.loop_bodies import BodyGroups, SplitBody, batch_body, jvp_body, prune_body, split_body, transpose_body
 from rune.control.programs import (
     Flags,
     closed,
@@ -92,21 +84,23 @@ def _bind(body: Program, sizes: Sizes, operands: BodyGroups, params: Params) -> 
     return scan(*args, **scan_params)
 
 
-def _equation(
-    body: Program, sizes: Sizes, operands: BodyGroups, params: Params
-) -> tuple[list[Any], Params]:
+def _equation(body: Program, sizes: Sizes, operands: BodyGroups, params: Params) -> tuple[list[Any], Params]:
     """The operands and parameters of a scan of this body."""
     closed_body, leading = closed(body, sizes)
-    counts = {
-        "consts": len(leading) + len(operands.consts), "carries": len(operands.carries),
-    }  # fmt: skip
+    counts = {"consts": len(leading) + len(operands.consts), "carries": len(operands.carries)}
     return [*leading, *operands.flat()], {**params, **counts, "body": closed_body}
 
 
 def _interpret(
-    evaluate: Callable[..., list], *args: Any, body: Program, length: int, reverse: bool,
-    unroll: int, consts: int, carries: int,
-) -> list[Any]:  # fmt: skip
+    evaluate: Callable[..., list],
+    *args: Any,
+    body: Program,
+    length: int,
+    reverse: bool,
+    unroll: int,
+    consts: int,
+    carries: int,
+) -> list[Any]:
     """The meaning: step by step, row by row."""
     operands = BodyGroups.of(args, (consts, carries))
     carry, rows = operands.carries, []
@@ -115,9 +109,7 @@ def _interpret(
         carry, row = parts(outs, carries)
         rows.append(row)
     if not rows:  # without a step, only the types tell what the results look like
-        types = _type_rule(
-            *map(type_of, args), body=body, length=length, consts=consts, carries=carries
-        )
+        types = _type_rule(*map(type_of, args), body=body, length=length, consts=consts, carries=carries)
         return [*carry, *map(zeros_of, types[carries:])]
     ordered = rows[::-1] if reverse else rows
     return [*carry, *(_stack(column) for column in zip(*ordered, strict=True))]
@@ -126,8 +118,7 @@ def _interpret(
 def _take(x: Any, row: int) -> Any:
     type = type_of(x)
     low, limit = (row, *(0,) * (type.ndim - 1)), (row + 1, *type.shape[1:])
-    return reshape(slice_(x, start=low, limit=limit, stride=(1,) * type.ndim),
-                   shape=type.shape[1:])  # fmt: skip
+    return reshape(slice_(x, start=low, limit=limit, stride=(1,) * type.ndim), shape=type.shape[1:])
 
 
 def _stack(rows: Sequence[Any]) -> Any:
@@ -142,14 +133,10 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     body, carries, rows = jvp_body(params["body"], counts, nonzero_flags(tangents))
     pairs = BodyGroups.of(list(zip(primals, tangents, strict=True)), counts)
     # A carry that gets its tangent in the body starts with one of zeros.
-    carry_pairs = [
-        (p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(pairs.carries, carries)
-    ]
+    carry_pairs = [(p, zeros_like(p) if c and t is None else t) for (p, t), c in zip(pairs.carries, carries)]
     groups = map(_values_and_tangents, (pairs.consts, carry_pairs, pairs.rows))
     outs = _bind(body, {}, BodyGroups(*groups), params)
-    last, last_tangents, results, result_tangents = parts(
-        outs, len(carries), sum(carries), len(rows)
-    )
+    last, last_tangents, results, result_tangents = parts(outs, len(carries), sum(carries), len(rows))
     return [*last, *results], [*scatter(last_tangents, carries), *scatter(result_tangents, rows)]
 
 
@@ -157,9 +144,7 @@ def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
     return [*(p for p, _ in pairs), *(t for _, t in pairs if t is not None)]
 
 
-def _partial(
-    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Params
-) -> list[Any]:
+def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Params) -> list[Any]:
     split = _split_scan(args, tuple(unknown), params)
     unknown_results = partial.write(scan, split.operands, split.params)
     return merge(split.unknown_results, unknown_results, split.known)
@@ -186,9 +171,7 @@ def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitSc
     sizes = _sizes(types_of(args), params)
     operands, flags = BodyGroups.of(args, counts), BodyGroups.of(unknown, counts)
     known = BodyGroups(
-        omit(operands.consts, flags.consts),
-        omit(operands.carries, split.carries),
-        omit(operands.rows, flags.rows),
+        omit(operands.consts, flags.consts), omit(operands.carries, split.carries), omit(operands.rows, flags.rows)
     )
     outs: list[Any] = []
     if split.known.outputs:  # else there is nothing to run yet
@@ -198,11 +181,8 @@ def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitSc
     unknown_operands = BodyGroups(
         [*shared, *pick(operands.consts, flags.consts)],
         pick(operands.carries, split.carries),
-        [
-            *(rows[n] for n in split.steps), *(known.rows[n] for n in split.rows),
-            *pick(operands.rows, flags.rows),
-        ],
-    )  # fmt: skip
+        [*(rows[n] for n in split.steps), *(known.rows[n] for n in split.rows), *pick(operands.rows, flags.rows)],
+    )
     unknown_args, unknown_params = _equation(split.unknown, sizes, unknown_operands, params)
     known_results = [*last, *rows[: split.results.count(False)]]
     return _SplitScan(known_results, unknown_args, unknown_params, (*split.carries, *split.results))
@@ -228,8 +208,9 @@ def _transpose_scan(cts: Sequence[Any], args: Sequence[Any], params: Params) -> 
     last_cts, result_cts = parts(cts, counts[1])
     carry_cts = [
         zeros_of(t) if ct is None else ct
-        for ct, t, c in zip(last_cts, _type_rule(*types, **params), transposed.carries) if c
-    ]  # fmt: skip
+        for ct, t, c in zip(last_cts, _type_rule(*types, **params), transposed.carries)
+        if c
+    ]
     sum_types = pick(pick(operands.consts, is_linear.consts), transposed.consts)
     known_consts = omit(operands.consts, is_linear.consts)
     # A sum of outer products over the steps becomes one product after the loop.
@@ -237,13 +218,12 @@ def _transpose_scan(cts: Sequence[Any], args: Sequence[Any], params: Params) -> 
     in_loop = tuple(p is None for p in loop.sums)
     rows = [*omit(operands.rows, is_linear.rows), *pick(result_cts, nonzero_flags(result_cts))]
     outs = _bind(
-        loop.body, _sizes(types, params),
+        loop.body,
+        _sizes(types, params),
         BodyGroups(known_consts, [*carry_cts, *map(zeros_of, pick(sum_types, in_loop))], rows),
         {**params, "reverse": not params["reverse"]},  # cotangents flow from the last step back
-    )  # fmt: skip
-    first_cts, loop_sums, row_cts, factors = parts(
-        outs, len(carry_cts), sum(in_loop), sum(transposed.rows)
     )
+    first_cts, loop_sums, row_cts, factors = parts(outs, len(carry_cts), sum(in_loop), sum(transposed.rows))
     later_sums = (_total(p, [*rows, *factors]) for p in loop.sums if p is not None)
     const_cts = merge(in_loop, loop_sums, later_sums)
     return BodyGroups(
@@ -257,9 +237,7 @@ def _total(products: Sequence[Product], rows: Sequence[Any]) -> Any:
     return functools.reduce(add, (p.of(rows) for p in products))
 
 
-def _transpose(
-    cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, **params: Any
-) -> list[Any]:
+def _transpose(cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Any]:
     flags = BodyGroups.of(linear, (params["consts"], params["carries"]))
     if all(flags.carries):
         return _transpose_scan(cts, inputs, params).flat()
@@ -280,18 +258,13 @@ def _transpose(
 # --- lanes ------------------------------------------------------------------------------------
 
 
-def _batch(
-    batched: Sequence[bool], size: Size, *args: Any, **params: Any
-) -> tuple[list[Any], list[bool]]:
+def _batch(batched: Sequence[bool], size: Size, *args: Any, **params: Any) -> tuple[list[Any], list[bool]]:
     counts, body = (params["consts"], params["carries"]), params["body"]
     batched_body, carries, rows = batch_body(body, counts, tuple(batched), own_size(size, body))
     operands, flags = BodyGroups.of(args, counts), BodyGroups.of(batched, counts)
     lane_operands = BodyGroups(
         operands.consts,
-        [
-            repeat_lane(x, size) if c and not b else x
-            for x, b, c in zip(operands.carries, flags.carries, carries)
-        ],
+        [repeat_lane(x, size) if c and not b else x for x, b, c in zip(operands.carries, flags.carries, carries)],
         # In a scan rows lead, and the axis of lanes follows.
         [move_axis(x, 0, 1) if b else x for x, b in zip(operands.rows, flags.rows)],
     )
@@ -328,8 +301,18 @@ def _calls(*args: Any, body: Program, consts: int, carries: int, **_: Any) -> tu
 
 
 scan = HigherOrder(
-    "scan", "control", _type_rule, calls=_calls,
-    transpose=_transpose, batch=_batch, multiple_results=True, lower=Control.SCAN,
-    run=lambda *args, **params: run_equation(scan, args, params), interpret=_interpret,
-    jvp_equation=_jvp, partial_equation=_partial, dead_code=_dead_code, keeping=_keeping,
-)  # fmt: skip
+    "scan",
+    "control",
+    _type_rule,
+    calls=_calls,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    lower=Control.SCAN,
+    run=lambda *args, **params: run_equation(scan, args, params),
+    interpret=_interpret,
+    jvp_equation=_jvp,
+    partial_equation=_partial,
+    dead_code=_dead_code,
+    keeping=_keeping,
+)

@@ -32,16 +32,18 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
     stacked_vars = {**result_vars, **dict(zip(extra, rows, strict=True))}
     saved_rows = tuple(stacked_vars[v] for v in saved)
     saving = replace(
-        equation, results=(*equation.results, *rows),
+        equation,
+        results=(*equation.results, *rows),
         params={**params, "body": replace(forward, outputs=(*forward.outputs[:count], *extra))},
-    )  # fmt: skip
+    )
     is_saved = tuple(i >= carries and a in saved for i, a in enumerate(again.outputs))
     # The replayed loop has no results that were saved: they are there already.
     replay = replace(
-        equation, operands=(*equation.operands, *saved_rows),
+        equation,
+        operands=(*equation.operands, *saved_rows),
         results=tuple(omit(equation.results, is_saved)),
         params={**params, "body": replace(again, outputs=tuple(omit(again.outputs, is_saved)))},
-    )  # fmt: skip
+    )
     return Replay(saving, replay, tuple(dict.fromkeys(saved_rows)))
 
 

@@ -54,9 +54,14 @@ def scan(
 
 
 def scan_named(
-    carry: Carry, f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: Any,
-    reverse: bool, unroll: int | bool,
-) -> tuple[Any, Any]:  # fmt: skip
+    carry: Carry,
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any,
+    length: Any,
+    reverse: bool,
+    unroll: int | bool,
+) -> tuple[Any, Any]:
     """`scan` under the name that messages use for it."""
     require_callable(carry.name, f)
     first, init_tree = tree.flatten(init)
@@ -79,10 +84,16 @@ def scan_named(
     traced.tell()
     carries = [*traced.counter, *values]
     outs = scan_primitive(
-        *traced.captured, *carries, *rows, body=interned(retyped(traced, types)), length=steps,
-        reverse=bool(reverse), unroll=_written_out(unroll, steps), consts=len(traced.captured),
+        *traced.captured,
+        *carries,
+        *rows,
+        body=interned(retyped(traced, types)),
+        length=steps,
+        reverse=bool(reverse),
+        unroll=_written_out(unroll, steps),
+        consts=len(traced.captured),
         carries=len(carries),
-    )  # fmt: skip
+    )
     return tree.unflatten(traced.out_tree, outs[len(traced.counter) :])
 
 
@@ -97,8 +108,7 @@ class _Body:
         pair = self.function(carry, x)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ArgumentError(
-                f"scan: cannot take {kind_of(pair)} as the result of a step "
-                "(a pair (carry, y) required)",
+                f"scan: cannot take {kind_of(pair)} as the result of a step (a pair (carry, y) required)",
                 hint="return (carry, None) if there is nothing to stack",
             )
         # What is traced returns one tree for both; the carry's own is compared with the first one.
@@ -108,9 +118,7 @@ class _Body:
 
 def _steps(name: str, rows: Sequence[Any], treedef: Any, length: Any) -> Size:
     """The number of steps, which all leading axes and `length` must agree on."""
-    axis_sizes = [
-        (f"xs{key_path(i, treedef)}", _leading(name, x, i, treedef)) for i, x in enumerate(rows)
-    ]
+    axis_sizes = [(f"xs{key_path(i, treedef)}", _leading(name, x, i, treedef)) for i, x in enumerate(rows)]
     if length is not None:
         axis_sizes.append(("length", _as_length(name, length)))
     if not axis_sizes:
@@ -121,9 +129,7 @@ def _steps(name: str, rows: Sequence[Any], treedef: Any, length: Any) -> Size:
     first, steps = axis_sizes[0]
     for other, size in axis_sizes[1:]:
         if size != steps:
-            raise AxisError(
-                f"{name}: cannot step through {steps} rows of {first} and {size} of {other}"
-            )
+            raise AxisError(f"{name}: cannot step through {steps} rows of {first} and {size} of {other}")
     return steps
 
 
@@ -131,8 +137,7 @@ def _leading(name: str, x: Any, number: int, treedef: Any) -> Size:
     shape = type_of(x).shape
     if not shape:
         raise AxisError(
-            f"{name}: cannot step through xs{key_path(number, treedef)} of type {type_of(x)} "
-            "(it has no rows)",
+            f"{name}: cannot step through xs{key_path(number, treedef)} of type {type_of(x)} (it has no rows)",
             hint="close over what is the same in every step",
         )
     return shape[0]
@@ -149,9 +154,7 @@ def _as_length(name: str, length: Any) -> Size:
                 f"{name}: cannot use a traced value as length (a traced {length.type})",
                 hint="a number of steps known only at run time is what while_loop is for",
             ) from error
-        raise ArgumentError(
-            f"{name}: cannot use {type(length).__name__} as length (an integer required)"
-        ) from None
+        raise ArgumentError(f"{name}: cannot use {type(length).__name__} as length (an integer required)") from None
     if steps < 0:
         raise ArgumentError(f"{name}: cannot take {steps} steps")
     return steps

@@ -66,9 +66,7 @@ class Checkpoints:
 
     def __init__(self, count: int = 64):
         if count < 2 or count & (count - 1):
-            raise ArgumentError(
-                f"Checkpoints: cannot keep {count} carries (a power of two, at least 2, required)"
-            )
+            raise ArgumentError(f"Checkpoints: cannot keep {count} carries (a power of two, at least 2, required)")
         object.__setattr__(self, "count", count)
 
 

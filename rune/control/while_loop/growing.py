@@ -29,9 +29,7 @@ from rune.transforms.programs.memo import per_program
 from rune.transforms.tracers import ValueTracer
 
 
-def as_scan(
-    while_: Primitive, interpreter: Partial, loop: Loop, split: SplitBody, unknown: LoopOperands
-) -> list[Any]:
+def as_scan(while_: Primitive, interpreter: Partial, loop: Loop, split: SplitBody, unknown: LoopOperands) -> list[Any]:
     """The loop as a scan of as many steps, which is then split into known and linear itself."""
     steps = _count(while_, loop, split, unknown)
     body = _stopping(loop.body, len(loop.body_consts))
@@ -39,9 +37,15 @@ def as_scan(
     consts, carry = [np.int32(steps), *loop.body_consts], [ZERO, *loop.carry]
     with use(interpreter):
         outs = scan(
-            *consts, *carry, body=body, length=rounded_up(steps), reverse=False, unroll=1,
-            consts=len(consts), carries=len(carry),
-        )  # fmt: skip
+            *consts,
+            *carry,
+            body=body,
+            length=rounded_up(steps),
+            reverse=False,
+            unroll=1,
+            consts=len(consts),
+            carries=len(carry),
+        )
     return outs[1:]  # without the counter
 
 

@@ -23,16 +23,7 @@ import numpy as np
 from rune import dtypes
 from rune.control.groups import Groups, stage_grouped
 from rune.control.loop_bodies import batch_body, prune_body
-from rune.control.programs import (
-    Flags,
-    closed,
-    is_layout,
-    parts,
-    pick,
-    refuse,
-    sizes_for,
-    types_of,
-)
+from rune.control.programs import Flags, closed, is_layout, parts, pick, refuse, sizes_for, types_of
 from rune.control.while_loop.checkpoints import Checkpoints, row_at
 from rune.control.while_loop.rules import Loop
 from rune.core.axes import own_axis
@@ -88,9 +79,11 @@ class LinearOperands(Groups):
     def counts(self) -> dict[str, int]:
         """The parameters of an equation that say how many operands each use has."""
         return {
-            "consts": len(self.step_consts), "shared": len(self.shared),
-            "checkpoints": len(self.checkpoints), "linear_consts": len(self.linear_consts),
-        }  # fmt: skip
+            "consts": len(self.step_consts),
+            "shared": len(self.shared),
+            "checkpoints": len(self.checkpoints),
+            "linear_consts": len(self.linear_consts),
+        }
 
     @property
     def carry_types(self) -> list[ArrayType]:
@@ -118,9 +111,7 @@ class LinearLoop:
             step_consts=[*step_leading, *self.operands.step_consts],
             shared=[*linear_leading, *self.operands.shared],
         )
-        params = {
-            "step": step, "linear_step": linear_step, **operands.counts, "reverse": self.reverse,
-        }  # fmt: skip
+        params = {"step": step, "linear_step": linear_step, **operands.counts, "reverse": self.reverse}
         return operands.flat(), params
 
 
@@ -189,9 +180,7 @@ def expand(while_: Primitive, *operands: Any, **params: Any) -> list[Any]:
     consts = [*grouped.step_consts, *grouped.shared, *grouped.linear_consts]
     condition = below(tuple(body.input_types[len(consts) :]))
     sizes = program_sizes(operands, params)
-    loop = Loop(
-        condition, body, sizes, sizes, [grouped.steps], consts, start.flat(), params["reverse"]
-    )
+    loop = Loop(condition, body, sizes, sizes, [grouped.steps], consts, start.flat(), params["reverse"])
     return start.filled(loop.bind(while_)).linear_carry
 
 
@@ -234,9 +223,13 @@ def jvp(
 
 
 def partial(
-    while_: Primitive, while_linear: Primitive, interpreter: Partial, args: Sequence[Any],
-    unknown: Sequence[bool], params: Params,
-) -> list[Any]:  # fmt: skip
+    while_: Primitive,
+    while_linear: Primitive,
+    interpreter: Partial,
+    args: Sequence[Any],
+    unknown: Sequence[bool],
+    params: Params,
+) -> list[Any]:
     """Written down if only the linear operands are unknown, else expanded."""
     flags = LinearOperands.of(unknown, params)
     # With an unknown residual it is no linear map of what is unknown: the loop is taken apart.
@@ -247,9 +240,8 @@ def partial(
 
 
 def batch(
-    while_: Primitive, while_linear: Primitive, batched: Sequence[bool], size: Size, *args: Any,
-    **params: Any,
-) -> tuple[list[Any], Sequence[bool]]:  # fmt: skip
+    while_: Primitive, while_linear: Primitive, batched: Sequence[bool], size: Size, *args: Any, **params: Any
+) -> tuple[list[Any], Sequence[bool]]:
     """The same on all lanes; the loop that it stands for, if lanes differ in their steps."""
     operands, lanes = LinearOperands.of(args, params), LinearOperands.of(batched, params)
     if lanes.steps:  # one walk cannot start at a different last step in every lane
@@ -257,14 +249,18 @@ def batch(
         return batch_flat(expanded, size, args, batched, own_axis())
     program_size = own_size(size, params["step"], params["linear_step"])
     step, carries, residuals = batch_body(
-        params["step"], (len(operands.step_consts), len(operands.checkpoints)),
-        (*lanes.step_consts, *lanes.checkpoints), program_size,
-    )  # fmt: skip
+        params["step"],
+        (len(operands.step_consts), len(operands.checkpoints)),
+        (*lanes.step_consts, *lanes.checkpoints),
+        program_size,
+    )
     consts = len(operands.shared) + len(operands.linear_consts)
     linear_step, linear_carries, _ = batch_body(
-        params["linear_step"], (consts, len(operands.linear_carry)),
-        (*lanes.shared, *lanes.linear_consts, *lanes.linear_carry, *residuals), program_size,
-    )  # fmt: skip
+        params["linear_step"],
+        (consts, len(operands.linear_carry)),
+        (*lanes.shared, *lanes.linear_consts, *lanes.linear_carry, *residuals),
+        program_size,
+    )
     lane_operands = replace(
         operands,
         checkpoints=[
@@ -296,23 +292,15 @@ class _Pruned:
 
 
 @per_program
-def _pruned(
-    step: Program, linear: Program, counts: tuple[int, int, int, int], wanted: Flags
-) -> _Pruned:
+def _pruned(step: Program, linear: Program, counts: tuple[int, int, int, int], wanted: Flags) -> _Pruned:
     consts, shared, checkpoints, linear_consts = counts
     linear_counts = shared + linear_consts, len(linear.outputs)
     small_linear, linear_inputs, carries = prune_body(linear, linear_counts, wanted)
-    need_shared, need_linear_consts, _, residuals = parts(
-        linear_inputs, shared, linear_consts, len(linear.outputs)
-    )
+    need_shared, need_linear_consts, _, residuals = parts(linear_inputs, shared, linear_consts, len(linear.outputs))
     # The step needs to yield only the residuals that are still read.
-    small_step, step_inputs, _ = prune_body(
-        step, (consts, checkpoints), (*(False,) * checkpoints, *residuals)
-    )
+    small_step, step_inputs, _ = prune_body(step, (consts, checkpoints), (*(False,) * checkpoints, *residuals))
     need_step_consts, need_checkpoints = parts(step_inputs, consts)
-    needed = LinearOperands(
-        True, need_step_consts, need_shared, need_checkpoints, need_linear_consts, list(carries)
-    )
+    needed = LinearOperands(True, need_step_consts, need_shared, need_checkpoints, need_linear_consts, list(carries))
     return _Pruned(small_step, small_linear, needed)
 
 
@@ -323,10 +311,13 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     pruned = _pruned(params["step"], params["linear_step"], tuple(counts.values()), tuple(wanted))
     needed = pruned.needed
     small = {
-        "step": pruned.step, "linear_step": pruned.linear_step, "consts": sum(needed.step_consts),
-        "shared": sum(needed.shared), "checkpoints": sum(needed.checkpoints),
+        "step": pruned.step,
+        "linear_step": pruned.linear_step,
+        "consts": sum(needed.step_consts),
+        "shared": sum(needed.shared),
+        "checkpoints": sum(needed.checkpoints),
         "linear_consts": sum(needed.linear_consts),
-    }  # fmt: skip
+    }
     return replace(
         equation,
         operands=tuple(pick(equation.operands, needed.flat())),

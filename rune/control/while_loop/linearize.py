@@ -28,9 +28,13 @@ from rune.transforms.derivatives.linearize import Partial
 
 
 def partial(
-    while_: Primitive, while_linear: Primitive, interpreter: Partial, args: Sequence[Any],
-    unknown: Sequence[bool], params: Params,
-) -> list[Any]:  # fmt: skip
+    while_: Primitive,
+    while_linear: Primitive,
+    interpreter: Partial,
+    args: Sequence[Any],
+    unknown: Sequence[bool],
+    params: Params,
+) -> list[Any]:
     """Run what is known, and write down what is linear."""
     loop, flags = sized(unpacked(args, params)), LoopOperands.of(unknown, params)
     split = _split(loop, flags)
@@ -56,19 +60,14 @@ def transpose(
     loop, flags = sized(unpacked(operands, params)), LoopOperands.of(is_linear, params)
     split = _split(loop, flags)
     if split is None:
-        raise TransformError(
-            "transpose: cannot transpose while (its condition depends on a linear value)"
-        )
+        raise TransformError("transpose: cannot transpose while (its condition depends on a linear value)")
     if isinstance(loop.reverse, GrowingResiduals):
         loop = replace(loop, reverse=DEFAULT)  # a count of steps is not known while transposing
     _, linear = _run_known(while_, loop, split, flags)
     linear_args, linear_params = linear.equation()
     is_type = [isinstance(x, ArrayType) for x in linear_args]
     operand_cts = LinearOperands.of(
-        walk_back.transpose(
-            while_, pick(cts, split.carries), is_type, *linear_args, **linear_params
-        ),
-        linear_params,
+        walk_back.transpose(while_, pick(cts, split.carries), is_type, *linear_args, **linear_params), linear_params
     )
     # A carry may become linear in the loop although its first value is known: no cotangent.
     carry_cts = zip(scatter(operand_cts.linear_carry, split.carries), flags.carry)
@@ -88,9 +87,7 @@ def _split(loop: Loop, unknown: LoopOperands) -> SplitBody | None:
     return None if any(u and r for u, r in zip(condition_unknown, read)) else split
 
 
-def _run_known(
-    while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands
-) -> tuple[list[Any], LinearLoop]:
+def _run_known(while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands) -> tuple[list[Any], LinearLoop]:
     """The known carry at the end, and the loop of what is linear.
 
     A type may stand for an unknown operand.

@@ -16,15 +16,20 @@ from rune.core.higher import HigherOrder
 from rune.core.lower import Control
 
 while_ = HigherOrder(
-    "while", "control", rules.type_rule, calls=rules.calls,
+    "while",
+    "control",
+    rules.type_rule,
+    calls=rules.calls,
     transpose=lambda *args, **params: linearize.transpose(while_, *args, **params),
     batch=lambda *args, **params: rules.batch(while_, *args, **params),
-    multiple_results=True, lower=Control.WHILE,
-    run=lambda *args, **params: run_equation(while_, args, params), interpret=rules.interpret,
+    multiple_results=True,
+    lower=Control.WHILE,
+    run=lambda *args, **params: run_equation(while_, args, params),
+    interpret=rules.interpret,
     jvp_equation=lambda *args: rules.jvp(while_, *args),
     partial_equation=lambda *args: linearize.partial(while_, while_linear, *args),
     dead_code=rules.dead_code,
-)  # fmt: skip
+)
 
 
 def _expand(*args: Any, **params: Any) -> list[Any]:
@@ -32,12 +37,17 @@ def _expand(*args: Any, **params: Any) -> list[Any]:
 
 
 while_linear = HigherOrder(
-    "while_linear", "control", linear_loop.type_rule, calls=linear_loop.calls,
+    "while_linear",
+    "control",
+    linear_loop.type_rule,
+    calls=linear_loop.calls,
     transpose=lambda *args, **params: walk_back.transpose(while_, *args, **params),
     batch=lambda *args, **params: linear_loop.batch(while_, while_linear, *args, **params),
-    multiple_results=True, expand=_expand, run=_expand,
+    multiple_results=True,
+    expand=_expand,
+    run=_expand,
     interpret=lambda evaluate, *args, **params: _expand(*args, **params),
     jvp_equation=lambda *args: linear_loop.jvp(while_, *args),
     partial_equation=lambda *args: linear_loop.partial(while_, while_linear, *args),
     dead_code=linear_loop.dead_code,
-)  # fmt: skip
+)

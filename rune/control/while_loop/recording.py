@@ -15,13 +15,7 @@ from typing import Any
 from rune.control.groups import Groups, stage_grouped
 from rune.control.loop_bodies import SplitBody, prune_body
 from rune.control.programs import Flags, needed_inputs, omit, parts, pick, with_inputs
-from rune.control.while_loop.checkpoints import (
-    checkpoint_before,
-    rows_for,
-    slot,
-    stride,
-    with_row,
-)
+from rune.control.while_loop.checkpoints import checkpoint_before, rows_for, slot, stride, with_row
 from rune.control.while_loop.linear_loop import COUNTER, ONE, ZERO
 from rune.control.while_loop.rules import Loop, LoopOperands
 from rune.core.evaluate import eval_program
@@ -44,9 +38,7 @@ class KnownOperands:
 
 def known_operands(loop: Loop, split: SplitBody, unknown: LoopOperands) -> KnownOperands:
     """The operands of the body that are known, and whose carries stay known."""
-    return KnownOperands(
-        omit(loop.body_consts, unknown.body_consts), omit(loop.carry, split.carries)
-    )
+    return KnownOperands(omit(loop.body_consts, unknown.body_consts), omit(loop.carry, split.carries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +84,7 @@ def recording(body: Program, count: int, consts: int, slots: int, checkpointed: 
         position = checkpoint_before(state.number, stride(state.number, slots))
         is_checkpoint, row = eq(position, state.number), slot(state.number, slots)
         checkpoints = [
-            with_row(rows, row, x, is_checkpoint)
-            for rows, x in zip(state.checkpoints, pick(state.carry, checkpointed))
+            with_row(rows, row, x, is_checkpoint) for rows, x in zip(state.checkpoints, pick(state.carry, checkpointed))
         ]
         number = add(state.number, ONE)
         next_carry = eval_program(without_residuals, [*inputs.consts, *state.carry])
@@ -131,9 +122,7 @@ def known_step(body: Program, count: int, consts: int, slots: int) -> KnownStep:
     # A carry that no residual depends on need not be found again, and so not recorded.
     residuals = (True,) * (len(body.outputs) - count)
     step, inputs, checkpointed = prune_body(body, (consts, count), (*(False,) * count, *residuals))
-    return KnownStep(
-        step, inputs[:consts], checkpointed, recording(body, count, consts, slots, checkpointed)
-    )
+    return KnownStep(step, inputs[:consts], checkpointed, recording(body, count, consts, slots, checkpointed))
 
 
 def run_recording(
@@ -143,21 +132,16 @@ def run_recording(
     types = recording.state_types
     # A row that was never written is never read.
     checkpoints = [zeros_of(type_with_sizes(t, loop.body_sizes)) for t in types.checkpoints]
-    condition = _known_condition(
-        loop.condition, len(loop.condition_consts), split.carries, tuple(types.flat())
-    )
+    condition = _known_condition(loop.condition, len(loop.condition_consts), split.carries, tuple(types.flat()))
     start = RecordingState(ZERO, checkpoints, known.carry)
     recording_loop = replace(
-        loop, condition=condition, body=recording.body, body_consts=known.consts,
-        carry=start.flat(),
-    )  # fmt: skip
+        loop, condition=condition, body=recording.body, body_consts=known.consts, carry=start.flat()
+    )
     return start.filled(recording_loop.bind(while_))
 
 
 @per_program
-def _known_condition(
-    condition: Program, consts: int, unknown: Flags, types: tuple[ArrayType, ...]
-) -> Program:
+def _known_condition(condition: Program, consts: int, unknown: Flags, types: tuple[ArrayType, ...]) -> Program:
     """The condition on known carries, which come last among values of these types."""
     known = (*(True,) * consts, *(not u for u in unknown))
     # The recording loop also carries its number and checkpoints, which the condition ignores.

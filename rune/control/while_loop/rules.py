@@ -92,10 +92,15 @@ class Loop:
         condition_consts = [*leading_condition_consts, *self.condition_consts]
         body_consts = [*leading_body_consts, *self.body_consts]
         return while_(
-            *condition_consts, *body_consts, *self.carry, condition=condition, body=body,
-            condition_consts=len(condition_consts), body_consts=len(body_consts),
+            *condition_consts,
+            *body_consts,
+            *self.carry,
+            condition=condition,
+            body=body,
+            condition_consts=len(condition_consts),
+            body_consts=len(body_consts),
             reverse=self.reverse,
-        )  # fmt: skip
+        )
 
     @property
     def counts(self) -> tuple[int, int, int]:
@@ -107,9 +112,15 @@ def unpacked(args: Sequence[Any], params: Params) -> Loop:
     """The loop of an equation, without the values of its sizes."""
     operands = LoopOperands.of(args, params)
     return Loop(
-        params["condition"], params["body"], {}, {}, operands.condition_consts,
-        operands.body_consts, operands.carry, params["reverse"],
-    )  # fmt: skip
+        params["condition"],
+        params["body"],
+        {},
+        {},
+        operands.condition_consts,
+        operands.body_consts,
+        operands.carry,
+        params["reverse"],
+    )
 
 
 def sized(loop: Loop) -> Loop:
@@ -165,9 +176,7 @@ def jvp(
     body, carries, _ = jvp_body(loop.body, (consts, count), nonzero)
     # A carry whose tangent is zero at first, and not later, starts from an array of zeros.
     init_tangents = [
-        zeros_like(x) if t is None else t
-        for x, t, c in zip(loop.carry, loop_tangents.carry, carries)
-        if c
+        zeros_like(x) if t is None else t for x, t, c in zip(loop.carry, loop_tangents.carry, carries) if c
     ]
     # The condition takes the tangents too, and does not read them.
     tangent_types = body.input_types[len(body.inputs) - len(init_tangents) :]
@@ -175,9 +184,12 @@ def jvp(
     condition = with_inputs(loop.condition, tuple(range(len(loop.condition.inputs))), types)
     const_tangents = pick(loop_tangents.body_consts, nonzero[:consts])
     outs = replace(
-        loop, condition=condition, body=body, body_consts=[*loop.body_consts, *const_tangents],
+        loop,
+        condition=condition,
+        body=body,
+        body_consts=[*loop.body_consts, *const_tangents],
         carry=[*loop.carry, *init_tangents],
-    ).bind(while_)  # fmt: skip
+    ).bind(while_)
     return outs[:count], scatter(outs[count:], carries)
 
 
@@ -191,23 +203,16 @@ def batch(
     loop, flags = unpacked(args, params), LoopOperands.of(batched, params)
     program_size = own_size(size, loop.condition, loop.body)
     lanes = _batched(loop.body, loop.condition, loop.counts, tuple(batched), program_size)
-    carry = [
-        repeat_lane(x, size) if c and not b else x
-        for x, b, c in zip(loop.carry, flags.carry, lanes.carries)
-    ]
+    carry = [repeat_lane(x, size) if c and not b else x for x, b, c in zip(loop.carry, flags.carry, lanes.carries)]
     consts = loop.body_consts
     if lanes.differ:
         refuse_io("while_loop", (loop.condition, loop.body))  # a finished lane would still print
         consts = _consts_of_freezing(loop, lanes.lane_condition, flags, carry)
-    batched_loop = replace(
-        loop, condition=lanes.condition, body=lanes.body, body_consts=consts, carry=carry
-    )
+    batched_loop = replace(loop, condition=lanes.condition, body=lanes.body, body_consts=consts, carry=carry)
     return batched_loop.bind(while_), lanes.carries
 
 
-def _consts_of_freezing(
-    loop: Loop, lane_condition: Program, batched: LoopOperands, carry: Sequence[Any]
-) -> list[Any]:
+def _consts_of_freezing(loop: Loop, lane_condition: Program, batched: LoopOperands, carry: Sequence[Any]) -> list[Any]:
     """Consts of the condition, consts of the body, and the first carry.
 
     A lane that takes no step borrows the last two from a lane that does.
@@ -233,9 +238,7 @@ class _Batched:
 
 
 @per_program
-def _batched(
-    body: Program, condition: Program, counts: tuple[int, int, int], batched: Flags, size: Any
-) -> _Batched:
+def _batched(body: Program, condition: Program, counts: tuple[int, int, int], batched: Flags, size: Any) -> _Batched:
     condition_consts, consts, count = counts
     condition_flags, body_flags = batched[:condition_consts], batched[condition_consts:]
     lane_body, carries, _ = batch_body(body, (consts, count), body_flags, size)
@@ -269,19 +272,14 @@ class _FreezingInputs(Groups):
     carry: list[Any]
 
 
-def _freezing(
-    lane_condition: Program, body: Program, condition_consts: int, consts: int
-) -> Program:
+def _freezing(lane_condition: Program, body: Program, condition_consts: int, consts: int) -> Program:
     """The body that changes only the lanes for which the condition holds."""
 
     def run(inputs: _FreezingInputs) -> list[Any]:
         carry = inputs.carry
         (is_going,) = eval_program(lane_condition, [*inputs.condition_consts, *carry])
         # A finished lane may have left the values that the body was written for.
-        safe_carry = [
-            select_lanes(is_going, x, constant(first))
-            for x, first in zip(carry, inputs.first_carry)
-        ]
+        safe_carry = [select_lanes(is_going, x, constant(first)) for x, first in zip(carry, inputs.first_carry)]
         next_carry = eval_program(body, [*inputs.body_consts, *safe_carry])
         return [select_lanes(is_going, n, x) for n, x in zip(next_carry, carry)]
 
@@ -304,9 +302,7 @@ class _Pruned:
 
 
 @per_program
-def _pruned(
-    body: Program, condition: Program, counts: tuple[int, int, int], wanted: Flags
-) -> _Pruned:
+def _pruned(body: Program, condition: Program, counts: tuple[int, int, int], wanted: Flags) -> _Pruned:
     condition_consts, consts, count = counts
     small_condition, read = needed_inputs(condition, (True,))
     # The condition decides when to stop, so the carries that it reads are wanted too.
@@ -316,10 +312,8 @@ def _pruned(
     return _Pruned(
         replace(small_condition, inputs=tuple(pick(small_condition.inputs, condition_inputs))),
         small_body,
-        LoopOperands(
-            list(read[:condition_consts]), list(body_inputs[:consts]), list(carries)
-        ),
-    )  # fmt: skip
+        LoopOperands(list(read[:condition_consts]), list(body_inputs[:consts]), list(carries)),
+    )
 
 
 def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
@@ -329,9 +323,11 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     pruned = _pruned(params["body"], params["condition"], counts, tuple(wanted))
     needed = pruned.needed
     small = {
-        "body": pruned.body, "condition": pruned.condition,
-        "condition_consts": sum(needed.condition_consts), "body_consts": sum(needed.body_consts),
-    }  # fmt: skip
+        "body": pruned.body,
+        "condition": pruned.condition,
+        "condition_consts": sum(needed.condition_consts),
+        "body_consts": sum(needed.body_consts),
+    }
     return replace(
         equation,
         operands=tuple(pick(equation.operands, needed.flat())),

@@ -26,15 +26,7 @@ import numpy as np
 from rune.control.groups import Groups, stage_grouped
 from rune.control.loop_bodies import transpose_body
 from rune.control.programs import needed_inputs, nonzero_flags, parts, pick, scatter, types_of
-from rune.control.while_loop.checkpoints import (
-    Checkpoints,
-    checkpoint_before,
-    row_at,
-    rows_for,
-    slot,
-    stride,
-    with_row,
-)
+from rune.control.while_loop.checkpoints import Checkpoints, checkpoint_before, row_at, rows_for, slot, stride, with_row
 from rune.control.while_loop.linear_loop import (
     COUNTER,
     ONE,
@@ -75,9 +67,7 @@ class CarryStack(Groups):
 
 
 def _stack_types(carry_types: Sequence[ArrayType], capacity: int) -> CarryStack:
-    return CarryStack(
-        COUNTER, rows_for(COUNTER, capacity), [rows_for(t, capacity) for t in carry_types]
-    )
+    return CarryStack(COUNTER, rows_for(COUNTER, capacity), [rows_for(t, capacity) for t in carry_types])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +110,19 @@ def transpose(
     step = transpose_body(linear_step, counts, linear_inputs, nonzero_flags(cts))
     out_types = type_rule(*types_of(operands), **params)
     # A cotangent that is zero at the end, and not before, starts from an array of zeros.
-    last_cts = [
-        zeros_of(t) if ct is None else ct for ct, t, c in zip(cts, out_types, step.carries) if c
-    ]
+    last_cts = [zeros_of(t) if ct is None else ct for ct, t, c in zip(cts, out_types, step.carries) if c]
     sums = map(zeros_of, pick(types.linear_consts, step.consts))
     first_cts = _walk(while_, operands, params, step.program, [*last_cts, *sums])
     carry_cts, const_cts = parts(first_cts, sum(step.carries))
     # Linear consts and the linear carry are the last operands.
     operand_cts = [*scatter(const_cts, step.consts), *scatter(carry_cts, step.carries)]
     others = len(operands) - len(operand_cts)
-    return [None] * others + [
-        ct if linear else None for ct, linear in zip(operand_cts, is_linear[others:])
-    ]
+    return [None] * others + [ct if linear else None for ct, linear in zip(operand_cts, is_linear[others:])]
 
 
 def _walk(
-    while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program,
-    cts: list[Any],
-) -> list[Any]:  # fmt: skip
+    while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program, cts: list[Any]
+) -> list[Any]:
     """The cotangents after the transpose of every step was applied to them, last step first."""
     grouped, capacity = LinearOperands.of(operands, params), params["reverse"].count
     counts = params["consts"], params["shared"]
@@ -164,9 +149,8 @@ def above_zero(types: tuple[ArrayType, ...]) -> Program:
 
 @per_program
 def _walk_body(
-    step: Program, while_: Primitive, transposed_step: Program, counts: tuple[int, int],
-    capacity: int,
-) -> Program:  # fmt: skip
+    step: Program, while_: Primitive, transposed_step: Program, counts: tuple[int, int], capacity: int
+) -> Program:
     """The body that transposes one step.
 
     step:             step_consts, carry -> next carry, residuals
@@ -183,16 +167,12 @@ def _walk_body(
         state = inputs.state
         number, stack, carry = sub(state.remaining, ONE), None, []
         if state.stack is not None:
-            stack, carry = _carry_before(
-                while_, next_carry_of, number, inputs, state.stack, capacity
-            )
+            stack, carry = _carry_before(while_, next_carry_of, number, inputs, state.stack, capacity)
         residuals = eval_program(residuals_of, [*inputs.step_consts, *carry])
         cts = eval_program(transposed_step, [*inputs.shared, *state.cts, *residuals])
         return _WalkState(number, stack, cts).flat()
 
-    shared_types, ct_types, _ = parts(
-        transposed_step.input_types, shared, len(transposed_step.outputs)
-    )
+    shared_types, ct_types, _ = parts(transposed_step.input_types, shared, len(transposed_step.outputs))
     stack_types = _stack_types(carry_types, capacity)
     types = _WalkInputs(
         spacing=COUNTER,
@@ -228,9 +208,8 @@ class _AdvanceInputs(Groups):
 
 
 def _carry_before(
-    while_: Primitive, next_carry_of: Program, number: Any, inputs: _WalkInputs,
-    stack: CarryStack, capacity: int,
-) -> tuple[CarryStack, list[Any]]:  # fmt: skip
+    while_: Primitive, next_carry_of: Program, number: Any, inputs: _WalkInputs, stack: CarryStack, capacity: int
+) -> tuple[CarryStack, list[Any]]:
     """The carry that step `number` started with, and the stack for the steps before it."""
     # With an empty stack `top` is 0: what is read there is not selected.
     is_filled, top = gt(stack.depth, ZERO), max(sub(stack.depth, ONE), ZERO)

@@ -28,11 +28,7 @@ from rune.transforms.tree_difference import shown
 
 
 def while_loop(
-    cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], Any],
-    init_val: Any,
-    *,
-    reverse: Policy = DEFAULT,
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *, reverse: Policy = DEFAULT
 ) -> Any:
     """Apply `body_fun` to a tree of arrays as long as `cond_fun` of it is true; the last tree.
 
@@ -60,9 +56,8 @@ def while_loop(
 
 
 def _while_named(
-    carry: Carry, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any,
-    reverse: Policy,
-) -> Any:  # fmt: skip
+    carry: Carry, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, reverse: Policy
+) -> Any:
     """`while_loop` under the name that messages use for it."""
     first, treedef = tree.flatten(init_val)
     first = value_leaves(carry.name, first, treedef)
@@ -81,11 +76,16 @@ def _while_named(
     _check_condition(condition)
     body.tell()
     outs = while_(
-        *condition.captured, *body.captured, *body.counter, *values,
+        *condition.captured,
+        *body.captured,
+        *body.counter,
+        *values,
         condition=interned(_beside_number(condition) if body.numbered else condition.program),
-        body=interned(retyped(body, types)), condition_consts=len(condition.captured),
-        body_consts=len(body.captured), reverse=reverse,
-    )  # fmt: skip
+        body=interned(retyped(body, types)),
+        condition_consts=len(condition.captured),
+        body_consts=len(body.captured),
+        reverse=reverse,
+    )
     return tree.unflatten(treedef, outs[len(body.counter) :])
 
 
@@ -98,9 +98,7 @@ def _beside_number(condition: Traced) -> Program:
 
 def _check_condition(traced: Traced) -> None:
     if traced.needs:
-        raise TransformError(
-            "while_loop: cannot draw in cond_fun", hint="draw in body_fun, and carry the number"
-        )
+        raise TransformError("while_loop: cannot draw in cond_fun", hint="draw in body_fun, and carry the number")
     result = ", ".join(map(str, traced.out_types))
     if traced.out_tree.num_nodes != 1 or traced.out_types != (ArrayType((), dtypes.bool_),):
         result = result or shown(traced.out_tree)
@@ -186,9 +184,8 @@ def _bound(bound: Any) -> Any:
 
 
 def _counted(
-    lower: Size, length: Size, body_fun: Callable[[Any, Any], Any], init_val: Any,
-    unroll: int | bool | None,
-) -> Any:  # fmt: skip
+    lower: Size, length: Size, body_fun: Callable[[Any, Any], Any], init_val: Any, unroll: int | bool | None
+) -> Any:
     def step(state: Any, _: None) -> tuple[Any, None]:
         i, value = state
         return (i + 1, body_fun(i, value)), None

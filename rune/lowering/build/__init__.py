@@ -23,14 +23,7 @@ from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.columns import tile_columns
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
-from rune.lowering.build.tile import (
-    Tile,
-    copy_body,
-    dot_axis,
-    rows_dividing,
-    tile_body,
-    tiled_axis,
-)
+from rune.lowering.build.tile import Tile, copy_body, dot_axis, rows_dividing, tile_body, tiled_axis
 from rune.lowering.build.workgroups import Shared, share_few, share_long
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
@@ -93,9 +86,7 @@ def _params(kernel: Kernel) -> tuple[Param, ...]:
     """Inputs are read; outputs are new values: what a kernel reads of them it wrote itself."""
     sides = ((kernel.inputs, Access.READ), (kernel.outputs, Access.WRITE))
     return tuple(
-        Param(b.name, b.type.dtype, product(b.type.shape), access)
-        for buffers, access in sides
-        for b in buffers
+        Param(b.name, b.type.dtype, product(b.type.shape), access) for buffers, access in sides for b in buffers
     )
 
 

@@ -56,10 +56,7 @@ def _is_before(read: _Access, write: _Access) -> bool:
 
 def _only_write(kernel: Kernel, output: str) -> _Access | None:
     """The one plain write of an output."""
-    writes = [
-        (n, s) for n, s in enumerate(kernel.body)
-        if isinstance(s, Write | Scan) and s.output == output
-    ]  # fmt: skip
+    writes = [(n, s) for n, s in enumerate(kernel.body) if isinstance(s, Write | Scan) and s.output == output]
     (number, write), *more = writes
     if more or isinstance(write, Scan):
         return None

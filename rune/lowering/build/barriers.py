@@ -25,26 +25,8 @@ from rune import dims
 from rune.dims import Dim, Size
 from rune.errors import CheckError
 from rune.lowering.kernel.expr import Const, Expr, Index, Load, Op
-from rune.lowering.kernel.nodes import (
-    AddressSpace,
-    Alloc,
-    Barrier,
-    For,
-    If,
-    KernelCode,
-    Kind,
-    Stmt,
-    Store,
-)
-from rune.lowering.kernel.rewrite import (
-    Body,
-    bodies,
-    expressions,
-    rename_size,
-    size_names,
-    walk,
-    walk_expr,
-)
+from rune.lowering.kernel.nodes import AddressSpace, Alloc, Barrier, For, If, KernelCode, Kind, Stmt, Store
+from rune.lowering.kernel.rewrite import Body, bodies, expressions, rename_size, size_names, walk, walk_expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +67,7 @@ def insert_barriers(code: KernelCode, independent: Iterable[Stmt] = ()) -> Kerne
     return replace(code, body=_inside_grid(code.body, code, frozenset(code.sizes), known))
 
 
-def _inside_grid(
-    body: Body, code: KernelCode, uniform: frozenset[str], independent: frozenset[Stmt]
-) -> Body:
+def _inside_grid(body: Body, code: KernelCode, uniform: frozenset[str], independent: frozenset[Stmt]) -> Body:
     """Down the loops of the grid, to the statements of a thread."""
     *before, last = body
     assert isinstance(last, For)
@@ -95,9 +75,7 @@ def _inside_grid(
     if not threads:
         inner = _inside_grid(last.body, code, uniform | {last.var}, independent)
         return (*before, replace(last, body=inner))
-    private = frozenset(
-        s.name for s in walk(body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL
-    )
+    private = frozenset(s.name for s in walk(body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL)
     group = _Group(threads, uniform, private, {b: a for a, b in code.aliases}, independent)
     return (*before, _in_threads(last, group))
 
@@ -148,8 +126,7 @@ def _within(stmt: Stmt, accesses: Seen, earlier: Seen, group: _Group) -> tuple[S
         return stmt, (*earlier, *accesses)
     if not isinstance(stmt, For) or not _is_uniform(stmt, group):
         raise CheckError(
-            f"barriers: cannot separate threads within one statement "
-            f"({_first(accesses, accesses, group)})"
+            f"barriers: cannot separate threads within one statement ({_first(accesses, accesses, group)})"
         )
     # In one round the loop variable is the same for all threads that no barrier holds apart.
     inside = replace(group, uniform=group.uniform | {stmt.var})
@@ -221,9 +198,7 @@ def _first(before: Seen, after: Seen, group: _Group) -> str | None:
 
 
 def _pairs(before: Seen, after: Seen) -> Iterable[tuple[Access, Access]]:
-    return (
-        (a, b) for a in before for b in after if a.buffer == b.buffer and (a.writes or b.writes)
-    )
+    return ((a, b) for a in before for b in after if a.buffer == b.buffer and (a.writes or b.writes))
 
 
 def _apart(a: Access, b: Access, group: _Group) -> bool:
@@ -244,11 +219,7 @@ def _limited(access: Access) -> Size:
     if not isinstance(x, Dim):
         return x
     within = {s.name: s for s in dims.symbols(x)}
-    tighter = {
-        name: dims.symbol(name, within[name].low, limit - 1)
-        for name, limit in access.limits
-        if name in within
-    }
+    tighter = {name: dims.symbol(name, within[name].low, limit - 1) for name, limit in access.limits if name in within}
     return dims.substitute(x, tighter) if tighter else x
 
 

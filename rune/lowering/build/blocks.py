@@ -43,8 +43,7 @@ def find_blocks(kernel: Kernel, side: int) -> Blocks | None:
     for k in range(len(kernel.domain) - 2, -1, -1):
         axis = kernel.domain[k]
         across = any(
-            dims.coefficient(x, axis.name) == 1 and dims.coefficient(x, last.name) not in (0, 1)
-            for x in accesses
+            dims.coefficient(x, axis.name) == 1 and dims.coefficient(x, last.name) not in (0, 1) for x in accesses
         )
         if across and _is_long(axis.size, side) and _is_long(last.size, side):
             return Blocks(k, side)

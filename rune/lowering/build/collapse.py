@@ -16,17 +16,7 @@ from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build.flatten import map_sizes
 from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
-from rune.lowering.kernels import (
-    Axis,
-    Fill,
-    Kernel,
-    Reduce,
-    Scan,
-    Statement,
-    Write,
-    expressions,
-    inner_axes,
-)
+from rune.lowering.kernels import Axis, Fill, Kernel, Reduce, Scan, Statement, Write, expressions, inner_axes
 
 Rename = Callable[[Size], Size]
 

@@ -79,9 +79,7 @@ def map_statement(statement: Statement, on_expr: Callable[[Expr], Expr]) -> Stat
 
 def map_sizes(statement: Statement, function: Callable[[Size], Size]) -> Statement:
     """The statement with every index expression changed, those of writes included."""
-    changed = map_statement(
-        statement, lambda e: map_expr(lambda part: with_sizes(function, part), e)
-    )
+    changed = map_statement(statement, lambda e: map_expr(lambda part: with_sizes(function, part), e))
     if isinstance(changed, Write | Scan):
         return replace(changed, indices=tuple(map(function, changed.indices)))
     return changed

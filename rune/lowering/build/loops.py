@@ -22,16 +22,7 @@ from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op
 from rune.lowering.kernel.nodes import AddressSpace, Kind, Let, Stmt
 from rune.lowering.kernel.rewrite import walk_expr
-from rune.lowering.kernels import (
-    Axis,
-    Fill,
-    Reduce,
-    Scan,
-    Statement,
-    Write,
-    expressions,
-    inner_axes,
-)
+from rune.lowering.kernels import Axis, Fill, Reduce, Scan, Statement, Write, expressions, inner_axes
 
 Together = tuple[Statement, ...]
 
@@ -91,9 +82,7 @@ def row_index(fill: Fill) -> Size:
 # --- statements -------------------------------------------------------------------------------
 
 
-def body(
-    statements: Iterable[Statement], rows: Mapping[str, int], stored: Mapping[str, np.dtype]
-) -> list[Stmt]:
+def body(statements: Iterable[Statement], rows: Mapping[str, int], stored: Mapping[str, np.dtype]) -> list[Stmt]:
     """The loops of some statements.
 
     rows:   elements to allocate for each scratch row. stored: the dtype of each output.
@@ -152,8 +141,7 @@ def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
 def _placed(together: Together, indices: Mapping[str, Size]) -> Together:
     """Fills as writes to their flat position, so that all are told what they store."""
     return tuple(
-        Write(s.name, s.axes, (indices[s.name],), s.lets, s.value) if isinstance(s, Fill) else s
-        for s in together
+        Write(s.name, s.axes, (indices[s.name],), s.lets, s.value) if isinstance(s, Fill) else s for s in together
     )
 
 
@@ -194,9 +182,8 @@ def _scan(scan: Scan, stored: np.dtype) -> Iterator[Stmt]:
     step = nodes.Assign(name, Op(scan.combine, (held, scan.value), dtype))
     out = held if dtype == stored else Cast(held, stored)
     yield nodes.For(
-        scan.axis.name, scan.axis.size, Kind.SERIAL,
-        (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out)),
-    )  # fmt: skip
+        scan.axis.name, scan.axis.size, Kind.SERIAL, (*scan.lets, step, nodes.Store(scan.output, scan.indices[0], out))
+    )
 
 
 def row_sizes(statements: Iterable[Statement]) -> dict[str, int]:

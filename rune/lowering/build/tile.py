@@ -40,8 +40,7 @@ def dot_axis(kernel: Kernel) -> int | None:
     simple = all(isinstance(s, Let | Reduce) or _is_plain_write(s) for s in kernel.body)
     if len(dots) != 1 or not simple:
         return None
-    loads = [e.indices[0] for x in expressions(dots[0]) for e in walk_expr(x)
-             if isinstance(e, Load)]  # fmt: skip
+    loads = [e.indices[0] for x in expressions(dots[0]) for e in walk_expr(x) if isinstance(e, Load)]
     for k in range(len(kernel.domain) - 2, -1, -1):
         depends = [_mentions(x, kernel.domain[k].name) for x in loads]
         if any(depends) and not all(depends):
@@ -111,13 +110,9 @@ def _place(statement: Statement, at: Mapping[str, Size], names: Mapping[str, str
 
     placed_statement = map_statement(map_sizes(statement, on_size), lambda e: map_expr(on_node, e))
     if isinstance(placed_statement, Let):
-        return replace(
-            placed_statement, name=names.get(placed_statement.name, placed_statement.name)
-        )
+        return replace(placed_statement, name=names.get(placed_statement.name, placed_statement.name))
     lets = tuple(Let(names.get(let.name, let.name), let.value) for let in placed_statement.lets)
     placed_statement = replace(placed_statement, lets=lets)
     if isinstance(placed_statement, Reduce):
-        return replace(
-            placed_statement, name=names.get(placed_statement.name, placed_statement.name)
-        )
+        return replace(placed_statement, name=names.get(placed_statement.name, placed_statement.name))
     return placed_statement

@@ -26,18 +26,7 @@ from rune import dims, dtypes
 from rune.dims import Dim, Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, of_size
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    AddressSpace,
-    Alloc,
-    For,
-    If,
-    Kind,
-    Let,
-    Stmt,
-    Store,
-    Var,
-)
+from rune.lowering.kernel.nodes import Accumulate, AddressSpace, Alloc, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import fresh, names_bound, replace_symbols, walk
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost

@@ -20,9 +20,7 @@ from rune.lowering.legalize.scalars import function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 
 _HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt"})
-_HELPERS_OF_INTEGERS = frozenset(
-    {"div", "rem", "abs", "sign", "pow", "shl", "shr", "max", "min", "popcount", "clz"}
-)
+_HELPERS_OF_INTEGERS = frozenset({"div", "rem", "abs", "sign", "pow", "shl", "shr", "max", "min", "popcount", "clz"})
 # Of operands for which C defines them; the result of narrow ones is an int.
 _PARTIAL = {"quotient": "/", "remainder": "%", "shift_right": ">>"}
 

@@ -146,9 +146,7 @@ def _saturating_cast(name: str, source: np.dtype, target: np.dtype, dialect: Dia
     s, t = dialect.scalars[source], dialect.scalars[target]
     signed = target in dtypes.SIGNED
     bits = bit_width(target) - signed
-    high = (
-        f"({t.register})(((({dialect.scalars[dtypes.u64].register})1 << {bits - 1}) - 1) * 2 + 1)"
-    )
+    high = f"({t.register})(((({dialect.scalars[dtypes.u64].register})1 << {bits - 1}) - 1) * 2 + 1)"
     low = f"({t.register})(-{high} - 1)" if signed else f"({t.register})0"
     above, below = f"{2.0**bits!r}{s.suffix}", f"{-(2.0**bits) if signed else 0.0!r}{s.suffix}"
     return (

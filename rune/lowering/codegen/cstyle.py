@@ -233,9 +233,7 @@ class _Renderer(Statements):
 
     def declare(self, constness: str, name: str, value: Expr) -> None:
         text = self.expr(value)
-        self.emit(
-            f"{constness}{self.expressions.register(value.dtype)} {self.name(name)} = {text};"
-        )
+        self.emit(f"{constness}{self.expressions.register(value.dtype)} {self.name(name)} = {text};")
 
     def store(self, stmt: Store) -> None:
         element = f"{self.name(stmt.buffer)}[{self.expressions.size(stmt.index)}]"

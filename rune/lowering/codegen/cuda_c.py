@@ -45,10 +45,7 @@ def _floats(suffix: str) -> dict[str, str]:
 
 def _integers(type_: str, suffix: str) -> dict[str, str]:
     """The intrinsics give an int."""
-    return {
-        "popcount": f"({type_})__popc{suffix}({{0}})",
-        "clz": f"({type_})__clz{suffix}({{0}})",
-    }
+    return {"popcount": f"({type_})__popc{suffix}({{0}})", "clz": f"({type_})__clz{suffix}({{0}})"}
 
 
 FUNCTION = "static __device__ "
@@ -93,9 +90,7 @@ def _narrow(name: str) -> Scalar:
 CUDA_C = Dialect(
     name="CUDA C",
     scalars={
-        dtypes.bool_: Scalar(
-            "bool", "unsigned char", load="({0} != 0)", store="(unsigned char){0}"
-        ),
+        dtypes.bool_: Scalar("bool", "unsigned char", load="({0} != 0)", store="(unsigned char){0}"),
         dtypes.i8: Scalar("signed char", "signed char"),
         dtypes.i16: Scalar("short", "short"),
         dtypes.i32: Scalar("int", "int"),
@@ -117,14 +112,8 @@ CUDA_C = Dialect(
         dtypes.i64: _integers("long long", "ll"),
         dtypes.u64: _integers("unsigned long long", "ll"),
     },
-    to_bits={
-        dtypes.f32: "__float_as_uint({0})",
-        dtypes.f64: "(unsigned long long)__double_as_longlong({0})",
-    },
-    from_bits={
-        dtypes.f32: "__uint_as_float({0})",
-        dtypes.f64: "__longlong_as_double({0})",
-    },
+    to_bits={dtypes.f32: "__float_as_uint({0})", dtypes.f64: "(unsigned long long)__double_as_longlong({0})"},
+    from_bits={dtypes.f32: "__uint_as_float({0})", dtypes.f64: "__longlong_as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},
     helpers={**BF16, **_F16},
     preamble="",

@@ -65,9 +65,7 @@ def _magnitude(x: Size) -> float:
     """What no partial sum or product exceeds."""
     if not isinstance(x, Dim):
         return abs(x)
-    return sum(
-        abs(t.coefficient) * math.prod(max(1, _of_factor(f)) for f in t.factors) for t in x.terms
-    )
+    return sum(abs(t.coefficient) * math.prod(max(1, _of_factor(f)) for f in t.factors) for t in x.terms)
 
 
 def _of_factor(factor: Factor) -> float:

@@ -84,9 +84,7 @@ def _factor(factor: Symbol | FloorDiv | Mod, symbol: Callable[[str], str]) -> st
     return f"({atom(a)} {'/' if quotient else '%'} {atom(b)}{down})"
 
 
-def unfolded(
-    loops: Sequence[For], position: str, size: Callable[[Size], str]
-) -> Iterator[tuple[str, str]]:
+def unfolded(loops: Sequence[For], position: str, size: Callable[[Size], str]) -> Iterator[tuple[str, str]]:
     """The variables of a nest, and their values from one number, the last varying fastest."""
     for number, loop in enumerate(loops):
         inner = product(x.extent for x in loops[number + 1 :])

@@ -28,13 +28,7 @@ from rune.lowering.codegen.llvm_types import register_type, require_supported
 from rune.lowering.codegen.llvm_values import Env, Memory
 from rune.lowering.kernel.expr import Cast, Const, Expr, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let
-from rune.lowering.kernel.rewrite import (
-    expressions,
-    perfect_nest,
-    size_names,
-    walk,
-    walk_expr,
-)
+from rune.lowering.kernel.rewrite import expressions, perfect_nest, size_names, walk, walk_expr
 
 MOST_REGISTERS = 4
 MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
@@ -150,14 +144,18 @@ def _parameters(writer: Writer, code: KernelCode) -> tuple[Env, str]:
 def _function(name: str, parameters: str, writer: Writer) -> str:
     lines = [
         f"define void @{identifier(name)}({parameters}) #0 {{",
-        "entry:", *writer.entry, "  br label %start", "start:", *writer.lines, "  ret void", "}",
-    ]  # fmt: skip
+        "entry:",
+        *writer.entry,
+        "  br label %start",
+        "start:",
+        *writer.lines,
+        "  ret void",
+        "}",
+    ]
     return "\n".join(lines)
 
 
-def _emit_range(
-    body: Body, code: KernelCode, transposed: Transposed | None, env: Env
-) -> tuple[Size, int]:
+def _emit_range(body: Body, code: KernelCode, transposed: Transposed | None, env: Env) -> tuple[Size, int]:
     """Write the grid over begin..end; the result is how long that range is, and its grain."""
     writer, (grid, inner) = body.writer, perfect_nest(code.body, Kind.GRID)
     writer.block = "start"

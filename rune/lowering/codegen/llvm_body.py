@@ -23,19 +23,7 @@ from rune.lowering.codegen.llvm_types import constant, from_memory, memory_type,
 from rune.lowering.codegen.llvm_values import Env, Lanes, Memory, Slot, Values
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Op
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Alloc,
-    Assign,
-    Barrier,
-    For,
-    If,
-    Kind,
-    Let,
-    Stmt,
-    Store,
-    Var,
-)
+from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import names_assigned
 
 MAX_SCRATCH_BYTES = 1 << 20
@@ -189,8 +177,7 @@ class Body(Values):
         self.scratch_bytes += stmt.size * stmt.dtype.itemsize
         if self.scratch_bytes > MAX_SCRATCH_BYTES:
             raise CompileError(
-                f"llvm: cannot hold {self.scratch_bytes} B of scratch "
-                f"({stmt.name}, limit {MAX_SCRATCH_BYTES} B)",
+                f"llvm: cannot hold {self.scratch_bytes} B of scratch ({stmt.name}, limit {MAX_SCRATCH_BYTES} B)",
                 hint="the schedule must keep scratch within the target's scratch_bytes",
             )
         pointer = self.writer.allocate(memory_type(stmt.dtype), stmt.size)
@@ -267,10 +254,7 @@ class Body(Values):
         combines = _combines(loop)
         names = sorted(names_assigned(loop.body) & env.slots.keys())
         copies = UNROLL if straight_cost(loop) <= UNROLL_COST else 1
-        return {
-            name: [self.lane_slot(env.slots[name], combines[name]) for _ in range(copies)]
-            for name in names
-        }
+        return {name: [self.lane_slot(env.slots[name], combines[name]) for _ in range(copies)] for name in names}
 
     def several_at_once(
         self, loop: For, begin: Value, full: Value, sums: dict[str, list[Slot]], body: LaneBody

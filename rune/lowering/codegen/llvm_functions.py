@@ -24,15 +24,19 @@ from rune.lowering.scalar.table import OPERATIONS, result_dtype
 
 ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
 FUNCTIONS = frozenset(  # of floats
-    name
-    for name, op in OPERATIONS.items()
-    if dtypes.f32 in op.dtypes and not llvm_scalar.spells(name, dtypes.f32)
+    name for name, op in OPERATIONS.items() if dtypes.f32 in op.dtypes and not llvm_scalar.spells(name, dtypes.f32)
 )
 # One instruction, whatever the dtype: most of a function's text, so the first call feels it.
 _PLAIN: dict[str, Callable[..., Value]] = {
-    "add": Value.__add__, "sub": Value.__sub__, "mul": Value.__mul__, "neg": Value.__neg__,
-    "and": Value.__and__, "or": Value.__or__, "xor": Value.__xor__, "fma": Value.fma,
-}  # fmt: skip
+    "add": Value.__add__,
+    "sub": Value.__sub__,
+    "mul": Value.__mul__,
+    "neg": Value.__neg__,
+    "and": Value.__and__,
+    "or": Value.__or__,
+    "xor": Value.__xor__,
+    "fma": Value.fma,
+}
 
 
 def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.dtype) -> Value:

@@ -24,27 +24,8 @@ from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.codegen.llvm_index import mentions
 from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Alloc,
-    Assign,
-    Barrier,
-    For,
-    If,
-    Kind,
-    Let,
-    Stmt,
-    Store,
-    Var,
-)
-from rune.lowering.kernel.rewrite import (
-    expressions,
-    names_assigned,
-    names_bound,
-    names_used,
-    walk,
-    walk_expr,
-)
+from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
+from rune.lowering.kernel.rewrite import expressions, names_assigned, names_bound, names_used, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
 
 UNKNOWN_EXTENT = 256  # iterations assumed of a loop of symbolic extent
@@ -239,6 +220,15 @@ def _accesses(inside: list[Stmt], buffer: str, aliases: frozenset[str]) -> Itera
 
 
 __all__ = [
-    "Choice", "Dim", "access_cost", "choose", "instructions", "is_contiguous", "is_vectorisable",
-    "reads_any", "straight_cost", "trip_count", "varying_names",
-]  # fmt: skip
+    "Choice",
+    "Dim",
+    "access_cost",
+    "choose",
+    "instructions",
+    "is_contiguous",
+    "is_vectorisable",
+    "reads_any",
+    "straight_cost",
+    "trip_count",
+    "varying_names",
+]

@@ -16,13 +16,7 @@ from rune import dtypes
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import with_scalar
 from rune.lowering.codegen.llvm_text import Value
-from rune.lowering.codegen.llvm_types import (
-    overload,
-    register_type,
-    round_to,
-    stored_bits,
-    value_of_bits,
-)
+from rune.lowering.codegen.llvm_types import overload, register_type, round_to, stored_bits, value_of_bits
 from rune.lowering.scalar.table import COMPARISONS
 
 _SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
@@ -169,9 +163,8 @@ _INTEGER: dict[str, Rendering] = {
     "shift_left": _exactly(lambda x, amount: x.binary("shl", x, amount)),
     "shift_right": _shift_right,
     "popcount": _exactly(lambda x: x.call("ctpop")),
-    "clz": _exactly(lambda x: x.writer.call(
-        x.type, overload("ctlz", x.type), x, Value(x.writer, "i1", "false"))),
-}  # fmt: skip
+    "clz": _exactly(lambda x: x.writer.call(x.type, overload("ctlz", x.type), x, Value(x.writer, "i1", "false"))),
+}
 
 
 # --- conversions ------------------------------------------------------------------------------

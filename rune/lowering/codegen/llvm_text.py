@@ -13,15 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rune.lowering.codegen.llvm_names import (
-    FLOATS,
-    bits_type,
-    float_constant,
-    lanes_of,
-    scalar_of,
-    suffix,
-    with_scalar,
-)
+from rune.lowering.codegen.llvm_names import FLOATS, bits_type, float_constant, lanes_of, scalar_of, suffix, with_scalar
 
 Number = int | float
 
@@ -220,9 +212,7 @@ class Writer:
         text = f"extractelement {vector.type} {vector.text}, i64 {number}"
         return self.emit(vector.scalar_type, text)
 
-    def either(
-        self, condition: Value, then: Callable[[], None], orelse: Callable[[], None] | None = None
-    ) -> None:
+    def either(self, condition: Value, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
         """if (condition) then() else orelse()."""
         yes, no, join = self.name("then"), self.name("else"), self.name("join")
         self.branch(condition, yes, no if orelse else join)
@@ -268,10 +258,7 @@ class Writer:
         known = a if isinstance(a, Value) else b
         assert isinstance(known, Value)
         a, b = known.like(a), known.like(b)
-        return self.emit(
-            a.type,
-            f"select {condition.type} {condition.text}, {a.type} {a.text}, {b.type} {b.text}",
-        )
+        return self.emit(a.type, f"select {condition.type} {condition.text}, {a.type} {a.text}, {b.type} {b.text}")
 
     def phi(self, type: str, *incoming: tuple[Value, str]) -> Value:
         """The value that belongs to the block control came from."""
@@ -280,9 +267,14 @@ class Writer:
 
 
 _FOLDED: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_,
-    "add nsw": operator.add, "mul nsw": operator.mul, "urem": operator.mod,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "add nsw": operator.add,
+    "mul nsw": operator.mul,
+    "urem": operator.mod,
+}
 _INTEGER_OPS = {"+": "add", "-": "sub", "*": "mul"}
 _FLOAT_OPS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 
@@ -452,14 +444,22 @@ def _lane_loop(function: str, count: int, lanes: int) -> str:
     loads = [f"  %x{k} = load double, ptr %p{k}" for k in range(count)]
     arguments = ", ".join(f"double %x{k}" for k in range(count))
     head = f"define internal void @{_lane_name(function, lanes)}"
-    return "\n".join([
-        f"{head}({', '.join(f'ptr {n}' for n in names)}) noinline cold {{",
-        "entry:", "  br label %loop",
-        "loop:", "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
-        *at, *loads,
-        f"  %y = call double @{function}({arguments})",
-        f"  store double %y, ptr %p{count}",
-        "  %next = add i64 %i, 1", f"  %more = icmp ult i64 %next, {lanes}",
-        "  br i1 %more, label %loop, label %done",
-        "done:", "  ret void", "}",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"{head}({', '.join(f'ptr {n}' for n in names)}) noinline cold {{",
+            "entry:",
+            "  br label %loop",
+            "loop:",
+            "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
+            *at,
+            *loads,
+            f"  %y = call double @{function}({arguments})",
+            f"  store double %y, ptr %p{count}",
+            "  %next = add i64 %i, 1",
+            f"  %more = icmp ult i64 %next, {lanes}",
+            "  br i1 %more, label %loop, label %done",
+            "done:",
+            "  ret void",
+            "}",
+        ]
+    )

@@ -41,9 +41,7 @@ class Transposed:
     loads: tuple[Load, ...]
 
 
-def find_transposed(
-    code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]
-) -> Transposed | None:
+def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]) -> Transposed | None:
     """What to copy by tiles, or None where nothing is to be gained."""
     if len(grid) < 2 or not all(isinstance(s, (Let, Store)) for s in inner):
         return None
@@ -159,9 +157,7 @@ def _fill(body: Body, load: Load, var: str, memory: Value, env: Env) -> None:
     writer.count_up(writer.constant("i64", 0), writer.constant("i64", width), 1, line)
 
 
-def _tile_row(
-    body: Body, transposed: Transposed, held: Sequence[Value], env: Env, r: Value
-) -> None:
+def _tile_row(body: Body, transposed: Transposed, held: Sequence[Value], env: Env, r: Value) -> None:
     """One row of the result: the body, with its scattered loads from the tiles' columns."""
     writer, width, axis, last = body.writer, body.lanes, transposed.axis.var, transposed.last
     column = writer.iota(width, "i64") * width + writer.splat(r, width)

@@ -21,12 +21,8 @@ from rune.lowering.codegen.llvm_names import scalar_of, suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.kernel.expr import Const
 
-_FLOAT_REGISTERS = {
-    dtypes.bf16: "float", dtypes.f16: "float", dtypes.f32: "float", dtypes.f64: "double",
-}  # fmt: skip
-_FLOAT_MEMORY = {
-    dtypes.bf16: "i16", dtypes.f16: "half", dtypes.f32: "float", dtypes.f64: "double",
-}  # fmt: skip
+_FLOAT_REGISTERS = {dtypes.bf16: "float", dtypes.f16: "float", dtypes.f32: "float", dtypes.f64: "double"}
+_FLOAT_MEMORY = {dtypes.bf16: "i16", dtypes.f16: "half", dtypes.f32: "float", dtypes.f64: "double"}
 _INTEGERS = dtypes.INTEGER - {dtypes.i4, dtypes.u4}
 
 SUPPORTED = frozenset({dtypes.bool_, *_INTEGERS, *_FLOAT_REGISTERS})
@@ -40,8 +36,7 @@ def require_supported(dtype: np.dtype) -> None:
     if dtype not in SUPPORTED:
         name = dtypes.short(dtype)
         raise CompileError(
-            f"llvm: cannot render {name} (no such type on the cpu)",
-            hint="cast to a wider dtype before computing",
+            f"llvm: cannot render {name} (no such type on the cpu)", hint="cast to a wider dtype before computing"
         )
 
 
@@ -138,6 +133,16 @@ def overload(name: str, *types: str) -> str:
 
 
 __all__ = [
-    "SUPPORTED", "constant", "from_memory", "memory_type", "overload", "register_type",
-    "require_supported", "round_to", "scalar_of", "stored_bits", "to_memory", "value_of_bits",
-]  # fmt: skip
+    "SUPPORTED",
+    "constant",
+    "from_memory",
+    "memory_type",
+    "overload",
+    "register_type",
+    "require_supported",
+    "round_to",
+    "scalar_of",
+    "stored_bits",
+    "to_memory",
+    "value_of_bits",
+]

@@ -75,11 +75,7 @@ OPENCL_C = Dialect(
         dtypes.f32: Scalar("float", "float", "f"),
         dtypes.f64: Scalar("double", "double"),
     },
-    functions={
-        dtypes.f32: _FLOAT,
-        dtypes.f64: _FLOAT,
-        **dict.fromkeys(dtypes.INTEGER, _INTEGER),
-    },
+    functions={dtypes.f32: _FLOAT, dtypes.f64: _FLOAT, **dict.fromkeys(dtypes.INTEGER, _INTEGER)},
     to_bits={dtypes.f32: "as_uint({0})", dtypes.f64: "as_ulong({0})"},
     from_bits={dtypes.f32: "as_float({0})", dtypes.f64: "as_double({0})"},
     casts={(dtypes.f64, dtypes.f16): "rune_f16_load(rune_f16_store_f64({0}))"},

@@ -48,10 +48,7 @@ ENTRY = "main"
 _THREADS = 256  # of a group, where the kernel leaves the choice
 _CONTROLS = {
     "denormals": (Capability.DenormPreserve, ExecutionMode.DenormPreserve),
-    "specials": (
-        Capability.SignedZeroInfNanPreserve,
-        ExecutionMode.SignedZeroInfNanPreserve,
-    ),
+    "specials": (Capability.SignedZeroInfNanPreserve, ExecutionMode.SignedZeroInfNanPreserve),
     "nearest": (Capability.RoundingModeRTE, ExecutionMode.RoundingModeRTE),
 }
 

@@ -98,9 +98,7 @@ class Body:
                 self.variables[name].write(self.expr(value))
             case Accumulate(name=name):
                 old, dtype = self.variables[name].read(), stmt.value.dtype
-                self.variables[name].write(
-                    self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract)
-                )
+                self.variables[name].write(self.combined(stmt.combine, old, dtype, stmt.value, stmt.contract))
             case Store():
                 self.store(stmt)
             case If(condition=condition, body=body, orelse=orelse):
@@ -113,9 +111,7 @@ class Body:
             case Barrier():
                 self.writer.barrier()
 
-    def combined(
-        self, combine: str, old: Value, dtype: np.dtype, value: Expr, contract: bool
-    ) -> Value:
+    def combined(self, combine: str, old: Value, dtype: np.dtype, value: Expr, contract: bool) -> Value:
         """A value joined to an old one; a product may be fused into a sum where that is allowed."""
         fused = contract and combine == "add" and dtype in dtypes.FLOATING
         if fused and isinstance(value, Operation) and value.name == "mul":

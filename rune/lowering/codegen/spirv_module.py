@@ -39,14 +39,25 @@ Key = tuple[object, ...]
 # The type of a value of a dtype.
 KINDS: dict[np.dtype, str] = {
     dtypes.bool_: "bool",
-    dtypes.i8: "i8", dtypes.i16: "i16", dtypes.i32: "i32", dtypes.i64: "i64",
-    dtypes.u8: "i8", dtypes.u16: "i16", dtypes.u32: "i32", dtypes.u64: "i64",
-    dtypes.f16: "f16", dtypes.f32: "f32", dtypes.f64: "f64",
-}  # fmt: skip
+    dtypes.i8: "i8",
+    dtypes.i16: "i16",
+    dtypes.i32: "i32",
+    dtypes.i64: "i64",
+    dtypes.u8: "i8",
+    dtypes.u16: "i16",
+    dtypes.u32: "i32",
+    dtypes.u64: "i64",
+    dtypes.f16: "f16",
+    dtypes.f32: "f32",
+    dtypes.f64: "f64",
+}
 _CAPABILITY = {
-    "i8": Capability.Int8, "i16": Capability.Int16, "i64": Capability.Int64,
-    "f16": Capability.Float16, "f64": Capability.Float64,
-}  # fmt: skip
+    "i8": Capability.Int8,
+    "i16": Capability.Int16,
+    "i64": Capability.Int64,
+    "f16": Capability.Float16,
+    "f64": Capability.Float64,
+}
 
 
 def width(kind: str) -> int:
@@ -66,10 +77,7 @@ class Module:
 
     target: Target
     capabilities: dict[Capability, None] = field(
-        default_factory=lambda: {
-            Capability.Shader: None,
-            Capability.PhysicalStorageBufferAddresses: None,
-        }
+        default_factory=lambda: {Capability.Shader: None, Capability.PhysicalStorageBufferAddresses: None}
     )
     imports: list[int] = field(default_factory=list)
     modes: list[int] = field(default_factory=list)
@@ -169,10 +177,7 @@ class Module:
         return self.pointer(StorageClass.PhysicalStorageBuffer, block)
 
     def structure(
-        self,
-        members: tuple[int, ...],
-        offsets: tuple[int, ...],
-        decorations: tuple[tuple[Decoration, ...], ...],
+        self, members: tuple[int, ...], offsets: tuple[int, ...], decorations: tuple[tuple[Decoration, ...], ...]
     ) -> int:
         """A structure in memory, laid out by byte offsets."""
         tag = (offsets, decorations)

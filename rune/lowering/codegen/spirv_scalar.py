@@ -23,17 +23,22 @@ from rune.lowering.codegen.target import Native, every
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS
 
 _SIGNED = {
-    "lt": Op.SLessThan, "le": Op.SLessThanEqual, "gt": Op.SGreaterThan,
-    "ge": Op.SGreaterThanEqual, "eq": Op.IEqual, "ne": Op.INotEqual,
-}  # fmt: skip
-_UNSIGNED = _SIGNED | {
-    "lt": Op.ULessThan, "le": Op.ULessThanEqual, "gt": Op.UGreaterThan,
-    "ge": Op.UGreaterThanEqual,
-}  # fmt: skip
+    "lt": Op.SLessThan,
+    "le": Op.SLessThanEqual,
+    "gt": Op.SGreaterThan,
+    "ge": Op.SGreaterThanEqual,
+    "eq": Op.IEqual,
+    "ne": Op.INotEqual,
+}
+_UNSIGNED = _SIGNED | {"lt": Op.ULessThan, "le": Op.ULessThanEqual, "gt": Op.UGreaterThan, "ge": Op.UGreaterThanEqual}
 _ORDERED = {
-    "lt": Op.FOrdLessThan, "le": Op.FOrdLessThanEqual, "gt": Op.FOrdGreaterThan,
-    "ge": Op.FOrdGreaterThanEqual, "eq": Op.FOrdEqual, "ne": Op.FUnordNotEqual,
-}  # fmt: skip
+    "lt": Op.FOrdLessThan,
+    "le": Op.FOrdLessThanEqual,
+    "gt": Op.FOrdGreaterThan,
+    "ge": Op.FOrdGreaterThanEqual,
+    "eq": Op.FOrdEqual,
+    "ne": Op.FUnordNotEqual,
+}
 
 Rendering = Callable[..., Value]
 
@@ -82,13 +87,18 @@ def _of_bools(name: str, args: tuple[Value, ...]) -> Value:
         return ~args[0]
     a, b = args
     table: dict[str, Callable[[], Value]] = {
-        "and": lambda: a & b, "min": lambda: a & b,
-        "or": lambda: a | b, "max": lambda: a | b,
-        "xor": lambda: a ^ b, "ne": lambda: a ^ b,
+        "and": lambda: a & b,
+        "min": lambda: a & b,
+        "or": lambda: a | b,
+        "max": lambda: a | b,
+        "xor": lambda: a ^ b,
+        "ne": lambda: a ^ b,
         "eq": lambda: a.binary(Op.LogicalEqual, b),
-        "lt": lambda: ~a & b, "gt": lambda: a & ~b,
-        "le": lambda: ~a | b, "ge": lambda: a | ~b,
-    }  # fmt: skip
+        "lt": lambda: ~a & b,
+        "gt": lambda: a & ~b,
+        "le": lambda: ~a | b,
+        "ge": lambda: a | ~b,
+    }
     return table[name]()
 
 
@@ -196,7 +206,7 @@ _FLOAT: dict[str, Rendering] = {
     "max": _extreme_float("gt"),
     "min": _extreme_float("lt"),
     "nextafter": _next_after,
-}  # fmt: skip
+}
 
 # --- integers ---------------------------------------------------------------------------------
 

@@ -27,10 +27,19 @@ from rune.lowering.codegen.spirv_words import (
     words_text,
 )
 
-_NO_RESULT = frozenset({
-    Op.Store, Op.ControlBarrier, Op.LoopMerge, Op.SelectionMerge, Op.Branch, Op.BranchConditional,
-    Op.Return, Op.ReturnValue, Op.FunctionEnd,
-})  # fmt: skip
+_NO_RESULT = frozenset(
+    {
+        Op.Store,
+        Op.ControlBarrier,
+        Op.LoopMerge,
+        Op.SelectionMerge,
+        Op.Branch,
+        Op.BranchConditional,
+        Op.Return,
+        Op.ReturnValue,
+        Op.FunctionEnd,
+    }
+)
 _HIDDEN = frozenset({Op.MemoryModel, Op.ExtInstImport, Op.Name, Op.Decorate, Op.MemberDecorate})
 _CONTROL = {0: "None", 1: "Unroll"}
 
@@ -42,9 +51,7 @@ class _Printer:
     lines: list[str] = field(default_factory=list)
     shown: dict[int, str] = field(default_factory=dict)
     said: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    members: defaultdict[tuple[int, int], list[str]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
+    members: defaultdict[tuple[int, int], list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def id(self, id: int) -> str:
         """An id as text."""

@@ -139,9 +139,7 @@ class Writer:
         yield
         self.known.pop()
 
-    def either(
-        self, condition: Value, then: Callable[[], None], orelse: Callable[[], None] | None = None
-    ) -> None:
+    def either(self, condition: Value, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
         """if (condition) then() else orelse()."""
         yes, no, join = (self.module.new_id() for _ in range(3))
         self.do(Op.SelectionMerge, join, NO_CONTROL)

@@ -14,9 +14,7 @@ from rune.lowering.scalar.number import Ability
 # What lowering/legalize makes of a dtype that a renderer does not know: needed are these.
 LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
     **dict.fromkeys((dtypes.i4, dtypes.u4), frozenset({dtypes.i8, dtypes.u8, dtypes.u32})),
-    **dict.fromkeys(
-        (dtypes.f8_e4m3, dtypes.f8_e5m2), frozenset({dtypes.f32, dtypes.u8, dtypes.u32})
-    ),
+    **dict.fromkeys((dtypes.f8_e4m3, dtypes.f8_e5m2), frozenset({dtypes.f32, dtypes.u8, dtypes.u32})),
     **dict.fromkeys((dtypes.f16, dtypes.bf16), frozenset({dtypes.f32, dtypes.u16, dtypes.u32})),
     dtypes.c64: frozenset({dtypes.f32}),
     dtypes.c128: frozenset({dtypes.f64}),
@@ -50,9 +48,7 @@ class Native:
         return (operation, self.register(operation, dtype)) not in self.operations
 
 
-def every(
-    operations: Iterable[str], accepted: Iterable[np.dtype]
-) -> frozenset[tuple[str, np.dtype]]:
+def every(operations: Iterable[str], accepted: Iterable[np.dtype]) -> frozenset[tuple[str, np.dtype]]:
     """Each operation on each dtype.
 
     >>> sorted(name for name, _ in every(["add", "sub"], [dtypes.f32]))

@@ -196,10 +196,7 @@ class _Renderer(Statements):
         for place in self.memory_places():
             number = int(place.memory.removeprefix("memory")) + 1
             word = "atomic<u32>" if place.is_atomic else "u32"
-            lines.append(
-                f"@group(0) @binding({number}) "
-                f"var<storage, read_write> {place.memory}: array<{word}>;"
-            )
+            lines.append(f"@group(0) @binding({number}) var<storage, read_write> {place.memory}: array<{word}>;")
         return "\n".join(lines)
 
     def memory_places(self) -> list[Place]:

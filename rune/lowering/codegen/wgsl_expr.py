@@ -51,18 +51,27 @@ _STORED = {
 
 _OF_BOOLS = {
     **{name: f"({{0}} {SIGNS[name]} {{1}})" for name in ("and", "or", "eq", "ne")},
-    "xor": "({0} != {1})", "max": "({0} | {1})", "min": "({0} & {1})", "not": "(!{0})",
-    "lt": "(!{0} & {1})", "le": "(!{0} | {1})", "gt": "({0} & !{1})", "ge": "({0} | !{1})",
-}  # fmt: skip
+    "xor": "({0} != {1})",
+    "max": "({0} | {1})",
+    "min": "({0} & {1})",
+    "not": "(!{0})",
+    "lt": "(!{0} & {1})",
+    "le": "(!{0} | {1})",
+    "gt": "({0} & !{1})",
+    "ge": "({0} | !{1})",
+}
 _OF_FLOATS = {
     **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "round")},
     **{n: f"rune_{n}({{0}})" for n in ("neg", "abs", "sign", "sqrt", "rsqrt", "is_finite")},
     **{n: f"rune_{n}({{0}}, {{1}})" for n in ("max", "min", "rem", "copysign", "nextafter")},
     "fma": "fma({0}, {1}, {2})",
-    "eq": "rune_equal({0}, {1})", "ne": "(!rune_equal({0}, {1}))",
-    "lt": "rune_less({0}, {1})", "le": "rune_at_most({0}, {1})",
-    "gt": "rune_less({1}, {0})", "ge": "rune_at_most({1}, {0})",
-}  # fmt: skip
+    "eq": "rune_equal({0}, {1})",
+    "ne": "(!rune_equal({0}, {1}))",
+    "lt": "rune_less({0}, {1})",
+    "le": "rune_at_most({0}, {1})",
+    "gt": "rune_less({1}, {0})",
+    "ge": "rune_at_most({1}, {0})",
+}
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
 _MOST = (1 << 31) - 1
 _PARTIAL = {"quotient": "/", "remainder": "%", "shift_left": "<<", "shift_right": ">>"}
@@ -274,11 +283,7 @@ class Expressions:
             return f"{name}({args[0]}, {args[1]})"
         plain = _plain(op)
         if plain in _PARTIAL:
-            by = (
-                args[1]
-                if register == "u32" or plain in ("quotient", "remainder")
-                else _amount(op, args)
-            )
+            by = args[1] if register == "u32" or plain in ("quotient", "remainder") else _amount(op, args)
             return f"({args[0]} {_PARTIAL[plain]} {by})"
         if NATIVE.lacks(name, dtype):
             return f"rune_{function_name(name, NATIVE.register(name, dtype))}({', '.join(args)})"

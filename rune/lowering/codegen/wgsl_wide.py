@@ -62,14 +62,20 @@ fn rune_index_of_u64(a: vec2<u32>) -> i32 {
 
 _OPERATIONS = {
     **{name: f"rune_{name}_u64({{0}}, {{1}})" for name in ("add", "sub", "mul", "shl", "shr")},
-    "and": "({0} & {1})", "or": "({0} | {1})", "xor": "({0} ^ {1})", "not": "(~{0})",
+    "and": "({0} & {1})",
+    "or": "({0} | {1})",
+    "xor": "({0} ^ {1})",
+    "not": "(~{0})",
     "neg": "rune_sub_u64(vec2<u32>(0u, 0u), {0})",
-    "eq": "all({0} == {1})", "ne": "any({0} != {1})",
-    "lt": "rune_less_u64({0}, {1})", "ge": "(!rune_less_u64({0}, {1}))",
-    "gt": "rune_less_u64({1}, {0})", "le": "(!rune_less_u64({1}, {0}))",
+    "eq": "all({0} == {1})",
+    "ne": "any({0} != {1})",
+    "lt": "rune_less_u64({0}, {1})",
+    "ge": "(!rune_less_u64({0}, {1}))",
+    "gt": "rune_less_u64({1}, {0})",
+    "le": "(!rune_less_u64({1}, {0}))",
     "max": "select({0}, {1}, rune_less_u64({0}, {1}))",
     "min": "select({1}, {0}, rune_less_u64({0}, {1}))",
-}  # fmt: skip
+}
 
 
 def literal(value: int) -> str:

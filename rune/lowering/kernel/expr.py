@@ -116,6 +116,4 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
             return ()
 
 
-__all__ = [
-    "Cast", "Const", "Dim", "Expr", "Index", "Load", "Local", "Op", "const", "index", "operands",
-]  # fmt: skip
+__all__ = ["Cast", "Const", "Dim", "Expr", "Index", "Load", "Local", "Op", "const", "index", "operands"]

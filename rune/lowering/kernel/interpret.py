@@ -25,15 +25,7 @@ from rune.errors import CheckError
 from rune.lowering.kernel.carried import Carried
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
-from rune.lowering.kernel.memory import (
-    Fault,
-    Lane,
-    Level,
-    Storage,
-    View,
-    bind,
-    size_of,
-)
+from rune.lowering.kernel.memory import Fault, Lane, Level, Storage, View, bind, size_of
 from rune.lowering.kernel.nodes import (
     Accumulate,
     Alloc,
@@ -48,21 +40,13 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import (
-    Body,
-    names_bound,
-    size_names,
-    symbols_used,
-    walk,
-)
+from rune.lowering.kernel.rewrite import Body, names_bound, size_names, symbols_used, walk
 from rune.lowering.kernel.scalar import SCALAR_MEANING, apply_unguarded, convert
 
 LANES = 1 << 18  # values that one operation handles at once
 
 
-def interpret(
-    code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None
-) -> None:
+def interpret(code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> None:
     """Run the kernel on contiguous arrays, one per parameter; those written change in place.
 
     Errors: CheckError "interpret: cannot load x in kernel pad (index 12 of 10, at i=3)".
@@ -329,10 +313,7 @@ class _Machine:
         others = [x for x in self.levels if x.name != kind.value]
         same = [x for x in self.levels if x.name == kind.value]
         if same:
-            return [
-                *others,
-                Level(kind.value, same[0].depth, self.lift(same[0].ids) * count + axis),
-            ]
+            return [*others, Level(kind.value, same[0].depth, self.lift(same[0].ids) * count + axis)]
         if kind is Kind.WORKGROUP and others:
             return [*others, Level(kind.value, depth, self.lift(others[0].ids) * count + axis)]
         return [*others, Level(kind.value, depth, axis)]

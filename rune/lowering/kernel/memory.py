@@ -147,9 +147,7 @@ def _factor(factor: Symbol | FloorDiv | Mod, values: Mapping[str, Any]) -> Any:
     return numerator // denominator if isinstance(factor, FloorDiv) else numerator % denominator
 
 
-def bind(
-    code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[str, int]
-) -> dict[str, View]:
+def bind(code: KernelCode, buffers: Sequence[np.ndarray], sizes: Mapping[str, int]) -> dict[str, View]:
     """The parameters' views of the caller's arrays; a Fault where these do not fit."""
     missing = [name for name in code.sizes if name not in sizes]
     if missing or len(buffers) != len(code.params):

@@ -94,6 +94,4 @@ def apply_unguarded(name: str, args: tuple[Any, ...], dtype: np.dtype) -> Any:
     return _UNGUARDED[name](*args)
 
 
-__all__ = [
-    "SCALAR_MEANING", "apply_unguarded", "bit_width", "bitcast", "convert", "unsigned_of",
-]  # fmt: skip
+__all__ = ["SCALAR_MEANING", "apply_unguarded", "bit_width", "bitcast", "convert", "unsigned_of"]

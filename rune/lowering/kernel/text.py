@@ -98,9 +98,7 @@ def _lines(body: Body, symbols: dict[str, Dim], depth: int) -> Iterator[str]:
 def _line(stmt: Stmt, symbols: dict[str, Dim]) -> str:
     match stmt:
         case Let(name=name, value=value):
-            return f"{name}: {dtypes.short(value.dtype)}{_range(symbols.get(name))} = " + expr_text(
-                value
-            )
+            return f"{name}: {dtypes.short(value.dtype)}{_range(symbols.get(name))} = " + expr_text(value)
         case Var(name=name, init=init):
             return f"var {name}: {dtypes.short(init.dtype)} = {expr_text(init)}"
         case Assign(name=name, value=value):

@@ -89,9 +89,7 @@ def _with_variables(program: Program) -> Program:
 # --- assembly ---------------------------------------------------------------------------------
 
 
-def _assemble(
-    program: Program, stored: Stored, state: Fusion, target: Target, names: Names
-) -> KernelProgram:
+def _assemble(program: Program, stored: Stored, state: Fusion, target: Target, names: Names) -> KernelProgram:
     values = _number(program, stored)
     writer = _Steps(stored, state, target, names, values, _size_names(program))
     steps, callees = writer.all()
@@ -100,9 +98,8 @@ def _assemble(
     inputs = tuple(values[v] for v in _arguments(program))
     outputs = tuple(values[a] for a in stored.outputs if isinstance(a, Var))
     return KernelProgram(
-        program.name, inputs, steps, outputs, program.output_types, named,
-        _not_fused(state, callees, values),
-    )  # fmt: skip
+        program.name, inputs, steps, outputs, program.output_types, named, _not_fused(state, callees, values)
+    )
 
 
 def _arguments(program: Program) -> tuple[Var, ...]:
@@ -118,9 +115,7 @@ def _number(program: Program, stored: Stored) -> dict[Var, Value]:
 def _size_names(program: Program) -> frozenset[str]:
     types = {v.type for v in _arguments(program)}
     types |= {v.type for e in program.equations for v in e.results}
-    return frozenset(
-        s.name for t in types for d in t.shape if isinstance(d, Dim) for s in dims.symbols(d)
-    )
+    return frozenset(s.name for t in types for d in t.shape if isinstance(d, Dim) for s in dims.symbols(d))
 
 
 @dataclass(slots=True)
@@ -171,9 +166,13 @@ class _Steps:
             return Choose(results, operands, tuple(map(self.within, subprograms(equation))))
         form = LoopParams.of(equation)
         return Repeat(
-            results, operands, form.consts, self.within(form.body),
-            None if form.condition is None else self.within(form.condition), form.count,
-        )  # fmt: skip
+            results,
+            operands,
+            form.consts,
+            self.within(form.body),
+            None if form.condition is None else self.within(form.condition),
+            form.count,
+        )
 
     def within(self, program: Program) -> KernelProgram:
         """A program that a step runs."""
@@ -191,9 +190,7 @@ class _Steps:
         if name is None:
             name = self.names[written.kernel] = f"{_base_name(members)}_{len(self.names)}"
         operands = _values(written.inputs, self.values)
-        return Invoke(
-            name, _values(written.outputs, self.values), operands, members[-1].equation.frame
-        )
+        return Invoke(name, _values(written.outputs, self.values), operands, members[-1].equation.frame)
 
 
 def _values(atoms: Iterable[Atom], values: dict[Var, Value]) -> tuple[Value, ...]:
@@ -208,9 +205,7 @@ def _base_name(members: list[Root]) -> str:
     return "_".join(short)
 
 
-def _not_fused(
-    state: Fusion, callees: dict[int, str], values: dict[Var, Value]
-) -> tuple[NotFused, ...]:
+def _not_fused(state: Fusion, callees: dict[int, str], values: dict[Var, Value]) -> tuple[NotFused, ...]:
     """For every pair of kernels of which one reads the other, why they are two."""
     reasons: dict[tuple[int, int], NotFused] = {}
     for q, r in state.aligned:

@@ -203,28 +203,17 @@ class Emitter:
         """The requests that one element of an equation makes."""
         _, indices, guard = key
         if not isinstance(equation.primitive.lower, View):
-            return [
-                (a, indices if a.type.shape else (), guard)
-                for a in equation.operands
-                if isinstance(a, Var)
-            ]
+            return [(a, indices if a.type.shape else (), guard) for a in equation.operands if isinstance(a, Var)]
         resolved = resolve(equation, indices)
-        elements = [
-            need for piece in resolved.pieces for need in self.element_needs(equation, piece, guard)
-        ]
+        elements = [need for piece in resolved.pieces for need in self.element_needs(equation, piece, guard)]
         if any(self.find(need) is None for need in elements):
             return elements
-        return [
-            (atom, at, where) for atom, at, where in self.parts(equation, resolved, guard)
-            if isinstance(atom, Var)
-        ]  # fmt: skip
+        return [(atom, at, where) for atom, at, where in self.parts(equation, resolved, guard) if isinstance(atom, Var)]
 
     def element_needs(self, equation: Equation, piece: Piece, guard: Expr | None) -> list[Key]:
         """The integers that a piece reads from operands."""
         return [
-            (atom, e.indices, guard)
-            for e in piece.elements
-            if isinstance(atom := equation.operands[e.operand], Var)
+            (atom, e.indices, guard) for e in piece.elements if isinstance(atom := equation.operands[e.operand], Var)
         ]
 
     def compute(self, equation: Equation, key: Key) -> Held:
@@ -245,10 +234,7 @@ class Emitter:
                 return self.cast(args[0], dtype)
             case Bitcast():
                 return self.operation("bitcast", args, dtype)
-        raise MissingRule(
-            f"kernelize: cannot lower {equation.primitive.name} (no rule for it)",
-            frame=equation.frame,
-        )
+        raise MissingRule(f"kernelize: cannot lower {equation.primitive.name} (no rule for it)", frame=equation.frame)
 
     def argument(self, atom: Atom, indices: Indices, guard: Expr | None) -> Held:
         """An operand that has been answered."""
@@ -311,15 +297,12 @@ class Emitter:
         """The pieces with their data-dependent integers named."""
         return self.renamed_pieces(equation, resolved.pieces, guard)
 
-    def renamed_pieces(
-        self, equation: Equation, pieces: tuple[Piece, ...], guard: Expr | None
-    ) -> list[Piece]:
+    def renamed_pieces(self, equation: Equation, pieces: tuple[Piece, ...], guard: Expr | None) -> list[Piece]:
         """The pieces with their data-dependent integers named."""
         return [
-            rename(p, {e.name: self.integer(equation, e, guard) for e in p.elements})
-            if p.elements else p
+            rename(p, {e.name: self.integer(equation, e, guard) for e in p.elements}) if p.elements else p
             for p in pieces
-        ]  # fmt: skip
+        ]
 
     def integer(self, equation: Equation, element: Element, guard: Expr | None) -> str:
         """The name of an i64 local that holds an integer read from an operand, clamped."""
@@ -350,10 +333,9 @@ class Emitter:
             return None
         conjunction = self.memo[0].get(where) or self.memo[1].get(where)
         if conjunction is None:
-            conjunction = self.all([
-                self.operation(name, [self.index(a), self.index(b)], dtypes.bool_)
-                for name, a, b in decisive
-            ])  # fmt: skip
+            conjunction = self.all(
+                [self.operation(name, [self.index(a), self.index(b)], dtypes.bool_) for name, a, b in decisive]
+            )
             self.memo[conjunction.level][where] = conjunction
         return conjunction
 

@@ -107,8 +107,7 @@ def _start(roots: tuple[Root, ...], results: frozenset[Var], rows: int) -> Fusio
         for q in makers.get(var, ())
     }
     groups = {
-        r.number: Group((r.number,), tuple(r.sizes[a] for a in r.parallel), {r.number: r.parallel})
-        for r in roots
+        r.number: Group((r.number,), tuple(r.sizes[a] for a in r.parallel), {r.number: r.parallel}) for r in roots
     }
     owner = [r.number for r in roots]
     above, below = _reachability(len(roots), aligned)
@@ -125,8 +124,7 @@ def _alignment(reader: Root, read: Root, indices: Iterable[tuple]) -> tuple[int 
     axes = {s: k for k, s in enumerate(axis_symbols(reader.sizes))}
     columns = zip(*indices)
     walked = [
-        _only({_axis(index, axes, size, reader) for index in column})
-        for column, size in zip(columns, read.sizes)
+        _only({_axis(index, axes, size, reader) for index in column}) for column, size in zip(columns, read.sizes)
     ]
     return tuple(k if walked.count(k) == 1 else None for k in walked)
 
@@ -365,8 +363,9 @@ def _saves_memory(state: Fusion, first: Group, second: Group) -> bool:
     """Whether what both read outweighs the values that must now be alive together."""
     read = [{v for m in g.members for v in state.roots[m].reads} for g in (first, second)]
     shared = sum(cost.count(v.type.shape) for v in read[0] & read[1])
-    only = [sum(cost.count(v.type.shape) for v in r if v in state.makers) for r in
-            (read[0] - read[1], read[1] - read[0])]  # fmt: skip
+    only = [
+        sum(cost.count(v.type.shape) for v in r if v in state.makers) for r in (read[0] - read[1], read[1] - read[0])
+    ]
     return shared > min(only)
 
 
@@ -405,10 +404,10 @@ def _undivided(state: Fusion, first: Group, second: Group, x: int, y: int) -> Pa
         return None
     ranges = [state.roots[n] for n in (x, y)]
     axes = [
-        k for k, (s, t) in enumerate(zip(ranges[0].sizes, ranges[1].sizes))
-        if s == t and ranges[0].offsets[k] == ranges[1].offsets[k]
-        and k in first.places[x] and k in second.places[y]
-    ]  # fmt: skip
+        k
+        for k, (s, t) in enumerate(zip(ranges[0].sizes, ranges[1].sizes))
+        if s == t and ranges[0].offsets[k] == ranges[1].offsets[k] and k in first.places[x] and k in second.places[y]
+    ]
     pairs = tuple((first.places[x].index(k), second.places[y].index(k)) for k in axes)
     points, work = cost.count(tuple(ranges[0].sizes[k] for k in axes)), ranges[0].work
     before = max(cost.count(first.domain), cost.count(second.domain))

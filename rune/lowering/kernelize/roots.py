@@ -70,9 +70,7 @@ class Root:
 
 def axis_symbols(sizes: Iterable[Size], prefix: str = "i") -> Indices:
     """The symbols of a root's axes; an axis of one point needs none."""
-    return tuple(
-        0 if size == 1 else symbol(f"{prefix}{k}", 0, _last(size)) for k, size in enumerate(sizes)
-    )
+    return tuple(0 if size == 1 else symbol(f"{prefix}{k}", 0, _last(size)) for k, size in enumerate(sizes))
 
 
 def _last(size: Size) -> Size:
@@ -169,9 +167,7 @@ def _piece_needs(equation: Equation, piece: Piece, fresh: Iterator[int]) -> Iter
     yield equation.operands[piece.operand], piece.indices
 
 
-def _walk(
-    requests: list[Request], stored: Stored, cuts: dict[Dim, set[Size]]
-) -> dict[Var, dict[Indices, None]]:
+def _walk(requests: list[Request], stored: Stored, cuts: dict[Dim, set[Size]]) -> dict[Var, dict[Indices, None]]:
     """What is read from stored values and inputs; `cuts` gathers breakpoints of the axes."""
     reads: dict[Var, dict[Indices, None]] = {}
     visited: set[Request] = set()
@@ -247,9 +243,7 @@ def analyse(
     offsets = offsets or (0,) * len(shape)
     symbols = axis_symbols(shape)
     indices = tuple(o + s for o, s in zip(offsets, symbols))
-    cuts: dict[Dim, set[Size]] = {
-        s: set() for s in symbols if kind is Kind.MAP and isinstance(s, Dim)
-    }
+    cuts: dict[Dim, set[Size]] = {s: set() for s in symbols if kind is Kind.MAP and isinstance(s, Dim)}
     if cuts and sizes is None and isinstance(equation.primitive.lower, View):
         gather_cuts(equation, indices, cuts)
     reads = _walk(starts(equation, kind, indices, stored), stored, cuts if sizes is None else {})
@@ -259,11 +253,17 @@ def analyse(
     elif kind is Kind.SCATTER:
         work += max(cost.count(a.type.shape) for a in equation.operands)
     return Root(
-        number, var, equation, kind, offsets, shape, work,
+        number,
+        var,
+        equation,
+        kind,
+        offsets,
+        shape,
+        work,
         {v: tuple(positions) for v, positions in reads.items()},
         parallel_axes(equation, kind, shape),
         tuple(tuple(cuts.get(s, ())) if isinstance(s, Dim) else () for s in symbols),
-    )  # fmt: skip
+    )
 
 
 def parallel_axes(equation: Equation, kind: Kind, sizes: tuple[Size, ...]) -> tuple[int, ...]:
@@ -282,9 +282,7 @@ def _longer(sizes: tuple[Size, ...]) -> tuple[int, ...]:
 def inner_places(root: Root, places: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of a root that run inside when `places` are the domain's."""
     scan_axes = (root.equation.params["axis"],) if root.kind is Kind.SCAN else ()
-    return tuple(
-        k for k, size in enumerate(root.sizes) if k in scan_axes or (size != 1 and k not in places)
-    )
+    return tuple(k for k, size in enumerate(root.sizes) if k in scan_axes or (size != 1 and k not in places))
 
 
 def window_piece(equation: Equation, position: Indices) -> Piece:
@@ -311,9 +309,10 @@ def scatter_axes(equation: Equation) -> dict[int, int]:
     piece_indices = scatter_piece(equation, symbols).indices
     shape = equation.results[0].type.shape
     return {
-        axis: symbols.index(at) for axis, at in enumerate(piece_indices)
+        axis: symbols.index(at)
+        for axis, at in enumerate(piece_indices)
         if at in symbols and updates[symbols.index(at)] == shape[axis] != 1
-    }  # fmt: skip
+    }
 
 
 # --- ranges -----------------------------------------------------------------------------------

@@ -32,15 +32,7 @@ from rune.lowering.host_calls import CALLBACK, function_of, host_call
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.tracing import Definitions, generic, trace
 from rune.lowering.kernelize.two_step import apply
-from rune.lowering.kernelize.walks import (
-    Axes,
-    Operand,
-    Walk,
-    call_parameters,
-    is_scattered,
-    strided_dot,
-    walk,
-)
+from rune.lowering.kernelize.walks import Axes, Operand, Walk, call_parameters, is_scattered, strided_dot, walk
 from rune.ops.arithmetic import convert
 from rune.ops.contraction import free_axes
 from rune.ops.family import reshape
@@ -57,9 +49,17 @@ def _dot_type(a: ArrayType, b: ArrayType, *, shape: Shape, **sizes: Any) -> Arra
 
 
 def _dot_reference(
-    a: np.ndarray, b: np.ndarray, *, batch: int, m: int, n: int, k: int, trans_a: bool,
-    trans_b: bool, shape: tuple[int, ...],
-) -> np.ndarray:  # fmt: skip
+    a: np.ndarray,
+    b: np.ndarray,
+    *,
+    batch: int,
+    m: int,
+    n: int,
+    k: int,
+    trans_a: bool,
+    trans_b: bool,
+    shape: tuple[int, ...],
+) -> np.ndarray:
     lhs = np.reshape(a, (batch, k, m) if trans_a else (batch, m, k))
     rhs = np.reshape(b, (batch, n, k) if trans_b else (batch, k, n))
     lhs = lhs.swapaxes(1, 2) if trans_a else lhs
@@ -128,9 +128,7 @@ def _dense(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> li
     return equations
 
 
-def _strided(
-    a: Operand, b: Operand, shape: Shape, definitions: Definitions
-) -> list[Equation] | None:
+def _strided(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> list[Equation] | None:
     """The product of operands through their views, if one of them is not in row-major order."""
     if _ordered(a, False, definitions) and _ordered(b, True, definitions):
         return None
@@ -147,10 +145,7 @@ def _strided(
     if a.atom.type.dtype in THROUGH_F32:
         bases = [apply(equations, convert, x, dtype=dtypes.f32) for x in bases]
     sizes = (a.size(a.batch), a.size(a.rows), b.size(b.rows), a.size(a.contracted))
-    apply(
-        equations, strided_dot, *bases, shape=shape, sizes=sizes, left=lhs.params,
-        right=right.params,
-    )  # fmt: skip
+    apply(equations, strided_dot, *bases, shape=shape, sizes=sizes, left=lhs.params, right=right.params)
     return equations
 
 
@@ -159,9 +154,13 @@ def _packed_walk(side: Operand, natural: Walk, right: bool, equations: list[Equa
     shape, batch = side.atom.type.shape, side.batch
     repeated = tuple(axis for axis in batch if natural.steps[axis] == 0)
     one = apply(
-        equations, slice_, side.atom, start=(0,) * len(shape), stride=(1,) * len(shape),
+        equations,
+        slice_,
+        side.atom,
+        start=(0,) * len(shape),
+        stride=(1,) * len(shape),
         limit=tuple(1 if axis in repeated else d for axis, d in enumerate(shape)),
-    )  # fmt: skip
+    )
     second, third = (side.contracted, side.rows) if right else (side.rows, side.contracted)
     order = (*batch, *second, *third)
     base = apply(equations, transpose, one, permutation=order)

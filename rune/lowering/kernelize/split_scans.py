@@ -95,9 +95,7 @@ def _is_long(type: ArrayType, axis: int, limits: _Limits) -> bool:
     return size >= cost.LONG_SCAN and cost.count(type.shape) // size < limits.points
 
 
-def _scanned(
-    equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]
-) -> Atom:
+def _scanned(equation: Equation, x: Atom, axis: int, limits: _Limits, equations: list[Equation]) -> Atom:
     """`x` scanned along `axis` like the equation's operand."""
     primitive, reverse = equation.primitive, equation.params["reverse"]
     if not _is_long(x.type, axis, limits):

@@ -58,9 +58,7 @@ def choose(program: Program) -> Stored:
                 uses[operand] = uses.get(operand, 0) + 1
     chosen = _choose_forward(equations, forced, _demands(equations, forced))
     stored = _drop_needless(equations, forced, chosen)
-    in_place = frozenset(
-        e.results[0] for e in equations if e.results and _changes_in_place(e, stored, definitions)
-    )
+    in_place = frozenset(e.results[0] for e in equations if e.results and _changes_in_place(e, stored, definitions))
     return Stored(stored, equations, definitions, uses, in_place, outputs)
 
 
@@ -143,9 +141,7 @@ def _is_large_scatter(equation: Equation) -> bool:
     return isinstance(equation.primitive.lower, Scatter) and large
 
 
-def _changes_in_place(
-    equation: Equation, stored: frozenset[Var], definitions: Mapping[Var, Equation]
-) -> bool:
+def _changes_in_place(equation: Equation, stored: frozenset[Var], definitions: Mapping[Var, Equation]) -> bool:
     """Whether the stored result of a scatter or window update is a changed copy of operand 0."""
     operand, result = equation.operands[0] if equation.operands else None, equation.results[0]
     if result not in stored or not isinstance(operand, Var):
@@ -173,9 +169,7 @@ def _points(equation: Equation) -> int:
     if isinstance(equation.primitive.lower, Contraction):
         (contracted, _), _ = equation.params["dimension_numbers"]
         shape = equation.operands[0].type.shape
-        return cost.count(equation.results[0].type.shape) * cost.count(
-            tuple(shape[a] for a in contracted)
-        )
+        return cost.count(equation.results[0].type.shape) * cost.count(tuple(shape[a] for a in contracted))
     shapes = [a.type.shape for a in (*equation.operands, *equation.results)]
     return max(map(cost.count, shapes))
 
@@ -200,9 +194,7 @@ def _demands(equations: tuple[Equation, ...], stored: frozenset[Var]) -> dict[Va
     return demands
 
 
-def _asked(
-    equation: Equation, number: int, demands: dict[Var, Demand], stored: frozenset[Var]
-) -> Demand:
+def _asked(equation: Equation, number: int, demands: dict[Var, Demand], stored: frozenset[Var]) -> Demand:
     if equation.results[0] in stored:
         return {(number, 0): _points(equation)}
     return demands.get(equation.results[0], {})
@@ -280,9 +272,7 @@ def _most_places(demand: Demand) -> int:
 
 
 def _dots(equations: tuple[Equation, ...]) -> frozenset[int]:
-    return frozenset(
-        n for n, e in enumerate(equations) if isinstance(e.primitive.lower, Contraction)
-    )
+    return frozenset(n for n, e in enumerate(equations) if isinstance(e.primitive.lower, Contraction))
 
 
 def _choose_forward(
@@ -302,9 +292,7 @@ def _choose_forward(
     return frozenset(chosen)
 
 
-def _drop_needless(
-    equations: tuple[Equation, ...], forced: frozenset[Var], chosen: frozenset[Var]
-) -> frozenset[Var]:
+def _drop_needless(equations: tuple[Equation, ...], forced: frozenset[Var], chosen: frozenset[Var]) -> frozenset[Var]:
     """Take back choices that later ones have made needless."""
     if not chosen:
         return forced

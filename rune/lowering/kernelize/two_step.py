@@ -53,9 +53,7 @@ def _split_view(indices: tuple, x: ArrayType, fill: ArrayType, *, axis: int, siz
     return Source((Piece(0, index, (Bounds(position, 0, x.shape[axis]),)),), fill=1)
 
 
-split_axis = Primitive(
-    "split_axis", "movement", _split_type, _split_reference, lower=View(_split_view)
-)
+split_axis = Primitive("split_axis", "movement", _split_type, _split_reference, lower=View(_split_view))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +104,7 @@ def _reduce_part(
     """Do one step; the value, and the axes still to reduce."""
     now = step.axes
     if step.size:
-        x = apply(
-            equations, split_axis, x, identity(combine, x.type), axis=step.axis, size=step.size
-        )
+        x = apply(equations, split_axis, x, identity(combine, x.type), axis=step.axis, size=step.size)
         shifted = {a: a + (a > step.axis) for a in axes}
         now = tuple(sorted({step.axis + 1, *(shifted[a] for a in now if a != step.axis)}))
         axes = tuple(sorted({step.axis, step.axis + 1, *(shifted[a] for a in axes)}))

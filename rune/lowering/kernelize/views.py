@@ -35,9 +35,7 @@ def resolve(equation: Equation, indices: Indices) -> Resolved:
     types = [a.type for a in equation.operands]
     source = view.rule(indices, *types, **equation.params)
     if any(0 in type.shape for type in types):  # an array without elements shows nothing
-        source = replace(
-            source, pieces=tuple(p for p in source.pieces if 0 not in types[p.operand].shape)
-        )
+        source = replace(source, pieces=tuple(p for p in source.pieces if 0 not in types[p.operand].shape))
     if any(piece.elements for piece in source.pieces):
         pieces = tuple(_with_literals(p, equation) for p in source.pieces)
         source = replace(source, pieces=pieces)
@@ -55,9 +53,7 @@ def _with_literals(piece: Piece, equation: Equation) -> Piece:
                 known[element.name] = min(max(value, ends[0]), ends[1])
     if not known:
         return piece
-    where = tuple(
-        Bounds(*(substitute(x, known) for x in (b.index, b.low, b.high))) for b in piece.where
-    )
+    where = tuple(Bounds(*(substitute(x, known) for x in (b.index, b.low, b.high))) for b in piece.where)
     elements = tuple(e for e in piece.elements if e.name not in known)
     return Piece(piece.operand, tuple(substitute(i, known) for i in piece.indices), where, elements)
 
@@ -99,9 +95,7 @@ def comparisons(bounds: Bounds) -> list[tuple[str, Size, Size]]:
 
 def rename(piece: Piece, names: dict[str, str]) -> Piece:
     """The piece with the symbols of its data-dependent integers renamed."""
-    where = tuple(
-        Bounds(*(_rename(x, names) for x in (b.index, b.low, b.high))) for b in piece.where
-    )
+    where = tuple(Bounds(*(_rename(x, names) for x in (b.index, b.low, b.high))) for b in piece.where)
     return Piece(piece.operand, tuple(_rename(i, names) for i in piece.indices), where)
 
 
@@ -134,6 +128,4 @@ def _mentions(x: Size, name: str) -> bool:
     return any(s.name == name for s in symbols(x))
 
 
-__all__ = [
-    "Element", "Resolved", "breakpoints", "comparisons", "rename", "resolve", "simplify",
-]  # fmt: skip
+__all__ = ["Element", "Resolved", "breakpoints", "comparisons", "rename", "resolve", "simplify"]

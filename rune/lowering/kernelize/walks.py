@@ -25,9 +25,7 @@ from rune.lowering.kernelize.tracing import Definitions, generic, trace
 Axes = tuple[int, ...]
 Digits = tuple[tuple[Size, Size], ...]  # (size, step), innermost first
 SIZES = ("batch", "m", "n", "k")
-ROLES = {
-    "left": ("a_batch", "a_rows", "a_inner"), "right": ("b_batch", "b_columns", "b_inner"),
-}  # fmt: skip
+ROLES = {"left": ("a_batch", "a_rows", "a_inner"), "right": ("b_batch", "b_columns", "b_inner")}
 MAX_DIGITS = 8
 RUN = 4  # neighbours from which a routine reads vectors
 
@@ -120,17 +118,13 @@ def _type_rule(a: ArrayType, b: ArrayType, *, shape: Shape, **params: Any) -> Ar
     return ArrayType(shape, a.dtype, a.weak and b.weak)
 
 
-def _reference(
-    a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], **params: Any
-) -> np.ndarray:
+def _reference(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], **params: Any) -> np.ndarray:
     return strided_product(a, b, dict(call_parameters(params))).reshape(shape)
 
 
 def strided_product(a: np.ndarray, b: np.ndarray, parameters: Mapping[str, Any]) -> np.ndarray:
     """What the routine means, [batch, m, n]; every size of `parameters` a number."""
-    rows, columns = (
-        np.ravel(x)[_places(parameters, side)] for x, side in ((a, "left"), (b, "right"))
-    )
+    rows, columns = (np.ravel(x)[_places(parameters, side)] for x, side in ((a, "left"), (b, "right")))
     return np.matmul(rows, columns.swapaxes(1, 2))
 
 

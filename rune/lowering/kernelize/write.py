@@ -172,8 +172,7 @@ class _Writer:
         """What a dot sums, in the accumulator's dtype."""
         dtype = wide(root.var.type.dtype)
         factors = [
-            self.emit.cast(self.emit.value(*request), dtype)
-            for request in dot_operands(root.equation, indices, at)
+            self.emit.cast(self.emit.value(*request), dtype) for request in dot_operands(root.equation, indices, at)
         ]
         return self.emit.operation("mul", factors, dtype)
 
@@ -242,9 +241,7 @@ class _Writer:
         where, indices = self.target(root, at)
         output = self.emit.outputs[root.var].name
         lets = self.emit.end()
-        self.emit.body.append(
-            Write(output, inner, indices, lets, value.expr, where, lower.combine, ordered=True)
-        )
+        self.emit.body.append(Write(output, inner, indices, lets, value.expr, where, lower.combine, ordered=True))
 
     def target(self, root: Root, at: Indices) -> tuple[Expr | None, Indices]:
         """The condition and place of one update."""
@@ -261,9 +258,7 @@ class _Writer:
         """Whether another member reads the value."""
         return any(r in self.group.places for r in self.state.readers.get(var, ()))
 
-    def write(
-        self, root: Root, indices: Indices, value: Expr, inner: tuple[Axis, ...] = ()
-    ) -> None:
+    def write(self, root: Root, indices: Indices, value: Expr, inner: tuple[Axis, ...] = ()) -> None:
         """Write a value to its output, if it has one; ends the statement over `inner`."""
         lets = self.emit.end() if inner else ()
         if root.var in self.emit.outputs:
@@ -282,9 +277,7 @@ def _free(name: str, reserved: frozenset[str]) -> str:
     return name if name not in reserved else _free(name + "_", reserved)
 
 
-def write_kernel(
-    state: Fusion, group: Group, stored: Stored, target: Target, reserved: frozenset[str]
-) -> Written:
+def write_kernel(state: Fusion, group: Group, stored: Stored, target: Target, reserved: frozenset[str]) -> Written:
     """The kernel of one group; it has no name yet."""
     roots = [state.roots[m] for m in group.members]
     outputs: dict[Var, Buffer] = {}
@@ -302,9 +295,8 @@ def write_kernel(
         if root.var not in recomputed:
             writer.member(root)
     kernel = Kernel(
-        "", tuple(emit.inputs.values()), tuple(outputs.values()), domain, tuple(emit.body),
-        tuple(writer.pairs),
-    )  # fmt: skip
+        "", tuple(emit.inputs.values()), tuple(outputs.values()), domain, tuple(emit.body), tuple(writer.pairs)
+    )
     return Written(kernel, tuple(emit.inputs), tuple(outputs))
 
 

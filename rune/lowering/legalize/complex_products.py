@@ -88,10 +88,7 @@ def _by_doubling(x: Pair, size: int, reverse: bool) -> Pair:
 def _cut(x: Pair, start: int, limit: int) -> Pair:
     """x[..., start:limit]."""
     shape = type_of(x[0]).shape
-    params = {
-        "start": (*(0,) * (len(shape) - 1), start), "limit": (*shape[:-1], limit),
-        "stride": (1,) * len(shape),
-    }  # fmt: skip
+    params = {"start": (*(0,) * (len(shape) - 1), start), "limit": (*shape[:-1], limit), "stride": (1,) * len(shape)}
     real, imag = (slice_(v, **params) for v in x)
     return real, imag
 
@@ -122,16 +119,20 @@ def _by_rows(x: Pair, rows: tuple[Size, ...], count: Size, reverse: bool, runnin
 
     row = ArrayType(rows, dtype)
     outs = write_scan(
-        _program, [*one, *x], body=_program(step, [row] * 4, "product"), consts=0, carries=2,
-        length=count, reverse=reverse, unroll=1,
-    )  # fmt: skip
+        _program,
+        [*one, *x],
+        body=_program(step, [row] * 4, "product"),
+        consts=0,
+        carries=2,
+        length=count,
+        reverse=reverse,
+        unroll=1,
+    )
     real, imag = outs[-2:]
     return real, imag
 
 
-def _program(
-    function: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str
-) -> Program:
+def _program(function: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str) -> Program:
     """A program that reads nothing but its inputs."""
     staged = stage(function, types, name)
     assert not staged.captured

@@ -32,9 +32,8 @@ def _part_view(indices: Indices, x: ArrayType, *, number: int, axis: int) -> Sou
 
 
 part = Primitive(
-    "part", "movement", _part_type,
-    lambda x, *, number, axis: np.take(x, number, axis), lower=View(_part_view),
-)  # fmt: skip
+    "part", "movement", _part_type, lambda x, *, number, axis: np.take(x, number, axis), lower=View(_part_view)
+)
 
 
 def _interleave_type(x: ArrayType, y: ArrayType, *, axis: int) -> ArrayType:
@@ -50,6 +49,9 @@ def _interleave_view(indices: Indices, x: ArrayType, y: ArrayType, *, axis: int)
 
 
 interleave = Primitive(
-    "interleave", "movement", _interleave_type,
-    lambda x, y, *, axis: np.stack([x, y], axis), lower=View(_interleave_view),
-)  # fmt: skip
+    "interleave",
+    "movement",
+    _interleave_type,
+    lambda x, y, *, axis: np.stack([x, y], axis),
+    lower=View(_interleave_view),
+)

@@ -31,16 +31,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.higher import subprograms
 from rune.core.interpreter import literal, literal_like, type_of
-from rune.core.lower import (
-    Bitcast,
-    Contraction,
-    Convert,
-    Cumulative,
-    Position,
-    Reduction,
-    Scatter,
-    View,
-)  # fmt: skip
+from rune.core.lower import Bitcast, Contraction, Convert, Cumulative, Position, Reduction, Scatter, View
 from rune.core.program import Atom, Equation, Program, Var, map_programs
 from rune.core.staging import Stage, Staged
 from rune.core.types import ArrayType
@@ -257,10 +248,7 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
         case Contraction():
             return _dot(args[0], args[1], params["dimension_numbers"])
     shown = ", ".join(str(x.type) for x in equation.operands)
-    raise MissingRule(
-        f"lower: cannot compile {primitive} of {shown} (it has no rule by parts)",
-        frame=equation.frame,
-    )
+    raise MissingRule(f"lower: cannot compile {primitive} of {shown} (it has no rule by parts)", frame=equation.frame)
 
 
 def _side(args: Sequence[Any], number: int) -> list[Any]:

@@ -16,9 +16,7 @@ from rune.core.types import ArrayType
 from rune.errors import DtypeError, Frame
 from rune.lowering.codegen.target import Target
 
-_NARROWER = {
-    dtypes.f64: "f32", dtypes.c128: "c64", dtypes.i64: "i32", dtypes.u64: "u32",
-}  # fmt: skip
+_NARROWER = {dtypes.f64: "f32", dtypes.c128: "c64", dtypes.i64: "i32", dtypes.u64: "u32"}
 
 
 def require_dtypes(program: Program, target: Target) -> None:

@@ -82,9 +82,7 @@ def function_name(operation: str, dtype: np.dtype) -> str:
 
 
 @functools.cache
-def expansion(
-    name: str, dtype: np.dtype, abilities: frozenset[Ability] = frozenset()
-) -> Function | None:
+def expansion(name: str, dtype: np.dtype, abilities: frozenset[Ability] = frozenset()) -> Function | None:
     """The function for an operation on operands of a dtype; None where there is none.
 
     >>> log = expansion("log", dtypes.f32)

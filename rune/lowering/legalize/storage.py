@@ -22,47 +22,10 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import (
-    Cast,
-    Const,
-    Expr,
-    Index,
-    Load,
-    Local,
-    Op,
-    const,
-)
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Alloc,
-    Assign,
-    Barrier,
-    For,
-    If,
-    KernelCode,
-    Let,
-    Stmt,
-    Store,
-    Var,
-)
-from rune.lowering.kernel.rewrite import (
-    Body,
-    all_names,
-    expressions,
-    fresh,
-    map_bodies,
-    walk,
-    walk_expr,
-)
-from rune.lowering.legalize.formats import (
-    FORMATS,
-    bits_of,
-    decode,
-    encode,
-    next_after,
-    operation,
-    to_odd,
-)
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op, const
+from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, KernelCode, Let, Stmt, Store, Var
+from rune.lowering.kernel.rewrite import Body, all_names, expressions, fresh, map_bodies, walk, walk_expr
+from rune.lowering.legalize.formats import FORMATS, bits_of, decode, encode, next_after, operation, to_odd
 from rune.lowering.passes import Pass
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Step
 from rune.lowering.scalar.table import OPERATIONS

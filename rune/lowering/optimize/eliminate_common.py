@@ -22,16 +22,7 @@ from dataclasses import dataclass, field, replace
 from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, operands
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Assign,
-    Barrier,
-    For,
-    KernelCode,
-    Let,
-    Stmt,
-    Store,
-)
+from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, For, KernelCode, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
@@ -86,10 +77,7 @@ class _Versions:
             if isinstance(expr, Local | Load):
                 names.add(expr.name if isinstance(expr, Local) else expr.buffer)
             inner = (self.read_by(arg) for arg in operands(expr))
-            entry = self.known[id(expr)] = (
-                expr,
-                frozenset(names & self.numbers.keys()).union(*inner),
-            )
+            entry = self.known[id(expr)] = (expr, frozenset(names & self.numbers.keys()).union(*inner))
         return entry[1]
 
     def change(self, names: Iterable[str]) -> None:

@@ -22,15 +22,7 @@ from dataclasses import dataclass, replace
 from rune import dims
 from rune.dims import Size
 from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, operands
-from rune.lowering.kernel.nodes import (
-    Access,
-    Barrier,
-    For,
-    KernelCode,
-    Kind,
-    Let,
-    Stmt,
-)
+from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Let, Stmt
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
@@ -117,11 +109,7 @@ def hoist_invariant(code: KernelCode) -> KernelCode:
     unique = unique_names(code)
     written = buffers_written(unique.body)
     aliased = {name for pair in unique.aliases for name in pair}
-    read_only = {
-        p.name: p.size
-        for p in unique.params
-        if p.access is Access.READ and p.name not in written | aliased
-    }
+    read_only = {p.name: p.size for p in unique.params if p.access is Access.READ and p.name not in written | aliased}
     body = _Hoister(all_names(unique), read_only).body(unique.body)
     return code if body == code.body else replace(unique, body=body)
 

@@ -28,17 +28,7 @@ import numpy as np
 from rune import dims, dtypes
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.kernel.expr import Local, Op, const, of_size
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Assign,
-    For,
-    If,
-    KernelCode,
-    Kind,
-    Let,
-    Stmt,
-    Var,
-)
+from rune.lowering.kernel.nodes import Accumulate, Assign, For, If, KernelCode, Kind, Let, Stmt, Var
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
@@ -96,10 +86,10 @@ def _sums(loop: For) -> dict[str, np.dtype]:
     others = names_used(loop.body) | names_bound(loop.body)
     others |= {s.name for s in inside if isinstance(s, Assign)}
     return {
-        s.name: s.value.dtype for s in inside
-        if isinstance(s, Accumulate) and s.combine == "add" and s.name not in others
-        and s.value.dtype in NARROW
-    }  # fmt: skip
+        s.name: s.value.dtype
+        for s in inside
+        if isinstance(s, Accumulate) and s.combine == "add" and s.name not in others and s.value.dtype in NARROW
+    }
 
 
 def _additions(body: Body, name: str) -> int:

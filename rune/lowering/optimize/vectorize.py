@@ -24,15 +24,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.carried import carries_var
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Alloc, Barrier, For, If, KernelCode, Kind, Stmt, Store
-from rune.lowering.kernel.rewrite import (
-    Body,
-    expressions,
-    map_bodies,
-    names_bound,
-    unique_names,
-    walk,
-    walk_expr,
-)
+from rune.lowering.kernel.rewrite import Body, expressions, map_bodies, names_bound, unique_names, walk, walk_expr
 from rune.lowering.passes import Pass
 
 
@@ -119,5 +111,4 @@ def _is_long(loop: For, target: Target) -> bool:
 
 
 def _element_types(loop: For) -> list[np.dtype]:
-    return [e.dtype for s in walk(loop.body) for x in expressions(s) for e in walk_expr(x)
-            if isinstance(e, Load)]  # fmt: skip
+    return [e.dtype for s in walk(loop.body) for x in expressions(s) for e in walk_expr(x) if isinstance(e, Load)]

@@ -24,9 +24,7 @@ def remainder(a: Number, b: Number) -> Number:
     return _division("remainder", a, b, by_zero=a, by_minus_one=lambda: a.like(0))
 
 
-def _division(
-    name: str, a: Number, b: Number, by_zero: Number, by_minus_one: Callable[[], Number]
-) -> Number:
+def _division(name: str, a: Number, b: Number, by_zero: Number, by_minus_one: Callable[[], Number]) -> Number:
     is_zero = b.equals(0)
     divisor = select(is_zero, 1, b)
     if a.dtype in dtypes.UNSIGNED:

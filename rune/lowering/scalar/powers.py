@@ -17,9 +17,7 @@ from rune.lowering.scalar.formats import format_of
 from rune.lowering.scalar.number import Number, Pair, halves, horner, select
 
 TWO_THIRDS_LOG2E = (0.9617966939259756, 5.0577616648125907e-17)  # of LOG2E, in two parts
-LOG_SERIES_F32 = (
-    0.6666666655302053, 0.4000012275359553, 0.2855073711916104, 0.23332382808421073,
-)  # fmt: skip
+LOG_SERIES_F32 = (0.6666666655302053, 0.4000012275359553, 0.2855073711916104, 0.23332382808421073)
 
 
 def pow(x: Number, y: Number) -> Number:

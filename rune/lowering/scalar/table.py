@@ -86,9 +86,7 @@ def _comparison(name: str, sign: str) -> ScalarOp:
 
 def _function(name: str, cost: int, instructions: int, *forms: Form, arity: int = 1) -> ScalarOp:
     """A function of floats that executors compute with errors of their own."""
-    return ScalarOp(
-        name, arity, _FLOATING, cost=cost, instructions=instructions, is_exact=False, forms=forms
-    )
+    return ScalarOp(name, arity, _FLOATING, cost=cost, instructions=instructions, is_exact=False, forms=forms)
 
 
 def _of(write: Write, accepted: Dtypes, *needs: Ability) -> Form:
@@ -111,9 +109,7 @@ def _plain(write: Write) -> Form:
     return _of(write, _WIDTHS)
 
 
-def _bitwise(
-    name: str, arity: int, write: Write, closed: Dtypes = frozenset(), sign: str = ""
-) -> ScalarOp:
+def _bitwise(name: str, arity: int, write: Write, closed: Dtypes = frozenset(), sign: str = "") -> ScalarOp:
     form = _of(write, _INTEGER)
     return ScalarOp(name, arity, _INTEGER, closed=closed, sign=sign, forms=(form,))
 
@@ -137,9 +133,7 @@ _ROWS = (
     ScalarOp("add", 2, _REAL, sign="+"),
     ScalarOp("sub", 2, _REAL, sign="-"),
     ScalarOp("mul", 2, _REAL, sign="*"),
-    ScalarOp(
-        "div", 2, _REAL, cost=6, instructions=4, sign="/", forms=(_of(integers.divide, _INTEGER),)
-    ),
+    ScalarOp("div", 2, _REAL, cost=6, instructions=4, sign="/", forms=(_of(integers.divide, _INTEGER),)),
     ScalarOp(
         "rem",
         2,

@@ -87,18 +87,14 @@ def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equatio
     smaller = replace(
         form,
         consts=consts + len(values),
-        body=replace(body.with_equations(remaining, body.outputs),
-                     inputs=_insert(body, consts, values)),
-        condition=condition and replace(
-            condition, inputs=_insert(condition, consts, [Var(v.type) for v in values])),
-    )  # fmt: skip
+        body=replace(body.with_equations(remaining, body.outputs), inputs=_insert(body, consts, values)),
+        condition=condition and replace(condition, inputs=_insert(condition, consts, [Var(v.type) for v in values])),
+    )
     loop = replace(
         equation,
-        operands=(
-            *equation.operands[:consts], *(outside[v] for v in values), *equation.operands[consts:],
-        ),
+        operands=(*equation.operands[:consts], *(outside[v] for v in values), *equation.operands[consts:]),
         params=smaller.params(),
-    )  # fmt: skip
+    )
     return before, loop
 
 

@@ -81,9 +81,13 @@ def _of_distributions(log_probs: Any, probs: Any, axis: int, class_weights: Any 
 
 
 def cross_entropy(
-    logits: Any, targets: Any, weight: Any = None, ignore_index: int = -100,
-    reduction: Reduction = "mean", label_smoothing: float = 0.0,
-) -> Any:  # fmt: skip
+    logits: Any,
+    targets: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: Reduction = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
     """-log(softmax(logits)) at the target, or -Σ p log(softmax(logits)) for distributions p.
 
     Shapes: logits [N, C, *S] or [C]; targets int[N, *S], or a distribution [N, C, *S].
@@ -106,9 +110,7 @@ def cross_entropy(
         probs = targets * (1 - label_smoothing) + label_smoothing / x.shape[axis]
         losses = _of_distributions(log_probs, probs, axis, class_weights)
         return reduced("cross_entropy", losses, reduction)
-    losses, weights = _of_labels(
-        "cross_entropy", log_probs, targets, class_weights, ignore_index, axis
-    )
+    losses, weights = _of_labels("cross_entropy", log_probs, targets, class_weights, ignore_index, axis)
     if label_smoothing != 0:
         even = -rnp.sum(log_probs * class_weights, axis) / x.shape[axis]
         even = rnp.where(targets == ignore_index, 0, even)
@@ -117,9 +119,8 @@ def cross_entropy(
 
 
 def nll_loss(
-    log_probs: Any, targets: Any, weight: Any = None, ignore_index: int = -100,
-    reduction: Reduction = "mean",
-) -> Any:  # fmt: skip
+    log_probs: Any, targets: Any, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean"
+) -> Any:
     """-weight · log_probs at the target of each example; 0 where that is ignore_index.
 
     Shapes: log_probs [N, C, *S] or [C], targets int[N, *S] or int[], weight [C].

@@ -11,9 +11,7 @@ from rune.nn.losses.reduction import Reduction, reduced
 from rune.nn.support import real
 
 
-def binary_cross_entropy(
-    probs: Any, targets: Any, weight: Any = None, reduction: Reduction = "mean"
-) -> Any:
+def binary_cross_entropy(probs: Any, targets: Any, weight: Any = None, reduction: Reduction = "mean") -> Any:
     """-(t log p + (1 - t) log(1 - p)), both logarithms kept at least -100.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
@@ -37,9 +35,8 @@ def _log_above(x: Any) -> Any:
 
 
 def binary_cross_entropy_with_logits(
-    logits: Any, targets: Any, weight: Any = None, reduction: Reduction = "mean",
-    pos_weight: Any = None,
-) -> Any:  # fmt: skip
+    logits: Any, targets: Any, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None
+) -> Any:
     """binary_cross_entropy(sigmoid(logits)) without overflow; pos_weight times the first term.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
@@ -72,9 +69,11 @@ def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
 
 
 def kl_div(
-    log_probs: Any, targets: Any, reduction: Literal["mean", "sum", "none", "batchmean"] = "mean",
+    log_probs: Any,
+    targets: Any,
+    reduction: Literal["mean", "sum", "none", "batchmean"] = "mean",
     log_target: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """t (log t - log_probs), 0 where t is 0; with log_target the targets are logarithms.
 
     reduction: also "batchmean", the sum divided by the size of the first axis.

@@ -12,9 +12,14 @@ from rune.nn.support import real
 
 
 def ctc_loss(
-    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
-    reduction: Reduction = "mean", zero_infinity: bool = False,
-) -> Any:  # fmt: skip
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: Reduction = "mean",
+    zero_infinity: bool = False,
+) -> Any:
     """-log of the probability of every target sequence, summed over all its alignments.
 
     Shapes: log_probs [T, N, C], targets int[N, S], lengths int[N].
@@ -36,15 +41,11 @@ def ctc_loss(
     x, targets = real(log_probs), rnp.asarray(targets)
     lengths, sizes = rnp.asarray(input_lengths), rnp.asarray(target_lengths)
     if x.ndim != 3 or targets.ndim != 2 or targets.shape[0] != x.shape[1]:
-        raise ShapeError(
-            f"ctc_loss: cannot align {targets.type} with {x.type} ([T, N, C] and int[N, S])"
-        )
+        raise ShapeError(f"ctc_loss: cannot align {targets.type} with {x.type} ([T, N, C] and int[N, S])")
     n, s = targets.shape
     labels = rnp.full((n, 2 * s + 1), blank, targets.dtype).at[:, 1::2].set(targets)
     # A place may be reached from two before it if that is another label.
-    skips = rnp.concatenate([rnp.zeros((n, 2), bool), labels[:, 2:] != labels[:, :-2]], 1) & (
-        labels != blank
-    )
+    skips = rnp.concatenate([rnp.zeros((n, 2), bool), labels[:, 2:] != labels[:, :-2]], 1) & (labels != blank)
     least = rnp.asarray(-rnp.inf, x.dtype)
     emitted = rnp.take_along_axis(x, rnp.broadcast_to(labels, (x.shape[0], n, 2 * s + 1)), 2)
     first = rnp.where(rnp.arange(2 * s + 1) < 2, emitted[0], least)

@@ -205,9 +205,6 @@ def _exclusive_products(d: Any) -> tuple[Any, Any]:
     axis = rank(d) - 1
     none = (0,) * axis
     one = number(1, d)
-    shifted = [
-        ops.pad(d, one, low=(*none, low), high=(*none, -low), interior=(*none, 0))
-        for low in (1, -1)
-    ]
+    shifted = [ops.pad(d, one, low=(*none, low), high=(*none, -low), interior=(*none, 0)) for low in (1, -1)]
     before = ops.cumprod(shifted[0], axis=axis, reverse=False)
     return before, ops.cumprod(shifted[1], axis=axis, reverse=True)

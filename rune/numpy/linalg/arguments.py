@@ -54,9 +54,7 @@ def matrices(name: str, a: Any) -> ArrayType:
 def pair(name: str, factors: Any, what: str) -> tuple[Any, Any]:
     """A tuple of two, as a factorisation gives it. Errors: ArgumentError for anything else."""
     if not isinstance(factors, tuple | list) or len(factors) != 2:
-        raise ArgumentError(
-            f"{name}: cannot use {type(factors).__name__} (a pair {what}, required)"
-        )
+        raise ArgumentError(f"{name}: cannot use {type(factors).__name__} (a pair {what}, required)")
     return factors[0], factors[1]
 
 
@@ -75,7 +73,4 @@ def same_batch(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     """Matrices with their leading axes broadcast together."""
     first, second = type_of(a).shape, type_of(b).shape
     lead = broadcast_shape(name, first[:-2], second[:-2])
-    return (
-        broadcast_to(name, a, (*lead, *first[-2:])),
-        broadcast_to(name, b, (*lead, *second[-2:])),
-    )
+    return (broadcast_to(name, a, (*lead, *first[-2:])), broadcast_to(name, b, (*lead, *second[-2:])))

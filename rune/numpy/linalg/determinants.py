@@ -20,11 +20,7 @@ from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.numpy.linalg.norms import norm
 from rune.numpy.linalg.solves import cutoff, inv, significant
 from rune.ops import conventions as c
-from rune.ops.matrix_helpers import (
-    full,
-    number,
-    part,
-)
+from rune.ops.matrix_helpers import full, number, part
 from rune.ops.promote import apply
 
 

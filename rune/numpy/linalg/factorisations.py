@@ -68,8 +68,6 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         packed, taus = ops.linalg.geqrf(x)
         return narrowed((swapped(packed), taus))
     if mode not in ("reduced", "complete", "r"):
-        raise ArgumentError(
-            f"qr: cannot use mode {mode!r} (one of 'reduced', 'complete', 'r', 'raw' required)"
-        )
+        raise ArgumentError(f"qr: cannot use mode {mode!r} (one of 'reduced', 'complete', 'r', 'raw' required)")
     q, r = ops.linalg.qr(x, full_matrices=mode == "complete")
     return narrowed(r if mode == "r" else QRResult(q, r))

@@ -25,8 +25,7 @@ from rune.ops.statistics import squared_length
 Axes = int | tuple[int, ...] | None
 
 
-def norm(x: Any, ord: int | float | str | None = None, axis: Axes = None,
-         keepdims: bool = False) -> Any:  # fmt: skip
+def norm(x: Any, ord: int | float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Any:
     """A norm of vectors (one axis) or of matrices (two axes).
 
     ord:   None is the root of the sum of squares, over all axes if `axis` is None. Of vectors: any
@@ -56,8 +55,7 @@ def norm(x: Any, ord: int | float | str | None = None, axis: Axes = None,
     return narrowed(_of_matrices(value, "fro" if ord is None else ord, axes, keepdims))
 
 
-def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False,
-                ord: int | float | str = 2) -> Any:  # fmt: skip
+def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float | str = 2) -> Any:
     """A norm of vectors, all of the axes taken together as one; arguments as of `norm`.
 
     Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.

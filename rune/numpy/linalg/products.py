@@ -164,18 +164,13 @@ def _in_best_order(xs: Sequence[Any]) -> Any:
     for length in range(1, count):
         for i in range(count - length):
             j = i + length
-            costs = [
-                cost[i, k] + cost[k + 1, j] + product((sizes[i], sizes[k + 1], sizes[j + 1]))
-                for k in range(i, j)
-            ]
+            costs = [cost[i, k] + cost[k + 1, j] + product((sizes[i], sizes[k + 1], sizes[j + 1])) for k in range(i, j)]
             best = min(range(len(costs)), key=costs.__getitem__) if is_static(costs) else 0
             cost[i, j], cut[i, j] = costs[best], i + best
     return _multiplied(products, cut, count - 1)
 
 
-def _multiplied(
-    products: dict[tuple[int, int], Any], cut: dict[tuple[int, int], int], last: int
-) -> Any:
+def _multiplied(products: dict[tuple[int, int], Any], cut: dict[tuple[int, int], int], last: int) -> Any:
     """The product of the whole run, its parts first."""
     waiting = [(0, last)]
     while waiting:

@@ -23,15 +23,7 @@ from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
 from rune.ops.linalg.direct import solve as solve_matrices
-from rune.ops.matrix_helpers import (
-    adjoint,
-    eye,
-    matmul,
-    number,
-    part,
-    real_part,
-    scaled_columns,
-)  # fmt: skip
+from rune.ops.matrix_helpers import adjoint, eye, matmul, number, part, real_part, scaled_columns
 from rune.ops.promote import apply
 from rune.transforms.custom.jvp import custom_jvp
 
@@ -209,9 +201,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> Ls
     residuals = ops.reduce_sum(real_part(ops.mul(off, c.conj(off))), axes=(0,))
     if numpy_resid and (int(count) < first.shape[1] or first.shape[0] <= first.shape[1]):
         residuals = part(residuals, 0, 0, 0)
-    return narrowed(
-        LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s)
-    )
+    return narrowed(LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s))
 
 
 def _of_nothing(x: Any, y: Any, s: Any, is_vector: bool) -> LstsqResult:
@@ -271,8 +261,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     count, rows = math.prod(unknowns), math.prod(type_of(x).shape[: rank(y)])
     if count != rows:
         raise ShapeError(
-            f"tensorsolve: cannot solve {type_of(x)} for {type_of(y)} "
-            f"({count} unknowns, {rows} equations)"
+            f"tensorsolve: cannot solve {type_of(x)} for {type_of(y)} ({count} unknowns, {rows} equations)"
         )
     solution = solve(c.reshape(x, (rows, count)), c.reshape(y, (-1,)))
     return c.reshape(solution, unknowns)

@@ -139,9 +139,12 @@ def eigvals(a: Any) -> Any:
 
 
 def svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """U, S and Vh with a = U diag(S) Vh; S descending; S alone without compute_uv.
 
     full_matrices:  whether U and Vh are square; else they have min(M, N) columns and rows.

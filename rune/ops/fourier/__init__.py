@@ -73,9 +73,7 @@ def _reference(x: np.ndarray, *, kind: str, axes: Axes, odd: bool) -> np.ndarray
     return result.astype(dtype, copy=False)
 
 
-_NUMPY: dict[str, Any] = {
-    "fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.fft.rfftn, "irfft": np.fft.irfftn,
-}  # fmt: skip
+_NUMPY: dict[str, Any] = {"fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.fft.rfftn, "irfft": np.fft.irfftn}
 
 
 def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
@@ -139,19 +137,20 @@ def _scaled(x: Any, factor: Any) -> Any:
     return complex(mul(real(x), factor), mul(imag(x), factor))
 
 
-def _batch(
-    batched: Batched, size: Any, x: Any, *, kind: str, axes: Axes, odd: bool
-) -> tuple[Any, bool]:
+def _batch(batched: Batched, size: Any, x: Any, *, kind: str, axes: Axes, odd: bool) -> tuple[Any, bool]:
     return fft(x, kind=kind, axes=tuple(axis + 1 for axis in axes), odd=odd), True
 
 
 fft: Primitive = Primitive(
-    "fft", "fourier", _type, _reference,
+    "fft",
+    "fourier",
+    _type,
+    _reference,
     jvp=(lambda dx, x, y, **params: fft(dx, **params),),
     transpose=_transpose,
     batch=_batch,
     lower=Library(_pays),
     expand=expand,
-)  # fmt: skip
+)
 
 PRIMITIVES = (fft,)

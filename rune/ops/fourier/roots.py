@@ -32,9 +32,7 @@ def unit_roots(t: Any, n: Any, dtype: np.dtype) -> Pair:
     n = literal_like(n, t) if isinstance(n, int) else n
     two, four, eight = (literal_like(k, t) for k in (2, 4, 8))
     quarter = a.div(a.add(a.mul(t, eight), n), a.mul(n, two))
-    remainder = a.sub(
-        a.mul(t, four), a.mul(quarter, n)
-    )  # of a quarter, in units of 1/n: within ±n/2
+    remainder = a.sub(a.mul(t, four), a.mul(quarter, n))  # of a quarter, in units of 1/n: within ±n/2
     unit = a.div(literal(math.pi / 2, dtype), a.cast(n, dtype))
     angle = a.mul(a.cast(remainder, dtype), unit)
     c, s = cos(angle), sin(angle)

@@ -82,9 +82,11 @@ def _four(x: Sequence[Pair]) -> list[Pair]:
     even, odd = _two((x[0], x[2])), _two((x[1], x[3]))
     turned = pairs.over_i(odd[1])
     return [
-        pairs.add(even[0], odd[0]), pairs.add(even[1], turned),
-        pairs.sub(even[0], odd[0]), pairs.sub(even[1], turned),
-    ]  # fmt: skip
+        pairs.add(even[0], odd[0]),
+        pairs.add(even[1], turned),
+        pairs.sub(even[0], odd[0]),
+        pairs.sub(even[1], turned),
+    ]
 
 
 def _odd(x: Sequence[Pair]) -> list[Pair]:
@@ -133,8 +135,7 @@ def _stage_by_matrix(x: Pair, axis: int, radix: int, runs: int, done: int) -> Pa
 def _table(rows: int, columns: int, n: int, dtype: np.dtype) -> Pair:
     """exp(-2πi jk/n) for j in rows, k in columns."""
     j, k = (
-        broadcast(indices(size, n), shape=(rows, columns), axes=(axis,))
-        for axis, size in enumerate((rows, columns))
+        broadcast(indices(size, n), shape=(rows, columns), axes=(axis,)) for axis, size in enumerate((rows, columns))
     )
     real, imag = unit_roots(a.rem(a.mul(j, k), literal_like(n, j)), n, dtype)
     return in_memory(real), in_memory(imag)

@@ -186,8 +186,7 @@ def _written_out(a: Any) -> Any:
         return a
     failed = ne(real_part(factor[-1][-1]), real_part(factor[-1][-1]))
     checked = [
-        [select(failed, nan_like(a), factor[i][j]) if j <= i else factor[i][j] for j in range(n)]
-        for i in range(n)
+        [select(failed, nan_like(a), factor[i][j]) if j <= i else factor[i][j] for j in range(n)] for i in range(n)
     ]
     return from_elements(checked, lead)
 
@@ -221,8 +220,12 @@ def _pays(a: ArrayType) -> bool:
 
 
 cholesky: Primitive = Primitive(
-    "cholesky", "linalg", _type, _reference,
+    "cholesky",
+    "linalg",
+    _type,
+    _reference,
     jvp=(_jvp,),
     batch=batch_leading(lambda: cholesky),
-    lower=Library(_pays), expand=_expand,
-)  # fmt: skip
+    lower=Library(_pays),
+    expand=_expand,
+)

@@ -66,9 +66,7 @@ def product_jvp(packed: Any, taus: Any, da: Any, dtaus: Any, width: Size) -> Any
         dv = lower_triangle(da, -1)
         along = matmul(adjoint(dv), v)
         turned = upper_triangle(add(along, adjoint(along)), 1)
-        from_coefficients = scaled_rows(
-            taus, sub(part(adjoint(dv), -1, 0, width), matmul(turned, inner))
-        )
+        from_coefficients = scaled_rows(taus, sub(part(adjoint(dv), -1, 0, width), matmul(turned, inner)))
         change = from_coefficients if change is None else add(change, from_coefficients)
         from_vectors = matmul(dv, inner)
     out = matmul(v, _weighted(over, taus, change))

@@ -60,9 +60,7 @@ def _reference(h: np.ndarray, c: np.ndarray, *, transposed: bool) -> np.ndarray:
         to = j - 1 if transposed else j + 1
         pivot = h[..., max(j, to), min(j, to), None]
         right_side = c[..., j] + _times(outer, out[..., j]) - _times(out, outer[..., j])
-        out[..., j + 1 + (not transposed) :, to] = (right_side / pivot)[
-            ..., j + 1 + (not transposed) :
-        ]
+        out[..., j + 1 + (not transposed) :, to] = (right_side / pivot)[..., j + 1 + (not transposed) :]
     return out
 
 
@@ -116,9 +114,14 @@ def _transpose(ct: Any, linear: Batched, h: Any, c: Any, *, transposed: bool) ->
 
 
 hessenberg_commutator: Primitive = Primitive(
-    "hessenberg_commutator", "linalg", _type, _reference,
+    "hessenberg_commutator",
+    "linalg",
+    _type,
+    _reference,
     jvp=(_wrt_h, _wrt_c),
-    transpose=_transpose, linear_in=((1,),),
+    transpose=_transpose,
+    linear_in=((1,),),
     batch=batch_leading(lambda: hessenberg_commutator),
-    lower=Library(lambda *types, **params: False), expand=_expand,
-)  # fmt: skip
+    lower=Library(lambda *types, **params: False),
+    expand=_expand,
+)

@@ -35,14 +35,7 @@ from rune.ops.linalg.lu_numpy import factored
 from rune.ops.linalg.small import fits_cache
 from rune.ops.linalg.solve import linear_solve
 from rune.ops.linalg.triangular import require_right_side
-from rune.ops.matrix_helpers import (
-    batch_leading,
-    diagonal,
-    matmul,
-    real_part,
-    require_matrices,
-    require_square,
-)
+from rune.ops.matrix_helpers import batch_leading, diagonal, matmul, real_part, require_matrices, require_square
 from rune.ops.reduction import reduce_prod
 from rune.ops.transcendental import log
 
@@ -101,10 +94,18 @@ def _solve_transpose(ct: Sequence[Any], linear: Batched, a: Any, b: Any) -> list
 
 
 matrix_solve: Primitive = Primitive(
-    "solve", "linalg", _solve_type, lambda a, b: [solve_in_lapack(a, b)],
-    batch=batch_leading(lambda: matrix_solve), multiple_results=True, jvp_equation=_solve_jvp,
-    transpose=_solve_transpose, linear_in=((1,),), lower=Library(_pays), expand=_solve_expand,
-)  # fmt: skip
+    "solve",
+    "linalg",
+    _solve_type,
+    lambda a, b: [solve_in_lapack(a, b)],
+    batch=batch_leading(lambda: matrix_solve),
+    multiple_results=True,
+    jvp_equation=_solve_jvp,
+    transpose=_solve_transpose,
+    linear_in=((1,),),
+    lower=Library(_pays),
+    expand=_solve_expand,
+)
 
 
 # --- determinants -----------------------------------------------------------------------------
@@ -159,9 +160,16 @@ def _det_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[st
 
 
 matrix_det: Primitive = Primitive(
-    "det", "linalg", _det_type, _det_reference, batch=batch_leading(lambda: matrix_det),
-    multiple_results=True, jvp_equation=_det_jvp, lower=Library(_det_pays), expand=_det_expand,
-)  # fmt: skip
+    "det",
+    "linalg",
+    _det_type,
+    _det_reference,
+    batch=batch_leading(lambda: matrix_det),
+    multiple_results=True,
+    jvp_equation=_det_jvp,
+    lower=Library(_det_pays),
+    expand=_det_expand,
+)
 
 
 def _slogdet_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
@@ -182,9 +190,7 @@ def _slogdet_expand(a: Any) -> list[Any]:
     return [signs, reduce_sum(log(abs(d)), axes=axes)]
 
 
-def _slogdet_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> Rules:
+def _slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
     (a,), (da,) = primals, tangents
     signs, logs = slogdet(a)
     change = _trace_of_solution(a, da)
@@ -194,7 +200,13 @@ def _slogdet_jvp(
 
 
 slogdet: Primitive = Primitive(
-    "slogdet", "linalg", _slogdet_type, _slogdet_reference,
-    batch=batch_leading(lambda: slogdet), multiple_results=True, jvp_equation=_slogdet_jvp,
-    lower=Library(_pays), expand=_slogdet_expand,
-)  # fmt: skip
+    "slogdet",
+    "linalg",
+    _slogdet_type,
+    _slogdet_reference,
+    batch=batch_leading(lambda: slogdet),
+    multiple_results=True,
+    jvp_equation=_slogdet_jvp,
+    lower=Library(_pays),
+    expand=_slogdet_expand,
+)

@@ -117,9 +117,7 @@ def _normalised(v: np.ndarray) -> np.ndarray:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     outs = eig(a, left=params["left"], right=True)
     w, v = outs[0], outs[-1]
@@ -164,10 +162,13 @@ def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
 
 
 eig: Primitive = Primitive(
-    "eig", "linalg", _type, _reference,
+    "eig",
+    "linalg",
+    _type,
+    _reference,
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: eig),
     dead_code=_dead_code,
     lower=Library(),
-)  # fmt: skip
+)

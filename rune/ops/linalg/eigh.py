@@ -154,9 +154,7 @@ def _round(number_: Any, work: Any, *basis: Any) -> list[Any]:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=params["lower"], vectors=True)
     turned = matmul(hermitian(da, params["lower"]), v)
@@ -191,10 +189,14 @@ def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
 
 
 eigh: Primitive = Primitive(
-    "eigh", "linalg", _type, _reference,
+    "eigh",
+    "linalg",
+    _type,
+    _reference,
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: eigh),
     dead_code=_dead_code,
-    lower=Library(), expand=_expand,
-)  # fmt: skip
+    lower=Library(),
+    expand=_expand,
+)

@@ -145,9 +145,7 @@ def _outer(column: Any, row: Any, shape: Any) -> Any:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     packed, taus = hessenberg(a)
     dh, dv, dtaus = form_jvp(packed, taus, upper_triangle(packed, -1), da)
@@ -211,9 +209,13 @@ def _padded(a: Any, low: tuple[int, int], high: tuple[int, int]) -> Any:
 
 
 hessenberg: Primitive = Primitive(
-    "hessenberg", "linalg", _type, reduced,
+    "hessenberg",
+    "linalg",
+    _type,
+    reduced,
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: hessenberg),
-    lower=Library(), expand=expanded,
-)  # fmt: skip
+    lower=Library(),
+    expand=expanded,
+)

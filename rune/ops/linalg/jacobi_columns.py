@@ -47,8 +47,7 @@ def _round(number_: Any, unfinished: Any, work: Any, *basis: Any) -> list[Any]:
     shape = type_of(work).shape
     partner = jacobi.partners(number_, shape[-1])
     squares = jacobi.squared_column_lengths(work)
-    product = reduce_sum(mul(conjugate(work), jacobi.taken(work, -1, partner)),
-                         axes=(len(shape) - 2,))  # fmt: skip
+    product = reduce_sum(mul(conjugate(work), jacobi.taken(work, -1, partner)), axes=(len(shape) - 2,))
     turn = jacobi.rotations(squares, product, partner)
     turned = [jacobi.turned(x, turn) for x in (work, *basis)]
     far = _is_far(squares, product, partner, shape[-2])

@@ -57,9 +57,7 @@ def _type(a: ArrayType) -> tuple[ArrayType, ...]:
     return a.strong(), pivots, ArrayType((*lead, m), dtypes.i32)
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """With X = L⁻¹ (P Ȧ) U⁻¹:  L̇ = L tril(X, -1),  U̇ = triu(X) U.
 
     A rectangular factor is completed by the identity: its new columns, or rows, stay what they are.
@@ -94,7 +92,13 @@ def _over_upper(x: Any, upper: Any) -> Any:
 
 
 lu: Primitive = Primitive(
-    "lu", "linalg", _type, factored,
-    batch=batch_leading(lambda: lu), multiple_results=True, jvp_equation=_jvp,
-    lower=Library(lambda a: not fits_cache(a)), expand=expand,
-)  # fmt: skip
+    "lu",
+    "linalg",
+    _type,
+    factored,
+    batch=batch_leading(lambda: lu),
+    multiple_results=True,
+    jvp_equation=_jvp,
+    lower=Library(lambda a: not fits_cache(a)),
+    expand=expand,
+)

@@ -14,19 +14,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.ops.arithmetic import abs as absolute
-from rune.ops.arithmetic import (
-    add,
-    div,
-    eq,
-    ge,
-    gt,
-    logical_and,
-    logical_or,
-    mul,
-    ne,
-    select,
-    sub,
-)
+from rune.ops.arithmetic import add, div, eq, ge, gt, logical_and, logical_or, mul, ne, select, sub
 from rune.ops.complex_numbers import imag, real
 from rune.ops.creation import iota
 from rune.ops.family import fit, reduce_sum, reshape
@@ -146,8 +134,7 @@ def _blocked(a: Any, count: Any) -> list[Any]:
         done, swaps, permutation = _eliminated(window(work, -1, start, BLOCK), start, BLOCK)
         permuted = put(permuted_rows(work, permutation), -1, start, done)
         swaps = reshape(swaps, shape=(*lead, BLOCK, 1))
-        return [_updated(permuted, start, done), put(pivots, -2, start, swaps),
-                permuted_rows(order, permutation)]  # fmt: skip
+        return [_updated(permuted, start, done), put(pivots, -2, start, swaps), permuted_rows(order, permutation)]
 
     lu, pivots, order = steps(reach // BLOCK, step, grown(a, height, width), pivots, order)
     pivots = reshape(part(pivots, -2, 0, count), shape=(*lead, count))

@@ -151,9 +151,7 @@ def reflected(packed: Any, taus: Any, *, full_matrices: bool) -> tuple[Any, Any]
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     packed, taus, order = geqp3(a)
     ordered = swapped(permuted_rows(swapped(da), order))
@@ -161,9 +159,13 @@ def _jvp(
 
 
 geqp3: Primitive = Primitive(
-    "geqp3", "linalg", _type, _reference,
+    "geqp3",
+    "linalg",
+    _type,
+    _reference,
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: geqp3),
-    lower=Library(lambda a: not fits_cache(a)), expand=_expand,
-)  # fmt: skip
+    lower=Library(lambda a: not fits_cache(a)),
+    expand=_expand,
+)

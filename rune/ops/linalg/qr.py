@@ -97,11 +97,16 @@ def reflected_jvp(packed: Any, taus: Any, da: Any) -> tuple[Any, Any]:
 
 
 geqrf: Primitive = Primitive(
-    "geqrf", "linalg", _geqrf_type, qr_numpy.geqrf,
-    batch=batch_leading(lambda: geqrf), multiple_results=True,
+    "geqrf",
+    "linalg",
+    _geqrf_type,
+    qr_numpy.geqrf,
+    batch=batch_leading(lambda: geqrf),
+    multiple_results=True,
     jvp_equation=_geqrf_jvp,
-    lower=Library(_pays), expand=_geqrf_expand,
-)  # fmt: skip
+    lower=Library(_pays),
+    expand=_geqrf_expand,
+)
 
 
 def _product_type(a: ArrayType, taus: ArrayType) -> ArrayType:
@@ -129,11 +134,15 @@ def _product_jvp(tangents: Sequence[Any], primals: Sequence[Any], q: Any) -> Any
 
 
 householder_product: Primitive = Primitive(
-    "householder_product", "linalg", _product_type, qr_numpy.householder_product,
+    "householder_product",
+    "linalg",
+    _product_type,
+    qr_numpy.householder_product,
     jvp=Joint(_product_jvp),
     batch=batch_leading(lambda: householder_product),
-    lower=Library(_pays), expand=_product_expand,
-)  # fmt: skip
+    lower=Library(_pays),
+    expand=_product_expand,
+)
 
 
 # --- qr ---------------------------------------------------------------------------------------
@@ -159,9 +168,7 @@ def _expand(a: Any, *, full_matrices: bool) -> list[Any]:
     return [q, part(upper_triangle(packed), -2, 0, width)]
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     ((a,), (da,)) = primals, tangents
     m, n = type_of(a).shape[-2:]
     q, r = qr(a, **params)
@@ -200,9 +207,15 @@ def _tall_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
 
 
 qr: Primitive = Primitive(
-    "qr", "linalg", _type, lambda a, *, full_matrices: qr_numpy.qr(a, full_matrices),
-    batch=batch_leading(lambda: qr), multiple_results=True, jvp_equation=_jvp,
-    lower=Library(_pays), expand=_expand,
-)  # fmt: skip
+    "qr",
+    "linalg",
+    _type,
+    lambda a, *, full_matrices: qr_numpy.qr(a, full_matrices),
+    batch=batch_leading(lambda: qr),
+    multiple_results=True,
+    jvp_equation=_jvp,
+    lower=Library(_pays),
+    expand=_expand,
+)
 
 __all__ = ["geqrf", "householder_product", "qr"]

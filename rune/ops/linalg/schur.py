@@ -72,9 +72,7 @@ def _reference(a: np.ndarray, *, vectors: bool) -> tuple[np.ndarray, ...]:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     t, z = schur(a, vectors=True)
     turn, dt = _turn(t, matmul(matmul(adjoint(z), da), z))
@@ -119,12 +117,15 @@ def _turn_of_blocks(t: Any, dt: Any) -> Any:
 
 
 schur: Primitive = Primitive(
-    "schur", "linalg", _type, _reference,
+    "schur",
+    "linalg",
+    _type,
+    _reference,
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: schur),
     lower=Library(),
-)  # fmt: skip
+)
 
 
 # --- by its use -------------------------------------------------------------------------------

@@ -23,12 +23,7 @@ from rune.errors import DtypeError
 from rune.ops.arithmetic import eq, neg, select
 from rune.ops.family import Batched, broadcast, reduce_sum, reshape
 from rune.ops.linalg.small import is_small
-from rune.ops.linalg.triangular import (
-    require_right_side,
-    right_side_rows,
-    solve_in_numpy,
-    triangular_solve,
-)
+from rune.ops.linalg.triangular import require_right_side, right_side_rows, solve_in_numpy, triangular_solve
 from rune.ops.matrix_helpers import (
     batch_leading,
     columns,
@@ -44,9 +39,7 @@ from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.movement import concatenate
 
 
-def _type(
-    a: ArrayType, factors: ArrayType, order: ArrayType, b: ArrayType, *, transposed: bool
-) -> ArrayType:
+def _type(a: ArrayType, factors: ArrayType, order: ArrayType, b: ArrayType, *, transposed: bool) -> ArrayType:
     require_matrices("linear_solve", a, factors, b)
     require_square("linear_solve", factors)
     require_right_side("linear_solve", a, b)
@@ -58,9 +51,7 @@ def _type(
 # --- reference --------------------------------------------------------------------------------
 
 
-def _reference(
-    a: np.ndarray, factors: np.ndarray, order: np.ndarray, b: np.ndarray, *, transposed: bool
-) -> np.ndarray:
+def _reference(a: np.ndarray, factors: np.ndarray, order: np.ndarray, b: np.ndarray, *, transposed: bool) -> np.ndarray:
     if not transposed:
         permuted = np.take_along_axis(b, order[..., None], axis=-2)
         return _through(factors, permuted, False)
@@ -153,17 +144,20 @@ def _jvp_b(db: Any, a: Any, factors: Any, order: Any, b: Any, x: Any, *, transpo
     return linear_solve(a, factors, order, db, transposed=transposed)
 
 
-def _transpose(
-    ct: Any, linear: Batched, a: Any, factors: Any, order: Any, b: Any, *, transposed: bool
-) -> list[Any]:
+def _transpose(ct: Any, linear: Batched, a: Any, factors: Any, order: Any, b: Any, *, transposed: bool) -> list[Any]:
     cotangent = linear_solve(a, factors, order, ct, transposed=not transposed)
     return [None, None, None, cotangent]
 
 
 linear_solve: Primitive = Primitive(
-    "linear_solve", "linalg", _type, _reference,
+    "linear_solve",
+    "linalg",
+    _type,
+    _reference,
     jvp=(_jvp_a, ZERO, ZERO, _jvp_b),
-    transpose=_transpose, linear_in=((3,),),
+    transpose=_transpose,
+    linear_in=((3,),),
     batch=batch_leading(lambda: linear_solve),
-    lower=Library(lambda *types, transposed: False), expand=_expand,
-)  # fmt: skip
+    lower=Library(lambda *types, transposed: False),
+    expand=_expand,
+)

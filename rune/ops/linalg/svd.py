@@ -96,11 +96,7 @@ def _expand(a: Any, *, full_matrices: bool, vectors: bool) -> list[Any]:
     if smaller(m, n) == n:
         return _tall(a, full_matrices, vectors)
     factors = _tall(adjoint(a), full_matrices, vectors)
-    return (
-        [adjoint(x) if x is not factors[1] else x for x in reversed(factors)]
-        if vectors
-        else factors
-    )
+    return [adjoint(x) if x is not factors[1] else x for x in reversed(factors)] if vectors else factors
 
 
 def _tall(a: Any, full_matrices: bool, vectors: bool) -> list[Any]:
@@ -108,8 +104,7 @@ def _tall(a: Any, full_matrices: bool, vectors: bool) -> list[Any]:
     shape = type_of(a).shape
     m, n = shape[-2:]
     scale = jacobi.unit_scale(a)
-    q, r = qr(div(a, as_dtype_of(jacobi.over_matrices(scale, shape), a)),
-              full_matrices=full_matrices and vectors)  # fmt: skip
+    q, r = qr(div(a, as_dtype_of(jacobi.over_matrices(scale, shape), a)), full_matrices=full_matrices and vectors)
     turned, lengths, basis = orthogonalised(adjoint(corner(r, n, n)), vectors)
     order = jacobi.ascending(neg(lengths))
     scale = broadcast(scale, shape=type_of(lengths).shape, axes=tuple(range(len(shape) - 2)))
@@ -136,14 +131,11 @@ def _completed(a: Any) -> Any:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     m, n = type_of(a).shape[-2:]
     k = smaller(m, n)
-    full_u, s, full_vh = svd(a, full_matrices=params["full_matrices"] and params["vectors"],
-                             vectors=True)  # fmt: skip
+    full_u, s, full_vh = svd(a, full_matrices=params["full_matrices"] and params["vectors"], vectors=True)
     u, v = part(full_u, -1, 0, k), adjoint(part(full_vh, -2, 0, k))
     beside = matmul(da, v)
     ds = reduce_sum(real_part(mul(conjugate(u), beside)), axes=(type_of(u).ndim - 2,))
@@ -197,9 +189,7 @@ def _with_rest(du: Any, u: Any, full: Any) -> Any:
     if type_of(full).shape[-1] == k:
         return du
     complement = part(full, -1, k, m)
-    return concatenate(
-        du, neg(matmul(u, matmul(adjoint(du), complement))), axis=type_of(u).ndim - 1
-    )
+    return concatenate(du, neg(matmul(u, matmul(adjoint(du), complement))), axis=type_of(u).ndim - 1)
 
 
 def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
@@ -211,10 +201,14 @@ def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
 
 
 svd: Primitive = Primitive(
-    "svd", "linalg", _type, _reference,
+    "svd",
+    "linalg",
+    _type,
+    _reference,
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: svd),
     dead_code=_dead_code,
-    lower=Library(), expand=_expand,
-)  # fmt: skip
+    lower=Library(),
+    expand=_expand,
+)

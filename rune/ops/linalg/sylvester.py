@@ -30,20 +30,7 @@ from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import ShapeError
-from rune.ops.arithmetic import (
-    add,
-    cast,
-    div,
-    eq,
-    gt,
-    logical_and,
-    logical_not,
-    mul,
-    ne,
-    neg,
-    select,
-    sub,
-)
+from rune.ops.arithmetic import add, cast, div, eq, gt, logical_and, logical_not, mul, ne, neg, select, sub
 from rune.ops.creation import stop_gradient
 from rune.ops.family import Batched, broadcast, reduce_sum, size_value, types_text
 from rune.ops.matrix_helpers import (
@@ -78,9 +65,17 @@ COMPLEX = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
 
 
 def _type(
-    a: ArrayType, b: ArrayType, ta: ArrayType, za: ArrayType, tb: ArrayType, zb: ArrayType,
-    c: ArrayType, *, transposed: bool, below: bool = False,
-) -> ArrayType:  # fmt: skip
+    a: ArrayType,
+    b: ArrayType,
+    ta: ArrayType,
+    za: ArrayType,
+    tb: ArrayType,
+    zb: ArrayType,
+    c: ArrayType,
+    *,
+    transposed: bool,
+    below: bool = False,
+) -> ArrayType:
     require_matrices("sylvester", a, b, c)
     require_matrices("sylvester", ta, za, tb, zb)
     sizes = require_square("sylvester", a), require_square("sylvester", b)
@@ -93,9 +88,17 @@ def _type(
 
 
 def _reference(
-    a: np.ndarray, b: np.ndarray, ta: np.ndarray, za: np.ndarray, tb: np.ndarray, zb: np.ndarray,
-    c: np.ndarray, *, transposed: bool, below: bool = False,
-) -> np.ndarray:  # fmt: skip
+    a: np.ndarray,
+    b: np.ndarray,
+    ta: np.ndarray,
+    za: np.ndarray,
+    tb: np.ndarray,
+    zb: np.ndarray,
+    c: np.ndarray,
+    *,
+    transposed: bool,
+    below: bool = False,
+) -> np.ndarray:
     dtype = c.dtype
     c = np.where(_under_blocks(b), c, np.zeros((), dtype)) if below else c
     if transposed:
@@ -118,9 +121,7 @@ def _under_blocks(t: np.ndarray) -> np.ndarray:
     return np.tril(np.ones(t.shape, bool), -1) & ~(np.tril(np.triu(t, -1), -1) != 0)
 
 
-def _by_diagonals(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray, first: int, limit: int
-) -> np.ndarray:
+def _by_diagonals(a: np.ndarray, b: np.ndarray, c: np.ndarray, first: int, limit: int) -> np.ndarray:
     """The diagonals first to limit of the X of upper triangular A and B, zeros elsewhere."""
     m, n = c.shape[-2:]
     x = np.zeros_like(c)
@@ -137,9 +138,8 @@ def _by_diagonals(
 
 
 def _expand(
-    a: Any, b: Any, ta: Any, za: Any, tb: Any, zb: Any, c: Any, *, transposed: bool,
-    below: bool = False,
-) -> Any:  # fmt: skip
+    a: Any, b: Any, ta: Any, za: Any, tb: Any, zb: Any, c: Any, *, transposed: bool, below: bool = False
+) -> Any:
     dtype = type_of(c).dtype
     c = keep(under_blocks(b), c) if below else c
     if transposed:
@@ -234,19 +234,22 @@ def _wrt_c(dc: Any, *args: Any, **params: Any) -> Any:
     return sylvester(*args[:-2], dc, **params)
 
 
-def _transpose(
-    ct: Any, linear: Batched, *inputs: Any, transposed: bool, **params: Any
-) -> list[Any]:
+def _transpose(ct: Any, linear: Batched, *inputs: Any, transposed: bool, **params: Any) -> list[Any]:
     return [*(None,) * 6, sylvester(*inputs[:-1], ct, transposed=not transposed, **params)]
 
 
 sylvester: Primitive = Primitive(
-    "sylvester", "linalg", _type, _reference,
+    "sylvester",
+    "linalg",
+    _type,
+    _reference,
     jvp=(_wrt_a, _wrt_b, ZERO, ZERO, ZERO, ZERO, _wrt_c),
-    transpose=_transpose, linear_in=((6,),),
+    transpose=_transpose,
+    linear_in=((6,),),
     batch=batch_leading(lambda: sylvester),
-    lower=Library(), expand=_expand,
-)  # fmt: skip
+    lower=Library(),
+    expand=_expand,
+)
 
 
 # --- square roots -----------------------------------------------------------------------------
@@ -307,8 +310,12 @@ def _root_jvp(dt: Any, t: Any, r: Any) -> Any:
 
 
 triangular_sqrt: Primitive = Primitive(
-    "triangular_sqrt", "linalg", _root_type, _root_reference,
+    "triangular_sqrt",
+    "linalg",
+    _root_type,
+    _root_reference,
     jvp=(_root_jvp,),
     batch=batch_leading(lambda: triangular_sqrt),
-    lower=Library(), expand=_root_expand,
-)  # fmt: skip
+    lower=Library(),
+    expand=_root_expand,
+)

@@ -67,9 +67,7 @@ def _type(a: ArrayType, b: ArrayType, *, lower: bool, unit_diagonal: bool) -> Ar
 def require_right_side(name: str, a: ArrayType, b: ArrayType) -> None:
     """Errors: ShapeError unless `a` is square, of as many rows as `b`."""
     if require_square(name, a) != b.shape[-2]:
-        raise ShapeError(
-            f"{name}: cannot solve {a} for {b} ({a.shape[-1]} unknowns, {b.shape[-2]} rows)"
-        )
+        raise ShapeError(f"{name}: cannot solve {a} for {b} ({a.shape[-1]} unknowns, {b.shape[-2]} rows)")
 
 
 # --- reference --------------------------------------------------------------------------------
@@ -78,9 +76,7 @@ def require_right_side(name: str, a: ArrayType, b: ArrayType) -> None:
 def solve_in_numpy(a: np.ndarray, b: np.ndarray, *, lower: bool, unit_diagonal: bool) -> np.ndarray:
     """The meaning in NumPy."""
     if not lower:  # from the last unknown to the first
-        flipped = solve_in_numpy(
-            a[..., ::-1, ::-1], b[..., ::-1, :], lower=True, unit_diagonal=unit_diagonal
-        )
+        flipped = solve_in_numpy(a[..., ::-1, ::-1], b[..., ::-1, :], lower=True, unit_diagonal=unit_diagonal)
         return flipped[..., ::-1, :]
     if a.ndim > 2 and prefers_lanes(a):
         solution = _substituted_lanes(lanes_last(a), lanes_last(b), unit_diagonal)
@@ -133,9 +129,7 @@ def _expand(a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> Any:
         return _written_out(a, b, lower, unit_diagonal)
     if not lower:
         last = type_of(a).ndim - 1
-        flipped = _forward(
-            reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal
-        )
+        flipped = _forward(reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal)
         return reverse(flipped, axes=(last - 1,))
     return _forward(a, b, unit_diagonal)
 
@@ -173,9 +167,7 @@ def _in_blocks(a: Any, b: Any, unit: bool) -> Any:
     def step(k: Any, out: Any) -> list[Any]:
         start = mul(k, np.int32(block))
         # Unknowns from `start` on are still zero, so that the triangle needs no mask.
-        right_side = sub(
-            window(sides, -2, start, block), matmul(window(padded, -2, start, block), out)
-        )
+        right_side = sub(window(sides, -2, start, block), matmul(window(padded, -2, start, block), out))
         return [put(out, -2, start, matmul(window(inverses, -2, start, block), right_side))]
 
     (out,) = steps(size // block, step, zeros(sides))
@@ -238,17 +230,20 @@ def _jvp_a(da: Any, a: Any, b: Any, x: Any, *, lower: bool, unit_diagonal: bool)
     return neg(triangular_solve(a, matmul(read, x), lower=lower, unit_diagonal=unit_diagonal))
 
 
-def _transpose(
-    ct: Any, linear: Batched, a: Any, b: Any, *, lower: bool, unit_diagonal: bool
-) -> list[Any]:
+def _transpose(ct: Any, linear: Batched, a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> list[Any]:
     cotangent = triangular_solve(swapped(a), ct, lower=not lower, unit_diagonal=unit_diagonal)
     return [None, cotangent]
 
 
 triangular_solve: Primitive = Primitive(
-    "triangular_solve", "linalg", _type, solve_in_numpy,
+    "triangular_solve",
+    "linalg",
+    _type,
+    solve_in_numpy,
     jvp=(_jvp_a, lambda db, a, b, x, **params: triangular_solve(a, db, **params)),
-    transpose=_transpose, linear_in=((1,),),
+    transpose=_transpose,
+    linear_in=((1,),),
     batch=batch_leading(lambda: triangular_solve),
-    lower=Library(lambda *types, **params: False), expand=_expand,
-)  # fmt: skip
+    lower=Library(lambda *types, **params: False),
+    expand=_expand,
+)

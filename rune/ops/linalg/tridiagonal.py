@@ -26,13 +26,7 @@ from rune.ops.arithmetic import add, div, le, mul, neg, select, sub
 from rune.ops.family import Batched, broadcast, reshape, same_dtype, types_text
 from rune.ops.linalg.lu_expand import size
 from rune.ops.linalg.lu_numpy import size as size_in_numpy
-from rune.ops.matrix_helpers import (
-    batch_leading,
-    number,
-    part,
-    require_matrices,
-    zeros,
-)
+from rune.ops.matrix_helpers import batch_leading, number, part, require_matrices, zeros
 from rune.ops.movement import concatenate, move_axis, pad
 from rune.ops.repeat import repeat_rows
 
@@ -66,9 +60,7 @@ def _reference(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nda
     return np.moveaxis(_by_rows(lower, main, upper, np.moveaxis(b, -2, 0)), 0, -2)
 
 
-def _by_rows(
-    lower: np.ndarray, main: np.ndarray, upper: np.ndarray, sides: np.ndarray
-) -> np.ndarray:
+def _by_rows(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, sides: np.ndarray) -> np.ndarray:
     n = len(main)
     pivots, first = np.empty((n, 3, *main.shape[1:]), sides.dtype), np.empty_like(sides)
     here, right, side = main[0], upper[0], sides[0]
@@ -90,9 +82,7 @@ def _by_rows(
     return out
 
 
-def _by_numbers(
-    lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray
-) -> np.ndarray | None:
+def _by_numbers(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     """The same on Python's numbers, lane by lane; None where one is divided by zero."""
     out, n = np.empty_like(b), main.shape[-1]
     flat = [x.reshape(-1, n).tolist() for x in (lower, main, upper)]
@@ -119,11 +109,7 @@ def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
         else:
             factor = here / below
             rows.append((below, on_diagonal, beyond, side[i]))
-            here, right, value = (
-                right - factor * on_diagonal,
-                -factor * beyond,
-                value - factor * side[i],
-            )
+            here, right, value = (right - factor * on_diagonal, -factor * beyond, value - factor * side[i])
     out = [value / here]
     one, two = out[0], 0
     for pivot, next_, second, value in reversed(rows):
@@ -215,9 +201,14 @@ def _transpose(ct: Any, linear: Batched, lower: Any, main: Any, upper: Any, b: A
 
 
 tridiagonal_solve: Primitive = Primitive(
-    "tridiagonal_solve", "linalg", _type, _reference,
+    "tridiagonal_solve",
+    "linalg",
+    _type,
+    _reference,
     jvp=Joint(_jvp),
-    transpose=_transpose, linear_in=((3,),),
+    transpose=_transpose,
+    linear_in=((3,),),
     batch=batch_leading(lambda: tridiagonal_solve),
-    lower=Library(lambda *types: False), expand=_expand,
-)  # fmt: skip
+    lower=Library(lambda *types: False),
+    expand=_expand,
+)

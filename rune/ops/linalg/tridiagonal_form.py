@@ -81,9 +81,7 @@ def _below_diagonal(a: Any) -> Any:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     outs = tridiagonal(a, **params)
     if params["lower"]:
@@ -101,9 +99,13 @@ def _lower_jvp(outs: Sequence[Any], da: Any) -> list[Any]:
 
 
 tridiagonal: Primitive = Primitive(
-    "tridiagonal", "linalg", _type, _reference,
+    "tridiagonal",
+    "linalg",
+    _type,
+    _reference,
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: tridiagonal),
-    lower=Library(), expand=_expand,
-)  # fmt: skip
+    lower=Library(),
+    expand=_expand,
+)

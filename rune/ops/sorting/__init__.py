@@ -89,9 +89,16 @@ def _sort_batch(batched: Batched, size: Any, *operands: Any, num_keys: int) -> R
 
 
 sort: Primitive = Primitive(
-    "sort", "sorting", _sort_type, _sort_reference, jvp_equation=_sort_jvp, batch=_sort_batch,
-    lower=Library(), expand=_sort_expand, multiple_results=True,
-)  # fmt: skip
+    "sort",
+    "sorting",
+    _sort_type,
+    _sort_reference,
+    jvp_equation=_sort_jvp,
+    batch=_sort_batch,
+    lower=Library(),
+    expand=_sort_expand,
+    multiple_results=True,
+)
 
 
 def argsort(x: Any) -> Any:
@@ -134,8 +141,15 @@ def _top_k_batch(batched: Batched, size: Any, x: Any, *, k: int) -> Rules:
 
 
 top_k: Primitive = Primitive(
-    "top_k", "sorting", _top_k_type, _top_k_reference, jvp_equation=_top_k_jvp,
-    batch=_top_k_batch, lower=Library(), expand=_top_k_expand, multiple_results=True,
-)  # fmt: skip
+    "top_k",
+    "sorting",
+    _top_k_type,
+    _top_k_reference,
+    jvp_equation=_top_k_jvp,
+    batch=_top_k_batch,
+    lower=Library(),
+    expand=_top_k_expand,
+    multiple_results=True,
+)
 
 PRIMITIVES = (sort, top_k, search_sorted)

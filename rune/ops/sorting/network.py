@@ -163,7 +163,10 @@ def take_last(x: Any, positions: Any) -> Any:
     ndim = type_of(x).ndim
     rows = tuple(range(ndim - 1))
     return gather(
-        x, reshape(positions, shape=(*type_of(positions).shape, 1)), zero_like(x),
-        dims=IndexDims((), (ndim - 1,), (ndim - 1,), rows, rows), slice_sizes=(1,) * ndim,
+        x,
+        reshape(positions, shape=(*type_of(positions).shape, 1)),
+        zero_like(x),
+        dims=IndexDims((), (ndim - 1,), (ndim - 1,), rows, rows),
+        slice_sizes=(1,) * ndim,
         mode="promise_in_bounds",
-    )  # fmt: skip
+    )

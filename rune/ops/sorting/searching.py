@@ -102,6 +102,12 @@ def _batch(batched: Batched, size: Any, x: Any, values: Any, *, side: str) -> tu
 # Compiled everywhere: one thread takes a sixth to a third of NumPy's time (7 to 262,144 elements
 # in the row, measured), and all cores share the values.
 search_sorted: Primitive = Primitive(
-    "search_sorted", "sorting", _type, _reference, (ZERO, ZERO), batch=_batch,
-    lower=Library(lambda *types, **params: False), expand=_expand,
-)  # fmt: skip
+    "search_sorted",
+    "sorting",
+    _type,
+    _reference,
+    (ZERO, ZERO),
+    batch=_batch,
+    lower=Library(lambda *types, **params: False),
+    expand=_expand,
+)

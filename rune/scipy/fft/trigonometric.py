@@ -140,9 +140,14 @@ _ENDS: dict[str, dict[int, tuple[tuple[int, ...], tuple[int, ...]]]] = {
 
 
 def dct(
-    x: Any, type: int = 2, n: Size | None = None, axis: int = -1, norm: str | None = None, *,
+    x: Any,
+    type: int = 2,
+    n: Size | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
     orthogonalize: bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The discrete cosine transform of a type from 1 to 4, along one axis.
 
     n:      the length: x is cut or padded with zeros at its end.
@@ -164,9 +169,14 @@ def dct(
 
 
 def idct(
-    x: Any, type: int = 2, n: Size | None = None, axis: int = -1, norm: str | None = None, *,
+    x: Any,
+    type: int = 2,
+    n: Size | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
     orthogonalize: bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The inverse of `dct` of the same type and norm.
 
     Shapes: as x, with n elements along the axis.
@@ -184,9 +194,14 @@ def idct(
 
 
 def dst(
-    x: Any, type: int = 2, n: Size | None = None, axis: int = -1, norm: str | None = None, *,
+    x: Any,
+    type: int = 2,
+    n: Size | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
     orthogonalize: bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The discrete sine transform of a type from 1 to 4, along one axis. Arguments as `dct`.
 
     Shapes: as x, with n elements along the axis.
@@ -204,9 +219,14 @@ def dst(
 
 
 def idst(
-    x: Any, type: int = 2, n: Size | None = None, axis: int = -1, norm: str | None = None, *,
+    x: Any,
+    type: int = 2,
+    n: Size | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    *,
     orthogonalize: bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The inverse of `dst` of the same type and norm.
 
     Shapes: as x, with n elements along the axis.
@@ -224,9 +244,14 @@ def idst(
 
 
 def dctn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, *,
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: str | None = None,
+    *,
     orthogonalize: bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`dct` along several axes: by default all, or the last len(s).
 
     s:      the length along each of the axes; -1 keeps what there is.
@@ -245,9 +270,14 @@ def dctn(
 
 
 def idctn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, *,
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: str | None = None,
+    *,
     orthogonalize: bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The inverse of `dctn`.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -265,9 +295,14 @@ def idctn(
 
 
 def dstn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, *,
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: str | None = None,
+    *,
     orthogonalize: bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`dst` along several axes: by default all, or the last len(s).
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -284,9 +319,14 @@ def dstn(
 
 
 def idstn(
-    x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None, *,
+    x: Any,
+    type: int = 2,
+    s: Any = None,
+    axes: Any = None,
+    norm: str | None = None,
+    *,
     orthogonalize: bool | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The inverse of `dstn`.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -307,9 +347,15 @@ def idstn(
 
 
 def _several(
-    transform: Callable[..., Any], name: str, x: Any, type: int, s: Any, axes: Any,
-    norm: str | None, orthogonalize: bool | None,
-) -> Any:  # fmt: skip
+    transform: Callable[..., Any],
+    name: str,
+    x: Any,
+    type: int,
+    s: Any,
+    axes: Any,
+    norm: str | None,
+    orthogonalize: bool | None,
+) -> Any:
     x = value(name, x)
     if axes is None and s is not None:
         axes = tuple(range(-len(s), 0))
@@ -323,9 +369,16 @@ def _several(
 
 
 def _one(
-    name: str, family: str, x: Any, type: int, n: Size | None, axis: int, norm: str | None,
-    orthogonalize: bool | None, inverse: bool,
-) -> Any:  # fmt: skip
+    name: str,
+    family: str,
+    x: Any,
+    type: int,
+    n: Size | None,
+    axis: int,
+    norm: str | None,
+    orthogonalize: bool | None,
+    inverse: bool,
+) -> Any:
     """A transform; an inverse is that of the inverse type, with the other norm."""
     if not isinstance(type, int) or type not in _INVERSE:
         raise ArgumentError(f"{name}: cannot use type={type!r} (1, 2, 3 or 4)")

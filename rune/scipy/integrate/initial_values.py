@@ -86,11 +86,19 @@ class OdeSolution:
 
 
 def solve_ivp(
-    fun: Callable[..., Any], t_span: tuple[float, float], y0: Any, method: str = "RK45",
-    t_eval: Any = None, dense_output: bool = False, *, args: Sequence[Any] = (),
-    rtol: float = 1e-3, atol: float = 1e-6, max_step: float = np.inf,
+    fun: Callable[..., Any],
+    t_span: tuple[float, float],
+    y0: Any,
+    method: str = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    *,
+    args: Sequence[Any] = (),
+    rtol: float = 1e-3,
+    atol: float = 1e-6,
+    max_step: float = np.inf,
     first: float | None = None,
-) -> OdeResult:  # fmt: skip
+) -> OdeResult:
     """The solution of dy/dt = fun(t, y, *args) over t_span, with y(t_span[0]) = y0 [N], real or
     complex.
 
@@ -114,29 +122,22 @@ def solve_ivp(
     start = widened(*promoted("solve_ivp", y0, kind="inexact"))[0]
     if start.ndim != 1 or start.shape[0] == 0:
         raise ShapeError(f"solve_ivp: cannot start at y0 of shape {start.shape} (rank 1 required)")
-    table = _METHODS.get(method)
-    if table is None:
-        raise ArgumentError(
-            f"solve_ivp: cannot use method={method!r}", hint="'RK45', 'RK23' or 'DOP853'"
-        )
+    table = _method(method)
     func = lambda t, y: rnp.asarray(fun(t, y, *args)).astype(y.dtype)  # noqa: E731
     if not (max_step > 0 and (first is None or first > 0)):
         raise ArgumentError(f"solve_ivp: cannot use max_step={max_step}, first={first} (positive)")
     if t_eval is not None:
         _require_within(t_span, np.asarray(t_eval))
     is_dense = dense_output or t_eval is not None
-    ts, starts, stages, ends, tries = _steps(
-        table, func, t_span, start, (rtol, atol), max_step, first, is_dense
-    )
+    ts, starts, stages, ends, tries = _steps(table, func, t_span, start, (rtol, atol), max_step, first, is_dense)
     if not ends:  # the right side is NaN or infinite at once
         return OdeResult(rnp.asarray(np.asarray(ts)), start[:, None], None, tries, -1, False)
     done = abs(ts[-1] - t_span[1]) <= 1e-12 * max(1.0, abs(t_span[1]))
     real = rnp.finfo(start.dtype).dtype
     times = rnp.asarray(np.asarray(ts), real)
     solution = OdeSolution(
-        table, times, rnp.stack(starts), times[1:] - times[:-1],
-        tuple(rnp.stack(list(k)) for k in zip(*stages)),
-    )  # fmt: skip
+        table, times, rnp.stack(starts), times[1:] - times[:-1], tuple(rnp.stack(list(k)) for k in zip(*stages))
+    )
     values = rnp.stack([start, *ends], axis=1)
     if t_eval is not None:
         times = rnp.asarray(t_eval, real)
@@ -144,6 +145,12 @@ def solve_ivp(
     calls = tries * (len(table.nodes) - 1) + 2 + is_dense * len(ends) * len(table.more_nodes)
     status = 0 if done else -1
     return OdeResult(times, values, solution if dense_output else None, calls, status, done)
+
+
+def _method(name: str) -> Method:
+    if name not in _METHODS:
+        raise ArgumentError(f"solve_ivp: cannot use method={name!r}", hint="'RK45', 'RK23' or 'DOP853'")
+    return _METHODS[name]
 
 
 def _require_within(t_span: tuple[float, float], times: np.ndarray) -> None:
@@ -154,9 +161,15 @@ def _require_within(t_span: tuple[float, float], times: np.ndarray) -> None:
 
 
 def _steps(
-    table: Method, func: Callable[[Any, Any], Any], t_span: tuple[float, float], y: Any,
-    tolerances: tuple[float, float], longest: float, first: float | None, is_dense: bool,
-) -> tuple[list[float], list[Any], list[Any], list[Any], int]:  # fmt: skip
+    table: Method,
+    func: Callable[[Any, Any], Any],
+    t_span: tuple[float, float],
+    y: Any,
+    tolerances: tuple[float, float],
+    longest: float,
+    first: float | None,
+    is_dense: bool,
+) -> tuple[list[float], list[Any], list[Any], list[Any], int]:
     """Times, starts, stages and ends of all steps, and how many were tried."""
     rtol, atol = tolerances
     t, end = map(float, t_span)

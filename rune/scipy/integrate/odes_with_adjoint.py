@@ -63,9 +63,7 @@ def _ravelled(y: Any) -> tuple[Any, Callable[[Any], Any]]:
     return vector, back
 
 
-def _walked(
-    func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int, longest: float
-) -> Any:
+def _walked(func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int, longest: float) -> Any:
     """The solution [T, N] of y' = func(t, y) at times that rise or fall."""
     method = DORMAND_PRINCE
     direction = rnp.sign(times[-1] - times[0])
@@ -86,10 +84,8 @@ def _walked(
         last_stages = [rnp.where(is_accepted, a, b) for a, b in zip(stages, s.stages)]
         chosen = (
             rnp.where(is_accepted, a, b)
-            for a, b in (
-                (s.t + length, s.t), (y, s.y), (s.t, s.before), (s.y, s.last_y), (length, s.last_h),
-            )
-        )  # fmt: skip
+            for a, b in ((s.t + length, s.t), (y, s.y), (s.t, s.before), (s.y, s.last_y), (length, s.last_h))
+        )
         t, y, before, last_y, last_h = chosen
         return _Walk(t, y, following, before, last_y, last_h, last_stages, s.n + 1)
 
@@ -151,9 +147,15 @@ _solve_vjp.defvjp(_forward, _backward)
 
 
 def odeint(
-    func: Function, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, atol: float = 1.4e-8,
-    mxstep: float = rnp.inf, hmax: float = rnp.inf,
-) -> Any:  # fmt: skip
+    func: Function,
+    y0: Any,
+    t: Any,
+    *args: Any,
+    rtol: float = 1.4e-8,
+    atol: float = 1.4e-8,
+    mxstep: float = rnp.inf,
+    hmax: float = rnp.inf,
+) -> Any:
     """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0, at the times `t`.
 
     func:   gives a tree like y0.    y0: a tree of floating arrays.
@@ -181,9 +183,7 @@ def odeint(
     def flat(v: Any, s: Any, *extra: Any) -> Any:
         slope = _ravelled(func(back(v), s, *extra))[0]
         if slope.shape != v.shape:
-            raise ShapeError(
-                f"odeint: cannot solve for {v.shape[0]} numbers (func gives {slope.shape[0]})"
-            )
+            raise ShapeError(f"odeint: cannot solve for {v.shape[0]} numbers (func gives {slope.shape[0]})")
         return slope.astype(start.dtype)
 
     converted, captured = closure_convert(flat, start, times[0], *args)

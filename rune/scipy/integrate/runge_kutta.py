@@ -41,7 +41,10 @@ DORMAND_PRINCE = Method(
     "RK45",
     (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0),
     (
-        (), (1 / 5,), (3 / 40, 9 / 40), (44 / 45, -56 / 15, 32 / 9),
+        (),
+        (1 / 5,),
+        (3 / 40, 9 / 40),
+        (44 / 45, -56 / 15, 32 / 9),
         (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
         (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
         (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
@@ -54,21 +57,22 @@ DORMAND_PRINCE = Method(
         (0.0, 0.0, 0.0, 0.0),
         (0.0, 131558114200 / 32700410799, -68118460800 / 10900136933, 87487479700 / 32700410799),
         (0.0, -1754552775 / 470086768, 14199869525 / 1410260304, -10690763975 / 1880347072),
-        (0.0, 127303824393 / 49829197408, -318862633887 / 49829197408,
-         701980252875 / 199316789632),
+        (0.0, 127303824393 / 49829197408, -318862633887 / 49829197408, 701980252875 / 199316789632),
         (0.0, -282668133 / 205662961, 2019193451 / 616988883, -1453857185 / 822651844),
         (0.0, 40617522 / 29380423, -110615467 / 29380423, 69997945 / 29380423),
     ),
-)  # fmt: skip
+)
 
 # Source: Bogacki & Shampine 1989.
 BOGACKI_SHAMPINE = Method(
     "RK23",
     (0.0, 1 / 2, 3 / 4, 1.0),
     ((), (1 / 2,), (0.0, 3 / 4), (2 / 9, 1 / 3, 4 / 9)),
-    (2 / 9, 1 / 3, 4 / 9, 0.0), (5 / 72, -1 / 12, -1 / 9, 1 / 8), 3,
+    (2 / 9, 1 / 3, 4 / 9, 0.0),
+    (5 / 72, -1 / 12, -1 / 9, 1 / 8),
+    3,
     ((1.0, -4 / 3, 5 / 9), (0.0, 1.0, -2 / 3), (0.0, 4 / 3, -8 / 9), (0.0, -1.0, 1.0)),
-)  # fmt: skip
+)
 
 
 def _weighed(stages: Sequence[Any], weights: Sequence[float]) -> Any:
@@ -122,9 +126,7 @@ def error_norm(error: Any, before: Any, after: Any, rtol: Any, atol: Any) -> Any
     return rnp.sqrt(rnp.mean(rnp.square(rnp.abs(error / scale))))
 
 
-def step_norm(
-    method: Method, h: Any, stages: Sequence[Any], before: Any, after: Any, rtol: Any, atol: Any
-) -> Any:
+def step_norm(method: Method, h: Any, stages: Sequence[Any], before: Any, after: Any, rtol: Any, atol: Any) -> Any:
     """`error_norm` of a step, of two estimates e and f the norm of e |e| / √(|e|² + |f|²/100)."""
     first = error_norm(h * _weighed(stages, method.errors), before, after, rtol, atol)
     if not method.beside:
@@ -143,9 +145,8 @@ def next_step(h: Any, norm: Any, order: int, most: Any = MOST) -> Any:
 
 
 def first_step(
-    func: Callable[[Any, Any], Any], t: Any, y: Any, direction: Any, order: int, rtol: Any,
-    atol: Any,
-) -> Any:  # fmt: skip
+    func: Callable[[Any, Any], Any], t: Any, y: Any, direction: Any, order: int, rtol: Any, atol: Any
+) -> Any:
     """A length to begin with. Source: Hairer, Nørsett & Wanner 1993, section II.4."""
     scale = atol + rtol * rnp.abs(y)
     slope = func(t, y)
@@ -157,8 +158,5 @@ def first_step(
     d2 = size(ahead - slope) / h0
     largest = rnp.maximum(d1, d2)
     is_flat = largest <= 1e-15
-    h1 = rnp.where(
-        is_flat, rnp.maximum(1e-6, h0 * 1e-3),
-        (0.01 / rnp.where(is_flat, 1.0, largest)) ** (1.0 / order),
-    )  # fmt: skip
+    h1 = rnp.where(is_flat, rnp.maximum(1e-6, h0 * 1e-3), (0.01 / rnp.where(is_flat, 1.0, largest)) ** (1.0 / order))
     return rnp.minimum(100.0 * h0, h1)

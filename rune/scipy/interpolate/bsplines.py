@@ -62,14 +62,10 @@ class BSpline:
         if self.axis != 0:
             c = rnp.moveaxis(c, self.axis, 0)
         if t.ndim != 1 or t.shape[0] < 2 * self.k + 2:
-            raise ShapeError(
-                f"BSpline: cannot use knots {t.shape} (at least {2 * self.k + 2} for degree "
-                f"{self.k})"
-            )
+            raise ShapeError(f"BSpline: cannot use knots {t.shape} (at least {2 * self.k + 2} for degree {self.k})")
         if c.ndim == 0 or c.shape[0] < t.shape[0] - self.k - 1:
             raise ShapeError(
-                f"BSpline: cannot use coefficients {c.shape} for {t.shape[0] - self.k - 1} "
-                "basis functions"
+                f"BSpline: cannot use coefficients {c.shape} for {t.shape[0] - self.k - 1} basis functions"
             )
         known = seen(t)
         if known is not None and not (known[1:] >= known[:-1]).all():
@@ -89,9 +85,7 @@ class BSpline:
             points = first + rnp.remainder(points - first, last - first)
         interval, values = _basis(self.t, self.k, points, count)
         shape = (*points.shape, *(1,) * (self.c.ndim - 1))
-        out = sum(
-            self.c[interval - self.k + j] * rnp.reshape(v, shape) for j, v in enumerate(values)
-        )
+        out = sum(self.c[interval - self.k + j] * rnp.reshape(v, shape) for j, v in enumerate(values))
         if not beyond:
             is_inside = (points >= first) & (points <= last)
             out = rnp.where(rnp.reshape(is_inside, shape), out, rnp.nan)
@@ -106,9 +100,7 @@ class BSpline:
 
     def _derived(self) -> BSpline:
         if self.k == 0:
-            return unchecked(
-                BSpline, (self.t, rnp.zeros_like(self.c), 0, self.extrapolate, self.axis)
-            )
+            return unchecked(BSpline, (self.t, rnp.zeros_like(self.c), 0, self.extrapolate, self.axis))
         count = self.t.shape[0] - self.k - 1
         gaps = self.t[self.k + 1 : self.k + count] - self.t[1:count]
         columns = rnp.reshape(gaps, (-1, *(1,) * (self.c.ndim - 1)))
@@ -142,15 +134,10 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
     n = x.shape[0]
     knots = _knots(x, k) if t is None else rnp.astype(rnp.asarray(t), x.dtype)
     if knots.shape != (n + k + 1,):
-        raise ShapeError(
-            f"make_interp_spline: cannot use {knots.shape[0]} knots for {n} points of degree {k}"
-        )
+        raise ShapeError(f"make_interp_spline: cannot use {knots.shape[0]} knots for {n} points of degree {k}")
     interval, values = _basis(knots, k, x, n)
     column = rnp.arange(n)
-    matrix = sum(
-        rnp.where(column == (interval - k + j)[:, None], v[:, None], 0.0)
-        for j, v in enumerate(values)
-    )
+    matrix = sum(rnp.where(column == (interval - k + j)[:, None], v[:, None], 0.0) for j, v in enumerate(values))
     flat = rnp.reshape(y, (n, -1))
     coefficients = rnp.reshape(linalg.solve(matrix, flat), y.shape)
     return unchecked(BSpline, (knots, coefficients, k, True, axis % y.ndim))

@@ -129,9 +129,7 @@ def unchecked(kind: type[Curve], values: tuple[Any, ...]) -> Curve:
 
 
 tree.register_node(
-    PPoly,
-    lambda p: ((p.c, p.x), (p.extrapolate, p.axis)),
-    lambda static, kids: unchecked(PPoly, (*kids, *static)),
+    PPoly, lambda p: ((p.c, p.x), (p.extrapolate, p.axis)), lambda static, kids: unchecked(PPoly, (*kids, *static))
 )
 
 
@@ -159,8 +157,7 @@ def samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]
     (y,) = reals(name, rnp.moveaxis(rnp.asarray(y), axis, 0))
     if x.ndim != 1 or y.shape[0] != x.shape[0] or x.shape[0] < least:
         raise ShapeError(
-            f"{name}: cannot interpolate values {y.shape} at points {x.shape} "
-            f"(as many, and at least {least})"
+            f"{name}: cannot interpolate values {y.shape} at points {x.shape} (as many, and at least {least})"
         )
     dtype = rnp.result_type(x, y)
     return rnp.astype(x, dtype), rnp.astype(y, dtype)
@@ -187,9 +184,7 @@ def hermite(x: Any, y: Any, slopes: Any, extrapolate: bool | str, axis: int) -> 
     return unchecked(PPoly, (c, x, extrapolate, axis % y.ndim))
 
 
-def CubicHermiteSpline(
-    x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: bool | str = True
-) -> PPoly:
+def CubicHermiteSpline(x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: bool | str = True) -> PPoly:
     """The piecewise cubic with values y and slopes dydx at x.
 
     Shapes: x [N], y and dydx with N along the axis, where the points stand in results.
@@ -210,9 +205,7 @@ def CubicHermiteSpline(
 # --- cubic splines ----------------------------------------------------------------------------
 
 
-def CubicSpline(
-    x: Any, y: Any, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: Any = None
-) -> PPoly:
+def CubicSpline(x: Any, y: Any, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: Any = None) -> PPoly:
     """The cubic spline through y at x: two continuous derivatives.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results.
@@ -231,8 +224,7 @@ def CubicSpline(
     """
     if bc_type not in ("not-a-knot", "natural", "clamped", "periodic"):
         raise ArgumentError(
-            f"CubicSpline: cannot use bc_type={bc_type!r}",
-            hint="'not-a-knot', 'natural', 'clamped' or 'periodic'",
+            f"CubicSpline: cannot use bc_type={bc_type!r}", hint="'not-a-knot', 'natural', 'clamped' or 'periodic'"
         )
     x, y = rising_samples("CubicSpline", x, y, axis, 2)
     if bc_type == "periodic":
@@ -250,9 +242,7 @@ def _require_closed(y: Any) -> None:
     limit = 8 * float(rnp.finfo(y.dtype).eps)
     if values is None or np.allclose(values[0], values[-1], rtol=limit, atol=limit):
         return
-    raise ArgumentError(
-        "CubicSpline: cannot use bc_type='periodic' (the first and the last value differ)"
-    )
+    raise ArgumentError("CubicSpline: cannot use bc_type='periodic' (the first and the last value differ)")
 
 
 def _system(x: Any, y: Any, bc_type: str) -> tuple[Any, Any]:
@@ -289,16 +279,11 @@ def _ends(h: Any, chords: Any, n: int, bc_type: str) -> tuple[tuple[Any, Any], t
         zero = rnp.zeros_like(chords[0])
         return (row((0, 1.0)), zero), (row((-1, 1.0)), zero)
     if bc_type == "natural":
-        return (
-            (row((0, 2.0), (1, 1.0)), 3.0 * chords[0]),
-            (row((-1, 2.0), (-2, 1.0)), 3.0 * chords[-1]),
-        )
+        return ((row((0, 2.0), (1, 1.0)), 3.0 * chords[0]), (row((-1, 2.0), (-2, 1.0)), 3.0 * chords[-1]))
     if n == 2:
         return (row((0, 1.0)), chords[0]), (row((1, 1.0)), chords[0])
     if n == 3:  # one parabola through three points
-        return (
-            (row((0, 1.0), (1, 1.0)), 2.0 * chords[0]), (row((1, 1.0), (2, 1.0)), 2.0 * chords[1])
-        )  # fmt: skip
+        return ((row((0, 1.0), (1, 1.0)), 2.0 * chords[0]), (row((1, 1.0), (2, 1.0)), 2.0 * chords[1]))
     return _not_a_knot(h, chords, row, 0, 1), _not_a_knot(h, chords, row, -1, -2)
 
 
@@ -378,9 +363,7 @@ def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, extrapolate: bool | No
         return hermite(x, y, rnp.concatenate([d, d]), bool(extrapolate), axis)
     before = 2.0 * d[0] - d[1]
     after = 2.0 * d[-1] - d[-2]
-    m = rnp.concatenate([
-        (2.0 * before - d[0])[None], before[None], d, after[None], (2.0 * after - d[-1])[None],
-    ])  # fmt: skip
+    m = rnp.concatenate([(2.0 * before - d[0])[None], before[None], d, after[None], (2.0 * after - d[-1])[None]])
     change = rnp.abs(m[1:] - m[:-1])
     low, high = change[:-2], change[2:]
     total = low + high

@@ -20,9 +20,8 @@ _DEGREES = {"slinear": 1, "quadratic": 2, "cubic": 3}
 
 
 def interp1d(
-    x: Any, y: Any, kind: str = "linear", axis: int = -1, *, fill_value: Any = rnp.nan,
-    assume_sorted: bool = False,
-) -> Callable[[Any], Any]:  # fmt: skip
+    x: Any, y: Any, kind: str = "linear", axis: int = -1, *, fill_value: Any = rnp.nan, assume_sorted: bool = False
+) -> Callable[[Any], Any]:
     """A function through y at x.
 
     Shapes: x [N]; y with N along the axis, where the points stand in results.
@@ -112,8 +111,7 @@ class RegularGridInterpolator:
     def __post_init__(self) -> None:
         if self.method not in ("linear", "nearest"):
             raise ArgumentError(
-                f"RegularGridInterpolator: cannot use method={self.method!r}",
-                hint="'linear' or 'nearest'",
+                f"RegularGridInterpolator: cannot use method={self.method!r}", hint="'linear' or 'nearest'"
             )
         if self.bounds_error:
             raise ArgumentError("RegularGridInterpolator: cannot use bounds_error=True")
@@ -121,9 +119,7 @@ class RegularGridInterpolator:
         (values,) = reals("RegularGridInterpolator", self.values)
         sizes = tuple(p.size for p in points)
         if any(p.ndim != 1 for p in points) or 0 in sizes or values.shape[: len(sizes)] != sizes:
-            raise ShapeError(
-                f"RegularGridInterpolator: cannot use values {values.shape} on a grid {sizes}"
-            )
+            raise ShapeError(f"RegularGridInterpolator: cannot use values {values.shape} on a grid {sizes}")
         for axis, at in enumerate(points):
             if _is_falling(at):
                 points[axis], values = at[::-1], rnp.flip(values, axis)
@@ -171,8 +167,7 @@ class RegularGridInterpolator:
         (at,) = reals("RegularGridInterpolator", xi)
         if at.shape[-1] != len(self.points):
             raise ShapeError(
-                f"RegularGridInterpolator: cannot take points {at.shape} on a grid of "
-                f"{len(self.points)} axes"
+                f"RegularGridInterpolator: cannot take points {at.shape} on a grid of {len(self.points)} axes"
             )
         return [at[..., i] for i in range(at.shape[-1])]
 
@@ -266,10 +261,6 @@ def _polynomial_of(_: None, kids: Any) -> BarycentricInterpolator:
 
 
 tree.register_node(
-    RegularGridInterpolator,
-    lambda g: ((g.points, g.values), (g.method, g.bounds_error, g.fill_value)),
-    _grid_of,
+    RegularGridInterpolator, lambda g: ((g.points, g.values), (g.method, g.bounds_error, g.fill_value)), _grid_of
 )
-tree.register_node(
-    BarycentricInterpolator, lambda p: ((p.xi, p.yi, p.weights), None), _polynomial_of
-)
+tree.register_node(BarycentricInterpolator, lambda p: ((p.xi, p.yi, p.weights), None), _polynomial_of)

@@ -15,49 +15,12 @@ properties      norm, bandwidth, issymmetric, ishermitian
 import typing as _typing
 
 from rune.absent import of as _absent
-from rune.scipy.linalg.banded import (
-    cho_solve_banded,
-    cholesky_banded,
-    solve_banded,
-    solveh_banded,
-)
-from rune.scipy.linalg.equations import (
-    solve_continuous_lyapunov,
-    solve_discrete_lyapunov,
-    solve_sylvester,
-)
-from rune.scipy.linalg.exponentials import (
-    coshm,
-    cosm,
-    expm,
-    expm_frechet,
-    sinhm,
-    sinm,
-    tanhm,
-    tanm,
-)
-from rune.scipy.linalg.factorisations import (
-    cho_factor,
-    cholesky,
-    lu,
-    lu_factor,
-    lu_solve,
-    qr,
-    qr_multiply,
-)
-from rune.scipy.linalg.forms import (
-    cdf2rdf,
-    hessenberg,
-    rsf2csf,
-    schur,
-)
-from rune.scipy.linalg.functions import (
-    fractional_matrix_power,
-    funm,
-    logm,
-    signm,
-    sqrtm,
-)
+from rune.scipy.linalg.banded import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
+from rune.scipy.linalg.equations import solve_continuous_lyapunov, solve_discrete_lyapunov, solve_sylvester
+from rune.scipy.linalg.exponentials import coshm, cosm, expm, expm_frechet, sinhm, sinm, tanhm, tanm
+from rune.scipy.linalg.factorisations import cho_factor, cholesky, lu, lu_factor, lu_solve, qr, qr_multiply
+from rune.scipy.linalg.forms import cdf2rdf, hessenberg, rsf2csf, schur
+from rune.scipy.linalg.functions import fractional_matrix_power, funm, logm, signm, sqrtm
 from rune.scipy.linalg.named import (
     block_diag,
     dft,
@@ -83,21 +46,8 @@ from rune.scipy.linalg.patterns import (
     leslie,
     toeplitz,
 )
-from rune.scipy.linalg.properties import (
-    bandwidth,
-    ishermitian,
-    issymmetric,
-    norm,
-)
-from rune.scipy.linalg.solves import (
-    cho_solve,
-    det,
-    inv,
-    lstsq,
-    pinv,
-    solve,
-    solve_triangular,
-)
+from rune.scipy.linalg.properties import bandwidth, ishermitian, issymmetric, norm
+from rune.scipy.linalg.solves import cho_solve, det, inv, lstsq, pinv, solve, solve_triangular
 from rune.scipy.linalg.spectra import (
     diagsvd,
     eig,
@@ -111,28 +61,91 @@ from rune.scipy.linalg.spectra import (
     svdvals,
 )
 from rune.scipy.linalg.structured import matmul_toeplitz, solve_circulant, solve_toeplitz
-from rune.scipy.linalg.subspaces import (
-    null_space,
-    orth,
-    orthogonal_procrustes,
-    polar,
-    subspace_angles,
-)
+from rune.scipy.linalg.subspaces import null_space, orth, orthogonal_procrustes, polar, subspace_angles
 
 __all__ = [
-    "bandwidth", "block_diag", "cdf2rdf", "cho_factor", "cho_solve", "cho_solve_banded",
-    "cholesky", "cholesky_banded", "circulant", "companion", "convolution_matrix", "coshm",
-    "cosm", "det", "dft", "diagsvd", "eig", "eig_banded", "eigh", "eigh_tridiagonal", "eigvals",
-    "eigvalsh", "eigvalsh_tridiagonal", "expm", "expm_frechet", "fiedler", "fiedler_companion",
-    "fractional_matrix_power", "funm", "hadamard", "hankel", "helmert", "hessenberg", "hilbert",
-    "inv", "invhilbert", "invpascal", "ishermitian", "issymmetric", "khatri_rao", "kron",
-    "leslie", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul_toeplitz", "norm",
-    "null_space", "orth", "orthogonal_procrustes", "pascal", "pinv", "polar", "qr", "qr_multiply",
-    "rsf2csf", "schur", "signm", "sinhm", "sinm", "solve", "solve_banded", "solve_circulant",
-    "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz",
-    "solve_triangular", "solveh_banded", "sqrtm", "subspace_angles", "svd", "svdvals", "tanhm",
-    "tanm", "toeplitz", "tri", "tril", "triu",
-]  # fmt: skip
+    "bandwidth",
+    "block_diag",
+    "cdf2rdf",
+    "cho_factor",
+    "cho_solve",
+    "cho_solve_banded",
+    "cholesky",
+    "cholesky_banded",
+    "circulant",
+    "companion",
+    "convolution_matrix",
+    "coshm",
+    "cosm",
+    "det",
+    "dft",
+    "diagsvd",
+    "eig",
+    "eig_banded",
+    "eigh",
+    "eigh_tridiagonal",
+    "eigvals",
+    "eigvalsh",
+    "eigvalsh_tridiagonal",
+    "expm",
+    "expm_frechet",
+    "fiedler",
+    "fiedler_companion",
+    "fractional_matrix_power",
+    "funm",
+    "hadamard",
+    "hankel",
+    "helmert",
+    "hessenberg",
+    "hilbert",
+    "inv",
+    "invhilbert",
+    "invpascal",
+    "ishermitian",
+    "issymmetric",
+    "khatri_rao",
+    "kron",
+    "leslie",
+    "logm",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "matmul_toeplitz",
+    "norm",
+    "null_space",
+    "orth",
+    "orthogonal_procrustes",
+    "pascal",
+    "pinv",
+    "polar",
+    "qr",
+    "qr_multiply",
+    "rsf2csf",
+    "schur",
+    "signm",
+    "sinhm",
+    "sinm",
+    "solve",
+    "solve_banded",
+    "solve_circulant",
+    "solve_continuous_lyapunov",
+    "solve_discrete_lyapunov",
+    "solve_sylvester",
+    "solve_toeplitz",
+    "solve_triangular",
+    "solveh_banded",
+    "sqrtm",
+    "subspace_angles",
+    "svd",
+    "svdvals",
+    "tanhm",
+    "tanm",
+    "toeplitz",
+    "tri",
+    "tril",
+    "triu",
+]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

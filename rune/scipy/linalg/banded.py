@@ -31,9 +31,13 @@ from rune.ops.promote import broadcast_shape, broadcast_to
 
 
 def solve_banded(
-    l_and_u: tuple[int, int], ab: Any, b: Any, overwrite_ab: bool = False,
-    overwrite_b: bool = False, check_finite: bool = True,
-) -> Any:  # fmt: skip
+    l_and_u: tuple[int, int],
+    ab: Any,
+    b: Any,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """x with a x = b, where a has l diagonals below the main one and u above it.
 
     Rows change places where that is needed. A singular `a` gives infinities or NaN.
@@ -83,15 +87,10 @@ def _eliminated(rows: Any, sides: Any, below: int) -> tuple[Any, Any]:
     place = np.arange(below + 1)
 
     def step(waiting: tuple[Any, Any], row: tuple[Any, Any]) -> tuple[Any, Any]:
-        window, side = (
-            rnp.concatenate([w, rnp.expand_dims(r, -2)], -2)
-            for w, r in zip(waiting, row, strict=True)
-        )
+        window, side = (rnp.concatenate([w, rnp.expand_dims(r, -2)], -2) for w, r in zip(waiting, row, strict=True))
         chosen = rnp.argmax(rnp.abs(window[..., 0]), -1, keepdims=True) == place
         chosen = rnp.expand_dims(chosen, -1)
-        pivot, pivot_side = (
-            rnp.sum(rnp.where(chosen, x, 0), -2, keepdims=True) for x in (window, side)
-        )
+        pivot, pivot_side = (rnp.sum(rnp.where(chosen, x, 0), -2, keepdims=True) for x in (window, side))
         window, side = (rnp.where(chosen, x[..., :1, :], x)[..., 1:, :] for x in (window, side))
         factor = window[..., :1] / pivot[..., :1]
         window, side = window - factor * pivot, side - factor * pivot_side
@@ -126,9 +125,13 @@ def _substituted(rows: Any, sides: Any, forwards: bool) -> Any:
 
 
 def solveh_banded(
-    ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False,
+    ab: Any,
+    b: Any,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    lower: bool = False,
     check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """x with a x = b for a positive definite a, given by its upper or lower diagonals.
 
     ab:     holds a[i, j] at ab[u + i - j, j], i <= j; if lower at ab[i - j, j], i >= j.
@@ -147,9 +150,7 @@ def solveh_banded(
     return narrowed(_solved_by_factor("solveh_banded", factor, y))
 
 
-def cholesky_banded(
-    ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True
-) -> Any:
+def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Any:
     """The Cholesky factor of a banded matrix, in the same form (`solveh_banded`) and side.
 
     Shapes: [*B, u + 1, N] -> [*B, u + 1, N], with zeros outside of the matrix.
@@ -234,9 +235,7 @@ def _same_batch(name: str, bands: Any, b: Any) -> tuple[Any, Any]:
     first, second = type_of(bands), type_of(b)
     columns = rnp.expand_dims(b, -1) if second.ndim == 1 else b
     if second.ndim == 0 or columns.shape[-2] != first.shape[-1]:
-        raise ShapeError(
-            f"{name}: cannot solve the bands {first} for {second} ({first.shape[-1]} rows required)"
-        )
+        raise ShapeError(f"{name}: cannot solve the bands {first} for {second} ({first.shape[-1]} rows required)")
     lead = broadcast_shape(name, first.shape[:-2], columns.shape[:-2])
     return (
         broadcast_to(name, bands, (*lead, *first.shape[-2:])),

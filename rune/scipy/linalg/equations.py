@@ -22,10 +22,7 @@ def _solved(a: Any, b: Any, c: Any) -> Any:
     """A X + X B = C for one dtype, leading axes broadcast."""
     types = [type_of(x) for x in (a, b, c)]
     lead = broadcast_shape("solve_sylvester", *(t.shape[:-2] for t in types))
-    spread = (
-        broadcast_to("solve_sylvester", x, (*lead, *t.shape[-2:]))
-        for x, t in zip((a, b, c), types, strict=True)
-    )
+    spread = (broadcast_to("solve_sylvester", x, (*lead, *t.shape[-2:])) for x, t in zip((a, b, c), types, strict=True))
     return solve_by_forms(*spread)
 
 
@@ -47,9 +44,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
            [0., 2.]], f32[2,2], cpu:0)
     """
     if method not in ("schur", "eigen"):
-        raise ArgumentError(
-            f"solve_sylvester: cannot use method={method!r} ('schur' or 'eigen' required)"
-        )
+        raise ArgumentError(f"solve_sylvester: cannot use method={method!r} ('schur' or 'eigen' required)")
     (a, b, c), narrowed = computing("solve_sylvester", A, B, C)
     m, n = square("solve_sylvester", a).shape[-1], square("solve_sylvester", b).shape[-1]
     if type_of(c).shape[-2:] != (m, n):
@@ -97,9 +92,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
            [0., 4.]], f32[2,2], cpu:0)
     """
     if method not in (None, "direct", "bilinear"):
-        raise ArgumentError(
-            f"solve_discrete_lyapunov: cannot use method={method!r} ('direct' or 'bilinear')"
-        )
+        raise ArgumentError(f"solve_discrete_lyapunov: cannot use method={method!r} ('direct' or 'bilinear')")
     (x, y), narrowed = computing("solve_discrete_lyapunov", a, q)
     _same_sizes("solve_discrete_lyapunov", x, y)
     identity = eye(type_of(x).shape, type_of(x).dtype)

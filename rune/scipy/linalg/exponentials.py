@@ -21,14 +21,7 @@ from rune.numpy.linalg.arguments import computing, same_batch, square
 from rune.ops.complex_numbers import complex, imag, is_complex, real, real_dtype
 from rune.ops.linalg.jacobi import over_matrices
 from rune.ops.linalg.triangular import triangular_solve
-from rune.ops.matrix_helpers import (
-    eye,
-    matmul,
-    nan_like,
-    number,
-    upper_triangle,
-    zeros,
-)
+from rune.ops.matrix_helpers import eye, matmul, nan_like, number, upper_triangle, zeros
 from rune.transforms.derivatives.jvp import jvp_flat
 
 # The degree, and the norm up to which it serves (Higham 2005, table 2.3).
@@ -64,9 +57,7 @@ def _expm(x: Any, upper: bool = False, max_squarings: int = 16) -> Any:
     degree, limit = DEGREES[real_dtype(type_of(x).dtype)]
     count = _squarings(x, limit)
     squarings = ops.min(count, np.int32(min(max_squarings, 30)))
-    scale = ops.cast(
-        ops.shl(ops.fit(np.int32(1), type_of(squarings).shape), squarings), type_of(x).dtype
-    )
+    scale = ops.cast(ops.shl(ops.fit(np.int32(1), type_of(squarings).shape), squarings), type_of(x).dtype)
     power = _approximant(ops.div(x, over_matrices(scale, shape)), degree, upper)
 
     def squared(i: Any, y: Any) -> Any:
@@ -111,9 +102,7 @@ def _weights(m: int) -> list[float]:
 def _polynomial(powers: list[Any], weights: list[float]) -> Any:
     """Σ w_k (A²)^k, k up to 6, from the powers up to (A²)³."""
     low = _combined(powers, weights[:4])
-    return low if len(weights) <= 4 else ops.add(
-        low, matmul(powers[3], _combined(powers[1:], weights[4:]))
-    )  # fmt: skip
+    return low if len(weights) <= 4 else ops.add(low, matmul(powers[3], _combined(powers[1:], weights[4:])))
 
 
 def _combined(powers: list[Any], weights: list[float]) -> Any:
@@ -140,9 +129,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
            [0., 1.]], f32[2,2], cpu:0)
     """
     if method not in (None, "SPS", "blockEnlarge"):
-        raise ArgumentError(
-            f"expm_frechet: cannot use method={method!r} ('SPS' or 'blockEnlarge' required)"
-        )
+        raise ArgumentError(f"expm_frechet: cannot use method={method!r} ('SPS' or 'blockEnlarge' required)")
     (a, e), narrowed = computing("expm_frechet", A, E)
     square("expm_frechet", a)
     square("expm_frechet", e)

@@ -31,9 +31,7 @@ from rune.ops.matrix_helpers import (
 # --- Cholesky ---------------------------------------------------------------------------------
 
 
-def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The upper triangular U with Uᴴ U = a, or with `lower` the L with L Lᴴ = a.
 
     Only the triangle of that name is read. NaN where `a` is not positive definite.
@@ -55,9 +53,7 @@ def cholesky(
     return narrowed(factor if lower else adjoint(factor))
 
 
-def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
     """The factor that `cholesky` gives, and which one it is, for `cho_solve`.
 
     Shapes: a [*B, M, M] -> [*B, M, M] and a Python bool.
@@ -78,9 +74,8 @@ def cho_factor(
 
 
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True,
-    p_indices: bool = False,
-) -> Any:  # fmt: skip
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
+) -> Any:
     """P, L, U with a = P L U, L unit lower and U upper triangular.
 
     permute_l:  gives P L and U instead; p_indices: gives numbers p with a = L[p] U instead of P.
@@ -137,9 +132,8 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False,
-    check_finite: bool = True,
-) -> Any:  # fmt: skip
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
     """x with a x = b from `lu_factor`'s answer; trans 1: aᵀ x = b; trans 2: aᴴ x = b.
 
     Shapes: factors [*B, N, N], pivots [*B, N], b [*B, N, K] or [N].
@@ -180,9 +174,13 @@ def lu_solve(
 
 
 def qr(
-    a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
-    pivoting: bool = False, check_finite: bool = True,
-) -> Any:  # fmt: skip
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """Q and R with a = Q R: Q with orthonormal columns, R upper triangular.
 
     mode:      "full": Q [*B, M, M], R [*B, M, N]; "economic": min(M, N) columns and rows;
@@ -202,9 +200,7 @@ def qr(
     Array([2, 1, 0], i32[3], cpu:0)
     """
     if mode not in ("full", "economic", "r", "raw"):
-        raise ArgumentError(
-            f"qr: cannot use mode {mode!r} (one of 'full', 'economic', 'r', 'raw' required)"
-        )
+        raise ArgumentError(f"qr: cannot use mode {mode!r} (one of 'full', 'economic', 'r', 'raw' required)")
     (x,), narrowed = computing("qr", a)
     m, n = matrices("qr", x).shape[-2:]
     if not pivoting and mode != "raw":
@@ -220,9 +216,14 @@ def qr(
 
 
 def qr_multiply(
-    a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
-    overwrite_a: bool = False, overwrite_c: bool = False,
-) -> tuple[Any, ...]:  # fmt: skip
+    a: Any,
+    c: Any,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Any, ...]:
     """Q c ("left") or c Q ("right"), and R, of the economic a = Q R; Q conjugated if asked for.
 
     pivoting:  as in `qr`, with the numbers of the columns as a third result.

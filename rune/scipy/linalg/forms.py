@@ -74,9 +74,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     return narrowed(triangular_form(t, z))
 
 
-def hessenberg(
-    a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """H, zero below its first subdiagonal, with a = Q H Qᴴ; with calc_q the pair of H and Q.
 
     Shapes: [*B, N, N] -> [*B, N, N].
@@ -127,8 +125,7 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     w, v = rnp.asarray(w), rnp.asarray(v)
     if w.ndim < 1 or v.ndim != w.ndim + 1 or v.shape[-1] != w.shape[-1]:
         raise ShapeError(
-            f"cdf2rdf: cannot use eigenvectors {v.shape} with eigenvalues {w.shape} "
-            "([*B, M, N] with [*B, N])"
+            f"cdf2rdf: cannot use eigenvectors {v.shape} with eigenvalues {w.shape} ([*B, M, N] with [*B, N])"
         )
     if not is_complex(w):
         return rnp.eye(w.shape[-1], dtype=w.dtype) * rnp.expand_dims(w, -1), rnp.real(v)

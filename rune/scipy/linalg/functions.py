@@ -186,9 +186,7 @@ def fractional_matrix_power(A: Any, t: float) -> Any:
            [0., 9.]], f32[2,2], cpu:0)
     """
     if not isinstance(t, numbers.Real) and getattr(t, "ndim", 1) != 0:
-        raise ArgumentError(
-            f"fractional_matrix_power: cannot raise to {type(t).__name__} (a real number required)"
-        )
+        raise ArgumentError(f"fractional_matrix_power: cannot raise to {type(t).__name__} (a real number required)")
     exponent = int(np.floor(t))
     if exponent == t:
         return matrix_power(A, exponent)

@@ -120,9 +120,7 @@ class _Kind:
 
 def _of_kind(name: str, kind: str, kinds: Mapping[str, _Kind]) -> _Kind:
     if kind not in kinds:
-        raise ArgumentError(
-            f"{name}: cannot use kind {kind!r} ('symmetric', 'lower' or 'upper' required)"
-        )
+        raise ArgumentError(f"{name}: cannot use kind {kind!r} ('symmetric', 'lower' or 'upper' required)")
     return kinds[kind]
 
 

@@ -149,9 +149,7 @@ def companion(a: Any) -> Any:
     coefficients = _vector("companion", a)
     size = length(coefficients)
     if size < 2:
-        raise ShapeError(
-            f"companion: cannot take {type_of(coefficients)} (two coefficients at least)"
-        )
+        raise ShapeError(f"companion: cannot take {type_of(coefficients)} (two coefficients at least)")
     top = rnp.divide(-coefficients[..., 1:], coefficients[..., :1])
     return _with_subdiagonal(top, rnp.ones(size - 2, type_of(top).dtype))
 
@@ -222,9 +220,7 @@ def fiedler_companion(a: Any) -> Any:
     coefficients = _vector("fiedler_companion", a)
     size = length(coefficients) - 1
     if size < 1:
-        raise ShapeError(
-            f"fiedler_companion: cannot take {type_of(coefficients)} (two coefficients)"
-        )
+        raise ShapeError(f"fiedler_companion: cannot take {type_of(coefficients)} (two coefficients)")
     scaled = rnp.negative(rnp.divide(coefficients, coefficients[..., :1]))
     which, ones = _fiedler_places(size)
     chosen = scaled[..., which]

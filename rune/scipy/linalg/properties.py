@@ -12,9 +12,8 @@ from rune.numpy.linalg.norms import Axes
 
 
 def norm(
-    a: Any, ord: int | float | str | None = None, axis: Axes = None, keepdims: bool = False,
-    check_finite: bool = True,
-) -> Any:  # fmt: skip
+    a: Any, ord: int | float | str | None = None, axis: Axes = None, keepdims: bool = False, check_finite: bool = True
+) -> Any:
     """A norm of vectors or matrices, as `rune.numpy.linalg.norm`.
 
     Shapes: the axes are removed, or are 1 with keepdims.

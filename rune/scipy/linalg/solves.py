@@ -23,9 +23,14 @@ TRIANGLES = {"upper triangular": False, "lower triangular": True}
 
 
 def solve_triangular(
-    a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
-    overwrite_b: bool = False, check_finite: bool = True,
-) -> Any:  # fmt: skip
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """x with a x = b for a triangular `a`; trans 1 or "T": aᵀ x = b; trans 2 or "C": aᴴ x = b.
 
     Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
@@ -46,9 +51,7 @@ def solve_triangular(
     elif trans in (2, "C"):
         x, lower = adjoint(x), not lower
     elif trans not in (0, "N"):
-        raise ArgumentError(
-            f"solve_triangular: cannot use trans={trans!r} (0, 1, 2, 'N', 'T' or 'C' required)"
-        )
+        raise ArgumentError(f"solve_triangular: cannot use trans={trans!r} (0, 1, 2, 'N', 'T' or 'C' required)")
     return narrowed(_triangular("solve_triangular", x, y, lower, unit_diagonal))
 
 
@@ -73,9 +76,7 @@ def _columns(name: str, a: Any, b: Any) -> tuple[Any, bool]:
     return columns, is_vector
 
 
-def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """x with a x = b from `cho_factor`'s answer.
 
     Shapes: factor [*B, N, N], b [*B, N, K] or [N].
@@ -97,9 +98,15 @@ def cho_solve(
 
 
 def solve(
-    a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
-    check_finite: bool = True, assume_a: str | None = None, transposed: bool = False,
-) -> Any:  # fmt: skip
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: str | None = None,
+    transposed: bool = False,
+) -> Any:
     """x with a x = b, or aᵀ x = b if transposed.
 
     assume_a:  "pos" (Cholesky; the triangle that `lower` names is read), "diagonal", "upper
@@ -184,9 +191,14 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 def lstsq(
-    a: Any, b: Any, cond: Any = None, overwrite_a: bool = False, overwrite_b: bool = False,
-    check_finite: bool = True, lapack_driver: str | None = None,
-) -> LstsqResult:  # fmt: skip
+    a: Any,
+    b: Any,
+    cond: Any = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str | None = None,
+) -> LstsqResult:
     """x of least |x| among those of least |a x - b|, the residuals, the rank, the singular values.
 
     cond:   singular values up to cond times the greatest count as zero; max(M, N) eps for None.
@@ -208,10 +220,7 @@ def lstsq(
     return solution if rnp.ndim(b) > 1 else solution._replace(residuals=solution.residuals[0])
 
 
-def pinv(
-    a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False,
-    check_finite: bool = True,
-) -> Any:  # fmt: skip
+def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
     """The Moore–Penrose inverse: singular values up to atol + rtol × the greatest count as zero.
 
     rtol:   max(M, N) eps by default, or 0 where atol is given.

@@ -28,9 +28,13 @@ Selection = tuple[float, float] | None
 
 
 def svd(
-    a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
-    check_finite: bool = True, lapack_driver: str = "gesdd",
-) -> Any:  # fmt: skip
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
     """U, s and Vh with a = U diag(s) Vh; s alone without compute_uv. As `rune.numpy.linalg.svd`.
 
     Shapes: [*B, M, N] -> [*B, M, M], [*B, K], [*B, N, N] with K = min(M, N).
@@ -82,10 +86,7 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
         raise ShapeError("diagsvd: cannot place a number of rank 0 (rank 1 or more required)")
     k = s.shape[-1]
     if k != min(M, N):
-        raise ArgumentError(
-            f"diagsvd: cannot place {k} singular values in a {M} × {N} matrix "
-            f"({min(M, N)} required)"
-        )
+        raise ArgumentError(f"diagsvd: cannot place {k} singular values in a {M} × {N} matrix ({min(M, N)} required)")
     on = rnp.eye(k, N, dtype=s.dtype) * rnp.expand_dims(s, -1)
     return rnp.concatenate([on, rnp.zeros((*s.shape[:-1], M - k, N), s.dtype)], axis=-2)
 
@@ -94,10 +95,19 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
 
 
 def eigh(
-    a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False,
-    overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True, eigvals: None = None,
-    type: int = 1, check_finite: bool = True, *, subset_by_index: tuple[int, int] | None = None,
-) -> Any:  # fmt: skip
+    a: Any,
+    b: Any = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+    *,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
     """Eigenvalues of Hermitian matrices, ascending, and eigenvectors; of pairs with b.
 
     b:      positive definite: a v = w b v (type 1), a b v = w v (type 2), b a v = w v (type 3).
@@ -156,9 +166,14 @@ def _under_adjoint(factor: Any, x: Any) -> Any:
 
 
 def eigvalsh(
-    a: Any, b: Any = None, *, lower: bool = True, type: int = 1, check_finite: bool = True,
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    type: int = 1,
+    check_finite: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Eigenvalues of Hermitian matrices, ascending; arguments as of `eigh`.
 
     Shapes: [*B, N, N] -> [*B, N], real.
@@ -185,8 +200,7 @@ def _tridiagonal(name: str, d: Any, e: Any) -> tuple[Any, Any]:
     n = type_of(on).shape[-1]
     if type_of(beside).shape[-1] != n - 1:
         raise ArgumentError(
-            f"{name}: cannot take {type_of(on)} and {type_of(beside)} (one element fewer off "
-            "the diagonal required)"
+            f"{name}: cannot take {type_of(on)} and {type_of(beside)} (one element fewer off the diagonal required)"
         )
     lead = broadcast_shape(name, type_of(on).shape[:-1], type_of(beside).shape[:-1])
     below = rnp.pad(beside, [(0, 0)] * (beside.ndim - 1) + [(1, 0)])
@@ -203,9 +217,15 @@ def number_zero(like: Any) -> np.ndarray:
 
 
 def eigh_tridiagonal(
-    d: Any, e: Any, eigvals_only: bool = False, select: str = "a", select_range: Selection = None,
-    check_finite: bool = True, tol: float | None = None, lapack_driver: str = "auto",
-) -> Any:  # fmt: skip
+    d: Any,
+    e: Any,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: Selection = None,
+    check_finite: bool = True,
+    tol: float | None = None,
+    lapack_driver: str = "auto",
+) -> Any:
     """Eigenvalues, ascending, and eigenvectors of real symmetric tridiagonal matrices.
 
     d, e:    the diagonal, and the first diagonal on either side of it.
@@ -233,8 +253,7 @@ def _selected(name: str, w: Any, v: Any, values_only: bool, select: str, among: 
     kind = kinds.get(select)
     if kind is None or (kind != "a" and among is None):
         raise ArgumentError(
-            f"{name}: cannot select {select!r} with the range {among!r} "
-            "('a', or 'i' or 'v' with a range)"
+            f"{name}: cannot select {select!r} with the range {among!r} ('a', or 'i' or 'v' with a range)"
         )
     if kind == "i" and among is not None:
         first, last = (int(x) for x in among)
@@ -246,9 +265,14 @@ def _selected(name: str, w: Any, v: Any, values_only: bool, select: str, among: 
 
 
 def eigvalsh_tridiagonal(
-    d: Any, e: Any, select: str = "a", select_range: Selection = None, check_finite: bool = True,
-    tol: float | None = None, lapack_driver: str = "auto",
-) -> Any:  # fmt: skip
+    d: Any,
+    e: Any,
+    select: str = "a",
+    select_range: Selection = None,
+    check_finite: bool = True,
+    tol: float | None = None,
+    lapack_driver: str = "auto",
+) -> Any:
     """Eigenvalues of real symmetric tridiagonal matrices; arguments as of `eigh_tridiagonal`.
 
     Shapes: [*B, N], [*B, N-1] -> [*B, K].
@@ -265,9 +289,15 @@ def eigvalsh_tridiagonal(
 
 
 def eig_banded(
-    a_band: Any, lower: bool = False, eigvals_only: bool = False, overwrite_a_band: bool = False,
-    select: str = "a", select_range: Selection = None, max_ev: int = 0, check_finite: bool = True,
-) -> Any:  # fmt: skip
+    a_band: Any,
+    lower: bool = False,
+    eigvals_only: bool = False,
+    overwrite_a_band: bool = False,
+    select: str = "a",
+    select_range: Selection = None,
+    max_ev: int = 0,
+    check_finite: bool = True,
+) -> Any:
     """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix given by its diagonals.
 
     a_band:  the diagonal and those on one side, as rows: for `lower` element (i, j) of the matrix
@@ -301,9 +331,15 @@ def eig_banded(
 
 
 def eig(
-    a: Any, b: Any = None, left: bool = False, right: bool = True, overwrite_a: bool = False,
-    overwrite_b: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False,
-) -> Any:  # fmt: skip
+    a: Any,
+    b: Any = None,
+    left: bool = False,
+    right: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Any:
     """Eigenvalues of square matrices, with `left` and `right` vectors: w, or (w, vl, vr).
 
     b:  regular: a v = w b v, and vlᴴ a = w vlᴴ b.
@@ -337,9 +373,8 @@ def eig(
 
 
 def eigvals(
-    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True,
-    homogeneous_eigvals: bool = False,
-) -> Any:  # fmt: skip
+    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
+) -> Any:
     """Eigenvalues of square matrices, complex, in no particular order; of pairs with b.
 
     Shapes: [*B, N, N] -> [*B, N].

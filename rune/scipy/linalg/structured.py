@@ -40,9 +40,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     """
     first, second, y, narrowed = _arguments("solve_toeplitz", c_or_cr, b)
     if length(first) != length(second):
-        raise ShapeError(
-            f"solve_toeplitz: cannot solve {type_of(first)}, {type_of(second)} (sizes differ)"
-        )
+        raise ShapeError(f"solve_toeplitz: cannot solve {type_of(first)}, {type_of(second)} (sizes differ)")
     return narrowed(_over_lanes(_solved, first, second, y))
 
 
@@ -50,10 +48,11 @@ def _solved(column: Any, row: Any, b: Any) -> Any:
     if 0 in type_of(b).shape:
         return b
     return custom_linear_solve(
-        lambda x: _product(column, row, x), b,
+        lambda x: _product(column, row, x),
+        b,
         lambda _, y: _levinson(column, row, y),
         lambda _, y: _levinson(_with_head(row, column), column, y),
-    )  # fmt: skip
+    )
 
 
 def _with_head(row: Any, column: Any) -> Any:
@@ -149,9 +148,8 @@ def _product(column: Any, row: Any, x: Any) -> Any:
 
 
 def solve_circulant(
-    c: Any, b: Any, singular: str = "raise", tol: Any = None, caxis: int = -1, baxis: int = 0,
-    outaxis: int = 0,
-) -> Any:  # fmt: skip
+    c: Any, b: Any, singular: str = "raise", tol: Any = None, caxis: int = -1, baxis: int = 0, outaxis: int = 0
+) -> Any:
     """x with C x = b, C the circulant matrix of the first column c, by Fourier transforms.
 
     caxis, baxis, outaxis:  where the vectors lie in c, b and the result; other axes broadcast.

@@ -19,14 +19,7 @@ from rune.numpy.linalg import solve, svd
 from rune.numpy.linalg.arguments import computing, matrices
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.sylvester import COMPLEX, sylvester
-from rune.ops.matrix_helpers import (
-    adjoint,
-    as_dtype_of,
-    from_diagonal,
-    matmul,
-    part,
-    scaled_columns,
-)
+from rune.ops.matrix_helpers import adjoint, as_dtype_of, from_diagonal, matmul, part, scaled_columns
 from rune.transforms.custom.jvp import custom_jvp
 
 # --- polar decomposition ----------------------------------------------------------------------
@@ -60,9 +53,8 @@ _polar.defjvp(_polar_jvp)
 
 
 def polar(
-    a: Any, side: str = "right", *, method: str = "svd", eps: float | None = None,
-    max_iterations: int | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    a: Any, side: str = "right", *, method: str = "svd", eps: float | None = None, max_iterations: int | None = None
+) -> tuple[Any, Any]:
     """U with orthonormal columns (or rows) and P positive: a = U P, or a = P U if side is "left".
 
     method:  accepted as in JAX, "qdwh" or "svd"; eps and max_iterations likewise. Singular values
@@ -83,8 +75,7 @@ def polar(
     """
     if side not in ("left", "right") or method not in ("qdwh", "svd"):
         raise ArgumentError(
-            f"polar: cannot use side={side!r} and method={method!r} ('left' or 'right'; 'qdwh' or "
-            "'svd')"
+            f"polar: cannot use side={side!r} and method={method!r} ('left' or 'right'; 'qdwh' or 'svd')"
         )
     (x,), narrowed = computing("polar", a)
     m, n = matrices("polar", x).shape[-2:]
@@ -119,8 +110,7 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
     (a, b), narrowed = computing("orthogonal_procrustes", A, B)
     if type_of(a).shape != type_of(b).shape or type_of(a).ndim != 2:
         raise ShapeError(
-            f"orthogonal_procrustes: cannot align {type_of(a)} with {type_of(b)} "
-            "(matrices of one shape required)"
+            f"orthogonal_procrustes: cannot align {type_of(a)} with {type_of(b)} (matrices of one shape required)"
         )
     product = matmul(adjoint(a), b)
     u, p = _polar(product)
@@ -220,8 +210,7 @@ def subspace_angles(A: Any, B: Any) -> Any:
     (a, b), narrowed = computing("subspace_angles", A, B)
     if type_of(a).ndim != 2 or type_of(b).ndim != 2 or type_of(a).shape[0] != type_of(b).shape[0]:
         raise ShapeError(
-            f"subspace_angles: cannot compare {type_of(a)} with {type_of(b)} (matrices of as many "
-            "rows required)"
+            f"subspace_angles: cannot compare {type_of(a)} with {type_of(b)} (matrices of as many rows required)"
         )
     p, q = (ops.linalg.qr(x, full_matrices=False)[0] for x in (a, b))
     if type_of(p).shape[1] < type_of(q).shape[1]:

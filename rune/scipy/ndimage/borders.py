@@ -14,17 +14,22 @@ import rune.numpy as rnp
 from rune.errors import ArgumentError, RuneError, ShapeError
 
 _PADS = {
-    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge",
-    "wrap": "wrap", "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
-}  # fmt: skip
+    "reflect": "symmetric",
+    "grid-mirror": "symmetric",
+    "mirror": "reflect",
+    "nearest": "edge",
+    "wrap": "wrap",
+    "grid-wrap": "wrap",
+    "constant": "constant",
+    "grid-constant": "constant",
+}
 
 
 def require_mode(name: str, mode: str) -> None:
     """Errors: ArgumentError for a mode that is not known."""
     if mode not in _PADS:
         raise ArgumentError(
-            f"{name}: cannot use mode={mode!r}",
-            hint="'reflect', 'mirror', 'nearest', 'wrap' or 'constant'",
+            f"{name}: cannot use mode={mode!r}", hint="'reflect', 'mirror', 'nearest', 'wrap' or 'constant'"
         )
 
 
@@ -62,8 +67,7 @@ def reach(name: str, size: int, origin: int) -> tuple[int, int]:
     before = size // 2 + origin
     if not 0 <= before < size:
         raise ArgumentError(
-            f"{name}: cannot use origin={origin} (a window of {size}: from {-(size // 2)} to "
-            f"{(size - 1) // 2})"
+            f"{name}: cannot use origin={origin} (a window of {size}: from {-(size // 2)} to {(size - 1) // 2})"
         )
     return before, size - 1 - before
 

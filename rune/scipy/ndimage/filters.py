@@ -33,9 +33,8 @@ def _slices(x: Any, axis: int, start: int, size: int) -> Any:
 
 
 def correlate1d(
-    input: Any, weights: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0,
-    origin: int = 0,
-) -> Any:  # fmt: skip
+    input: Any, weights: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
+) -> Any:
     """Σ weights[k] input[i + k - K // 2 + origin] along an axis; complex weights are conjugated.
 
     Shapes: input, weights [K] -> as input.  mode, cval: what lies beyond the border (borders.py).
@@ -55,9 +54,7 @@ def correlate1d(
     axis = normalised_axis("correlate1d", axis, x.type)
     count = weights.shape[0]
     around = reach("correlate1d", count, origin)
-    wide = padded(
-        "correlate1d", x, [around if i == axis else (0, 0) for i in range(x.ndim)], mode, cval
-    )
+    wide = padded("correlate1d", x, [around if i == axis else (0, 0) for i in range(x.ndim)], mode, cval)
     size = x.shape[axis]
     weights = rnp.conj(weights)
     terms = [weights[k] * _slices(wide, axis, k, size) for k in range(count)]
@@ -65,9 +62,8 @@ def correlate1d(
 
 
 def convolve1d(
-    input: Any, weights: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0,
-    origin: int = 0,
-) -> Any:  # fmt: skip
+    input: Any, weights: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
+) -> Any:
     """correlate1d with the weights reversed, none of them conjugated.
 
     Shapes: as input.
@@ -86,9 +82,8 @@ def convolve1d(
 
 
 def correlate(
-    input: Any, weights: Any, output: None = None, mode: str = "reflect", cval: Any = 0.0,
-    origin: Any = 0,
-) -> Any:  # fmt: skip
+    input: Any, weights: Any, output: None = None, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0
+) -> Any:
     """Σ weights[k] input[i + k - K // 2 + origin] over all axes; complex weights are conjugated.
 
     Shapes: input and weights of one rank -> as input.  Types: as correlate1d.
@@ -116,9 +111,8 @@ def correlate(
 
 
 def convolve(
-    input: Any, weights: Any, output: None = None, mode: str = "reflect", cval: Any = 0.0,
-    origin: Any = 0,
-) -> Any:  # fmt: skip
+    input: Any, weights: Any, output: None = None, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0
+) -> Any:
     """correlate with the weights reversed along every axis, none of them conjugated.
 
     Shapes: as input.
@@ -230,9 +224,8 @@ def uniform_filter1d(
 
 
 def uniform_filter(
-    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
-    axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None
+) -> Any:
     """The mean of a box of elements around each.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -247,16 +240,15 @@ def uniform_filter(
     """
     x = image("uniform_filter", input)
     along = normalised_axes("uniform_filter", axes, x.type)
-    settings = (per_axis("uniform_filter", w, v, along)
-             for w, v in (("size", size), ("mode", mode), ("origin", origin)))  # fmt: skip
+    settings = (
+        per_axis("uniform_filter", w, v, along) for w, v in (("size", size), ("mode", mode), ("origin", origin))
+    )
     for axis, count, kind, shift in zip(along, *settings):
         x = uniform_filter1d(x, count, axis, kind, cval, shift)
     return x
 
 
-def _extreme1d(
-    name: str, combine: Combine, input: Any, size: int, axis: int, mode: str, cval: Any, origin: int
-) -> Any:
+def _extreme1d(name: str, combine: Combine, input: Any, size: int, axis: int, mode: str, cval: Any, origin: int) -> Any:
     x = rnp.asarray(input)
     axis = normalised_axis(name, axis, x.type)
     around = reach(name, size, origin)
@@ -272,22 +264,18 @@ def _extreme1d(
     return combine(_slices(wide, axis, 0, n), _slices(wide, axis, shift, n))
 
 
-def _extreme(
-    name: str, combine: Combine, input: Any, size: Any, mode: Any, cval: Any, origin: Any, axes: Any
-) -> Any:
+def _extreme(name: str, combine: Combine, input: Any, size: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> Any:
     x = rnp.asarray(input)
     along = normalised_axes(name, axes, x.type)
-    settings = (per_axis(name, w, v, along)
-             for w, v in (("size", size), ("mode", mode), ("origin", origin)))  # fmt: skip
+    settings = (per_axis(name, w, v, along) for w, v in (("size", size), ("mode", mode), ("origin", origin)))
     for axis, count, kind, shift in zip(along, *settings):
         x = _extreme1d(name, combine, x, count, axis, kind, cval, shift)
     return x
 
 
 def maximum_filter(
-    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
-    axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None
+) -> Any:
     """The largest of a box of elements around each; equal ones share the derivative.
 
     Shapes: any, kept. Types: that of `input`.
@@ -303,9 +291,8 @@ def maximum_filter(
 
 
 def minimum_filter(
-    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
-    axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None
+) -> Any:
     """The smallest of a box of elements around each; equal ones share the derivative.
 
     Shapes: any, kept. Types: that of `input`.
@@ -320,9 +307,7 @@ def minimum_filter(
     return _extreme("minimum_filter", rnp.minimum, input, size, mode, cval, origin, axes)
 
 
-def median_filter(
-    input: Any, size: Any = 3, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0
-) -> Any:
+def median_filter(input: Any, size: Any = 3, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
     """The middle one (of an even number the upper) of a box of elements around each.
 
     Shapes: as input. Types: as input.

@@ -31,9 +31,16 @@ def _weights(sigma: float, order: int, truncate: float, radius: int | None) -> n
 
 
 def gaussian_filter1d(
-    input: Any, sigma: float, axis: int = -1, order: int = 0, mode: str = "reflect",
-    cval: Any = 0.0, truncate: float = 4.0, *, radius: int | None = None,
-) -> Any:  # fmt: skip
+    input: Any,
+    sigma: float,
+    axis: int = -1,
+    order: int = 0,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: int | None = None,
+) -> Any:
     """The convolution with a normal density of deviation sigma, or its order-th derivative.
 
     sigma, order, truncate, radius: known while tracing; the density is cut off after `truncate`
@@ -58,9 +65,16 @@ def gaussian_filter1d(
 
 
 def gaussian_filter(
-    input: Any, sigma: Any, order: Any = 0, mode: Any = "reflect", cval: Any = 0.0,
-    truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
-) -> Any:  # fmt: skip
+    input: Any,
+    sigma: Any,
+    order: Any = 0,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Any = None,
+) -> Any:
     """gaussian_filter1d along each of the axes, all by default.
 
     sigma, order, mode, radius: one for all axes, or one for each; an axis of sigma 0 stays.
@@ -113,9 +127,7 @@ def _twice(x: Any, axis: int, order: int) -> list[int]:
     return [order if i == axis else 0 for i in range(x.ndim)]
 
 
-def gaussian_gradient_magnitude(
-    input: Any, sigma: Any, mode: str = "reflect", cval: Any = 0.0
-) -> Any:
+def gaussian_gradient_magnitude(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     """The length of the gradient of gaussian_filter; its derivative is NaN where that is 0.
 
     Shapes: as input. Types: as input, complex too; bools and integers as f32.
@@ -128,7 +140,10 @@ def gaussian_gradient_magnitude(
     Array([0., 0.], f32[2], cpu:0)
     """
     x = image("gaussian_gradient_magnitude", input)
-    return rnp.sqrt(total(
-        "gaussian_gradient_magnitude", x,
-        lambda v, axis: rnp.square(gaussian_filter(v, sigma, _twice(v, axis, 1), mode, cval))
-    ))  # fmt: skip
+    return rnp.sqrt(
+        total(
+            "gaussian_gradient_magnitude",
+            x,
+            lambda v, axis: rnp.square(gaussian_filter(v, sigma, _twice(v, axis, 1), mode, cval)),
+        )
+    )

@@ -20,9 +20,7 @@ from rune.scipy.ndimage.borders import inside, number, per_axis, require_mode
 from rune.scipy.special.arguments import reals
 
 
-def map_coordinates(
-    input: Any, coordinates: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0
-) -> Any:
+def map_coordinates(input: Any, coordinates: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0) -> Any:
     """The values of `input` between its elements.
 
     Shapes: input [N1, …, ND], coordinates D arrays [*T] (or one [D, *T]) -> [*T].
@@ -103,9 +101,14 @@ def _kind(x: Any) -> Any:
 
 
 def affine_transform(
-    input: Any, matrix: Any, offset: Any = 0.0, output_shape: Sequence[int] | None = None,
-    order: int = 1, mode: str = "constant", cval: Any = 0.0,
-) -> Any:  # fmt: skip
+    input: Any,
+    matrix: Any,
+    offset: Any = 0.0,
+    output_shape: Sequence[int] | None = None,
+    order: int = 1,
+    mode: str = "constant",
+    cval: Any = 0.0,
+) -> Any:
     """The array whose element at o is that of `input` at matrix @ o + offset.
 
     matrix: [D, D]; [D] for a diagonal; or [D, D + 1] or [D + 1, D + 1], whose last column is the
@@ -133,8 +136,7 @@ def affine_transform(
         where = [matrix[i] * grid[i] + moves[i] for i in range(d)]
     else:
         where = [
-            sum((matrix[i, j] * grid[j] for j in range(1, d)), matrix[i, 0] * grid[0]) + moves[i]
-            for i in range(d)
+            sum((matrix[i, j] * grid[j] for j in range(1, d)), matrix[i, 0] * grid[0]) + moves[i] for i in range(d)
         ]
     return map_coordinates(x, where, order, mode, cval)
 
@@ -159,9 +161,8 @@ def shift(input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: 
 
 
 def zoom(
-    input: Any, zoom: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0, *,
-    grid_mode: bool = False,
-) -> Any:  # fmt: skip
+    input: Any, zoom: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0, *, grid_mode: bool = False
+) -> Any:
     """`input` with round(size * zoom) elements along each axis.
 
     zoom:  known while tracing, for all axes or each.   grid_mode: the distance that is stretched is
@@ -191,9 +192,14 @@ def zoom(
 
 
 def rotate(
-    input: Any, angle: float, axes: tuple[int, int] = (1, 0), reshape: bool = True, order: int = 1,
-    mode: str = "constant", cval: Any = 0.0,
-) -> Any:  # fmt: skip
+    input: Any,
+    angle: float,
+    axes: tuple[int, int] = (1, 0),
+    reshape: bool = True,
+    order: int = 1,
+    mode: str = "constant",
+    cval: Any = 0.0,
+) -> Any:
     """`input` turned by so many degrees in the plane of two axes.
 
     angle:   known while tracing.   reshape: the result is large enough for all of `input`.
@@ -225,9 +231,7 @@ def rotate(
         for j, b in enumerate((first, second)):
             matrix[a, b] = plane[i, j]
     kind = _kind(x)
-    return affine_transform(
-        x, rnp.asarray(matrix, kind), rnp.asarray(moves, kind), shape, order, mode, cval
-    )
+    return affine_transform(x, rnp.asarray(matrix, kind), rnp.asarray(moves, kind), shape, order, mode, cval)
 
 
 def _extent(plane: np.ndarray, sizes: np.ndarray) -> np.ndarray:

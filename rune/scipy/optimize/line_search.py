@@ -37,9 +37,8 @@ class _Search(NamedTuple):
 
 
 def strong_wolfe(
-    at: Callable[[Any], Line], start: Line, first: Any, c1: float = 1e-4, c2: float = 0.9,
-    steps: int = STEPS,
-) -> tuple[Line, Any, Any]:  # fmt: skip
+    at: Callable[[Any], Line], start: Line, first: Any, c1: float = 1e-4, c2: float = 0.9, steps: int = STEPS
+) -> tuple[Line, Any, Any]:
     """(the point, whether the conditions hold there, how often `at` was called).
 
     at(a) evaluates the function at the length a; `start` is a = 0, with a negative slope. Where

@@ -27,9 +27,14 @@ _METHODS: Mapping[str, tuple[Callable[..., OptimizeResults], str, tuple[str, ...
 
 
 def minimize(
-    fun: Callable[..., Any], x0: Any, args: Sequence[Any] = (), *, method: str = "BFGS",
-    tol: float | None = None, options: Mapping[str, Any] | None = None,
-) -> OptimizeResults:  # fmt: skip
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Sequence[Any] = (),
+    *,
+    method: str = "BFGS",
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
     """A local minimum of fun(x, *args) near x0.
 
     fun:     gives a floating number of rank 0; gradients are those of rune.
@@ -57,16 +62,14 @@ def minimize(
     known = _METHODS.get(method.lower())
     if known is None:
         raise ArgumentError(
-            f"minimize: cannot use method={method!r}",
-            hint="'BFGS', 'L-BFGS', 'Newton-CG' or 'Nelder-Mead'",
+            f"minimize: cannot use method={method!r}", hint="'BFGS', 'L-BFGS', 'Newton-CG' or 'Nelder-Mead'"
         )
     run, tolerance, names = known
     settings = dict(options or {})
     wrong = sorted(set(settings) - set(names))
     if wrong:
         raise ArgumentError(
-            f"minimize: cannot use the options {', '.join(wrong)} with {method}",
-            hint=f"it has {', '.join(names)}",
+            f"minimize: cannot use the options {', '.join(wrong)} with {method}", hint=f"it has {', '.join(names)}"
         )
     if tol is not None:
         settings.setdefault(tolerance, tol)
@@ -105,9 +108,15 @@ class _Fit(NamedTuple):
 
 
 def least_squares(
-    fun: Callable[..., Any], x0: Any, args: Sequence[Any] = (), *, ftol: float = 1e-8,
-    xtol: float = 1e-8, gtol: float = 1e-8, max_nfev: int | None = None,
-) -> LeastSquaresResults:  # fmt: skip
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Sequence[Any] = (),
+    *,
+    ftol: float = 1e-8,
+    xtol: float = 1e-8,
+    gtol: float = 1e-8,
+    max_nfev: int | None = None,
+) -> LeastSquaresResults:
     """The x that makes the sum of the squares of fun(x, *args) smallest, by Levenberg and
     Marquardt's method.
 
@@ -154,13 +163,10 @@ def least_squares(
         return _Fit(x, residuals, jacfwd(residuals_at)(x), damping, done, s.n + 1)
 
     no = rnp.zeros((), bool)
-    first = _Fit(x, residuals_at(x), jacfwd(residuals_at)(x), rnp.asarray(1e-3, x.dtype), no,
-                 rnp.asarray(1))  # fmt: skip
+    first = _Fit(x, residuals_at(x), jacfwd(residuals_at)(x), rnp.asarray(1e-3, x.dtype), no, rnp.asarray(1))
     end = while_loop(lambda s: ~s.is_done & (s.n < most), again, first)
     gradient = end.jacobian.T @ end.residuals
-    return LeastSquaresResults(
-        end.x, _cost(end.residuals), end.residuals, end.jacobian, gradient, end.is_done, end.n
-    )
+    return LeastSquaresResults(end.x, _cost(end.residuals), end.residuals, end.jacobian, gradient, end.is_done, end.n)
 
 
 def _cost(residuals: Any) -> Any:

@@ -58,9 +58,7 @@ def _step(fun: Callable[[Any], Any], s: _Simplex) -> _Simplex:
         farther = 3.0 * centre - 2.0 * worst
         expanded = fun(farther)
         is_better = expanded < value
-        return _replaced(
-            s, rnp.where(is_better, farther, reflected), rnp.where(is_better, expanded, value), 2
-        )
+        return _replaced(s, rnp.where(is_better, farther, reflected), rnp.where(is_better, expanded, value), 2)
 
     def contract() -> _Simplex:
         is_outside = value < s.values[-1]
@@ -82,9 +80,8 @@ def _step(fun: Callable[[Any], Any], s: _Simplex) -> _Simplex:
 
 
 def nelder_mead(
-    fun: Callable[[Any], Any], x0: Any, xatol: float = 1e-4, fatol: float = 1e-4,
-    maxiter: int | None = None,
-) -> OptimizeResults:  # fmt: skip
+    fun: Callable[[Any], Any], x0: Any, xatol: float = 1e-4, fatol: float = 1e-4, maxiter: int | None = None
+) -> OptimizeResults:
     """The minimum by a simplex that walks downhill.
 
     Its derivatives are those of the implicit function ∂fun/∂x = 0.

@@ -69,15 +69,12 @@ def _stepped(evaluate: Callable[[Any], Any], method: _Method, gtol: float, s: _S
     memory = method.learn(s.memory, step, end.gradient - s.gradient)
     is_done = _largest(end.gradient) <= gtol
     failed = ~is_found & ~is_moved & ~is_done
-    return _State(
-        s.x + step, end.value, end.gradient, memory, is_done, failed, s.n + 1, s.calls + calls
-    )
+    return _State(s.x + step, end.value, end.gradient, memory, is_done, failed, s.n + 1, s.calls + calls)
 
 
 def _run(
-    fun: Function, x0: Any, method: _Method, gtol: float, maxiter: int | None,
-    inverse: Callable[[Any], Any],
-) -> OptimizeResults:  # fmt: skip
+    fun: Function, x0: Any, method: _Method, gtol: float, maxiter: int | None, inverse: Callable[[Any], Any]
+) -> OptimizeResults:
     evaluate = value_and_grad(fun)
     value, gradient = evaluate(x0)
     most = x0.shape[0] * 200 if maxiter is None else maxiter
@@ -92,9 +89,8 @@ def _run(
     end = while_loop(goes_on, lambda s: _stepped(evaluate, method, gtol, s), start)
     status = rnp.where(end.is_done, 0, rnp.where(end.has_failed, 3, 1))
     return OptimizeResults(
-        end.x, end.is_done, status, end.value, end.gradient, inverse(end.memory),
-        end.calls, end.calls, end.n,
-    )  # fmt: skip
+        end.x, end.is_done, status, end.value, end.gradient, inverse(end.memory), end.calls, end.calls, end.n
+    )
 
 
 # --- BFGS -------------------------------------------------------------------------------------
@@ -117,10 +113,7 @@ def _dense_update(inverse: Any, step: Any, change: Any) -> Any:
 
 def bfgs(fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:
     """Broyden, Fletcher, Goldfarb and Shanno's method."""
-    method = _Method(
-        lambda x, g: rnp.eye(x.shape[0], dtype=x.dtype), lambda g, h, x: -(h @ g), _dense_update,
-        False,
-    )  # fmt: skip
+    method = _Method(lambda x, g: rnp.eye(x.shape[0], dtype=x.dtype), lambda g, h, x: -(h @ g), _dense_update, False)
     return _run(fun, x0, method, gtol, maxiter, lambda memory: memory)
 
 
@@ -172,9 +165,7 @@ def _two_loops(gradient: Any, pairs: _Pairs, x: Any) -> Any:
     return -fori_loop(0, count, forth, pairs.scale * q)
 
 
-def l_bfgs(
-    fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None, maxcor: int = 10
-) -> OptimizeResults:
+def l_bfgs(fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None, maxcor: int = 10) -> OptimizeResults:
     """BFGS of limited memory: the last `maxcor` steps stand for the curvature."""
     method = _Method(lambda x, g: _no_pairs(x, maxcor), _two_loops, _remember, False)
     return _run(fun, x0, method, gtol, maxiter, lambda memory: None)
@@ -210,11 +201,7 @@ def _solved(fun: Function, x: Any, gradient: Any) -> Any:
     return while_loop(goes_on, again, start)[0]
 
 
-def newton_cg(
-    fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None
-) -> OptimizeResults:
+def newton_cg(fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:
     """Newton's method, its systems solved by conjugate gradients; Hessian by products alone."""
-    method = _Method(
-        lambda x, g: (), lambda g, _, x: _solved(fun, x, g), lambda memory, step, change: (), True
-    )
+    method = _Method(lambda x, g: (), lambda g, _, x: _solved(fun, x, g), lambda memory, step, change: (), True)
     return _run(fun, x0, method, gtol, maxiter, lambda memory: None)

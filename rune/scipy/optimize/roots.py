@@ -37,12 +37,7 @@ class _Bracket(NamedTuple):
 
 def _implicit(f: Function, root: Any, args: Sequence[Any]) -> Any:
     """`root`, with the derivatives of the implicit function of args, of every order."""
-    return custom_root(
-        lambda x: f(x, *args),
-        ops.stop_gradient(root),
-        lambda _, solution: solution,
-        _divided,
-    )
+    return custom_root(lambda x: f(x, *args), ops.stop_gradient(root), lambda _, solution: solution, _divided)
 
 
 def _divided(linear: Function, y: Any) -> Any:
@@ -75,9 +70,17 @@ def _brent_step(s: _Bracket, xtol: float, rtol: float, f: Function) -> _Bracket:
     # The new point and the end of the other sign bracket the root.
     same = rnp.sign(fx) == rnp.sign(fb)
     return _Bracket(
-        x, rnp.where(same & ~is_done, a, b), a, fx, rnp.where(same & ~is_done, fa, fb), fa,
-        step, before, is_done, s.n + 1,
-    )  # fmt: skip
+        x,
+        rnp.where(same & ~is_done, a, b),
+        a,
+        fx,
+        rnp.where(same & ~is_done, fa, fb),
+        fa,
+        step,
+        before,
+        is_done,
+        s.n + 1,
+    )
 
 
 def _interpolated(a: Any, b: Any, c: Any, fa: Any, fb: Any, fc: Any) -> Any:
@@ -90,9 +93,15 @@ def _interpolated(a: Any, b: Any, c: Any, fa: Any, fb: Any, fc: Any) -> Any:
 
 
 def brentq(
-    f: Function, a: Any, b: Any, args: Sequence[Any] = (), xtol: float = 2e-12,
-    rtol: float | None = None, maxiter: int = 100, full_output: bool = False,
-) -> Any:  # fmt: skip
+    f: Function,
+    a: Any,
+    b: Any,
+    args: Sequence[Any] = (),
+    xtol: float = 2e-12,
+    rtol: float | None = None,
+    maxiter: int = 100,
+    full_output: bool = False,
+) -> Any:
     """A root of f(x, *args) between a and b, where it has different signs, by Brent's method.
 
     f:      elementwise: a, b of one shape give as many roots.
@@ -112,9 +121,7 @@ def brentq(
     relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
     f_low, f_high = f(low, *fixed), f(high, *fixed)
     no = rnp.isnan(f_low * f_high)
-    start = _Bracket(
-        low, high, high, f_low, f_high, f_high, high - low, high - low, no, rnp.asarray(0)
-    )
+    start = _Bracket(low, high, high, f_low, f_high, f_high, high - low, high - low, no, rnp.asarray(0))
     end = while_loop(
         lambda s: rnp.any(~s.is_done) & (s.n < maxiter),
         lambda s: _brent_step(s, xtol, relative, lambda x: f(x, *fixed)),
@@ -129,9 +136,15 @@ def brentq(
 
 
 def bisect(
-    f: Function, a: Any, b: Any, args: Sequence[Any] = (), xtol: float = 2e-12,
-    rtol: float | None = None, maxiter: int = 100, full_output: bool = False,
-) -> Any:  # fmt: skip
+    f: Function,
+    a: Any,
+    b: Any,
+    args: Sequence[Any] = (),
+    xtol: float = 2e-12,
+    rtol: float | None = None,
+    maxiter: int = 100,
+    full_output: bool = False,
+) -> Any:
     """A root of f(x, *args) between a and b, where it has different signs, by halving.
 
     f, rtol, derivatives: as brentq.
@@ -169,10 +182,15 @@ def bisect(
 
 
 def newton(
-    func: Function, x0: Any, fprime: Function | None = None, args: Sequence[Any] = (),
-    tol: float = 1.48e-8, maxiter: int = 50, fprime2: Function | None = None,
+    func: Function,
+    x0: Any,
+    fprime: Function | None = None,
+    args: Sequence[Any] = (),
+    tol: float = 1.48e-8,
+    maxiter: int = 50,
+    fprime2: Function | None = None,
     full_output: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """A root of func(x, *args) near x0, by Newton's method; elementwise.
 
     fprime:  its derivative; rune's by default.   fprime2: the second one: then Halley's method.
@@ -235,9 +253,12 @@ def _downhill(f: Function, a: Any, b: Any, maxiter: int) -> tuple[Any, Any]:
 
 
 def golden(
-    func: Function, args: Sequence[Any] = (), brack: Sequence[Any] = (0.0, 1.0),
-    tol: float | None = None, maxiter: int = 200,
-) -> Any:  # fmt: skip
+    func: Function,
+    args: Sequence[Any] = (),
+    brack: Sequence[Any] = (0.0, 1.0),
+    tol: float | None = None,
+    maxiter: int = 200,
+) -> Any:
     """The minimum of a function of one number, by the golden section.
 
     func:   elementwise, with one minimum.   tol: √precision of the dtype by default.
@@ -266,9 +287,7 @@ def golden(
         a, b = rnp.where(is_low, a, x), rnp.where(is_low, y, b)
         point = rnp.where(is_low, a + _GOLDEN * (b - a), b - _GOLDEN * (b - a))
         value = func(point, *args)
-        x, y, fx, fy = (
-            rnp.where(is_low, u, v) for u, v in ((point, y), (x, point), (value, fy), (fx, value))
-        )
+        x, y, fx, fy = (rnp.where(is_low, u, v) for u, v in ((point, y), (x, point), (value, fy), (fx, value)))
         return a, b, x, y, fx, fy, n + 1
 
     def is_wide(s: Any) -> Any:
@@ -280,9 +299,7 @@ def golden(
     return stationary(lambda x: func(x, *args), rnp.where(fx < fy, x, y), _slope, _divided)
 
 
-def root(
-    fun: Function, x0: Any, args: Sequence[Any] = (), *, tol: float = 1e-6, maxiter: int = 100
-) -> OptimizeResults:
+def root(fun: Function, x0: Any, args: Sequence[Any] = (), *, tol: float = 1e-6, maxiter: int = 100) -> OptimizeResults:
     """A root of a system: x [N] with fun(x, *args) = 0 [N], near x0, by a damped Newton method.
 
     Each step solves the system of the Jacobian, and is halved until the residual falls.

@@ -54,15 +54,12 @@ def newton_system(fun: Function, x0: Any, tol: float, maxiter: int) -> OptimizeR
     end = while_loop(goes_on, again, start)
     success = _size(end.value) <= tol
     status = rnp.where(success, 0, rnp.where(end.is_stuck, 3, 1))
-    return OptimizeResults(
-        end.x, success, status, end.value, jacfwd(fun)(end.x), None, end.n + 1, end.n, end.n
-    )
+    return OptimizeResults(end.x, success, status, end.value, jacfwd(fun)(end.x), None, end.n + 1, end.n, end.n)
 
 
 def stationary(
-    fun: Function, x: Any, slope: Callable[[Function], Function],
-    solve: Callable[[Function, Any], Any],
-) -> Any:  # fmt: skip
+    fun: Function, x: Any, slope: Callable[[Function], Function], solve: Callable[[Function, Any], Any]
+) -> Any:
     """`x`, a minimum of fun, with the derivatives of the implicit function slope(fun)(x) = 0.
 
     They are in what `fun` closes over, and `fun` need not have any before they are asked for.

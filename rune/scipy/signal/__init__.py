@@ -24,32 +24,39 @@ from rune.scipy.signal.convolutions import (
     fftconvolve,
     oaconvolve,
 )
-from rune.scipy.signal.filtering import (
-    filtfilt,
-    lfilter,
-    lfilter_zi,
-    savgol_coeffs,
-    savgol_filter,
-    sosfilt,
-)
-from rune.scipy.signal.spectral import (
-    coherence,
-    csd,
-    istft,
-    periodogram,
-    spectrogram,
-    stft,
-    welch,
-)
+from rune.scipy.signal.filtering import filtfilt, lfilter, lfilter_zi, savgol_coeffs, savgol_filter, sosfilt
+from rune.scipy.signal.spectral import coherence, csd, istft, periodogram, spectrogram, stft, welch
 from rune.scipy.signal.trends import detrend, hilbert, resample
 from rune.scipy.signal.windows import get_window
 
 __all__ = [
-    "choose_conv_method", "coherence", "convolve", "convolve2d", "correlate", "correlate2d",
-    "correlation_lags", "csd", "detrend", "fftconvolve", "filtfilt", "get_window", "hilbert",
-    "istft", "lfilter", "lfilter_zi", "oaconvolve", "periodogram", "resample", "savgol_coeffs",
-    "savgol_filter", "sosfilt", "spectrogram", "stft", "welch", "windows",
-]  # fmt: skip
+    "choose_conv_method",
+    "coherence",
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "correlation_lags",
+    "csd",
+    "detrend",
+    "fftconvolve",
+    "filtfilt",
+    "get_window",
+    "hilbert",
+    "istft",
+    "lfilter",
+    "lfilter_zi",
+    "oaconvolve",
+    "periodogram",
+    "resample",
+    "savgol_coeffs",
+    "savgol_filter",
+    "sosfilt",
+    "spectrogram",
+    "stft",
+    "welch",
+    "windows",
+]
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

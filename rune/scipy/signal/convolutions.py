@@ -63,17 +63,13 @@ def _in_order(name: str, x: Any, y: Any, mode: str, axes: Sequence[int]) -> tupl
 
 def _pads(mode: str, size: Size) -> tuple[Size, Size]:
     """Zeros before and after, for a kernel of this size."""
-    return {
-        "full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0),
-    }[mode]  # fmt: skip
+    return {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}[mode]
 
 
 # --- any number of dimensions -------------------------------------------------------------------
 
 
-def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
     """The convolution of two arrays of one rank.
 
     mode:   "full": wherever they overlap;  "same": the middle, of in1's shape;  "valid": where one
@@ -131,9 +127,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
     return "fft" if direct > max(transforms, FFT_FROM) else "direct"
 
 
-def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
     """The cross-correlation of two arrays: `convolve` with in2 reversed and conjugated.
 
     Shapes: as `convolve`. Types: as `convolve`.
@@ -176,9 +170,8 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Any:
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0,
-    precision: Any = None,
-) -> Any:  # fmt: skip
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
+) -> Any:
     """The convolution of two matrices.
 
     boundary: what surrounds in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
@@ -199,9 +192,8 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0,
-    precision: Any = None,
-) -> Any:  # fmt: skip
+    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
+) -> Any:
     """The cross-correlation of two matrices; arguments are those of `convolve2d`.
 
     Shapes: of rank 2, as `convolve`. Types: as `convolve`.
@@ -261,9 +253,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     return _middle(_by_transforms(x, y, wholes, numbers), p, q, mode, numbers)
 
 
-def _prepared(
-    name: str, in1: Any, in2: Any, mode: str, axes: Any
-) -> tuple[Any, Any, tuple[int, ...]]:
+def _prepared(name: str, in1: Any, in2: Any, mode: str, axes: Any) -> tuple[Any, Any, tuple[int, ...]]:
     """Arrays of one inexact dtype, the larger one first where that counts, and the axes."""
     _check_mode(name, mode)
     x, y = (inexact(name, v) for v in _pair(name, in1, in2))
@@ -337,9 +327,7 @@ def _overlap_added(x: Any, kernel: Any, along: int, axes: tuple[int, ...]) -> An
     places = tuple(k + 1 for k in (*other_axes, along))
     convolved = _by_transforms(rows, kernel[None], [*sizes, step + m - 1], places)
     back = tuple(sorted(range(rank(convolved)), key=_first(along, rank(convolved)).__getitem__))
-    blocks = c.transpose(
-        convolved, back
-    )  # [..., count, step + m - 1, ...], the tails still to be shifted
+    blocks = c.transpose(convolved, back)  # [..., count, step + m - 1, ...], the tails still to be shifted
     body = _cut(blocks, {along + 1: (0, step)})
     tail = _cut(blocks, {along + 1: (step, m - 1)})
     shape = type_of(body).shape

@@ -114,9 +114,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     return cumsum(terms[::-1])[::-1]
 
 
-def filtfilt(
-    b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None
-) -> Any:
+def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None) -> Any:
     """The signal filtered forwards and then backwards, so that no phase is moved.
 
     padtype: how the signal is continued at both ends: "odd", "even", "constant", or None.
@@ -213,9 +211,8 @@ def _section(samples: Any, section: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 def savgol_coeffs(
-    window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0,
-    pos: int | None = None, use: str = "conv",
-) -> Any:  # fmt: skip
+    window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, pos: int | None = None, use: str = "conv"
+) -> Any:
     """The weights whose sum gives the value, or a derivative, of the polynomial fitted to a window.
 
     pos: where in the window, by default its middle;  use: "conv" for the order of a convolution,
@@ -240,9 +237,7 @@ def savgol_coeffs(
 def _fitted(size: int, order: int, deriv: int, delta: float, at: np.ndarray) -> np.ndarray:
     """For each place `at`, the weights of a window's samples, in f64."""
     if not 0 <= order < size:
-        raise ArgumentError(
-            f"savgol_filter: cannot fit order {order} to {size} samples (order below the length)"
-        )
+        raise ArgumentError(f"savgol_filter: cannot fit order {order} to {size} samples (order below the length)")
     middle = (size - 1) / 2
     powers = np.arange(order + 1)
     fit = np.linalg.pinv((np.arange(size)[:, None] - middle) ** powers)  # [order + 1, size]
@@ -253,9 +248,15 @@ def _fitted(size: int, order: int, deriv: int, delta: float, at: np.ndarray) -> 
 
 
 def savgol_filter(
-    x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, axis: int = -1,
-    mode: str = "interp", cval: float = 0.0,
-) -> Any:  # fmt: skip
+    x: Any,
+    window_length: int,
+    polyorder: int,
+    deriv: int = 0,
+    delta: float = 1.0,
+    axis: int = -1,
+    mode: str = "interp",
+    cval: float = 0.0,
+) -> Any:
     """The signal, or a derivative, smoothed by the polynomial that fits a moving window best.
 
     mode:   at the ends: "interp" evaluates the polynomial of the last whole window; "mirror",

@@ -34,7 +34,7 @@ from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.sliding import windows
 from rune.scipy.signal.trends import detrend as without_trend
-from rune.scipy.signal.windows import chosen_window
+from rune.scipy.signal.window_shapes import chosen_window
 from rune.transforms.arguments import required_number
 
 _BOUNDARIES = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant"}
@@ -58,9 +58,7 @@ class Segments:
         raise ArgumentError(f"spectrum: cannot use scaling={scaling!r} (density or spectrum)")
 
 
-def _segments(
-    name: str, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, size: int
-) -> Segments:
+def _segments(name: str, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, size: int) -> Segments:
     """The arguments of the public functions, checked, for a signal of `size` samples."""
     required_number(name, "fs", fs)
     if isinstance(fs, int | float) and not fs > 0:
@@ -139,10 +137,19 @@ def _doubled(power: Any, cut: Segments) -> Any:
 
 
 def csd(
-    x: Any, y: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
-    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:  # fmt: skip
+    x: Any,
+    y: Any,
+    fs: float = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Any, Any]:
     """The cross power of two signals at each frequency: the mean of conj(X) Y over segments.
 
     nperseg, noverlap: samples of a segment (256 at most, by default), and of an overlap (half).
@@ -196,10 +203,18 @@ def _median(x: Any) -> Any:
 
 
 def welch(
-    x: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
-    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:  # fmt: skip
+    x: Any,
+    fs: float = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Any, Any]:
     """The power of a signal at each frequency, a mean over segments. Arguments as `csd`.
 
     Shapes: as `csd`. Types: real: frequencies in the dtype of x, powers f32, of f64 f64.
@@ -220,10 +235,15 @@ def welch(
 
 
 def periodogram(
-    x: Any, fs: float = 1.0, window: Any = "boxcar", nfft: int | None = None,
-    detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
+    x: Any,
+    fs: float = 1.0,
+    window: Any = "boxcar",
+    nfft: int | None = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
     axis: int = -1,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """The power of a signal at each frequency, by one transform of the whole of it.
 
     Shapes: as `csd`, nfft N by default. Types: as `welch`.
@@ -245,10 +265,16 @@ def periodogram(
 
 
 def coherence(
-    x: Any, y: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
+    x: Any,
+    y: Any,
+    fs: float = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = "constant",
     axis: int = -1,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Any, Any]:
     """How much of two signals' powers is common, from 0 to 1: |Pxy|² / (Pxx Pyy).
 
     Shapes: as `csd`. Types: real: frequencies in the dtype of x, the others f32, of f64 f64.
@@ -272,10 +298,18 @@ def coherence(
 
 
 def spectrogram(
-    x: Any, fs: float = 1.0, window: Any = ("tukey", 0.25), nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant",
-    return_onesided: bool = True, scaling: str = "density", axis: int = -1, mode: str = "psd",
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    x: Any,
+    fs: float = 1.0,
+    window: Any = ("tukey", 0.25),
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    mode: str = "psd",
+) -> tuple[Any, Any, Any]:
     """The spectrum of each segment of a signal.
 
     mode:   "psd": powers;  "complex", "magnitude", "angle", "phase" (without jumps).
@@ -327,10 +361,19 @@ _MODES: dict[str, Callable[[Any], Any]] = {
 
 
 def stft(
-    x: Any, fs: float = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True,
-    boundary: str | None = "zeros", padded: bool = True, axis: int = -1, scaling: str = "spectrum",
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    x: Any,
+    fs: float = 1.0,
+    window: Any = "hann",
+    nperseg: int = 256,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Any = False,
+    return_onesided: bool = True,
+    boundary: str | None = "zeros",
+    padded: bool = True,
+    axis: int = -1,
+    scaling: str = "spectrum",
+) -> tuple[Any, Any, Any]:
     """The short-time Fourier transform.
 
     boundary: how the signal is continued by half a segment, so that its ends lie in the middle of
@@ -379,10 +422,18 @@ def _continued(x: Any, by: int, boundary: str) -> Any:
 
 
 def istft(
-    Zxx: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True,
-    boundary: bool = True, time_axis: int = -1, freq_axis: int = -2, scaling: str = "spectrum",
-) -> tuple[Any, Any]:  # fmt: skip
+    Zxx: Any,
+    fs: float = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: int = -1,
+    freq_axis: int = -2,
+    scaling: str = "spectrum",
+) -> tuple[Any, Any]:
     """The signal whose short-time transforms are nearest to these, by least squares.
 
     Arguments are those of `stft`; boundary says whether it continued the signal.

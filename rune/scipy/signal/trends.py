@@ -10,14 +10,7 @@ from rune import dtypes
 from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
-from rune.numpy.arguments import (
-    floating,
-    inexact,
-    static_int,
-    static_ints,
-    static_size,
-    value,
-)
+from rune.numpy.arguments import floating, inexact, static_int, static_ints, static_size, value
 from rune.numpy.creation import arange, zeros
 from rune.numpy.fft import fft, ifft, irfft, rfft
 from rune.numpy.joining import concatenate
@@ -26,7 +19,7 @@ from rune.numpy.reductions import sum
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
-from rune.scipy.signal.windows import chosen_window
+from rune.scipy.signal.window_shapes import chosen_window
 
 
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any:
@@ -96,9 +89,7 @@ def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
     return moveaxis(analytic, -1, axis)
 
 
-def resample(
-    x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time"
-) -> Any:
+def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time") -> Any:
     """The signal at `num` equally spaced places of the same period, by its Fourier series.
 
     t:      the places of the samples; the result is then (y, the new places).

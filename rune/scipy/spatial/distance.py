@@ -53,8 +53,7 @@ def _metric(name: str, metric: str, p: float) -> Callable[[Any, Any], Any]:
         return lambda x, y: rnp.power(rnp.sum(rnp.power(rnp.abs(x - y), p), -1), 1.0 / p)
     if metric not in _METRICS:
         raise ArgumentError(
-            f"{name}: cannot use metric={metric!r}",
-            hint=", ".join([*map(repr, _METRICS), "'minkowski'"]),
+            f"{name}: cannot use metric={metric!r}", hint=", ".join([*map(repr, _METRICS), "'minkowski'"])
         )
     return _METRICS[metric]
 

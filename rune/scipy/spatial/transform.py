@@ -36,9 +36,14 @@ def _product(p: Any, q: Any) -> Any:
     """The quaternion of `q` first, then `p`."""
     (a, b, c, d), (e, f, g, h) = (rnp.moveaxis(v, -1, 0) for v in rnp.broadcast_arrays(p, q))
     return rnp.stack(
-        [d * e + a * h + b * g - c * f, d * f - a * g + b * h + c * e,
-         d * g + a * f - b * e + c * h, d * h - a * e - b * f - c * g], -1,
-    )  # fmt: skip
+        [
+            d * e + a * h + b * g - c * f,
+            d * f - a * g + b * h + c * e,
+            d * g + a * f - b * e + c * h,
+            d * h - a * e - b * f - c * g,
+        ],
+        -1,
+    )
 
 
 def _from_matrix(m: Any) -> Any:
@@ -55,9 +60,8 @@ def _from_matrix(m: Any) -> Any:
         parts[3] = m[..., k, j] - m[..., j, k]
         choices.append(rnp.stack(parts, -1))
     last = rnp.stack(
-        [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1],
-         1.0 + trace], -1,
-    )  # fmt: skip
+        [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1], 1.0 + trace], -1
+    )
     largest = rnp.argmax(rnp.concatenate([diagonal, trace[..., None]], -1), -1)[..., None]
     out = last
     for i, choice in enumerate(choices):
@@ -199,9 +203,7 @@ class Rotation:
         angle = 2.0 * rnp.arctan2(size, w)
         is_small = size < 1e-4
         # angle / sin(angle / 2), near 0 by its series
-        scale = rnp.where(
-            is_small, 2.0 + angle * angle / 12.0, angle / rnp.where(is_small, 1.0, size)
-        )
+        scale = rnp.where(is_small, 2.0 + angle * angle / 12.0, angle / rnp.where(is_small, 1.0, size))
         return v * scale * (180 / math.pi if degrees else 1.0)
 
     def as_mrp(self) -> Any:

@@ -20,16 +20,7 @@ import typing as _typing
 from rune.absent import of as _absent
 from rune.scipy.special.bessel import i0, i0e, i1, i1e, k0, k0e, k1, k1e
 from rune.scipy.special.bessel_waves import bessel_jn, j0, j1, y0, y1
-from rune.scipy.special.combinatorial import (
-    beta,
-    betaln,
-    binom,
-    comb,
-    factorial,
-    multigammaln,
-    perm,
-    poch,
-)
+from rune.scipy.special.combinatorial import beta, betaln, binom, comb, factorial, multigammaln, perm, poch
 from rune.scipy.special.elementary import (
     bernoulli,
     boxcox,
@@ -66,16 +57,7 @@ from rune.scipy.special.error_functions import (
     ndtri_exp,
 )
 from rune.scipy.special.faddeeva import owens_t, wofz
-from rune.scipy.special.gammas import (
-    digamma,
-    gamma,
-    gammaln,
-    gammasgn,
-    loggamma,
-    polygamma,
-    psi,
-    zeta,
-)
+from rune.scipy.special.gammas import digamma, gamma, gammaln, gammasgn, loggamma, polygamma, psi, zeta
 from rune.scipy.special.hypergeometric import hyp1f1, hyp2f1
 from rune.scipy.special.incomplete_beta import betainc, betaincc, betainccinv, betaincinv
 from rune.scipy.special.incomplete_gamma import gammainc, gammaincc, gammainccinv, gammaincinv

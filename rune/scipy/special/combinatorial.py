@@ -17,14 +17,7 @@ from rune.errors import ArgumentError
 from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import elementwise, reals, rounded, undefined, widened
 from rune.scipy.special.densities import stirling_error
-from rune.scipy.special.gammas import (
-    HALF_LOG_2PI,
-    SHIFT,
-    gamma_function,
-    gammasgn,
-    log_gamma,
-    stirling_series,
-)
+from rune.scipy.special.gammas import HALF_LOG_2PI, SHIFT, gamma_function, gammasgn, log_gamma, stirling_series
 
 _DIRECT = 30.0  # up to where the gamma functions themselves are divided, in f32 too
 
@@ -244,9 +237,7 @@ def multigammaln(a: Any, d: int) -> Any:
     """
     is_number = isinstance(d, numbers.Real) or getattr(d, "ndim", 1) == 0
     if not is_number or d < 1 or d != int(d):
-        raise ArgumentError(
-            f"multigammaln: cannot use dimension {d!r} (a whole number of at least 1 required)"
-        )
+        raise ArgumentError(f"multigammaln: cannot use dimension {d!r} (a whole number of at least 1 required)")
     d = static_count("multigammaln", "a dimension", int(d))
     x, dtype = widened(reals("multigammaln", a)[0])
     total = sum(log_gamma(x - 0.5 * i) for i in range(d))

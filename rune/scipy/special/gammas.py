@@ -49,9 +49,7 @@ def gamma_of_positive(x: Any) -> Any:
     lost = rnp.where(is_low, x - (y - float(SHIFT)), 0.0) * (rnp.log(y) - 0.5 / y)
     # The power is taken twice by half, so that it does not overflow before the exponential acts.
     half = rnp.power(y, 0.5 * y - 0.25)
-    shifted = (
-        half * rnp.exp(-y) * half * math.sqrt(2 * math.pi) * rnp.exp(stirling_series(y) + lost)
-    )
+    shifted = half * rnp.exp(-y) * half * math.sqrt(2 * math.pi) * rnp.exp(stirling_series(y) + lost)
     return shifted / rnp.where(is_low, _rising_eight(rnp.where(is_low, x, 1.0)), 1.0)
 
 
@@ -257,10 +255,18 @@ def polygamma(n: Any, x: Any) -> Any:
 _TERMS = 9
 # B(2k) / (2k)!
 _EULER = (
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
-    1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
-    -174611 / 802857662698291200000, 77683 / 14101100039391805440000,
-)  # fmt: skip
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+    43867 / 5109094217170944000,
+    -174611 / 802857662698291200000,
+    77683 / 14101100039391805440000,
+)
 
 
 @custom_jvp

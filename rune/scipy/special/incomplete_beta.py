@@ -216,9 +216,7 @@ def inverse_odds(a: Any, b: Any, p: Any, q: Any) -> Any:
     Derivatives are those in a, b and p: q is taken to move with p.
     """
     is_inside = (a > 0) & (b > 0) & (p > 0) & (q > 0)
-    a1, b1, p1, q1 = (
-        rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (p, 0.5), (q, 0.5))
-    )
+    a1, b1, p1, q1 = (rnp.where(is_inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (p, 0.5), (q, 0.5)))
     most = rnp.full_like(a, -math.log(float(rnp.finfo(a.dtype).tiny)))
     odds = sum(invert(_residual(a1, b1, p1, q1), rnp.log(a1 / b1), -most, most))
     edge = rnp.where(p == 0, -rnp.inf, rnp.where(q == 0, rnp.inf, rnp.nan))

@@ -139,12 +139,8 @@ def density(a: Any, x: Any) -> Any:
     return poisson(a, x) * (a / x)
 
 
-lower.defjvps(
-    lambda t, y, a, x: t * _slope_in_a(a, x), lambda t, y, a, x: t * density(a, x)
-)  # fmt: skip
-upper.defjvps(
-    lambda t, y, a, x: -t * _slope_in_a(a, x), lambda t, y, a, x: -t * density(a, x)
-)  # fmt: skip
+lower.defjvps(lambda t, y, a, x: t * _slope_in_a(a, x), lambda t, y, a, x: t * density(a, x))
+upper.defjvps(lambda t, y, a, x: -t * _slope_in_a(a, x), lambda t, y, a, x: -t * density(a, x))
 
 
 @elementwise
@@ -204,9 +200,7 @@ def inverse_of(a: Any, p: Any, q: Any) -> Any:
     start = rnp.minimum(start, rnp.log(a1 + 3.0 * rnp.sqrt(a1)))
     function = _log_residual(a1, p1, q1)
     t, correction = invert(function, start, rnp.full_like(a, least), rnp.full_like(a, most))
-    inner = rnp.where(
-        rnp.abs(correction) < 1e-3, rnp.exp(t) * (1.0 + correction), rnp.exp(t + correction)
-    )
+    inner = rnp.where(rnp.abs(correction) < 1e-3, rnp.exp(t) * (1.0 + correction), rnp.exp(t + correction))
     edge = rnp.where(p == 0, 0.0, rnp.where(q == 0, rnp.inf, rnp.nan))
     return rnp.where(is_inside, inner, rnp.where(a > 0, edge, rnp.nan))
 
@@ -223,12 +217,8 @@ def upper_inverse(a: Any, q: Any) -> Any:
     return inverse_of(a, 1.0 - q, q)
 
 
-lower_inverse.defjvps(
-    lambda t, x, a, p: -t * _slope_in_a(a, x) / density(a, x), lambda t, x, a, p: t / density(a, x)
-)
-upper_inverse.defjvps(
-    lambda t, x, a, q: -t * _slope_in_a(a, x) / density(a, x), lambda t, x, a, q: -t / density(a, x)
-)
+lower_inverse.defjvps(lambda t, x, a, p: -t * _slope_in_a(a, x) / density(a, x), lambda t, x, a, p: t / density(a, x))
+upper_inverse.defjvps(lambda t, x, a, q: -t * _slope_in_a(a, x) / density(a, x), lambda t, x, a, q: -t / density(a, x))
 
 
 @elementwise

@@ -65,9 +65,10 @@ def _ei_scaled(x: Any) -> Any:
     t = 1.0 / x
     pieces = [quotient(rnp.clip(t, 0.1, 1 / 6), tables.EI_6)]
     for low, high, table, at in (
-        (0.05, 0.1, tables.EI_10, tables.EI_10_AT), (0.025, 0.05, tables.EI_20, tables.EI_20_AT),
+        (0.05, 0.1, tables.EI_10, tables.EI_10_AT),
+        (0.025, 0.05, tables.EI_20, tables.EI_20_AT),
         (0.0, 0.025, tables.EI_40, tables.EI_40_AT),
-    ):  # fmt: skip
+    ):
         pieces.append(quotient(centred(rnp.clip(t, low, high), at), table))
     out = rnp.where(x <= 40.0, pieces[2], pieces[3])
     return rnp.where(x <= 10.0, pieces[0], rnp.where(x <= 20.0, pieces[1], out))
@@ -183,9 +184,7 @@ def _sici_far(x: Any) -> tuple[Any, Any]:
     inverse = 1.0 / x
     t = inverse * inverse
     near, far, is_near = rnp.maximum(t, 1 / 64), rnp.minimum(t, 1 / 64), t > 1 / 64
-    f = inverse * rnp.where(
-        is_near, quotient(near, tables.SICI_F_NEAR), quotient(far, tables.SICI_F_FAR)
-    )
+    f = inverse * rnp.where(is_near, quotient(near, tables.SICI_F_NEAR), quotient(far, tables.SICI_F_FAR))
     g = t * rnp.where(is_near, quotient(near, tables.SICI_G_NEAR), quotient(far, tables.SICI_G_FAR))
     angle = rnp.where(x == rnp.inf, 0.0, x)
     sine, cosine = rnp.sin(angle), rnp.cos(angle)

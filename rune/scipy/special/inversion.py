@@ -25,9 +25,7 @@ class _Search(NamedTuple):
     n: Any
 
 
-def invert(
-    function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, high: Any
-) -> tuple[Any, Any]:
+def invert(function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """The t in [low, high] where function(t) = (residual, slope) has residual 0, and a correction.
 
     t + correction is nearer to the root than any rounded t: it is 0 or Newton's last step, of the

@@ -85,9 +85,7 @@ def _solved(z: Any, k: Any) -> Any:
         more = s.w + 1.0
         safe = rnp.where(more == 0, 1.0, more)
         below = w_scale * more - (s.w + 2.0) * residual / (2.0 * safe)
-        step = rnp.where(
-            (more == 0) | (below == 0), 0.0, residual / rnp.where(below == 0, 1.0, below)
-        )
+        step = rnp.where((more == 0) | (below == 0), 0.0, residual / rnp.where(below == 0, 1.0, below))
         w = rnp.where(s.is_done, s.w, s.w - step)
         return _State(w, s.is_done | (rnp.abs(step) <= eps * rnp.abs(w)), s.n + 1)
 

@@ -60,9 +60,8 @@ def eval_legendre(n: Any, x: Any) -> Any:
     Array(1., f32[], cpu:0)
     """
     return _evaluated(
-        "eval_legendre", n, x, lambda x: x,
-        lambda k, x, p, q: ((2.0 * k + 1.0) * x * p - k * q) / (k + 1.0),
-    )  # fmt: skip
+        "eval_legendre", n, x, lambda x: x, lambda k, x, p, q: ((2.0 * k + 1.0) * x * p - k * q) / (k + 1.0)
+    )
 
 
 def eval_chebyt(n: Any, x: Any) -> Any:
@@ -110,9 +109,7 @@ def eval_hermite(n: Any, x: Any) -> Any:
     >>> eval_hermite(2, 1.0)
     Array(2., f32[], cpu:0)
     """
-    return _evaluated(
-        "eval_hermite", n, x, lambda x: 2.0 * x, lambda k, x, p, q: 2.0 * (x * p - k * q)
-    )
+    return _evaluated("eval_hermite", n, x, lambda x: 2.0 * x, lambda k, x, p, q: 2.0 * (x * p - k * q))
 
 
 def eval_hermitenorm(n: Any, x: Any) -> Any:
@@ -145,9 +142,8 @@ def eval_laguerre(n: Any, x: Any) -> Any:
     Array(-1., f32[], cpu:0)
     """
     return _evaluated(
-        "eval_laguerre", n, x, lambda x: 1.0 - x,
-        lambda k, x, p, q: ((2.0 * k + 1.0 - x) * p - k * q) / (k + 1.0),
-    )  # fmt: skip
+        "eval_laguerre", n, x, lambda x: 1.0 - x, lambda k, x, p, q: ((2.0 * k + 1.0 - x) * p - k * q) / (k + 1.0)
+    )
 
 
 # --- spherical harmonics ----------------------------------------------------------------------
@@ -178,9 +174,7 @@ def _normalised(n: Any, m: Any, cosine: Any, sine: Any, most: int) -> Any:
     return rnp.where(m > n, 0.0, value)
 
 
-def sph_harm_y(
-    n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None
-) -> Any:
+def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
     """The spherical harmonic of degree n and order m, -n <= m <= n, at the polar angle theta and
     the azimuth phi, with the phase (-1)^m; complex.
 

@@ -24,9 +24,8 @@ def largest_of(x: Any, axis: Axis, where: Any) -> Any:
 
 
 def logsumexp(
-    a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
-    where: Any = None,
-) -> Any:  # fmt: skip
+    a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+) -> Any:
     """log(sum(b exp(a))) over axes, without overflow; -inf for a slice of -inf.
 
     return_sign: also the sign of the sum, whose magnitude the logarithm is then taken of.

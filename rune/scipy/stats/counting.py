@@ -33,13 +33,19 @@ def _from_one(*shapes: Any) -> tuple[float, float]:
 
 
 bernoulli = Discrete(
-    "bernoulli", "1 with probability p, else 0", ("p",), bounds=lambda p: (0.0, 1.0), valid=_share,
+    "bernoulli",
+    "1 with probability p, else 0",
+    ("p",),
+    bounds=lambda p: (0.0, 1.0),
+    valid=_share,
     log_mass=lambda k, p: times_log(k, p) + xlog1py(1.0 - k, -p),
     mass=lambda k, p: rnp.where(k == 1, p, 1.0 - p),
-    lower=lambda k, p: 1.0 - p, upper=lambda k, p: p,
-    entropy_of=lambda p: entr(p) + entr(1.0 - p), mean_of=lambda p: p,
+    lower=lambda k, p: 1.0 - p,
+    upper=lambda k, p: p,
+    entropy_of=lambda p: entr(p) + entr(1.0 - p),
+    mean_of=lambda p: p,
     variance_of=lambda p: p * (1.0 - p),
-)  # fmt: skip
+)
 
 
 def _binom_log_mass(k: Any, n: Any, p: Any) -> Any:
@@ -53,12 +59,17 @@ def _binom_log_mass(k: Any, n: Any, p: Any) -> Any:
 
 
 binom = Discrete(
-    "binom", "successes in n trials of probability p", ("n", "p"), log_mass=_binom_log_mass,
-    bounds=lambda n, p: (0.0, n), valid=lambda n, p: (n >= 0) & (n == rnp.round(n)) & _share(p),
+    "binom",
+    "successes in n trials of probability p",
+    ("n", "p"),
+    log_mass=_binom_log_mass,
+    bounds=lambda n, p: (0.0, n),
+    valid=lambda n, p: (n >= 0) & (n == rnp.round(n)) & _share(p),
     lower=lambda k, n, p: incomplete_beta.upper(k + 1.0, n - k, p),
     upper=lambda k, n, p: incomplete_beta.lower(k + 1.0, n - k, p),
-    mean_of=lambda n, p: n * p, variance_of=lambda n, p: n * p * (1.0 - p),
-)  # fmt: skip
+    mean_of=lambda n, p: n * p,
+    variance_of=lambda n, p: n * p * (1.0 - p),
+)
 
 
 def _betabinom_log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
@@ -67,31 +78,37 @@ def _betabinom_log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
 
 
 _betabinom_lower = Summed(
-    0.0, lambda n, a, b: log_beta(a, n + b) - log_beta(a, b),
-    lambda k, n, a, b: (
-        ((n - k) * (a - 1.0) - (k + 1.0) * (b - 1.0)) / ((k + 1.0) * (n - k - 1.0 + b))
-    ),
+    0.0,
+    lambda n, a, b: log_beta(a, n + b) - log_beta(a, b),
+    lambda k, n, a, b: ((n - k) * (a - 1.0) - (k + 1.0) * (b - 1.0)) / ((k + 1.0) * (n - k - 1.0 + b)),
     reach=lambda n, a, b: n,
-)  # fmt: skip
+)
 
 betabinom = Discrete(
-    "betabinom", "successes in n trials of a beta distributed probability", ("n", "a", "b"),
-    log_mass=_betabinom_log_mass, lower=_betabinom_lower,
+    "betabinom",
+    "successes in n trials of a beta distributed probability",
+    ("n", "a", "b"),
+    log_mass=_betabinom_log_mass,
+    lower=_betabinom_lower,
     bounds=lambda n, a, b: (0.0, n),
     valid=lambda n, a, b: (n >= 0) & (n == rnp.round(n)) & (a > 0) & (b > 0),
     mean_of=lambda n, a, b: n * a / (a + b),
-    variance_of=lambda n, a, b: (
-        n * a * b * (a + b + n) / (rnp.square(a + b) * (a + b + 1.0))
-    ),
-)  # fmt: skip
+    variance_of=lambda n, a, b: n * a * b * (a + b + n) / (rnp.square(a + b) * (a + b + 1.0)),
+)
 
 geom = Discrete(
-    "geom", "trials of probability p until the first success", ("p",), bounds=_from_one,
-    log_mass=lambda k, p: xlog1py(k - 1.0, -p) + rnp.log(p), valid=lambda p: (p > 0) & (p <= 1),
-    lower=lambda k, p: -rnp.expm1(k * rnp.log1p(-p)), upper=lambda k, p: rnp.exp(k * rnp.log1p(-p)),
-    entropy_of=lambda p: (entr(p) + entr(1.0 - p)) / p, mean_of=lambda p: 1.0 / p,
+    "geom",
+    "trials of probability p until the first success",
+    ("p",),
+    bounds=_from_one,
+    log_mass=lambda k, p: xlog1py(k - 1.0, -p) + rnp.log(p),
+    valid=lambda p: (p > 0) & (p <= 1),
+    lower=lambda k, p: -rnp.expm1(k * rnp.log1p(-p)),
+    upper=lambda k, p: rnp.exp(k * rnp.log1p(-p)),
+    entropy_of=lambda p: (entr(p) + entr(1.0 - p)) / p,
+    mean_of=lambda p: 1.0 / p,
     variance_of=lambda p: (1.0 - p) / (p * p),
-)  # fmt: skip
+)
 
 
 def _nbinom_log_mass(k: Any, n: Any, p: Any) -> Any:
@@ -104,39 +121,58 @@ def _nbinom_log_mass(k: Any, n: Any, p: Any) -> Any:
 
 
 nbinom = Discrete(
-    "nbinom", "failures before the n-th success, of probability p", ("n", "p"), bounds=_from_zero,
-    log_mass=_nbinom_log_mass, valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
+    "nbinom",
+    "failures before the n-th success, of probability p",
+    ("n", "p"),
+    bounds=_from_zero,
+    log_mass=_nbinom_log_mass,
+    valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
     lower=lambda k, n, p: incomplete_beta.lower(n, k + 1.0, p),
     upper=lambda k, n, p: incomplete_beta.upper(n, k + 1.0, p),
-    mean_of=lambda n, p: n * (1.0 - p) / p, variance_of=lambda n, p: n * (1.0 - p) / (p * p),
-)  # fmt: skip
+    mean_of=lambda n, p: n * (1.0 - p) / p,
+    variance_of=lambda n, p: n * (1.0 - p) / (p * p),
+)
 
 poisson = Discrete(
-    "poisson", "events of mean number mu", ("mu",), bounds=_from_zero, valid=lambda mu: mu >= 0,
-    log_mass=log_poisson, mass=poisson_mass,
+    "poisson",
+    "events of mean number mu",
+    ("mu",),
+    bounds=_from_zero,
+    valid=lambda mu: mu >= 0,
+    log_mass=log_poisson,
+    mass=poisson_mass,
     lower=lambda k, mu: incomplete_gamma.upper(k + 1.0, mu),
     upper=lambda k, mu: incomplete_gamma.lower(k + 1.0, mu),
-    mean_of=lambda mu: mu, variance_of=lambda mu: mu,
-)  # fmt: skip
+    mean_of=lambda mu: mu,
+    variance_of=lambda mu: mu,
+)
 
 randint = Discrete(
-    "randint", "the whole numbers from low to high - 1, equally likely", ("low", "high"),
-    bounds=lambda low, high: (low, high - 1.0), valid=lambda low, high: low < high,
+    "randint",
+    "the whole numbers from low to high - 1, equally likely",
+    ("low", "high"),
+    bounds=lambda low, high: (low, high - 1.0),
+    valid=lambda low, high: low < high,
     log_mass=lambda k, low, high: -rnp.log(high - low) + 0.0 * k,
     lower=lambda k, low, high: (k - low + 1.0) / (high - low),
     upper=lambda k, low, high: (high - 1.0 - k) / (high - low),
     entropy_of=lambda low, high: rnp.log(high - low),
     mean_of=lambda low, high: 0.5 * (low + high - 1.0),
     variance_of=lambda low, high: (rnp.square(high - low) - 1.0) / 12.0,
-)  # fmt: skip
+)
 
 dlaplace = Discrete(
-    "dlaplace", "the discrete Laplace distribution", ("a",), valid=lambda a: a > 0,
+    "dlaplace",
+    "the discrete Laplace distribution",
+    ("a",),
+    valid=lambda a: a > 0,
     bounds=lambda a: (-rnp.inf, rnp.inf),
     log_mass=lambda k, a: rnp.log(rnp.tanh(0.5 * a)) - a * rnp.abs(k),
-    lower=lambda k, a: _dlaplace_lower(k, a), upper=lambda k, a: _dlaplace_lower(-k - 1.0, a),
-    mean_of=lambda a: 0.0 * a, variance_of=lambda a: 0.5 / rnp.square(rnp.sinh(0.5 * a)),
-)  # fmt: skip
+    lower=lambda k, a: _dlaplace_lower(k, a),
+    upper=lambda k, a: _dlaplace_lower(-k - 1.0, a),
+    mean_of=lambda a: 0.0 * a,
+    variance_of=lambda a: 0.5 / rnp.square(rnp.sinh(0.5 * a)),
+)
 
 
 def _dlaplace_lower(k: Any, a: Any) -> Any:
@@ -172,20 +208,29 @@ def _logser_shares(k: Any, p: Any) -> tuple[Any, Any]:
 _LOGSER_TERMS = {4: 12, 8: 19}  # of 1 / (n n!), until they are nothing
 
 logser = Discrete(
-    "logser", "the logarithmic series distribution", ("p",), bounds=_from_one,
-    valid=lambda p: (p > 0) & (p < 1), log_mass=_logser_log_mass,
-    lower=lambda k, p: _logser_shares(k, p)[0], upper=lambda k, p: _logser_shares(k, p)[1],
+    "logser",
+    "the logarithmic series distribution",
+    ("p",),
+    bounds=_from_one,
+    valid=lambda p: (p > 0) & (p < 1),
+    log_mass=_logser_log_mass,
+    lower=lambda k, p: _logser_shares(k, p)[0],
+    upper=lambda k, p: _logser_shares(k, p)[1],
     shares=_logser_shares,
     mean_of=lambda p: -p / ((1.0 - p) * rnp.log1p(-p)),
     variance_of=lambda p: -p * (p + rnp.log1p(-p)) / rnp.square((1.0 - p) * rnp.log1p(-p)),
-)  # fmt: skip
+)
 
 zipf = Discrete(
-    "zipf", "Zipf's distribution, of the power -a", ("a",), bounds=_from_one,
-    valid=lambda a: a > 1, log_mass=lambda k, a: -a * rnp.log(k) - rnp.log(_zeta(a)),
+    "zipf",
+    "Zipf's distribution, of the power -a",
+    ("a",),
+    bounds=_from_one,
+    valid=lambda a: a > 1,
+    log_mass=lambda k, a: -a * rnp.log(k) - rnp.log(_zeta(a)),
     upper=lambda k, a: zeta_of(a, k + 1.0) / _zeta(a),
     mean_of=lambda a: rnp.where(a > 2, _zeta(rnp.where(a > 2, a - 1.0, 2.0)) / _zeta(a), math.inf),
-)  # fmt: skip
+)
 
 
 def _zeta(a: Any) -> Any:

@@ -117,9 +117,7 @@ class Discrete:
         low, high = (rounded(loc + end, dtype) for end in self.bounds(*shapes))
         return low, high
 
-    def _quantile(
-        self, what: str, is_upper: bool, q: Any, args: Sequence[Any], kwargs: dict
-    ) -> Any:
+    def _quantile(self, what: str, is_upper: bool, q: Any, args: Sequence[Any], kwargs: dict) -> Any:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         operands, dtype = widened(f"stats.{self.name}", [q, *values])
         q, *shapes, loc = (ops.stop_gradient(v) for v in operands)
@@ -141,11 +139,13 @@ class Discrete:
         is_inner = good & ~first & ~last
         if isinstance(self.lower, Summed):
             reached = self.lower.first_where(
-                lambda walk: walk.reaches(below, above) | _is_own(
-                    1.0 - walk.total if is_upper else walk.total, q, rnp.exp(walk.log)
+                lambda walk: (
+                    walk.reaches(below, above)
+                    | _is_own(1.0 - walk.total if is_upper else walk.total, q, rnp.exp(walk.log))
                 ),
-                is_inner, *shapes,
-            )  # fmt: skip
+                is_inner,
+                *shapes,
+            )
             inner = rnp.minimum(reached, high)
         else:
             inner = _first_where(is_reached, low - 1.0, high, is_inner)
@@ -178,9 +178,16 @@ class Discrete:
         return rnp.where(inside & ~bad, k, low), shapes, dtype, inside, bad
 
     def _cumulative(
-        self, what: str, share: Function | None, other: Function | None, below: float, above: float,
-        k: Any, args: Sequence[Any], kwargs: dict,
-    ) -> Any:  # fmt: skip
+        self,
+        what: str,
+        share: Function | None,
+        other: Function | None,
+        below: float,
+        above: float,
+        k: Any,
+        args: Sequence[Any],
+        kwargs: dict,
+    ) -> Any:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
         k = rnp.floor(k - loc)
@@ -188,9 +195,7 @@ class Discrete:
         is_below, is_above = k < low, k >= high
         bad = rnp.isnan(k) | ~self.valid(*shapes)
         safe = rnp.where(is_below | is_above | bad, low, k)
-        inner = (
-            share(safe, *shapes) if share else 1.0 - known(self.name, what, other)(safe, *shapes)
-        )
+        inner = share(safe, *shapes) if share else 1.0 - known(self.name, what, other)(safe, *shapes)
         out = rnp.where(is_below, below, rnp.where(is_above, above, inner))
         return rounded(undefined(bad, out), dtype)
 
@@ -245,8 +250,9 @@ class Summed:
         last = ops.stop_gradient(rnp.max(most, initial=self.first))
         return while_loop(
             lambda walk: (walk.at < last) & walk.has_next,
-            lambda walk: self._further(walk, most, shapes), self._start(most, shapes),
-        ).total  # fmt: skip
+            lambda walk: self._further(walk, most, shapes),
+            self._start(most, shapes),
+        ).total
 
     def first_where(self, is_enough: Function, wanted: Any, *shapes: Any) -> Any:
         """The first number up to which the share is enough, for those that are wanted, else inf."""
@@ -341,9 +347,8 @@ def _first_where(is_reached: Function, below: Any, reached: Any, wanted: Any) ->
         inside = (at > s.below) & (at < s.reached)
         there = is_reached(at)
         return _Search(
-            rnp.where(inside & ~there, at, s.below), rnp.where(inside & there, at, s.reached),
-            2.0 * s.stride, s.n + 1,
-        )  # fmt: skip
+            rnp.where(inside & ~there, at, s.below), rnp.where(inside & there, at, s.reached), 2.0 * s.stride, s.n + 1
+        )
 
     start = _Search(below, reached, rnp.ones_like(below), rnp.asarray(0))
     return while_loop(goes_on, again, start).reached

@@ -50,8 +50,7 @@ def arranged(family: str, names: Sequence[str], args: Sequence[Any], kwargs: dic
         faults += [f"{', '.join(wrong)} unknown or given twice"] if wrong else []
         faults += ["too many"] if len(args) > len(names) else []
         raise ArgumentError(
-            f"stats.{family}: cannot use these parameters ({'; '.join(faults)})",
-            hint=f"they are {', '.join(names)}",
+            f"stats.{family}: cannot use these parameters ({'; '.join(faults)})", hint=f"they are {', '.join(names)}"
         )
     return [named.get(n, defaults.get(n)) for n in names]
 
@@ -235,18 +234,20 @@ class Continuous:
         return self.upper(p.y, *p.shapes)
 
     def _inverse(
-        self, what: str, inverse: Function | None, other: Function | None, is_upper: bool, q: Any,
-        args: Sequence[Any], kwargs: dict,
-    ) -> Any:  # fmt: skip
+        self,
+        what: str,
+        inverse: Function | None,
+        other: Function | None,
+        is_upper: bool,
+        q: Any,
+        args: Sequence[Any],
+        kwargs: dict,
+    ) -> Any:
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (q, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [q, *values])
         is_inside = (q > 0) & (q < 1)
         safe = rnp.where(is_inside, q, 0.5)
-        inner = (
-            inverse(safe, *shapes)
-            if inverse
-            else known(self.name, what, other)(1.0 - safe, *shapes)
-        )
+        inner = inverse(safe, *shapes) if inverse else known(self.name, what, other)(1.0 - safe, *shapes)
         low, high = self.bounds(*shapes)
         first, last = (high, low) if is_upper else (low, high)
         edge = rnp.where(q == 0, first, rnp.where(q == 1, last, rnp.nan))

@@ -80,9 +80,7 @@ class gaussian_kde:
         points = rnp.atleast_2d(rnp.asarray(x))
         if points.shape[0] != self.d:
             if points.shape != (1, self.d):
-                raise ShapeError(
-                    f"gaussian_kde: cannot take points of {points.shape[0]} numbers ({self.d})"
-                )
+                raise ShapeError(f"gaussian_kde: cannot take points of {points.shape[0]} numbers ({self.d})")
             points = points.T
         root = linalg.cholesky(self.covariance)
         data, at = linalg.solve(root, self.dataset), linalg.solve(root, points)
@@ -112,9 +110,7 @@ def _factor(bw_method: Any, d: int, neff: Any) -> Any:
     if bw_method == "silverman":
         return (neff * ((d + 2) / 4)) ** (-1 / (d + 4))
     if isinstance(bw_method, str):
-        raise ArgumentError(
-            f"gaussian_kde: cannot use bw_method={bw_method!r}", hint="'scott' or 'silverman'"
-        )
+        raise ArgumentError(f"gaussian_kde: cannot use bw_method={bw_method!r}", hint="'scott' or 'silverman'")
     return bw_method
 
 

@@ -135,10 +135,7 @@ class _MultivariateNormal:
         if cov.ndim == 0:
             cov = cov * rnp.eye(size, dtype=rnp.result_type(cov, rnp.float32))
         if cov.shape != (size, size) or size == 0:
-            raise ShapeError(
-                f"stats.multivariate_normal: cannot use cov of shape {cov.shape} "
-                f"for vectors of {size}"
-            )
+            raise ShapeError(f"stats.multivariate_normal: cannot use cov of shape {cov.shape} for vectors of {size}")
         root = linalg.cholesky(cov)
         apart = x - mean
         # |L⁻¹ (x - μ)|², with all points as columns of one system.

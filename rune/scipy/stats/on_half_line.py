@@ -37,23 +37,36 @@ def _when(good: Any, function: Any, *values: Any, otherwise: float = math.inf) -
 
 
 expon = Continuous(
-    "expon", "the exponential distribution", (),
-    log_density=lambda y: -y, lower=lambda y: -rnp.expm1(-y), upper=lambda y: rnp.exp(-y),
-    log_upper=lambda y: -y, quantile=lambda q: -rnp.log1p(-q),
-    upper_quantile=lambda q: -rnp.log(q), bounds=_half_line,
-    entropy_of=lambda: 1.0, mean_of=lambda: 1.0, variance_of=lambda: 1.0,
-)  # fmt: skip
+    "expon",
+    "the exponential distribution",
+    (),
+    log_density=lambda y: -y,
+    lower=lambda y: -rnp.expm1(-y),
+    upper=lambda y: rnp.exp(-y),
+    log_upper=lambda y: -y,
+    quantile=lambda q: -rnp.log1p(-q),
+    upper_quantile=lambda q: -rnp.log(q),
+    bounds=_half_line,
+    entropy_of=lambda: 1.0,
+    mean_of=lambda: 1.0,
+    variance_of=lambda: 1.0,
+)
 
 gamma = Continuous(
-    "gamma", "the gamma distribution of parameter a", ("a",), bounds=_half_line, valid=positive,
+    "gamma",
+    "the gamma distribution of parameter a",
+    ("a",),
+    bounds=_half_line,
+    valid=positive,
     log_density=lambda y, a: _gamma_log_density(y, a),
     lower=lambda y, a: incomplete_gamma.lower(a, y),
     upper=lambda y, a: incomplete_gamma.upper(a, y),
     quantile=lambda q, a: incomplete_gamma.lower_inverse(a, q),
     upper_quantile=lambda q, a: incomplete_gamma.upper_inverse(a, q),
     entropy_of=lambda a: a + log_gamma(a) + (1.0 - a) * digamma(a),
-    mean_of=lambda a: a, variance_of=lambda a: a,
-)  # fmt: skip
+    mean_of=lambda a: a,
+    variance_of=lambda a: a,
+)
 
 
 def _gamma_log_density(y: Any, a: Any) -> Any:
@@ -65,20 +78,27 @@ def _gamma_log_density(y: Any, a: Any) -> Any:
 
 
 chi2 = Continuous(
-    "chi2", "the chi-square distribution with df degrees of freedom", ("df",), bounds=_half_line,
+    "chi2",
+    "the chi-square distribution with df degrees of freedom",
+    ("df",),
+    bounds=_half_line,
     log_density=lambda y, df: _gamma_log_density(0.5 * y, 0.5 * df) - math.log(2),
     lower=lambda y, df: incomplete_gamma.lower(0.5 * df, 0.5 * y),
     upper=lambda y, df: incomplete_gamma.upper(0.5 * df, 0.5 * y),
     quantile=lambda q, df: 2.0 * incomplete_gamma.lower_inverse(0.5 * df, q),
     upper_quantile=lambda q, df: 2.0 * incomplete_gamma.upper_inverse(0.5 * df, q),
-    entropy_of=lambda df: (
-        0.5 * df + math.log(2) + log_gamma(0.5 * df) + (1.0 - 0.5 * df) * digamma(0.5 * df)
-    ),
-    mean_of=lambda df: df, variance_of=lambda df: 2.0 * df, valid=positive,
-)  # fmt: skip
+    entropy_of=lambda df: 0.5 * df + math.log(2) + log_gamma(0.5 * df) + (1.0 - 0.5 * df) * digamma(0.5 * df),
+    mean_of=lambda df: df,
+    variance_of=lambda df: 2.0 * df,
+    valid=positive,
+)
 
 chi = Continuous(
-    "chi", "the root of a chi-square number", ("df",), bounds=_half_line, valid=positive,
+    "chi",
+    "the root of a chi-square number",
+    ("df",),
+    bounds=_half_line,
+    valid=positive,
     log_density=lambda y, df: (
         times_log(df - 1.0, y) - 0.5 * y * y - (0.5 * df - 1.0) * math.log(2) - log_gamma(0.5 * df)
     ),
@@ -86,8 +106,9 @@ chi = Continuous(
     upper=lambda y, df: incomplete_gamma.upper(0.5 * df, 0.5 * y * y),
     quantile=lambda q, df: rnp.sqrt(2.0 * incomplete_gamma.lower_inverse(0.5 * df, q)),
     upper_quantile=lambda q, df: rnp.sqrt(2.0 * incomplete_gamma.upper_inverse(0.5 * df, q)),
-    mean_of=lambda df: _chi_mean(df), variance_of=lambda df: df - rnp.square(_chi_mean(df)),
-)  # fmt: skip
+    mean_of=lambda df: _chi_mean(df),
+    variance_of=lambda df: df - rnp.square(_chi_mean(df)),
+)
 
 
 def _chi_mean(df: Any) -> Any:
@@ -95,7 +116,11 @@ def _chi_mean(df: Any) -> Any:
 
 
 invgamma = Continuous(
-    "invgamma", "the inverse of a gamma number", ("a",), bounds=_half_line, valid=positive,
+    "invgamma",
+    "the inverse of a gamma number",
+    ("a",),
+    bounds=_half_line,
+    valid=positive,
     is_open=True,
     log_density=lambda y, a: -(a + 1.0) * rnp.log(y) - log_gamma(a) - 1.0 / y,
     lower=lambda y, a: incomplete_gamma.upper(a, 1.0 / y),
@@ -105,7 +130,7 @@ invgamma = Continuous(
     entropy_of=lambda a: a + log_gamma(a) - (1.0 + a) * digamma(a),
     mean_of=lambda a: _when(a > 1, lambda a: 1.0 / (a - 1.0), a),
     variance_of=lambda a: _when(a > 2, lambda a: 1.0 / (rnp.square(a - 1.0) * (a - 2.0)), a),
-)  # fmt: skip
+)
 
 
 # --- from the normal distribution -------------------------------------------------------------
@@ -113,55 +138,70 @@ invgamma = Continuous(
 _LOG_ROOT = 0.5 * math.log(2 / math.pi)
 
 halfnorm = Continuous(
-    "halfnorm", "the magnitude of a normal number", (), bounds=_half_line,
-    log_density=lambda y: _LOG_ROOT - 0.5 * y * y, lower=lambda y: ops.erf(y * math.sqrt(0.5)),
+    "halfnorm",
+    "the magnitude of a normal number",
+    (),
+    bounds=_half_line,
+    log_density=lambda y: _LOG_ROOT - 0.5 * y * y,
+    lower=lambda y: ops.erf(y * math.sqrt(0.5)),
     upper=lambda y: 2.0 * normal.normal_cdf(-y),
     log_upper=lambda y: math.log(2) + normal.log_normal_cdf(-y),
     quantile=lambda q: math.sqrt(2) * ops.erf_inv(q),
     upper_quantile=lambda q: -normal.normal_ppf(0.5 * q),
-    entropy_of=lambda: 0.5 * math.log(math.pi / 2) + 0.5, mean_of=lambda: math.sqrt(2 / math.pi),
+    entropy_of=lambda: 0.5 * math.log(math.pi / 2) + 0.5,
+    mean_of=lambda: math.sqrt(2 / math.pi),
     variance_of=lambda: 1 - 2 / math.pi,
-)  # fmt: skip
+)
 
 lognorm = Continuous(
-    "lognorm", "the exponential of a normal number of deviation s", ("s",), bounds=_half_line,
+    "lognorm",
+    "the exponential of a normal number of deviation s",
+    ("s",),
+    bounds=_half_line,
     is_open=True,
-    log_density=lambda y, s: (
-        -0.5 * rnp.square(rnp.log(y) / s) - rnp.log(s * y) - 0.5 * math.log(2 * math.pi)
-    ),
+    log_density=lambda y, s: -0.5 * rnp.square(rnp.log(y) / s) - rnp.log(s * y) - 0.5 * math.log(2 * math.pi),
     lower=lambda y, s: normal.normal_cdf(rnp.log(y) / s),
     upper=lambda y, s: normal.normal_cdf(-rnp.log(y) / s),
     log_lower=lambda y, s: normal.log_normal_cdf(rnp.log(y) / s),
     log_upper=lambda y, s: normal.log_normal_cdf(-rnp.log(y) / s),
     quantile=lambda q, s: rnp.exp(s * normal.normal_ppf(q)),
-    upper_quantile=lambda q, s: rnp.exp(-s * normal.normal_ppf(q)), valid=positive,
+    upper_quantile=lambda q, s: rnp.exp(-s * normal.normal_ppf(q)),
+    valid=positive,
     entropy_of=lambda s: 0.5 * (1.0 + math.log(2 * math.pi)) + rnp.log(s),
     mean_of=lambda s: rnp.exp(0.5 * s * s),
     variance_of=lambda s: rnp.expm1(s * s) * rnp.exp(s * s),
-)  # fmt: skip
+)
 
 rayleigh = Continuous(
-    "rayleigh", "the length of two normal numbers", (), bounds=_half_line,
-    log_density=lambda y: rnp.log(y) - 0.5 * y * y, lower=lambda y: -rnp.expm1(-0.5 * y * y),
-    upper=lambda y: rnp.exp(-0.5 * y * y), log_upper=lambda y: -0.5 * y * y,
+    "rayleigh",
+    "the length of two normal numbers",
+    (),
+    bounds=_half_line,
+    log_density=lambda y: rnp.log(y) - 0.5 * y * y,
+    lower=lambda y: -rnp.expm1(-0.5 * y * y),
+    upper=lambda y: rnp.exp(-0.5 * y * y),
+    log_upper=lambda y: -0.5 * y * y,
     quantile=lambda q: rnp.sqrt(-2.0 * rnp.log1p(-q)),
     upper_quantile=lambda q: rnp.sqrt(-2.0 * rnp.log(q)),
     entropy_of=lambda: _EULER_GAMMA / 2 + 1 - 0.5 * math.log(2),
-    mean_of=lambda: math.sqrt(math.pi / 2), variance_of=lambda: 2 - math.pi / 2,
-)  # fmt: skip
+    mean_of=lambda: math.sqrt(math.pi / 2),
+    variance_of=lambda: 2 - math.pi / 2,
+)
 
 maxwell = Continuous(
-    "maxwell", "the length of three normal numbers", (), bounds=_half_line,
+    "maxwell",
+    "the length of three normal numbers",
+    (),
+    bounds=_half_line,
     log_density=lambda y: _LOG_ROOT + 2.0 * rnp.log(y) - 0.5 * y * y,
     lower=lambda y: incomplete_gamma.lower(rnp.full_like(y, 1.5), 0.5 * y * y),
     upper=lambda y: incomplete_gamma.upper(rnp.full_like(y, 1.5), 0.5 * y * y),
     quantile=lambda q: rnp.sqrt(2.0 * incomplete_gamma.lower_inverse(rnp.full_like(q, 1.5), q)),
-    upper_quantile=lambda q: rnp.sqrt(
-        2.0 * incomplete_gamma.upper_inverse(rnp.full_like(q, 1.5), q)
-    ),
+    upper_quantile=lambda q: rnp.sqrt(2.0 * incomplete_gamma.upper_inverse(rnp.full_like(q, 1.5), q)),
     entropy_of=lambda: _EULER_GAMMA + 0.5 * math.log(2 * math.pi) - 0.5,
-    mean_of=lambda: 2 * math.sqrt(2 / math.pi), variance_of=lambda: 3 - 8 / math.pi,
-)  # fmt: skip
+    mean_of=lambda: 2 * math.sqrt(2 / math.pi),
+    variance_of=lambda: 3 - 8 / math.pi,
+)
 
 
 def _wald_upper(y: Any, mu: Any) -> Any:
@@ -170,9 +210,7 @@ def _wald_upper(y: Any, mu: Any) -> Any:
     is_far = y > mu
     first = rnp.where(is_far, root * (y / mu - 1.0), 1.0)
     apart = rnp.where(is_far, root, 1.0)
-    gap = normal.erfcx(math.sqrt(0.5) * first) - normal.erfcx(
-        math.sqrt(0.5) * (first + 2.0 * apart)
-    )
+    gap = normal.erfcx(math.sqrt(0.5) * first) - normal.erfcx(math.sqrt(0.5) * (first + 2.0 * apart))
     far = 0.5 * rnp.exp(-0.5 * first * first) * gap
     _, above, other = _wald_parts(y, mu)
     return rnp.where(is_far, far, above - other)
@@ -187,76 +225,99 @@ def _wald_parts(y: Any, mu: Any) -> tuple[Any, Any, Any]:
 
 
 invgauss = Continuous(
-    "invgauss", "the inverse Gaussian distribution, of mean mu", ("mu",), bounds=_half_line,
+    "invgauss",
+    "the inverse Gaussian distribution, of mean mu",
+    ("mu",),
+    bounds=_half_line,
     is_open=True,
-    log_density=lambda y, mu: (
-        -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y)
-    ),
+    log_density=lambda y, mu: -0.5 * (math.log(2 * math.pi) + 3.0 * rnp.log(y)) - rnp.square((y - mu) / mu) / (2.0 * y),
     lower=lambda y, mu: _wald_parts(y, mu)[0] + _wald_parts(y, mu)[2],
     upper=_wald_upper,
-    valid=positive, mean_of=lambda mu: mu, variance_of=lambda mu: mu * mu * mu,
-)  # fmt: skip
+    valid=positive,
+    mean_of=lambda mu: mu,
+    variance_of=lambda mu: mu * mu * mu,
+)
 
 
 # --- extremes and power laws ------------------------------------------------------------------
 
 weibull_min = Continuous(
-    "weibull_min", "Weibull's distribution of the smallest", ("c",), bounds=_half_line,
+    "weibull_min",
+    "Weibull's distribution of the smallest",
+    ("c",),
+    bounds=_half_line,
     log_density=lambda y, c: rnp.log(c) + times_log(c - 1.0, y) - rnp.power(y, c),
-    lower=lambda y, c: -rnp.expm1(-rnp.power(y, c)), upper=lambda y, c: rnp.exp(-rnp.power(y, c)),
+    lower=lambda y, c: -rnp.expm1(-rnp.power(y, c)),
+    upper=lambda y, c: rnp.exp(-rnp.power(y, c)),
     log_upper=lambda y, c: -rnp.power(y, c),
     quantile=lambda q, c: rnp.power(-rnp.log1p(-q), 1.0 / c),
-    upper_quantile=lambda q, c: rnp.power(-rnp.log(q), 1.0 / c), valid=positive,
+    upper_quantile=lambda q, c: rnp.power(-rnp.log(q), 1.0 / c),
+    valid=positive,
     entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
     mean_of=lambda c: gamma_function(1.0 + 1.0 / c),
-    variance_of=lambda c: (
-        gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c))
-    ),
-)  # fmt: skip
+    variance_of=lambda c: gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c)),
+)
 
 weibull_max = Continuous(
-    "weibull_max", "Weibull's distribution of the largest, of negative numbers", ("c",),
+    "weibull_max",
+    "Weibull's distribution of the largest, of negative numbers",
+    ("c",),
     log_density=lambda y, c: rnp.log(c) + times_log(c - 1.0, -y) - rnp.power(-y, c),
-    lower=lambda y, c: rnp.exp(-rnp.power(-y, c)), upper=lambda y, c: -rnp.expm1(-rnp.power(-y, c)),
+    lower=lambda y, c: rnp.exp(-rnp.power(-y, c)),
+    upper=lambda y, c: -rnp.expm1(-rnp.power(-y, c)),
     log_lower=lambda y, c: -rnp.power(-y, c),
     quantile=lambda q, c: -rnp.power(-rnp.log(q), 1.0 / c),
-    upper_quantile=lambda q, c: -rnp.power(-rnp.log1p(-q), 1.0 / c), valid=positive,
-    bounds=lambda c: (-rnp.inf, 0.0), inside=lambda c: -0.5,
+    upper_quantile=lambda q, c: -rnp.power(-rnp.log1p(-q), 1.0 / c),
+    valid=positive,
+    bounds=lambda c: (-rnp.inf, 0.0),
+    inside=lambda c: -0.5,
     entropy_of=lambda c: _EULER_GAMMA * (1.0 - 1.0 / c) - rnp.log(c) + 1.0,
     mean_of=lambda c: -gamma_function(1.0 + 1.0 / c),
-    variance_of=lambda c: (
-        gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c))
-    ),
-)  # fmt: skip
+    variance_of=lambda c: gamma_function(1.0 + 2.0 / c) - rnp.square(gamma_function(1.0 + 1.0 / c)),
+)
 
 pareto = Continuous(
-    "pareto", "Pareto's distribution, from 1 on", ("b",), bounds=_from_one,
-    inside=lambda b: 2.0, log_density=lambda y, b: rnp.log(b) - (b + 1.0) * rnp.log(y),
-    lower=lambda y, b: -rnp.expm1(-b * rnp.log(y)), upper=lambda y, b: rnp.power(y, -b),
-    log_upper=lambda y, b: -b * rnp.log(y), valid=positive,
+    "pareto",
+    "Pareto's distribution, from 1 on",
+    ("b",),
+    bounds=_from_one,
+    inside=lambda b: 2.0,
+    log_density=lambda y, b: rnp.log(b) - (b + 1.0) * rnp.log(y),
+    lower=lambda y, b: -rnp.expm1(-b * rnp.log(y)),
+    upper=lambda y, b: rnp.power(y, -b),
+    log_upper=lambda y, b: -b * rnp.log(y),
+    valid=positive,
     quantile=lambda q, b: rnp.exp(-rnp.log1p(-q) / b),
     upper_quantile=lambda q, b: rnp.power(q, -1.0 / b),
     entropy_of=lambda b: 1.0 + 1.0 / b - rnp.log(b),
     mean_of=lambda b: _when(b > 1, lambda b: b / (b - 1.0), b),
     variance_of=lambda b: _when(b > 2, lambda b: b / ((b - 2.0) * rnp.square(b - 1.0)), b),
-)  # fmt: skip
+)
 
 lomax = Continuous(
-    "lomax", "Pareto's distribution, moved to 0", ("c",), bounds=_half_line, valid=positive,
+    "lomax",
+    "Pareto's distribution, moved to 0",
+    ("c",),
+    bounds=_half_line,
+    valid=positive,
     log_density=lambda y, c: rnp.log(c) - (c + 1.0) * rnp.log1p(y),
-    lower=lambda y, c: -rnp.expm1(-c * rnp.log1p(y)), upper=lambda y, c: rnp.exp(-c * rnp.log1p(y)),
-    log_upper=lambda y, c: -c * rnp.log1p(y), quantile=lambda q, c: rnp.expm1(-rnp.log1p(-q) / c),
+    lower=lambda y, c: -rnp.expm1(-c * rnp.log1p(y)),
+    upper=lambda y, c: rnp.exp(-c * rnp.log1p(y)),
+    log_upper=lambda y, c: -c * rnp.log1p(y),
+    quantile=lambda q, c: rnp.expm1(-rnp.log1p(-q) / c),
     upper_quantile=lambda q, c: rnp.expm1(-rnp.log(q) / c),
     entropy_of=lambda c: 1.0 + 1.0 / c - rnp.log(c),
     mean_of=lambda c: _when(c > 1, lambda c: 1.0 / (c - 1.0), c),
     variance_of=lambda c: _when(c > 2, lambda c: c / ((c - 2.0) * rnp.square(c - 1.0)), c),
-)  # fmt: skip
+)
 
 fisk = Continuous(
-    "fisk", "the log-logistic distribution", ("c",), bounds=_half_line, valid=positive,
-    log_density=lambda y, c: (
-        rnp.log(c) + times_log(c - 1.0, y) - 2.0 * rnp.log1p(rnp.power(y, c))
-    ),
+    "fisk",
+    "the log-logistic distribution",
+    ("c",),
+    bounds=_half_line,
+    valid=positive,
+    log_density=lambda y, c: rnp.log(c) + times_log(c - 1.0, y) - 2.0 * rnp.log1p(rnp.power(y, c)),
     lower=lambda y, c: ops.logistic(c * rnp.log(y)),
     upper=lambda y, c: ops.logistic(-c * rnp.log(y)),
     quantile=lambda q, c: rnp.power(q / (1.0 - q), 1.0 / c),
@@ -264,7 +325,7 @@ fisk = Continuous(
     entropy_of=lambda c: 2.0 - rnp.log(c),
     mean_of=lambda c: _when(c > 1, lambda c: (math.pi / c) / rnp.sin(math.pi / c), c),
     variance_of=lambda c: _when(c > 2, lambda c: _fisk_variance(math.pi / c), c),
-)  # fmt: skip
+)
 
 
 def _fisk_variance(angle: Any) -> Any:
@@ -272,17 +333,20 @@ def _fisk_variance(angle: Any) -> Any:
 
 
 loglaplace = Continuous(
-    "loglaplace", "the exponential of a Laplace number", ("c",), bounds=_half_line,
-    log_density=lambda y, c: (
-        rnp.log(0.5 * c) + times_log(rnp.where(y < 1, c - 1.0, -c - 1.0), y)
-    ),
-    lower=lambda y, c: _loglaplace_lower(y, c), upper=lambda y, c: _loglaplace_lower(1.0 / y, c),
+    "loglaplace",
+    "the exponential of a Laplace number",
+    ("c",),
+    bounds=_half_line,
+    log_density=lambda y, c: rnp.log(0.5 * c) + times_log(rnp.where(y < 1, c - 1.0, -c - 1.0), y),
+    lower=lambda y, c: _loglaplace_lower(y, c),
+    upper=lambda y, c: _loglaplace_lower(1.0 / y, c),
     quantile=lambda q, c: 1.0 / _loglaplace_isf(q, c),
-    upper_quantile=lambda q, c: _loglaplace_isf(q, c), valid=positive,
+    upper_quantile=lambda q, c: _loglaplace_isf(q, c),
+    valid=positive,
     entropy_of=lambda c: 1.0 + rnp.log(2.0 / c),
     mean_of=lambda c: _when(c > 1, lambda c: c * c / ((c - 1.0) * (c + 1.0)), c),
     variance_of=lambda c: _when(c > 2, _loglaplace_variance, c),
-)  # fmt: skip
+)
 
 
 def _loglaplace_variance(c: Any) -> Any:
@@ -302,15 +366,19 @@ def _loglaplace_isf(q: Any, c: Any) -> Any:
 
 
 halfcauchy = Continuous(
-    "halfcauchy", "the magnitude of a Cauchy number", (), bounds=_half_line,
+    "halfcauchy",
+    "the magnitude of a Cauchy number",
+    (),
+    bounds=_half_line,
     log_density=lambda y: math.log(2 / math.pi) - log_of_one_and_square(y),
     lower=lambda y: 2 / math.pi * rnp.arctan(y),
     upper=lambda y: 2 / math.pi * rnp.arctan2(1.0, y),
     quantile=lambda q: 1.0 / _halfcauchy_cotangent(q),
     upper_quantile=lambda q: _halfcauchy_cotangent(q),
-    entropy_of=lambda: math.log(2 * math.pi), mean_of=lambda: math.inf,
+    entropy_of=lambda: math.log(2 * math.pi),
+    mean_of=lambda: math.inf,
     variance_of=lambda: math.inf,
-)  # fmt: skip
+)
 
 
 def _halfcauchy_cotangent(q: Any) -> Any:
@@ -320,24 +388,34 @@ def _halfcauchy_cotangent(q: Any) -> Any:
 
 
 levy = Continuous(
-    "levy", "Lévy's distribution", (), bounds=_half_line, is_open=True,
+    "levy",
+    "Lévy's distribution",
+    (),
+    bounds=_half_line,
+    is_open=True,
     log_density=lambda y: -0.5 * math.log(2 * math.pi) - 1.5 * rnp.log(y) - 0.5 / y,
     lower=lambda y: 2.0 * normal.normal_cdf(-1.0 / rnp.sqrt(y)),
     upper=lambda y: ops.erf(rnp.sqrt(0.5 / y)),
     quantile=lambda q: 1.0 / rnp.square(normal.normal_ppf(0.5 * q)),
     upper_quantile=lambda q: 0.5 / rnp.square(ops.erf_inv(q)),
-    mean_of=lambda: math.inf, variance_of=lambda: math.inf,
+    mean_of=lambda: math.inf,
+    variance_of=lambda: math.inf,
     entropy_of=lambda: (1 + 3 * _EULER_GAMMA + math.log(16 * math.pi)) / 2,
-)  # fmt: skip
+)
 
 gompertz = Continuous(
-    "gompertz", "Gompertz' distribution of lifetimes", ("c",), bounds=_half_line, valid=positive,
+    "gompertz",
+    "Gompertz' distribution of lifetimes",
+    ("c",),
+    bounds=_half_line,
+    valid=positive,
     log_density=lambda y, c: rnp.log(c) + y - c * rnp.expm1(y),
-    lower=lambda y, c: -rnp.expm1(-c * rnp.expm1(y)), upper=lambda y, c: rnp.exp(-c * rnp.expm1(y)),
+    lower=lambda y, c: -rnp.expm1(-c * rnp.expm1(y)),
+    upper=lambda y, c: rnp.exp(-c * rnp.expm1(y)),
     log_upper=lambda y, c: -c * rnp.expm1(y),
     quantile=lambda q, c: rnp.log1p(-rnp.log1p(-q) / c),
     upper_quantile=lambda q, c: rnp.log1p(-rnp.log(q) / c),
-)  # fmt: skip
+)
 
 
 # --- ratios of gamma numbers ------------------------------------------------------------------
@@ -370,13 +448,20 @@ def _betaprime_log_density(y: Any, a: Any, b: Any) -> Any:
 
 
 betaprime = Continuous(
-    "betaprime", "the ratio of gamma numbers of a and of b", ("a", "b"), bounds=_half_line,
+    "betaprime",
+    "the ratio of gamma numbers of a and of b",
+    ("a", "b"),
+    bounds=_half_line,
     is_open=True,
-    log_density=_betaprime_log_density, lower=_betaprime_lower, upper=_betaprime_upper,
-    quantile=_betaprime_ppf, upper_quantile=lambda q, a, b: 1.0 / _betaprime_ppf(q, b, a),
-    mean_of=lambda a, b: _when(b > 1, lambda a, b: a / (b - 1.0), a, b), valid=positive,
+    log_density=_betaprime_log_density,
+    lower=_betaprime_lower,
+    upper=_betaprime_upper,
+    quantile=_betaprime_ppf,
+    upper_quantile=lambda q, a, b: 1.0 / _betaprime_ppf(q, b, a),
+    mean_of=lambda a, b: _when(b > 1, lambda a, b: a / (b - 1.0), a, b),
+    valid=positive,
     variance_of=lambda a, b: _when(b > 2, _betaprime_variance, a, b),
-)  # fmt: skip
+)
 
 
 def _betaprime_variance(a: Any, b: Any) -> Any:
@@ -394,12 +479,16 @@ def _f_variance(n: Any, d: Any) -> Any:
 
 
 f = Continuous(
-    "f", "the ratio of two chi-square numbers, each over its degrees of freedom", ("dfn", "dfd"),
-    bounds=_half_line, valid=positive, log_density=_f_log_density,
+    "f",
+    "the ratio of two chi-square numbers, each over its degrees of freedom",
+    ("dfn", "dfd"),
+    bounds=_half_line,
+    valid=positive,
+    log_density=_f_log_density,
     lower=lambda y, n, d: _betaprime_lower(n * y / d, 0.5 * n, 0.5 * d),
     upper=lambda y, n, d: _betaprime_upper(n * y / d, 0.5 * n, 0.5 * d),
     quantile=lambda q, n, d: _betaprime_ppf(q, 0.5 * n, 0.5 * d, d / n),
     upper_quantile=lambda q, n, d: 1.0 / _betaprime_ppf(q, 0.5 * d, 0.5 * n, n / d),
     mean_of=lambda n, d: _when(d > 2, lambda n, d: d / (d - 2.0), n, d),
     variance_of=lambda n, d: _when(d > 4, _f_variance, n, d),
-)  # fmt: skip
+)

@@ -20,11 +20,19 @@ def _unit(*shapes: Any) -> tuple[float, float]:
 
 
 uniform = Continuous(
-    "uniform", "all numbers from loc to loc + scale equally likely", (), bounds=_unit,
-    log_density=lambda y: 0.0 * y, lower=lambda y: y, upper=lambda y: 1.0 - y,
-    quantile=lambda q: q, upper_quantile=lambda q: 1.0 - q, entropy_of=lambda: 0.0,
-    mean_of=lambda: 0.5, variance_of=lambda: 1 / 12,
-)  # fmt: skip
+    "uniform",
+    "all numbers from loc to loc + scale equally likely",
+    (),
+    bounds=_unit,
+    log_density=lambda y: 0.0 * y,
+    lower=lambda y: y,
+    upper=lambda y: 1.0 - y,
+    quantile=lambda q: q,
+    upper_quantile=lambda q: 1.0 - q,
+    entropy_of=lambda: 0.0,
+    mean_of=lambda: 0.5,
+    variance_of=lambda: 1 / 12,
+)
 
 
 def _beta_log_density(y: Any, a: Any, b: Any) -> Any:
@@ -46,36 +54,53 @@ def _beta_entropy(a: Any, b: Any) -> Any:
 
 
 beta = Continuous(
-    "beta", "the beta distribution", ("a", "b"), bounds=_unit, log_density=_beta_log_density,
+    "beta",
+    "the beta distribution",
+    ("a", "b"),
+    bounds=_unit,
+    log_density=_beta_log_density,
     lower=lambda y, a, b: incomplete_beta.lower(a, b, y),
     upper=lambda y, a, b: incomplete_beta.upper(a, b, y),
     quantile=lambda q, a, b: incomplete_beta.lower_inverse(a, b, q),
-    upper_quantile=lambda q, a, b: incomplete_beta.upper_inverse(a, b, q), valid=positive,
-    entropy_of=_beta_entropy, mean_of=lambda a, b: a / (a + b),
+    upper_quantile=lambda q, a, b: incomplete_beta.upper_inverse(a, b, q),
+    valid=positive,
+    entropy_of=_beta_entropy,
+    mean_of=lambda a, b: a / (a + b),
     variance_of=lambda a, b: a * b / (rnp.square(a + b) * (a + b + 1.0)),
-)  # fmt: skip
+)
 
 powerlaw = Continuous(
-    "powerlaw", "a power of a uniform number", ("a",), bounds=_unit, valid=positive,
+    "powerlaw",
+    "a power of a uniform number",
+    ("a",),
+    bounds=_unit,
+    valid=positive,
     log_density=lambda y, a: rnp.log(a) + times_log(a - 1.0, y),
-    lower=lambda y, a: rnp.power(y, a), upper=lambda y, a: -rnp.expm1(times_log(a, y)),
+    lower=lambda y, a: rnp.power(y, a),
+    upper=lambda y, a: -rnp.expm1(times_log(a, y)),
     log_lower=lambda y, a: times_log(a, y),
-    quantile=lambda q, a: rnp.power(q, 1.0 / a), entropy_of=lambda a: 1.0 - 1.0 / a - rnp.log(a),
-    mean_of=lambda a: a / (a + 1.0), variance_of=lambda a: a / ((a + 2.0) * rnp.square(a + 1.0)),
-)  # fmt: skip
+    quantile=lambda q, a: rnp.power(q, 1.0 / a),
+    entropy_of=lambda a: 1.0 - 1.0 / a - rnp.log(a),
+    mean_of=lambda a: a / (a + 1.0),
+    variance_of=lambda a: a / ((a + 2.0) * rnp.square(a + 1.0)),
+)
 
 arcsine = Continuous(
-    "arcsine", "the arcsine distribution", (), bounds=_unit,
+    "arcsine",
+    "the arcsine distribution",
+    (),
+    bounds=_unit,
     log_density=lambda y: -math.log(math.pi) - 0.5 * (rnp.log(y) + rnp.log1p(-y)),
     lower=lambda y: 2 / math.pi * rnp.arctan2(rnp.sqrt(y), rnp.sqrt(1.0 - y)),
     upper=lambda y: 2 / math.pi * rnp.arctan2(rnp.sqrt(1.0 - y), rnp.sqrt(y)),
     quantile=lambda q: rnp.square(rnp.sin(math.pi / 2 * q)),
     upper_quantile=lambda q: rnp.where(
-        q > 0.5, rnp.square(rnp.sin(math.pi / 2 * (1.0 - q))),
-        rnp.square(rnp.cos(math.pi / 2 * q)),
+        q > 0.5, rnp.square(rnp.sin(math.pi / 2 * (1.0 - q))), rnp.square(rnp.cos(math.pi / 2 * q))
     ),
-    entropy_of=lambda: math.log(math.pi / 4), mean_of=lambda: 0.5, variance_of=lambda: 0.125,
-)  # fmt: skip
+    entropy_of=lambda: math.log(math.pi / 4),
+    mean_of=lambda: 0.5,
+    variance_of=lambda: 0.125,
+)
 
 
 def _triangle_lower(y: Any, c: Any) -> Any:
@@ -94,18 +119,21 @@ def _triangle_density(y: Any, c: Any) -> Any:
 
 
 triang = Continuous(
-    "triang", "a triangle with its top at c", ("c",), bounds=_unit,
-    log_density=lambda y, c: rnp.log(_triangle_density(y, c)), density=_triangle_density,
-    lower=_triangle_lower, upper=_triangle_upper, valid=lambda c: (c >= 0) & (c <= 1),
-    quantile=lambda q, c: rnp.where(
-        q < c, rnp.sqrt(q * c), 1.0 - rnp.sqrt((1.0 - q) * (1.0 - c))
-    ),
-    upper_quantile=lambda q, c: rnp.where(
-        q < 1.0 - c, 1.0 - rnp.sqrt(q * (1.0 - c)), rnp.sqrt((1.0 - q) * c)
-    ),
-    entropy_of=lambda c: 0.5 - math.log(2) + 0.0 * c, mean_of=lambda c: (c + 1.0) / 3.0,
+    "triang",
+    "a triangle with its top at c",
+    ("c",),
+    bounds=_unit,
+    log_density=lambda y, c: rnp.log(_triangle_density(y, c)),
+    density=_triangle_density,
+    lower=_triangle_lower,
+    upper=_triangle_upper,
+    valid=lambda c: (c >= 0) & (c <= 1),
+    quantile=lambda q, c: rnp.where(q < c, rnp.sqrt(q * c), 1.0 - rnp.sqrt((1.0 - q) * (1.0 - c))),
+    upper_quantile=lambda q, c: rnp.where(q < 1.0 - c, 1.0 - rnp.sqrt(q * (1.0 - c)), rnp.sqrt((1.0 - q) * c)),
+    entropy_of=lambda c: 0.5 - math.log(2) + 0.0 * c,
+    mean_of=lambda c: (c + 1.0) / 3.0,
     variance_of=lambda c: (1.0 - c + c * c) / 18.0,
-)  # fmt: skip
+)
 
 
 # --- the truncated normal distribution --------------------------------------------------------
@@ -120,14 +148,12 @@ def _log_mass(a: Any, b: Any) -> Any:
     # log(1 - exp(gap)): two formulas, each exact in its range.
     is_close = gap > -math.log(2)
     close = rnp.log(-rnp.expm1(rnp.where(is_close, gap, -1.0)))
-    wide = log_high + rnp.where(
-        is_close, close, rnp.log1p(-rnp.exp(rnp.where(is_close, -1.0, gap)))
-    )
+    wide = log_high + rnp.where(is_close, close, rnp.log1p(-rnp.exp(rnp.where(is_close, -1.0, gap))))
     middle = 0.5 * (a + b)
     is_narrow = (b > a) & ((b - a) * (1.0 + rnp.abs(middle)) < 0.03)
-    return rnp.where(is_narrow, _log_narrow_mass(*(rnp.where(is_narrow, x, c) for x, c in (
-        (middle, 0.0), (b - a, 0.01)
-    ))), wide)  # fmt: skip
+    return rnp.where(
+        is_narrow, _log_narrow_mass(*(rnp.where(is_narrow, x, c) for x, c in ((middle, 0.0), (b - a, 0.01)))), wide
+    )
 
 
 def _log_narrow_mass(middle: Any, width: Any) -> Any:
@@ -142,9 +168,7 @@ def _truncnorm_ppf(q: Any, a: Any, b: Any) -> Any:
     low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
     share = rnp.where(is_right, 1.0 - q, q)
     first, mass = normal.log_normal_cdf(low), _log_mass(low, high)
-    return rnp.where(is_right, -1.0, 1.0) * normal.ndtri_exp(
-        rnp.logaddexp(first, rnp.log(share) + mass)
-    )
+    return rnp.where(is_right, -1.0, 1.0) * normal.ndtri_exp(rnp.logaddexp(first, rnp.log(share) + mass))
 
 
 def _truncnorm_inside(a: Any, b: Any) -> Any:
@@ -173,13 +197,19 @@ def _truncnorm_variance(a: Any, b: Any) -> Any:
 
 
 truncnorm = Continuous(
-    "truncnorm", "the normal distribution between a and b (before loc and scale)", ("a", "b"),
-    bounds=lambda a, b: (a, b), inside=_truncnorm_inside, valid=lambda a, b: a < b,
+    "truncnorm",
+    "the normal distribution between a and b (before loc and scale)",
+    ("a", "b"),
+    bounds=lambda a, b: (a, b),
+    inside=_truncnorm_inside,
+    valid=lambda a, b: a < b,
     log_density=lambda y, a, b: -0.5 * y * y - 0.5 * math.log(2 * math.pi) - _log_mass(a, b),
     lower=lambda y, a, b: rnp.exp(_log_mass(a, y) - _log_mass(a, b)),
     upper=lambda y, a, b: rnp.exp(_log_mass(y, b) - _log_mass(a, b)),
     log_lower=lambda y, a, b: _log_mass(a, y) - _log_mass(a, b),
     log_upper=lambda y, a, b: _log_mass(y, b) - _log_mass(a, b),
-    quantile=_truncnorm_ppf, upper_quantile=lambda q, a, b: -_truncnorm_ppf(q, -b, -a),
-    mean_of=_truncnorm_mean, variance_of=_truncnorm_variance,
-)  # fmt: skip
+    quantile=_truncnorm_ppf,
+    upper_quantile=lambda q, a, b: -_truncnorm_ppf(q, -b, -a),
+    mean_of=_truncnorm_mean,
+    variance_of=_truncnorm_variance,
+)

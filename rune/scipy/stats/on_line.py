@@ -27,14 +27,21 @@ _LOG_2PI = math.log(2 * math.pi)
 
 
 norm = Continuous(
-    "norm", "the normal distribution", (),
+    "norm",
+    "the normal distribution",
+    (),
     log_density=lambda y: -0.5 * (y * y) - 0.5 * _LOG_2PI,
     density=normal.normal_pdf,
-    lower=normal.normal_cdf, upper=lambda y: normal.normal_cdf(-y),
-    log_lower=normal.log_normal_cdf, log_upper=lambda y: normal.log_normal_cdf(-y),
-    quantile=normal.normal_ppf, upper_quantile=lambda q: -normal.normal_ppf(q),
-    entropy_of=lambda: 0.5 * (1.0 + _LOG_2PI), mean_of=lambda: 0.0, variance_of=lambda: 1.0,
-)  # fmt: skip
+    lower=normal.normal_cdf,
+    upper=lambda y: normal.normal_cdf(-y),
+    log_lower=normal.log_normal_cdf,
+    log_upper=lambda y: normal.log_normal_cdf(-y),
+    quantile=normal.normal_ppf,
+    upper_quantile=lambda q: -normal.normal_ppf(q),
+    entropy_of=lambda: 0.5 * (1.0 + _LOG_2PI),
+    mean_of=lambda: 0.0,
+    variance_of=lambda: 1.0,
+)
 
 
 def log_of_one_and_square(y: Any) -> Any:
@@ -46,14 +53,18 @@ def log_of_one_and_square(y: Any) -> Any:
 
 
 cauchy = Continuous(
-    "cauchy", "Cauchy's distribution", (),
+    "cauchy",
+    "Cauchy's distribution",
+    (),
     log_density=lambda y: -math.log(math.pi) - log_of_one_and_square(y),
     lower=lambda y: rnp.arctan2(1.0, -y) * (1 / math.pi),
     upper=lambda y: rnp.arctan2(1.0, y) * (1 / math.pi),
-    quantile=lambda q: -1.0 / _tan_of_pi(q), upper_quantile=lambda q: 1.0 / _tan_of_pi(q),
-    entropy_of=lambda: math.log(4 * math.pi), mean_of=lambda: math.nan,
+    quantile=lambda q: -1.0 / _tan_of_pi(q),
+    upper_quantile=lambda q: 1.0 / _tan_of_pi(q),
+    entropy_of=lambda: math.log(4 * math.pi),
+    mean_of=lambda: math.nan,
     variance_of=lambda: math.nan,
-)  # fmt: skip
+)
 
 
 def _tan_of_pi(q: Any) -> Any:
@@ -63,13 +74,20 @@ def _tan_of_pi(q: Any) -> Any:
 
 
 laplace = Continuous(
-    "laplace", "Laplace's distribution, the double exponential", (),
+    "laplace",
+    "Laplace's distribution, the double exponential",
+    (),
     log_density=lambda y: -math.log(2) - rnp.abs(y),
-    lower=lambda y: _laplace_upper(-y), upper=lambda y: _laplace_upper(y),
-    log_lower=lambda y: _laplace_log_upper(-y), log_upper=lambda y: _laplace_log_upper(y),
-    quantile=lambda q: -_laplace_isf(q), upper_quantile=lambda q: _laplace_isf(q),
-    entropy_of=lambda: math.log(2 * math.e), mean_of=lambda: 0.0, variance_of=lambda: 2.0,
-)  # fmt: skip
+    lower=lambda y: _laplace_upper(-y),
+    upper=lambda y: _laplace_upper(y),
+    log_lower=lambda y: _laplace_log_upper(-y),
+    log_upper=lambda y: _laplace_log_upper(y),
+    quantile=lambda q: -_laplace_isf(q),
+    upper_quantile=lambda q: _laplace_isf(q),
+    entropy_of=lambda: math.log(2 * math.e),
+    mean_of=lambda: 0.0,
+    variance_of=lambda: 2.0,
+)
 
 
 def _laplace_upper(y: Any) -> Any:
@@ -88,34 +106,50 @@ def _laplace_isf(q: Any) -> Any:
 
 
 logistic = Continuous(
-    "logistic", "the logistic distribution", (),
+    "logistic",
+    "the logistic distribution",
+    (),
     log_density=lambda y: -rnp.abs(y) - 2.0 * rnp.log1p(rnp.exp(-rnp.abs(y))),
-    lower=ops.logistic, upper=lambda y: ops.logistic(-y),
-    log_lower=lambda y: -rnp.logaddexp(-y, 0.0), log_upper=lambda y: -rnp.logaddexp(y, 0.0),
+    lower=ops.logistic,
+    upper=lambda y: ops.logistic(-y),
+    log_lower=lambda y: -rnp.logaddexp(-y, 0.0),
+    log_upper=lambda y: -rnp.logaddexp(y, 0.0),
     quantile=lambda q: rnp.log(q) - rnp.log1p(-q),
     upper_quantile=lambda q: rnp.log1p(-q) - rnp.log(q),
-    entropy_of=lambda: 2.0, mean_of=lambda: 0.0, variance_of=lambda: math.pi**2 / 3,
-)  # fmt: skip
+    entropy_of=lambda: 2.0,
+    mean_of=lambda: 0.0,
+    variance_of=lambda: math.pi**2 / 3,
+)
 
 gumbel_r = Continuous(
-    "gumbel_r", "Gumbel's distribution of the largest of many", (),
+    "gumbel_r",
+    "Gumbel's distribution of the largest of many",
+    (),
     log_density=lambda y: -(y + rnp.exp(-y)),
-    lower=lambda y: rnp.exp(-rnp.exp(-y)), upper=lambda y: -rnp.expm1(-rnp.exp(-y)),
+    lower=lambda y: rnp.exp(-rnp.exp(-y)),
+    upper=lambda y: -rnp.expm1(-rnp.exp(-y)),
     log_lower=lambda y: -rnp.exp(-y),
-    quantile=lambda q: -rnp.log(-rnp.log(q)), upper_quantile=lambda q: -rnp.log(-rnp.log1p(-q)),
-    entropy_of=lambda: _EULER_GAMMA + 1, mean_of=lambda: _EULER_GAMMA,
+    quantile=lambda q: -rnp.log(-rnp.log(q)),
+    upper_quantile=lambda q: -rnp.log(-rnp.log1p(-q)),
+    entropy_of=lambda: _EULER_GAMMA + 1,
+    mean_of=lambda: _EULER_GAMMA,
     variance_of=lambda: math.pi**2 / 6,
-)  # fmt: skip
+)
 
 gumbel_l = Continuous(
-    "gumbel_l", "Gumbel's distribution of the smallest of many", (),
+    "gumbel_l",
+    "Gumbel's distribution of the smallest of many",
+    (),
     log_density=lambda y: y - rnp.exp(y),
-    lower=lambda y: -rnp.expm1(-rnp.exp(y)), upper=lambda y: rnp.exp(-rnp.exp(y)),
+    lower=lambda y: -rnp.expm1(-rnp.exp(y)),
+    upper=lambda y: rnp.exp(-rnp.exp(y)),
     log_upper=lambda y: -rnp.exp(y),
-    quantile=lambda q: rnp.log(-rnp.log1p(-q)), upper_quantile=lambda q: rnp.log(-rnp.log(q)),
-    entropy_of=lambda: _EULER_GAMMA + 1, mean_of=lambda: -_EULER_GAMMA,
+    quantile=lambda q: rnp.log(-rnp.log1p(-q)),
+    upper_quantile=lambda q: rnp.log(-rnp.log(q)),
+    entropy_of=lambda: _EULER_GAMMA + 1,
+    mean_of=lambda: -_EULER_GAMMA,
     variance_of=lambda: math.pi**2 / 6,
-)  # fmt: skip
+)
 
 
 # --- Student's t ------------------------------------------------------------------------------
@@ -144,10 +178,8 @@ def _by_density(upper: Any, log_density: Any) -> None:
     """The derivative in y is the density: at 0 the formula alone has a corner."""
     upper.defjvps(
         lambda t, out, y, shape: -t * rnp.exp(log_density(y, shape)),
-        lambda t, out, y, shape: t * jvp(
-            lambda s: upper.function(y, s), (shape,), (rnp.ones_like(shape),)
-        )[1],
-    )  # fmt: skip
+        lambda t, out, y, shape: t * jvp(lambda s: upper.function(y, s), (shape,), (rnp.ones_like(shape),))[1],
+    )
 
 
 _by_density(_t_upper, _t_log_density)
@@ -178,15 +210,21 @@ def _t_entropy(df: Any) -> Any:
 
 
 t = Continuous(
-    "t", "Student's t distribution with df degrees of freedom", ("df",),
-    log_density=_t_log_density, valid=positive,
-    lower=lambda y, df: _t_upper(-y, df), upper=_t_upper,
-    quantile=lambda q, df: -_t_isf(q, df), upper_quantile=_t_isf, entropy_of=_t_entropy,
+    "t",
+    "Student's t distribution with df degrees of freedom",
+    ("df",),
+    log_density=_t_log_density,
+    valid=positive,
+    lower=lambda y, df: _t_upper(-y, df),
+    upper=_t_upper,
+    quantile=lambda q, df: -_t_isf(q, df),
+    upper_quantile=_t_isf,
+    entropy_of=_t_entropy,
     mean_of=lambda df: rnp.where(df > 1, 0.0, rnp.inf),
     variance_of=lambda df: rnp.where(
         df > 2, df / (rnp.where(df > 2, df, 3.0) - 2.0), rnp.where(df > 1, rnp.inf, rnp.nan)
     ),
-)  # fmt: skip
+)
 
 
 # --- powers of the exponential ----------------------------------------------------------------
@@ -212,50 +250,59 @@ def _gennorm_isf(q: Any, beta: Any) -> Any:
 
 
 gennorm = Continuous(
-    "gennorm", "the generalised normal distribution, exp(-|x|**beta)", ("beta",),
+    "gennorm",
+    "the generalised normal distribution, exp(-|x|**beta)",
+    ("beta",),
     log_density=_gennorm_log_density,
-    lower=lambda y, b: _gennorm_upper(-y, b), upper=_gennorm_upper, valid=positive,
-    quantile=lambda q, b: -_gennorm_isf(q, b), upper_quantile=_gennorm_isf,
+    lower=lambda y, b: _gennorm_upper(-y, b),
+    upper=_gennorm_upper,
+    valid=positive,
+    quantile=lambda q, b: -_gennorm_isf(q, b),
+    upper_quantile=_gennorm_isf,
     entropy_of=lambda b: 1.0 / b - rnp.log(0.5 * b) + log_gamma(1.0 / b),
-    mean_of=lambda b: 0.0, variance_of=lambda b: rnp.exp(log_gamma(3.0 / b) - log_gamma(1.0 / b)),
-)  # fmt: skip
+    mean_of=lambda b: 0.0,
+    variance_of=lambda b: rnp.exp(log_gamma(3.0 / b) - log_gamma(1.0 / b)),
+)
 
 exponnorm = Continuous(
-    "exponnorm", "a normal and an exponential number of mean k, added", ("K",),
-    log_density=lambda y, k: (
-        0.5 / (k * k) - y / k - rnp.log(k) + normal.log_normal_cdf(y - 1.0 / k)
-    ),
-    lower=lambda y, k: normal.normal_cdf(y) - rnp.exp(
-        0.5 / (k * k) - y / k + normal.log_normal_cdf(y - 1.0 / k)
-    ),
-    upper=lambda y, k: normal.normal_cdf(-y) + rnp.exp(
-        0.5 / (k * k) - y / k + normal.log_normal_cdf(y - 1.0 / k)
-    ),
-    valid=positive, mean_of=lambda k: k, variance_of=lambda k: 1.0 + k * k,
-)  # fmt: skip
+    "exponnorm",
+    "a normal and an exponential number of mean k, added",
+    ("K",),
+    log_density=lambda y, k: 0.5 / (k * k) - y / k - rnp.log(k) + normal.log_normal_cdf(y - 1.0 / k),
+    lower=lambda y, k: normal.normal_cdf(y) - rnp.exp(0.5 / (k * k) - y / k + normal.log_normal_cdf(y - 1.0 / k)),
+    upper=lambda y, k: normal.normal_cdf(-y) + rnp.exp(0.5 / (k * k) - y / k + normal.log_normal_cdf(y - 1.0 / k)),
+    valid=positive,
+    mean_of=lambda k: k,
+    variance_of=lambda k: 1.0 + k * k,
+)
 
 loggamma = Continuous(
-    "loggamma", "the logarithm of a gamma number", ("c",),
-    log_density=lambda y, c: c * y - rnp.exp(y) - log_gamma(c), valid=positive,
+    "loggamma",
+    "the logarithm of a gamma number",
+    ("c",),
+    log_density=lambda y, c: c * y - rnp.exp(y) - log_gamma(c),
+    valid=positive,
     lower=lambda y, c: incomplete_gamma.lower(c, rnp.exp(y)),
     upper=lambda y, c: incomplete_gamma.upper(c, rnp.exp(y)),
     quantile=lambda q, c: rnp.log(incomplete_gamma.lower_inverse(c, q)),
     upper_quantile=lambda q, c: rnp.log(incomplete_gamma.upper_inverse(c, q)),
     entropy_of=lambda c: log_gamma(c) - c * digamma(c) + c,
-    mean_of=digamma, variance_of=lambda c: zeta_of(rnp.full_like(c, 2.0), c),
-)  # fmt: skip
+    mean_of=digamma,
+    variance_of=lambda c: zeta_of(rnp.full_like(c, 2.0), c),
+)
 
 skewnorm = Continuous(
-    "skewnorm", "the skew normal distribution. Source: Azzalini 1985", ("a",),
-    log_density=lambda y, a: (
-        math.log(2) - 0.5 * y * y - 0.5 * _LOG_2PI + normal.log_normal_cdf(a * y)
-    ),
-    lower=lambda y, a: _skewnorm_lower(y, a), upper=lambda y, a: _skewnorm_lower(-y, -a),
+    "skewnorm",
+    "the skew normal distribution. Source: Azzalini 1985",
+    ("a",),
+    log_density=lambda y, a: math.log(2) - 0.5 * y * y - 0.5 * _LOG_2PI + normal.log_normal_cdf(a * y),
+    lower=lambda y, a: _skewnorm_lower(y, a),
+    upper=lambda y, a: _skewnorm_lower(-y, -a),
     log_lower=lambda y, a: _skewnorm_log_lower(y, a),
     log_upper=lambda y, a: _skewnorm_log_lower(-y, -a),
     mean_of=lambda a: math.sqrt(2 / math.pi) * a / rnp.sqrt(1.0 + a * a),
     variance_of=lambda a: 1.0 - 2 / math.pi * a * a / (1.0 + a * a),
-)  # fmt: skip
+)
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
@@ -295,14 +342,18 @@ def _skewnorm_log_lower(y: Any, a: Any) -> Any:
 
 
 dweibull = Continuous(
-    "dweibull", "the double Weibull distribution", ("c",), valid=positive,
-    log_density=lambda y, c: (
-        rnp.log(0.5 * c) + (c - 1.0) * rnp.log(rnp.abs(y)) - rnp.power(rnp.abs(y), c)
-    ),
-    lower=lambda y, c: _dweibull_upper(-y, c), upper=lambda y, c: _dweibull_upper(y, c),
-    quantile=lambda q, c: -_dweibull_isf(q, c), upper_quantile=lambda q, c: _dweibull_isf(q, c),
-    mean_of=lambda c: 0.0, variance_of=lambda c: rnp.exp(log_gamma(1.0 + 2.0 / c)),
-)  # fmt: skip
+    "dweibull",
+    "the double Weibull distribution",
+    ("c",),
+    valid=positive,
+    log_density=lambda y, c: rnp.log(0.5 * c) + (c - 1.0) * rnp.log(rnp.abs(y)) - rnp.power(rnp.abs(y), c),
+    lower=lambda y, c: _dweibull_upper(-y, c),
+    upper=lambda y, c: _dweibull_upper(y, c),
+    quantile=lambda q, c: -_dweibull_isf(q, c),
+    upper_quantile=lambda q, c: _dweibull_isf(q, c),
+    mean_of=lambda c: 0.0,
+    variance_of=lambda c: rnp.exp(log_gamma(1.0 + 2.0 / c)),
+)
 
 
 def _dweibull_upper(y: Any, c: Any) -> Any:
@@ -318,16 +369,15 @@ def _dweibull_isf(q: Any, c: Any) -> Any:
 # --- on the circle ----------------------------------------------------------------------------
 
 vonmises = Continuous(
-    "vonmises", "von Mises' distribution of angles", ("kappa",),
+    "vonmises",
+    "von Mises' distribution of angles",
+    ("kappa",),
     # cos(x) - 1 = -2 sin²(x/2) keeps the digits for large kappa.
-    log_density=lambda y, kappa: (
-        -2.0 * kappa * rnp.square(rnp.sin(0.5 * y)) - _LOG_2PI - rnp.log(i0e(kappa))
-    ),
-    valid=lambda kappa: kappa >= 0, mean_of=lambda kappa: 0.0,
-    entropy_of=lambda kappa: (
-        -kappa * i1e(kappa) / i0e(kappa) + _LOG_2PI + rnp.log(i0e(kappa)) + kappa
-    ),
-)  # fmt: skip
+    log_density=lambda y, kappa: -2.0 * kappa * rnp.square(rnp.sin(0.5 * y)) - _LOG_2PI - rnp.log(i0e(kappa)),
+    valid=lambda kappa: kappa >= 0,
+    mean_of=lambda kappa: 0.0,
+    entropy_of=lambda kappa: -kappa * i1e(kappa) / i0e(kappa) + _LOG_2PI + rnp.log(i0e(kappa)) + kappa,
+)
 
 
 def _wrapcauchy_lower(y: Any, c: Any) -> Any:
@@ -351,11 +401,15 @@ def _wrapcauchy_part(y: Any, c: Any) -> tuple[Any, Any]:
 
 
 wrapcauchy = Continuous(
-    "wrapcauchy", "Cauchy's distribution wrapped around the circle", ("c",),
+    "wrapcauchy",
+    "Cauchy's distribution wrapped around the circle",
+    ("c",),
     log_density=lambda y, c: (
-        rnp.log1p(-c * c) - _LOG_2PI
-        - rnp.log(rnp.square(1.0 - c) + 4.0 * c * rnp.square(rnp.sin(0.5 * y)))
+        rnp.log1p(-c * c) - _LOG_2PI - rnp.log(rnp.square(1.0 - c) + 4.0 * c * rnp.square(rnp.sin(0.5 * y)))
     ),
-    lower=_wrapcauchy_lower, upper=_wrapcauchy_upper, bounds=lambda c: (0.0, 2 * math.pi),
-    valid=lambda c: (c > 0) & (c < 1), entropy_of=lambda c: _LOG_2PI + rnp.log1p(-c * c),
-)  # fmt: skip
+    lower=_wrapcauchy_lower,
+    upper=_wrapcauchy_upper,
+    bounds=lambda c: (0.0, 2 * math.pi),
+    valid=lambda c: (c > 0) & (c < 1),
+    entropy_of=lambda c: _LOG_2PI + rnp.log1p(-c * c),
+)

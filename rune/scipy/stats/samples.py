@@ -61,17 +61,18 @@ def _sample(name: str, a: Any, axis: Any, nan_policy: str) -> _Sample:
 
 def _flattened(statistic: Any, a: Any, axis: Any, keepdims: bool) -> Any:
     """With axis None and keepdims there are as many axes as before, all of size 1."""
-    return (
-        rnp.reshape(statistic, (1,) * rnp.asarray(a).ndim)
-        if axis is None and keepdims
-        else statistic
-    )
+    return rnp.reshape(statistic, (1,) * rnp.asarray(a).ndim) if axis is None and keepdims else statistic
 
 
 def moment(
-    a: Any, order: Any = 1, axis: int | None = 0, nan_policy: str = "propagate", *,
-    center: Any = None, keepdims: bool = False,
-) -> Any:  # fmt: skip
+    a: Any,
+    order: Any = 1,
+    axis: int | None = 0,
+    nan_policy: str = "propagate",
+    *,
+    center: Any = None,
+    keepdims: bool = False,
+) -> Any:
     """The mean of (a - center)**order along an axis; the center is the mean by default.
 
     Shapes: a without the axis, [] for axis None, or with 1 there if keepdims; for several orders
@@ -93,9 +94,8 @@ def moment(
 
 
 def skew(
-    a: Any, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *,
-    keepdims: bool = False,
-) -> Any:  # fmt: skip
+    a: Any, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *, keepdims: bool = False
+) -> Any:
     """The third central moment over the 3/2 power of the second; NaN for equal numbers.
 
     bias:   False corrects for the size of a sample of three or more.
@@ -118,9 +118,14 @@ def skew(
 
 
 def kurtosis(
-    a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = True,
-    nan_policy: str = "propagate", *, keepdims: bool = False,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: int | None = 0,
+    fisher: bool = True,
+    bias: bool = True,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
+) -> Any:
     """The fourth central moment over the square of the second, less 3 if `fisher`.
 
     bias:   False corrects for the size of a sample of four or more.
@@ -142,10 +147,7 @@ def kurtosis(
     return _flattened(ratio - 3.0 if fisher else ratio, a, axis, keepdims)
 
 
-def sem(
-    a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
-    keepdims: bool = False,
-) -> Any:  # fmt: skip
+def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
     """The standard error of the mean, std / √n.
 
     Shapes: a without the axis, [] for axis None, or with 1 there if keepdims.
@@ -175,9 +177,7 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     return zmap(a, a, axis, ddof, nan_policy)
 
 
-def zmap(
-    scores: Any, compare: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate"
-) -> Any:
+def zmap(scores: Any, compare: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
     """(scores - mean) / std, of the mean and std of `compare`.
 
     Shapes: as scores. Types: of both together; bools and integers become floats.
@@ -201,17 +201,20 @@ def _averaged(s: _Sample, values: Any, weights: Any, keepdims: bool) -> Any:
         return s.mean(values, keepdims)
     (weights,) = reals("weights", weights)
     if weights.ndim == 1:
-        weights = rnp.reshape(
-            weights, [-1 if i == s.axis % s.x.ndim else 1 for i in range(s.x.ndim)]
-        )
+        weights = rnp.reshape(weights, [-1 if i == s.axis % s.x.ndim else 1 for i in range(s.x.ndim)])
     weights = rnp.broadcast_to(weights, s.x.shape)
     return s.sum(values * weights, keepdims) / s.sum(weights, keepdims)
 
 
 def gmean(
-    a: Any, axis: int | None = 0, dtype: Any = None, weights: Any = None, *,
-    nan_policy: str = "propagate", keepdims: bool = False,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: int | None = 0,
+    dtype: Any = None,
+    weights: Any = None,
+    *,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
     """The geometric mean, exp(mean(log(a))), computed in `dtype` if that is given.
 
     weights: one for each number, or a vector of them along the axis.
@@ -231,9 +234,14 @@ def gmean(
 
 
 def hmean(
-    a: Any, axis: int | None = 0, dtype: Any = None, *, weights: Any = None,
-    nan_policy: str = "propagate", keepdims: bool = False,
-) -> Any:  # fmt: skip
+    a: Any,
+    axis: int | None = 0,
+    dtype: Any = None,
+    *,
+    weights: Any = None,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
     """The harmonic mean, 1 / mean(1 / a), computed in `dtype` if that is given.
 
     weights: one for each number, or a vector of them along the axis.
@@ -253,10 +261,14 @@ def hmean(
 
 
 def iqr(
-    x: Any, axis: int | tuple[int, ...] | None = None, rng: tuple[float, float] = (25, 75),
-    scale: Any = 1.0, nan_policy: str = "propagate", interpolation: str = "linear",
+    x: Any,
+    axis: int | tuple[int, ...] | None = None,
+    rng: tuple[float, float] = (25, 75),
+    scale: Any = 1.0,
+    nan_policy: str = "propagate",
+    interpolation: str = "linear",
     keepdims: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """The distance of two percentiles, the quartiles by default, over `scale`; NaN of no numbers.
 
     scale:         a number, or "normal": the distance for a normal distribution of variance 1.
@@ -274,9 +286,7 @@ def iqr(
     if 0 in s.x.shape:
         return _flattened(s.sum(s.x, keepdims) * rnp.nan, x, axis, keepdims)
     percentile = rnp.percentile if s.mask is None else rnp.nanpercentile
-    low, high = (
-        percentile(s.x, p, axis=s.axis, method=interpolation, keepdims=keepdims) for p in rng
-    )
+    low, high = (percentile(s.x, p, axis=s.axis, method=interpolation, keepdims=keepdims) for p in rng)
     unit = 1.3489795003921634 if scale == "normal" else scale  # 2 sqrt(2) erfinv(0.5)
     return _flattened((high - low) / unit, x, axis, keepdims)
 
@@ -313,18 +323,19 @@ def describe(
     least, most = (rnp.min, rnp.max) if s.mask is None else (rnp.nanmin, rnp.nanmax)
     nobs = s.size() if s.mask is None else rnp.sum(s.mask, axis)
     return DescribeResult(
-        nobs, (least(x, axis), most(x, axis)), s.mean(x, keepdims=False),
-        rnp.var(x, s.axis, ddof=ddof, where=s.mask), skew(x, axis, bias, nan_policy),
+        nobs,
+        (least(x, axis), most(x, axis)),
+        s.mean(x, keepdims=False),
+        rnp.var(x, s.axis, ddof=ddof, where=s.mask),
+        skew(x, axis, bias, nan_policy),
         kurtosis(x, axis, True, bias, nan_policy),
-    )  # fmt: skip
+    )
 
 
 # --- ranks ------------------------------------------------------------------------------------
 
 
-def rankdata(
-    a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Any:
+def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
     """The rank of each number, from 1 on, of all for axis None; equal numbers share by `method`.
 
     method:     "average", "min", "max", "dense" or "ordinal" (none share).
@@ -341,8 +352,7 @@ def rankdata(
     """
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise ArgumentError(
-            f"rankdata: cannot use method={method!r}",
-            hint="'average', 'min', 'max', 'dense' or 'ordinal'",
+            f"rankdata: cannot use method={method!r}", hint="'average', 'min', 'max', 'dense' or 'ordinal'"
         )
     _check("rankdata", nan_policy)
     x = rnp.asarray(a)
@@ -396,9 +406,7 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
-) -> ModeResult:
+def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent number along an axis, the smallest of several; and its count.
 
     nan_policy: "propagate" or "omit"; NaN, which equals nothing, is the mode of NaN alone.

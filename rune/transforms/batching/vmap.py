@@ -67,9 +67,7 @@ class Batch(Interpreter):
         parent = self.parent
         assert parent is not None
         # A collective over this axis means something even on operands without lanes.
-        mentions_axis = self.axis is not None and self.axis in axes.mentioned(
-            primitive, args, params
-        )
+        mentions_axis = self.axis is not None and self.axis in axes.mentioned(primitive, args, params)
         if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
         rule = primitive.over_lanes if mentions_axis else None
@@ -84,9 +82,12 @@ class Batch(Interpreter):
 
 
 def batch_flat(
-    function: Callable[..., Sequence[Any]], size: Any, args: Sequence[Any], batched: Sequence[bool],
+    function: Callable[..., Sequence[Any]],
+    size: Any,
+    args: Sequence[Any],
+    batched: Sequence[bool],
     axis_name: axes.Name | None = None,
-) -> tuple[list[Any], list[bool]]:  # fmt: skip
+) -> tuple[list[Any], list[bool]]:
     """Outputs with leading batch axes, and which of them have one."""
     interpreter = Batch(current(), size, axis_name)
     tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
@@ -106,19 +107,15 @@ def batch_program(
 
 @per_program
 def _batch_program(
-    program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...],
-    axis_name: axes.Name | None,
-) -> tuple[Program, tuple[bool, ...]]:  # fmt: skip
+    program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...], axis_name: axes.Name | None
+) -> tuple[Program, tuple[bool, ...]]:
     out_batched: list[bool] = []
     types = [
-        v.type.with_shape((size, *v.type.shape)) if b else v.type
-        for v, b in zip(program.inputs, batched, strict=True)
+        v.type.with_shape((size, *v.type.shape)) if b else v.type for v, b in zip(program.inputs, batched, strict=True)
     ]
 
     def run(*args: Any) -> list[Any]:
-        outs, is_batched = batch_flat(
-            lambda *xs: eval_program(program, xs), size, args, batched, axis_name
-        )
+        outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis_name)
         for i, is_forced in enumerate(forced):
             if is_forced and not is_batched[i]:
                 outs[i], is_batched[i] = repeat_lane(outs[i], size), True
@@ -161,9 +158,7 @@ def vmap(
         where = _spread_axes(in_axes, args, kwargs)
         where = [_checked_axis(x, a) for x, a in zip(leaves, where, strict=True)]
         size = _batch_size(leaves, where, axis_size)
-        batch_values = [
-            x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)
-        ]
+        batch_values = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)]
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
@@ -176,9 +171,7 @@ def vmap(
         batched = [a is not None for a in where]
         outs, is_batched = batch_flat(flat, size, batch_values, batched, axis_name)
         # The tree of results is known now that `flat` has run.
-        wanted = tree.broadcast_prefix(
-            out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None
-        )
+        wanted = tree.broadcast_prefix(out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None)
         placed = [_place(o, b, w, size) for o, b, w in zip(outs, is_batched, wanted, strict=True)]
         return tree.unflatten(out_tree[0], placed)
 
@@ -199,8 +192,7 @@ def _spread_axes(in_axes: Any, args: tuple, kwargs: dict) -> list[int | None]:
         prefix = tuple(prefix)
     if isinstance(prefix, tuple) and len(prefix) != len(args):
         raise AxisError(
-            f"vmap: cannot match in_axes to the arguments "
-            f"({len(prefix)} entries for {len(args)} positional arguments)"
+            f"vmap: cannot match in_axes to the arguments ({len(prefix)} entries for {len(args)} positional arguments)"
         )
     positional = tree.broadcast_prefix(prefix, args, is_leaf=lambda x: x is None)
     return [*positional, *(0 for _ in tree.leaves(kwargs))]
@@ -217,12 +209,9 @@ def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None], axis_size: in
     if axis_size is not None:
         sizes.append(axis_size)
     if not sizes:
-        raise ArgumentError("vmap: cannot find the batch size (all in_axes are None)",
-                            hint="pass axis_size=")  # fmt: skip
+        raise ArgumentError("vmap: cannot find the batch size (all in_axes are None)", hint="pass axis_size=")
     if any(s != sizes[0] for s in sizes):
-        mapped = [
-            f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None
-        ]
+        mapped = [f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None]
         mapped += [] if axis_size is None else [f"axis_size={axis_size}"]
         raise AxisError(
             f"vmap: cannot map axes of different sizes ({', '.join(dict.fromkeys(mapped))})",
@@ -236,8 +225,7 @@ def _place(value: Any, batched: bool, axis: int | None, size: Any) -> Any:
         if batched:
             lane = type_of(value).with_shape(type_of(value).shape[1:])
             raise AxisError(
-                "vmap: cannot return a batched result where out_axes is None "
-                f"(each lane has its own {lane})",
+                f"vmap: cannot return a batched result where out_axes is None (each lane has its own {lane})",
                 hint="pass out_axes=0, or reduce over the lanes",
             )
         return value

@@ -28,14 +28,7 @@ from rune.core.side_effects import effect_of
 from rune.core.staging import stage
 from rune.errors import TransformError
 from rune.ops.promote import opened
-from rune.transforms.arguments import (
-    array_leaves,
-    function_name,
-    named,
-    require_callable,
-    unshared,
-    value_leaves,
-)
+from rune.transforms.arguments import array_leaves, function_name, named, require_callable, unshared, value_leaves
 from rune.transforms.checkpoint.policies import Policy, Saves, as_policy, name_primitive
 from rune.transforms.checkpoint.saved_values import split_kept
 from rune.transforms.derivatives.flat_functions import Flat
@@ -92,9 +85,7 @@ def _checkpointed(
 
         flat = Flat("checkpoint", call, treedef)
         staged = stage(flat, [type_of(x) for x in leaves], function_name(function))
-        outs = call_rules.bind_call(
-            checkpoint_primitive, options, staged.program, {}, [*staged.captured, *leaves]
-        )
+        outs = call_rules.bind_call(checkpoint_primitive, options, staged.program, {}, [*staged.captured, *leaves])
         return tree.unflatten(flat.out_tree, outs)
 
     return named(checkpointed, function, "checkpoint")
@@ -104,9 +95,7 @@ def _statics(numbers: Sequence[int], args: Sequence[Any]) -> dict[int, Any]:
     count = len(args)
     for number in numbers:
         if not -count <= number < count:
-            raise TransformError(
-                f"checkpoint: cannot find static argument {number} ({count} positional arguments)"
-            )
+            raise TransformError(f"checkpoint: cannot find static argument {number} ({count} positional arguments)")
     return {i: args[i] for i in sorted(n % count for n in numbers)}
 
 
@@ -156,9 +145,11 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     read_inputs, read_saved = read[: len(inputs)], read[len(inputs) :]
     unknown_part = split.unknown
     recomputed = replace(
-        again, inputs=(*again.inputs, *unknown_part.inputs[len(residuals) :]),
-        outputs=unknown_part.outputs, name=f"{program.name}_again",
-    )  # fmt: skip
+        again,
+        inputs=(*again.inputs, *unknown_part.inputs[len(residuals) :]),
+        outputs=unknown_part.outputs,
+        name=f"{program.name}_again",
+    )
     replaced: dict[Var, Atom] = dict(zip(unknown_part.inputs, residuals, strict=False))
     recomputed = substitute(recomputed, replaced, (*again.equations, *unknown_part.equations))
     saved_outputs = (v for v, r in zip(saved_values, read_saved, strict=True) if r)
@@ -167,9 +158,7 @@ def split_known(program: Program, unknown: tuple[bool, ...], policy: Policy) -> 
     # Callers pass every known input, so all of them stay, used or not.
     known = replace(prune(known, [True] * len(outputs))[0], inputs=forward.inputs)
     numbers = tuple(i for i, r in enumerate(read_inputs) if r)
-    return SplitCheckpoint(
-        known, recomputed, numbers, split.known_outputs, bool(again.equations)
-    )
+    return SplitCheckpoint(known, recomputed, numbers, split.known_outputs, bool(again.equations))
 
 
 def _is_saved(equation: Equation, policy: Policy) -> bool:
@@ -181,9 +170,7 @@ def _is_saved(equation: Equation, policy: Policy) -> bool:
 # --- the primitive --------------------------------------------------------------------------------
 
 
-def _partial(
-    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Any]:
+def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]) -> list[Any]:
     program: Program = params["program"]
     split = split_known(program, tuple(unknown), params["policy"])
     known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
@@ -207,9 +194,7 @@ def _run(*args: Any, program: Program, recomputes: bool, **_: Any) -> list[Any]:
         return call_rules.evaluated(program, args)
 
 
-def _expand(
-    *args: Any, program: Program, policy: Policy, prevent_cse: bool, recomputes: bool
-) -> list[Any]:
+def _expand(*args: Any, program: Program, policy: Policy, prevent_cse: bool, recomputes: bool) -> list[Any]:
     if prevent_cse and recomputes:
         return apart(*args, program=program)
     return eval_program(program, args)
@@ -217,19 +202,29 @@ def _expand(
 
 # The recomputation as a step apart from the forward pass.
 apart = HigherOrder(
-    "apart", "program", call_rules.type_rule, calls=call_rules.calls, multiple_results=True,
+    "apart",
+    "program",
+    call_rules.type_rule,
+    calls=call_rules.calls,
+    multiple_results=True,
     lower=Control.APART,
     run=lambda *args, program: eval_program(program, args),
     interpret=lambda evaluate, *args, program: evaluate(program, args),
-)  # fmt: skip
+)
 
 
 checkpoint_primitive = HigherOrder(
-    "checkpoint", "program", call_rules.type_rule, calls=call_rules.calls,
+    "checkpoint",
+    "program",
+    call_rules.type_rule,
+    calls=call_rules.calls,
     transpose=call_rules.transpose_rule(lambda: checkpoint_primitive),
-    batch=call_rules.batch_rule(lambda: checkpoint_primitive), multiple_results=True,
+    batch=call_rules.batch_rule(lambda: checkpoint_primitive),
+    multiple_results=True,
     run=_run,
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
-    jvp_equation=call_rules.jvp_rule(lambda: checkpoint_primitive), partial_equation=_partial,
-    dead_code=call_rules.dead_code, expand=_expand,
-)  # fmt: skip
+    jvp_equation=call_rules.jvp_rule(lambda: checkpoint_primitive),
+    partial_equation=_partial,
+    dead_code=call_rules.dead_code,
+    expand=_expand,
+)

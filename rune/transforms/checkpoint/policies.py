@@ -228,16 +228,27 @@ def save_and_offload_only_these_names(*args: Any, **options: Any) -> NoReturn:
 # --- names --------------------------------------------------------------------------------------
 
 name_primitive = Primitive(
-    "name", "identity", lambda x, *, name: x, lambda x, *, name: x,
-    jvp=(lambda dx, x, y, *, name: dx,), transpose=lambda ct, linear, x, *, name: [ct],
+    "name",
+    "identity",
+    lambda x, *, name: x,
+    lambda x, *, name: x,
+    jvp=(lambda dx, x, y, *, name: dx,),
+    transpose=lambda ct, linear, x, *, name: [ct],
     batch=lambda batched, size, x, *, name: (name_primitive(x, name=name), True),
     expand=lambda x, *, name: x,
-)  # fmt: skip
+)
 
 __all__ = [
-    "checkpoint_dots", "checkpoint_dots_with_no_batch_dims",
-    "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable",
-    "nothing_saveable", "offload_dot_with_no_batch_dims",
-    "save_and_offload_only_these_names", "save_any_names_but_these",
-    "save_anything_except_these_names", "save_from_both_policies", "save_only_these_names",
-]  # fmt: skip
+    "checkpoint_dots",
+    "checkpoint_dots_with_no_batch_dims",
+    "dots_saveable",
+    "dots_with_no_batch_dims_saveable",
+    "everything_saveable",
+    "nothing_saveable",
+    "offload_dot_with_no_batch_dims",
+    "save_and_offload_only_these_names",
+    "save_any_names_but_these",
+    "save_anything_except_these_names",
+    "save_from_both_policies",
+    "save_only_these_names",
+]

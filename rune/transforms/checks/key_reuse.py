@@ -141,9 +141,8 @@ class _Walk:
         return [_value(a, env) for a in program.outputs]
 
     def _run(
-        self, program: Program, args: Sequence[Any], frame: Frame | None,
-        needed: frozenset[Var] | None,
-    ) -> dict[Var, Any]:  # fmt: skip
+        self, program: Program, args: Sequence[Any], frame: Frame | None, needed: frozenset[Var] | None
+    ) -> dict[Var, Any]:
         env: dict[Var, Any] = dict(program.constants)
         env.update((v, a) for v, a in zip(program.inputs, args, strict=True) if a is not None)
         types = {v: type_of(a) for v, a in env.items()}
@@ -160,9 +159,7 @@ class _Walk:
             self._step(equation, params, env, is_wanted)
         return env
 
-    def _step(
-        self, equation: Equation, params: Mapping[str, Any], env: dict[Var, Any], is_wanted: bool
-    ) -> None:
+    def _step(self, equation: Equation, params: Mapping[str, Any], env: dict[Var, Any], is_wanted: bool) -> None:
         uses, frame = _equation_uses_keys(equation), self.frame
         if not (uses or is_wanted):
             return
@@ -177,9 +174,7 @@ class _Walk:
             out = self._evaluate(equation, params, operands, uses)
             env.update(zip(equation.results, out if primitive.multiple_results else [out]))
 
-    def _evaluate(
-        self, equation: Equation, params: Mapping[str, Any], operands: list[Any], uses: bool
-    ) -> Any:
+    def _evaluate(self, equation: Equation, params: Mapping[str, Any], operands: list[Any], uses: bool) -> Any:
         primitive, was_in_while = equation.primitive, self.in_while
         if not (uses and isinstance(primitive, HigherOrder) and primitive.interpret):
             return bind(primitive, *operands, **params)

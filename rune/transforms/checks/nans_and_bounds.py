@@ -65,15 +65,12 @@ def _raise(site: Any, index: int, results: Sequence[Array]) -> NoReturn:
         shown = (n for n, r in enumerate(results) if _has(site.kind, r))
         raise _number_error(site.kind, site.operation, site.type, where, next(shown, None))
     raise BoundsError(
-        f"{site.operation}: found index {index} out of bounds "
-        f"(axis {site.axis} of {site.type})",
+        f"{site.operation}: found index {index} out of bounds (axis {site.axis} of {site.type})",
         hint="without checks it is clamped when read, and dropped when written",
     )
 
 
-def _number_error(
-    kind: str, operation: str, type: Any, where: object, result: int | None
-) -> NaNError:
+def _number_error(kind: str, operation: str, type: Any, where: object, result: int | None) -> NaNError:
     error = NaNError(f"{operation}: found {kind} in its result {type} (first at {where})")
     error.result = result
     return error

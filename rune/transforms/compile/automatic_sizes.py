@@ -169,9 +169,7 @@ class Automatic:
         names = {axis: str(size) for axis, size in sizes.items() if isinstance(size, Dim)}
         self._give_up(names, family, key[0], error)
 
-    def _give_up(
-        self, names: Mapping[Axis, str], family: Family, treedef: Any, error: Exception
-    ) -> None:
+    def _give_up(self, names: Mapping[Axis, str], family: Family, treedef: Any, error: Exception) -> None:
         """Keep the axes to blame exact from now on. Warns, and says why."""
         blamed = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
         self._exact.update(blamed)
@@ -202,9 +200,7 @@ def applies(types: Types) -> bool:
 # --- finding a form ---------------------------------------------------------------------------
 
 
-def _new_form(
-    key: Key, names: Mapping[Axis, str], family: Family, traces: Traces
-) -> tuple[Form, Entry]:
+def _new_form(key: Key, names: Mapping[Axis, str], family: Family, traces: Traces) -> tuple[Form, Entry]:
     """A form with these names that holds, and its trace.
 
     Errors: whatever the function raises for such sizes.
@@ -230,10 +226,7 @@ def _new_form(
 
 
 def _narrower(
-    ranges: Mapping[str, Range],
-    sizes: Mapping[str, Dim],
-    values: Mapping[str, int],
-    error: DimensionError,
+    ranges: Mapping[str, Range], sizes: Mapping[str, Dim], values: Mapping[str, int], error: DimensionError
 ) -> dict[str, Range] | None:
     """Ranges around the values in which the question of the error has one answer; or None."""
     if not isinstance(error, UndecidedComparison):
@@ -343,8 +336,7 @@ def _all_names() -> Iterator[str]:
 def _to_blame(names: Mapping[Axis, str], family: Family, error: Exception) -> Sequence[Axis]:
     """The axes that the error mentions; else those without a form, if other axes have one."""
     text = error.message if isinstance(error, RuneError) else str(error)
-    known = {a for form in family.forms for a in _axes(form.types)
-             if isinstance(_size(form.types, a), Dim)}  # fmt: skip
+    known = {a for form in family.forms for a in _axes(form.types) if isinstance(_size(form.types, a), Dim)}
     new = [axis for axis in names if axis not in known] or list(names)
     named_axes = [axis for axis in new if re.search(rf"\b{names[axis]}\b", text)]
     return named_axes or new

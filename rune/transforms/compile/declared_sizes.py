@@ -58,9 +58,7 @@ class SymbolicAxes:
             )
         for pattern in tree.leaves(in_dims):
             if not isinstance(pattern, str):
-                raise ArgumentError(
-                    f"jit: cannot read {pattern!r} in in_dims (not a pattern)", hint=PATTERNS
-                )
+                raise ArgumentError(f"jit: cannot read {pattern!r} in in_dims (not a pattern)", hint=PATTERNS)
         return SymbolicAxes(sizes, in_dims)
 
     @contextmanager
@@ -72,9 +70,8 @@ class SymbolicAxes:
             named = [d for n, d in self.sizes.items() if re.search(rf"\b{n}\b", error.message)]
             if named and "in_dims" not in (error.hint or ""):
                 advice = (
-                    "axes that are equal have one name" if len(named) > 1
-                    else 'an axis whose size must be known is "_"'
-                )  # fmt: skip
+                    "axes that are equal have one name" if len(named) > 1 else 'an axis whose size must be known is "_"'
+                )
                 hint = f"{dims.ranges(*named)}; {advice} in in_dims"
                 error.restate(hint=f"{error.hint}\nhint: {hint}" if error.hint else hint)
             raise
@@ -108,9 +105,7 @@ class SymbolicAxes:
             for k, (t, p) in enumerate(zip(types, patterns, strict=True))
         )
 
-    def _leaf_patterns(
-        self, types: Sequence[ArrayType], treedef: Any, static: tuple[int, ...]
-    ) -> list[str | None]:
+    def _leaf_patterns(self, types: Sequence[ArrayType], treedef: Any, static: tuple[int, ...]) -> list[str | None]:
         args, kwargs = tree.unflatten(treedef, list(types))
         spread = self._leading(args) if self.patterns is None else self._spread(args, static)
         return [*spread, *(None for _ in tree.leaves(kwargs))]
@@ -152,8 +147,7 @@ class SymbolicAxes:
             path = f"argument{leaf_path(number, treedef)}"
             raise ArgumentError(f"jit: cannot match the pattern {pattern!r} to {type} ({path})")
         return tuple(
-            size if part == "_" else self._size(part, pattern)
-            for part, size in zip(parts, type.shape, strict=True)
+            size if part == "_" else self._size(part, pattern) for part, size in zip(parts, type.shape, strict=True)
         )
 
     def _size(self, part: str, pattern: str) -> Size:
@@ -161,10 +155,8 @@ class SymbolicAxes:
             return dims.parse(part, self.sizes)
         except DimensionError:
             raise ArgumentError(
-                f"jit: cannot read {part!r} in the pattern {pattern!r} "
-                f"(sizes in dims: {', '.join(self.sizes)})",
-                hint='an axis is "_", a size of dims, or made of sizes, as 2*n + 1; '
-                "axes are separated by commas",
+                f"jit: cannot read {part!r} in the pattern {pattern!r} (sizes in dims: {', '.join(self.sizes)})",
+                hint='an axis is "_", a size of dims, or made of sizes, as 2*n + 1; axes are separated by commas',
             ) from None
 
 
@@ -193,8 +185,7 @@ def _checked_range(name: str, bounds: Any) -> tuple[Bound, Bound | None]:
                     )
             return low, high
     raise ArgumentError(
-        f"jit: cannot read the range {bounds!r} of {name} (two whole numbers, or sizes, required)",
-        hint=RANGES,
+        f"jit: cannot read the range {bounds!r} of {name} (two whole numbers, or sizes, required)", hint=RANGES
     )
 
 
@@ -216,9 +207,7 @@ def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound | None]]) -> dict[
     missing = {name: bounds for name, bounds in declared.items() if name not in sizes}
     if missing:
         known = ", ".join(sizes) or "none"
-        raise ArgumentError(
-            f"jit: cannot read the ranges of {missing} (sizes known: {known})", hint=RANGES
-        )
+        raise ArgumentError(f"jit: cannot read the ranges of {missing} (sizes known: {known})", hint=RANGES)
     return {name: sizes[name] for name in declared}
 
 
@@ -241,9 +230,7 @@ def _declared(name: str, low: Size, high: Size | None) -> Dim:
     return dims.symbol(name, low, high)
 
 
-def _check_fit(
-    action: str, declared: tuple[ArrayType, ...], types: Sequence[ArrayType], treedef: Any
-) -> None:
+def _check_fit(action: str, declared: tuple[ArrayType, ...], types: Sequence[ArrayType], treedef: Any) -> None:
     sources = size_sources(declared)
     # The compiled program reads each size off one axis, so some axis must determine it alone.
     missing = dims.symbols_within(*(d for t in declared for d in t.shape)).keys()
@@ -254,9 +241,7 @@ def _check_fit(
             f"{action} (the axes of {shown} do not tell {', '.join(sorted(missing))})",
             hint="an axis tells a size n if it is n, or a*n + b with a and b known",
         )
-    arguments = Arguments(
-        action, declared, [t.shape for t in types], lambda k: f"argument{leaf_path(k, treedef)}"
-    )
+    arguments = Arguments(action, declared, [t.shape for t in types], lambda k: f"argument{leaf_path(k, treedef)}")
     read_sizes(arguments, sources)
 
 

@@ -31,9 +31,7 @@ _lock = locks.reentrant()
 
 
 @per_program
-def _compiled(
-    program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool
-) -> Executable:
+def _compiled(program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool) -> Executable:
     next(counts.compiles)
     lowered = late_modules.compiler().stages(program, device.target, donated, check=check)
     if check:
@@ -79,9 +77,7 @@ def buffer_on(value: Any, device: Device | None) -> Any:
 # --- running ----------------------------------------------------------------------------------
 
 
-def execute(
-    program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()
-) -> list[Array]:
+def execute(program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()) -> list[Array]:
     """The results of the compiled program. donated: inputs whose memory they may be written to."""
     device = place.device
     executable = compiled(program, device_for(device), donated)
@@ -110,7 +106,4 @@ def run_executable(
 
 def sized(types: Sequence[ArrayType], buffers: Sequence[Any]) -> list[ArrayType]:
     """The types, with the sizes of the buffers for symbolic ones."""
-    return [
-        t.with_shape(tuple(b.shape)) if t.is_symbolic else t
-        for t, b in zip(types, buffers, strict=True)
-    ]
+    return [t.with_shape(tuple(b.shape)) if t.is_symbolic else t for t, b in zip(types, buffers, strict=True)]

@@ -110,9 +110,7 @@ class Jitted:
             return self._finish(traced, leaves)
         return self._run_again(traced, leaves, args, kwargs)
 
-    def _run_again(
-        self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]
-    ) -> Any:
+    def _run_again(self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]) -> Any:
         result = self._finish(traced, leaves)
         if traced.descriptions < NATIVE_CALLS:
             self._describe(traced, leaves, args, kwargs)
@@ -124,9 +122,7 @@ class Jitted:
         return traced.out_tree.unflatten(self._run(traced, leaves))
 
     def _lookup(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Traced, list[Any]]:
-        dynamic, statics = (
-            self.marked.split(args, kwargs) if self.marked.static else ((args, kwargs), ())
-        )
+        dynamic, statics = self.marked.split(args, kwargs) if self.marked.static else ((args, kwargs), ())
         leaves, treedef = tree.flatten(dynamic)
         leaves = value_leaves("jit", leaves, treedef)
         return self._find(leaves, treedef, statics)
@@ -158,9 +154,7 @@ class Jitted:
 
     # --- calls by native code ---------------------------------------------------------------
 
-    def _describe(
-        self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]
-    ) -> None:
+    def _describe(self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]) -> None:
         """Let native code make calls like this one from now on, if it can."""
         if traced.on_cpu is None or not is_evaluating():
             return
@@ -178,9 +172,15 @@ class Jitted:
         read, named = with_statics(tree.unflatten(treedef, dynamic_leaves), statics)
         named = {name: named[name] for name in kwargs}
         description = late_modules.native_calls().described(
-            read, named, self.marked.static_test(len(args)), traced.captured, traced.on_cpu,
-            traced.out_types, traced.out_tree, self._home,
-        )  # fmt: skip
+            read,
+            named,
+            self.marked.static_test(len(args)),
+            traced.captured,
+            traced.on_cpu,
+            traced.out_types,
+            traced.out_tree,
+            self._home,
+        )
         native = _natively_called() if description is not None else None
         if description is not None and native is not None:
             self._native_calls = (*self._native_calls, description)
@@ -198,9 +198,7 @@ class Jitted:
 
     # --- finding the trace ------------------------------------------------------------------
 
-    def _find(
-        self, leaves: Sequence[Any], treedef: Any, statics: tuple
-    ) -> tuple[Traced, list[Any]]:
+    def _find(self, leaves: Sequence[Any], treedef: Any, statics: tuple) -> tuple[Traced, list[Any]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
         types = tuple([type_of(x) for x in leaves])
         if self.symbolic is not None:
@@ -214,9 +212,7 @@ class Jitted:
         if entry is None:
             with shared.lock:
                 if self.symbolic is None and automatic_sizes.applies(types):
-                    traces = automatic_sizes.Traces(
-                        shared.fitting, self._get, self._make, self._keep
-                    )
+                    traces = automatic_sizes.Traces(shared.fitting, self._get, self._make, self._keep)
                     entry = shared.automatic.find(key, traces)
                 else:
                     entry = self._get(key)
@@ -239,9 +235,7 @@ class Jitted:
     def _keep(self, key: Key, entry: tuple[Traced, list[Any]]) -> None:
         self._shared.keep(key, entry[0])
 
-    def _trace(
-        self, types: Sequence[ArrayType], treedef: Any, statics: tuple
-    ) -> tuple[Traced, list[Any]]:
+    def _trace(self, types: Sequence[ArrayType], treedef: Any, statics: tuple) -> tuple[Traced, list[Any]]:
         next(counts.traces)
         out_trees: list[Any] = []
         recorders: list[effects.Recorder] = []
@@ -284,9 +278,7 @@ class Jitted:
         except (ShapeError, DimensionError) as error:  # a form may fail where exact sizes do not
             return self._run_exact(traced, leaves, error)
 
-    def _run_exact(
-        self, traced: Traced, leaves: Sequence[Any], error: ShapeError | DimensionError
-    ) -> list[Any]:
+    def _run_exact(self, traced: Traced, leaves: Sequence[Any], error: ShapeError | DimensionError) -> list[Any]:
         """Run the exact trace in place of a form that failed to compile or to be transformed.
 
         The form is dropped, unless the exact trace fails too. Other traces fail for good reason.
@@ -342,9 +334,7 @@ class _Bound:
         return self.jitted(self.instance, *args, **kwargs)
 
 
-def _run_on_cpu(
-    executable: Executable, traced: Traced, values: Sequence[Any], place: Place
-) -> list[Array] | None:
+def _run_on_cpu(executable: Executable, traced: Traced, values: Sequence[Any], place: Place) -> list[Array] | None:
     """The results for arrays on the CPU; None if the general way has to prepare them first.
 
     Calls of small programs spend their time here, so it does only what it must.

@@ -27,9 +27,7 @@ def _run(*args: Any, program: Program, device: str | None = None) -> list[Array]
     return run_program(program, args, place_of_call("jit", program, args))
 
 
-def _partial(
-    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Any]:
+def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]) -> list[Any]:
     program: Program = params["program"]
     device = {name: value for name, value in params.items() if name == "device"}
     split = split_program(program, tuple(unknown))
@@ -39,9 +37,7 @@ def _partial(
     # A residual is a known argument, or a result of the known part behind its outputs.
     count = sum(split.known_outputs)
     computed = iter(outs[count:])
-    residuals = [
-        next(computed) if source is None else known_args[source] for source in split.residual_inputs
-    ]
+    residuals = [next(computed) if source is None else known_args[source] for source in split.residual_inputs]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
     inputs = [*residuals, *unknown_args]
     closed_program, operands = call_rules.closed_call(split.unknown, sizes, inputs)
@@ -51,10 +47,16 @@ def _partial(
 
 
 jit_primitive = HigherOrder(
-    "jit", "program", call_rules.type_rule, calls=call_rules.calls,
+    "jit",
+    "program",
+    call_rules.type_rule,
+    calls=call_rules.calls,
     transpose=call_rules.transpose_rule(lambda: jit_primitive),
-    batch=call_rules.batch_rule(lambda: jit_primitive), multiple_results=True,
-    run=_run, interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
-    jvp_equation=call_rules.jvp_rule(lambda: jit_primitive), partial_equation=_partial,
+    batch=call_rules.batch_rule(lambda: jit_primitive),
+    multiple_results=True,
+    run=_run,
+    interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
+    jvp_equation=call_rules.jvp_rule(lambda: jit_primitive),
+    partial_equation=_partial,
     dead_code=call_rules.dead_code,
-)  # fmt: skip
+)

@@ -72,10 +72,17 @@ def described(
     if max(len(nodes), len(build)) > describe.MOST_NODES:
         return None
     call = NativeCall(
-        config.current(), len(args), tuple(kwargs), nodes, place,
+        config.current(),
+        len(args),
+        tuple(kwargs),
+        nodes,
+        place,
         tuple(Result(t.with_shape(m.shape), m, maker) for t, m, maker in results),
-        build, finish, prepared.code, counts.native_runs(),
-    )  # fmt: skip
+        build,
+        finish,
+        prepared.code,
+        counts.native_runs(),
+    )
     return describe.kept(call)
 
 
@@ -109,12 +116,7 @@ class _Walk:
         self.nodes: list[Node] = []
         self.buffers: list[np.ndarray] = []
 
-    def arguments(
-        self,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        is_static: Callable[[int | str], bool],
-    ) -> None:
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], is_static: Callable[[int | str], bool]) -> None:
         """All arguments, those by name in the order in which a tree has them."""
         numbers = {name: len(args) + k for k, name in enumerate(kwargs)}
         named_values = [*enumerate(args), *((name, kwargs[name]) for name in sorted(kwargs))]
@@ -223,15 +225,6 @@ def native_method(cls: type, slot: str, general: Callable[..., Any]) -> Any:
     """
     interpreter, outermost = dispatch()
     owner = describe.Owner(
-        cls,
-        slot,
-        general,
-        Array,
-        CPU,
-        COMMITTED_CPU,
-        interpreter,
-        outermost,
-        config.variable(),
-        config.Scope,
+        cls, slot, general, Array, CPU, COMMITTED_CPU, interpreter, outermost, config.variable(), config.Scope
     )
     return describe.method(owner)

@@ -272,9 +272,8 @@ class _Writer:
         return list(dict.fromkeys(a for a in atoms if isinstance(a, Var) and a not in results))
 
     def _segment(
-        self, name: str, device: str, group: Sequence[Equation], inputs: Iterable[Var],
-        later: set[Atom],
-    ) -> None:  # fmt: skip
+        self, name: str, device: str, group: Sequence[Equation], inputs: Iterable[Var], later: set[Atom]
+    ) -> None:
         for value in inputs:
             self._bring(value, device)
         results = tuple(v for e in group for v in e.results if v in later)
@@ -297,9 +296,7 @@ class _Writer:
         return Result(origin, device, committed)
 
 
-def _spent(
-    steps: Sequence[Segment | Transfer], results: Iterable[Result]
-) -> tuple[tuple[Copy, ...], ...]:
+def _spent(steps: Sequence[Segment | Transfer], results: Iterable[Result]) -> tuple[tuple[Copy, ...], ...]:
     """What is read by each step for the last time."""
     last: dict[Copy, int] = {}
     for number, step in enumerate(steps):

@@ -39,9 +39,7 @@ class Stage(NamedTuple):
     run: Callable[..., list[Array]]
 
 
-def run_program(
-    program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()
-) -> list[Array]:
+def run_program(program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()) -> list[Array]:
     """The results of the program on concrete arguments."""
     return _run_from(0, program, args, place, donated)
 
@@ -72,9 +70,7 @@ def _note_keys(
     return later(program, args, place, donated)
 
 
-def _watch(
-    later: Run, program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...]
-) -> list[Array]:
+def _watch(later: Run, program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...]) -> list[Array]:
     watched = watched_program(program)
     return without_faults(watched.sites, later(watched.program, args, place, donated))
 

@@ -33,8 +33,11 @@ def _committed_to(value: Any) -> str | None:
 
 def run_segments(
     run: Callable[[Program, Sequence[Any], Place], list[Array]],
-    program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...],
-) -> list[Array]:  # fmt: skip
+    program: Program,
+    args: Sequence[Any],
+    place: Place,
+    donated: tuple[int, ...],
+) -> list[Array]:
     """The results of a program that moves values, each segment by `run`. Nothing is donated."""
     parts = partitioned(program, args, place)
     types = [type_of(a) for a in args]

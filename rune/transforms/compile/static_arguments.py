@@ -29,9 +29,7 @@ class Marked:
     donated: frozenset[int | str]
 
     @staticmethod
-    def of(
-        function: Callable[..., Any], static: frozenset[int | str], donated: frozenset[int | str]
-    ) -> Marked:
+    def of(function: Callable[..., Any], static: frozenset[int | str], donated: frozenset[int | str]) -> Marked:
         """From the numbers and names in the options of `jit`.
 
         Errors: ArgumentError for a number or a name that no argument can have.

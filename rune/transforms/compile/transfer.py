@@ -36,11 +36,15 @@ def _batch(batched: Sequence[bool], size: Any, x: Any, *, device: str | None) ->
 
 
 to_device: Direct = Direct(
-    "to_device", "movement", lambda x, device: x, reference=lambda x, device: x,
+    "to_device",
+    "movement",
+    lambda x, device: x,
+    reference=lambda x, device: x,
     jvp=(lambda dx, x, y, device: to_device(dx, device=device),),
     transpose=lambda ct, linear, x, device: [to_device(ct, device=None)],
-    batch=_batch, run=_run,
-)  # fmt: skip
+    batch=_batch,
+    run=_run,
+)
 
 
 def has_moves(program: Program) -> bool:

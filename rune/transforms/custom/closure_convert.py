@@ -20,9 +20,7 @@ from rune.transforms.eval_shape import leaf_types
 from rune.transforms.tree_difference import mismatch
 
 
-def closure_convert(
-    function: Callable[..., Any], *example_args: Any
-) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
     """(`converted`, values): `converted(*args, *values)` is `function(*args)`.
 
     The values are those that `function` closes over and that can be differentiated: traced values
@@ -50,8 +48,7 @@ def closure_convert(
         arg_leaves, arg_tree = tree.flatten(tuple(args[:count]))
         if arg_tree != treedef:
             raise TransformError(
-                "closure_convert: cannot match arguments to the examples "
-                f"({_difference(treedef, arg_tree)})"
+                f"closure_convert: cannot match arguments to the examples ({_difference(treedef, arg_tree)})"
             )
         values = iter(args[count:])
         filled = [next(values) if h else v for v, h in zip(fixed_values, hidden, strict=True)]
@@ -62,9 +59,12 @@ def closure_convert(
 
 def _difference(expected: Any, actual: Any) -> str:
     return mismatch(
-        expected, actual, "argument{} is missing".format,
-        "the examples have no argument{}".format, "{} required, not {}",
-    )  # fmt: skip
+        expected,
+        actual,
+        "argument{} is missing".format,
+        "the examples have no argument{}".format,
+        "{} required, not {}",
+    )
 
 
 def _is_hidden(value: Any) -> bool:

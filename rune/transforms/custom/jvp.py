@@ -98,20 +98,14 @@ class custom_jvp(CustomFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function; while a derivative is taken, its rule."""
         if self.rule is None:
-            raise TransformError(
-                f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp"
-            )
+            raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp")
         arguments = self.arguments(args, kwargs)
         check_closure(KIND, self.name, self.function, arguments.static_values)
         rule = _Rule(self, arguments)
-        outs, out_tree = on_level(
-            arguments.leaves, rule.with_tree, lambda xs: self._run(arguments, rule, xs)
-        )
+        outs, out_tree = on_level(arguments.leaves, rule.with_tree, lambda xs: self._run(arguments, rule, xs))
         return tree.unflatten(out_tree, outs)
 
-    def _run(
-        self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]
-    ) -> tuple[list[Any], Any]:
+    def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
         """Flat results, if nothing is differentiated, and their tree."""
         flat = self.flat(arguments)
         if is_evaluating():  # nothing is traced that would need an equation with the rule
@@ -167,14 +161,15 @@ class _Rule(Rule):
         out_tangents, tangent_tree = tree.flatten(rule_result[1])
         if out_tree != tangent_tree:
             how = mismatch(
-                out_tree, tangent_tree, "result{} has no tangent".format,
-                "tangent{} belongs to no result".format, "results {}, and tangents {}",
-            )  # fmt: skip
+                out_tree,
+                tangent_tree,
+                "result{} has no tangent".format,
+                "tangent{} belongs to no result".format,
+                "results {}, and tangents {}",
+            )
             self._refuse(how)
         outs = array_leaves(KIND, outs, out_tree)
-        checked = [
-            self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))
-        ]
+        checked = [self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))]
         return outs, checked, out_tree
 
     def _checked(self, out: Any, tangent: Any, number: int, out_tree: Any) -> Any:
@@ -239,9 +234,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return outs, out_tangents
 
 
-def _batch(
-    batched: Sequence[bool], size: Any, *args: Any, program: Program, rule: Any, hidden: int
-) -> Any:
+def _batch(batched: Sequence[bool], size: Any, *args: Any, program: Program, rule: Any, hidden: int) -> Any:
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)
@@ -250,25 +243,27 @@ def _batch(
     return custom_jvp_call(*operands, program=closed_program, rule=on_lanes, hidden=more), lanes
 
 
-def _partial(
-    partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Any]:
+def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]) -> list[Any]:
     # Splitting into known and unknown parts comes after jvp, so the rule is not needed any more.
     with use(partial):
         return eval_program(params["program"], args)
 
 
-def _transpose(
-    cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, program: Program, **_: Any
-) -> list[Any]:
+def _transpose(cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, program: Program, **_: Any) -> list[Any]:
     linear_cts = iter(backward(program, linear, inputs, cts))
     return [next(linear_cts) if is_linear else None for is_linear in linear]
 
 
 custom_jvp_call = HigherOrder(
-    "custom_jvp", "program", call_rules.type_rule, calls=call_rules.calls,
-    transpose=_transpose, batch=_batch, multiple_results=True,
+    "custom_jvp",
+    "program",
+    call_rules.type_rule,
+    calls=call_rules.calls,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
     run=lambda *args, program, **_: call_rules.evaluated(program, args),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
-    jvp_equation=_jvp, partial_equation=_partial,
-)  # fmt: skip
+    jvp_equation=_jvp,
+    partial_equation=_partial,
+)

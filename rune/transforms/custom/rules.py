@@ -324,14 +324,11 @@ def _contents(cell: Any) -> Sequence[Any]:
         return ()
 
 
-def require_types(
-    kind: str, name: str, expected: Sequence[ArrayType], results: Sequence[Any]
-) -> None:
+def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: Sequence[Any]) -> None:
     """Raise TransformError unless a rule returns results of the same types as the function."""
     types = [type_of(x) for x in results]
     if len(types) != len(expected) or not all(map(is_layout, types, expected)):
         shown, wanted = (", ".join(map(str, ts)) for ts in (types, expected))
         raise TransformError(
-            f"{kind}: cannot use the rule of {name} "
-            f"(its results are {shown}, the function's {wanted})"
+            f"{kind}: cannot use the rule of {name} (its results are {shown}, the function's {wanted})"
         )

@@ -77,9 +77,12 @@ class custom_vjp(CustomFunction):
     symbolic_zeros = False
 
     def defvjp(
-        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
         optimize_remat: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Set fwd(*args) -> (result, residuals) and bwd(residuals, cotangent) -> cotangents.
 
         bwd returns a tuple with a cotangent for every argument to differentiate; None, for an
@@ -95,9 +98,7 @@ class custom_vjp(CustomFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function; while a derivative is taken, its rules."""
         if self.fwd is None:
-            raise TransformError(
-                f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp"
-            )
+            raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp")
         arguments = self.arguments(args, kwargs)
         check_closure(KIND, self.name, self.function, arguments.static_values)
         self._refuse_traced(arguments)
@@ -107,9 +108,7 @@ class custom_vjp(CustomFunction):
             outs, out_tangents = linearized(rule, primals, tangents)
             return outs, out_tangents, rule.out_tree
 
-        outs, out_tree = on_level(
-            arguments.leaves, differentiate, lambda xs: self._run(arguments, rule, xs)
-        )
+        outs, out_tree = on_level(arguments.leaves, differentiate, lambda xs: self._run(arguments, rule, xs))
         return tree.unflatten(out_tree, outs)
 
     def _refuse_traced(self, arguments: Arguments) -> None:
@@ -121,9 +120,7 @@ class custom_vjp(CustomFunction):
                     hint="let it be differentiated, and give None as its cotangent",
                 )
 
-    def _run(
-        self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]
-    ) -> tuple[list[Any], Any]:
+    def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
         """Flat results, if nothing is differentiated, and their tree."""
         flat = self.flat(arguments)
         if is_evaluating():  # nothing is traced that would need an equation with the rule
@@ -157,9 +154,7 @@ class _Rule(Rule):
         super().__init__(custom, arguments)
         self.out_tree: Any = None  # of the function's result, once it is known
 
-    def forward(
-        self, primals: Sequence[Any], perturbed: Sequence[bool]
-    ) -> tuple[list[Any], list[Any], _Pullback]:
+    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], _Pullback]:
         """Flat results, flat residuals, and the pullback from these and cotangents."""
         leaves = as_arrays(primals)
         if self.custom.symbolic_zeros:
@@ -178,10 +173,13 @@ class _Rule(Rule):
         residuals, residual_tree = tree.flatten(fwd_result[1])
         outs = array_leaves(KIND, outs, out_tree)
         residuals = array_leaves(KIND, residuals, residual_tree)
-        return outs, residuals, _Pullback(
-            self, residual_tree, out_tree, tuple(type_of(o) for o in outs),
-            tuple(type_of(p) for p in primals),
-        )  # fmt: skip
+        return (
+            outs,
+            residuals,
+            _Pullback(
+                self, residual_tree, out_tree, tuple(type_of(o) for o in outs), tuple(type_of(p) for p in primals)
+            ),
+        )
 
     def refuse(self, which: str, why: str) -> NoReturn:
         """Errors: TransformError, always."""
@@ -226,10 +224,12 @@ class _Pullback:
         except ValueError:
             pass
         how = mismatch(
-            tree.structure(arguments), tree.structure(bwd_result),
-            "argument{} has no cotangent".format, "cotangent{} belongs to no argument".format,
+            tree.structure(arguments),
+            tree.structure(bwd_result),
+            "argument{} has no cotangent".format,
+            "cotangent{} belongs to no argument".format,
             "a tuple like {} required, not {}",
-        )  # fmt: skip
+        )
         return self.rule.refuse("bwd", how)
 
     def _checked(self, number: int, expected: ArrayType, ct: Any) -> Any:
@@ -270,9 +270,11 @@ class _OnLanes:
         results, lanes = batch_flat(one, size, primals, self.batched, self.axis)
         count, pullback = one_lane
         outs = [_with_lanes(o, b, size) for o, b in zip(results[:count], lanes)]
-        return outs, results[count:], _PullbackOnLanes(
-            pullback, self.batched, tuple(lanes[count:]), self.size, self.axis
-        )  # fmt: skip
+        return (
+            outs,
+            results[count:],
+            _PullbackOnLanes(pullback, self.batched, tuple(lanes[count:]), self.size, self.axis),
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -308,8 +310,7 @@ class _PullbackOnLanes:
         in_cts = [next(nonzero_in_cts) if n else None for n in nonzero]
         # All lanes share an argument without lanes, so its cotangent is the sum over them.
         return [
-            ct if ct is None or b else reduce_sum(ct, axes=(0,))
-            for ct, b in zip(in_cts, self.batched, strict=True)
+            ct if ct is None or b else reduce_sum(ct, axes=(0,)) for ct, b in zip(in_cts, self.batched, strict=True)
         ]
 
 
@@ -320,9 +321,7 @@ def _with_lanes(value: Any, batched: bool, size: Any) -> Any:
 # --- the linear map -----------------------------------------------------------------------------
 
 
-def linearized(
-    rule: Any, primals: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
+def linearized(rule: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Results, and their tangents: an unknown linear map of the nonzero tangents."""
     perturbed = tuple(t is not None for t in tangents)
     outs, residuals, pullback = rule.forward(primals, perturbed)
@@ -331,10 +330,15 @@ def linearized(
     # An operation that is linear and has no rule but a transpose: bwd.
     linear_results = iter(
         custom_lin(
-            *residuals, *nonzero_tangents, pullback=pullback, residuals=len(residuals),
-            perturbed=perturbed, types=types, active=tuple(map(is_differentiable, outs)),
+            *residuals,
+            *nonzero_tangents,
+            pullback=pullback,
+            residuals=len(residuals),
+            perturbed=perturbed,
+            types=types,
+            active=tuple(map(is_differentiable, outs)),
         )
-    )  # fmt: skip
+    )
     return outs, [next(linear_results) if is_differentiable(o) else None for o in outs]
 
 
@@ -347,21 +351,31 @@ def _refuse_forward(*_: Any, pullback: Any, **__: Any) -> NoReturn:
 
 
 def _lin_transpose(
-    cts: Sequence[Any], linear: Sequence[bool], *inputs: Any,
-    pullback: Any, residuals: int, perturbed: tuple[bool, ...], active: tuple[bool, ...], **_: Any,
-) -> list[Any]:  # fmt: skip
+    cts: Sequence[Any],
+    linear: Sequence[bool],
+    *inputs: Any,
+    pullback: Any,
+    residuals: int,
+    perturbed: tuple[bool, ...],
+    active: tuple[bool, ...],
+    **_: Any,
+) -> list[Any]:
     active_cts = iter(cts)
     in_cts = pullback(inputs[:residuals], [next(active_cts) if a else None for a in active])
     return [None] * residuals + [ct for ct, p in zip(in_cts, perturbed, strict=True) if p]
 
 
 custom_lin = Direct(
-    "custom_lin", "program", lambda *inputs, types, **_: types,
-    transpose=_lin_transpose, multiple_results=True, run=_refuse_forward,
+    "custom_lin",
+    "program",
+    lambda *inputs, types, **_: types,
+    transpose=_lin_transpose,
+    multiple_results=True,
+    run=_refuse_forward,
     batch=lambda batched, size, *args, **params: _refuse_forward(**params),
     jvp_equation=lambda primals, tangents, params: _refuse_forward(**params),
     expand=_refuse_forward,
-)  # fmt: skip
+)
 
 
 # --- the primitive ------------------------------------------------------------------------------
@@ -378,9 +392,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return outs, out_tangents
 
 
-def _batch(
-    batched: Sequence[bool], size: Any, *args: Any, program: Program, rule: Any, hidden: int
-) -> Any:
+def _batch(batched: Sequence[bool], size: Any, *args: Any, program: Program, rule: Any, hidden: int) -> Any:
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)
@@ -390,9 +402,13 @@ def _batch(
 
 
 custom_vjp_call = HigherOrder(
-    "custom_vjp", "program", call_rules.type_rule, calls=call_rules.calls,
-    batch=_batch, multiple_results=True,
+    "custom_vjp",
+    "program",
+    call_rules.type_rule,
+    calls=call_rules.calls,
+    batch=_batch,
+    multiple_results=True,
     run=lambda *args, program, **_: call_rules.evaluated(program, args),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=_jvp,
-)  # fmt: skip
+)

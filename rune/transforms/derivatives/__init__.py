@@ -1,5 +1,5 @@
 """Derivatives: forward mode, its linear part as a program, and that program run backwards.
 
-    grad -> vjp -> linearize -> jvp        the values, and the linear map of their tangents
-                   transpose               the linear map run backwards, from cotangents
+grad -> vjp -> linearize -> jvp        the values, and the linear map of their tangents
+               transpose               the linear map run backwards, from cotangents
 """

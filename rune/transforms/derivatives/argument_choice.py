@@ -18,9 +18,8 @@ class Chosen:
     """A function of the arguments that `argnums` chooses, with the others fixed."""
 
     def __init__(
-        self, function: Callable[..., Any], argnums: int | Sequence[int],
-        args: Sequence[Any], kwargs: Mapping[str, Any],
-    ):  # fmt: skip
+        self, function: Callable[..., Any], argnums: int | Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ):
         self.function, self.args, self.kwargs = function, args, kwargs
         self.numbers = _argument_numbers(argnums, len(args))
         self.values = tuple(args[i] for i in self.numbers)
@@ -45,13 +44,9 @@ def _argument_numbers(argnums: int | Sequence[int], count: int) -> tuple[int, ..
     numbers = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
     for number in numbers:
         if not hasattr(number, "__index__"):
-            raise TransformError(
-                f"grad: cannot differentiate argument {number!r} (argnums must be integers)"
-            )
+            raise TransformError(f"grad: cannot differentiate argument {number!r} (argnums must be integers)")
         if not -count <= number < count:
-            raise TransformError(
-                f"grad: cannot differentiate argument {number} (positional arguments: {count})"
-            )
+            raise TransformError(f"grad: cannot differentiate argument {number} (positional arguments: {count})")
     return tuple(n % count for n in numbers)
 
 

@@ -17,12 +17,7 @@ from rune.transforms.derivatives.tangents import filled, filled_as, tangent_of
 from rune.transforms.tree_difference import mismatch
 
 
-def jvp(
-    function: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: bool = False,
-) -> Any:
+def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """(outputs, tangents of the outputs) at `primals` in the direction `tangents`; then aux.
 
     Shapes: each tangent as its primal. Types: as its primal; float0 for integers.
@@ -42,16 +37,17 @@ def jvp(
     return (*pair, main.aux) if isinstance(main, Aux) else pair
 
 
-def _directions(
-    name: str, types: Sequence[ArrayType], treedef: Any, tangents: Sequence[Any]
-) -> list[Any]:
+def _directions(name: str, types: Sequence[ArrayType], treedef: Any, tangents: Sequence[Any]) -> list[Any]:
     """One tangent per leaf of these types, None for an integer leaf."""
     leaves, tangent_tree = tree.flatten(tuple(tangents))
     if tangent_tree != treedef:
         how = mismatch(
-            treedef, tangent_tree, "primal{} has no tangent".format,
-            "tangent{} belongs to no primal".format, "{} required, not {}",
-        )  # fmt: skip
+            treedef,
+            tangent_tree,
+            "primal{} has no tangent".format,
+            "tangent{} belongs to no primal".format,
+            "{} required, not {}",
+        )
         raise TransformError(f"{name}: cannot match tangents to primals ({how})")
     return [tangent_of(name, p, t) for p, t in zip(types, leaves, strict=True)]
 

@@ -133,9 +133,7 @@ class VjpFunction(LinearNode):
         cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
         in_cts = iter(pull_back(self.linear, cts))
         # The linear map has inputs for differentiable leaves alone; integers get float0.
-        filled_cts = [
-            filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in form.types
-        ]
+        filled_cts = [filled_as(t, next(in_cts) if t.dtype in dtypes.INEXACT else None) for t in form.types]
         return tree.unflatten(form.treedef, filled_cts)
 
 

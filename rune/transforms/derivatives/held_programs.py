@@ -66,9 +66,7 @@ class SplitProgram:
 
 
 @per_program
-def split_program(
-    program: Program, unknown: tuple[bool, ...], forced: tuple[bool, ...] = ()
-) -> SplitProgram:
+def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[bool, ...] = ()) -> SplitProgram:
     """Partial evaluation of a program. Elementwise derivatives land on the known side.
 
     forced: which outputs are unknown even if they could be computed; none by default.
@@ -80,8 +78,7 @@ def split_program(
         partial = Partial(current())
         known_values = iter(known)
         args = [
-            partial.new_input(v.type) if u else next(known_values)
-            for v, u in zip(program.inputs, unknown, strict=True)
+            partial.new_input(v.type) if u else next(known_values) for v, u in zip(program.inputs, unknown, strict=True)
         ]
 
         def evaluate() -> tuple[Staged, tuple[bool, ...], list[Any]]:
@@ -110,10 +107,7 @@ def _position(values: Sequence[Any], value: Any) -> int | None:
 
 @per_program
 def transpose_program(
-    program: Program,
-    linear: tuple[bool, ...],
-    nonzero: tuple[bool, ...],
-    forced: tuple[bool, ...] = (),
+    program: Program, linear: tuple[bool, ...], nonzero: tuple[bool, ...], forced: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
     """known inputs, nonzero output cotangents -> nonzero input cotangents; and which those are.
 

@@ -99,8 +99,7 @@ def _cheaper(at: _At) -> Mode:
     if complex_in or _is_reverse_only(at.linear.program):
         return "reverse"
     numbers_in, numbers_out = (
-        sum((product(type_of(x).shape) for x in side if is_differentiable(x)), 0)
-        for side in (at.leaves, at.outs)
+        sum((product(type_of(x).shape) for x in side if is_differentiable(x)), 0) for side in (at.leaves, at.outs)
     )
     # Forward also if symbolic sizes leave the comparison open.
     return "reverse" if less(numbers_out, numbers_in) else "forward"
@@ -148,8 +147,7 @@ def _column(at: _At, number: int) -> list[Any]:
 
     lanes = iter(_on_lanes(along, _basis(type)))
     return [
-        _split_last(next(lanes), type.shape) if is_differentiable(o) else _nothing(type_of(o), type)
-        for o in at.outs
+        _split_last(next(lanes), type.shape) if is_differentiable(o) else _nothing(type_of(o), type) for o in at.outs
     ]
 
 
@@ -172,8 +170,7 @@ def _row(at: _At, number: int) -> list[Any]:
     active = [t for t, a in zip(types, at.active, strict=True) if a]
     rows = iter(_on_lanes(back, _basis(type)))
     return [
-        _split_first(next(rows), type.shape) if a else _nothing(type, t)
-        for t, a in zip(types, at.active, strict=True)
+        _split_first(next(rows), type.shape) if a else _nothing(type, t) for t, a in zip(types, at.active, strict=True)
     ]
 
 
@@ -190,10 +187,7 @@ def _split_first(x: Any, shape: tuple) -> Any:
 
 
 def jacfwd(
-    function: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode: vmap of jvp over the inputs. Cheap for few inputs.
 
@@ -253,10 +247,7 @@ def jacobian(
 
 
 def hessian(
-    function: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
     """The Hessian, forward over reverse.
 

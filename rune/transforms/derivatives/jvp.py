@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rune.core.interpreter import (
-    Interpreter,
-    Tracer,
-    current,
-    is_differentiable,
-    type_of,
-    use,
-)
+from rune.core.interpreter import Interpreter, Tracer, current, is_differentiable, type_of, use
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive, Zero
 from rune.errors import MissingRule, TransformError
 from rune.ops import add
@@ -80,9 +73,7 @@ class Jvp(Interpreter):
             return self.join(out, push(primitive, primals, tangents, out, params))
 
 
-def push(
-    primitive: Primitive, primals: Tangents, tangents: Tangents, out: Any, params: Mapping
-) -> Any:
+def push(primitive: Primitive, primals: Tangents, tangents: Tangents, out: Any, params: Mapping) -> Any:
     """The tangent of `out`: the sum of each argument's rule; None if every one is zero.
 
     Errors: MissingRule without a rule; TransformError if the rule refuses.

@@ -77,8 +77,7 @@ def _derivative(program: Program, captured: int) -> tuple[Program, tuple[bool, .
     count = len(program.inputs)
     if any(live_inputs[captured:count]):
         raise TransformError(
-            f"{NAME}: cannot transpose {program.name} "
-            "(it is not linear: its derivative depends on the argument)",
+            f"{NAME}: cannot transpose {program.name} (it is not linear: its derivative depends on the argument)",
             frame=_culprit(program, captured),
         )
     inputs = (*both.inputs[:captured], *both.inputs[count:])
@@ -101,8 +100,7 @@ def _require_linear(program: Program, linear: Sequence[bool]) -> None:
                 pending.append((inner, depends))
             elif equation.primitive.transpose is None:
                 raise TransformError(
-                    f"{NAME}: cannot transpose {equation.primitive} (it is not linear)",
-                    frame=equation.frame,
+                    f"{NAME}: cannot transpose {equation.primitive} (it is not linear)", frame=equation.frame
                 )
 
 

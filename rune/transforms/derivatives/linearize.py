@@ -74,8 +74,7 @@ class Partial(Stage):
         """How many cheap steps lie behind a value computed from numbers; None for other values."""
         if primitive.family not in CHEAP or primitive.multiple_results:
             return None
-        below = [0 if _is_number(a) else self.spread[id(a)].depth if id(a) in self.spread else DEPTH
-                 for a in args]  # fmt: skip
+        below = [0 if _is_number(a) else self.spread[id(a)].depth if id(a) in self.spread else DEPTH for a in args]
         depth = 1 + max(below, default=0)
         return depth if depth <= DEPTH else None
 
@@ -113,9 +112,7 @@ def linearize_flat(
     """Outputs, and the linear map from the tangents of the active arguments."""
     # Jvp runs inside Partial: the rules of known primals are computed, those of tangents written.
     partial = Partial(current())
-    tangents = [
-        partial.new_input(type_of(p)) if a else None for p, a in zip(primals, active, strict=True)
-    ]
+    tangents = [partial.new_input(type_of(p)) if a else None for p, a in zip(primals, active, strict=True)]
 
     def run() -> tuple[list[Any], Staged, tuple[bool, ...]]:
         outs, out_tangents = jvp_flat(function, primals, tangents)

@@ -11,14 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rune.core.interpreter import (
-    Interpreter,
-    Tracer,
-    current,
-    is_differentiable,
-    is_evaluating,
-    use,
-)
+from rune.core.interpreter import Interpreter, Tracer, current, is_differentiable, is_evaluating, use
 from rune.core.primitive import Primitive
 from rune.ops import stop_gradient
 

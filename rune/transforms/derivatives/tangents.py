@@ -100,9 +100,7 @@ def filled_as(type: ArrayType, ct: Any) -> Any:
     return zeros(type) if ct is None else ct
 
 
-def cotangents_of(
-    name: str, types: Sequence[ArrayType], treedef: Any, cotangents: Any
-) -> list[Any]:
+def cotangents_of(name: str, types: Sequence[ArrayType], treedef: Any, cotangents: Any) -> list[Any]:
     """Cotangents as derivatives use them: None for an output that has no derivative.
 
     Errors: TransformError if the tree differs from that of the outputs, or a shape or dtype:
@@ -111,14 +109,14 @@ def cotangents_of(
     leaves, cotangent_tree = tree.flatten(cotangents)
     if cotangent_tree != treedef:
         how = mismatch(
-            treedef, cotangent_tree, "output{} has no cotangent".format,
-            "cotangent{} belongs to no output".format, "{} required, not {}",
-        )  # fmt: skip
+            treedef,
+            cotangent_tree,
+            "output{} has no cotangent".format,
+            "cotangent{} belongs to no output".format,
+            "{} required, not {}",
+        )
         raise TransformError(f"{name}: cannot match cotangents to outputs ({how})")
-    return [
-        _cotangent_of(name, t, ct, i, treedef)
-        for i, (t, ct) in enumerate(zip(types, leaves, strict=True))
-    ]
+    return [_cotangent_of(name, t, ct, i, treedef) for i, (t, ct) in enumerate(zip(types, leaves, strict=True))]
 
 
 def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: Any) -> Any:
@@ -129,8 +127,7 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: Any
     actual = type_of(ct)
     if not is_layout(actual, type):
         raise TransformError(
-            f"{name}: cannot use a cotangent {actual} for an output {type} "
-            f"(output{key_path(number, treedef)})"
+            f"{name}: cannot use a cotangent {actual} for an output {type} (output{key_path(number, treedef)})"
         )
     return ct
 

@@ -18,9 +18,7 @@ from rune.ops.family import not_linear, types_text
 NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
 
 
-def backward(
-    program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
+def backward(program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of the linear inputs (None: zero).
 
     `values` has one entry per input, ignored for linear ones; one cotangent per output.
@@ -29,9 +27,7 @@ def backward(
     return in_copied_context(_backward, program, linear, values, cotangents)
 
 
-def _backward(
-    program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
+def _backward(program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     env = {v: x for v, x, lin in zip(program.inputs, values, linear, strict=True) if not lin}
     inputs = [v for v, lin in zip(program.inputs, linear, strict=True) if lin]
     linear_equations = _run_forward(program, env)
@@ -70,9 +66,7 @@ def _accumulate(cotangent_of: dict[Var, Any], atom: Atom, ct: Any, env: dict[Var
     cotangent_of[atom] = add(cotangent_of[atom], ct) if atom in cotangent_of else ct
 
 
-def _transpose_equation(
-    equation: Equation, env: dict[Var, Any], cotangent_of: dict[Var, Any]
-) -> None:
+def _transpose_equation(equation: Equation, env: dict[Var, Any], cotangent_of: dict[Var, Any]) -> None:
     # All readers of the results come later, so these cotangents are complete, and used up here.
     cts = [cotangent_of.pop(v, None) for v in equation.results]
     if all(ct is None for ct in cts):
@@ -80,16 +74,12 @@ def _transpose_equation(
     primitive = equation.primitive
     if primitive.transpose is None:
         raise MissingRule(
-            f"transpose: cannot transpose {primitive} (it has no transpose rule)",
-            hint=NOT_LINEAR, frame=equation.frame,
-        )  # fmt: skip
+            f"transpose: cannot transpose {primitive} (it has no transpose rule)", hint=NOT_LINEAR, frame=equation.frame
+        )
     linear = [isinstance(a, Var) and a not in env for a in equation.operands]
     set_line(equation.frame)
     _check_linear(equation, linear)
-    inputs = [
-        a.type if is_linear else _read(env, a)
-        for a, is_linear in zip(equation.operands, linear, strict=True)
-    ]
+    inputs = [a.type if is_linear else _read(env, a) for a, is_linear in zip(equation.operands, linear, strict=True)]
     ct = cts if primitive.multiple_results else cts[0]
     out = primitive.transpose(ct, linear, *inputs, **equation.params)
     for atom, value, is_linear in zip(equation.operands, out, linear, strict=True):
@@ -106,9 +96,7 @@ def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:
     operation = f"{equation.primitive} of {types_text([a.type for a in equation.operands])}"
     allowed = " or ".join(_operands(group) for group in groups)
     together = " together" * (len(dependent) > 1)
-    raise not_linear(
-        operation, f"it is linear in {allowed}, not in {_operands(dependent)}{together}"
-    )
+    raise not_linear(operation, f"it is linear in {allowed}, not in {_operands(dependent)}{together}")
 
 
 def _operands(numbers: Sequence[int]) -> str:

@@ -15,13 +15,7 @@ from rune.lowering.kernelize.cost import estimate
 from rune.lowering.kernels import NotFused
 from rune.lowering.plan import Plan
 from rune.lowering.steps import StepCost, numbered
-from rune.transforms.inspect.plan_picture import (
-    KERNEL,
-    ROUTINE,
-    bytes_text,
-    plan_svg,
-    typical_sizes,
-)
+from rune.transforms.inspect.plan_picture import KERNEL, ROUTINE, bytes_text, plan_svg, typical_sizes
 
 STYLE = """<style>
 .rune-explain { font-family: sans-serif; font-size: 13px; }
@@ -47,12 +41,7 @@ KEY = (
 )
 
 
-def view(
-    title: str,
-    lowered: Lowered,
-    seconds: Mapping[str, float],
-    sections: Iterable[tuple[str, str]],
-) -> str:
+def view(title: str, lowered: Lowered, seconds: Mapping[str, float], sections: Iterable[tuple[str, str]]) -> str:
     """The complete view; `sections` are titles and texts, which are folded."""
     parts = [
         f"<h4>{html.escape(title)}</h4>",
@@ -96,11 +85,7 @@ def _count(size: Size) -> str:
 def _figures(costs: Costs, seconds: Mapping[str, float]) -> str:
     spent = ", ".join(f"{stage} {1e3 * t:.1f} ms" for stage, t in seconds.items())
     shown = [
-        (
-            _count(costs.launches),
-            "kernel" if costs.launches == 1 else "kernels",
-            "started in one run",
-        ),
+        (_count(costs.launches), "kernel" if costs.launches == 1 else "kernels", "started in one run"),
         (_count(costs.calls + costs.copies), "calls and copies", "of routines, of values"),
         (_bytes(costs.bytes_moved), "read and written", f"{costs.bytes_moved} bytes"),
         (_count(costs.flops), "operations", f"{costs.flops}"),
@@ -147,8 +132,7 @@ def _reasons(not_fused: Sequence[NotFused]) -> str:
         pairs = values.setdefault(n.why, {})
         pairs.setdefault(f"{n.producer} → {n.consumer}", []).append(f"{n.value}: {n.value.type}")
     items = (
-        f"<li>{html.escape(why)}: <code>{html.escape(', '.join(map(_pair, *zip(*pairs.items()))))}"
-        f"</code></li>"
+        f"<li>{html.escape(why)}: <code>{html.escape(', '.join(map(_pair, *zip(*pairs.items()))))}</code></li>"
         for why, pairs in values.items()
     )
     return f"<h4>Why not one kernel</h4><ul>{''.join(items)}</ul>" if values else ""

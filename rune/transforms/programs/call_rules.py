@@ -60,14 +60,11 @@ def evaluated(program: Program, args: Sequence[Any]) -> list[Any]:
     outs = eval_program(program, args)
     place = default_place()
     return [
-        put(a.value, a.type, place) if isinstance(a, Literal) else o
-        for a, o in zip(program.outputs, outs, strict=True)
+        put(a.value, a.type, place) if isinstance(a, Literal) else o for a, o in zip(program.outputs, outs, strict=True)
     ]
 
 
-def bind_call(
-    primitive: Primitive, params: Params, program: Program, sizes: Sizes, args: Sequence[Any]
-) -> list[Any]:
+def bind_call(primitive: Primitive, params: Params, program: Program, sizes: Sizes, args: Sequence[Any]) -> list[Any]:
     """The results of calling `program` on `args` by an equation of the primitive."""
     closed_program, operands = closed_call(program, sizes, args)
     return bind(primitive, *operands, **{**params, "program": closed_program})
@@ -109,9 +106,7 @@ def transpose_rule(itself: Itself) -> Callable[..., Any]:
 def batch_rule(itself: Itself) -> Callable[..., Any]:
     """batch: call the program of all lanes."""
 
-    def batch(
-        batched: Sequence[bool], size: Any, *args: Any, program: Program, **params: Any
-    ) -> Any:
+    def batch(batched: Sequence[bool], size: Any, *args: Any, program: Program, **params: Any) -> Any:
         rewritten, out_batched = batch_program(program, tuple(batched), own_size(size, program))
         return bind_call(itself(), params, rewritten, {}, args), out_batched
 

@@ -17,10 +17,7 @@ from rune.transforms.eval_shape import leaf_types
 from rune.transforms.programs.text import PRIMITIVES as OWN
 from rune.transforms.programs.text import RECORDS as OWN_RECORDS
 
-PRIMITIVES: Mapping[str, Primitive] = {
-    **ops.BY_NAME,
-    **{p.name: p for p in (*ops.COLLECTIVES, *OWN)},
-}
+PRIMITIVES: Mapping[str, Primitive] = {**ops.BY_NAME, **{p.name: p for p in (*ops.COLLECTIVES, *OWN)}}
 RECORDS: Mapping[str, type] = {r.__name__: r for r in (ops.IndexDims, *OWN_RECORDS)}
 
 

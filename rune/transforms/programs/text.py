@@ -15,7 +15,14 @@ from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
 from rune.transforms.eval_shape import ShapeDtypeStruct
 
 PRIMITIVES = (
-    jit_primitive, checkpoint_primitive, apart, name_primitive, custom_jvp_call, custom_vjp_call,
-    custom_lin, callback_primitive, to_device,
-)  # fmt: skip
+    jit_primitive,
+    checkpoint_primitive,
+    apart,
+    name_primitive,
+    custom_jvp_call,
+    custom_vjp_call,
+    custom_lin,
+    callback_primitive,
+    to_device,
+)
 RECORDS = (ShapeDtypeStruct, Simple, ByName, Either)  # dataclasses among the parameters

@@ -47,8 +47,12 @@ def test_under_a_limit_of_the_address_space_a_program_compiles_or_raises():
     environment = {"PYTHONPATH": str(ROOT), "RUNE_CACHE_DIR": "", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
-        cwd=ROOT, capture_output=True, text=True, timeout=600, env=environment,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=environment,
+    )
     codes = done.stdout.split()
 
     assert set(codes) == {"0", "3"}, done.stderr

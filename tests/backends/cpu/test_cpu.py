@@ -60,10 +60,7 @@ def twice() -> Plan:
     """y = (x + 1) + 1 through the arena, which holds one array of n behind another of 64 n."""
     x, y = ArrayType((n,), f32), ArrayType((n,), f32)
     middle = arena(256 * n, x)
-    steps = (
-        Launch("add_one", (argument(0, x), middle)),
-        Launch("add_one", (middle, result(0, y))),
-    )
+    steps = (Launch("add_one", (argument(0, x), middle)), Launch("add_one", (middle, result(0, y))))
     return replace(symbolic(), steps=steps, arena_bytes=260 * n)
 
 
@@ -150,9 +147,19 @@ def dot(batch, m, n, k, trans_a, trans_b, dtype, sources=()) -> Plan:
 @pytest.mark.parametrize("trans_b", [False, True])
 @pytest.mark.parametrize(
     "extents",
-    [(1, 1, 1, 1), (1, 5, 7, 3), (3, 17, 9, 33), (2, 64, 48, 100), (1, 200, 130, 260),
-     (4, 0, 3, 2), (0, 3, 3, 3), (2, 3, 4, 0), (1, 1, 40, 50), (1, 40, 1, 50)],
-)  # fmt: skip
+    [
+        (1, 1, 1, 1),
+        (1, 5, 7, 3),
+        (3, 17, 9, 33),
+        (2, 64, 48, 100),
+        (1, 200, 130, 260),
+        (4, 0, 3, 2),
+        (0, 3, 3, 3),
+        (2, 3, 4, 0),
+        (1, 1, 40, 50),
+        (1, 40, 1, 50),
+    ],
+)
 def test_a_dot_is_numpys(extents, trans_a, trans_b, dtype):
     batch, m, n, k = extents
     plan = dot(batch, m, n, k, trans_a, trans_b, dtype)

@@ -22,8 +22,9 @@ def leaves(count):
 def functions(f, *args):
     """The lines of each LLVM function of the compiled program."""
     executable: Any = compiled(rune.jit(f).program(*args), device_for(None))
-    return [text.splitlines() for text in re.findall(r"^define .*?^}", executable.rendering.text,
-                                                     re.DOTALL | re.MULTILINE)]  # fmt: skip
+    return [
+        text.splitlines() for text in re.findall(r"^define .*?^}", executable.rendering.text, re.DOTALL | re.MULTILINE)
+    ]
 
 
 def chain(x, count):
@@ -66,17 +67,12 @@ def test_the_argument_that_does_not_fit_is_found_among_many():
 
 
 def test_no_function_grows_with_the_number_of_leaves():
-    few, many = (
-        max(map(len, functions(lambda tree: [x + 1 for x in tree], leaves(n)))) for n in (300, 1500)
-    )
+    few, many = (max(map(len, functions(lambda tree: [x + 1 for x in tree], leaves(n)))) for n in (300, 1500))
     assert many <= 1.2 * few
 
 
 def test_no_function_grows_with_the_number_of_steps():
-    few, many = (
-        max(map(len, functions(lambda x, n=n: chain(x, n), np.ones(3, np.float32))))
-        for n in (50, 250)
-    )
+    few, many = (max(map(len, functions(lambda x, n=n: chain(x, n), np.ones(3, np.float32)))) for n in (50, 250))
     assert many <= 1.2 * few
 
 

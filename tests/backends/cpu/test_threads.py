@@ -16,7 +16,9 @@ from rune.backends.cpu.compiler import compile_module
 pytestmark = pytest.mark.skipif(not threads.is_available(), reason="no threads on this system")
 
 # Adds 1 to each word of begin..end; `words` is the array itself.
-TASK = compile_module("task", """
+TASK = compile_module(
+    "task",
+    """
 define void @task(ptr %words, i64 %begin, i64 %end) #0 {
 entry:
   br label %test
@@ -33,7 +35,8 @@ one:
   br label %test
 leave:
   ret void
-}""")  # fmt: skip
+}""",
+)
 _PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 

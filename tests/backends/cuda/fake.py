@@ -33,9 +33,18 @@ from rune.lowering.plan import Plan
 from tests.support.lowering import program_of
 
 TARGET = Target(
-    "cuda:0", "cuda", "cuda", "a device that does not exist", frozenset(CUDA_C.scalars),
-    16, 4, 1024, 48 << 10, 1 << 12, frozenset(),
-)  # fmt: skip
+    "cuda:0",
+    "cuda",
+    "cuda",
+    "a device that does not exist",
+    frozenset(CUDA_C.scalars),
+    16,
+    4,
+    1024,
+    48 << 10,
+    1 << 12,
+    frozenset(),
+)
 BASE = 1 << 20  # address of the first byte
 TOTAL = 1 << 26
 
@@ -207,17 +216,22 @@ class FakeCuda:
             "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
         }
         return SimpleNamespace(
-            Error=Error, MemoryError=DriverMemoryError, Device=Devices(self),
+            Error=Error,
+            MemoryError=DriverMemoryError,
+            Device=Devices(self),
             device_attribute=SimpleNamespace(**attributes),
             get_driver_version=lambda: self.version,
             Context=SimpleNamespace(synchronize=self.synchronize),
             Event=lambda flags=0: Event(self, flags),
             Stream=lambda: SimpleNamespace(handle=7, synchronize=self.synchronize),
             event_flags=SimpleNamespace(DISABLE_TIMING=2),
-            mem_alloc=self.mem_alloc, mem_get_info=lambda: (self.total - self.granted, self.total),
-            memcpy_dtoh_async=self.dtoh, memcpy_htod_async=self.htod,
-            memset_d32_async=self.memset, pagelocked_empty=np.empty,
-        )  # fmt: skip
+            mem_alloc=self.mem_alloc,
+            mem_get_info=lambda: (self.total - self.granted, self.total),
+            memcpy_dtoh_async=self.dtoh,
+            memcpy_htod_async=self.htod,
+            memset_d32_async=self.memset,
+            pagelocked_empty=np.empty,
+        )
 
     def device(self) -> Any:
         """pycuda's Device."""
@@ -318,9 +332,7 @@ class FakeCuda:
     def cuGraphExecDestroy(self, graph: Any) -> None:
         assert not self.queue, "a graph is destroyed while it may run"
 
-    def cuGraphConditionalHandleCreate(
-        self, graph: Any, context: int, default: int, flags: int
-    ) -> int:
+    def cuGraphConditionalHandleCreate(self, graph: Any, context: int, default: int, flags: int) -> int:
         assert context == Context.handle
         self.conditions[len(self.conditions)] = False
         return len(self.conditions) - 1

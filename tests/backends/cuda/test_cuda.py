@@ -327,9 +327,7 @@ def test_the_kernels_of_the_executor_are_those_that_graphs_name():
 # --- profiles and counts ----------------------------------------------------------------------
 
 
-def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(
-    device: Any, fake: FakeCuda
-):
+def test_a_profiled_plan_is_walked_by_the_host_with_events_around_each_launch(device: Any, fake: FakeCuda):
     program = program_of(lambda x: rnp.cumsum(rnp.cumsum(x) * 0.5), f32(64))
     lowered = stages(program, cuda_fake.TARGET)
     device.record(lowered.plan)  # which lets the driver know its kernels

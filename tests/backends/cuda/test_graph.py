@@ -16,15 +16,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends.cuda.compiler import architecture
-from rune.backends.cuda.graph import (
-    MOST_BLOCKS,
-    Conditional,
-    Kernel,
-    Nodes,
-    Recorder,
-    geometry,
-    needs_host,
-)
+from rune.backends.cuda.graph import MOST_BLOCKS, Conditional, Kernel, Nodes, Recorder, geometry, needs_host
 from rune.backends.shared.executor import concrete, size_values
 from rune.core.types import ArrayType
 from rune.errors import DeviceError
@@ -176,8 +168,7 @@ def test_the_table_holds_addresses_then_sizes():
 
 
 @pytest.mark.parametrize(
-    ("points", "shape"),
-    [(0, (0, 32)), (1, (1, 32)), (300, (5, 64)), (5000, (20, 256)), (1 << 30, (1 << 22, 256))],
+    ("points", "shape"), [(0, (0, 32)), (1, (1, 32)), (300, (5, 64)), (5000, (20, 256)), (1 << 30, (1 << 22, 256))]
 )
 def test_a_small_grid_is_spread_over_the_cores(points: int, shape: tuple[int, int]):
     rendered = render(example("elementwise"), CUDA_C)

@@ -30,9 +30,12 @@ OPENCL = "opencl:0"
 def python(code: str, **environment: str) -> Any:
     """What a fresh interpreter prints, as JSON."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, text=True,
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -161,18 +164,14 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_a_loop_of_known_length_is_enqueued_without_waiting(reads):
-    f = rune.jit(
-        lambda x: rune.fori_loop(0, 20, lambda i, c: rnp.sin(c) + rnp.sum(c) * i, x), device=OPENCL
-    )
+    f = rune.jit(lambda x: rune.fori_loop(0, 20, lambda i, c: rnp.sin(c) + rnp.sum(c) * i, x), device=OPENCL)
     f(np.ones(5, np.float32))
 
     assert reads == []
 
 
 def test_a_loop_with_a_condition_waits_once_a_step(reads):
-    f = rune.jit(
-        lambda x: rune.while_loop(lambda c: rnp.sum(c) < 10.0, lambda c: c + 1.0, x), device=OPENCL
-    )
+    f = rune.jit(lambda x: rune.while_loop(lambda c: rnp.sum(c) < 10.0, lambda c: c + 1.0, x), device=OPENCL)
     result = f(np.zeros(2, np.float32))
 
     assert result.tolist() == [5.0, 5.0]

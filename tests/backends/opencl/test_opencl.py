@@ -89,9 +89,7 @@ def both(device, code: KernelCode, dtype: np.dtype) -> dict[np.dtype, tuple[np.n
     outputs = [np.empty(int(str(p.size)), p.dtype) for p in code.params[4:]]
     interpret(code, [*inputs, *outputs])
     actual = run(device, plan_of(code), *inputs)
-    return {
-        x.dtype: (x.reshape(-1, N), y.reshape(-1, N)) for x, y in zip(outputs, actual, strict=True)
-    }
+    return {x.dtype: (x.reshape(-1, N), y.reshape(-1, N)) for x, y in zip(outputs, actual, strict=True)}
 
 
 EXACT = frozenset(
@@ -147,10 +145,7 @@ INPUTS = {
     "softmax": ([rng.normal(size=(20, 64)).astype(np.float32)], {"n": 20}),
     "dot": ([rng.normal(size=s).astype(np.float32) for s in (216, 120)], {}),
     "pad": ([rng.normal(size=8).astype(np.float32)], {}),
-    "gather": (
-        [rng.normal(size=10).astype(np.float32), np.array([3, -5, 99, 0], np.int32)],
-        {"n": 4},
-    ),
+    "gather": ([rng.normal(size=10).astype(np.float32), np.array([3, -5, 99, 0], np.int32)], {"n": 4}),
     "cumsum": ([rng.integers(-9, 9, 60).astype(np.int32)], {}),
     "four_axes": ([rng.normal(size=120)], {}),
     "workgroup": ([rng.normal(size=32).astype(np.float32)], {}),

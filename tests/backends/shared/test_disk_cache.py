@@ -93,9 +93,7 @@ def test_an_altered_or_short_entry_is_a_miss_and_removed(tmp_path_factory, data)
     content = path.read_bytes()
     at = data.draw(st.integers(0, len(content) - 1))
     short = data.draw(st.booleans())
-    path.write_bytes(
-        content[:at] if short else content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
-    )
+    path.write_bytes(content[:at] if short else content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
 
     assert cache.load(b"key") is None
     assert entries(cache) == []
@@ -314,9 +312,12 @@ KEEPING = [d.name for d in rune.devices() if d.target.backend in ("cpu", "opencl
 def test_the_next_process_compiles_nothing_and_computes_the_same(tmp_path, device):
     def run() -> list[str]:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", CALLS, device], capture_output=True, text=True,
-            env={**os.environ, "RUNE_CACHE_DIR": str(tmp_path)}, cwd=ROOT,
-        )  # fmt: skip
+            [sys.executable, "-W", "ignore", "-c", CALLS, device],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "RUNE_CACHE_DIR": str(tmp_path)},
+            cwd=ROOT,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 

@@ -24,9 +24,16 @@ STEP = Copy(Slot(Space.ARENA, MATRIX, offset=16 * n), Slot(Space.ARGUMENT, MATRI
 # A size is read off an axis that is just that size: m has an argument of its own.
 SOURCES = (SizeSource("n", 0, 0, 1, 8), SizeSource("m", 2, 0, 0, None))
 PLAN = Plan(
-    "f", "", (MATRIX, ROW, ArrayType((m,), dtypes.i8)), (ROW, ROW), (STEP,), {}, 24 * n * m,
-    SOURCES, donations=((1, 1),),
-)  # fmt: skip
+    "f",
+    "",
+    (MATRIX, ROW, ArrayType((m,), dtypes.i8)),
+    (ROW, ROW),
+    (STEP,),
+    {},
+    24 * n * m,
+    SOURCES,
+    donations=((1, 1),),
+)
 
 
 def test_sizes_are_read_off_the_shapes():
@@ -76,12 +83,7 @@ def test_a_result_takes_the_memory_of_a_donated_argument():
 
     def results(donated: tuple[int, ...]) -> list[str]:
         return result_buffers(
-            PLAN,
-            concrete_plan,
-            ["a", "b", "c"],
-            donated,
-            lambda t: f"new {t}",
-            lambda b, t: f"{b} as {t}",
+            PLAN, concrete_plan, ["a", "b", "c"], donated, lambda t: f"new {t}", lambda b, t: f"{b} as {t}"
         )
 
     assert results((0, 1)) == ["new i8[3]", "b as i8[3]"]

@@ -153,13 +153,10 @@ print(rune.work_stats("cpu:0").in_flight)
 @pytest.mark.skipif(not pulse.is_available(), reason="this system has no such clock")
 def test_a_running_loop_hears_an_interrupt_and_its_function_works_on():
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", LOOP],
-        cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S,
-    )  # fmt: skip
+        [sys.executable, "-W", "ignore", "-c", LOOP], cwd=ROOT, capture_output=True, text=True, timeout=2 * HANG_S
+    )
     names = ["while_loop", "fori_loop", "nested", "scan"]
-    assert done.stdout.splitlines() == [
-        *(f"{name} stopped True" for name in names for _ in range(2)), "0",
-    ], done.stderr  # fmt: skip
+    assert done.stdout.splitlines() == [*(f"{name} stopped True" for name in names for _ in range(2)), "0"], done.stderr
 
 
 def test_a_handler_that_raises_nothing_lets_a_loop_go_on():

@@ -208,10 +208,7 @@ def test_out_of_memory_names_the_largest_live_buffers_what_made_them_and_the_lin
     line = test_out_of_memory_names_the_largest_live_buffers_what_made_them_and_the_line
     number = line.__code__.co_firstlineno + 3
     assert small.bytes < large.bytes
-    assert shown == (
-        f"f32[128,128] of second ({TRACED_BYTES} B, test_pool.py:{number}), "
-        "f32[256] of first (1024 B))"
-    )
+    assert shown == (f"f32[128,128] of second ({TRACED_BYTES} B, test_pool.py:{number}), f32[256] of first (1024 B))")
 
 
 def test_the_peak_is_the_most_that_lived_at_once_and_can_be_counted_anew():

@@ -17,9 +17,7 @@ from rune.errors import CacheWarning
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX")
-as_root = pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() != 0, reason="root alone makes files of other users"
-)
+as_root = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="root alone makes files of other users")
 OTHER = 54321  # a user that is in no table
 KEY, VALUE = b"key", b"value"
 
@@ -87,13 +85,17 @@ def a_file_of_another_user(path: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     "put",
     [
-        a_pipe, a_link, a_directory, a_sparse_file, a_sparse_file_of_zeros, a_file_open_to_others,
-        pytest.param(a_device, marks=as_root), pytest.param(a_file_of_another_user, marks=as_root),
+        a_pipe,
+        a_link,
+        a_directory,
+        a_sparse_file,
+        a_sparse_file_of_zeros,
+        a_file_open_to_others,
+        pytest.param(a_device, marks=as_root),
+        pytest.param(a_file_of_another_user, marks=as_root),
     ],
-)  # fmt: skip
-def test_an_entry_that_is_no_file_of_the_users_alone_is_a_miss(
-    cache: DiskCache, put: Callable[[Path, bytes], None]
-):
+)
+def test_an_entry_that_is_no_file_of_the_users_alone_is_a_miss(cache: DiskCache, put: Callable[[Path, bytes], None]):
     path = entry(cache)
     content = path.read_bytes()
     path.unlink()
@@ -218,9 +220,13 @@ print(report.splitlines()[-1])
 def run(**environment: str) -> list[str]:
     """The warnings of a process with this environment alone, then the doctor's last line."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, timeout=600,
+        [sys.executable, "-c", PROGRAM],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
         env={"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **environment},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -254,9 +260,7 @@ def test_a_limit_that_is_a_number_of_bytes_is_taken(tmp_path, monkeypatch, text)
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "nan", "inf", "1e400", "1.5", "0x10"])
-def test_a_limit_that_is_no_number_of_bytes_is_said_once_and_the_usual_one_holds(
-    tmp_path, monkeypatch, text
-):
+def test_a_limit_that_is_no_number_of_bytes_is_said_once_and_the_usual_one_holds(tmp_path, monkeypatch, text):
     monkeypatch.setenv("RUNE_CACHE_BYTES", text)
     monkeypatch.setenv("RUNE_CACHE_DIR", str(tmp_path))
 

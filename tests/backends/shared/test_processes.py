@@ -77,9 +77,8 @@ print("parent", float(f(x)) == float(pending))
 def forked(device: str) -> list[str]:
     """What a child and then its parent print."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORK, device],
-        cwd=ROOT, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        [sys.executable, "-W", "ignore", "-c", FORK, device], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -156,9 +155,8 @@ print(codes)
 @can_fork
 def test_a_child_compiles_though_another_thread_of_its_parent_was_compiling():
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", BUSY],
-        cwd=ROOT, capture_output=True, text=True, timeout=2000,
-    )  # fmt: skip
+        [sys.executable, "-W", "ignore", "-c", BUSY], cwd=ROOT, capture_output=True, text=True, timeout=2000
+    )
     assert done.stdout.splitlines() == ["[0, 0, 0, 0, 0]"], done.stderr
 
 

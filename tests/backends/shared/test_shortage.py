@@ -30,9 +30,7 @@ def pool_of(device: str) -> Any:
 
 
 @pytest.mark.parametrize("device", POOLED)
-def test_an_error_names_the_plan_its_arena_and_what_is_alive_with_lines(
-    device: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_error_names_the_plan_its_arena_and_what_is_alive_with_lines(device: str, monkeypatch: pytest.MonkeyPatch):
     x = rune.device_put(np.ones(SIDE, np.float32), device)
     f, pool = rune.jit(wide, device=device), pool_of(device)
     pool.trim()

@@ -196,9 +196,7 @@ def test_threads_of_one_process_profile_apart():
         t.start()
     for t in threads:
         t.join()
-    assert {n: profile.plans[0].calls for n, profile in profiles.items()} == {
-        n: n + 1 for n in range(4)
-    }
+    assert {n: profile.plans[0].calls for n, profile in profiles.items()} == {n: n + 1 for n in range(4)}
     ran = sum(step.calls for profile in profiles.values() for step in profile.plans[0].steps)
     assert ran == len(profiles[0].plans[0].steps) * 10
 
@@ -239,9 +237,13 @@ def test_binaries_on_disk_are_counted(tmp_path: Path):
 def test_the_environment_profiles_a_whole_process_and_prints_at_its_end():
     script = "import numpy as np, rune\nf = rune.jit(lambda x: x * 2.0)\nf(np.ones(9, 'f4'))\n"
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=1200,
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=1200,
         env={**os.environ, "RUNE_DEBUG": "profile"},
-    )  # fmt: skip
+    )
     assert done.stdout == ""
     assert "lambda on cpu:0: 1 call" in done.stderr
     assert "GFLOP/s" in done.stderr

@@ -72,9 +72,7 @@ def chain(length: int) -> Plan:
     slots = [Slot(Space.ARGUMENT, VECTOR), *places, Slot(Space.RESULT, VECTOR)]
     steps = [Launch("double", pair) for pair in itertools.pairwise(slots)]
     copy = Copy(Slot(Space.RESULT, VECTOR, 1), slots[0])
-    return Plan(
-        "chain", "", (VECTOR,), (VECTOR, VECTOR), (*steps, copy), {"double": DOUBLE}, 800, SOURCES
-    )
+    return Plan("chain", "", (VECTOR,), (VECTOR, VECTOR), (*steps, copy), {"double": DOUBLE}, 800, SOURCES)
 
 
 # --- programs ---------------------------------------------------------------------------------

@@ -18,17 +18,7 @@ from rune.backends.vulkan import replay, schedule
 from rune.backends.vulkan.items import Choice, Repeat, Run, is_recordable, runs_of
 from rune.lowering.plan import Launch, Slot, Space
 from tests.backends.plans import run
-from tests.backends.vulkan.cases import (
-    CASES,
-    TARGETS,
-    VECTOR,
-    X,
-    chain,
-    counted,
-    lowered,
-    needs_device,
-    opened,
-)
+from tests.backends.vulkan.cases import CASES, TARGETS, VECTOR, X, chain, counted, lowered, needs_device, opened
 from tests.support.close import close, same
 from tests.support.oracle import by_reference
 
@@ -118,9 +108,7 @@ def scheduled(name: str) -> schedule.Schedule:
     """What is recorded for a case."""
     _, plan, args = lowered(name)
     backend = vulkan.open_device(TARGETS[0])
-    return schedule.schedule(
-        plan, Concretes(plan)([a.shape for a in args]), backend.record(plan).kernels
-    )
+    return schedule.schedule(plan, Concretes(plan)([a.shape for a in args]), backend.record(plan).kernels)
 
 
 def test_a_counted_loop_is_some_steps_that_are_submitted_again_and_again():

@@ -25,12 +25,7 @@ from rune.errors import CompileError, DeviceError, OutOfMemory
 from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Copy, Plan, Slot, Space
 from tests.backends.plans import plan_of, run
-from tests.backends.vulkan.cases import (
-    TARGETS,
-    chain,
-    needs_device,
-    opened,
-)
+from tests.backends.vulkan.cases import TARGETS, chain, needs_device, opened
 from tests.support.close import same
 
 pytestmark = needs_device
@@ -257,8 +252,10 @@ def validated(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, driver.VALIDATION: "1"},
-        capture_output=True, text=True, timeout=1200,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
 
 
 def has_validation_layer() -> bool:
@@ -268,8 +265,7 @@ def has_validation_layer() -> bool:
 
 
 needs_layer = pytest.mark.skipif(
-    not TARGETS or not has_validation_layer(),
-    reason="no Vulkan validation layer; apt install vulkan-validationlayers",
+    not TARGETS or not has_validation_layer(), reason="no Vulkan validation layer; apt install vulkan-validationlayers"
 )
 
 

@@ -19,11 +19,7 @@ import rune.numpy as rnp
 from rune import dims, dtypes
 from rune.backends import wgpu
 from rune.backends.wgpu import read, run, script
-from rune.errors import (
-    CompileError,
-    DeviceError,
-    DtypeError,
-)
+from rune.errors import CompileError, DeviceError, DtypeError
 from rune.lowering.codegen.wgsl import render
 from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import lower
@@ -152,9 +148,8 @@ def test_a_call_with_a_loop_is_submitted_once(device, submissions):
 
 def test_a_condition_is_waited_for_and_a_known_count_is_not(device, submissions):
     executable, arguments = compiled(
-        device, lambda x: rune.while_loop(lambda v: v[0] < 100, lambda v: v * 2, x),
-        np.ones(3, np.float32),
-    )  # fmt: skip
+        device, lambda x: rune.while_loop(lambda v: v[0] < 100, lambda v: v * 2, x), np.ones(3, np.float32)
+    )
 
     (result,) = executable(arguments)
 
@@ -261,8 +256,7 @@ def test_a_lost_device_is_an_error_and_another_one_still_works(device):
     ):
         with pytest.raises(DeviceError, match=r"wgpu:0 \(the device is lost"):
             use()
-    close(np.ones(3, np.float32), results(device, lambda x: x + 1, np.zeros(3, np.float32))[0],
-          ulps=0, why="exact")  # fmt: skip
+    close(np.ones(3, np.float32), results(device, lambda x: x + 1, np.zeros(3, np.float32))[0], ulps=0, why="exact")
 
 
 def test_limits_are_those_that_the_adapter_offers(device):
@@ -283,9 +277,7 @@ def test_the_description_names_the_adapter_and_the_api_below(device):
 def test_reads_of_a_tree_are_all_begun_before_one_is_waited_for(monkeypatch: pytest.MonkeyPatch):
     events: list[str] = []
     begin, end = read.Reads.begin, read.Reads.end
-    monkeypatch.setattr(
-        read.Reads, "begin", lambda *args: (events.append("begin"), begin(*args))[1]
-    )
+    monkeypatch.setattr(read.Reads, "begin", lambda *args: (events.append("begin"), begin(*args))[1])
     monkeypatch.setattr(read.Reads, "end", lambda *a: (events.append("end"), end(*a))[1])
     tree = {k: rune.device_put(np.full(100, k, np.float32), "wgpu") for k in range(4)}
 
@@ -341,9 +333,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is walked from now on."""
     steps: list[Any] = []
     launch = run.Walker.launch
-    monkeypatch.setattr(
-        run.Walker, "launch", lambda self, step: (steps.append(step), launch(self, step))[1]
-    )
+    monkeypatch.setattr(run.Walker, "launch", lambda self, step: (steps.append(step), launch(self, step))[1])
     return steps
 
 

@@ -31,9 +31,8 @@ def run(function: Any, compiled: bool, *args: Any) -> Any:
 @BOTH_WAYS
 @pytest.mark.parametrize(
     ("pred", "expected"),
-    [(True, 1), (False, 2), (np.True_, 1), (3, 1), (0, 2), (-0.0, 2), (2.5, 1), (np.nan, 1),
-     (np.int8(0), 2)],
-)  # fmt: skip
+    [(True, 1), (False, 2), (np.True_, 1), (3, 1), (0, 2), (-0.0, 2), (2.5, 1), (np.nan, 1), (np.int8(0), 2)],
+)
 def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, compiled: bool):
     # As JAX 0.10.2.
     result = run(lambda p: rune.cond(p, lambda: 1, lambda: 2), compiled, pred)
@@ -44,9 +43,18 @@ def test_a_number_is_true_unless_it_is_zero(pred: Any, expected: int, compiled: 
 @BOTH_WAYS
 @pytest.mark.parametrize(
     ("index", "expected"),
-    [(0, 10), (1, 20), (2, 30), (-7, 10), (9, 30), (np.uint32(2**32 - 1), 30),
-     (np.int64(2**40), 30), (np.int64(-(2**40)), 10), (np.uint8(200), 30)],
-)  # fmt: skip
+    [
+        (0, 10),
+        (1, 20),
+        (2, 30),
+        (-7, 10),
+        (9, 30),
+        (np.uint32(2**32 - 1), 30),
+        (np.int64(2**40), 30),
+        (np.int64(-(2**40)), 10),
+        (np.uint8(200), 30),
+    ],
+)
 def test_an_index_out_of_range_means_the_nearest_branch(index: Any, expected: int, compiled: bool):
     function = lambda i: rune.switch(i, [lambda: 10, lambda: 20, lambda: 30])  # noqa: E731
 
@@ -127,7 +135,7 @@ def test_results_that_are_weak_in_every_branch_are_weak():
         ((1, 2), [1, 2], r"\[\*, \*\] comes from false_fun, \(\*, \*\) from true_fun"),
         (1, None, r"result comes|None comes"),
     ],
-)  # fmt: skip
+)
 def test_branches_that_differ_say_where(a: Any, b: Any, message: str):
     # JAX 0.10.2 refuses the same ones: dtypes are not promoted between branches.
     with pytest.raises(TransformError, match=message):
@@ -149,9 +157,14 @@ def test_switch_names_the_branch_that_differs():
 
 @pytest.mark.parametrize(
     ("pred", "message"),
-    [(np.array([True]), r"bool\[1\] as pred"), (1j, r"c64\*\[\] as pred"), ("a", "str as an array"),
-     ((True,), "tuple as pred"), (None, "NoneType as pred")],
-)  # fmt: skip
+    [
+        (np.array([True]), r"bool\[1\] as pred"),
+        (1j, r"c64\*\[\] as pred"),
+        ("a", "str as an array"),
+        ((True,), "tuple as pred"),
+        (None, "NoneType as pred"),
+    ],
+)
 def test_what_is_no_predicate_is_refused(pred: Any, message: str):
     with pytest.raises(ArgumentError, match=message):
         rune.cond(pred, lambda: 1, lambda: 2)

@@ -76,12 +76,11 @@ def test_the_function_is_applied_logarithmically_often():
     ("error", "message", "args"),
     [
         (AxisError, "cannot find axis 0", (rnp.add, rnp.ones(()))),
-        (AxisError, r"5 slices of elems\[0\] with 4 of elems\[1\]",
-         (lambda a, b: a, (rnp.ones(5), rnp.ones(4)))),
+        (AxisError, r"5 slices of elems\[0\] with 4 of elems\[1\]", (lambda a, b: a, (rnp.ones(5), rnp.ones(4)))),
         (TransformError, "cannot transform int", (3, rnp.ones(5))),
         (TransformError, "another structure", (lambda a, b: (a, b), rnp.ones(5))),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(error: Any, message: str, args: Any):
     with pytest.raises(error, match=message):
         rune.associative_scan(*args)

@@ -16,12 +16,7 @@ import rune
 import rune.numpy as rnp
 from rune import dims, dtypes
 from rune.core.types import ArrayType
-from rune.errors import (
-    ArgumentError,
-    AxisError,
-    TracerIntegerConversionError,
-    TransformError,
-)
+from rune.errors import ArgumentError, AxisError, TracerIntegerConversionError, TransformError
 from tests.control.cases import interpreted
 from tests.support.arrays import array
 from tests.support.close import near, same
@@ -126,9 +121,13 @@ def test_a_body_may_return_what_it_closes_over_and_what_it_is_given():
 
 @pytest.mark.parametrize(
     ("init", "rows", "dtype"),
-    [(0, [1.0, 2.0], dtypes.f32), (0, np.ones(2, np.int8), dtypes.i8),
-     (0.0, np.ones(2, np.float16), dtypes.f16), (True, [True, False], dtypes.bool_)],
-)  # fmt: skip
+    [
+        (0, [1.0, 2.0], dtypes.f32),
+        (0, np.ones(2, np.int8), dtypes.i8),
+        (0.0, np.ones(2, np.float16), dtypes.f16),
+        (True, [True, False], dtypes.bool_),
+    ],
+)
 def test_a_python_number_takes_the_dtype_that_comes_out(init: Any, rows: Any, dtype: np.dtype):
     def step(c: Any, x: Any) -> Any:
         return (c | x if dtype == dtypes.bool_ else c + x), c
@@ -184,10 +183,7 @@ def test_gradient_and_lanes_with_a_symbolic_number_of_rows():
 
     gradient = rune.grad(loss, argnums=(0, 1))
     symbolic = rune.jit(gradient, dims={"n": (1, 64)}, in_dims=(None, "n,_"))
-    lanes = rune.jit(
-        rune.vmap(gradient, in_axes=(None, 0)), dims={"b": (1, 9), "n": (1, 64)},
-        in_dims=(None, "b,n,_"),
-    )  # fmt: skip
+    lanes = rune.jit(rune.vmap(gradient, in_axes=(None, 0)), dims={"b": (1, 9), "n": (1, 64)}, in_dims=(None, "b,n,_"))
     rng = np.random.default_rng(0)
     w = rng.normal(size=2).astype(np.float32)
     with rune.counting() as counts:
@@ -283,8 +279,7 @@ def test_a_carry_of_another_structure_names_the_place():
     ("error", "message", "args", "options"),
     [
         (ArgumentError, "a pair", (lambda c, x: c, rnp.ones(3), None), {"length": 3}),
-        (AxisError, "3 rows of xs.0. and 4 of xs.1.",
-         (running, 0.0, (rnp.ones(3), rnp.ones(4))), {}),
+        (AxisError, "3 rows of xs.0. and 4 of xs.1.", (running, 0.0, (rnp.ones(3), rnp.ones(4))), {}),
         (AxisError, "it has no rows", (running, 0.0, rnp.ones(())), {}),
         (AxisError, "3 rows of xs and 4 of length", (running, 0.0, rnp.ones(3)), {"length": 4}),
         (ArgumentError, "number of steps", (running, 0.0, None), {}),
@@ -293,7 +288,7 @@ def test_a_carry_of_another_structure_names_the_place():
         (ArgumentError, "write out -1", (running, 0.0, rnp.ones(3)), {"unroll": -1}),
         (ArgumentError, "str as an array", (lambda c, x: (c, "y"), 0.0, rnp.ones(3)), {}),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(error: Any, message: str, args: Any, options: Any):
     with pytest.raises(error, match=message):
         rune.scan(*args, **options)

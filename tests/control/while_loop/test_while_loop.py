@@ -49,9 +49,10 @@ def test_a_condition_that_is_false_at_first_gives_the_first_value():
 
 def test_the_value_is_a_tree():
     result = rune.while_loop(
-        lambda s: s["n"] < 3, lambda s: {"n": s["n"] + 1, "v": (s["v"][0] * 2, None)},
+        lambda s: s["n"] < 3,
+        lambda s: {"n": s["n"] + 1, "v": (s["v"][0] * 2, None)},
         {"n": 0, "v": (rnp.ones(2), None)},
-    )  # fmt: skip
+    )
 
     same(np.full(2, 8, np.float32), result["v"][0])
 
@@ -87,12 +88,16 @@ def test_the_gradient_with_respect_to_what_the_condition_reads_is_zero():
         (r"\(i32\*\[\]\) \(one bool", lambda c: c, lambda c: c - 1, 3),
         (r"\(bool\[\]\) \(one bool", lambda c: (c < 3,), lambda c: c + 1, 3),
         (r"\(bool\[3\]\) \(one bool", lambda c: c < 3, lambda c: c + 1, np.ones(3)),
-        (r"carry\[1\] \(f32\[2\] goes in, f32\[3\] comes out\)", lambda c: c[0] < 3,
-         lambda c: (c[0] + 1, rnp.ones(3)), (0, rnp.ones(2))),
+        (
+            r"carry\[1\] \(f32\[2\] goes in, f32\[3\] comes out\)",
+            lambda c: c[0] < 3,
+            lambda c: (c[0] + 1, rnp.ones(3)),
+            (0, rnp.ones(2)),
+        ),
         (r"structure of the carry", lambda c: c < 3, lambda c: (c,), 0),
         (r"cannot transform int", 3, lambda c: c, 0),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(message: str, cond_fun: Any, body_fun: Any, init: Any):
     with pytest.raises(TransformError, match=message):
         rune.while_loop(cond_fun, body_fun, init)

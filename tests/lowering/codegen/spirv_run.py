@@ -19,17 +19,23 @@ from rune.lowering.kernel.text import parse
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
 from tests.lowering.kernel.examples import TEXTS
 
-CONTROLS = frozenset(
-    (name, bits) for name in ("denormals", "specials", "nearest") for bits in (16, 32, 64)
-)
+CONTROLS = frozenset((name, bits) for name in ("denormals", "specials", "nearest") for bits in (16, 32, 64))
 TARGET = Target(
-    "vulkan:0", "vulkan", "spirv", "a test", frozenset(KINDS), 16, 8, 256, 1 << 15, 1 << 12,
-    frozenset(), float_controls=CONTROLS,
-)  # fmt: skip
-VALIDATOR = shutil.which("spirv-val")
-validated = pytest.mark.skipif(
-    VALIDATOR is None, reason="spirv-val is absent: apt install spirv-tools"
+    "vulkan:0",
+    "vulkan",
+    "spirv",
+    "a test",
+    frozenset(KINDS),
+    16,
+    8,
+    256,
+    1 << 15,
+    1 << 12,
+    frozenset(),
+    float_controls=CONTROLS,
 )
+VALIDATOR = shutil.which("spirv-val")
+validated = pytest.mark.skipif(VALIDATOR is None, reason="spirv-val is absent: apt install spirv-tools")
 
 
 def rendered(text: str, target: Target = TARGET) -> SpirvKernel:

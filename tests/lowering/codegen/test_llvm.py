@@ -151,8 +151,9 @@ def test_reductions_of_any_length_are_exact_on_small_integers(name, dtype):
 
         run(code, [x, y])
 
-        assert y[0] == (function(x[:length], dtype=dtype) if name in ("add", "mul") else
-                        function(x[:length], initial=2)), length  # fmt: skip
+        assert y[0] == (
+            function(x[:length], dtype=dtype) if name in ("add", "mul") else function(x[:length], initial=2)
+        ), length
 
 
 def reduction(name: str, dtype: np.dtype, length: int) -> KernelCode:

@@ -20,15 +20,46 @@ from tests.lowering.codegen.ulps import ON_THE_CPU
 
 special = pytest.importorskip("scipy.special")
 EXTENDED = np.finfo(np.longdouble).nmant > 60
-EDGES = [0, -0.0, math.inf, -math.inf, math.nan, 1e-45, -1e-45, 1, -1, 0.5, -0.5, 2, 88.7228, 89,
-         -103.97, -87.3, 0.625, 1e9, 1e10, 3.4e38, -3.4e38, math.pi, -100, 16777216.0]  # fmt: skip
+EDGES = [
+    0,
+    -0.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+    1e-45,
+    -1e-45,
+    1,
+    -1,
+    0.5,
+    -0.5,
+    2,
+    88.7228,
+    89,
+    -103.97,
+    -87.3,
+    0.625,
+    1e9,
+    1e10,
+    3.4e38,
+    -3.4e38,
+    math.pi,
+    -100,
+    16777216.0,
+]
 
 ORACLE = {
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
-    "acosh": np.arccosh, "atanh": np.arctanh, "erf": special.erf, "erfc": special.erfc,
-    "erf_inv": special.erfinv, "rsqrt": lambda x: 1 / np.sqrt(x), "logistic": lambda x: np.where(
-        x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))),
-}  # fmt: skip
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "erf_inv": special.erfinv,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "logistic": lambda x: np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))),
+}
 NO_EXTENDED_ORACLE = {"erf", "erfc", "erf_inv"}
 UNARY = sorted(name for name in FUNCTIONS if OPERATIONS[name].arity == 1)
 
@@ -36,14 +67,17 @@ UNARY = sorted(name for name in FUNCTIONS if OPERATIONS[name].arity == 1)
 def samples(dtype: type, count: int = 20_000) -> np.ndarray:
     """Arguments from everywhere."""
     rng = np.random.default_rng(7)
-    bits = rng.integers(
-        0, 2 ** (8 * np.dtype(dtype).itemsize) - 1, count, dtype=f"u{dtype(0).nbytes}"
-    )
+    bits = rng.integers(0, 2 ** (8 * np.dtype(dtype).itemsize) - 1, count, dtype=f"u{dtype(0).nbytes}")
     parts = [
-        np.array(EDGES), rng.standard_normal(count), rng.standard_normal(count) * 30,
-        rng.uniform(-1, 1, count), rng.standard_normal(count) * 1e-3, rng.uniform(-110, 100, count),
-        1 + rng.standard_normal(count) * 1e-3, rng.uniform(-750, 720, count),
-    ]  # fmt: skip
+        np.array(EDGES),
+        rng.standard_normal(count),
+        rng.standard_normal(count) * 30,
+        rng.uniform(-1, 1, count),
+        rng.standard_normal(count) * 1e-3,
+        rng.uniform(-110, 100, count),
+        1 + rng.standard_normal(count) * 1e-3,
+        rng.uniform(-750, 720, count),
+    ]
     with np.errstate(all="ignore"):
         return np.concatenate([bits.view(dtype), *(p.astype(dtype) for p in parts)])
 
@@ -110,8 +144,27 @@ def test_f64_erf_inv_undoes_erf():
     assert (np.abs(inverse - y) <= 3 * np.spacing(np.abs(y)) + np.spacing(np.abs(x)) * slope).all()
 
 
-POWERS = [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, math.inf, -math.inf, math.nan, 1e30, 1e-30,
-          2.5, 1e10, 16777215.0, 16777216.0]  # fmt: skip
+POWERS = [
+    0.0,
+    -0.0,
+    1,
+    -1,
+    2,
+    -2,
+    0.5,
+    -0.5,
+    3,
+    -3,
+    math.inf,
+    -math.inf,
+    math.nan,
+    1e30,
+    1e-30,
+    2.5,
+    1e10,
+    16777215.0,
+    16777216.0,
+]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -175,8 +228,9 @@ def test_whole_powers_of_small_whole_numbers_are_exact(dtype):
     assert (apply("pow", x, y) == np.power(x, y)).all()
 
 
-@pytest.mark.parametrize("name", ["sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "expm1",
-                                  "log1p", "asinh", "atanh", "cbrt", "erf_inv"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["sin", "tan", "asin", "atan", "sinh", "tanh", "erf", "expm1", "log1p", "asinh", "atanh", "cbrt", "erf_inv"]
+)
 def test_odd_functions_keep_the_sign_of_zero(name):
     for dtype in (np.float32, np.float64):
         assert np.signbit(apply(name, np.array([-0.0, 0.0], dtype))).tolist() == [True, False]

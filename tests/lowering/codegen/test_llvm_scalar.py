@@ -129,10 +129,8 @@ def test_other_machines_compute_the_same(name):
 def test_multiply_and_add_are_not_fused():
     a, b = np.full(N, 1 + 2.0**-12, np.float32), np.full(N, -1 - 2.0**-11, np.float32)
     code = elementwise(
-        [dtypes.f32, dtypes.f32],
-        lambda x, y: Op("add", (Op("mul", (x, x), dtypes.f32), y), dtypes.f32),
-        N, dtypes.f32,
-    )  # fmt: skip
+        [dtypes.f32, dtypes.f32], lambda x, y: Op("add", (Op("mul", (x, x), dtypes.f32), y), dtypes.f32), N, dtypes.f32
+    )
     y = np.empty(N, np.float32)
 
     run(code, [a, b, y])

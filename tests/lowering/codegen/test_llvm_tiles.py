@@ -50,9 +50,7 @@ def test_one_element_loaded_twice_is_copied_once():
     assert transposed(kernel("(x[i + 64*j] * x[i + 64*j]) + z[i + 64*j]")) == ("i", 2)
 
 
-@pytest.mark.parametrize(
-    "value", ["x[64*i + j]", "x[i]", "x[2*i + 64*j]", "x[i + 64*j if index(i) < 9_i64]"]
-)
+@pytest.mark.parametrize("value", ["x[64*i + j]", "x[i]", "x[2*i + 64*j]", "x[i + 64*j if index(i) < 9_i64]"])
 def test_what_is_no_transposition_is_left_alone(value):
     assert transposed(kernel(value)) is None
 

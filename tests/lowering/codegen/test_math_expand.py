@@ -21,14 +21,7 @@ from rune.lowering.legalize.scalars import conversion, expansion
 from rune.lowering.scalar.table import OPERATIONS
 from tests.lowering.codegen import llvm_run
 from tests.lowering.codegen.llvm_run import run
-from tests.lowering.codegen.test_llvm_math import (
-    EXTENDED,
-    NO_EXTENDED_ORACLE,
-    POWERS,
-    errors,
-    exact,
-    samples,
-)
+from tests.lowering.codegen.test_llvm_math import EXTENDED, NO_EXTENDED_ORACLE, POWERS, errors, exact, samples
 from tests.lowering.codegen.ulps import ON_DEVICES, ON_THE_CPU
 
 FLOATS = (dtypes.f32, dtypes.f64)
@@ -55,10 +48,7 @@ def apply(name: str, *arrays: np.ndarray) -> np.ndarray:
     i = dims.symbol("i", 0, count - 1)
     params = [Param(f"x{k}", a.dtype, count, Access.READ) for k, a in enumerate(arrays)]
     result = Param("y", function.result.dtype, count, Access.WRITE)
-    lets = (
-        Let(p.name, Load(x.name, (i,), p.dtype))
-        for p, x in zip(function.params, params, strict=True)
-    )
+    lets = (Let(p.name, Load(x.name, (i,), p.dtype)) for p, x in zip(function.params, params, strict=True))
     body = (*lets, *function.body, Store("y", i, function.result))
     loop = For("i", count, Kind.GRID, body)
     out = np.empty(count, result.dtype)
@@ -113,8 +103,14 @@ def test_f64_erf_inv_undoes_erf():
 
 def test_f64_erf_inv_is_right_up_to_the_last_number_below_1():
     # mpmath 1.4.1, 40 digits, at 1 - 2**-k.
-    true = {53: 5.8635847487551676, 52: 5.805018683193453, 47: 5.503122601046913,
-            40: 5.05125408524939, 30: 4.328028275800946, 20: 3.465505025803331}  # fmt: skip
+    true = {
+        53: 5.8635847487551676,
+        52: 5.805018683193453,
+        47: 5.503122601046913,
+        40: 5.05125408524939,
+        30: 4.328028275800946,
+        20: 3.465505025803331,
+    }
     x = np.array([1 - 2.0**-k for k in true])
 
     assert_within(2, apply("erf_inv", x), np.array(list(true.values()), np.longdouble), x)
@@ -137,9 +133,7 @@ ORACLE = {"pow": np.power, "atan2": np.arctan2}
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
 @pytest.mark.parametrize("name", ["pow", "atan2"])
-def test_the_error_of_functions_of_two_numbers_is_no_larger_than_measured(
-    name: str, dtype: np.dtype
-):
+def test_the_error_of_functions_of_two_numbers_is_no_larger_than_measured(name: str, dtype: np.dtype):
     if dtype == dtypes.f64 and not EXTENDED:
         pytest.skip("no extended precision to compare with")
     x, y = pairs(dtype)
@@ -182,9 +176,7 @@ def test_the_remainder_of_floats_is_exact(dtype: np.dtype):
     remainder = apply("rem", x, y)
 
     both_nan = np.isnan(remainder) & np.isnan(expected)
-    assert (
-        (remainder == expected) & (np.signbit(remainder) == np.signbit(expected)) | both_nan
-    ).all()
+    assert ((remainder == expected) & (np.signbit(remainder) == np.signbit(expected)) | both_nan).all()
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=dtypes.short)
@@ -218,8 +210,7 @@ def test_f64_is_rounded_to_f16_once():
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
 def test_signs_of_zero_are_kept_by_odd_functions(dtype: np.dtype):
-    odd = ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "erf_inv",
-           "expm1", "log1p", "cbrt")  # fmt: skip
+    odd = ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "erf_inv", "expm1", "log1p", "cbrt")
     for name in odd:
         zeros = apply(name, np.array([0.0, -0.0], dtype))
         assert (zeros == 0).all(), name
@@ -234,9 +225,7 @@ def test_a_function_calls_none_of_floats_and_needs_no_fused_multiply_add(dtype: 
     for name in NAMES:
         function = known(name, dtype)
         exprs = [e for s in walk(function.body) for e in expressions(s)] + [function.result]
-        used = {
-            (p.name, p.args[-1].dtype) for e in exprs for p in walk_expr(e) if isinstance(p, Op)
-        }
+        used = {(p.name, p.args[-1].dtype) for e in exprs for p in walk_expr(e) if isinstance(p, Op)}
         assert not any(expansion(*op) for op in used if op[1] in dtypes.FLOATING), name
         assert not any(op == "fma" for op, _ in used), name
 
@@ -248,6 +237,4 @@ def test_f32_functions_need_no_64_bits():
 
 
 def test_an_operation_that_every_device_has_stays_one():
-    assert [expansion(name, dtypes.f32) for name in ("add", "sqrt", "floor", "select")] == [
-        None
-    ] * 4
+    assert [expansion(name, dtypes.f32) for name in ("add", "sqrt", "floor", "select")] == [None] * 4

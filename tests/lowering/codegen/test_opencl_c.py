@@ -83,8 +83,7 @@ def test_a_program_of_several_kernels_has_each_function_once():
 
 
 def test_what_opencl_does_not_round_exactly_is_runes_own():
-    exact = {"floor", "ceil", "trunc", "round", "abs", "sqrt", "rem", "fma", "nextafter",
-             "copysign", "is_finite"}  # fmt: skip
+    exact = {"floor", "ceil", "trunc", "round", "abs", "sqrt", "rem", "fma", "nextafter", "copysign", "is_finite"}
 
     assert set(OPENCL_C.functions[dtypes.f32]) == exact
 
@@ -298,9 +297,7 @@ def test_a_helper_comes_after_those_it_uses():
     text = "code f(y: write bf16[1]) { store y[0] = nextafter(1.0_bf16, 2.0_bf16) }"
     rendered = source(text)
 
-    definitions = [
-        rendered.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter_bf16")
-    ]
+    definitions = [rendered.index(f"{name}(") for name in ("rune_bf16_store", "rune_nextafter_bf16")]
     assert definitions == sorted(definitions)
 
 

@@ -25,17 +25,11 @@ from rune.lowering.kernel.nodes import KernelCode, Store
 from rune.lowering.kernel.rewrite import bodies, map_bodies
 from rune.lowering.kernel.text import to_text as to_code
 from rune.lowering.pipeline import lower
-from tests.lowering.codegen.spirv_run import (
-    TARGET,
-    complaint,
-    kernel_of,
-    operations,
-    rendered,
-    validated,
-)
+from tests.lowering.codegen.spirv_run import TARGET, complaint, kernel_of, operations, rendered, validated
 from tests.lowering.kernel.examples import TEXTS
 from tests.lowering.kernel.random_code import random_code
-from tests.ops.samples import Sample, each_primitive, samples
+from tests.ops.calls import Sample
+from tests.ops.samples import each_primitive, samples
 from tests.support.lowering import program_of
 
 
@@ -230,9 +224,15 @@ code f(y: write f32[n]) sizes n in 0.. {
 
 @pytest.mark.parametrize(
     ("points", "groups"),
-    [(0, (0, 0, 0)), (1, (1, 1, 1)), (257, (2, 1, 1)), (65535 * 256, (65535, 1, 1)),
-     (65535 * 256 + 1, (65535, 2, 1)), (10**9, (65535, 60, 1))],
-)  # fmt: skip
+    [
+        (0, (0, 0, 0)),
+        (1, (1, 1, 1)),
+        (257, (2, 1, 1)),
+        (65535 * 256, (65535, 1, 1)),
+        (65535 * 256 + 1, (65535, 2, 1)),
+        (10**9, (65535, 60, 1)),
+    ],
+)
 def test_groups_that_one_dimension_cannot_hold_are_folded(points: int, groups: tuple[int, ...]):
     assert rendered(ONE_AXIS).groups({"n": points}) == groups
 
@@ -260,12 +260,8 @@ def test_only_a_grid_that_may_need_folding_asks_how_wide_the_launch_is():
 
 
 def test_indices_are_of_32_bits_where_bounds_allow_it():
-    narrow = shown(
-        "code f(y: write f32[4000000000]) { for i in 9 grid { store y[9*i] = 0.0_f32 } }"
-    )
-    wide = shown(
-        "code f(y: write f32[9000000000]) { for i in 9 grid { store y[999999999*i] = 0.0_f32 } }"
-    )
+    narrow = shown("code f(y: write f32[4000000000]) { for i in 9 grid { store y[9*i] = 0.0_f32 } }")
+    wide = shown("code f(y: write f32[9000000000]) { for i in 9 grid { store y[999999999*i] = 0.0_f32 } }")
 
     assert "i64" not in narrow
     assert "IMul i64" in wide
@@ -335,10 +331,12 @@ def test_what_is_only_read_says_so_and_what_may_be_the_same_too():
 
 @pytest.mark.parametrize(
     ("missing", "text"),
-    [("f64", "code f(y: write f64[9]) { for i in 9 grid { store y[i] = 0.0_f64 } }"),
-     ("i64", "code f(y: write f32[n]) sizes n in 0.. { for i in n grid { store y[i] = 0.0_f32 } }"),
-     ("i8", "code f(y: write bool[9]) { for i in 9 grid { store y[i] = true } }")],
-)  # fmt: skip
+    [
+        ("f64", "code f(y: write f64[9]) { for i in 9 grid { store y[i] = 0.0_f64 } }"),
+        ("i64", "code f(y: write f32[n]) sizes n in 0.. { for i in n grid { store y[i] = 0.0_f32 } }"),
+        ("i8", "code f(y: write bool[9]) { for i in 9 grid { store y[i] = true } }"),
+    ],
+)
 def test_a_type_that_the_device_lacks_is_refused(missing: str, text: str):
     only = replace(TARGET, dtypes=frozenset({dtypes.f32, dtypes.i32, dtypes.u32}))
 

@@ -80,9 +80,7 @@ code reverse(x: read i32[104], y: write i32[104]) {
 
 @on_each
 @pytest.mark.parametrize("text", [GRID, GROUPS], ids=["grid", "groups"])
-def test_a_launch_of_more_groups_than_fit_one_dimension_runs_every_point_once(
-    text: str, device: Device
-):
+def test_a_launch_of_more_groups_than_fit_one_dimension_runs_every_point_once(text: str, device: Device):
     code = parse(text)
     backend = opened(device, launch_groups=3, threads_per_workgroup=16)
     x = np.arange(int(str(code.params[0].size))).astype(code.params[0].dtype)

@@ -36,10 +36,23 @@ from tests.lowering.kernel.random_code import random_code
 WORD = st.integers(0, 2**32 - 1)
 TEXT = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)))
 _NO_RESULT = {
-    Op.Name, Op.MemoryModel, Op.EntryPoint, Op.ExecutionMode, Op.Capability, Op.Decorate,
-    Op.MemberDecorate, Op.FunctionEnd, Op.Store, Op.ControlBarrier, Op.LoopMerge, Op.Return,
-    Op.SelectionMerge, Op.Branch, Op.BranchConditional, Op.ReturnValue,
-}  # fmt: skip
+    Op.Name,
+    Op.MemoryModel,
+    Op.EntryPoint,
+    Op.ExecutionMode,
+    Op.Capability,
+    Op.Decorate,
+    Op.MemberDecorate,
+    Op.FunctionEnd,
+    Op.Store,
+    Op.ControlBarrier,
+    Op.LoopMerge,
+    Op.Return,
+    Op.SelectionMerge,
+    Op.Branch,
+    Op.BranchConditional,
+    Op.ReturnValue,
+}
 _RESULT_FIRST = {op for op in Op if op.name.startswith("Type")} | {Op.Label, Op.ExtInstImport}
 
 
@@ -159,10 +172,12 @@ def test_no_type_constant_or_capability_stands_there_twice(dtype: np.dtype):
 
 
 _NEEDS = {
-    Capability.Int8: (Op.TypeInt, 8), Capability.Int16: (Op.TypeInt, 16),
-    Capability.Int64: (Op.TypeInt, 64), Capability.Float16: (Op.TypeFloat, 16),
+    Capability.Int8: (Op.TypeInt, 8),
+    Capability.Int16: (Op.TypeInt, 16),
+    Capability.Int64: (Op.TypeInt, 64),
+    Capability.Float16: (Op.TypeFloat, 16),
     Capability.Float64: (Op.TypeFloat, 64),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", sorted(TARGET.dtypes, key=dtypes.short), ids=dtypes.short)

@@ -233,7 +233,7 @@ def test_a_sum_is_pinned_where_it_is_used_and_not_while_it_grows(expect):
         for (var j = 0i; j < 2; j++) {
           s = s + bitcast<f32>(memory0[args.at_x + j]);
         }
-        memory1[args.at_y + i] = bitcast<u32>(rune_pin(s) - bitcast<f32>(memory0[args.at_x + i]));""",  # noqa: E501
+        memory1[args.at_y + i] = bitcast<u32>(rune_pin(s) - bitcast<f32>(memory0[args.at_x + i]));""",
     )
 
 

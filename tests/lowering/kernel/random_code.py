@@ -232,9 +232,7 @@ def random_code(seed: int, statements: int = 6, maker_of: type[Maker] = Maker) -
     maker = maker_of(random.Random(seed))
     maker.row = symbol("i", 0, GRID - 1)
     maker.loops.append(maker.row)
-    zero = maker.inside(
-        ROW, Kind.SERIAL, lambda j: (Store("y", maker.row * ROW + j, const(0, f32)),)
-    )
+    zero = maker.inside(ROW, Kind.SERIAL, lambda j: (Store("y", maker.row * ROW + j, const(0, f32)),))
     body = (zero, *maker.body(statements), *maker.store(), *maker.store())
     params = (
         Param("x", f32, INPUT, Access.READ),

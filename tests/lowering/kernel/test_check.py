@@ -63,10 +63,7 @@ def test_random_code_is_accepted(seed):
         ("store y[0] = 1.0_f32 for t in 2 workgroup { }", "more than Let and Alloc"),
         ("for t in n workgroup { }", "workgroup t of extent n, not static"),
         ("var a: f32 = x[0] for i in 2 vector { a = 1.0_f32 }", "a is assigned across a VECTOR"),
-        (
-            "var a: f32 = x[0] for i in 2 vector { a add= x[i] store y[i] = a }",
-            "a is read in the VECTOR loop",
-        ),
+        ("var a: f32 = x[0] for i in 2 vector { a add= x[i] store y[i] = a }", "a is read in the VECTOR loop"),
         # barriers
         ("barrier", "a barrier outside a workgroup"),
         ("for t in 2 workgroup { if true { barrier } }", "not all threads reach"),

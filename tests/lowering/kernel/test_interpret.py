@@ -174,10 +174,7 @@ def fault(body: str, head: str = HEAD, n: int = 8) -> str:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (
-            "for i in n grid { store y[0] = x[i] }",
-            "cannot load x in kernel f (index 8 of 8, at i=8)",
-        ),
+        ("for i in n grid { store y[0] = x[i] }", "cannot load x in kernel f (index 8 of 8, at i=8)"),
         ("for i in 3 serial { store y[i - 1] = 0.0_f32 }", "store y in kernel f (index -1 of 8"),
         ("for i in 8 grid { store y[i] = x[i - 1 if index(i) >= 0_i64] }", "index -1 of 8, at i=0"),
         ("alloc e: f32[4] local store y[0] = e[4]", "cannot load e in kernel f (index 4 of 4)"),

@@ -122,11 +122,7 @@ def test_fma_rounds_once(values):
     if math.isfinite(value) and exact:
         below, above = (np.nextafter(value, np.float32(end)) for end in (-np.inf, np.inf))
         distance = abs(Fraction(float(value)) - exact)
-        assert all(
-            distance <= abs(Fraction(float(other)) - exact)
-            for other in (below, above)
-            if math.isfinite(other)
-        )
+        assert all(distance <= abs(Fraction(float(other)) - exact) for other in (below, above) if math.isfinite(other))
 
 
 def test_erf_inv_undoes_erf_to_the_last_digits_of_both_tails():

@@ -46,9 +46,7 @@ def test_every_bit_pattern_of_every_dtype_survives_text(dtype, data):
 def test_constants_read_like_numbers_and_fall_back_to_bits():
     values = [const(v, dtypes.f32) for v in (1 / 3, -0.0, np.inf, np.nan, 1e-45)]
 
-    assert [const_text(v) for v in values] == [
-        "0.33333334_f32", "-0.0_f32", "inf_f32", "nan_f32", "1e-45_f32",
-    ]  # fmt: skip
+    assert [const_text(v) for v in values] == ["0.33333334_f32", "-0.0_f32", "inf_f32", "nan_f32", "1e-45_f32"]
     assert const_text(Const(bytes.fromhex("0100c07f"), dtypes.f32)) == "bits_f32(7fc00001)"
 
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rune.lowering.kernel.text import parse, to_text
-from rune.lowering.optimize import (
-    eliminate_common,
-    eliminate_dead,
-    hoist_invariant,
-    simplify_index,
-)
+from rune.lowering.optimize import eliminate_common, eliminate_dead, hoist_invariant, simplify_index
 from tests.lowering.optimize.bodies import after, code
 
 # --- simplify-index ---------------------------------------------------------------------------
@@ -18,10 +13,7 @@ from tests.lowering.optimize.bodies import after, code
 
 def test_a_guard_that_always_holds_goes(expect):
     expect(
-        after(
-            simplify_index.PASS,
-            "for i in 8 serial { store y[i] = x[i + 2 if (index(i) + 2_i64) < 10_i64] }",
-        ),
+        after(simplify_index.PASS, "for i in 8 serial { store y[i] = x[i + 2 if (index(i) + 2_i64) < 10_i64] }"),
         """
         for i in 8 serial {
           store y[i] = x[i + 2]
@@ -31,10 +23,7 @@ def test_a_guard_that_always_holds_goes(expect):
 
 def test_a_guard_that_never_holds_gives_zero(expect):
     expect(
-        after(
-            simplify_index.PASS,
-            "for i in 8 serial { store y[i] = x[i if index(i) < 0_i64] }",
-        ),
+        after(simplify_index.PASS, "for i in 8 serial { store y[i] = x[i if index(i) < 0_i64] }"),
         """
         for i in 8 serial {
           store y[i] = 0.0_f32
@@ -117,8 +106,7 @@ def test_invariant_lets_and_parts_move_in_front_of_the_loop(expect):
 def test_a_value_moves_out_of_every_loop_it_does_not_depend_on(expect):
     expect(
         after(
-            hoist_invariant.PASS,
-            "for i in 4 serial { for j in 4 serial { store y[4*i + j] = exp(x[i]) + sin(x[0]) } }",
+            hoist_invariant.PASS, "for i in 4 serial { for j in 4 serial { store y[4*i + j] = exp(x[i]) + sin(x[0]) } }"
         ),
         """
         invariant_2: f32 = sin(x[0])
@@ -153,9 +141,7 @@ def test_what_varies_or_might_fault_stays(body):
 
 
 def test_a_load_in_bounds_moves_out_of_a_loop_that_may_not_run():
-    text = after(
-        hoist_invariant.PASS, "for i in n serial { for j in i serial { store y[j] = x[n] } }"
-    )
+    text = after(hoist_invariant.PASS, "for i in n serial { for j in i serial { store y[j] = x[n] } }")
 
     assert text.splitlines()[0] == "invariant: f32 = x[n]"
 
@@ -176,10 +162,7 @@ def test_no_load_crosses_a_barrier():
 
 def test_a_repeated_expression_gets_a_local(expect):
     expect(
-        after(
-            eliminate_common.PASS,
-            "for i in 8 grid { store y[i] = exp(x[i]) / (1.0_f32 + exp(x[i])) }",
-        ),
+        after(eliminate_common.PASS, "for i in 8 grid { store y[i] = exp(x[i]) / (1.0_f32 + exp(x[i])) }"),
         """
         for i in 8 grid {
           common: f32 = exp(x[i])
@@ -207,10 +190,7 @@ def test_a_let_equal_to_an_earlier_one_goes_also_from_indices(expect):
 
 
 def test_index_symbols_of_different_bounds_stay_apart():
-    text = after(
-        eliminate_common.PASS,
-        "a: i32 in 0..9 = k[0] b: i32 in 0..5 = k[0] store y[a] = x[b]",
-    )
+    text = after(eliminate_common.PASS, "a: i32 in 0..9 = k[0] b: i32 in 0..5 = k[0] store y[a] = x[b]")
 
     assert "b: i32 in 0..5 = a" in text
 

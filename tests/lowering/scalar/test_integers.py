@@ -89,15 +89,11 @@ on_each = pytest.mark.parametrize(("device", "dtype"), PAIRS, ids=label)
 
 
 @on_each
-def test_operations_on_two_integers_mean_the_same_on_every_executor(
-    device: Device, dtype: np.dtype
-):
+def test_operations_on_two_integers_mean_the_same_on_every_executor(device: Device, dtype: np.dtype):
     pairs = list(itertools.product(edges(dtype), repeat=2))
     a, b = (np.array(side, dtype) for side in zip(*pairs, strict=True))
 
-    results = rune.jit(lambda a, b: {n: operation(n, dtype)(a, b) for n in BINARY}, device=device)(
-        a, b
-    )
+    results = rune.jit(lambda a, b: {n: operation(n, dtype)(a, b) for n in BINARY}, device=device)(a, b)
 
     for name, meaning in BINARY.items():
         expected = wrapped([meaning(x, y, 8 * dtype.itemsize) for x, y in pairs], dtype)
@@ -123,10 +119,7 @@ def test_constants_are_special_as_operands_are(device: Device, dtype: np.dtype):
     a = np.array(numbers, dtype)
 
     def by_constants(a: rune.Array) -> dict[str, list[rune.Array]]:
-        return {
-            n: [operation(n, dtype)(a, np.full(a.shape, c, dtype)) for c in constants]
-            for n in names
-        }
+        return {n: [operation(n, dtype)(a, np.full(a.shape, c, dtype)) for c in constants] for n in names}
 
     results = rune.jit(by_constants, device=device)(a)
 

@@ -88,9 +88,7 @@ def test_several_axes_are_one_in_row_major_order(names):
 def test_an_inner_axis_hides_an_outer_one_of_the_same_name():
     inner = rune.vmap(lambda x: lax.psum(x, "i"), axis_name="i")
 
-    np.testing.assert_allclose(
-        over(inner, X), np.broadcast_to(X.sum(1, keepdims=True), X.shape), rtol=1e-6
-    )
+    np.testing.assert_allclose(over(inner, X), np.broadcast_to(X.sum(1, keepdims=True), X.shape), rtol=1e-6)
 
 
 COMPOSED = [
@@ -155,9 +153,7 @@ def test_the_transpose_of_a_linear_collective_is_exact_over_all_lanes(name):
     cotangent = generator.normal(size=shape).astype(np.float32)
     tangent, pulled = over(lane, x, direction, cotangent)
 
-    np.testing.assert_allclose(
-        np.vdot(cotangent, tangent), np.vdot(pulled, direction), rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(np.vdot(cotangent, tangent), np.vdot(pulled, direction), rtol=1e-4, atol=1e-5)
 
 
 def test_a_gradient_in_each_lane_sums_the_cotangents_of_all():
@@ -171,9 +167,7 @@ def test_custom_rules_may_speak_of_the_lanes():
     def mean(y):
         return lax.pmean(y, "i")
 
-    mean.defvjp(
-        lambda y: (mean(y), None), lambda _, ct: (lax.psum(ct, "i") * lax.axis_index("i"),)
-    )
+    mean.defvjp(lambda y: (mean(y), None), lambda _, ct: (lax.psum(ct, "i") * lax.axis_index("i"),))
 
     @rune.custom_jvp
     def double(y):
@@ -200,10 +194,7 @@ def test_pmap_is_one_compiled_program_for_all_lanes():
 
 
 def test_pmap_takes_static_arguments_and_results_that_all_lanes_share():
-    parallel = rune.pmap(
-        lambda x, times: lax.psum(x, "i") * times, "i", out_axes=None,
-        static_broadcasted_argnums=1,
-    )  # fmt: skip
+    parallel = rune.pmap(lambda x, times: lax.psum(x, "i") * times, "i", out_axes=None, static_broadcasted_argnums=1)
 
     np.testing.assert_allclose(parallel(X, 2), X.sum(0) * 2, rtol=1e-6)
 
@@ -215,10 +206,7 @@ def test_the_mean_of_gradients_over_shards_is_the_gradient_of_the_whole():
         return ((w * x - y) ** 2).mean()
 
     shards = (x.reshape(3, 4), y.reshape(3, 4))
-    step = rune.pmap(
-        lambda w, x, y: lax.pmean(rune.grad(loss)(w, x, y), "i"), "i",
-        in_axes=(None, 0, 0), out_axes=None,
-    )  # fmt: skip
+    step = rune.pmap(lambda w, x, y: lax.pmean(rune.grad(loss)(w, x, y), "i"), "i", in_axes=(None, 0, 0), out_axes=None)
 
     np.testing.assert_allclose(step(0.5, *shards), rune.grad(loss)(0.5, x, y), rtol=1e-5)
 

@@ -61,8 +61,7 @@ def test_axes_may_be_a_tree_prefix_of_the_arguments():
     data = {"x": X, "scale": array(2.0), "pair": (X, X)}
 
     lanes = rune.vmap(
-        lambda d: d["x"] * d["scale"] + d["pair"][0] - d["pair"][1],
-        in_axes=({"x": 0, "scale": None, "pair": 0},),
+        lambda d: d["x"] * d["scale"] + d["pair"][0] - d["pair"][1], in_axes=({"x": 0, "scale": None, "pair": 0},)
     )(data)
 
     same(2 * np.asarray(X), lanes)
@@ -102,10 +101,7 @@ def test_axis_size_serves_a_function_of_no_mapped_argument():
 
 
 def test_lists_of_axes_mean_the_same_as_tuples():
-    same(
-        rune.vmap(lambda a, b: a + b, in_axes=(0, None))(X, W),
-        rune.vmap(lambda a, b: a + b, in_axes=[0, None])(X, W),
-    )
+    same(rune.vmap(lambda a, b: a + b, in_axes=(0, None))(X, W), rune.vmap(lambda a, b: a + b, in_axes=[0, None])(X, W))
 
 
 def test_an_empty_batch_gives_an_empty_result():

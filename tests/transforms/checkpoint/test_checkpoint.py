@@ -75,9 +75,7 @@ POLICIES: dict[str, Any] = {
     "only a": policies.save_only_these_names("a"),
     "any but a": policies.save_any_names_but_these("a"),
     "all except a": policies.save_anything_except_these_names("a"),
-    "dots or a": policies.save_from_both_policies(
-        policies.dots_saveable, policies.save_only_these_names("a")
-    ),
+    "dots or a": policies.save_from_both_policies(policies.dots_saveable, policies.save_only_these_names("a")),
 }
 
 
@@ -179,9 +177,7 @@ def test_any_function_of_primitive_types_and_parameters_is_a_policy():
         asked.append((primitive.name, tuple(map(str, types))))
         return primitive.name == "sin"
 
-    residual_types = residuals(
-        rune.checkpoint(lambda x: rnp.exp(rnp.sin(x)).sum(), policy=policy), X
-    )
+    residual_types = residuals(rune.checkpoint(lambda x: rnp.exp(rnp.sin(x)).sum(), policy=policy), X)
 
     assert residual_types == ["f32[4,5]", "f32[4,5]"]
     assert ("sin", ("f32[4,5]",)) in asked
@@ -271,9 +267,7 @@ def test_a_result_of_a_side_effect_is_kept_and_not_asked_for_again():
         return np.float32(2.0)
 
     def function(x: Any) -> Any:
-        scale = rune.io_callback(
-            measured, rune.ShapeDtypeStruct((), "f32"), rune.numpy.asarray(3.0)
-        )
+        scale = rune.io_callback(measured, rune.ShapeDtypeStruct((), "f32"), rune.numpy.asarray(3.0))
         return rnp.sin(x) * scale
 
     for f in (rune.grad(rune.checkpoint(function)), rune.jit(rune.grad(rune.checkpoint(function)))):
@@ -305,9 +299,7 @@ def test_a_static_argument_must_be_there():
 
 def test_policies_that_say_the_same_are_one():
     def both(name: str) -> Any:
-        return policies.save_from_both_policies(
-            policies.save_only_these_names(name), policies.dots_saveable
-        )
+        return policies.save_from_both_policies(policies.save_only_these_names(name), policies.dots_saveable)
 
     assert both("a") == both("a") != both("b")
     assert hash(both("a")) == hash(both("a"))
@@ -322,7 +314,8 @@ def test_a_constant_result_keeps_its_dtype():
     checked = rune.checkpoint(lambda x: (x * 2.0, wide))
 
     for outs in (
-        rune.vjp(checked, 1.0)[0], rune.jvp(checked, (1.0,), (1.0,))[0],
+        rune.vjp(checked, 1.0)[0],
+        rune.jvp(checked, (1.0,), (1.0,))[0],
         rune.vmap(checked, out_axes=(0, None))(rnp.ones(2)),
-    ):  # fmt: skip
+    ):
         assert (outs[1] * 2.0).dtype == np.float64

@@ -44,9 +44,7 @@ def _checked() -> Iterator[None]:
 def test_a_value_kept_in_a_variable_is_found_and_the_variable_named(name: str):
     values = []
 
-    with pytest.raises(
-        EscapedTracerError, match=r"found a traced value .* \(in values of test_leaks"
-    ):
+    with pytest.raises(EscapedTracerError, match=r"found a traced value .* \(in values of test_leaks"):
         TRANSFORMS[name](lambda x: values.append(x) or x * 2.0)
 
 
@@ -99,19 +97,16 @@ def test_the_line_where_the_value_was_made_is_shown():
 
 
 FINE: dict[str, Callable[[], Any]] = {
-    "nested": lambda: rune.jit(
-        rune.grad(rune.jit(lambda x: rune.vmap(lambda y: rnp.sin(y) * x.sum())(x).sum()))
-    )(X),
+    "nested": lambda: rune.jit(rune.grad(rune.jit(lambda x: rune.vmap(lambda y: rnp.sin(y) * x.sum())(x).sum())))(X),
     "aux": lambda: rune.grad(lambda x: (x.sum(), {"y": x}), has_aux=True)(X),
     "vjp": lambda: rune.vjp(rnp.sin, X)[1](X),
     "linearize": lambda: rune.linearize(rnp.sin, X)[1](X),
     "hessian": lambda: rune.hessian(lambda x: (x**3).sum())(X),
-    "loops": lambda: rune.jit(rune.grad(lambda x: rune.fori_loop(0, 3, lambda i, c: rnp.sin(c), x)
-                                        .sum()))(X),
-    "a value of the outer trace": lambda: rune.jit(
-        lambda x: [y := rnp.sin(x), rune.grad(lambda v: (v * y).sum())(x)]
-    )(X),
-}  # fmt: skip
+    "loops": lambda: rune.jit(rune.grad(lambda x: rune.fori_loop(0, 3, lambda i, c: rnp.sin(c), x).sum()))(X),
+    "a value of the outer trace": lambda: rune.jit(lambda x: [y := rnp.sin(x), rune.grad(lambda v: (v * y).sum())(x)])(
+        X
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FINE)

@@ -61,9 +61,7 @@ def test_the_result_is_named_by_its_path():
 LOOPS: dict[str, Callable[[Any], Any]] = {
     "scan": lambda x: rune.scan(lambda c, y: (c + rnp.log(y), c), x, array([3.0, 2.0, -1.0, 4.0])),
     "fori": lambda x: rune.fori_loop(0, 4, lambda i, c: c + rnp.log(2.0 - i), x),
-    "while": lambda x: rune.while_loop(
-        lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] + rnp.log(2.0 - s[0])), (0, x)
-    ),
+    "while": lambda x: rune.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] + rnp.log(2.0 - s[0])), (0, x)),
 }
 
 

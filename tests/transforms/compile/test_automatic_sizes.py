@@ -217,14 +217,15 @@ def remembered(size: int) -> float:
         (lambda x: x.reshape(2, -1), r"reshape: .* \(n elements may not divide by 2\)"),
         (lambda x: x * {4: 1.0}.get(x.shape[0], 2.0), "hash: cannot look up the dimension n in"),
         (lambda x: x * remembered(x.shape[0]), "hash: cannot look up the dimension n in"),
-        (lambda x: x if isinstance(x.shape[0], int) else x[None], r"cannot trust the results \("
-         r"f32\[1,4\] for n = 4, where f32\[4\] was found before\)"),
+        (
+            lambda x: x if isinstance(x.shape[0], int) else x[None],
+            r"cannot trust the results \("
+            r"f32\[1,4\] for n = 4, where f32\[4\] was found before\)",
+        ),
         (lambda x: x * 0.5 ** x.shape[0], "cannot compute with n and 0.5"),
     ],
-)  # fmt: skip
-def test_what_needs_the_value_of_a_size_is_traced_for_each_and_says_so_once(
-    function: Any, reason: str
-):
+)
+def test_what_needs_the_value_of_a_size_is_traced_for_each_and_says_so_once(function: Any, reason: str):
     (message,) = said(function, each(4, 6, 8, 10, 12))
 
     first, hint, place = message.splitlines()

@@ -101,7 +101,7 @@ def test_static_arguments_have_an_entry_of_their_own():
         ({"n": RANGE}, "n//2", r"the axes of f32\[n//2,4\] do not tell n"),
         ({"n": RANGE, "m": RANGE}, "n+m", r"the axes of f32\[m \+ n,4\] do not tell m, n"),
     ],
-)  # fmt: skip
+)
 def test_a_declaration_that_says_nothing_is_refused(dims: dict, in_dims: Any, message: str):
     with pytest.raises(ArgumentError, match=f"jit: .*{message}"):
         rune.jit(lambda x: x, dims=dims, in_dims=in_dims)(ones(2, 4))
@@ -123,9 +123,7 @@ def test_a_range_may_have_no_end():
 
 
 def test_a_bound_may_be_another_size():
-    f = rune.jit(
-        lambda x, y: x[: y.shape[0]] * y, dims={"m": (0, "n"), "n": RANGE}, in_dims=("n", "m")
-    )
+    f = rune.jit(lambda x, y: x[: y.shape[0]] * y, dims={"m": (0, "n"), "n": RANGE}, in_dims=("n", "m"))
 
     with rune.counting() as counts:
         for n, m in ((3, 2), (5, 5), (4, 0)):
@@ -147,11 +145,7 @@ def test_a_bound_may_be_another_size():
         ((None, "2*n"), (3, 5), r"with 2\*n = 5 \(no whole n; axis 0 of argument\[1\]\['b'\]\)"),
         ((None, "n+60"), (3, 60), r"with n = 0 \(n in 1..64; axis 0 of argument\[1\]\['b'\]\)"),
         (("n", None), (65, 1), r"with n = 65 \(n in 1..64; axis 0 of argument\[0\]\)"),
-        (
-            ("n", "4"),
-            (2, 5),
-            r"with shape \[5\] \(axis 0 of argument\[1\]\['b'\], f32\[4\], is 4\)",
-        ),
+        (("n", "4"), (2, 5), r"with shape \[5\] \(axis 0 of argument\[1\]\['b'\], f32\[4\], is 4\)"),
     ],
 )
 def test_a_call_that_does_not_fit_names_the_argument(in_dims: tuple, sizes: tuple, message: str):
@@ -188,29 +182,58 @@ N_OR_M = r"m in 1..64, n in 1..64"
         (lambda x, y: rnp.stack([x, y]), ShapeError, r"stack: .*\(n,\), \(m,\)", "one name"),
         (lambda x, y: x.reshape(y.shape), ShapeError, r"n against m elements", "one name"),
         (lambda x, y: rune.vmap(rnp.add)(x, y), AxisError, r"f32\[n\], axis 0 of f32\[m\]", "one"),
-        (lambda x, y: x.reshape(2, -1), DimensionError,
-         r"reshape: cannot reshape f32\[n\] to \(2, -1\) \(n elements may not divide by 2\)",
-         r"as 2\*k in in_dims"),
-        (lambda x, y: rnp.split(x, 2), DimensionError, r"split: .* f32\[n\] into 2 equal parts",
-         r"as 2\*k in in_dims"),
-        (lambda x, y: x[: y.shape[0]], DimensionError,
-         rf"index: cannot decide m <= n for \[:m\] of an axis of size n \({N_OR_M}\)",
-         r'dims={"m": \(1, "n"\)}'),
-        (lambda x, y: x[-y.shape[0] :], DimensionError, r"index: cannot decide m <= n for \[-m:\]",
-         r'dims={"m": \(1, "n"\)}'),
-        (lambda x, y: x[3:], DimensionError, r"index: cannot decide 3 <= n for \[3:\]",
-         r'dims={"n": \(3, 64\)} or dims={"n": \(1, 2\)}'),
-        (lambda x, y: rnp.zeros(x.shape[0] - 2), DimensionError, "cannot decide n < 2",
-         r'dims={"n": \(1, 1\)} or dims={"n": \(2, 64\)}'),
+        (
+            lambda x, y: x.reshape(2, -1),
+            DimensionError,
+            r"reshape: cannot reshape f32\[n\] to \(2, -1\) \(n elements may not divide by 2\)",
+            r"as 2\*k in in_dims",
+        ),
+        (lambda x, y: rnp.split(x, 2), DimensionError, r"split: .* f32\[n\] into 2 equal parts", r"as 2\*k in in_dims"),
+        (
+            lambda x, y: x[: y.shape[0]],
+            DimensionError,
+            rf"index: cannot decide m <= n for \[:m\] of an axis of size n \({N_OR_M}\)",
+            r'dims={"m": \(1, "n"\)}',
+        ),
+        (
+            lambda x, y: x[-y.shape[0] :],
+            DimensionError,
+            r"index: cannot decide m <= n for \[-m:\]",
+            r'dims={"m": \(1, "n"\)}',
+        ),
+        (
+            lambda x, y: x[3:],
+            DimensionError,
+            r"index: cannot decide 3 <= n for \[3:\]",
+            r'dims={"n": \(3, 64\)} or dims={"n": \(1, 2\)}',
+        ),
+        (
+            lambda x, y: rnp.zeros(x.shape[0] - 2),
+            DimensionError,
+            "cannot decide n < 2",
+            r'dims={"n": \(1, 1\)} or dims={"n": \(2, 64\)}',
+        ),
         (lambda x, y: rnp.zeros(2 * x.shape[0] - 3), DimensionError, r"2\*n < 3", "tighter bounds"),
-        (lambda x, y: x if x.shape[0] > y.shape[0] else y, DimensionError,
-         rf"cannot decide n > m \({N_OR_M}\)", r'dims={"m": \(1, "n - 1"\)}'),
-        (lambda x, y: rnp.squeeze(x), DimensionError,
-         r"squeeze: cannot decide whether axis 0 of f32\[n\] is 1 \(n in 1..64\)", "from 2 on"),
-        (lambda x, y: rnp.pad(x, 2, mode="reflect"), DimensionError,
-         r"pad: .*\(axis 0: by 2 and 2, which may be more than n - 1\)", "lower bound"),
+        (
+            lambda x, y: x if x.shape[0] > y.shape[0] else y,
+            DimensionError,
+            rf"cannot decide n > m \({N_OR_M}\)",
+            r'dims={"m": \(1, "n - 1"\)}',
+        ),
+        (
+            lambda x, y: rnp.squeeze(x),
+            DimensionError,
+            r"squeeze: cannot decide whether axis 0 of f32\[n\] is 1 \(n in 1..64\)",
+            "from 2 on",
+        ),
+        (
+            lambda x, y: rnp.pad(x, 2, mode="reflect"),
+            DimensionError,
+            r"pad: .*\(axis 0: by 2 and 2, which may be more than n - 1\)",
+            "lower bound",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_sizes_do_not_decide_is_an_error_that_says_what_to_declare(
     function: Any, error: type, message: str, hint: str
 ):
@@ -254,9 +277,7 @@ def test_inside_a_symbolic_trace_a_declaration_must_be_known_to_hold():
     same(np.full(3, 2.0, np.float32), outer(lambda x, y: pairs(x, x), 8)(ones(3), ones(4)))
     with pytest.raises(DimensionError, match=r"with k = n \(axis 0 of argument\[1\] is m\)"):
         outer(pairs, 8)(ones(3), ones(3))
-    with pytest.raises(
-        DimensionError, match=r"k = n \(n in 1..9, k in 1..8; axis 0 of argument\[0"
-    ):
+    with pytest.raises(DimensionError, match=r"k = n \(n in 1..9, k in 1..8; axis 0 of argument\[0"):
         outer(lambda x, y: pairs(x, x), 9)(ones(3), ones(4))
 
 
@@ -322,9 +343,7 @@ def test_a_derivative_whose_program_takes_no_array_learns_the_size_from_one_with
 
 
 def test_a_result_that_is_not_used_may_be_the_one_that_told_the_size():
-    f = rune.jit(
-        lambda x, y: (x * 2.0, rnp.full(x.shape[0], y)), dims={"n": RANGE}, in_dims=("n", None)
-    )
+    f = rune.jit(lambda x, y: (x * 2.0, rnp.full(x.shape[0], y)), dims={"n": RANGE}, in_dims=("n", None))
 
     def second(x: Any) -> Any:
         return rune.grad(lambda y: f(x, y)[1].sum())(1.0)

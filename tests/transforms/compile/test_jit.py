@@ -251,8 +251,7 @@ def test_a_result_may_be_an_argument_a_constant_or_a_python_number():
 
     result = f(X)
 
-    same((np.asarray(X), np.asarray(X), np.float32(2), np.asarray(X), np.int32(3)),
-         tuple(map(np.asarray, result)))  # fmt: skip
+    same((np.asarray(X), np.asarray(X), np.float32(2), np.asarray(X), np.int32(3)), tuple(map(np.asarray, result)))
 
 
 def test_a_function_without_results_or_without_arguments():

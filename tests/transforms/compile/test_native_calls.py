@@ -26,17 +26,7 @@ from rune.errors import ArgumentError, DeletedArrayError, NaNError
 from rune.transforms.compile import jit
 from tests.support.arrays import array
 from tests.support.close import same
-from tests.transforms.compile.native_kinds import (
-    KINDS,
-    Layer,
-    Pair,
-    X,
-    Y,
-    is_native,
-    kinds,
-    leaves_of,
-    warm,
-)
+from tests.transforms.compile.native_kinds import KINDS, Layer, Pair, X, Y, is_native, kinds, leaves_of, warm
 
 # --- kinds of calls ---------------------------------------------------------------------------
 
@@ -122,10 +112,7 @@ GENERAL: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a namedtuple": (lambda a: a.a + a.b, (Pair(X, Y),)),
     "an ordered dict": (lambda a: a["x"] * 2.0, (OrderedDict(x=X),)),
     "keys that are no strings": (lambda a: a[1] * 2.0, ({1: X},)),
-    "a callback": (
-        lambda a: rune.pure_callback(lambda x: x * 2.0, rune.ShapeDtypeStruct((3,), np.float32), a),
-        (X,),
-    ),
+    "a callback": (lambda a: rune.pure_callback(lambda x: x * 2.0, rune.ShapeDtypeStruct((3,), np.float32), a), (X,)),
 }
 
 
@@ -143,11 +130,24 @@ def test_other_kinds_are_called_as_before(kind: str):
 @pytest.mark.parametrize(
     "other",
     [
-        array([1.0, 2.0]), array([1, 2, 3]), Y, 2.0, [X], (X,), {"a": X}, {}, None,
-        np.float32(2.0), np.ones(3, np.float32), np.ones(3, np.int32), Layer(X, X), True, 5,
+        array([1.0, 2.0]),
+        array([1, 2, 3]),
+        Y,
+        2.0,
+        [X],
+        (X,),
+        {"a": X},
+        {},
+        None,
+        np.float32(2.0),
+        np.ones(3, np.float32),
+        np.ones(3, np.int32),
+        Layer(X, X),
+        True,
+        5,
     ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("known", [X, [X], {"a": X}, 1.0, np.ones(3, np.float32)], ids=str)
 def test_a_call_of_another_kind_is_never_taken_for_a_known_one(known: Any, other: Any):
     def function(x: Any) -> Any:

@@ -155,9 +155,7 @@ def test_a_container_that_changes_before_its_call_is_described_is_no_other_kind(
     same(np.asarray(X), f([[X], X + 1.0]).a)
 
 
-def test_a_container_that_changes_while_a_trace_is_looked_for_spoils_no_other_call(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_container_that_changes_while_a_trace_is_looked_for_spoils_no_other_call(monkeypatch: pytest.MonkeyPatch):
     container: list[Any] = [X, [X]]
     f, settings = rune.jit(lambda p: tree.map(lambda leaf: leaf + 1.0, p)), rune.config.current()
 

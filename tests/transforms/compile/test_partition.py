@@ -380,9 +380,7 @@ def test_operands_on_two_devices_are_an_error_that_names_them_and_the_line():
 
 LOOPS = {
     "scan": lambda x: rune.fori_loop(0, 3, lambda i, c: rune.device_put(c, OTHER) + 1.0, x),
-    "while": lambda x: rune.while_loop(
-        lambda c: rnp.sum(c) < 9.0, lambda c: rune.device_put(c, OTHER) + 1.0, x
-    ),
+    "while": lambda x: rune.while_loop(lambda c: rnp.sum(c) < 9.0, lambda c: rune.device_put(c, OTHER) + 1.0, x),
     "cond": lambda x: rune.cond(x[0] > 0.0, lambda c: rune.device_put(c, OTHER), lambda c: c, x),
 }
 

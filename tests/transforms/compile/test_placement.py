@@ -220,12 +220,16 @@ def test_a_compiled_call_refuses_committed_arguments_on_different_devices(expect
     )
 
 
-@pytest.mark.parametrize("operation", [
-    lambda x, y: rune.jit(lambda v: v * y)(x),
-    lambda x, y: rune.grad(lambda v: rnp.sum(v * y))(x),
-    lambda x, y: rune.grad(rune.jit(lambda v: rnp.sum(v * y)))(x),
-    lambda x, y: x.at[0].set(y[0]),
-], ids=["closed over", "grad", "grad of jit", "update"])  # fmt: skip
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x, y: rune.jit(lambda v: v * y)(x),
+        lambda x, y: rune.grad(lambda v: rnp.sum(v * y))(x),
+        lambda x, y: rune.grad(rune.jit(lambda v: rnp.sum(v * y)))(x),
+        lambda x, y: x.at[0].set(y[0]),
+    ],
+    ids=["closed over", "grad", "grad of jit", "update"],
+)
 def test_committed_arrays_on_different_devices_meet_nowhere(operation: Any):
     with pytest.raises(DeviceError, match="cannot combine arrays on different devices"):
         operation(there(), rune.device_put(HOST, "cpu"))
@@ -399,9 +403,7 @@ def test_blocks_nest_and_end_where_they_began():
             inner = where(rnp.zeros(2))
         outer = where(rnp.zeros(2))
 
-    assert (inner, outer, where(rnp.zeros(2))) == (
-        ("cpu:0", False), (OTHER, False), ("cpu:0", False),
-    )  # fmt: skip
+    assert (inner, outer, where(rnp.zeros(2))) == (("cpu:0", False), (OTHER, False), ("cpu:0", False))
 
 
 def test_a_device_itself_serves_as_its_name():
@@ -468,11 +470,14 @@ def test_the_cpu_counts_what_lives_and_what_waits_to_be_used_again():
     assert after.cached_bytes >= nbytes
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: rune.device_put(x, 3),  # type: ignore[arg-type]
-    lambda x: rune.jit(ops.neg, device=3)(x),  # type: ignore[arg-type]
-    lambda x: rune.device(3).__enter__(),  # type: ignore[arg-type]
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: rune.device_put(x, 3),  # type: ignore[arg-type]
+        lambda x: rune.jit(ops.neg, device=3)(x),  # type: ignore[arg-type]
+        lambda x: rune.device(3).__enter__(),  # type: ignore[arg-type]
+    ],
+)
 def test_what_is_neither_a_device_nor_its_name_is_refused(call: Any):
     with pytest.raises(ArgumentError, match="device: cannot use int as a device"):
         call(array([1.0]))

@@ -59,16 +59,13 @@ def test_a_size_that_is_printed_has_its_value(capsys):
 
 
 def test_a_size_is_a_number_when_it_is_made_one():
-    f = rune.jit(
-        lambda x: rnp.asarray(x.shape[0]) * 0.5 + (x / x.shape[0]).sum(), dims={"n": RANGE}
-    )
+    f = rune.jit(lambda x: rnp.asarray(x.shape[0]) * 0.5 + (x / x.shape[0]).sum(), dims={"n": RANGE})
 
     assert float(f(ones(5))) == 3.5
 
 
 @pytest.mark.parametrize(
-    "function",
-    [lambda n: n * 0.5, lambda n: 0.5**n, lambda n: n**0.5, lambda n: 1 / n, lambda n: n & 1],
+    "function", [lambda n: n * 0.5, lambda n: 0.5**n, lambda n: n**0.5, lambda n: 1 / n, lambda n: n & 1]
 )
 def test_a_size_is_no_number_before(function: Any):
     with pytest.raises(TypeError, match=r"cannot compute with n and .*\n.*rune.numpy.asarray"):
@@ -76,8 +73,7 @@ def test_a_size_is_no_number_before(function: Any):
 
 
 @pytest.mark.parametrize(
-    ("function", "hint"),
-    [(range, "rune.fori_loop"), (int, "as it is"), (float, "asarray"), (bool, "range decides")],
+    ("function", "hint"), [(range, "rune.fori_loop"), (int, "as it is"), (float, "asarray"), (bool, "range decides")]
 )
 def test_what_needs_the_value_of_a_size_says_what_to_write(function: Any, hint: str):
     f = rune.jit(lambda x: function(x.shape[0]), dims={"n": RANGE})

@@ -103,7 +103,7 @@ LANES: dict[str, Callable[[Any], Any]] = {
     "grad vmap jit": lambda f: rune.grad(total(over_x(rune.jit(f)))),
     "grad jit vmap": lambda f: rune.grad(total(rune.jit(over_x(f)))),
     "jit grad vmap": lambda f: rune.jit(rune.grad(total(over_x(f)))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LANES)
@@ -234,14 +234,17 @@ def test_eager_derivatives_let_python_branch_on_values():
 def test_a_program_holds_the_function_and_names_its_rule(expect: Any):
     function = honest(lambda x: rnp.sin(x), lambda t, y, x: t)
 
-    expect(rune.make_program(rune.vmap(function))(X), """
+    expect(
+        rune.make_program(rune.vmap(function))(X),
+        """
         program vmap_lambda(%0: f32[3]) {
           %1: f32[3] = custom_jvp %0 {hidden=0, program=program vmap_lambda(%0: f32[3]) {
             %1: f32[3] = sin %0
             return %1
           }, rule=<rule of lambda on lanes>}
           return %1
-        }""")  # fmt: skip
+        }""",
+    )
 
 
 def test_compiled_code_has_the_function_inlined():
@@ -271,8 +274,7 @@ def test_arrays_may_be_closed_over_by_the_rule_in_compiled_code():
     for f in (function, rune.jit(function), rune.jit(rune.jit(function))):
         same(np.array([1.0, 20.0, 3.0], np.float32), rune.grad(f)(X))
         same(np.array([1.0, 20.0, 3.0], np.float32), rune.jit(rune.grad(f))(X))
-        same(np.tile([1.0, 20.0, 3.0], (2, 1)).astype(np.float32), rune.vmap(rune.grad(f))(
-            rnp.stack([X, X])))  # fmt: skip
+        same(np.tile([1.0, 20.0, 3.0], (2, 1)).astype(np.float32), rune.vmap(rune.grad(f))(rnp.stack([X, X])))
 
 
 def test_a_traced_value_of_an_outer_transformation_may_be_closed_over():
@@ -367,7 +369,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("another tree", lambda p, t: (p[0], (t[0], t[0])), "results a single value, and tangents"),
     ("another shape", lambda p, t: (p[0], array([1.0, 2.0])), r"is f32.*, its tangent f32\[2\]"),
     ("another dtype", lambda p, t: (p[0], rnp.asarray(1)), "its tangent i32"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "rule", "message"), WRONG, ids=[w[0] for w in WRONG])

@@ -55,9 +55,7 @@ def with_rules(function: Any, fwd: Any, bwd: Any, **options: Any) -> Any:
 def test_without_a_derivative_the_function_itself_runs():
     ran: list[str] = []
     function = with_rules(
-        lambda x: (ran.append("function"), x)[1],
-        lambda x: (ran.append("fwd"), (x, None))[1],
-        lambda _, ct: (ct,),
+        lambda x: (ran.append("function"), x)[1], lambda x: (ran.append("fwd"), (x, None))[1], lambda _, ct: (ct,)
     )
 
     function(1.0)
@@ -104,7 +102,7 @@ LANES: dict[str, Callable[[Any], Any]] = {
     "grad vmap": lambda f: rune.grad(total(over_x(f))),
     "grad vmap jit": lambda f: rune.grad(total(over_x(rune.jit(f)))),
     "grad jit vmap": lambda f: rune.grad(total(rune.jit(over_x(f)))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LANES)
@@ -140,12 +138,7 @@ def test_honest_rules_agree_with_differences_and_are_adjoint():
 
     (cotangent,) = rune.vjp(function, x)[1](v)
 
-    near(
-        inner([v], [differences(function, [x], [v])]),
-        inner([cotangent], [v]),
-        relative=1e-6,
-        why=WHY,
-    )
+    near(inner([v], [differences(function, [x], [v])]), inner([cotangent], [v]), relative=1e-6, why=WHY)
 
 
 def test_the_rules_work_in_a_scan():
@@ -178,9 +171,7 @@ def test_none_is_a_zero_cotangent_of_an_argument_or_of_a_part_of_it():
 
 
 def test_the_cotangent_of_an_integer_argument_is_float0_whatever_bwd_gives():
-    function = with_rules(
-        lambda x, n: x * n, lambda x, n: (x * n, n), lambda n, ct: (ct * 100.0, None)
-    )
+    function = with_rules(lambda x, n: x * n, lambda x, n: (x * n, n), lambda n, ct: (ct * 100.0, None))
 
     dx, dn = rune.vjp(function, 2.0, 3)[1](1.0)
 
@@ -191,9 +182,7 @@ def test_the_cotangent_of_an_integer_argument_is_float0_whatever_bwd_gives():
 def test_bwd_sees_zeros_for_results_that_nothing_depends_on():
     cotangents: list[Any] = []
     function = with_rules(
-        lambda x: (x, x * 2.0),
-        lambda x: ((x, x * 2.0), None),
-        lambda _, cts: (cotangents.append(cts), (cts[0],))[1],
+        lambda x: (x, x * 2.0), lambda x: ((x, x * 2.0), None), lambda _, cts: (cotangents.append(cts), (cts[0],))[1]
     )
 
     rune.grad(lambda x: function(x)[0])(1.0)
@@ -232,9 +221,7 @@ def test_arguments_that_are_not_differentiated_come_first_in_bwd():
 
 def test_bwd_may_close_over_arrays_in_compiled_code():
     weights = array([1.0, 10.0, 100.0])
-    function = with_rules(
-        lambda x: (x * x).sum(), lambda x: ((x * x).sum(), x), lambda x, ct: (x * weights * ct,)
-    )
+    function = with_rules(lambda x: (x * x).sum(), lambda x: ((x * x).sum(), x), lambda x, ct: (x * weights * ct,))
 
     for f in (function, rune.jit(function), rune.jit(rune.jit(function))):
         same(np.array([0.5, 10.0, 200.0], np.float32), rune.grad(f)(X))
@@ -278,10 +265,7 @@ def test_closure_convert_makes_it_an_argument():
 
         apply.defvjp(
             lambda f, x, *values: (f(x, *values), (x, values)),
-            lambda f, residuals, ct: (
-                ct * residuals[1][0],
-                *(ct * residuals[0] for _ in residuals[1]),
-            ),
+            lambda f, residuals, ct: (ct * residuals[1][0], *(ct * residuals[0] for _ in residuals[1])),
         )
         return apply(converted, 2.0, *hidden)
 
@@ -307,21 +291,23 @@ def test_forward_mode_is_refused(name: str):
 
 WRONG: list[tuple[str, Any, Any, str]] = [
     ("fwd gives no pair", lambda p: p["a"] * 2.0, None, "fwd rule of lambda .a pair of result"),
-    ("another shape", None, lambda r, ct: ({"a": array([1.0, 2.0])},),
-     r"argument\[0\]\['a'\] is f32.*, its cotangent f32\[2\]"),
+    (
+        "another shape",
+        None,
+        lambda r, ct: ({"a": array([1.0, 2.0])},),
+        r"argument\[0\]\['a'\] is f32.*, its cotangent f32\[2\]",
+    ),
     ("another dtype", None, lambda r, ct: ({"a": rnp.asarray(1)},), "its cotangent i32"),
     ("another tree", None, lambda r, ct: ({"b": ct},), r"argument\[0\]\['a'\] has no cotangent"),
     ("no tuple", None, lambda r, ct: ct, "a tuple like .* required, not a single value"),
     ("too many", None, lambda r, ct: ({"a": ct}, ct), r"cotangent\[1\] belongs to no argument"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "fwd", "bwd", "message"), WRONG, ids=[w[0] for w in WRONG])
 def test_a_rule_that_gives_something_else_is_refused(name: str, fwd: Any, bwd: Any, message: str):
     function = with_rules(
-        lambda p: p["a"] * 2.0,
-        fwd or (lambda p: (p["a"] * 2.0, None)),
-        bwd or (lambda r, ct: ({"a": ct},)),
+        lambda p: p["a"] * 2.0, fwd or (lambda p: (p["a"] * 2.0, None)), bwd or (lambda r, ct: ({"a": ct},))
     )
 
     with pytest.raises(TransformError, match=message):
@@ -337,9 +323,7 @@ def test_fwd_must_give_what_the_function_gives():
 
 def test_what_a_checkpoint_may_drop_of_a_rule_is_a_request():
     function = rune.custom_vjp(rnp.sin)
-    function.defvjp(
-        lambda x: (rnp.sin(x), x), lambda x, ct: (3.0 * ct * rnp.cos(x),), optimize_remat=True
-    )
+    function.defvjp(lambda x: (rnp.sin(x), x), lambda x, ct: (3.0 * ct * rnp.cos(x),), optimize_remat=True)
 
     for f in (function, rune.checkpoint(function), rune.jit(rune.checkpoint(function))):
         near(3.0, rune.grad(f)(0.0), relative=1e-6, why="f32")
@@ -362,9 +346,7 @@ def test_a_rule_keeps_no_argument_of_the_call_alive():
 
 
 def test_a_traced_value_cannot_stand_where_nothing_is_differentiated():
-    function = with_rules(
-        lambda n, x: x * n, lambda n, x: (x * n, None), lambda n, _, ct: (ct,), nondiff_argnums=(0,)
-    )
+    function = with_rules(lambda n, x: x * n, lambda n, x: (x * n, None), lambda n, _, ct: (ct,), nondiff_argnums=(0,))
 
     with pytest.raises(TransformError, match="cannot take a traced value as argument 0"):
         rune.jit(lambda n: function(n, 1.0))(2.0)

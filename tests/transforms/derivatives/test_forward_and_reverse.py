@@ -112,9 +112,7 @@ def test_value_and_grad_runs_the_function_once():
 
 
 def test_aux_results_come_back_as_plain_values():
-    (value, aux), gradient = rune.value_and_grad(lambda x: (x * x, {"x": x, "n": 3}), has_aux=True)(
-        3.0
-    )
+    (value, aux), gradient = rune.value_and_grad(lambda x: (x * x, {"x": x, "n": 3}), has_aux=True)(3.0)
 
     assert (float(value), float(gradient)) == (9.0, 6.0)
     assert (float(aux["x"]) + 0.5, aux["n"]) == (3.5, 3)

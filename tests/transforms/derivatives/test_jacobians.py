@@ -126,9 +126,7 @@ def test_hvp_of_several_arguments_is_a_tuple_and_agrees_with_differences():
     product = rune.hvp(function, as_args(point), as_args(direction))
 
     ahead, behind = gradient(*as_args(shifted(STEP))), gradient(*as_args(shifted(-STEP)))
-    expected = rune.tree.map(
-        lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * STEP), ahead, behind
-    )
+    expected = rune.tree.map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * STEP), ahead, behind)
     near(expected, product, relative=1e-6, why=WHY)
 
 
@@ -177,16 +175,16 @@ def test_a_real_argument_with_a_complex_result_has_a_forward_jacobian():
 
 
 NOT_ASKED_FOR: list[tuple[str, Any, str]] = [
-    ("holomorphic, of a real argument", lambda: rune.grad(lambda z: z, holomorphic=True)(1.0),
-     "complex dtype required"),
-    ("holomorphic, with a real result",
-     lambda: rune.grad(rnp.abs, holomorphic=True)(Z), "complex required"),
+    (
+        "holomorphic, of a real argument",
+        lambda: rune.grad(lambda z: z, holomorphic=True)(1.0),
+        "complex dtype required",
+    ),
+    ("holomorphic, with a real result", lambda: rune.grad(rnp.abs, holomorphic=True)(Z), "complex required"),
     ("a complex result", lambda: rune.grad(lambda z: z * z)(Z), "real floating required"),
-    ("forward, of a complex argument", lambda: rune.jacfwd(lambda z: z * z)(Z),
-     "real floating dtype required"),
-    ("reverse, with a complex result", lambda: rune.jacrev(lambda x: x * Z)(1.0),
-     "real floating required"),
-]  # fmt: skip
+    ("forward, of a complex argument", lambda: rune.jacfwd(lambda z: z * z)(Z), "real floating dtype required"),
+    ("reverse, with a complex result", lambda: rune.jacrev(lambda x: x * Z)(1.0), "real floating required"),
+]
 
 
 @pytest.mark.parametrize(("name", "call", "why"), NOT_ASKED_FOR, ids=[n[0] for n in NOT_ASKED_FOR])

@@ -53,9 +53,7 @@ def test_the_transpose_of_the_transpose_is_the_function():
 def test_nothing_is_evaluated_and_arguments_may_be_types():
     shape = rune.ShapeDtypeStruct((3,), "f32")
 
-    same(
-        np.full(3, 2.0, np.float32), rune.linear_transpose(LINEAR["scaled"], shape)(rnp.ones(3))[0]
-    )
+    same(np.full(3, 2.0, np.float32), rune.linear_transpose(LINEAR["scaled"], shape)(rnp.ones(3))[0])
 
 
 def test_trees_go_in_and_come_out():
@@ -117,8 +115,7 @@ def test_hidden_arguments_are_the_traced_values_that_can_be_differentiated():
         counts.append(len(hidden))
         return converted(2.0, *hidden)
 
-    near(rune.grad(lambda y, n: (2.0 * y * n * W).sum())(3.0, 2), rune.grad(function)(3.0, 2),
-         relative=1e-6, why="f32")  # fmt: skip
+    near(rune.grad(lambda y, n: (2.0 * y * n * W).sum())(3.0, 2), rune.grad(function)(3.0, 2), relative=1e-6, why="f32")
     rune.jit(function)(3.0, 2)
     assert counts == [1, 1]
 
@@ -142,10 +139,7 @@ def test_a_converted_function_takes_arguments_like_the_examples():
 def test_eval_shape_gives_the_tree_of_the_result():
     types = rune.eval_shape(lambda x, *, y: {"a": x @ y, "n": 3}, W, y=X)
 
-    assert types == {
-        "a": rune.ShapeDtypeStruct((2,), "f32"),
-        "n": rune.ShapeDtypeStruct((), "i32", weak_type=True),
-    }
+    assert types == {"a": rune.ShapeDtypeStruct((2,), "f32"), "n": rune.ShapeDtypeStruct((), "i32", weak_type=True)}
 
 
 def test_eval_shape_computes_nothing():
@@ -157,8 +151,7 @@ def test_eval_shape_computes_nothing():
 def test_eval_shape_takes_symbolic_sizes():
     n = symbol("n", 1, 9)
 
-    assert rune.eval_shape(lambda x: rnp.concatenate([x, x]), rune.ShapeDtypeStruct((n, 2), "f32")
-                           ).shape == (2 * n, 2)  # fmt: skip
+    assert rune.eval_shape(lambda x: rnp.concatenate([x, x]), rune.ShapeDtypeStruct((n, 2), "f32")).shape == (2 * n, 2)
 
 
 def test_structs_stand_for_arrays_where_only_types_count():

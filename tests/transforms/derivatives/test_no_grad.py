@@ -60,9 +60,7 @@ def residuals(function):
 def test_no_residual_is_kept():
     assert residuals(waves) > 0
     assert residuals(stopped_waves) == 0
-    np.testing.assert_array_equal(
-        rune.grad(lambda x: (x + stopped_waves(x)).sum())(rnp.ones(8)), np.ones(8)
-    )
+    np.testing.assert_array_equal(rune.grad(lambda x: (x + stopped_waves(x)).sum())(rnp.ones(8)), np.ones(8))
 
 
 def test_derivatives_of_other_things_are_taken_inside_the_block():

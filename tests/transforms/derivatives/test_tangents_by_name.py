@@ -26,7 +26,5 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 def test_what_is_no_array_is_refused_as_a_tangent(way: str, tangent: object):
     kind = type(tangent).__name__
 
-    with pytest.raises(
-        TransformError, match=rf"{way.split()[0]}: cannot use {kind} as a \w*tangent"
-    ):
+    with pytest.raises(TransformError, match=rf"{way.split()[0]}: cannot use {kind} as a \w*tangent"):
         WAYS[way](tangent)

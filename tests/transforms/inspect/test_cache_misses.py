@@ -44,7 +44,7 @@ CAUSES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("tree", lambda f: f({"w": rnp.ones(3)}), r"(argument[0] before, argument[0]['w'] now)"),
     ("named argument", lambda f: f(x=rnp.ones(3)), r"(argument[0] before, argument['x'] now)"),
     ("leaf", lambda f: f([rnp.ones(3)]), r"(argument[0] before, argument[0][0] now)"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "second", "reason"), CAUSES, ids=[c[0] for c in CAUSES])
@@ -93,9 +93,7 @@ def test_the_nearest_trace_is_what_a_call_is_compared_with():
 
 
 def test_a_first_call_says_so():
-    assert reasons(lambda: rune.jit(lambda x: x)(1.0)) == [
-        "jit: traced lambda first (it has not been called before)"
-    ]
+    assert reasons(lambda: rune.jit(lambda x: x)(1.0)) == ["jit: traced lambda first (it has not been called before)"]
 
 
 def test_jit_applied_anew_to_the_same_code_is_found():
@@ -105,8 +103,7 @@ def test_jit_applied_anew_to_the_same_code_is_found():
     step(1.0)
 
     assert reasons(lambda: step(1.0)) == [
-        "jit: traced lambda first "
-        "(jit was applied anew to code that was traced before; keep the jitted function)"
+        "jit: traced lambda first (jit was applied anew to code that was traced before; keep the jitted function)"
     ]
 
 
@@ -126,8 +123,7 @@ def test_leaves_that_come_and_go_are_named():
 
     assert reasons(lambda: f({"w": 1.0}), lambda: f({"w": 1.0, "b": []})) == [
         "jit: traced lambda again (argument[0]['b'][0] is gone)",
-        "jit: traced lambda again "
-        "(the arguments are (({'w': *},), {}) before, (({'b': [], 'w': *},), {}) now)",
+        "jit: traced lambda again (the arguments are (({'w': *},), {}) before, (({'b': [], 'w': *},), {}) now)",
     ]
 
 
@@ -145,9 +141,7 @@ def test_a_sampler_is_not_said_to_be_jitted_anew():
     rune.random.rayleigh(key, 1.0, (2, 1, 17))
 
     (message,) = reasons(lambda: rune.random.rayleigh(key, 1.0, (3, 1, 17)))  # no other test's kind
-    assert message.endswith(
-        "(rune has one such function for each kind of call, and this kind is new)"
-    )
+    assert message.endswith("(rune has one such function for each kind of call, and this kind is new)")
 
 
 def test_a_call_that_finds_its_trace_is_silent():

@@ -179,15 +179,11 @@ def test_the_view_runs_no_script_and_fetches_nothing(explanation: Explanation):
 # --- the whole, as one sees it ----------------------------------------------------------------
 
 
-def test_the_view_looks_as_it_did_when_somebody_looked(
-    request: pytest.FixtureRequest, tmp_path: Path
-):
+def test_the_view_looks_as_it_did_when_somebody_looked(request: pytest.FixtureRequest, tmp_path: Path):
     expect_picture(request.config, GOLDEN, explained("network")._repr_html_(), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "lost", [">37 KiB<", ">16 KiB<", "3 max_exp_sum_mul_1", ">0.33<", "mul_3 (%6: f32[128,32])"]
-)
+@pytest.mark.parametrize("lost", [">37 KiB<", ">16 KiB<", "3 max_exp_sum_mul_1", ">0.33<", "mul_3 (%6: f32[128,32])"])
 def test_a_picture_that_lacks_a_word_is_noticed(lost: str, tmp_path: Path):
     page = explained("network")._repr_html_()
     assert lost in page

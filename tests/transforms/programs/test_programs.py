@@ -35,13 +35,16 @@ def names(program: Program) -> list[str]:
 def test_a_program_lists_its_operations(expect: Any):
     program = rune.make_program(lambda x, y: ops.sin(x) * y + 1.0)(X, X)
 
-    expect(program, """
+    expect(
+        program,
+        """
         program lambda(%0: f32[3], %1: f32[3]) {
           %2: f32[3] = sin %0
           %3: f32[3] = mul %2, %1
           %4: f32[3] = add %3, 1.0: f32[]
           return %4
-        }""")
+        }""",
+    )
 
 
 def test_closed_over_arrays_are_constants_and_scalars_are_literals(expect: Any):
@@ -50,34 +53,43 @@ def test_closed_over_arrays_are_constants_and_scalars_are_literals(expect: Any):
     def scaled(x: Any) -> Any:
         return x * X + scale
 
-    expect(rune.make_program(scaled)(X), """
+    expect(
+        rune.make_program(scaled)(X),
+        """
         program scaled(%0: f32[3]) {
           const %1: f32[3] = [0.5, 1.0, 2.0]
           %2: f32[3] = mul %0, %1
           %3: f32[3] = add %2, 2.0: f32[]
           return %3
-        }""")
+        }""",
+    )
 
 
 def test_types_may_stand_in_for_arrays_and_nothing_is_allocated(expect: Any):
     huge = ArrayType((1 << 40, 1 << 10), dtypes.f32)
 
-    expect(rune.make_program(lambda x: x.sum())(huge), """
+    expect(
+        rune.make_program(lambda x: x.sum())(huge),
+        """
         program lambda(%0: f32[1099511627776,1024]) {
           %1: f32[] = reduce_sum %0 {axes=(0, 1)}
           return %1
-        }""")
+        }""",
+    )
 
 
 def test_a_symbolic_size_is_declared_behind_the_inputs(expect: Any):
     batch = ArrayType((N, 8), dtypes.f32)
 
-    expect(rune.make_program(lambda x: x.reshape(-1).sum())(batch), """
+    expect(
+        rune.make_program(lambda x: x.reshape(-1).sum())(batch),
+        """
         program lambda(%0: f32[n,8]) where n in 1..4096 {
           %1: f32[8*n] = reshape %0 {shape=(8*n,)}
           %2: f32[] = reduce_sum %1 {axes=(0,)}
           return %2
-        }""")
+        }""",
+    )
 
 
 def test_trees_are_flattened_in_and_out(expect: Any):
@@ -86,39 +98,50 @@ def test_trees_are_flattened_in_and_out(expect: Any):
 
     program = rune.make_program(function)({"a": 1.0, "b": 2}, k=X)
 
-    expect(program, """
+    expect(
+        program,
+        """
         program function(%0: f32*[], %1: i32*[], %2: f32[3]) {
           %3: f32[3] = add %0, %2
           return %1, %3
-        }""")
+        }""",
+    )
 
 
 def test_vmap_of_a_reduction_moves_the_axis(expect: Any):
     program = rune.make_program(rune.vmap(lambda row: row.sum()))(ArrayType((N, 8), dtypes.f32))
 
-    expect(program, """
+    expect(
+        program,
+        """
         program vmap_lambda(%0: f32[n,8]) where n in 1..4096 {
           %1: f32[n] = reduce_sum %0 {axes=(1,)}
           return %1
-        }""")
+        }""",
+    )
 
 
 def test_jvp_of_a_product_is_two_products(expect: Any):
     program = rune.make_program(lambda x, t: rune.jvp(lambda v: v * X, (x,), (t,)))(X, X)
 
-    expect(program, """
+    expect(
+        program,
+        """
         program lambda(%0: f32[3], %1: f32[3]) {
           const %2: f32[3] = [0.5, 1.0, 2.0]
           %3: f32[3] = mul %0, %2
           %4: f32[3] = mul %1, %2
           return %3, %4
-        }""")
+        }""",
+    )
 
 
 def test_grad_writes_forward_then_backward(expect: Any):
     program = rune.make_program(rune.grad(lambda x: ops.sin(x).sum()))(X)
 
-    expect(program, """
+    expect(
+        program,
+        """
         program grad_lambda(%0: f32[3]) {
           %1: f32[3] = sin %0
           %2: f32[3] = cos %0
@@ -126,7 +149,8 @@ def test_grad_writes_forward_then_backward(expect: Any):
           %4: f32[3] = broadcast 1.0: f32[] {axes=(), shape=(3,)}
           %5: f32[3] = mul %4, %2
           return %5
-        }""")
+        }""",
+    )
 
 
 def sines(x: Any) -> Any:
@@ -137,7 +161,9 @@ def test_grad_of_jit_is_two_programs_joined_by_residuals(expect: Any):
     program = rune.make_program(rune.grad(rune.jit(sines)))(X)
 
     assert names(program) == ["jit", "jit"]
-    expect(program, """
+    expect(
+        program,
+        """
         program grad_jit_sines(%0: f32[3]) {
           %1: f32[], %2: f32[3] = jit %0 {program=program jvp_sines_known(%0: f32[3]) {
             %1: f32[3] = sin %0
@@ -151,13 +177,16 @@ def test_grad_of_jit_is_two_programs_joined_by_residuals(expect: Any):
             return %3
           }}
           return %3
-        }""")  # noqa: E501
+        }""",
+    )
 
 
 def test_jit_of_grad_is_one_program(expect: Any):
     program = rune.make_program(rune.jit(rune.grad(lambda x: x * x)))(2.0)
 
-    expect(program, """
+    expect(
+        program,
+        """
         program jit_grad_lambda(%0: f32*[]) {
           %1: f32[] = jit %0 {program=program grad_lambda(%0: f32*[]) {
             %1: f32*[] = mul %0, %0
@@ -167,20 +196,24 @@ def test_jit_of_grad_is_one_program(expect: Any):
             return %4
           }}
           return %1
-        }""")
+        }""",
+    )
 
 
 def test_vmap_of_jit_is_jit_of_a_batched_program(expect: Any):
     program = rune.make_program(rune.vmap(rune.jit(ops.exp)))(X)
 
-    expect(program, """
+    expect(
+        program,
+        """
         program vmap_jit_exp(%0: f32[3]) {
           %1: f32[3] = jit %0 {program=program vmap_exp(%0: f32[3]) {
             %1: f32[3] = exp %0
             return %1
           }}
           return %1
-        }""")
+        }""",
+    )
 
 
 def test_frames_name_the_line_of_every_operation():

@@ -72,11 +72,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "grad of checkpoint": rune.vmap(rune.grad(kept(policies.save_only_these_names("a")))),
     "either policy": rune.vmap(
         rune.grad(
-            kept(
-                policies.save_from_both_policies(
-                    policies.dots_saveable, policies.save_any_names_but_these("b", "c")
-                )
-            )
+            kept(policies.save_from_both_policies(policies.dots_saveable, policies.save_any_names_but_these("b", "c")))
         )
     ),
     "a policy of one's own": rune.vmap(rune.grad(kept(lambda primitive, *_, **__: False))),

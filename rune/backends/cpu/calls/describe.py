@@ -121,10 +121,30 @@ class NativeCall:
 
 
 _HEAD = (
-    "CONFIG", "POSITIONAL", "NAMES", "NAMES_AT", "NODES", "NODES_AT", "INPUTS", "RESULTS",
-    "RESULTS_AT", "ARENA_BYTES", "ARENAS", "ARENA_MAKER", "SIZES", "SIZES_AT", "FUNCTION",
-    "IS_BRIEF", "PLACE", "BUILD", "BUILD_AT", "FINISH", "SUBMITTED", "FINISHED", "RUNS",
-)  # fmt: skip
+    "CONFIG",
+    "POSITIONAL",
+    "NAMES",
+    "NAMES_AT",
+    "NODES",
+    "NODES_AT",
+    "INPUTS",
+    "RESULTS",
+    "RESULTS_AT",
+    "ARENA_BYTES",
+    "ARENAS",
+    "ARENA_MAKER",
+    "SIZES",
+    "SIZES_AT",
+    "FUNCTION",
+    "IS_BRIEF",
+    "PLACE",
+    "BUILD",
+    "BUILD_AT",
+    "FINISH",
+    "SUBMITTED",
+    "FINISHED",
+    "RUNS",
+)
 _NODE_WORDS = 6
 
 
@@ -145,14 +165,7 @@ def kept(call: NativeCall) -> Kept:
         by_id = n.check in (Check.SAME, Check.ARRAY)
         extra = memory(n.extra) if isinstance(n.extra, Memory) else n.extra
         expected = id(n.expected) if by_id else n.expected
-        return [
-            n.fetch,
-            n.parent,
-            key,
-            n.check,
-            expected,
-            id(extra) if n.extra in _SEQUENCES else extra,
-        ]
+        return [n.fetch, n.parent, key, n.check, expected, id(extra) if n.extra in _SEQUENCES else extra]
 
     def result(r: Result) -> list[int]:
         return [id(r.type), _id_or_0(r.maker), memory(r.memory)]
@@ -163,16 +176,30 @@ def kept(call: NativeCall) -> Kept:
     build = [word for op, n, keys in call.build for word in (op, n, _id_or_0(keys))]
     inputs = sum(n.check >= Check.ARRAY for n in call.nodes)
     head = {
-        "CONFIG": id(call.config), "POSITIONAL": call.positional, "PLACE": id(call.place),
-        "NAMES": len(call.names), "NAMES_AT": at([*map(id, call.names)]),
-        "NODES": len(call.nodes), "NODES_AT": at(nodes), "INPUTS": inputs,
-        "RESULTS": len(call.results), "RESULTS_AT": at(results),
-        "BUILD": len(call.build), "BUILD_AT": at(build), "FINISH": _id_or_0(call.finish),
-        "ARENA_BYTES": code.arena_bytes, "ARENAS": id(code.arenas),
-        "ARENA_MAKER": id(code.arena_maker), "SIZES": len(code.sizes), "SIZES_AT": at(code.sizes),
-        "FUNCTION": code.function, "IS_BRIEF": code.is_brief, "RUNS": call.runs.buffer_info()[0],
-        "SUBMITTED": code.counters[0], "FINISHED": code.counters[1],
-    }  # fmt: skip
+        "CONFIG": id(call.config),
+        "POSITIONAL": call.positional,
+        "PLACE": id(call.place),
+        "NAMES": len(call.names),
+        "NAMES_AT": at([*map(id, call.names)]),
+        "NODES": len(call.nodes),
+        "NODES_AT": at(nodes),
+        "INPUTS": inputs,
+        "RESULTS": len(call.results),
+        "RESULTS_AT": at(results),
+        "BUILD": len(call.build),
+        "BUILD_AT": at(build),
+        "FINISH": _id_or_0(call.finish),
+        "ARENA_BYTES": code.arena_bytes,
+        "ARENAS": id(code.arenas),
+        "ARENA_MAKER": id(code.arena_maker),
+        "SIZES": len(code.sizes),
+        "SIZES_AT": at(code.sizes),
+        "FUNCTION": code.function,
+        "IS_BRIEF": code.is_brief,
+        "RUNS": call.runs.buffer_info()[0],
+        "SUBMITTED": code.counters[0],
+        "FINISHED": code.counters[1],
+    }
     words = [head[name] for name in _HEAD] + tables
     return struct.pack(f"{len(words)}q", *words), call
 
@@ -248,31 +275,55 @@ _CODES: dict[str, str | int] = {
     "UNFIT": "@unfit",
 }
 _FUNCTIONS = {
-    "INCREF": "Py_IncRef", "DECREF": "Py_DecRef", "GET_VARIABLE": "PyContextVar_Get",
-    "CLEAR_ERROR": "PyErr_Clear", "ERROR": "PyErr_Occurred",
-    "ERROR_MATCHES": "PyErr_ExceptionMatches", "VECTORCALL": "PyObject_Vectorcall",
-    "CALL_NO_ARGS": "PyObject_CallNoArgs", "CALL_ONE_ARG": "PyObject_CallOneArg",
-    "GENERIC_ALLOC": "PyType_GenericAlloc", "SAVE_THREAD": "PyEval_SaveThread",
-    "RESTORE_THREAD": "PyEval_RestoreThread", "FLOAT_VALUE": "PyFloat_AsDouble",
-    "INT_VALUE": "PyLong_AsLongLongAndOverflow", "TUPLE_NEW": "PyTuple_New",
-    "TUPLE_SET": "PyTuple_SetItem", "LIST_NEW": "PyList_New", "LIST_SET": "PyList_SetItem",
-    "LIST_ITEM": "PyList_GetItem", "LIST_APPEND": "PyList_Append",
-    "LIST_SET_SLICE": "PyList_SetSlice", "DICT_NEW": "PyDict_New", "DICT_SET": "PyDict_SetItem",
-    "DICT_ITEM": "PyDict_GetItemWithError", "DICT_SIZE": "PyDict_Size",
+    "INCREF": "Py_IncRef",
+    "DECREF": "Py_DecRef",
+    "GET_VARIABLE": "PyContextVar_Get",
+    "CLEAR_ERROR": "PyErr_Clear",
+    "ERROR": "PyErr_Occurred",
+    "ERROR_MATCHES": "PyErr_ExceptionMatches",
+    "VECTORCALL": "PyObject_Vectorcall",
+    "CALL_NO_ARGS": "PyObject_CallNoArgs",
+    "CALL_ONE_ARG": "PyObject_CallOneArg",
+    "GENERIC_ALLOC": "PyType_GenericAlloc",
+    "SAVE_THREAD": "PyEval_SaveThread",
+    "RESTORE_THREAD": "PyEval_RestoreThread",
+    "FLOAT_VALUE": "PyFloat_AsDouble",
+    "INT_VALUE": "PyLong_AsLongLongAndOverflow",
+    "TUPLE_NEW": "PyTuple_New",
+    "TUPLE_SET": "PyTuple_SetItem",
+    "LIST_NEW": "PyList_New",
+    "LIST_SET": "PyList_SetItem",
+    "LIST_ITEM": "PyList_GetItem",
+    "LIST_APPEND": "PyList_Append",
+    "LIST_SET_SLICE": "PyList_SetSlice",
+    "DICT_NEW": "PyDict_New",
+    "DICT_SET": "PyDict_SetItem",
+    "DICT_ITEM": "PyDict_GetItemWithError",
+    "DICT_SIZE": "PyDict_Size",
     "METHOD_NEW": "PyMethod_New",
-}  # fmt: skip
+}
 
 
 def _objects(owner: Owner) -> dict[str, str]:
     """Words that stand for objects."""
     objects = {
-        "GENERAL": owner.general, "ARRAY_TYPE": owner.array, "FREE": owner.free,
-        "COMMITTED": owner.committed, "INTERPRETER_VARIABLE": owner.interpreter,
-        "OUTERMOST": owner.outermost, "CONFIG_VARIABLE": owner.config,
-        "NONE": None, "TRUE": True, "DICT_TYPE": dict,
-        "EXCEPTION": Exception, "MEMORY_ERROR": MemoryError, "FLOAT_TYPE": float, "INT_TYPE": int,
-        "BOOL_TYPE": bool, "NDARRAY": np.ndarray,
-    }  # fmt: skip
+        "GENERAL": owner.general,
+        "ARRAY_TYPE": owner.array,
+        "FREE": owner.free,
+        "COMMITTED": owner.committed,
+        "INTERPRETER_VARIABLE": owner.interpreter,
+        "OUTERMOST": owner.outermost,
+        "CONFIG_VARIABLE": owner.config,
+        "NONE": None,
+        "TRUE": True,
+        "DICT_TYPE": dict,
+        "EXCEPTION": Exception,
+        "MEMORY_ERROR": MemoryError,
+        "FLOAT_TYPE": float,
+        "INT_TYPE": int,
+        "BOOL_TYPE": bool,
+        "NDARRAY": np.ndarray,
+    }
     return {word: _pointer(id(x)) for word, x in objects.items()}
 
 
@@ -317,11 +368,19 @@ def _host() -> dict[str, str | int] | None:
         return None
     addresses = {w: _pointer(host_abi.address_of(f)) for w, f in functions.items()}
     return {
-        **addresses, "NEW_FROM_DESCR": _pointer(make), "SIZE": object.__basicsize__,
-        "TUPLE_ITEMS": tuple.__basicsize__, "BYTES_DATA": bytes.__basicsize__ - 1,
-        "TYPE": abi.type, "DATA": abi.data, "NDIM": abi.ndim, "SHAPE": abi.shape,
-        "DESCR": abi.descr, "FLAGS": abi.flags, "REQUIRED_FLAGS": abi.required_flags,
-    }  # fmt: skip
+        **addresses,
+        "NEW_FROM_DESCR": _pointer(make),
+        "SIZE": object.__basicsize__,
+        "TUPLE_ITEMS": tuple.__basicsize__,
+        "BYTES_DATA": bytes.__basicsize__ - 1,
+        "TYPE": abi.type,
+        "DATA": abi.data,
+        "NDIM": abi.ndim,
+        "SHAPE": abi.shape,
+        "DESCR": abi.descr,
+        "FLAGS": abi.flags,
+        "REQUIRED_FLAGS": abi.required_flags,
+    }
 
 
 def _is_layout_known() -> bool:
@@ -350,9 +409,14 @@ def _new_from_descr() -> int | None:
     table = pointer(core._ARRAY_API, None)
     address = _word(table + 8 * _NEW_FROM_DESCR)
     make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.c_int,
-        *[ctypes.c_void_p] * 3, ctypes.c_int, ctypes.c_void_p,
-    )(address)  # fmt: skip
+        ctypes.py_object,
+        ctypes.py_object,
+        ctypes.py_object,
+        ctypes.c_int,
+        *[ctypes.c_void_p] * 3,
+        ctypes.c_int,
+        ctypes.c_void_p,
+    )(address)
     dtype, shape = np.dtype(np.int16), (ctypes.c_ssize_t * 2)(3, 5)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))  # the function takes a reference
     trial = make(np.ndarray, dtype, 2, ctypes.addressof(shape), None, None, 0, None)

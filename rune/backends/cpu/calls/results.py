@@ -35,17 +35,13 @@ def text(process: Process) -> str:
 
 def _drop(process: Process, code: Code, objects: Value, begin: Value, end: Value) -> None:
     """Let the references begin..end of a row go."""
-    code.count_up(
-        begin, end, 1, lambda k: process.drop_reference(code, item(code, objects, k, "ptr"))
-    )
+    code.count_up(begin, end, 1, lambda k: process.drop_reference(code, item(code, objects, k, "ptr")))
 
 
 # --- arrays -----------------------------------------------------------------------------------
 
 
-def _make(
-    process: Process, code: Code, words: Value, number: Value, place: Value, datum: Value
-) -> Value:
+def _make(process: Process, code: Code, words: Value, number: Value, place: Value, datum: Value) -> Value:
     """An array over new memory, whose address goes to `datum`."""
     results = code.item(words, "i64", process.word(code, words, "W_RESULTS_AT"))
     result = code.item(results, "i64", number * _RESULT_WORDS)
@@ -69,14 +65,10 @@ def _new_buffer(process: Process, code: Code, table: Value) -> Value:
     shape = code.item(table, "i64", code.constant("i64", 2))
     process.count_reference(code, dtype)  # NumPy takes this reference, even where it fails
     no, flags, ndarray = null(code), code.constant("i32", 0), process.object(code, "NDARRAY")
-    return process.ask(
-        code, "ptr", "NEW_FROM_DESCR", ndarray, dtype, ndim, shape, no, no, flags, no
-    )
+    return process.ask(code, "ptr", "NEW_FROM_DESCR", ndarray, dtype, ndim, shape, no, no, flags, no)
 
 
-def _wrap(
-    process: Process, code: Code, buffer: Value, type: Value, place: Value, datum: Value
-) -> Value:
+def _wrap(process: Process, code: Code, buffer: Value, type: Value, place: Value, datum: Value) -> Value:
     """An array of rune's, which takes the reference to its buffer."""
     no_items, none = code.constant("i64", 0), process.object(code, "NONE")
     cls = process.object(code, "ARRAY_TYPE")
@@ -186,13 +178,9 @@ def _finish(process: Process, code: Code, words: Value, stack: Value) -> Value:
     return code.choose(is_null(function), lambda: tree, call)
 
 
-def _join(
-    process: Process, code: Code, operation: Value, length: Value, keys: Value, children: Value
-) -> Value:
+def _join(process: Process, code: Code, operation: Value, length: Value, keys: Value, children: Value) -> Value:
     """A node over its children, whose references it takes, also where it fails."""
-    is_none, is_tuple, is_list = (
-        operation.equals(process.numbers[f"B_{kind}"]) for kind in ("NONE", "TUPLE", "LIST")
-    )
+    is_none, is_tuple, is_list = (operation.equals(process.numbers[f"B_{kind}"]) for kind in ("NONE", "TUPLE", "LIST"))
 
     def none() -> Value:
         process.count_reference(code, process.object(code, "NONE"))
@@ -200,9 +188,7 @@ def _join(
 
     def new_sequence() -> Value:
         new = partial(process.ask, code, "ptr")
-        return code.choose(
-            is_tuple, lambda: new("TUPLE_NEW", length), lambda: new("LIST_NEW", length)
-        )
+        return code.choose(is_tuple, lambda: new("TUPLE_NEW", length), lambda: new("LIST_NEW", length))
 
     def sequence() -> Value:
         def put(k: Value, node: Value, child: Value) -> Value:

@@ -44,8 +44,7 @@ PARALLEL_OPERATIONS = 400_000  # multiply-adds from which a product is split bet
 _POINTERS = "a b c".split()
 _SIZES = "m n k ars acs brs bcs by_rows units".split()
 _STRIPE = (
-    "ptr %a, ptr %b, ptr %c, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k, "
-    "i64 %ars, i64 %acs, i64 %brs, i64 %bcs"
+    "ptr %a, ptr %b, ptr %c, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k, i64 %ars, i64 %acs, i64 %brs, i64 %bcs"
 )
 
 
@@ -71,9 +70,7 @@ def stripes_function(shape: Shape) -> str:
         columns = writer.select(by_rows, 0, low), writer.select(by_rows, n, high)
         operands = (*at, n, *rows, *columns, k, *(w[x] for x in ("ars", "acs", "brs", "bcs")))
         few = (m <= FEW) & w["acs"].equals(1) & w["brs"].equals(1)
-        writer.either(
-            few, lambda: make.call_piece("rows", *operands), lambda: make.call("block", *operands)
-        )
+        writer.either(few, lambda: make.call_piece("rows", *operands), lambda: make.call("block", *operands))
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
     writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
@@ -260,9 +257,14 @@ def split_of(shape: Shape, m: Value, n: Value, cores: int) -> tuple[Value, Value
 
 
 def spread(
-    make: Maker, words: Value, sizes: tuple[Value, Value, Value, Value], total: Value,
-    by_rows: Value, cores: int, parallel: int,
-) -> None:  # fmt: skip
+    make: Maker,
+    words: Value,
+    sizes: tuple[Value, Value, Value, Value],
+    total: Value,
+    by_rows: Value,
+    cores: int,
+    parallel: int,
+) -> None:
     """@stripes on `words`, on all cores where the product of these sizes is worth it.
 
     A core takes its rows at once, since it packs B for them; of columns a block, then another, if
@@ -302,16 +304,16 @@ def _flipped(
     flip = n.equals(1) & (m > 1)
     ars, acs = select(trans_a, one, k), select(trans_a, m, one)
     brs, bcs = select(trans_b, one, n), select(trans_b, k, one)
-    steps = (
-        select(flip, bcs, ars), select(flip, brs, acs),
-        select(flip, acs, brs), select(flip, ars, bcs),
-    )  # fmt: skip
+    steps = (select(flip, bcs, ars), select(flip, brs, acs), select(flip, acs, brs), select(flip, ars, bcs))
     return (select(flip, n, m), select(flip, m, n)), select(flip, b, a), select(flip, a, b), steps
 
 
 def dot_functions(shape: Shape, cores: int, parallel: int) -> list[str]:
     """@dot, and what it alone uses."""
     return [
-        pack_function(shape), groups_function(shape), block_function(shape),
-        stripes_function(shape), dot_function(shape, cores, parallel),
-    ]  # fmt: skip
+        pack_function(shape),
+        groups_function(shape),
+        block_function(shape),
+        stripes_function(shape),
+        dot_function(shape, cores, parallel),
+    ]

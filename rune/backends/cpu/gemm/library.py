@@ -20,12 +20,7 @@ import numpy as np
 from rune import dtypes
 from rune.backends.cpu import compiler
 from rune.backends.cpu.gemm import blocks
-from rune.backends.cpu.gemm.panels import (
-    copy_function,
-    pack_rows_function,
-    square_function,
-    transposed_function,
-)
+from rune.backends.cpu.gemm.panels import copy_function, pack_rows_function, square_function, transposed_function
 from rune.backends.cpu.gemm.tile import ROWS, Shape, shape_for, tile_function
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm_names import suffix
@@ -180,15 +175,17 @@ def declarations(shape: Shape) -> str:
     """What the functions of a product use of LLVM."""
     vector, name = shape.vector, suffix(shape.vector)
     mask = f"<{shape.lanes} x i1>"
-    return "\n".join([
-        f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})",
-        f"declare void @llvm.masked.store.{name}.p0({vector}, ptr, i32, {mask})",
-        f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {vector})",
-        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-        "declare i64 @llvm.smin.i64(i64, i64)",
-        "declare i64 @llvm.smax.i64(i64, i64)",
-        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})",
+            f"declare void @llvm.masked.store.{name}.p0({vector}, ptr, i32, {mask})",
+            f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, {mask}, {vector})",
+            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+            "declare i64 @llvm.smin.i64(i64, i64)",
+            "declare i64 @llvm.smax.i64(i64, i64)",
+            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+        ]
+    )
 
 
 def piece_text(shape: Shape, name: str, cores: int, parallel: int) -> list[str]:

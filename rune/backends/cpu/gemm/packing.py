@@ -15,15 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
-from rune.backends.cpu.gemm.tile import (
-    Maker,
-    Shape,
-    block_count,
-    block_count_of,
-    each_panel,
-    least,
-    maker,
-)
+from rune.backends.cpu.gemm.tile import Maker, Shape, block_count, block_count_of, each_panel, least, maker
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
@@ -74,10 +66,7 @@ def places_function(shape: Shape) -> str:
     return make.text("places(ptr %role, i64 %from, i64 %count, ptr %out)")
 
 
-def runs(
-    make: Maker, role: Value, start: Value, count: Value,
-    body: Callable[[Value, Value, Value], None],
-) -> None:  # fmt: skip
+def runs(make: Maker, role: Value, start: Value, count: Value, body: Callable[[Value, Value, Value], None]) -> None:
     """body(number, low, high) for the runs of the innermost digit within start..start+count."""
     inner, end = word(make, role, 1), start + count
 
@@ -125,10 +114,7 @@ def pack_right_function(shape: Shape) -> str:
     """Copy p..p+depth x j..j+columns of B to panels, as panels.pack_function lays them."""
     make = maker(shape)
     writer, (inner, outer) = make.writer, make.pointers("inner outer")
-    along_p, along_j = (
-        writer.select(word(make, role, 2).equals(1), word(make, role, 1), 0)
-        for role in (inner, outer)
-    )
+    along_p, along_j = (writer.select(word(make, role, 2).equals(1), word(make, role, 1), 0) for role in (inner, outer))
     short = along_p.call("smax", along_j) < RUN
     source = [*make.pointers("b inner outer"), *make.sizes("p j")]
     target = [*make.pointers("to"), *make.sizes("depth columns most")]
@@ -144,9 +130,7 @@ def pack_right_function(shape: Shape) -> str:
     return make.text(f"pack_right({_PACK})")
 
 
-_PACK = (
-    "ptr %b, ptr %inner, ptr %outer, i64 %p, i64 %j, ptr %to, i64 %depth, i64 %columns, i64 %most"
-)
+_PACK = "ptr %b, ptr %inner, ptr %outer, i64 %p, i64 %j, ptr %to, i64 %depth, i64 %columns, i64 %most"
 
 
 def _each_panel(make: Maker, body: Callable[[Value, Value, Value, Value], None]) -> None:
@@ -222,9 +206,7 @@ def pack_along_depth_function(shape: Shape) -> str:
     return make.text(f"pack_along_depth({_PACK})")
 
 
-def _column_places(
-    make: Maker, outer: Value, first: Value, alive: Value, count: Value, columns: Value
-) -> None:
+def _column_places(make: Maker, outer: Value, first: Value, alive: Value, count: Value, columns: Value) -> None:
     """Where the columns of a panel begin; those that do not exist read what does."""
     make.call("places", outer, first, alive, columns)
     some = word(make, columns, 0)
@@ -268,9 +250,7 @@ def _gathered(make: Maker, base: Value, places: Value) -> Value:
     listed = writer.emit(pointers, element)
     name = f"@llvm.masked.gather.{suffix(shape.vector)}.v{shape.lanes}p0"
     arguments = f"{pointers} {listed.text}, i32 {shape.bytes}, <{shape.lanes} x i1> splat (i1 true)"
-    return writer.effect(
-        shape.vector, f"call {shape.vector} {name}({arguments}, {shape.vector} poison)"
-    )
+    return writer.effect(shape.vector, f"call {shape.vector} {name}({arguments}, {shape.vector} poison)")
 
 
 # --- the left side ----------------------------------------------------------------------------
@@ -314,10 +294,7 @@ def pack_left_function(shape: Shape) -> str:
 
     runs_on = word(make, inner, 2).equals(1) & (word(make, inner, 1) >= RUN)
     writer.either(runs_on, by_runs, by_elements)
-    return make.text(
-        "pack_left(ptr %a, ptr %outer, ptr %inner, i64 %i, i64 %p, ptr %to, i64 %height, "
-        "i64 %depth)"
-    )
+    return make.text("pack_left(ptr %a, ptr %outer, ptr %inner, i64 %i, i64 %p, ptr %to, i64 %height, i64 %depth)")
 
 
 def _copy(make: Maker, take: Value, put: Value, length: Value) -> None:

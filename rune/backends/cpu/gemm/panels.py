@@ -48,9 +48,7 @@ def copy_function(shape: Shape, vectors: int) -> str:
         def row(p: Value) -> None:
             for v in range(vectors):
                 at = v * shape.lanes
-                elements = make.vector(
-                    make.at(source, p * row_step + at), count if v == vectors - 1 else None
-                )
+                elements = make.vector(make.at(source, p * row_step + at), count if v == vectors - 1 else None)
                 make.put(elements, make.at(target, p * (vectors * shape.lanes) + at))
 
         make.each(depth, row)

@@ -18,22 +18,10 @@ import numpy as np
 
 from rune.backends.cpu import compiler
 from rune.backends.cpu.gemm import packing
-from rune.backends.cpu.gemm.blocks import (
-    DEPTH,
-    HEIGHT,
-    split_of,
-    spread,
-)
+from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT, split_of, spread
 from rune.backends.cpu.gemm.library import Product, declarations, library, vector_counts
 from rune.backends.cpu.gemm.packing import place, role_of, word
-from rune.backends.cpu.gemm.tile import (
-    ROWS,
-    Shape,
-    block_count,
-    least,
-    maker,
-    widest,
-)
+from rune.backends.cpu.gemm.tile import ROWS, Shape, block_count, least, maker, widest
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value
 
@@ -68,17 +56,7 @@ def block_function(shape: Shape) -> str:
             def group(number: Value) -> None:
                 first = i0 + number * HEIGHT
                 height = least(i1 - first, HEIGHT)
-                operands = (
-                    packed,
-                    zero,
-                    make.at(c, first * n + j),
-                    n,
-                    height,
-                    wide,
-                    depth,
-                    most,
-                    add,
-                )
+                operands = (packed, zero, make.at(c, first * n + j), n, height, wide, depth, most, add)
 
                 def in_place() -> None:
                     start = make.at(a, first * row_step + p)
@@ -172,12 +150,19 @@ def module_text(shape: Shape, cores: int, parallel: int) -> str:
     """The whole module. `parallel`: the address of the pool's function, with several cores."""
     lanes, vector = shape.lanes, shape.vector
     gather = f"@llvm.masked.gather.{suffix(vector)}.v{lanes}p0"
-    return "\n\n".join([
-        declarations(shape),
-        f"declare {vector} {gather}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})",
-        packing.places_function(shape), packing.chunk_function(shape),
-        packing.pack_right_function(shape),
-        packing.pack_along_columns_function(shape), packing.pack_along_depth_function(shape),
-        packing.pack_by_lanes_function(shape), packing.pack_left_function(shape),
-        block_function(shape), stripes_function(shape), dot_function(shape, cores, parallel),
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            declarations(shape),
+            f"declare {vector} {gather}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})",
+            packing.places_function(shape),
+            packing.chunk_function(shape),
+            packing.pack_right_function(shape),
+            packing.pack_along_columns_function(shape),
+            packing.pack_along_depth_function(shape),
+            packing.pack_by_lanes_function(shape),
+            packing.pack_left_function(shape),
+            block_function(shape),
+            stripes_function(shape),
+            dot_function(shape, cores, parallel),
+        ]
+    )

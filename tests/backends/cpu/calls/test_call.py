@@ -58,11 +58,17 @@ def call_of(**changes: Any) -> NativeCall:
     type = ArrayType((2, 3), dtypes.f32)
     memory = Memory(type.dtype, (2, 3))
     fields: dict[str, Any] = {
-        "config": None, "positional": 1, "names": (), "place": CPU, "results": (),
+        "config": None,
+        "positional": 1,
+        "names": (),
+        "place": CPU,
+        "results": (),
         "nodes": (Node(Fetch.ARGUMENT, 0, 0, Check.ARRAY, type, memory),),
-        "build": ((Build.NONE, 0, None),), "finish": None, "runs": array("q", [0]),
+        "build": ((Build.NONE, 0, None),),
+        "finish": None,
+        "runs": array("q", [0]),
         "code": Code(0, (7, 8), 0, [], lambda: np.empty(0), True, (0, 0), None),
-    }  # fmt: skip
+    }
     return NativeCall(**{**fields, **changes})
 
 

@@ -18,45 +18,14 @@ from rune import dtypes
 from rune.backends.cpu import blas, threads
 from rune.backends.cpu.compiler import Code, compile_module, machine
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
-from rune.backends.cpu.gemm.library import (
-    SCALARS,
-    Library,
-    Product,
-    gemm_address,
-    new_library,
-    pieces_for,
-)
+from rune.backends.cpu.gemm.library import SCALARS, Library, Product, gemm_address, new_library, pieces_for
 from rune.backends.cpu.gemm.tile import shape_for
 from rune.errors import CompileError
 from rune.lowering.codegen.llvm import Machine
 
 MACHINES = {"host": machine(), "avx2": Machine(32, False), "sse": Machine(16, False)}
 SIZES = (0, 1, 2, 5, 8, 17, 50)
-LISTED = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    8,
-    9,
-    16,
-    17,
-    31,
-    48,
-    49,
-    64,
-    65,
-    80,
-    96,
-    100,
-    129,
-    176,
-    200,
-    385,
-    400,
-    460,
-)
+LISTED = (1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 48, 49, 64, 65, 80, 96, 100, 129, 176, 200, 385, 400, 460)
 HARD = [(1, 400, 600), (49, 64, 64), (129, 64, 64), (400, 1, 64), (257, 120, 80), (16, 400, 64)]
 
 
@@ -129,8 +98,9 @@ def test_products_beyond_every_block(ta, tb, on):
     check(address, (3, 33, 65, 70), ta, tb, dtypes.f32)
 
 
-@pytest.mark.parametrize("extents", [(1, 300, 40, 90), (1, 40, 300, 90), (9, 40, 40, 40),
-                                     (1, 1, 2000, 300), (1, 2000, 1, 300)])  # fmt: skip
+@pytest.mark.parametrize(
+    "extents", [(1, 300, 40, 90), (1, 40, 300, 90), (9, 40, 40, 40), (1, 1, 2000, 300), (1, 2000, 1, 300)]
+)
 def test_a_product_split_between_cores_is_the_same(extents):
     for ta, tb in product((False, True), (False, True)):
         check(library("host", dtypes.f32, 2).address("dot"), extents, ta, tb, dtypes.f32)
@@ -141,8 +111,7 @@ def test_the_bits_do_not_depend_on_the_cores():
     a = rng.normal(size=(1, 300, 700)).astype(np.float32)
     b = rng.normal(size=(1, 700, 200)).astype(np.float32)
 
-    one, two = (multiply(library("host", dtypes.f32, n).address("dot"), a, b, False, False)
-                for n in (1, 2))  # fmt: skip
+    one, two = (multiply(library("host", dtypes.f32, n).address("dot"), a, b, False, False) for n in (1, 2))
 
     assert one.tobytes() == two.tobytes()
 
@@ -218,9 +187,17 @@ def test_ten_columns_need_one_tile():
 def test_a_blas_routine_serves_in_the_same_place():
     # A routine with BLAS's signature, written with ours: row-major, one matrix.
     @ctypes.CFUNCTYPE(
-        None, *[ctypes.c_int] * 6, ctypes.c_float, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p,
-        ctypes.c_int, ctypes.c_float, ctypes.c_void_p, ctypes.c_int,
-    )  # fmt: skip
+        None,
+        *[ctypes.c_int] * 6,
+        ctypes.c_float,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_float,
+        ctypes.c_void_p,
+        ctypes.c_int,
+    )
     def sgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
         assert (order, alpha, beta) == (101, 1.0, 0.0)
         lhs = view(a, (k, lda) if ta == 112 else (m, lda))

@@ -44,9 +44,7 @@ def check(address: int, roles: tuple[Digits, ...], dtype: np.dtype = dtypes.f32)
     for side, name in (("left", "a_offset"), ("right", "b_offset")):
         parameters[name] = -extent(parameters, side)[1]  # steps back begin further on
     rng = np.random.default_rng(0)
-    a, b = (
-        rng.integers(-3, 4, extent(parameters, side)[2]).astype(dtype) for side in ("left", "right")
-    )
+    a, b = (rng.integers(-3, 4, extent(parameters, side)[2]).astype(dtype) for side in ("left", "right"))
 
     product = multiply(address, a, b, roles, parameters)
 
@@ -145,17 +143,11 @@ def test_a_product_split_between_cores_is_the_same(batch):
     _, rows, lhs = plain(1, 40, total(inner))
     planes = ((batch, 20 * 900),)
 
-    check(
-        code("host", dtypes.f32, 2).address("dot"),
-        (((batch, 0),), rows, lhs, planes, columns, inner),
-    )
+    check(code("host", dtypes.f32, 2).address("dot"), (((batch, 0),), rows, lhs, planes, columns, inner))
 
 
 def test_nothing_to_sum_is_zero():
-    check(
-        code("host", dtypes.f32).address("dot"),
-        (ONE, ((3, 1),), ((0, 1),), ONE, ((4, 1),), ((0, 4),)),
-    )
+    check(code("host", dtypes.f32).address("dot"), (ONE, ((3, 1),), ((0, 1),), ONE, ((4, 1),), ((0, 4),)))
 
 
 def test_other_dtypes_are_refused():

@@ -12,14 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rune import dtypes
-from rune.backends.shared.executor import (
-    Concretes,
-    ConcreteStep,
-    Place,
-    result_buffers,
-    run,
-    static_shape,
-)
+from rune.backends.shared.executor import Concretes, ConcreteStep, Place, result_buffers, run, static_shape
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CompileError, OutOfMemory
 from rune.lowering.codegen.target import Target
@@ -107,20 +100,14 @@ class PyLoopsExecutable:
         """The Python source of each kernel."""
         return self.texts
 
-    def __call__(
-        self, arguments: Sequence[np.ndarray], donated: Sequence[int] = ()
-    ) -> list[np.ndarray]:
+    def __call__(self, arguments: Sequence[np.ndarray], donated: Sequence[int] = ()) -> list[np.ndarray]:
         """Run the steps, one after the other."""
         concrete_plan = self.concretes([a.shape for a in arguments])
-        for number, (argument, type_) in enumerate(
-            zip(arguments, self.plan.arguments, strict=True)
-        ):
+        for number, (argument, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
             if argument.dtype != type_.dtype:
                 why = f"argument {number} is {type_}, given is {argument.dtype}"
                 raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({why})")
-        results = result_buffers(
-            self.plan, concrete_plan, arguments, donated, self.backend.alloc, _reuse
-        )
+        results = result_buffers(self.plan, concrete_plan, arguments, donated, self.backend.alloc, _reuse)
         memory = {
             Space.ARGUMENT: arguments,
             Space.RESULT: results,

@@ -24,27 +24,12 @@ from rune import dtypes
 from rune.dims import Size
 from rune.errors import CompileError
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
-from rune.lowering.kernel.nodes import (
-    Accumulate,
-    Alloc,
-    Assign,
-    Barrier,
-    For,
-    If,
-    KernelCode,
-    Let,
-    Stmt,
-    Store,
-    Var,
-)
+from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, KernelCode, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import all_names, rename, rename_size, symbols_used
 from rune.lowering.kernel.scalar import SCALAR_MEANING, convert
 
 # What NumPy's scalars do as kernel code wants it; the rest goes through rune's table of meanings.
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
-    "ge": ">=",
-}  # fmt: skip
+INFIX = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def _from_bits(dtype: np.dtype, bits: str) -> np.generic:
