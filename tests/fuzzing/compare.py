@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,18 @@ class Difference(AssertionError):
     """Two ways of running one program that do not agree."""
 
 
-def agree(name: str, expected: Any, actual: Any, is_exact: bool) -> None:
-    """Raise a Difference unless shape, dtype and values are equal; -0 is 0, NaN is NaN."""
+def rounding(dtype_names: Iterable[str]) -> float:
+    """How far apart values may lie, relative to the largest, that were computed in these dtypes."""
+    return max((ROUNDING.get(name, 0.0) for name in dtype_names), default=0.0)
+
+
+def agree(name: str, expected: Any, actual: Any, relative: float) -> None:
+    """Raise a Difference unless shape and dtype are equal, and values but for `relative` of the
+    largest; -0 is 0, NaN is NaN."""
     x, y = np.asarray(expected), np.asarray(actual)
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         raise Difference(f"{name} is {y.dtype}{list(y.shape)} for {x.dtype}{list(x.shape)}")
-    wrong = ~_equal(x, y, 0.0 if is_exact else ROUNDING.get(x.dtype.name, 0.0))
+    wrong = ~_equal(x, y, relative if x.dtype.name in ROUNDING else 0.0)
     if wrong.any():
         at = tuple(int(k) for k in np.argwhere(wrong)[0])
         share = f"{int(wrong.sum())} of {wrong.size} elements differ"
@@ -52,13 +58,14 @@ def values(program: Program, args: list[Any]) -> dict[str, Any]:
     return env
 
 
-def means_what_numpy_says(step: Step, env: Mapping[str, Any], is_exact: bool) -> None:
+def means_what_numpy_says(step: Step, env: Mapping[str, Any], in_bits: bool) -> None:
     """Raise a Difference unless NumPy, given the operands, makes of them what the values are."""
     operands = {name: wide(env[name]) for name in step.operands}
+    dtype_names = {env[name].dtype.name for name in (*step.operands, *step.names)}
     with np.errstate(all="ignore"):
         meanings = evaluate(step, operands, MEANING)
     for name in step.names:
         value = env[name]
         with np.errstate(all="ignore"):
             meant = np.asarray(meanings[name]).astype(value.dtype)
-        agree(f"{name} (rune for NumPy)", meant, value, is_exact)
+        agree(f"{name} (rune for NumPy)", meant, value, 0.0 if in_bits else rounding(dtype_names))

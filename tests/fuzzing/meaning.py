@@ -186,8 +186,25 @@ def _pure_callback(function: Callable[..., Any], shape: Any, *operands: Any, **_
     return function(*operands)
 
 
+def einsum(subscripts: str, *operands: Any) -> Any:
+    """NumPy's, but axes that one operand alone has are summed first, as in JAX.
+
+    So 'ab,b->b' of an infinity times 1 + 0 is infinite; NumPy, which multiplies first, gives NaN.
+    """
+    inputs, out = subscripts.split("->")
+    terms = inputs.split(",")
+    short_terms, sums = [], []
+    for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
+        elsewhere = {*out, *"".join(terms[:k] + terms[k + 1 :])}
+        short_terms.append("".join(sorted({*term} & elsewhere)))
+        sums.append(np.einsum(f"{term}->{short_terms[-1]}", operand))
+    return np.einsum(f"{','.join(short_terms)}->{out}", *sums)
+
+
 class _Numpy:
     """NumPy, with every float wide."""
+
+    einsum = staticmethod(einsum)
 
     def __getattr__(self, name: str) -> Any:
         return {"float": np.float64, "bfloa": np.float64, "compl": np.complex128}.get(

@@ -88,6 +88,14 @@ class Program:
         """Everything that a step makes."""
         return tuple(name for step in self.steps for name in step.names)
 
+    def dtypes_behind(self, name: str) -> set[str]:
+        """The dtypes of the inputs that a value is computed from."""
+        behind = {i.name: {i.dtype} for i in self.inputs}
+        for step in self.steps:
+            names = set[str]().union(*(behind[operand] for operand in step.operands))
+            behind |= dict.fromkeys(step.names, names)
+        return behind[name]
+
     def returning(self, results: Collection[str]) -> Program:
         """The program with other results."""
         return replace(self, results=tuple(results))

@@ -9,7 +9,7 @@ import numpy as np
 
 import rune
 import rune.numpy as rnp
-from tests.fuzzing.compare import Difference, agree
+from tests.fuzzing.compare import Difference, agree, rounding
 from tests.fuzzing.program import Program
 
 STEPS = (1e-4, 1e-5, 1e-6, 1e-7)  # of central differences; a kink may lie within some of them
@@ -43,7 +43,7 @@ def gradients(program: Program, seed: int) -> None:
         }
     for way, slopes_of_way in ways.items():
         for k, (x, y) in enumerate(zip(wanted, slopes_of_way, strict=True)):
-            agree(f"{way}, argument {k},", x, y, False)
+            agree(f"{way}, argument {k},", x, y, rounding([x.dtype.name]))
     slope = sum(float(np.vdot(g, t)) for g, t in zip(wanted, along))
     for way, other in slopes.items():
         if abs(float(other) - slope) > 1e-8 * (1 + abs(slope)):
@@ -77,6 +77,6 @@ def hessians(program: Program, seed: int) -> None:
 
     with rune.enable_x64():
         wanted, actual = both(gradient), both(rune.jit(gradient))
-    agree("reverse over reverse (for forward over reverse)", wanted[0], wanted[1], False)
+    agree("reverse over reverse (for forward over reverse)", wanted[0], wanted[1], rounding([wanted[0].dtype.name]))
     for name, x, y in zip(("forward over reverse", "reverse over reverse"), wanted, actual):
-        agree(f"{name}, jitted,", x, y, False)
+        agree(f"{name}, jitted,", x, y, rounding([x.dtype.name]))
