@@ -276,7 +276,7 @@ def _at_each_size(sized: generate.Sized, seed: int, f: Callable[..., Any], least
 
 
 def _fits_all_sizes(sized: generate.Sized, least: int) -> bool:
-    """Whether shapes fit at every size that is tried: a program may be drawn where they happen to."""
+    """Whether shapes fit at all sizes up to 11; a drawn program may fit at the drawn ones alone."""
     for m, n in itertools.product(range(least, 12), repeat=2):
         program = sized.at({"m": m, "n": n})
         try:
