@@ -153,8 +153,9 @@ def _lives(plan: Plan) -> list[_Life]:
                 lives.append(current[here])
                 was_read.discard(here)
             current[here].last = number
-        if isinstance(step, (Loop, Branch)):
-            # Whole values: who writes there again writes another one.
+        if isinstance(step, (Loop, Branch, Call)):
+            # They write whole values, so the next write there begins another one even if nobody
+            # read these. A kernel may write one part of a value and leave the others to the next.
             was_read.update(map(_bytes, writes))
     return lives
 

@@ -295,6 +295,21 @@ def test_check_finds_two_live_values_on_the_same_bytes():
         check_overlap(moved(plan, 1, first + 64))
 
 
+def test_an_output_of_a_call_that_nobody_reads_is_dead_after_it():
+    def call(target: Slot, source: Slot) -> Any:
+        return replace(plan.steps[0], outputs=(target,), inputs=(source, source))
+
+    plan = two_dots()
+    x = Slot(Space.ARGUMENT, f32(64, 64), 0)
+    low, middle, high = (Slot(Space.ARENA, x.type, offset=offset) for offset in (0, 64, 1 << 16))
+    result = Slot(Space.RESULT, x.type, 0)
+    steps = (call(middle, x), call(low, x), call(high, low), call(middle, high), call(result, middle))
+
+    check_overlap(replace(plan, steps=steps, arena_bytes=1 << 20))
+    with pytest.raises(CheckError, match="cannot keep arena"):
+        check_overlap(replace(plan, steps=(*steps, call(result, low)), arena_bytes=1 << 20))
+
+
 def test_check_finds_a_read_of_what_was_never_written():
     plan = two_dots()
 
