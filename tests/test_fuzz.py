@@ -17,7 +17,9 @@ from tests.fuzz import LAWS, ROOT, main
 from tests.fuzzing import planted
 from tests.fuzzing.compare import values
 from tests.fuzzing.generate import draw
+from tests.fuzzing.program import Input, Program, Step
 from tests.fuzzing.trial import WAYS, Way, shrunk, trial, way_of
+from tests.fuzzing.ways import in_bits, is_chaotic, some
 
 PLANTED = str(Path(__file__).parent / "support" / "planted_law.py")
 IS_WHOLE = "RUNE_TEST_WHOLE" in os.environ
@@ -66,6 +68,15 @@ def test_a_failure_shrinks_to_the_steps_that_matter():
 
     assert 1 <= len(smaller.drawn.steps) <= 2
     assert f"replay: ./scripts/fuzz --seed {failure.seed}" in str(smaller)
+
+
+def test_only_where_the_last_bit_of_an_argument_decides_is_a_difference_excused():
+    chaotic = Program((Input("v0", (1,), "float32", "smooth"),), (Step(("v1",), "rnp.sin(v0 * 1e7)"),), ("v1",))
+    smooth = [p for s in range(100) if (p := some(s)).steps and not in_bits(p)]
+
+    assert is_chaotic(chaotic, 0)
+    assert len(smooth) > 10
+    assert not any(is_chaotic(p, 0) for p in smooth)
 
 
 def test_one_seed_is_one_program_with_one_way_and_one_set_of_arguments():

@@ -82,6 +82,26 @@ def same(program: Program, wanted: Sequence[Any], actual: Sequence[Any]) -> None
         agree(name, x, y, 0.0 if in_bits(program) else rounding(dtype_names))
 
 
+def is_chaotic(program: Program, seed: int) -> bool:
+    """Whether the last bit of the arguments decides the results, as in a loop that takes signs of
+    sums that cancel: there no two orders of adding agree, and neither is wrong."""
+    if in_bits(program):
+        return False
+    args = program.arguments(seed)
+    try:
+        same(program, expected(program, args), expected(program, list(map(_neighbour, args))))
+    except Difference:
+        return True
+    return False
+
+
+def _neighbour(x: Any) -> Any:
+    """The next larger numbers, in dtypes whose results need not agree bit for bit."""
+    if x.dtype.kind != "f" or not rounding([x.dtype.name]):
+        return x
+    return rnp.asarray(np.nextafter(np.asarray(x), np.inf, dtype=x.dtype), x.dtype)
+
+
 def meaning(program: Program, seed: int) -> None:
     """NumPy, step by step."""
     env = values(program, program.arguments(seed))

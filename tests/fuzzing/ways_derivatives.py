@@ -20,7 +20,8 @@ def total(program: Program) -> Callable[..., Any]:
     function = program.function()
 
     def f(*args: Any) -> Any:
-        return sum(rnp.sum(rnp.sin(y + 0.3)) for y in function(*args) if y.dtype == np.float64)
+        numbers = (rnp.sum(rnp.sin(y + 0.3)) for y in function(*args) if y.dtype == np.float64)
+        return sum(numbers, start=rnp.zeros((), np.float64))
 
     return f
 

@@ -137,8 +137,8 @@ class Code:
     def assembly(self) -> str:
         """The module as assembly, compiled again for reading."""
         with _lock(), deferred():
-            target = _target_machine()
-            return target.emit_assembly(_optimised(self.text, target))
+            optimiser = _optimiser(effort=2)
+            return optimiser.target.emit_assembly(_optimised(self.text, optimiser))
 
 
 def compile_module(name: str, text: str, effort: int = 2) -> Code:
@@ -196,8 +196,8 @@ def _object(key: bytes, text: str, effort: int) -> bytes:
     """The object code, kept from an earlier process or made."""
     code = disk_cache.load(key)
     if code is None:
-        target = _target_machine(effort)
-        code = target.emit_object(_optimised(text, target))
+        optimiser = _optimiser(effort)
+        code = optimiser.target.emit_object(_optimised(text, optimiser))
         disk_cache.store(key, code)
     return code
 
@@ -217,15 +217,31 @@ def _linked(code: bytes, addresses: Sequence[int]) -> Any:
     return engine
 
 
-def _optimised(text: str, target: Any) -> Any:
-    llvm = library()
-    module = llvm.parse_assembly(text)
-    module.verify()
-    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2))
+@dataclass(frozen=True, slots=True)
+class _Optimiser:
+    """The passes over a module, and the target that they and the choice of instructions ask."""
+
+    target: Any
+    passes: Any
+    builder: Any
+
+
+@functools.cache
+def _optimiser(effort: int) -> _Optimiser:
+    """One for all modules: LLVM gives back nothing of passes that are dropped, 4 KiB each."""
+    llvm, target = library(), _target_machine(effort)
     passes = llvm.create_new_module_pass_manager()
     for name in PASSES:
         getattr(passes, f"add_{name}_pass")()
-    passes.run(module, builder)
+    return _Optimiser(target, passes, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2)))
+
+
+def _optimised(text: str, optimiser: _Optimiser) -> Any:
+    """The module, in a context that is freed with it: one for all would keep every constant."""
+    llvm = library()
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.verify()
+    optimiser.passes.run(module, optimiser.builder)
     return module
 
 

@@ -6,6 +6,7 @@ a compiled plan is freed with its executable.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import threading
@@ -16,8 +17,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rune import dims, dtypes
+from rune import configure, dims, dtypes
 from rune.backends import cpu
+from rune.backends.cpu import compiler
 from rune.backends.shared import host_memory
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, CompileError, DimensionError, OutOfMemory
@@ -342,6 +344,36 @@ def test_a_dropped_executable_frees_its_code():
     gc.collect()
 
     assert code() is None
+
+
+class HeapUsage(ctypes.Structure):
+    """glibc's mallinfo2: `small` bytes are in use of the heap, `large` in maps of their own."""
+
+    _fields_ = [(n, ctypes.c_size_t) for n in ("_0", "_1", "_2", "_3", "large", "_5", "_6", "small", "_8", "_9")]
+
+
+def heap_bytes() -> int:
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "mallinfo2"):
+        pytest.skip("the C library does not say what of its heap is in use")
+    libc.mallinfo2.restype = HeapUsage
+    usage = libc.mallinfo2()
+    return usage.small + usage.large
+
+
+def test_llvm_gives_back_all_that_it_took_for_a_module():
+    def compile(number: int) -> None:
+        text = f"define double @f(double %x) {{\n  %y = fadd double %x, {number:e}\n  ret double %y\n}}"
+        compiler.compile_module("f", text).address("f")
+
+    with configure(cache_dir=""):
+        for number in range(100):  # what is allocated once for all modules
+            compile(number)
+        before = heap_bytes()
+        for number in range(100, 500):
+            compile(number)
+
+    assert heap_bytes() - before < 400 * 256
 
 
 # --- threads and processes --------------------------------------------------------------------

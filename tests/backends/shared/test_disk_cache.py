@@ -334,19 +334,21 @@ def test_native_code_binds_each_module_to_addresses_of_its_own():
     assert [kind(c.address("f"))() for c in codes] == [4096, 8192, 4096]
 
 
-def test_a_finaliser_that_compiles_while_code_is_made_changes_no_address(monkeypatch):
+@pytest.mark.parametrize("stage", ["_optimised", "_target_machine"])  # of making code, of linking it
+def test_a_finaliser_that_compiles_while_code_is_made_changes_no_address(stage, monkeypatch):
     text = "define i64 @f() #0 {{\n  ret i64 ptrtoint (ptr inttoptr (i64 {} to ptr) to i64)\n}}"
-    real = compiler._target_machine
+    real, addresses = getattr(compiler, stage), iter([8192])
 
-    def interrupted(*args: int) -> object:  # before code is made, and before it is linked
-        monkeypatch.setattr(compiler, "_target_machine", real)
-        compiler.compile_module("inner", text.format(8192))
-        monkeypatch.setattr(compiler, "_target_machine", interrupted)
+    def interrupted(*args: object) -> object:
+        for address in addresses:
+            compiler.compile_module("inner", text.format(address))
         return real(*args)
 
-    monkeypatch.setattr(compiler, "_target_machine", interrupted)
-    code = compiler.compile_module("outer", text.format(4096))
+    monkeypatch.setattr(compiler, stage, interrupted)
+    with configure(cache_dir=""):
+        code = compiler.compile_module("outer", text.format(4096))
 
+    assert next(addresses, None) is None
     assert ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("f"))() == 4096
 
 
