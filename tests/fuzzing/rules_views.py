@@ -24,7 +24,9 @@ def _slices(m: Maker, x: str) -> str:
         options += [f"{a}:{a + 1 + m.below(max(size - a, 1))}"] if not m.is_symbolic else []
         texts.append(m.choose(options))
     if m.chance(0.15) and m.shape(x):
-        texts[m.below(len(texts))] = m.choose(["0", "-1"])
+        axis, end = m.below(len(texts)), m.choose(["0", "-1"])
+        if m.shape(x)[axis] > 0:  # NumPy refuses what rune, like JAX, drops
+            texts[axis] = end
     return ", ".join(texts)
 
 
