@@ -17,7 +17,7 @@ from tests.support.sampling import one_in
 from tests.support.shape_functions import CASES, hold, symbolic
 
 ROOT = Path(__file__).parents[2]
-DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "cpu")]
+DEVICES = [d.name for d in rune.devices() if d.target.backend not in ("null", "cpu", "reference")]
 
 
 def test_nothing_is_divided_by_a_size_of_zero():
@@ -29,8 +29,9 @@ def test_nothing_is_divided_by_a_size_of_zero():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_one_program_is_right_for_sizes_of_zero(name: str):
-    hold(name, symbolic("cpu:0"))
+@pytest.mark.parametrize("device", ["cpu:0", "reference:0"])
+def test_one_program_is_right_for_sizes_of_zero(device: str, name: str):
+    hold(name, symbolic(device))
 
 
 @pytest.mark.parametrize("name", one_in(3, list(CASES)))

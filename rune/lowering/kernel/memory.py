@@ -144,6 +144,8 @@ def _factor(factor: Symbol | FloorDiv | Mod, values: Mapping[str, Any]) -> Any:
     if isinstance(factor, Symbol):
         return values[factor.name]
     numerator, denominator = (size_of(x, values) for x in (factor.numerator, factor.denominator))
+    # A size of 0 divides where nothing is read, as in a select; 1 stands for it in every renderer.
+    denominator = denominator + (denominator == 0)
     return numerator // denominator if isinstance(factor, FloorDiv) else numerator % denominator
 
 
