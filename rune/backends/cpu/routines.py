@@ -9,7 +9,7 @@ word, swap_if, ...       memory that several threads read and write, in one orde
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rune.lowering.codegen.llvm_text import Number, Value, Writer
@@ -70,10 +70,23 @@ class Code(Writer):
 
     def choose(self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
         """then() if the condition holds, else orelse()."""
-        yes, no, join = self.name("then"), self.name("else"), self.name("join")
+        yes, no = self.name("then"), self.name("else")
         self.branch(condition, yes, no)
+        return self._alternatives((yes, then), (no, orelse))
+
+    def switch(self, number: Value, cases: Mapping[int, Callable[[], Value]], orelse: Callable[[], Value]) -> Value:
+        """cases[number](), or orelse() where there is no such case."""
+        default, labels = self.name("else"), {case: self.name("case") for case in cases}
+        table = " ".join(f"{number.type} {case}, label %{label}" for case, label in labels.items())
+        self.do(f"switch {number.type} {number.text}, label %{default} [ {table} ]")
+        blocks = [(labels[case], write) for case, write in cases.items()]
+        return self._alternatives(*blocks, (default, orelse))
+
+    def _alternatives(self, *blocks: tuple[str, Callable[[], Value]]) -> Value:
+        """The value of whichever of these blocks is run; the one before them branches."""
+        join = self.name("join")
         incoming: list[tuple[Value, str]] = []
-        for label, write in ((yes, then), (no, orelse)):
+        for label, write in blocks:
             with self.region(label):
                 value = write()
                 incoming.append((value, self.block))
@@ -96,6 +109,17 @@ class Code(Writer):
             self.jump(again)
         self.label(after)
         return tuple(values)
+
+    def leading(self, count: Value, holds: Callable[[Value], Value]) -> Value:
+        """The first k of 0, 1, ... for which holds(k) is false, or `count`, at which it stops."""
+        number = self.variable("i64", 0)
+
+        def head() -> tuple[Value, Value]:
+            k = self.load("i64", number)
+            return self.where(k < count, lambda: holds(k)), k
+
+        (first,) = self.loop(head, lambda k: self.store(k + 1, number))
+        return first
 
     def text(self, linkage: str, result: str, name: str, parameters: Sequence[Value]) -> str:
         """The function as a definition."""

@@ -7,7 +7,7 @@ UNFIT, having done nothing, where what it finds is not what the words say.
     @call      each kept call of the function, then the general way
     @settings  the settings in force; null where a transformation is being traced, or where a call
              of `configure` has not yet been heard
-    @match     walk the arguments: check every node, take the memory of every leaf
+    @match     walk the arguments: check every node, take the memory of every leaf (match.py)
     @make      one result: an array of Python's over uninitialised memory
     @build     the tree of the results
 
@@ -18,10 +18,6 @@ Invariant: whatever is held while other Python code may run is counted, and let 
 
 TEXT = """
 @unfit = internal global i8 0
-%Frame = type { ptr, ptr, ptr, ptr, ptr, i64 }
-; 0 nodes  1 data  2 scratch  3 kept  4 place  5 how many are kept
-
-declare double @llvm.fabs.f64(double)
 
 define ptr @call(ptr %self, ptr %argv, i64 %count, ptr %names) #0 {
 entry:
@@ -180,7 +176,6 @@ define internal void @count(ptr %words, i64 %number) #0 {
 
 define internal ptr @attempt(ptr %words, ptr %argv, i64 %count, ptr %names, ptr %settings) #0 {
 entry:
-  %frame = alloca %Frame
   %wanted = call ptr @pointer(ptr %words, i64 W_CONFIG)
   %same_settings = icmp eq ptr %wanted, %settings
   br i1 %same_settings, label %counts, label %unfit
@@ -200,24 +195,13 @@ prepare:
   %first_size = add i64 %arena_number, 1
   %data_count = add i64 %first_size, %sizes
   %nodes = alloca ptr, i64 %nodes_count
-  %kept = alloca ptr, i64 %nodes_count
-  %scratch = alloca i64, i64 %inputs
+  %references_count = add i64 %nodes_count, 1
+  %references = alloca ptr, i64 %references_count
+  %numbers = alloca i64, i64 %inputs
   %data = alloca ptr, i64 %data_count
   %made = alloca ptr, i64 %results
-  %home = call ptr @pointer(ptr %words, i64 W_PLACE)
-  %f.nodes = getelementptr %Frame, ptr %frame, i32 0, i32 0
-  %f.data = getelementptr %Frame, ptr %frame, i32 0, i32 1
-  %f.scratch = getelementptr %Frame, ptr %frame, i32 0, i32 2
-  %f.kept = getelementptr %Frame, ptr %frame, i32 0, i32 3
-  %f.place = getelementptr %Frame, ptr %frame, i32 0, i32 4
-  %f.kept_count = getelementptr %Frame, ptr %frame, i32 0, i32 5
-  store ptr %nodes, ptr %f.nodes
-  store ptr %data, ptr %f.data
-  store ptr %scratch, ptr %f.scratch
-  store ptr %kept, ptr %f.kept
-  store ptr %home, ptr %f.place
-  store i64 0, ptr %f.kept_count
-  %matches = call i1 @match(ptr %words, ptr %argv, ptr %frame)
+  %place = call ptr @match(ptr %words, ptr %argv, ptr %nodes, ptr %data, ptr %numbers, ptr %references)
+  %matches = icmp ne ptr %place, null
   br i1 %matches, label %make, label %unmatched
 unmatched:
   %error = call ptr ERROR()
@@ -228,7 +212,6 @@ make:
   %r_more = icmp slt i64 %r, %results
   br i1 %r_more, label %make_one, label %arena
 make_one:
-  %place = load ptr, ptr %f.place
   %r_data = add i64 %inputs, %r
   %r_data_at = getelementptr ptr, ptr %data, i64 %r_data
   %array = call ptr @make(ptr %words, i64 %r, ptr %place, ptr %r_data_at)
@@ -312,7 +295,7 @@ drop_arena:
   call void DECREF(ptr %held_arena)
   br label %finish
 finish:
-  call void @release(ptr %frame)
+  call void @release(ptr %references)
   %tree = call ptr @build(ptr %words, ptr %made)
   ret ptr %tree
 unmake:
@@ -325,10 +308,10 @@ tell_generally:
   call void CLEAR_ERROR()
   br label %release
 raise:
-  call void @release(ptr %frame)
+  call void @release(ptr %references)
   ret ptr null
 release:
-  call void @release(ptr %frame)
+  call void @release(ptr %references)
   br label %unfit
 unfit:
   ret ptr UNFIT
@@ -362,28 +345,5 @@ yes:
   ret i1 true
 no:
   ret i1 false
-}
-
-; Count a reference, and note it for @release.
-define internal void @keep(ptr %frame, ptr %object) #0 {
-  call void INCREF(ptr %object)
-  %f.kept = getelementptr %Frame, ptr %frame, i32 0, i32 3
-  %f.count = getelementptr %Frame, ptr %frame, i32 0, i32 5
-  %kept = load ptr, ptr %f.kept
-  %count = load i64, ptr %f.count
-  %at = getelementptr ptr, ptr %kept, i64 %count
-  store ptr %object, ptr %at
-  %more = add i64 %count, 1
-  store i64 %more, ptr %f.count
-  ret void
-}
-
-define internal void @release(ptr %frame) #0 {
-  %f.kept = getelementptr %Frame, ptr %frame, i32 0, i32 3
-  %f.count = getelementptr %Frame, ptr %frame, i32 0, i32 5
-  %kept = load ptr, ptr %f.kept
-  %count = load i64, ptr %f.count
-  call void @drop(ptr %kept, i64 0, i64 %count)
-  ret void
 }
 """

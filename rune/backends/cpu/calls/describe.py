@@ -4,7 +4,7 @@
     kept(call)   the same for native code: (words, call); the call keeps alive what words point to
     method(...)  a method of a class: tries the kept calls of an instance, then a Python function
 
-The code (call_text.py and beside it) is compiled once per process. It reads Python's and
+The code (call_text.py, match.py, results.py) is compiled once per process. It reads Python's and
 NumPy's objects from below, so `host()` checks each offset against real objects, and there is no
 method where something is not as it is known, or where threads run without the interpreter's lock.
 """
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from rune.backends.cpu import compiler, host_abi
-from rune.backends.cpu.calls import call_text, match_text, results
+from rune.backends.cpu.calls import call_text, match, results
 from rune.backends.cpu.calls.process import Process
 
 MOST_NODES = 4096  # of one call: they stand on the stack
@@ -145,7 +145,6 @@ _HEAD = (
     "FINISHED",
     "RUNS",
 )
-_NODE_WORDS = 6
 
 
 def kept(call: NativeCall) -> Kept:
@@ -239,10 +238,9 @@ def method(owner: Owner) -> Any:
     slots = _slots(owner)
     if host is None or slots is None:
         return None
-    parts = (call_text.TEXT, match_text.TEXT)
     values = {**_CODES, **host, **slots, **_objects(owner)}
-    text = _WORD.sub(lambda word: str(values[word[0]]), "".join(parts))
-    text += results.text(_process(values))
+    text = _WORD.sub(lambda word: str(values[word[0]]), call_text.TEXT)
+    text = "\n\n".join([text, match.text(_process(values)), results.text(_process(values))])
     # It is compiled once in a process, and no slower for three times the effort.
     code = compiler.compile_module("call", text, effort=0)
     flags = _METH_FASTCALL | _METH_KEYWORDS
@@ -270,7 +268,6 @@ _CODES: dict[str, str | int] = {
     **{f"F_{f.name}": int(f) for f in Fetch},
     **{f"C_{c.name}": int(c) for c in Check},
     **{f"B_{b.name}": int(b) for b in Build},
-    "NODE_WORDS": _NODE_WORDS,
     "MOST_COPIED": _MOST_COPIED,
     "UNFIT": "@unfit",
 }

@@ -36,6 +36,10 @@ class Process:
         """One reference less; the last frees the object, which may run Python code."""
         code.tell("void", self.object(code, "DECREF"), object)
 
+    def clear_error(self, code: Code) -> None:
+        """Forget the error that Python has set, if there is one."""
+        code.tell("void", self.object(code, "CLEAR_ERROR"))
+
     def field_at(self, code: Code, object: Value, word: str) -> Value:
         """The address of a field of an object."""
         return code.item(object, "i8", code.constant("i64", self.numbers[word]))
@@ -43,6 +47,10 @@ class Process:
     def field(self, code: Code, object: Value, word: str, type: str = "ptr") -> Value:
         """A field of an object; of an object, it is a borrowed reference."""
         return code.load(type, self.field_at(code, object, word))
+
+    def tuple_item(self, code: Code, tuple: Value, number: Value | int) -> Value:
+        """An item of a tuple that is known to have it; a borrowed reference."""
+        return item(code, self.field_at(code, tuple, "TUPLE_ITEMS"), number, "ptr")
 
     def word(self, code: Code, words: Value, word: str, type: str = "i64") -> Value:
         """One of the first words of a call."""
@@ -63,3 +71,13 @@ def null(code: Code) -> Value:
 def is_null(object: Value) -> Value:
     """Whether a pointer points to nothing."""
     return object.compare("eq", Value(object.writer, "ptr", "null"))
+
+
+def true(code: Code) -> Value:
+    """A condition that holds."""
+    return Value(code, "i1", "true")
+
+
+def false(code: Code) -> Value:
+    """A condition that does not hold."""
+    return Value(code, "i1", "false")

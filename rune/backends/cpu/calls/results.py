@@ -203,7 +203,7 @@ def _join(process: Process, code: Code, operation: Value, length: Value, keys: V
 
     def dictionary() -> Value:
         def put(k: Value, node: Value, child: Value) -> Value:
-            key = item(code, process.field_at(code, keys, "TUPLE_ITEMS"), k, "ptr")
+            key = process.tuple_item(code, keys, k)
             status = process.ask(code, "i32", "DICT_SET", node, key, child)
             process.drop_reference(code, child)  # a dict counts its own
             return status
