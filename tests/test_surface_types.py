@@ -1,11 +1,26 @@
-"""The types that a checker infers of a user's program; pyright reads this file with the others."""
+"""The types that a checker infers of a user's program: pyright checks each `assert_type`."""
 
 from __future__ import annotations
 
-from typing import assert_type
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple, assert_type
 
+import pytest
+
+import rune
 import rune.numpy as rnp
 from rune import Array
+
+
+def test_pyright_infers_the_types_that_this_file_asserts():
+    pytest.importorskip("pyright")
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, __file__]
+
+    checked = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_elementwise_functions_give_arrays():
@@ -15,3 +30,128 @@ def test_elementwise_functions_give_arrays():
     assert_type(rnp.floor(x), Array)
     assert_type(rnp.logical_not(x), Array)
     assert isinstance(x, Array)
+
+
+def squares(x: Array, scale: float = 1.0) -> Array:
+    return rnp.sum(x * x) * scale
+
+
+class Model(NamedTuple):
+    w: Array
+    b: Array
+
+
+def loss(model: Model, x: Array) -> Array:
+    return rnp.sum(model.w * x + model.b)
+
+
+def with_aux(x: Array) -> tuple[Array, int]:
+    return rnp.sum(x), 3
+
+
+def vector() -> Array:
+    return rnp.ones(3)
+
+
+def test_operators_give_arrays():
+    x = vector()
+
+    assert_type(x + 1, Array)
+    assert_type(2.0 * x, Array)
+    assert_type(1 - x / x**2, Array)
+    assert_type(x @ x, Array)
+    assert_type(-abs(x), Array)
+    assert_type(x < 2, Array)
+    assert_type(x == x, Array)
+    assert_type(divmod(x, 2), tuple[Array, Array])
+    assert_type(x[0], Array)
+    assert_type(x[None].T.mT.real, Array)
+    assert_type(x.sum(), Array)
+    assert isinstance(1 - x, Array)
+
+
+def test_updates_give_arrays():
+    x = vector().at[1].set(2.0)
+
+    assert_type(x, Array)
+    assert_type(x.at[:2].add(1), Array)
+    assert_type(x.at[0].get(mode="fill"), Array)
+    assert isinstance(x, Array)
+
+
+def test_a_gradient_has_the_type_of_the_argument():
+    x = vector()
+    model = Model(x, x)
+
+    assert_type(rune.grad(squares)(x), Array)
+    assert_type(rune.grad(squares)(x, scale=2.0), Array)
+    assert_type(rune.grad(loss)(model, x), Model)
+    assert_type(rune.grad(lambda x: (x * x).sum())(x), Array)
+    assert_type(rune.grad(rune.grad(lambda x: x * x))(x[0]), Array)
+    assert isinstance(rune.grad(loss)(model, x), Model)
+
+
+def test_a_gradient_by_several_arguments_is_a_tuple():
+    x = vector()
+    gradients = rune.grad(loss, argnums=(0, 1))(Model(x, x), x)
+
+    assert_type(gradients, tuple[Any, ...])
+    assert isinstance(gradients, tuple)
+
+
+def test_a_gradient_with_aux_is_a_pair():
+    gradient, aux = rune.grad(with_aux, has_aux=True)(vector())
+
+    assert_type(gradient, Array)
+    assert_type(aux, int)
+    assert isinstance(gradient, Array)
+
+
+def test_value_and_grad_gives_value_and_gradient():
+    x = vector()
+    both = rune.value_and_grad(loss)(Model(x, x), x)
+
+    assert_type(both, tuple[Array, Model])
+    assert_type(rune.value_and_grad(with_aux, has_aux=True)(x), tuple[tuple[Array, int], Array])
+    assert_type(rune.value_and_grad(loss, (0, 1))(Model(x, x), x)[0], Array)
+    assert isinstance(both[1], Model)
+
+
+@rune.jit
+def doubled(x: Array, times: int = 1) -> Array:
+    return x * 2 * times
+
+
+@rune.jit(static_argnames=["times"])
+def repeated(x: Array, times: int = 1) -> Array:
+    return x * times
+
+
+class Layer:
+    def __init__(self, w: Array):
+        self.w = w
+
+    @rune.jit(static_argnums=0)
+    def apply(self, x: Array) -> Array:
+        return x * self.w
+
+
+def test_a_jitted_function_has_the_signature_of_the_function():
+    x = vector()
+
+    assert_type(doubled(x, times=2), Array)
+    assert_type(repeated(x, times=2), Array)
+    assert_type(Layer(x).apply(x), Array)
+    assert_type(rune.jit(squares)(x, scale=2.0), Array)
+    assert_type(rune.jit(rune.grad(squares))(x), Array)
+    assert_type(rune.grad(rune.jit(squares))(x), Array)
+    assert_type(rune.jit(rune.value_and_grad(loss))(Model(x, x), x), tuple[Array, Model])
+    assert isinstance(doubled(x), Array)
+
+
+def test_a_vectorised_function_has_the_parameters_of_the_function():
+    x = vector()[:, None]
+
+    assert_type(rune.vmap(squares)(x), Array)
+    assert_type(rune.jit(rune.vmap(rune.grad(squares), in_axes=(0,)))(x), Array)
+    assert isinstance(rune.vmap(squares)(x), Array)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rune import dtypes
+from rune import dtypes, tree
 from rune.control.tracing import Traced
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
@@ -49,7 +49,7 @@ class Carry:
     """How messages speak of a carry: the function it belongs to, and how its leaves are called."""
 
     name: str
-    treedef: Any
+    treedef: tree.TreeDef
     prefix: str = ""  # of key paths: "[1]" if a counter stands before the user's carry
 
     def place(self, path: str) -> str:
@@ -68,7 +68,7 @@ class Carry:
                     f"{self.name}: cannot keep the type of {place} ({both})", hint=_hint(went_in, came_out)
                 )
 
-    def check_tree(self, out_tree: Any) -> None:
+    def check_tree(self, out_tree: tree.TreeDef) -> None:
         """Raise unless the carry comes out with the structure that it went in with."""
         if self.treedef != out_tree:
             raise TransformError(
@@ -76,7 +76,7 @@ class Carry:
                 hint="return the carry with the same containers and keys as the first value",
             )
 
-    def _difference(self, out_tree: Any) -> str:
+    def _difference(self, out_tree: tree.TreeDef) -> str:
         return mismatch(
             self.treedef,
             out_tree,

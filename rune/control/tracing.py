@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from rune import dtypes
+from rune import dtypes, tree
 from rune.control.programs import parts
 from rune.core.interpreter import current
 from rune.core.program import Equation, Program, Var
@@ -48,7 +48,7 @@ class Traced:
 
     program: Program
     captured: tuple[Any, ...]
-    out_tree: Any
+    out_tree: tree.TreeDef
     numbered: bool
     needs: tuple[Need, ...]
 

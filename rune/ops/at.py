@@ -9,7 +9,7 @@ are known to be distinct: by known numbers, or by the promise unique_indices=Tru
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypedDict, Unpack
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -37,6 +37,9 @@ MODES = {
 MOST_TIMES = 16  # so often `apply` may have to change one element of a traced index array
 
 
+A = TypeVar("A")  # an array, or a tracer
+
+
 class How(TypedDict, total=False):
     """Options of every update.
 
@@ -53,7 +56,7 @@ class How(TypedDict, total=False):
     wrap_negative_indices: bool
 
 
-class At:
+class At(Generic[A]):
     """x.at: `x.at[index]` names elements to update in a copy.
 
     >>> import rune.numpy as rnp
@@ -63,14 +66,14 @@ class At:
 
     __slots__ = ("_x",)
 
-    def __init__(self, x: Any):
+    def __init__(self, x: A):
         self._x = x
 
-    def __getitem__(self, index: Any) -> AtIndex:
+    def __getitem__(self, index: Any) -> AtIndex[A]:
         return AtIndex(self._x, index)
 
 
-class AtIndex:
+class AtIndex(Generic[A]):
     """x.at[index]: a copy with the named elements changed. Options: `How`.
 
     Values are broadcast to the shape of x[index] and take part in the dtype that x and they
@@ -80,7 +83,7 @@ class AtIndex:
 
     __slots__ = ("_index", "_x")
 
-    def __init__(self, x: Any, index: Any):
+    def __init__(self, x: A, index: Any):
         self._x, self._index = x, index
 
     def get(
@@ -91,7 +94,7 @@ class AtIndex:
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> A:
         """x[index]; with mode "fill" (or "drop") an index out of bounds reads `fill_value`, with
         "wrap" it counts round and round.
 
@@ -105,7 +108,7 @@ class AtIndex:
         how: How = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
         return read(self._x, self._within(how), _mode(mode), fill, wrap_negative_indices)
 
-    def set(self, values: Any, **how: Unpack[How]) -> Any:
+    def set(self, values: Any, **how: Unpack[How]) -> A:
         """A copy with the elements replaced; of those named twice the last value stays.
 
         >>> import rune.numpy as rnp
@@ -116,7 +119,7 @@ class AtIndex:
         values = as_type(unrounded("at", values), type_of(self._x).dtype, name="at")
         return self._write(None, indexing.scatter, values, how)
 
-    def add(self, values: Any, **how: Unpack[How]) -> Any:
+    def add(self, values: Any, **how: Unpack[How]) -> A:
         """A copy with `values` added.
 
         >>> import rune.numpy as rnp
@@ -125,7 +128,7 @@ class AtIndex:
         """
         return self._combine(a.add, indexing.scatter_add, values, how)
 
-    def subtract(self, values: Any, **how: Unpack[How]) -> Any:
+    def subtract(self, values: Any, **how: Unpack[How]) -> A:
         """A copy with `values` subtracted.
 
         >>> import rune.numpy as rnp
@@ -134,7 +137,7 @@ class AtIndex:
         """
         return self._combine(a.sub, _scatter_sub, values, how)
 
-    def multiply(self, values: Any, **how: Unpack[How]) -> Any:
+    def multiply(self, values: Any, **how: Unpack[How]) -> A:
         """A copy with the elements multiplied.
 
         >>> import rune.numpy as rnp
@@ -147,7 +150,7 @@ class AtIndex:
 
     mul = multiply
 
-    def min(self, values: Any, **how: Unpack[How]) -> Any:
+    def min(self, values: Any, **how: Unpack[How]) -> A:
         """A copy with the smaller of element and value; NaN wins.
 
         >>> import rune.numpy as rnp
@@ -156,7 +159,7 @@ class AtIndex:
         """
         return self._combine(a.min, scatters.scatter_min, values, how)
 
-    def max(self, values: Any, **how: Unpack[How]) -> Any:
+    def max(self, values: Any, **how: Unpack[How]) -> A:
         """A copy with the larger of element and value; NaN wins.
 
         >>> import rune.numpy as rnp
@@ -165,7 +168,7 @@ class AtIndex:
         """
         return self._combine(a.max, scatters.scatter_max, values, how)
 
-    def divide(self, values: Any, **how: Unpack[How]) -> Any:
+    def divide(self, values: Any, **how: Unpack[How]) -> A:
         """A copy with the elements divided; of integers, all elements as floats.
 
         An element named several times is divided by the product of its values.
@@ -178,7 +181,7 @@ class AtIndex:
             return self._changed(lambda old: true_divide(old, values), how)
         return true_divide(self._x, self._factors(values, how))
 
-    def power(self, values: Any, **how: Unpack[How]) -> Any:
+    def power(self, values: Any, **how: Unpack[How]) -> A:
         """A copy with the elements raised to a power.
 
         An element named several times is raised to the product of its values.
@@ -191,7 +194,7 @@ class AtIndex:
             return self._changed(lambda old: power(old, values), how)
         return self._narrowed(power(self._x, self._factors(values, how)), how)
 
-    def apply(self, function: Callable[[Any], Any], **how: Unpack[How]) -> Any:
+    def apply(self, function: Callable[[A], A], **how: Unpack[How]) -> A:
         """A copy with function(elements) in the place of the elements; `function` is elementwise.
 
         An element named k times is changed k times.
@@ -228,11 +231,11 @@ class AtIndex:
         mode = "clip" if how.get("mode") == "clip" else "promise_in_bounds"
         return read(x, self._within(how), mode, 0, how.get("wrap_negative_indices", True))
 
-    def _changed(self, function: Callable[[Any], Any], how: How) -> Any:
+    def _changed(self, function: Callable[[A], A], how: How) -> A:
         """function(elements) in the place of distinct elements."""
         return self.set(function(self._elements(self._x, how)), **how)
 
-    def _write(self, combine: Primitive | None, scatter: Any, values: Any, how: How) -> Any:
+    def _write(self, combine: Primitive | None, scatter: Any, values: Any, how: How) -> A:
         """Values, or combine(elements, values), at a basic index; a scatter of them at others."""
         kind = _check(how)
         if scalar_mask(self._x, self._index) is not None:
@@ -243,14 +246,14 @@ class AtIndex:
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)
 
-    def _of_all(self, combine: Primitive | None, values: Any) -> Any:
+    def _of_all(self, combine: Primitive | None, values: Any) -> A:
         """What a mask of rank 0 names: all, with an axis in front, or nothing."""
         if not scalar_mask(self._x, self._index):
             return self._x
         entries = parse(self._x, None)
         return change_window(self._x, entries, combine, values)
 
-    def _combine(self, combine: Primitive, scatter: Any, values: Any, how: How) -> Any:
+    def _combine(self, combine: Primitive, scatter: Any, values: Any, how: How) -> A:
         """An update that combines what is there with `values`, in their common dtype."""
         _check(how)
         values, dtype_of_x = unrounded("at", values), type_of(self._x).dtype
@@ -262,7 +265,7 @@ class AtIndex:
             combine, scatter = _OF_BOOL.get(scatter, (combine, scatter))
         return self._write(combine, scatter, as_type(values, dtype, name="at"), how)
 
-    def _narrowed(self, wide: Any, how: How) -> Any:
+    def _narrowed(self, wide: A, how: How) -> A:
         """An updated array in the dtype of x; elements that are not named keep all their bits."""
         dtype = type_of(self._x).dtype
         if type_of(wide).dtype == dtype:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -37,10 +37,11 @@ from rune.ops.promote import apply
 from rune.ops.reinterpret import view
 from rune.ops.subscript import read
 
-_Binary = Callable[[Any, Any], Any]
+A = TypeVar("A", bound="Operators")
+_Binary = Callable[[A, Any], A]
 
 
-def _forward(primitive: Primitive) -> _Binary:
+def _forward(primitive: Primitive) -> _Binary[A]:
     def method(self: Any, other: Any) -> Any:
         if getattr(other, "type", None) is self.type and self.type.dtype is not dtypes.bool_:
             return primitive(self, other)
@@ -49,14 +50,14 @@ def _forward(primitive: Primitive) -> _Binary:
     return method
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> _Binary:
+def _reflected(function: Callable[[Any, Any], Any]) -> _Binary[A]:
     def method(self: Any, other: Any) -> Any:
         return function(other, self) if _is_operand(self, other) else NotImplemented
 
     return method
 
 
-def _checked(function: Callable[[Any, Any], Any]) -> _Binary:
+def _checked(function: Callable[[Any, Any], Any]) -> _Binary[A]:
     def method(self: Any, other: Any) -> Any:
         return function(self, other) if _is_operand(self, other) else NotImplemented
 
@@ -72,6 +73,10 @@ def _is_operand(of: Any, value: Any) -> bool:
             hint="convert it with rune.numpy.array(...)",
         )
     return False
+
+
+def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    return c.floor_divide(x, y), c.remainder(x, y)
 
 
 def _pair(primitive: Primitive) -> Callable[[Any, Any], Any]:
@@ -121,6 +126,8 @@ class Operators:
         trace: Callable[..., Self]
         var: Callable[..., Self]
 
+        def __eq__(self, other: object) -> Self: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> Self: ...  # type: ignore[override]
         def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
         def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> Self: ...
         def flatten(self, order: str = "C") -> Self: ...
@@ -163,27 +170,27 @@ class Operators:
         return self.type.weak
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Self:
         """All axes reversed."""
         return c.transpose(self)
 
     @property
-    def mT(self) -> Any:
+    def mT(self) -> Self:
         """The last two axes swapped."""
         return c.matrix_transpose(self)
 
     @property
-    def real(self) -> Any:
+    def real(self) -> Self:
         """The real part."""
         return c.real(self)
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Self:
         """The imaginary part; zeros of a real array."""
         return c.imag(self)
 
     @property
-    def at(self) -> At:
+    def at(self) -> At[Self]:
         """`x.at[index].set(v)`, .add(v), .multiply(v), …: updated copies."""
         return At(self)
 
@@ -199,8 +206,6 @@ class Operators:
     __rfloordiv__ = _reflected(c.floor_divide)
     __mod__ = _checked(c.remainder)
     __rmod__ = _reflected(c.remainder)
-    __divmod__ = _checked(lambda a, b: (c.floor_divide(a, b), c.remainder(a, b)))
-    __rdivmod__ = _reflected(lambda a, b: (c.floor_divide(a, b), c.remainder(a, b)))
     __pow__ = _checked(c.power)
     __rpow__ = _reflected(c.power)
     __matmul__ = _checked(c.matmul)
@@ -223,16 +228,22 @@ class Operators:
     __ne__ = _forward(ne)  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]
 
-    def __neg__(self) -> Any:
+    def __divmod__(self, other: Any) -> tuple[Self, Self]:
+        return _divmod(self, other) if _is_operand(self, other) else NotImplemented
+
+    def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
+        return _divmod(other, self) if _is_operand(self, other) else NotImplemented
+
+    def __neg__(self) -> Self:
         return neg(self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Self:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Self:
         return c.absolute(self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Self:
         return logical_not(self)
 
     def __len__(self) -> int:
@@ -240,10 +251,10 @@ class Operators:
             raise ArgumentError(f"len: cannot take the length of {self.type} (rank 0)")
         return self.type.shape[0]  # type: ignore[return-value]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Self:
         return read(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -252,32 +263,32 @@ class Operators:
             hint="use y = x.at[index].set(value)",
         )
 
-    def view(self, dtype: Any = None) -> Any:
+    def view(self, dtype: Any = None) -> Self:
         """The same bits read as another dtype; the last axis grows or shrinks with its width."""
         return self if dtype is None else view(self, dtypes.as_dtype(dtype))
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> Self:
         """Axes permuted; reversed without arguments."""
         if len(axes) == 1 and not isinstance(axes[0], int):
             axes = tuple(axes[0]) if axes[0] is not None else ()
         return c.transpose(self, axes or None)
 
-    def conj(self) -> Any:
+    def conj(self) -> Self:
         """The complex conjugate."""
         return c.conj(self)
 
     conjugate = conj
 
-    def copy(self) -> Any:
+    def copy(self) -> Self:
         """The array itself: arrays are immutable."""
         return self
 
-    def dot(self, other: Any) -> Any:
+    def dot(self, other: Any) -> Self:
         """Matrix product."""
         return c.dot(self, other)
 
     def __contains__(self, element: Any) -> bool:
         return bool(st.any(self == element))
 
-    def __round__(self, ndigits: int | None = None) -> Any:
+    def __round__(self, ndigits: int | None = None) -> Self:
         return c.round(self, ndigits or 0)

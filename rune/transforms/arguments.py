@@ -17,7 +17,7 @@ from rune.errors import ArgumentError, TransformError
 from rune.ops.promote import operand, refuse_mask
 
 
-def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
+def value_leaves(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[Any]:
     """The leaves as values: arrays, tracers, Python scalars; NumPy arrays get canonical dtypes.
 
     A symbolic size becomes a weak traced integer, as a Python integer would. An object with
@@ -28,7 +28,7 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
     return [x if _is_value(x) else _host_leaf(name, i, x, treedef) for i, x in enumerate(leaves)]
 
 
-def array_leaves(name: str, leaves: Sequence[Any], treedef: Any) -> list[Any]:
+def array_leaves(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[Any]:
     """The leaves as values that cannot be written to: NumPy data is copied into arrays.
 
     For transformations that may keep an argument or return it unchanged. Errors: as value_leaves.
@@ -47,7 +47,7 @@ def _is_value(x: Any) -> bool:
     return type(x) is Array or isinstance(x, Tracer) or dtypes.scalar_type(x) is not None
 
 
-def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> Any:
+def _host_leaf(name: str, number: int, value: Any, treedef: tree.TreeDef) -> Any:
     if isinstance(value, Dim) or hasattr(value, "__rune_array__"):
         return operand(name, value)
     value = dtypes.native(value) if isinstance(value, np.ndarray | np.generic) else value
@@ -62,7 +62,7 @@ def _host_leaf(name: str, number: int, value: Any, treedef: Any) -> Any:
     )
 
 
-def leaf_path(number: int, treedef: Any) -> str:
+def leaf_path(number: int, treedef: tree.TreeDef) -> str:
     """The key path of leaf `number`, `[0]['w']`, positional arguments first."""
     marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
     # A call's arguments are the pair (args, kwargs); the path within that pair is left out.
@@ -73,7 +73,7 @@ def leaf_path(number: int, treedef: Any) -> str:
     return ""
 
 
-def key_path(number: int, treedef: Any) -> str:
+def key_path(number: int, treedef: tree.TreeDef) -> str:
     """Where leaf `number` stands in its tree: `[0]['w']`."""
     marked = tree.unflatten(treedef, list(range(treedef.num_leaves)))
     return next(tree.keystr(path) for path, leaf in tree.leaves_with_path(marked) if leaf == number)

@@ -47,7 +47,7 @@ class HostCall:
     """
 
     def __init__(
-        self, kind: str, function: Callable[..., Any], treedef: Any, statics: Mapping[int, Any], out_tree: Any
+        self, kind: str, function: Callable[..., Any], treedef: tree.TreeDef, statics: Mapping[int, Any], out_tree: Any
     ):
         self.kind, self.function, self.treedef = kind, function, treedef
         self.statics, self.out_tree = statics, out_tree
@@ -204,13 +204,14 @@ def _call(
     leaves, treedef = tree.flatten(tree.map(opened, (args, kwargs)))
     # Leaves that are not arrays, as a string to print, go to the function unchanged.
     statics = {i: x for i, x in enumerate(leaves) if not _is_value(x)}
-    values = value_leaves(kind, [x for i, x in enumerate(leaves) if i not in statics], None)
+    operands = [x for i, x in enumerate(leaves) if i not in statics]
+    values = value_leaves(kind, operands, tree.structure(operands))
     call = HostCall(kind, callback, treedef, statics, out_tree)
     outs = callback_primitive(*values, call=call, results=results, effect=effect, method=method)
     return tree.unflatten(out_tree, outs)
 
 
-def _declared(kind: str, structs: Sequence[Any], out_tree: Any) -> list[ArrayType]:
+def _declared(kind: str, structs: Sequence[Any], out_tree: tree.TreeDef) -> list[ArrayType]:
     # Arrays declare their own type; an ArrayType, which may be symbolic, is taken as it is.
     like = [
         ShapeDtypeStruct(x.shape, x.dtype)

@@ -67,7 +67,7 @@ def abstract(type: ArrayType) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(type.shape, type.dtype, type.weak)
 
 
-def leaf_types(name: str, leaves: Sequence[Any], treedef: Any) -> list[ArrayType]:
+def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[ArrayType]:
     """The types of leaves that are arrays, numbers, ShapeDtypeStructs or ArrayTypes.
 
     Errors: ArgumentError names the path of any other leaf.

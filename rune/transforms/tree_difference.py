@@ -42,13 +42,13 @@ def _only_in(a: Any, b: Any) -> str | None:
     return next((path for path in paths(a) if path not in others), None)
 
 
-def paths(treedef: Any) -> list[str]:
+def paths(treedef: tree.TreeDef) -> list[str]:
     """The key path of every leaf, as `['a'][0]`."""
     marked = tree.unflatten(treedef, range(treedef.num_leaves))
     return [tree.keystr(path) for path, _ in tree.leaves_with_path(marked)]
 
 
-def shown(treedef: Any) -> str:
+def shown(treedef: tree.TreeDef) -> str:
     """A structure for messages: `{'a': *}`."""
     text = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
     return "a single value" if text == "*" else text

@@ -181,7 +181,7 @@ def test_a_learning_rate_may_be_a_traced_array():
         return optimizer.update(grads, optimizer.init(grads))[0]
 
     assert rune.jit(update)(rnp.float32(0.5), rnp.array([2.0])).tolist() == [-1.0]
-    assert rune.grad(lambda r: update(r, rnp.array([2.0])).sum())(0.5).tolist() == -2.0
+    assert rune.grad(lambda r: update(r, rnp.array([2.0])).sum())(rnp.float32(0.5)).tolist() == -2.0
 
 
 def test_the_first_step_of_adam_is_the_learning_rate_whatever_the_gradient():

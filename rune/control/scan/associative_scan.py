@@ -70,7 +70,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     return tree.unflatten(treedef, prefixes)
 
 
-def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: Any) -> None:
+def _check_sizes(leaves: Leaves, axes: Sequence[int], treedef: tree.TreeDef) -> None:
     sizes = [type_of(x).shape[a] for x, a in zip(leaves, axes)]
     for i, size in enumerate(sizes):
         if not isinstance(size, int):

@@ -116,7 +116,7 @@ class _Body:
         return tuple(pair)
 
 
-def _steps(name: str, rows: Sequence[Any], treedef: Any, length: Any) -> Size:
+def _steps(name: str, rows: Sequence[Any], treedef: tree.TreeDef, length: Any) -> Size:
     """The number of steps, which all leading axes and `length` must agree on."""
     axis_sizes = [(f"xs{key_path(i, treedef)}", _leading(name, x, i, treedef)) for i, x in enumerate(rows)]
     if length is not None:
@@ -133,7 +133,7 @@ def _steps(name: str, rows: Sequence[Any], treedef: Any, length: Any) -> Size:
     return steps
 
 
-def _leading(name: str, x: Any, number: int, treedef: Any) -> Size:
+def _leading(name: str, x: Any, number: int, treedef: tree.TreeDef) -> Size:
     shape = type_of(x).shape
     if not shape:
         raise AxisError(

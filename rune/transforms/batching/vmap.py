@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from rune import effects, tree
 from rune.core import axes
@@ -25,6 +25,9 @@ from rune.transforms.arguments import array_leaves, named
 from rune.transforms.effect_boundaries import lanes
 from rune.transforms.programs.memo import per_program
 from rune.transforms.tracers import ValueTracer
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class BatchTracer(ValueTracer):
@@ -127,14 +130,14 @@ def _batch_program(
 
 
 def vmap(
-    function: Callable[..., Any],
+    function: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: axes.Name | None = None,
     axis_size: int | None = None,
     *,
     randomness: Literal["different", "same"] = "different",
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """`function` on every lane of its batched arguments.
 
     in_axes:   an integer, None (the same value in every lane), or a tree prefix of the arguments.
@@ -162,9 +165,8 @@ def vmap(
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:
-            a, k = tree.unflatten(treedef, values)
             with nullcontext() if randomness == "same" else _each_lane():
-                outs, result_tree = tree.flatten(function(*a, **k))
+                outs, result_tree = _flat_results(function, *tree.unflatten(treedef, values))
             out_tree.append(result_tree)
             return array_leaves("vmap", outs, result_tree)
 
@@ -176,6 +178,12 @@ def vmap(
         return tree.unflatten(out_tree[0], placed)
 
     return named(batched_function, function, "vmap")
+
+
+def _flat_results(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], Any]:
+    return tree.flatten(function(*args, **kwargs))
 
 
 def _each_lane() -> effects.Each:

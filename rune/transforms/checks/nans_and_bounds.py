@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rune import config, dtypes
+from rune import config, dtypes, tree
 from rune.array import Array
 from rune.config import Config
 from rune.core.primitive import Primitive
@@ -81,7 +81,7 @@ def _has(kind: str, value: Any) -> bool:
     return data.dtype in dtypes.INEXACT and bool(_IS[kind](data).any())
 
 
-def name_result(error: NaNError, out_tree: Any) -> None:
+def name_result(error: NaNError, out_tree: tree.TreeDef) -> None:
     """Add to the message in which of the function's results the number is visible, if in any."""
     if error.result is not None:
         path = key_path(error.result, out_tree)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rune import config, dims
+from rune import config, dims, tree
 from rune.core.interpreter import current
 from rune.core.sizes import type_with_sizes
 from rune.core.staging import Stage
@@ -44,7 +44,7 @@ ATTEMPTS = 8  # traces with names before a form is given up
 class Trace(Protocol):
     """The attributes of a trace that are used here."""
 
-    out_tree: Any
+    out_tree: tree.TreeDef
     out_types: Types
 
     @property
@@ -169,7 +169,7 @@ class Automatic:
         names = {axis: str(size) for axis, size in sizes.items() if isinstance(size, Dim)}
         self._give_up(names, family, key[0], error)
 
-    def _give_up(self, names: Mapping[Axis, str], family: Family, treedef: Any, error: Exception) -> None:
+    def _give_up(self, names: Mapping[Axis, str], family: Family, treedef: tree.TreeDef, error: Exception) -> None:
         """Keep the axes to blame exact from now on. Warns, and says why."""
         blamed = [_label(axis, treedef) for axis in _to_blame(names, family, error)]
         self._exact.update(blamed)
@@ -325,7 +325,7 @@ def _is_within(dim: Dim, size: Size) -> bool:
     return (low or 0) <= size and (high is None or size <= high)
 
 
-def _label(axis: Axis, treedef: Any) -> str:
+def _label(axis: Axis, treedef: tree.TreeDef) -> str:
     return f"axis {axis[1]} of argument{leaf_path(axis[0], treedef)}"
 
 

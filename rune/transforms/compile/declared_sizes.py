@@ -77,7 +77,7 @@ class SymbolicAxes:
             raise
 
     def generalise(
-        self, types: tuple[ArrayType, ...], treedef: Any, static: tuple[int, ...], name: str
+        self, types: tuple[ArrayType, ...], treedef: tree.TreeDef, static: tuple[int, ...], name: str
     ) -> tuple[ArrayType, ...]:
         """The types that the function is traced for.
 
@@ -97,7 +97,7 @@ class SymbolicAxes:
         return traced_types
 
     def _declared_types(
-        self, types: Sequence[ArrayType], treedef: Any, static: tuple[int, ...]
+        self, types: Sequence[ArrayType], treedef: tree.TreeDef, static: tuple[int, ...]
     ) -> tuple[ArrayType, ...]:
         patterns = self._leaf_patterns(types, treedef, static)
         return tuple(
@@ -105,7 +105,9 @@ class SymbolicAxes:
             for k, (t, p) in enumerate(zip(types, patterns, strict=True))
         )
 
-    def _leaf_patterns(self, types: Sequence[ArrayType], treedef: Any, static: tuple[int, ...]) -> list[str | None]:
+    def _leaf_patterns(
+        self, types: Sequence[ArrayType], treedef: tree.TreeDef, static: tuple[int, ...]
+    ) -> list[str | None]:
         args, kwargs = tree.unflatten(treedef, list(types))
         spread = self._leading(args) if self.patterns is None else self._spread(args, static)
         return [*spread, *(None for _ in tree.leaves(kwargs))]
@@ -134,7 +136,7 @@ class SymbolicAxes:
             message = f"jit: cannot match in_dims to the arguments ({misfit}"
             raise ArgumentError(message, hint=PATTERNS) from None
 
-    def _shape(self, type: ArrayType, pattern: str, number: int, treedef: Any) -> tuple[Size, ...]:
+    def _shape(self, type: ArrayType, pattern: str, number: int, treedef: tree.TreeDef) -> tuple[Size, ...]:
         parts = [part.strip() for part in pattern.split(",")]
         # Axes that the pattern does not mention stay as they are, at "..." or at the end.
         missing = type.ndim - len(parts)
@@ -230,7 +232,7 @@ def _declared(name: str, low: Size, high: Size | None) -> Dim:
     return dims.symbol(name, low, high)
 
 
-def _check_fit(action: str, declared: tuple[ArrayType, ...], types: Sequence[ArrayType], treedef: Any) -> None:
+def _check_fit(action: str, declared: tuple[ArrayType, ...], types: Sequence[ArrayType], treedef: tree.TreeDef) -> None:
     sources = size_sources(declared)
     # The compiled program reads each size off one axis, so some axis must determine it alone.
     missing = dims.symbols_within(*(d for t in declared for d in t.shape)).keys()

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 from rune import config, counts, effects, tree
 from rune.array import COMMITTED_CPU, CPU, Array, Place, committed_to, default_place, on
@@ -47,7 +47,13 @@ NATIVE_CALLS = 8  # kinds of calls that native code makes for one function; it t
 DESCRIPTIONS = 2  # attempts to describe a call of one trace of known sizes
 
 
-class Jitted:
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+class Jitted(Generic[P, R]):
     """A function compiled on first call for each kind of arguments; see `jit`.
 
     Native code (native_calls.py) makes calls of kinds that were called before: at the first such
@@ -59,13 +65,14 @@ class Jitted:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         marked: Marked,
         symbolic: SymbolicAxes | None,
         device: str | Device | None,
         options: Hashable,
     ):
-        self.function, self.symbolic, self.device = function, symbolic, device
+        self.function: Callable[..., R] = function
+        self.symbolic, self.device = symbolic, device
         self.marked = marked
         self.general = bool(marked.static or symbolic or device)
         self._shared = traces_of(function, options, function_name(function))
@@ -79,7 +86,7 @@ class Jitted:
     def _traces(self) -> dict[Key, list[Traced]]:
         return self._shared.by_key
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function, tracing and compiling if need be."""
         if self.general or kwargs:
             return self._call_general(args, kwargs)
@@ -148,6 +155,10 @@ class Jitted:
         """Forget all traces of the function with these options, and their compiled code."""
         self._shared.clear()
 
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self: Jitted[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Methods can be jitted: the instance is then the first argument."""
         return self if instance is None else _Bound(self, instance)
@@ -198,7 +209,7 @@ class Jitted:
 
     # --- finding the trace ------------------------------------------------------------------
 
-    def _find(self, leaves: Sequence[Any], treedef: Any, statics: tuple) -> tuple[Traced, list[Any]]:
+    def _find(self, leaves: Sequence[Any], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Any]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
         types = tuple([type_of(x) for x in leaves])
         if self.symbolic is not None:
@@ -235,7 +246,7 @@ class Jitted:
     def _keep(self, key: Key, entry: tuple[Traced, list[Any]]) -> None:
         self._shared.keep(key, entry[0])
 
-    def _trace(self, types: Sequence[ArrayType], treedef: Any, statics: tuple) -> tuple[Traced, list[Any]]:
+    def _trace(self, types: Sequence[ArrayType], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Any]]:
         next(counts.traces)
         out_trees: list[Any] = []
         recorders: list[effects.Recorder] = []
@@ -374,6 +385,22 @@ def _release(value: Any, device: Device | None) -> None:
         value.delete()
 
 
+class Options(TypedDict, total=False):
+    """The keywords of `jit`, which says what they mean."""
+
+    static_argnums: Names
+    static_argnames: Names
+    donate_argnums: Names
+    donate_argnames: Names
+    dims: Mapping[str, tuple[int | str, int | str | None]] | None
+    in_dims: Any
+    device: str | Device | None
+
+
+@overload
+def jit(function: Callable[P, R], **options: Unpack[Options]) -> Jitted[P, R]: ...
+@overload
+def jit(**options: Unpack[Options]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
     function: Callable[..., Any] | None = None,
     *,
@@ -414,7 +441,7 @@ def jit(
     patterns, treedef = tree.flatten(in_dims)
     sizes = tuple((dims or {}).items())
 
-    def made(f: Callable[..., Any]) -> Jitted:
+    def made(f: Callable[P, R]) -> Jitted[P, R]:
         require_callable("jit", f)
         options = (static, donated, device, sizes, tuple(patterns), treedef)
         return Jitted(f, Marked.of(f, static, donated), symbolic, device, options)

@@ -59,7 +59,7 @@ class Marked:
         """A test: is the argument with this number, of `count`, or with this name static?"""
         return (self._positions(self.static, count) | self.static).__contains__
 
-    def donated_leaves(self, treedef: Any, offset: int) -> tuple[int, ...]:
+    def donated_leaves(self, treedef: tree.TreeDef, offset: int) -> tuple[int, ...]:
         """The numbers of the donated leaves; the first leaf of all has number `offset`."""
         numbers = tree.unflatten(treedef, list(range(offset, offset + treedef.num_leaves)))
         args, kwargs = numbers

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rune import config, counts, effects, locks
+from rune import config, counts, effects, locks, tree
 from rune.backends.shared import heap
 from rune.backends.shared.protocol import Executable
 from rune.core import axes
@@ -40,7 +40,7 @@ class Traced:
 
     program: Program
     captured: tuple[Any, ...]
-    out_tree: Any
+    out_tree: tree.TreeDef
     donated: tuple[int, ...]
     out_types: tuple[ArrayType, ...]
     needs: tuple[effects.Need, ...] = ()  # the hidden inputs, which come last

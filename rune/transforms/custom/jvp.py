@@ -172,7 +172,7 @@ class _Rule(Rule):
         checked = [self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))]
         return outs, checked, out_tree
 
-    def _checked(self, out: Any, tangent: Any, number: int, out_tree: Any) -> Any:
+    def _checked(self, out: Any, tangent: Any, number: int, out_tree: tree.TreeDef) -> Any:
         expected, tangent = tangent_type(type_of(out)), unshared(opened(tangent))
         actual = type_of(tangent)
         if not is_layout(actual, expected):

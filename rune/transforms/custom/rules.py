@@ -74,7 +74,7 @@ class Arguments:
     """The arguments of one call: those to differentiate, flat; the others as passed."""
 
     leaves: list[Any]
-    treedef: Any
+    treedef: tree.TreeDef
     statics: tuple[tuple[int, Any], ...]  # position and value, in order
 
     @property

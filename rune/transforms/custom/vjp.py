@@ -192,7 +192,7 @@ class _Pullback:
 
     rule: _Rule
     residual_tree: Any
-    out_tree: Any
+    out_tree: tree.TreeDef
     out_types: tuple[ArrayType, ...]
     in_types: tuple[ArrayType, ...]
 

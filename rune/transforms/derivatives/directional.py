@@ -37,7 +37,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     return (*pair, main.aux) if isinstance(main, Aux) else pair
 
 
-def _directions(name: str, types: Sequence[ArrayType], treedef: Any, tangents: Sequence[Any]) -> list[Any]:
+def _directions(name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, tangents: Sequence[Any]) -> list[Any]:
     """One tangent per leaf of these types, None for an integer leaf."""
     leaves, tangent_tree = tree.flatten(tuple(tangents))
     if tangent_tree != treedef:

@@ -17,7 +17,7 @@ from rune.transforms.derivatives.tangents import number_as_array
 class Flat:
     """A tree function as a flat one; remembers the tree of its last result."""
 
-    def __init__(self, name: str, function: Callable[..., Any], treedef: Any):
+    def __init__(self, name: str, function: Callable[..., Any], treedef: tree.TreeDef):
         self.name, self.function, self.treedef = name, function, treedef
         self.out_tree: Any = None
 

@@ -8,7 +8,7 @@ real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -22,10 +22,34 @@ from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, 
 from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.linear_functions import LinearNode
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
+from rune.transforms.derivatives.signatures import Gradient, GradientAndAux, Loss, ValueAndGradient
 from rune.transforms.derivatives.tangents import cotangents_of, filled_as
 from rune.transforms.derivatives.transpose import backward
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+@overload
+def grad(
+    function: Loss[P, Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
+) -> Gradient[P]: ...
+@overload
+def grad(
+    function: Loss[P, tuple[Any, R]], argnums: Literal[0] = 0, *, has_aux: Literal[True], holomorphic: bool = False
+) -> GradientAndAux[P, R]: ...
+@overload
+def grad(
+    function: Callable[P, Any], argnums: Sequence[int], has_aux: Literal[False] = False, holomorphic: bool = False
+) -> Callable[P, tuple[Any, ...]]: ...
+@overload
+def grad(
+    function: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]: ...
 def grad(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -50,6 +74,18 @@ def grad(
     return named(gradient, function, "grad")
 
 
+@overload
+def value_and_grad(
+    function: Loss[P, R], argnums: Literal[0] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> ValueAndGradient[P, R]: ...
+@overload
+def value_and_grad(
+    function: Callable[P, R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,

@@ -58,7 +58,7 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Callable[..
     return transposed
 
 
-def _require_inexact(types: Sequence[ArrayType], treedef: Any) -> None:
+def _require_inexact(types: Sequence[ArrayType], treedef: tree.TreeDef) -> None:
     for number, type in enumerate(types):
         if type.dtype not in dtypes.INEXACT:
             raise TransformError(

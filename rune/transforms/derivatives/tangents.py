@@ -100,7 +100,7 @@ def filled_as(type: ArrayType, ct: Any) -> Any:
     return zeros(type) if ct is None else ct
 
 
-def cotangents_of(name: str, types: Sequence[ArrayType], treedef: Any, cotangents: Any) -> list[Any]:
+def cotangents_of(name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, cotangents: Any) -> list[Any]:
     """Cotangents as derivatives use them: None for an output that has no derivative.
 
     Errors: TransformError if the tree differs from that of the outputs, or a shape or dtype:
@@ -119,7 +119,7 @@ def cotangents_of(name: str, types: Sequence[ArrayType], treedef: Any, cotangent
     return [_cotangent_of(name, t, ct, i, treedef) for i, (t, ct) in enumerate(zip(types, leaves, strict=True))]
 
 
-def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: Any) -> Any:
+def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tree.TreeDef) -> Any:
     if type.dtype not in dtypes.INEXACT:
         return None
     ct = host_as(ct, type)

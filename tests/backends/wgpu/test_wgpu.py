@@ -378,7 +378,10 @@ def test_a_donated_argument_is_written_in_place_by_the_script_too():
 
 
 def test_a_plan_with_more_buffers_than_are_bound_keeps_no_script():
-    f = rune.jit(lambda *xs: sum(xs[1:], xs[0]), device="wgpu")
+    @rune.jit(device="wgpu")
+    def f(*xs: Any) -> Any:
+        return sum(xs[1:], xs[0])
+
     many = [np.full(4, k, np.float32) for k in range(130)]
     for _ in range(3):
         same(np.full(4, sum(range(130)), np.float32), np.asarray(f(*many)))

@@ -121,7 +121,7 @@ def test_constants_are_special_as_operands_are(device: Device, dtype: np.dtype):
     def by_constants(a: rune.Array) -> dict[str, list[rune.Array]]:
         return {n: [operation(n, dtype)(a, np.full(a.shape, c, dtype)) for c in constants] for n in names}
 
-    results = rune.jit(by_constants, device=device)(a)
+    results = rune.jit(by_constants, device=device)(rune.numpy.asarray(a))
 
     for name in names:
         for c, actual in zip(constants, results[name], strict=True):

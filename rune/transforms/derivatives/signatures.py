@@ -1,0 +1,35 @@
+"""What type checkers infer of `grad` and `value_and_grad`: the gradient is of the argument's type.
+
+One signature each, not overloads, so that it passes unchanged through `jit` and `vmap`. Of a Python
+number they therefore say that its gradient is a number; it is an Array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+
+P = ParamSpec("P")  # the parameters behind the first
+X = TypeVar("X")  # the argument: an array, or a tree of them
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+Loss: TypeAlias = Callable[Concatenate[Any, P], R]
+
+
+class Gradient(Protocol[P]):
+    """The gradient of a function with respect to its first argument."""
+
+    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> X: ...
+
+
+class GradientAndAux(Protocol[P, R_co]):
+    """The gradient with respect to the first argument, and what else the function returned."""
+
+    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> tuple[X, R_co]: ...
+
+
+class ValueAndGradient(Protocol[P, R_co]):
+    """The value of a function, and its gradient with respect to the first argument."""
+
+    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> tuple[R_co, X]: ...
