@@ -182,7 +182,9 @@ def memory_stats(device: str | Device | None = None) -> MemoryStats:
     backend = chosen.backend
     if isinstance(backend, CountsMemory):
         return backend.memory_stats()
-    raise DeviceError(f"memory_stats: cannot count memory on {chosen.name} (its backend does not)")
+    raise DeviceError(
+        f"memory_stats: cannot report the memory of {chosen.name} (the backend {chosen.target.backend} counts none)"
+    )
 
 
 def work_stats(device: str | Device | None = None) -> WorkStats:
@@ -203,7 +205,9 @@ def work_stats(device: str | Device | None = None) -> WorkStats:
     backend = chosen.backend
     if isinstance(backend, CountsWork):
         return backend.work_stats()
-    raise DeviceError(f"work_stats: cannot count work on {chosen.name} (its backend does not)")
+    raise DeviceError(
+        f"work_stats: cannot report the work of {chosen.name} (the backend {chosen.target.backend} counts none)"
+    )
 
 
 def _chosen(device: str | Device | None) -> Device:

@@ -85,8 +85,8 @@ class NullExecutable(CheckingExecutable):
         concrete = self.concretes([a.shape for a in arguments])
         for number, (buffer, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
             if not buffer.alive:
-                raise DeletedArrayError(f"{self.plan.name}: cannot use argument {number} (donated)")
+                raise DeletedArrayError(f"{self.plan.name}: cannot use argument {number} (it was donated)")
             if buffer.type.dtype != type_.dtype:
-                misfit = f"argument {number} is {type_}, given is {buffer.type}"
+                misfit = f"argument {number} must be {type_}, not {buffer.type}"
                 raise CheckError(f"{self.plan.name}: cannot run with this argument ({misfit})")
         return result_buffers(self.plan, concrete, arguments, donated, NullBuffer, _reuse)

@@ -98,7 +98,7 @@ class ReferenceExecutable(CheckingExecutable):
     meter: Meter | None = None
 
     def run(self, arguments: Sequence[np.ndarray], donated: Sequence[int]) -> list[np.ndarray]:
-        """Run the plan on NumPy arrays. Errors: OutOfMemory, for all points of a loop are held."""
+        """Run the plan on NumPy arrays. Errors: OutOfMemory: loops hold all points at once."""
         concrete = self.concretes([a.shape for a in arguments])
         self.check_arguments(arguments)
         results = result_buffers(self.plan, concrete, arguments, donated, _empty, _reuse)
@@ -126,7 +126,9 @@ class ReferenceExecutable(CheckingExecutable):
         """Errors: ArgumentError for an array that the plan was not made for."""
         for number, (array, type_) in enumerate(zip(arguments, self.plan.arguments, strict=True)):
             if array.dtype != type_.dtype or not array.flags.c_contiguous:
-                misfit = f"argument {number} is {type_}, given is {array.dtype}{list(array.shape)}"
+                actual = ArrayType(array.shape, array.dtype)
+                wanted = "contiguous" if array.dtype == type_.dtype else f"{type_}, not {actual}"
+                misfit = f"argument {number} must be {wanted}"
                 raise ArgumentError(f"{self.plan.name}: cannot run with this argument ({misfit})")
 
 

@@ -386,6 +386,6 @@ def _size_sources(program: KernelProgram) -> tuple[SizeSource, ...]:
         argument_types = ", ".join(str(v.type) for v in program.inputs)
         raise DimensionError(
             f"plan_memory: cannot find the size {', '.join(sorted(missing))} "
-            f"(the arguments of {program.name}, {argument_types}, do not tell it)"
+            f"(it cannot be read off the arguments of {program.name}: {argument_types})"
         )
     return sources

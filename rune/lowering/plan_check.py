@@ -48,7 +48,7 @@ def check_sizes(plan: Plan) -> None:
         known.add(s.name)
     missing = _sizes_used(plan) - known
     if missing:
-        _unreadable(plan, ", ".join(sorted(missing)), "no argument tells it")
+        _unreadable(plan, ", ".join(sorted(missing)), "no argument has it")
 
 
 def _unreadable(plan: Plan, name: str, why: str) -> NoReturn:

@@ -200,7 +200,9 @@ class _Reader:
         params = self.kernels[kernel].params
         are_read = [p.access is Access.READ for p in params]
         if (sum(are_read), len(params)) != (len(reads), len(reads) + len(writes)):
-            raise CheckError(f"parse: cannot read a plan (the slots of {kernel})")
+            slots = f"reads {sum(are_read)} and writes {len(params) - sum(are_read)} slots"
+            what = f"{kernel} {slots}, not {len(reads)} and {len(writes)}"
+            raise CheckError(f"parse: cannot read a plan ({what})")
         return Launch(kernel, tuple((reads if is_read else writes).pop(0) for is_read in are_read))
 
     def loop(self, times: str, arrays: str, offset: str, results: str, arguments: str) -> Loop:

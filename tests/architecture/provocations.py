@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,11 @@ def namespace() -> dict[str, Any]:
     }
 
 
-def provoke(code: str) -> Exception:
-    """The error that a call raises."""
+def provoke(code: str, names: Mapping[str, Any] | None = None) -> Exception:
+    """The error that a call raises; `names` are those that it uses beside the common ones."""
     linecache.cache["call.py"] = (len(code), None, [code + "\n"], "call.py")
     with pytest.raises(Exception) as caught:  # noqa: PT011 - every class, shown in the golden text
-        exec(compile(code, "call.py", "exec"), namespace())
+        exec(compile(code, "call.py", "exec"), {**namespace(), **(names or {})})
     assert isinstance(caught.value, rune.errors.RuneError), caught.value
     return caught.value
 
@@ -67,9 +67,9 @@ def shown(error: Exception) -> str:
     return f"{type(error).__name__}: {message}"
 
 
-def golden_text(calls: Sequence[tuple[str, str]]) -> str:
+def golden_text(calls: Sequence[tuple[str, str]], names: Mapping[str, Any] | None = None) -> str:
     """A title, the call and its error, for each (title, call)."""
-    return "\n".join(f"== {title}\n{code}\n{shown(provoke(code))}\n" for title, code in calls)
+    return "\n".join(f"== {title}\n{code}\n{shown(provoke(code, names))}\n" for title, code in calls)
 
 
 def has_the_form_of_the_grammar(message: str) -> None:

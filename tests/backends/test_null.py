@@ -150,7 +150,7 @@ def test_a_donation_to_a_result_of_other_size_is_illegal():
 
 
 def test_a_symbolic_size_needs_a_source():
-    assert "cannot read the size n (no argument tells it)" in refused(plan(Launch("double", (X, Y)), size_sources=()))
+    assert "cannot read the size n (no argument has it)" in refused(plan(Launch("double", (X, Y)), size_sources=()))
 
 
 def test_a_broken_kernel_is_found_by_its_own_check():
@@ -203,7 +203,7 @@ def test_arguments_are_checked_at_every_call(device):
 
     with pytest.raises(DimensionError, match="n = 101"):
         executable([device.copy_in(np.ones(101, np.float32))])
-    with pytest.raises(CheckError, match="argument 0 is f32"):
+    with pytest.raises(CheckError, match="argument 0 must be f32"):
         executable([device.copy_in(np.ones(5, np.int32))])
 
 

@@ -120,7 +120,7 @@ def test_a_wrong_plan_is_refused_before_it_runs(device):
 def test_an_argument_of_other_dtype_is_refused(device):
     executable = device.record(plan_of(example("pad")))
 
-    with pytest.raises(ArgumentError, match="argument 0 is f32"):
+    with pytest.raises(ArgumentError, match="argument 0 must be f32"):
         executable([np.ones(8)])
 
 

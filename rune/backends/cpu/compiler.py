@@ -160,7 +160,7 @@ def compile_module(name: str, text: str, effort: int = 2) -> Code:
 
 
 def _require_room(name: str, nbytes: int) -> None:
-    """Reserve what LLVM may need, and let it go again. Errors: OutOfMemory."""
+    """Reserve the memory LLVM may need, and release it again. Errors: OutOfMemory."""
     if not hasattr(mmap, "MAP_PRIVATE"):
         return
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
@@ -168,7 +168,7 @@ def _require_room(name: str, nbytes: int) -> None:
         mmap.mmap(-1, nbytes, flags=flags).close()
     except OSError as error:
         raise OutOfMemory(
-            f"cpu: cannot compile {name} (LLVM may need {nbytes} B, and they are not there)",
+            f"cpu: cannot compile {name} (LLVM may need {nbytes} B, more than this process can reserve)",
             hint="raise the limit of the address space (ulimit -v), or jit smaller functions",
         ) from error
 

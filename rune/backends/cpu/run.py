@@ -168,7 +168,7 @@ class CpuExecutable:
         """The error for arguments that are no dense arrays of the right rank and dtype."""
         accepted = ", ".join(map(str, self.plan.arguments))
         actual = ", ".join(map(_described, arguments))
-        return LayoutError(f"{self.plan.name}: cannot run with these arguments ({actual} given, {accepted} taken)")
+        return LayoutError(f"{self.plan.name}: cannot run with these arguments ({actual} given, {accepted} expected)")
 
 
 def _taken_over(array: np.ndarray, type: ArrayType) -> np.ndarray:

@@ -193,7 +193,9 @@ class _Steps:
             case Call(routine="callback"):
                 self.call_back(step)
             case Call(routine=routine):
-                raise CompileError(f"cpu: cannot call {routine} (the target lists dot only)")
+                raise CompileError(
+                    f"cpu: cannot call {routine} (its plans may call dot, strided_dot and Python functions)"
+                )
             case Loop():
                 self.loop(step)
             case Branch():

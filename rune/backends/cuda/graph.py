@@ -103,7 +103,10 @@ def geometry(rendered: Rendered, sizes: Mapping[str, int], cores: int, warp: int
             threads *= 2
         blocks = -(-total // threads)
     if blocks > MOST_BLOCKS:
-        raise DeviceError(f"cuda: cannot launch {rendered.name} over {total} points")
+        raise DeviceError(
+            f"cuda: cannot launch {rendered.name} over {total} points (at most {MOST_BLOCKS} blocks in a launch)",
+            hint="work on smaller pieces",
+        )
     return blocks, threads
 
 

@@ -41,11 +41,11 @@ def is_callback(step: Step) -> bool:
 
 
 def refuse_routines(plan: Plan, target: Target) -> None:
-    """Errors: CompileError where a plan calls anything but Python."""
+    """Errors: CompileError where a plan calls anything but a Python function."""
     for step in all_steps(plan):
         if isinstance(step, Call) and not is_callback(step):
-            action = f"{target.backend}: cannot call {step.routine}"
-            raise CompileError(f"{action} on {target.name}")
+            action = f"{target.backend}: cannot call {step.routine} on {target.name}"
+            raise CompileError(f"{action} (its plans may call only Python functions)")
 
 
 def function_of(step: Call) -> HostFunction:
@@ -73,7 +73,7 @@ class Callbacks:
         slots = [s.type for s in (*step.outputs, *step.inputs)]
         places, count = len(slots), len(slots) + len(names)
         words_type = ctypes.c_int64 * count
-        # What is the same in every call is found once: small plans spend their time in here.
+        # Computed once, since small plans spend most of their time in these calls.
         known = None if any(t.is_symbolic for t in slots) else [_reader(t) for t in slots]
 
         def enter(address: int) -> int:
@@ -109,12 +109,12 @@ def fill(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[A
 
 def _fill(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType], outputs: int) -> None:
     operands = arrays[outputs:]
-    if not function.borrows:  # it may keep what it is given
+    if not function.borrows:  # it may keep its operands, which are memory of the plan
         operands = [np.array(a) for a in operands]
     results = _called(function, operands, types[:outputs])
     for target, value in zip(arrays[:outputs], results, strict=True):
         if value.shape != target.shape:  # NumPy would broadcast it
-            what = f"{function} yields {list(value.shape)}, the program says {list(target.shape)}"
+            what = f"{function} yields {list(value.shape)}, the program declares {list(target.shape)}"
             raise CheckError(f"call: cannot take a result of another shape ({what})")
         target[...] = value
 
@@ -122,13 +122,13 @@ def _fill(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[
 def _called(function: HostFunction, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
     """The results of a function, which may call programs that call back.
 
-    Errors: RecursionError before the native stack ends, of which Python's own limit knows nothing.
+    Errors: RecursionError before the native stack overflows: Python's own limit does not count it.
     """
-    if function.borrows:  # NumPy's: it calls nobody
+    if function.borrows:  # a routine of NumPy, which never calls back
         return function(arrays, types)
     if _nesting.depth >= MOST_NESTED:
-        what = f"{MOST_NESTED} callbacks are within each other"
-        hint = "let Python recur, or a loop of rune.lax repeat, without jitted functions in between"
+        what = f"{MOST_NESTED} callbacks are nested"
+        hint = "recurse in plain Python, or use a loop of rune.lax, without jitted functions in between"
         raise RecursionError(with_context(f"callback: cannot call {function} ({what})", hint))
     _nesting.depth += 1
     try:

@@ -5,6 +5,7 @@ They run in this process, at once, and count their calls.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +36,7 @@ def checking_target(backend: str, description: str) -> Target:
 
 
 @dataclass(slots=True)
-class CheckingExecutable:
+class CheckingExecutable(ABC):
     """A checked plan; `run` says what a call does."""
 
     plan: Plan
@@ -50,9 +51,9 @@ class CheckingExecutable:
         finally:
             self.work.end()
 
+    @abstractmethod
     def run(self, arguments: Sequence[Any], donated: Sequence[int]) -> list[Any]:
         """The results."""
-        raise NotImplementedError
 
     def sources(self) -> dict[str, str]:
         """The kernels as kernel code."""

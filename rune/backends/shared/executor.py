@@ -120,7 +120,7 @@ def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
     do not fit together.
     """
     if len(shapes) != len(plan.arguments):
-        counts = f"{len(shapes)} given, {len(plan.arguments)} taken"
+        counts = f"{len(shapes)} given, {len(plan.arguments)} expected"
         raise ArgumentError(f"{plan.name}: cannot run with these arguments ({counts})")
     arguments = Arguments(f"{plan.name}: cannot run", plan.arguments, shapes)
     sizes = {n: evaluate(x, {}) for n, x in read_sizes(arguments, plan.size_sources).items()}

@@ -137,7 +137,7 @@ def _last_entered(at: int, name: str, make: bool) -> int:
         return _entered(at, name, os.O_RDONLY | _DIRECTORY, make)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
-            raise Unsafe("is no directory") from error
+            raise Unsafe("is not a directory") from error
         raise
 
 

@@ -7,6 +7,7 @@ runs within the turn of its call: it may copy from and to the device, but run no
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ class Queue(Protocol):
 Q = TypeVar("Q", bound=Queue)
 
 
-class QueuedBackend:
+class QueuedBackend(ABC):
     """What devices of one queue have in common: memory of a pool, copies, counts.
 
     A backend says how bytes get there (`send`) and back (`start_fetch`), and has `target`, `pool`,
@@ -122,13 +123,13 @@ class QueuedBackend:
         """The bytes to ask the pool for."""
         return nbytes
 
+    @abstractmethod
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
         """Put bytes (u8) there, behind all that was enqueued; they may change afterwards."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host; what it gives waits for them, u8."""
-        raise NotImplementedError
 
     def alloc(self, type: ArrayType, maker: str = "alloc") -> DeviceBuffer:
         """Uninitialised device memory for one array, made by `maker`."""
@@ -161,7 +162,7 @@ class QueuedBackend:
         return self.work.stats()
 
 
-class QueuedExecutable(Generic[Q]):
+class QueuedExecutable(ABC, Generic[Q]):
     """A compiled plan; `run_steps` says how its steps are enqueued."""
 
     def __init__(self, backend: Q, plan: Plan):
@@ -202,9 +203,9 @@ class QueuedExecutable(Generic[Q]):
                 backend.work.follow(backend.marker())
         return results
 
+    @abstractmethod
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Enqueue all steps on this memory."""
-        raise NotImplementedError
 
 
 def _reuse(buffer: DeviceBuffer, type: ArrayType) -> DeviceBuffer:
@@ -212,10 +213,10 @@ def _reuse(buffer: DeviceBuffer, type: ArrayType) -> DeviceBuffer:
 
 
 def check_dtypes(plan: Plan, arguments: Sequence[Any]) -> None:
-    """Errors: ArgumentError "f: cannot run with this argument (argument 0 is f32[3], ...)"."""
+    """Errors: ArgumentError "f: cannot run with this argument (argument 0 must be f32[3], ...)"."""
     for number, (buffer, type_) in enumerate(zip(arguments, plan.arguments, strict=True)):
         if buffer.type.dtype != type_.dtype:
-            misfit = f"argument {number} is {type_}, given is {buffer.type}"
+            misfit = f"argument {number} must be {type_}, not {buffer.type}"
             raise ArgumentError(f"{plan.name}: cannot run with this argument ({misfit})")
 
 

@@ -7,6 +7,7 @@ language has of its own is in its file: cstyle.py and c_expr.py, wgsl.py and wgs
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -100,7 +101,7 @@ def unfolded(loops: Sequence[For], position: str, size: Callable[[Size], str]) -
 
 
 @dataclass(slots=True)
-class Statements:
+class Statements(ABC):
     """The lines of a kernel in the making. A language adds how each statement reads.
 
     reserved, prefixes: identifiers that no name of a kernel may be, or begin with
@@ -114,13 +115,13 @@ class Statements:
     names: dict[str, str] = field(init=False, default_factory=dict)
     identifiers: set[str] = field(init=False, default_factory=set)
 
+    @abstractmethod
     def expr(self, expr: Expr) -> str:
         """The text of an expression, where nothing else stands beside it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stmt(self, stmt: Stmt) -> None:
         """Write one statement."""
-        raise NotImplementedError
 
     def emit(self, line: str) -> None:
         """Write a line."""

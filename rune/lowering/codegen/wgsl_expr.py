@@ -344,7 +344,7 @@ def _amount(op: Op, args: list[str]) -> str:
 def _integer(value: int, dtype: np.dtype, suffix: str) -> str:
     if not -_MOST - 1 <= value <= 2 * _MOST + 1:
         unsupported = f"{value} of {dtypes.short(dtype)}"
-        raise DtypeError(f"render: cannot use {unsupported} in WGSL (an index has 32 bits)")
+        raise DtypeError(f"render: cannot use {unsupported} in WGSL (its integers have 32 bits)")
     if value == -_MOST - 1:
         return f"i32({value})"
     return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"

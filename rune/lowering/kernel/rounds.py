@@ -88,7 +88,7 @@ def require_few(code: KernelCode, target: Target, sizes: Mapping[str, int] | Non
     if most is not None and most > target.loop_rounds and (sizes or not code.sizes):
         raise DeviceError(
             f"{code.name}: cannot run on {target.name} (up to {most} rounds of loops in a thread; "
-            f"its driver, {target.description}, ends them in silence after {target.loop_rounds})",
+            f"its driver, {target.description}, silently stops after {target.loop_rounds})",
             hint="compute it on another device, rune.jit(device=...), or in smaller pieces",
         )
 

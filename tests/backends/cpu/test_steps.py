@@ -1,6 +1,7 @@
 """Plans of many steps on the CPU: functions of limited size give what one function would."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,11 @@ import rune
 import rune.numpy as rnp
 from rune import lax
 from rune.backends.cpu import steps
+from rune.errors import CompileError
+from rune.lowering.kernel.text import parse
+from rune.lowering.plan import Call, Slot, Space
 from rune.transforms.compile.executables import compiled, device_for
+from tests.backends.plans import plan_of
 
 AROUND = [1, steps.MOST_STEPS - 1, steps.MOST_STEPS, steps.MOST_STEPS + 1, 997]
 
@@ -50,6 +55,16 @@ def test_every_leaf_comes_back_whatever_their_number(count):
     for x, y, z in zip(operands, same, more, strict=True):
         np.testing.assert_array_equal(y, x)
         np.testing.assert_array_equal(z, x + 1)
+
+
+def test_a_routine_that_the_cpu_does_not_have_is_refused_by_name():
+    double = parse("code double(x: read f32[3], y: write f32[3]) { for i in 3 grid { store y[i] = x[i] } }")
+    plan = plan_of(double)
+    y, x = Slot(Space.RESULT, plan.results[0]), Slot(Space.ARGUMENT, plan.arguments[0])
+    sorting = replace(plan, steps=(Call("sort", (y,), (x,), ()),))
+
+    with pytest.raises(CompileError, match=r"cannot call sort \(its plans may call dot, strided_dot and"):
+        device_for(None).backend.record(sorting)
 
 
 def test_the_argument_that_does_not_fit_is_found_among_many():

@@ -233,7 +233,7 @@ def test_a_link_is_refused_since_its_owner_chooses_where_it_leads(tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "kernels").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.warns(CacheWarning, match="is no directory"):
+    with pytest.warns(CacheWarning, match="is not a directory"):
         DiskCache(tmp_path)
 
 

@@ -55,7 +55,7 @@ def test_shapes_that_do_not_fit_are_refused(shapes, message):
 
 
 def test_a_wrong_number_of_arguments_is_refused():
-    with pytest.raises(ArgumentError, match=r"f: cannot run .* \(1 given, 3 taken\)"):
+    with pytest.raises(ArgumentError, match=r"f: cannot run .* \(1 given, 3 expected\)"):
         size_values(PLAN, [(3, 10)])
 
 

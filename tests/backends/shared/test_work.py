@@ -132,5 +132,5 @@ def test_a_backend_that_counts_nothing_is_refused_with_its_name(monkeypatch: Any
     plain = type("Plain", (), {})()
     monkeypatch.setattr(rune.backends, "_open", lambda _: plain)
 
-    with pytest.raises(DeviceError, match="work_stats: cannot count work on null:0"):
+    with pytest.raises(DeviceError, match="work_stats: cannot report the work of null:0"):
         rune.work_stats(device)

@@ -1,0 +1,160 @@
+"""A call for each place that raises in backends and lowering, which users seldom reach.
+
+errors_of_backends.txt is the golden text. Most calls hand a function what the functions before it
+never would: a plan with a wrong step, an operation that no language has. What the tests of a file
+already provoke is left out, and so is what drivers refuse: tests/backends does that with fakes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rune import dtypes
+from rune.backends import Device, device_named, null
+from rune.backends.cpu import compiler
+from rune.backends.cpu.gemm.library import library
+from rune.backends.shared.callbacks import refuse_routines
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.lowering import passes, plan_text
+from rune.lowering.codegen import llvm_scalar, llvm_types, spirv_scalar, wgsl_expr, wgsl_wide
+from rune.lowering.codegen.target import Native
+from rune.lowering.kernel.text import parse as kernel
+from rune.lowering.legalize.scalars import attach_functions
+from rune.lowering.plan import Call, Slot, Space
+from tests.architecture.provocations import golden_text, has_the_form_of_the_grammar, provoke, works_as_before
+from tests.architecture.sources import HERE, ROOT
+from tests.backends.plans import plan_of
+from tests.support.expect import expect_file
+from tests.support.lowering import PLAIN, f32
+
+DOUBLE = kernel("code double(x: read f32[3], y: write f32[3]) { for i in 3 grid { store y[i] = x[i] + x[i] } }")
+PLAN = plan_of(DOUBLE)
+SORT = Call("sort", (Slot(Space.RESULT, f32(3)),), (Slot(Space.ARGUMENT, f32(3)),), ())
+
+
+def on(device: str) -> Any:
+    """The plan, ready to run on a device."""
+    return device_named(device).backend.record(PLAN)
+
+
+def donated() -> null.NullBuffer:
+    """A buffer whose memory another array has."""
+    return null.NullBuffer(f32(3), alive=False)
+
+
+def device_without_counts() -> Device:
+    """A device of another package, whose backend has the least that it must have."""
+    target = replace(PLAIN, name="other:0", backend="other")
+    return Device(target, SimpleNamespace(open_device=lambda target: object()))
+
+
+NAMES: dict[str, Any] = {
+    "compiler": compiler,
+    "library": library,
+    "refuse_routines": refuse_routines,
+    "passes": passes,
+    "plan_text": plan_text,
+    "llvm_scalar": llvm_scalar,
+    "llvm_types": llvm_types,
+    "spirv_scalar": spirv_scalar,
+    "wgsl_expr": wgsl_expr,
+    "wgsl_wide": wgsl_wide,
+    "attach_functions": attach_functions,
+    "bare_language": Native(frozenset()),
+    "code": DOUBLE,
+    "dtypes": dtypes,
+    "null": null,
+    "on": on,
+    "donated": donated,
+    "other": device_without_counts(),
+    "test": PLAIN,
+    "buffer": null.NullBuffer(ArrayType((3,), dtypes.f64)),
+    "sorting": replace(PLAN, steps=(SORT,)),
+    "misnamed": replace(PLAN, kernels={"double": replace(DOUBLE, name="twice")}),
+    "text": plan_text.to_text(PLAN),
+    "backend": lambda name: device_named(name).backend,
+    "bare": Primitive("bare", "test", lambda x: x, lambda x: x),
+    "f32": f32,
+}
+
+BACKENDS: list[tuple[str, str]] = [
+    ("the memory of a device that does not count it", "rune.memory_stats(other)"),
+    ("the work of a device that does not count it", "rune.work_stats(other)"),
+    ("a product of f16 by the routine of the CPU", "library(dtypes.f16, cores=1, parallel=1, routine='dot')"),
+    ("more memory for LLVM than there is", "compiler._require_room('f', 1 << 62)"),
+    ("a routine where only Python can be called", "refuse_routines(sorting, test)"),
+    ("an argument of another dtype on the CPU", "on('cpu')([np.zeros(3)])"),
+    ("an argument too many", "on('cpu')([np.zeros(3, np.float32)] * 2)"),
+    ("an argument of another dtype in the reference", "on('reference')([np.zeros(3)])"),
+    ("an argument with gaps in the reference", "on('reference')([np.zeros(6, np.float32)[::2]])"),
+    ("an argument of another dtype on null", "on('null')([buffer])"),
+    ("an argument that was donated", "on('null')([donated()])"),
+    ("a copy of what was donated", "backend('null').copy_out(donated(), f32(3))"),
+    ("a kernel under another name", "backend('null').record(misnamed)"),
+]
+
+LOWERING: list[tuple[str, str]] = [
+    ("a primitive without a lowering", "rune.jit(lambda v: bare(v))(x)"),
+    ("passes that never come to rest", "passes.fixpoint(passes.Pass('grow', '', lambda n: n + 1)).run(0)"),
+    ("a plan of one line", "plan_text.parse('plan f on test')"),
+    ("a plan with an unknown type", "plan_text.parse(text.replace('f32[3]', 'f99[3]', 1))"),
+    ("a plan with an unknown step", "plan_text.parse(text.replace('<-', '~'))"),
+    ("a launch of too many slots", "plan_text.parse(text.replace('<- argument 0', '<- argument 0, argument 0'))"),
+    ("an operation that a language neither has nor can write", "attach_functions(code, bare_language)"),
+    ("an operation that LLVM has not", "llvm_scalar.operation('magic', dtypes.f32, (), dtypes.f32)"),
+    ("a type that LLVM has not", "llvm_types.require_supported(dtypes.f8_e5m2)"),
+    ("an operation that SPIR-V has not", "spirv_scalar.operation('magic', dtypes.f32, ())"),
+    ("a register that WGSL has not", "wgsl_expr.Expressions({}, {}).register(dtypes.f64)"),
+    ("elements that WGSL cannot store", "wgsl_expr.require_stored(dtypes.f64)"),
+    ("an index of more than 32 bits in WGSL", "wgsl_expr._integer(1 << 40, dtypes.i32, 'i')"),
+    ("an operation on 64 bits that WGSL has not", "wgsl_wide.operation('magic', [])"),
+    ("a float of 64 bits in WGSL", "wgsl_wide.cast('x', dtypes.f32, dtypes.u64)"),
+]
+
+CALLS = BACKENDS + LOWERING
+
+# Raises that no call reaches: the file, a part of the line, and why. Each guards a rule that
+# rune's own code keeps; a fault there must not go on as wrong numbers.
+INVARIANTS: list[tuple[str, str, str]] = [
+    ("rune/lowering/build/loops.py", "raise AssertionError(statement)", "only these statements have inner axes"),
+    ("rune/lowering/kernelize/write.py", "has no kernel", "a routine or a loop is a step of its own"),
+    ("rune/lowering/kernelize/emit.py", "no rule for it", "what else has a lowering is stored, and never computed"),
+    ("rune/lowering/scalar/number.py", "has no instruction for it", "asked for only with Ability.SCALED"),
+    ("rune/lowering/scalar/number.py", "calls no library", "asked for only with Ability.LIBRARY"),
+    ("rune/backends/vulkan/items.py", "raise AssertionError(item)", "the kinds of work are these"),
+    ("rune/backends/vulkan/record.py", "raise AssertionError(item)", "the kinds of work are these"),
+    ("rune/backends/vulkan/schedule.py", "raise AssertionError(step)", "refuse_routines has refused other steps"),
+]
+
+
+def test_every_message_is_the_one_in_the_golden_text(request: pytest.FixtureRequest):
+    expect_file(request.config, HERE / "errors_of_backends.txt", golden_text(CALLS, NAMES))
+
+
+@pytest.mark.parametrize("code", [c for _, c in CALLS], ids=[t for t, _ in CALLS])
+def test_every_message_has_the_form_of_the_grammar(code: str):
+    has_the_form_of_the_grammar(str(provoke(code, NAMES)))
+
+
+@pytest.mark.parametrize(("path", "part"), [(p, part) for p, part, _ in INVARIANTS])
+def test_every_invariant_stands_in_its_file(path: str, part: str):
+    assert part in (ROOT / path).read_text()
+
+
+def test_nothing_else_raises_a_bare_assertion():
+    paths = [p for room in ("backends", "lowering") for p in (ROOT / "rune" / room).rglob("*.py")]
+    asserting = {str(p.relative_to(ROOT)) for p in paths if "raise AssertionError" in p.read_text()}
+
+    assert asserting <= {path for path, _, _ in INVARIANTS}
+
+
+def test_everything_works_after_all_of_them():
+    for _, code in CALLS:
+        provoke(code, NAMES)
+
+    works_as_before()
