@@ -68,6 +68,10 @@ class Code(Writer):
         self.store(self.constant(type, value), pointer)
         return pointer
 
+    def row(self, type: str, count: Value) -> Value:
+        """Uninitialised memory on the stack, for a number of values that is not known before."""
+        return self.effect("ptr", f"alloca {type}, i64 {count.text}")
+
     def choose(self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
         """then() if the condition holds, else orelse()."""
         yes, no = self.name("then"), self.name("else")

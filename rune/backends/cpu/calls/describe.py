@@ -4,7 +4,7 @@
     kept(call)   the same for native code: (words, call); the call keeps alive what words point to
     method(...)  a method of a class: tries the kept calls of an instance, then a Python function
 
-The code (call_text.py, match.py, results.py) is compiled once per process. It reads Python's and
+The code (call.py, match.py, results.py) is compiled once per process. It reads Python's and
 NumPy's objects from below, so `host()` checks each offset against real objects, and there is no
 method where something is not as it is known, or where threads run without the interpreter's lock.
 """
@@ -14,12 +14,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-import re
 import struct
 import sys
 import sysconfig
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
@@ -28,13 +27,11 @@ from typing import Any
 import numpy as np
 
 from rune.backends.cpu import compiler, host_abi
-from rune.backends.cpu.calls import call_text, match, results
+from rune.backends.cpu.calls import call, match, results
 from rune.backends.cpu.calls.process import Process
 
 MOST_NODES = 4096  # of one call: they stand on the stack
-_MOST_COPIED = 256  # arguments that go to the general way over the stack
 _NEW_FROM_DESCR = 94  # its place in NumPy's table of functions, a part of NumPy's ABI
-_WORD = re.compile(r"\b[A-Z][A-Z_]+\b")
 
 Kept = tuple[bytes, "NativeCall"]
 
@@ -238,9 +235,8 @@ def method(owner: Owner) -> Any:
     slots = _slots(owner)
     if host is None or slots is None:
         return None
-    values = {**_CODES, **host, **slots, **_objects(owner)}
-    text = _WORD.sub(lambda word: str(values[word[0]]), call_text.TEXT)
-    text = "\n\n".join([text, match.text(_process(values)), results.text(_process(values))])
+    process = Process({**host.pointers, **_objects(owner)}, {**_CODES, **host.numbers, **slots})
+    text = "\n\n".join(part.text(process) for part in (call, match, results))
     # It is compiled once in a process, and no slower for three times the effort.
     code = compiler.compile_module("call", text, effort=0)
     flags = _METH_FASTCALL | _METH_KEYWORDS
@@ -255,21 +251,13 @@ def method(owner: Owner) -> Any:
     return make(owner.cls, ctypes.addressof(definition))
 
 
-def _process(values: Mapping[str, str | int]) -> Process:
-    pointers = {word: value for word, value in values.items() if isinstance(value, str)}
-    numbers = {word: value for word, value in values.items() if isinstance(value, int)}
-    return Process(pointers, numbers)
-
-
 _METH_FASTCALL, _METH_KEYWORDS = 0x0080, 0x0002
 
-_CODES: dict[str, str | int] = {
+_CODES = {
     **{f"W_{name}": number for number, name in enumerate(_HEAD)},
     **{f"F_{f.name}": int(f) for f in Fetch},
     **{f"C_{c.name}": int(c) for c in Check},
     **{f"B_{b.name}": int(b) for b in Build},
-    "MOST_COPIED": _MOST_COPIED,
-    "UNFIT": "@unfit",
 }
 _FUNCTIONS = {
     "INCREF": "Py_IncRef",
@@ -352,8 +340,8 @@ def _word(address: int) -> int:
 
 
 @functools.cache
-def _host() -> dict[str, str | int] | None:
-    """Words that stand for functions and offsets of this process; None where it is not known."""
+def _host() -> Process | None:
+    """Functions and offsets of this process; None where it is not known."""
     abi, make = host_abi.abi(), _new_from_descr()
     is_locked = not sysconfig.get_config_var("Py_GIL_DISABLED")
     is_known = sys.implementation.name == "cpython" and is_locked and _is_layout_known()
@@ -363,10 +351,8 @@ def _host() -> dict[str, str | int] | None:
         functions = {w: getattr(ctypes.pythonapi, name) for w, name in _FUNCTIONS.items()}
     except AttributeError:
         return None
-    addresses = {w: _pointer(host_abi.address_of(f)) for w, f in functions.items()}
-    return {
-        **addresses,
-        "NEW_FROM_DESCR": _pointer(make),
+    pointers = {w: _pointer(host_abi.address_of(f)) for w, f in functions.items()}
+    numbers = {
         "SIZE": object.__basicsize__,
         "TUPLE_ITEMS": tuple.__basicsize__,
         "BYTES_DATA": bytes.__basicsize__ - 1,
@@ -378,6 +364,7 @@ def _host() -> dict[str, str | int] | None:
         "FLAGS": abi.flags,
         "REQUIRED_FLAGS": abi.required_flags,
     }
+    return Process({**pointers, "NEW_FROM_DESCR": _pointer(make)}, numbers)
 
 
 def _is_layout_known() -> bool:

@@ -33,7 +33,7 @@ class Process:
         code.tell("void", self.object(code, "INCREF"), object)
 
     def drop_reference(self, code: Code, object: Value) -> None:
-        """One reference less; the last frees the object, which may run Python code."""
+        """One reference less, but of null; the last frees the object, which may run Python code."""
         code.tell("void", self.object(code, "DECREF"), object)
 
     def clear_error(self, code: Code) -> None:

@@ -128,7 +128,7 @@ def _build(process: Process, code: Code, words: Value, arrays: Value) -> Value:
     """The tree over the arrays, whose references it takes: a stack machine, children first."""
     count = process.word(code, words, "W_BUILD")
     nodes = code.item(words, "i64", process.word(code, words, "W_BUILD_AT"))
-    stack = code.effect("ptr", f"alloca ptr, i64 {count.text}")
+    stack = code.row("ptr", count)
     number, top, leaf, failure = (code.variable("i64", 0) for _ in range(4))
 
     def is_going() -> tuple[Value, Value]:
