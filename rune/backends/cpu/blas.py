@@ -12,57 +12,20 @@ import ctypes
 import functools
 import sys
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler
+from rune.backends.cpu.routines import Code, define
+from rune.lowering.codegen.llvm_text import Value
 
 _ACCELERATE = "/System/Library/Frameworks/Accelerate.framework/Accelerate"
 _LETTER = {dtypes.f32: "s", dtypes.f64: "d"}
 _TYPE = {dtypes.f32: "float", dtypes.f64: "double"}
 
-_TEXT = """
-declare i64 @llvm.smax.i64(i64, i64)
-
-define void @dot(ptr %a, ptr %b, ptr %c, i64 %batch, i64 %m, i64 %n, i64 %k, i1 %ta, i1 %tb) #0 {
-entry:
-  %lda0 = select i1 %ta, i64 %m, i64 %k
-  %ldb0 = select i1 %tb, i64 %k, i64 %n
-  %lda1 = call i64 @llvm.smax.i64(i64 %lda0, i64 1)
-  %ldb1 = call i64 @llvm.smax.i64(i64 %ldb0, i64 1)
-  %ldc1 = call i64 @llvm.smax.i64(i64 %n, i64 1)
-  %m1 = trunc i64 %m to INT
-  %n1 = trunc i64 %n to INT
-  %k1 = trunc i64 %k to INT
-  %lda = trunc i64 %lda1 to INT
-  %ldb = trunc i64 %ldb1 to INT
-  %ldc = trunc i64 %ldc1 to INT
-  %fa = select i1 %ta, i32 112, i32 111
-  %fb = select i1 %tb, i32 112, i32 111
-  %step.a = mul i64 %m, %k
-  %step.b = mul i64 %k, %n
-  %step.c = mul i64 %m, %n
-  br label %test
-test:
-  %i = phi i64 [ 0, %entry ], [ %next, %one ]
-  %more = icmp slt i64 %i, %batch
-  br i1 %more, label %one, label %leave
-one:
-  %ia = mul i64 %i, %step.a
-  %ib = mul i64 %i, %step.b
-  %ic = mul i64 %i, %step.c
-  %pa = getelementptr REAL, ptr %a, i64 %ia
-  %pb = getelementptr REAL, ptr %b, i64 %ib
-  %pc = getelementptr REAL, ptr %c, i64 %ic
-  call void inttoptr (i64 ADDRESS to ptr)(i32 101, i32 %fa, i32 %fb, INT %m1, INT %n1, INT %k1,
-    REAL 1.0, ptr %pa, INT %lda, ptr %pb, INT %ldb, REAL 0.0, ptr %pc, INT %ldc)
-  %next = add i64 %i, 1
-  br label %test
-leave:
-  ret void
-}
-"""
+_ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112  # what CBLAS calls them
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +53,34 @@ def gemm_in(library: ctypes.CDLL, name: str, integer: str) -> Gemm:
 
 def dot_text(gemm: Gemm, dtype: np.dtype) -> str:
     """The module with @dot over a BLAS routine."""
-    text = _TEXT.replace("INT", gemm.integer).replace("REAL", _TYPE[dtype])
-    return text.replace("ADDRESS", str(gemm.address))
+    signature = ("void", "dot", "ptr a, ptr b, ptr c, i64 batch, i64 m, i64 n, i64 k, i1 ta, i1 tb")
+    return define(signature, partial(_dot, gemm, _TYPE[dtype]), "")
+
+
+def _dot(gemm: Gemm, real: str, code: Code, a: Value, b: Value, c: Value, batch: Value, *product: Value) -> None:
+    """c = a @ b for each pair of matrices of a batch."""
+    m, n, k, trans_a, trans_b = product
+
+    def order(trans: Value) -> Value:
+        return code.select(trans, code.constant("i32", _TRANSPOSED), _AS_IT_IS)
+
+    def integer(size: Value) -> Value:
+        return size.cast("trunc", gemm.integer)
+
+    def stride(length: Value) -> Value:
+        return integer(length.call("smax", 1))  # BLAS refuses 0, also of an empty matrix
+
+    one, zero = code.constant(real, 1.0), code.constant(real, 0.0)
+    head = [code.constant("i32", _ROW_MAJOR), order(trans_a), order(trans_b), *map(integer, (m, n, k)), one]
+    lhs_stride, rhs_stride = stride(code.select(trans_a, m, k)), stride(code.select(trans_b, k, n))
+    out_stride, steps = stride(n), (m * k, k * n, m * n)
+
+    def multiply(i: Value) -> None:
+        lhs, rhs, out = (code.item(x, real, i * step) for x, step in zip((a, b, c), steps, strict=True))
+        tail = [lhs, lhs_stride, rhs, rhs_stride, zero, out, out_stride]
+        code.tell("void", code.at(gemm.address), *head, *tail)
+
+    code.count_up(code.constant("i64", 0), batch, 1, multiply)
 
 
 @functools.cache

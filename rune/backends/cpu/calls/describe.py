@@ -82,7 +82,7 @@ class Node:
 class Result:
     """One result: its type, its memory, and what makes it where NumPy's allocator should not."""
 
-    type: Any
+    type: object
     memory: Memory
     maker: Callable[[], np.ndarray] | None
 
@@ -226,7 +226,7 @@ class Owner:
     scope: type  # of what that variable holds, with a slot `settings`, which may be unset
 
 
-def method(owner: Owner) -> Any:
+def method(owner: Owner) -> object:
     """The method `__call__` of the class; None where the host is not the known one.
 
     Errors: CompileError.

@@ -1,0 +1,26 @@
+"""LLVM IR is written by the Writer, which checks types and numbers values; none is kept as text."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tests.architecture.sources import sources
+
+_BRANCH = re.compile(r"^\s+br (label|i1) %", re.MULTILINE)
+
+
+def branches(tree: ast.AST) -> int:
+    """How many branches between blocks of LLVM IR stand in strings of several lines."""
+    strings = (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return sum(len(_BRANCH.findall(s)) for s in strings if "\n" in s)
+
+
+def test_no_module_keeps_native_code_as_text():
+    assert not {str(s): branches(s.tree) for s in sources("rune") if branches(s.tree)}
+
+
+def test_branches_in_a_text_are_counted():
+    text = "define void @f(i1 %x) {\nentry:\n  br i1 %x, label %a, label %a\na:\n  br label %a\n}"
+
+    assert branches(ast.parse(f"TEXT = {text!r}")) == 2
