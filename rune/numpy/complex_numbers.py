@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.numpy.arguments import inexact, value
 from rune.numpy.types import finfo
@@ -45,7 +46,7 @@ def imag(val: Any, /) -> Any:
     return c.imag(value("imag", val))
 
 
-def conj(x: Any, /) -> Any:
+def conj(x: Any, /) -> Array:
     """The complex conjugate; a real array itself.
 
     Shapes: any, kept. Types: that of `x`.

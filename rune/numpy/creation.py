@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import literal, type_of
 from rune.core.types import Shape
 from rune.dims import Dim, maximum
@@ -31,7 +31,7 @@ from rune.typing import DTypeLike
 
 def array(
     object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *, device: Any = None
-) -> Any:
+) -> Array:
     """An array from nested lists, NumPy data, scalars, arrays or traced values.
 
     Shapes: those of the data, with axes of size 1 in front up to ndmin.
@@ -52,7 +52,7 @@ def array(
 
 def asarray(
     a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
-) -> Any:
+) -> Array:
     """`array` that passes arrays through. Data that another library exports by DLPack are copied.
 
     Shapes: those of the data. Types: as `array`; an array keeps its own unless dtype is given.
@@ -68,7 +68,7 @@ def asarray(
     return ops.convert(out, dtype=type_of(out).dtype) if copy and out is a else out
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: Any, order: str | None = None) -> Array:
     """`a` as an array of its own memory.
 
     Shapes: any, kept. Types: that of `a`.
@@ -81,7 +81,7 @@ def copy(a: Any, order: str | None = None) -> Any:
     return asarray(a, order=order, copy=True)
 
 
-def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
+def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
     """`asarray`: there is one class of arrays.
 
     Shapes: those of the data. Types: as `asarray`.
@@ -94,7 +94,7 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None)
     return asarray(a, dtype, order)
 
 
-def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Any:
+def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
     """`asarray` of data that must be finite.
 
     Shapes: those of the data. Types: as `asarray`.
@@ -211,7 +211,7 @@ def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> 
     return zeros(shape, dtype, device=device)
 
 
-def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]; fill_value broadcasts to it.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, maximum, minimum
 from rune.errors import ArgumentError, DimensionError, ShapeError
@@ -31,7 +32,7 @@ def _joined(name: str, arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=at)
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Any:
+def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an axis that they have; flattened first for None.
 
     Shapes: equal, except along `axis`. Types: promoted together.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import Tracer, type_of
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
@@ -104,7 +105,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return c.swapaxes(value("swapaxes", a), axis1, axis2)
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     """Axes moved to new places, the others kept in order.
 
     Shapes: [*A, N, *B] -> the same sizes in another order. Types: that of `a`.
@@ -202,7 +203,7 @@ def broadcast_shapes(*shapes: Any) -> tuple:
     return promote.broadcast_shape("broadcast_shapes", *sizes) if sizes else ()
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: Any) -> list[Array]:
     """The arrays, each stretched to their common shape.
 
     Shapes: broadcast together. Types: each its own.
@@ -274,7 +275,7 @@ def atleast_3d(*arys: Any) -> Any:
 # --- reversal ---------------------------------------------------------------------------------
 
 
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: Any, axis: Any = None) -> Array:
     """Order reversed along axes, all for None.
 
     Shapes: any, kept. Types: that of `m`.

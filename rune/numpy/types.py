@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from rune import dtypes
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.dims import Dim
 from rune.errors import ArgumentError, DtypeError
@@ -221,7 +221,7 @@ def iinfo(dtype: DTypeLike) -> Any:
     return ml_dtypes.iinfo(described)
 
 
-def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
     Shapes: any, kept. Types: the dtype given.

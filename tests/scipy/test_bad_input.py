@@ -77,12 +77,12 @@ def test_traced_points_in_no_order_are_sorted_by_interp1d():
 
 
 _REFUSED: dict[str, Callable[[], Any]] = {
-    "zoom: cannot use zoom='a'": lambda: ndimage.zoom(IMAGE, "a"),
+    "zoom: cannot use zoom='a'": lambda: ndimage.zoom(IMAGE, "a"),  # type: ignore[arg-type]
     "zoom: cannot use zoom=.-1": lambda: ndimage.zoom(IMAGE, -1.0),
     "rotate: cannot use angle='a'": lambda: ndimage.rotate(IMAGE, "a"),  # type: ignore[arg-type]
     "gaussian_filter: cannot use sigma=-1": lambda: ndimage.gaussian_filter(IMAGE, -1.0),
     "gaussian_filter: cannot use sigma=nan": lambda: ndimage.gaussian_filter(IMAGE, np.nan),
-    "gaussian_filter: cannot use sigma='a'": lambda: ndimage.gaussian_filter(IMAGE, "a"),
+    "gaussian_filter: cannot use sigma='a'": lambda: ndimage.gaussian_filter(IMAGE, "a"),  # type: ignore[arg-type]
     "gaussian_filter1d: cannot use sigma=0": lambda: ndimage.gaussian_filter1d(IMAGE, 0.0),
     "gaussian_filter1d: cannot use .*order=-1": lambda: ndimage.gaussian_filter1d(IMAGE, 1, -1, -1),
     "uniform_filter1d: cannot use a window of 0": lambda: ndimage.uniform_filter1d(IMAGE, 0),

@@ -5,16 +5,16 @@ Source: Gersho & Gray 1992, Vector Quantization and Signal Compression.
 
 from __future__ import annotations
 
-from typing import Any
-
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ShapeError
 from rune.scipy.special.arguments import reals
+from rune.typing import ArrayLike
 
 __all__ = ["vq", "whiten"]
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """(the number of the nearest code, the distance to it) of each observation.
 
     Shapes: obs [M, N], code_book [K, N] (or both of rank 1, for N = 1) -> [M], [M].
@@ -40,7 +40,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     return nearest.astype(rnp.int32), rnp.sqrt(least)
 
 
-def whiten(obs: Any, check_finite: bool = True) -> Any:
+def whiten(obs: ArrayLike, check_finite: bool = True) -> Array:
     """Observations [M, N] over the deviation of each column; a column without any stays.
 
     Shapes: any, kept. Types: bools and integers become floats.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from rune.array import Array
 from rune.numpy.complex_numbers import conj
 from rune.numpy.fft import checked_norm, irfftn, rfftn, swapped_norm
+from rune.typing import ArrayLike
 
 
-def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def hfftn(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
     """The real spectrum of a signal that is Hermitian, given by half of its last axis.
 
     Arguments are those of `rune.numpy.fft.irfftn`.
@@ -27,7 +31,9 @@ def hfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     return irfftn(conj(x), s, axes, swapped_norm(checked_norm("hfftn", norm)))
 
 
-def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def ihfftn(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
     """The inverse of `hfftn`: half of a Hermitian signal, from its real spectrum.
 
     Shapes: as x, with s[-1] // 2 + 1 along the last of the axes.
@@ -45,7 +51,9 @@ def ihfftn(x: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     return conj(rfftn(x, s, axes, swapped_norm(checked_norm("ihfftn", norm))))
 
 
-def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def hfft2(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """`hfftn` along two axes.
 
     Shapes: as x, with s[-1], or 2 (N - 1) from N elements, along the last of the axes.
@@ -62,7 +70,9 @@ def hfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     return hfftn(x, s, axes, norm)
 
 
-def ihfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def ihfft2(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
     """`ihfftn` along two axes.
 
     Shapes: as x, with s[-1] // 2 + 1 along the last of the axes.

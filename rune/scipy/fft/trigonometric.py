@@ -19,11 +19,11 @@ transform in one and two dimensions", IEEE Trans. ASSP 28(1); type 1 by even or 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from rune.array import Array
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
@@ -40,24 +40,25 @@ from rune.ops.family import size_value, wide
 from rune.ops.fourier.roots import unit_roots
 from rune.ops.movement import pad
 from rune.ops.transcendental import sqrt
+from rune.typing import ArrayLike, Axis
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 _ROOT = math.sqrt(0.5)
-Transform = Callable[[Any], Any]  # of real numbers along the last axis
+Transform = Callable[[Array], Array]  # of real numbers along the last axis
 
 
-def _size(x: Any) -> Size:
+def _size(x: Array) -> Size:
     return type_of(x).shape[-1]
 
 
-def _turns(count: Size, n: Size, x: Any, step: int = 1, start: int = 0) -> Any:
+def _turns(count: Size, n: Size, x: Array, step: int = 1, start: int = 0) -> Array:
     """exp(-2πi (start + step·k)/n) for k below `count`."""
     k = arange(count) * step + start
     total = size_value(n, type_of(k).dtype)
     return parts.complex(*unit_roots(k, total, type_of(x).dtype))
 
 
-def _signs(x: Any) -> Any:
+def _signs(x: Array) -> Array:
     """1, -1, 1, …"""
     return c.astype(1 - 2 * (arange(_size(x)) % 2), type_of(x).dtype)
 
@@ -65,11 +66,11 @@ def _signs(x: Any) -> Any:
 # --- cosine transforms of real numbers ------------------------------------------------------------
 
 
-def _dct1(x: Any) -> Any:
+def _dct1(x: Array) -> Array:
     return real(rfft(concatenate([x, x[..., 1:-1][..., ::-1]], axis=-1)))
 
 
-def _dct2(x: Any) -> Any:
+def _dct2(x: Array) -> Array:
     """From z[k] = 2 V[k] exp(-πik/2N), V of the even places and then the odd ones backwards."""
     n = _size(x)
     half = n // 2 + 1
@@ -79,7 +80,7 @@ def _dct2(x: Any) -> Any:
     return concatenate([real(z), -imag(z)[..., 1 : n - half + 1][..., ::-1]], axis=-1)
 
 
-def _dct3(x: Any) -> Any:
+def _dct3(x: Array) -> Array:
     """The steps of type 2 backwards."""
     n = _size(x)
     half = n // 2 + 1
@@ -89,7 +90,7 @@ def _dct3(x: Any) -> Any:
     return _interleaved(v[..., : (n + 1) // 2], v[..., (n + 1) // 2 :][..., ::-1])
 
 
-def _interleaved(even: Any, odd: Any) -> Any:
+def _interleaved(even: Array, odd: Array) -> Array:
     """The elements at even places and those at odd ones, of which there may be one fewer."""
     n = _size(even) + _size(odd)
     odd = _cut_or_padded(odd, _size(even))
@@ -97,7 +98,7 @@ def _interleaved(even: Any, odd: Any) -> Any:
     return c.reshape(both, (*type_of(even).shape[:-1], 2 * _size(even)))[..., :n]
 
 
-def _dct4(x: Any) -> Any:
+def _dct4(x: Array) -> Array:
     """By the first N of 2N frequencies of x turned by quarter steps."""
     n = _size(x)
     turned = x * _turns(n, 4 * n, x)
@@ -108,21 +109,21 @@ def _dct4(x: Any) -> Any:
 # --- sine transforms of real numbers --------------------------------------------------------------
 
 
-def _dst1(x: Any) -> Any:
+def _dst1(x: Array) -> Array:
     zero = x[..., :1] * 0
     odd = concatenate([zero, x, zero, -x[..., ::-1]], axis=-1)
     return -imag(rfft(odd))[..., 1:-1]
 
 
-def _dst2(x: Any) -> Any:
+def _dst2(x: Array) -> Array:
     return _dct2(x * _signs(x))[..., ::-1]
 
 
-def _dst3(x: Any) -> Any:
+def _dst3(x: Array) -> Array:
     return _dct3(x[..., ::-1]) * _signs(x)
 
 
-def _dst4(x: Any) -> Any:
+def _dst4(x: Array) -> Array:
     return _dct4(x[..., ::-1]) * _signs(x)
 
 
@@ -140,14 +141,14 @@ _ENDS: dict[str, dict[int, tuple[tuple[int, ...], tuple[int, ...]]]] = {
 
 
 def dct(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     n: Size | None = None,
     axis: int = -1,
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-) -> Any:
+) -> Array:
     """The discrete cosine transform of a type from 1 to 4, along one axis.
 
     n:      the length: x is cut or padded with zeros at its end.
@@ -169,14 +170,14 @@ def dct(
 
 
 def idct(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     n: Size | None = None,
     axis: int = -1,
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `dct` of the same type and norm.
 
     Shapes: as x, with n elements along the axis.
@@ -194,14 +195,14 @@ def idct(
 
 
 def dst(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     n: Size | None = None,
     axis: int = -1,
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-) -> Any:
+) -> Array:
     """The discrete sine transform of a type from 1 to 4, along one axis. Arguments as `dct`.
 
     Shapes: as x, with n elements along the axis.
@@ -219,14 +220,14 @@ def dst(
 
 
 def idst(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
     n: Size | None = None,
     axis: int = -1,
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `dst` of the same type and norm.
 
     Shapes: as x, with n elements along the axis.
@@ -244,14 +245,14 @@ def idst(
 
 
 def dctn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
-    s: Any = None,
-    axes: Any = None,
+    s: Sequence[int] | None = None,
+    axes: Axis = None,
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-) -> Any:
+) -> Array:
     """`dct` along several axes: by default all, or the last len(s).
 
     s:      the length along each of the axes; -1 keeps what there is.
@@ -270,14 +271,14 @@ def dctn(
 
 
 def idctn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
-    s: Any = None,
-    axes: Any = None,
+    s: Sequence[int] | None = None,
+    axes: Axis = None,
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `dctn`.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -295,14 +296,14 @@ def idctn(
 
 
 def dstn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
-    s: Any = None,
-    axes: Any = None,
+    s: Sequence[int] | None = None,
+    axes: Axis = None,
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-) -> Any:
+) -> Array:
     """`dst` along several axes: by default all, or the last len(s).
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -319,14 +320,14 @@ def dstn(
 
 
 def idstn(
-    x: Any,
+    x: ArrayLike,
     type: int = 2,
-    s: Any = None,
-    axes: Any = None,
+    s: Sequence[int] | None = None,
+    axes: Axis = None,
     norm: str | None = None,
     *,
     orthogonalize: bool | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `dstn`.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -347,38 +348,38 @@ def idstn(
 
 
 def _several(
-    transform: Callable[..., Any],
+    transform: Callable[..., Array],
     name: str,
-    x: Any,
+    x: ArrayLike,
     type: int,
-    s: Any,
-    axes: Any,
+    s: Sequence[int] | None,
+    axes: Axis,
     norm: str | None,
     orthogonalize: bool | None,
-) -> Any:
-    x = value(name, x)
+) -> Array:
+    out = value(name, x)
     if axes is None and s is not None:
         axes = tuple(range(-len(s), 0))
-    numbers = c.normalised_axes(name, axes, type_of(x))
+    numbers = c.normalised_axes(name, axes, type_of(out))
     sizes = (None,) * len(numbers) if s is None else tuple(None if n == -1 else n for n in s)
     if len(sizes) != len(numbers):
         raise ArgumentError(f"{name}: cannot use {len(sizes)} sizes for {len(numbers)} axes")
     for axis, n in zip(numbers, sizes, strict=True):
-        x = transform(x, type, n, axis, norm, orthogonalize=orthogonalize)
-    return x
+        out = transform(out, type, n, axis, norm, orthogonalize=orthogonalize)
+    return out
 
 
 def _one(
     name: str,
     family: str,
-    x: Any,
+    x: ArrayLike,
     type: int,
     n: Size | None,
     axis: int,
     norm: str | None,
     orthogonalize: bool | None,
     inverse: bool,
-) -> Any:
+) -> Array:
     """A transform; an inverse is that of the inverse type, with the other norm."""
     if not isinstance(type, int) or type not in _INVERSE:
         raise ArgumentError(f"{name}: cannot use type={type!r} (1, 2, 3 or 4)")
@@ -395,7 +396,7 @@ def _one(
     return moveaxis(coefficients, -1, axis)
 
 
-def _prepared(name: str, x: Any, n: Size | None, axis: int) -> Any:
+def _prepared(name: str, x: ArrayLike, n: Size | None, axis: int) -> Array:
     """x in a dtype that can be transformed, the axis last and of length n."""
     x = inexact(name, value(name, x))
     x = c.astype(x, wide(type_of(x).dtype))
@@ -408,7 +409,7 @@ def _prepared(name: str, x: Any, n: Size | None, axis: int) -> Any:
     return _cut_or_padded(x, size)
 
 
-def _cut_or_padded(x: Any, size: Size) -> Any:
+def _cut_or_padded(x: Array, size: Size) -> Array:
     x_type = type_of(x)
     high = (*(0,) * (x_type.ndim - 1), size - x_type.shape[-1])
     none = (0,) * x_type.ndim
@@ -416,7 +417,7 @@ def _cut_or_padded(x: Any, size: Size) -> Any:
     return x if high == none else pad(x, zero, low=none, high=high, interior=none)
 
 
-def _weighted(x: Any, places: tuple[int, ...], factor: float) -> Any:
+def _weighted(x: Array, places: tuple[int, ...], factor: float) -> Array:
     """x with some of its elements scaled; of two places that are the same element, once each."""
     if not places:
         return x
@@ -427,7 +428,7 @@ def _weighted(x: Any, places: tuple[int, ...], factor: float) -> Any:
     return c.by_parts(lambda v: v * weights, x)
 
 
-def _normed(x: Any, family: str, kind: int, norm: str) -> Any:
+def _normed(x: Array, family: str, kind: int, norm: str) -> Array:
     """x scaled as `norm` says, where "backward" scales nothing."""
     if norm == "backward":
         return x

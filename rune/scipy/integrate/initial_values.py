@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.promote import promoted
 from rune.scipy.integrate.dormand_prince_853 import DORMAND_PRINCE_853
@@ -32,6 +33,7 @@ from rune.scipy.integrate.runge_kutta import (
 from rune.scipy.special.arguments import widened
 from rune.transforms.arguments import require_callable
 from rune.transforms.compile.jit import jit
+from rune.typing import ArrayLike
 
 _METHODS = {m.name: m for m in (DORMAND_PRINCE, BOGACKI_SHAMPINE, DORMAND_PRINCE_853)}
 
@@ -72,7 +74,7 @@ class OdeSolution:
     lengths: Any
     stages: tuple[Any, ...]
 
-    def __call__(self, t: Any) -> Any:
+    def __call__(self, t: Array) -> Array:
         """The solution at times of any shape -> [N, *t.shape]."""
         times = rnp.asarray(t, self.ts.dtype)
         sign = 1.0 if float(self.ts[-1]) >= float(self.ts[0]) else -1.0
@@ -88,7 +90,7 @@ class OdeSolution:
 def solve_ivp(
     fun: Callable[..., Any],
     t_span: tuple[float, float],
-    y0: Any,
+    y0: ArrayLike,
     method: str = "RK45",
     t_eval: Any = None,
     dense_output: bool = False,
@@ -164,7 +166,7 @@ def _steps(
     table: Method,
     func: Callable[[Any, Any], Any],
     t_span: tuple[float, float],
-    y: Any,
+    y: Array,
     tolerances: tuple[float, float],
     longest: float,
     first: float | None,
@@ -176,14 +178,14 @@ def _steps(
     sign = 1.0 if end >= t else -1.0
 
     @jit
-    def attempt(t: Any, y: Any, h: Any, most: Any) -> Any:
+    def attempt(t: Array, y: Array, h: Array, most: Array) -> tuple[Array, list[Array], Array, Array]:
         stages = stages_of(table, func, t, y, h)
         after, _ = end_of(table, y, h, stages)
         norm = step_norm(table, h, stages, y, after, rtol, atol)
         return after, stages, norm, next_step(rnp.abs(h), norm, table.order, most)
 
     @jit
-    def more(t: Any, y: Any, h: Any, stages: Any) -> Any:
+    def more(t: Array, y: Array, h: Array, stages: list[Array]) -> list[Array]:
         return all_stages_of(table, func, t, y, h, stages)
 
     number = lambda v: rnp.asarray(v, rnp.finfo(y.dtype).dtype)  # noqa: E731

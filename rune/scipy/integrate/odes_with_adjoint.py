@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.control import scan, while_loop
 from rune.errors import ShapeError
 from rune.scipy.integrate.runge_kutta import (
@@ -28,7 +29,9 @@ from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.derivatives.grad import vjp
+from rune.typing import ArrayLike
 
+Residuals = tuple[Array, Array, tuple[Array, ...]]  # the solution, its times, other arguments
 Function = Callable[..., Any]
 
 
@@ -52,7 +55,7 @@ def _ravelled(y: Any) -> tuple[Any, Callable[[Any], Any]]:
     sizes, shapes = [a.size for a in arrays], [a.shape for a in arrays]
     vector = rnp.concatenate([rnp.ravel(a) for a in arrays])
 
-    def back(rows: Any) -> Any:
+    def back(rows: Array) -> Any:
         parts, start = [], 0
         for size, shape in zip(sizes, shapes):
             part = rows[..., start : start + size]
@@ -63,7 +66,7 @@ def _ravelled(y: Any) -> tuple[Any, Callable[[Any], Any]]:
     return vector, back
 
 
-def _walked(func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int, longest: float) -> Any:
+def _walked(func: Function, y0: Array, times: Array, rtol: float, atol: float, most: int, longest: float) -> Array:
     """The solution [T, N] of y' = func(t, y) at times that rise or fall."""
     method = DORMAND_PRINCE
     direction = rnp.sign(times[-1] - times[0])
@@ -71,7 +74,7 @@ def _walked(func: Function, y0: Any, times: Any, rtol: float, atol: float, most:
     stages = [rnp.zeros_like(y0)] * len(method.nodes)
     start = _Walk(times[0], y0, h, times[0], y0, h, stages, rnp.asarray(0))
 
-    def towards(target: Any) -> Any:
+    def towards(target: Array) -> Any:
         return lambda s: (direction * (target - s.t) > 0) & (s.n < most) & (s.h > 0)
 
     def step(s: _Walk) -> _Walk:
@@ -89,7 +92,7 @@ def _walked(func: Function, y0: Any, times: Any, rtol: float, atol: float, most:
         t, y, before, last_y, last_h = chosen
         return _Walk(t, y, following, before, last_y, last_h, last_stages, s.n + 1)
 
-    def reach(s: _Walk, target: Any) -> tuple[_Walk, Any]:
+    def reach(s: _Walk, target: Array) -> tuple[_Walk, Array]:
         s = while_loop(towards(target), step, s._replace(n=rnp.asarray(0)))
         share = (target - s.before) / s.last_h
         reached = direction * (s.t - target) >= 0
@@ -100,31 +103,35 @@ def _walked(func: Function, y0: Any, times: Any, rtol: float, atol: float, most:
     return rnp.concatenate([y0[None], later])
 
 
-def _solve(settings: Any, func: Function, y0: Any, times: Any, *args: Any) -> Any:
+def _solve(settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: Array) -> Array:
     return _walked(lambda t, y: func(y, t, *args), y0, times, *settings)
 
 
 _solve_vjp = custom_vjp(_solve, nondiff_argnums=(0, 1))
 
 
-def _forward(settings: Any, func: Function, y0: Any, times: Any, *args: Any) -> tuple[Any, Any]:
+def _forward(
+    settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: Array
+) -> tuple[Array, Residuals]:
     solution = _solve_vjp(settings, func, y0, times, *args)
     return solution, (solution, times, args)
 
 
-def _backward(settings: Any, func: Function, saved: Any, cotangents: Any) -> tuple[Any, ...]:
+def _backward(
+    settings: tuple[float, float, int, float], func: Function, saved: Residuals, cotangents: Array
+) -> tuple[Array, Array, Array]:
     """The adjoint equation from each time back to the one before."""
     solution, times, args = saved
     _, back = _ravelled((solution[0], solution[0], args))
 
-    def augmented(v: Any, t: Any, *extra: Any) -> Any:
+    def augmented(v: Array, t: Array, *extra: Any) -> Array:
         """d/d(-t) of solution, adjoint and the adjoints of args, side by side."""
         y, adjoint, _ = back(v)
         value, pull = vjp(lambda y, args: func(y, -t, *args), y, args)
         slopes = pull(adjoint)
         return _ravelled((-value, slopes[0], slopes[1]))[0]
 
-    def across(carry: Any, i: Any) -> tuple[Any, Any]:
+    def across(carry: tuple[Array, tuple[Array]], i: Array) -> tuple[tuple[Array, tuple[Array]], Array]:
         adjoint, total = carry
         value = func(solution[i], times[i], *args)
         time_slope = rnp.sum(value * cotangents[i])
@@ -149,8 +156,8 @@ _solve_vjp.defvjp(_forward, _backward)
 def odeint(
     func: Function,
     y0: Any,
-    t: Any,
-    *args: Any,
+    t: ArrayLike,
+    *args: ArrayLike,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
     mxstep: float = rnp.inf,
@@ -180,7 +187,7 @@ def odeint(
     start, back = _ravelled(y0)
     start, times = _alike(start, times)
 
-    def flat(v: Any, s: Any, *extra: Any) -> Any:
+    def flat(v: Array, s: Array, *extra: Array) -> Array:
         slope = _ravelled(func(back(v), s, *extra))[0]
         if slope.shape != v.shape:
             raise ShapeError(f"odeint: cannot solve for {v.shape[0]} numbers (func gives {slope.shape[0]})")
@@ -193,7 +200,7 @@ def odeint(
     return back(solution)
 
 
-def _alike(start: Any, times: Any) -> tuple[Any, Any]:
+def _alike(start: Array, times: Array) -> tuple[Array, Array]:
     """Both in one floating dtype."""
     dtype = rnp.result_type(start, times, rnp.float32)
     return rnp.astype(start, dtype), rnp.astype(times, dtype)

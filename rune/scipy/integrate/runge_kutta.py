@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
+from rune.typing import ArrayLike
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 10.0
 
@@ -75,7 +77,7 @@ BOGACKI_SHAMPINE = Method(
 )
 
 
-def _weighed(stages: Sequence[Any], weights: Sequence[float]) -> Any:
+def _weighed(stages: Sequence[Array], weights: Sequence[float]) -> Array:
     terms = [k * w for k, w in zip(stages, weights) if w]
     total = terms[0]
     for term in terms[1:]:
@@ -83,7 +85,7 @@ def _weighed(stages: Sequence[Any], weights: Sequence[float]) -> Any:
     return total
 
 
-def stages_of(method: Method, func: Callable[[Any, Any], Any], t: Any, y: Any, h: Any) -> list[Any]:
+def stages_of(method: Method, func: Callable[[Any, Any], Any], t: Array, y: Array, h: Array) -> list[Array]:
     """The slopes at the nodes of a step; the last one is taken at its end."""
     stages = [func(t, y)]
     for node, row in zip(method.nodes[1:], method.rows[1:]):
@@ -92,8 +94,8 @@ def stages_of(method: Method, func: Callable[[Any, Any], Any], t: Any, y: Any, h
 
 
 def all_stages_of(
-    method: Method, func: Callable[[Any, Any], Any], t: Any, y: Any, h: Any, stages: Sequence[Any]
-) -> list[Any]:
+    method: Method, func: Callable[[Any, Any], Any], t: Array, y: Array, h: Array, stages: Sequence[Array]
+) -> list[Array]:
     """The stages of a step, and the additional ones that its continuous extension needs."""
     all_stages = list(stages)
     for node, row in zip(method.more_nodes, method.more_rows):
@@ -101,12 +103,12 @@ def all_stages_of(
     return all_stages
 
 
-def end_of(method: Method, y: Any, h: Any, stages: Sequence[Any]) -> tuple[Any, Any]:
+def end_of(method: Method, y: Array, h: Array, stages: Sequence[Array]) -> tuple[Array, Array]:
     """The solution at the end of a step, and its estimated error."""
     return y + h * _weighed(stages, method.weights), h * _weighed(stages, method.errors)
 
 
-def between(method: Method, y: Any, h: Any, stages: Sequence[Any], share: Any) -> Any:
+def between(method: Method, y: Array, h: Array, stages: Sequence[Array], share: Array) -> Array:
     """The solution at a share of the step."""
     weights = []
     for row in method.dense:
@@ -120,13 +122,15 @@ def between(method: Method, y: Any, h: Any, stages: Sequence[Any], share: Any) -
     return y + h * total
 
 
-def error_norm(error: Any, before: Any, after: Any, rtol: Any, atol: Any) -> Any:
+def error_norm(error: Array, before: Array, after: Array, rtol: float, atol: float) -> Array:
     """The root mean square of the error over the tolerance: 1 is just acceptable."""
     scale = atol + rtol * rnp.maximum(rnp.abs(before), rnp.abs(after))
     return rnp.sqrt(rnp.mean(rnp.square(rnp.abs(error / scale))))
 
 
-def step_norm(method: Method, h: Any, stages: Sequence[Any], before: Any, after: Any, rtol: Any, atol: Any) -> Any:
+def step_norm(
+    method: Method, h: Array, stages: Sequence[Array], before: Array, after: Array, rtol: float, atol: float
+) -> Array:
     """`error_norm` of a step, of two estimates e and f the norm of e |e| / √(|e|² + |f|²/100)."""
     first = error_norm(h * _weighed(stages, method.errors), before, after, rtol, atol)
     if not method.beside:
@@ -136,7 +140,7 @@ def step_norm(method: Method, h: Any, stages: Sequence[Any], before: Any, after:
     return first * first / rnp.where(both == 0, 1.0, both)
 
 
-def next_step(h: Any, norm: Any, order: int, most: Any = MOST) -> Any:
+def next_step(h: Array, norm: Array, order: int, most: ArrayLike = MOST) -> Array:
     """The length of the next step, from the error of this one; at most so many times as long."""
     safe = rnp.maximum(norm, 1e-10)
     factor = rnp.minimum(rnp.maximum(SAFETY * safe ** (-1.0 / order), LEAST), most)
@@ -145,8 +149,8 @@ def next_step(h: Any, norm: Any, order: int, most: Any = MOST) -> Any:
 
 
 def first_step(
-    func: Callable[[Any, Any], Any], t: Any, y: Any, direction: Any, order: int, rtol: Any, atol: Any
-) -> Any:
+    func: Callable[[Any, Any], Any], t: Array, y: Array, direction: ArrayLike, order: int, rtol: float, atol: float
+) -> Array:
     """A length to begin with. Source: Hairer, Nørsett & Wanner 1993, section II.4."""
     scale = atol + rtol * rnp.abs(y)
     slope = func(t, y)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.scipy.special.arguments import points_of, reals
+from rune.typing import ArrayLike
 
 
-def _rows(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
+def _rows(name: str, y: ArrayLike, x: ArrayLike | None, dx: ArrayLike, axis: int) -> tuple[Array, Any]:
     """`y` with the axis last, and the steps, which broadcast against its neighbours."""
     y = rnp.moveaxis(_inexact(y), axis, -1)
     if x is None:
@@ -23,13 +27,13 @@ def _rows(name: str, y: Any, x: Any, dx: Any, axis: int) -> tuple[Any, Any]:
     return y, rnp.diff(x, axis=-1)
 
 
-def _inexact(v: Any) -> Any:
+def _inexact(v: ArrayLike) -> Array:
     """Floating or complex numbers; integers and bools are numbers, too."""
     v = rnp.asarray(v)
     return v if rnp.issubdtype(v.dtype, rnp.inexact) else rnp.true_divide(v, 1)
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of straight lines through values `y` along an axis, at points `x` or dx apart.
 
     Shapes: y with the axis gone; x has one axis, or those of y.
@@ -45,7 +49,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return rnp.sum(0.5 * (y[..., 1:] + y[..., :-1]) * steps, -1)
 
 
-def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+def cumulative_trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1, initial: ArrayLike | None = None
+) -> Array:
     """The integrals of straight lines up to each point; from `initial` (0) on, if that is given.
 
     Shapes: y with one place less along the axis, or with `initial` as many.
@@ -67,7 +73,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     return rnp.moveaxis(total, -1, axis)
 
 
-def _parabolas(y: Any, steps: Any) -> Any:
+def _parabolas(y: Array, steps: Any) -> Array:
     """Simpson's rule over pairs of steps, for an odd number of values.
 
     Source: Cartwright 2017, Journal of Mathematical Sciences & Mathematics Education 12(2).
@@ -81,7 +87,7 @@ def _parabolas(y: Any, steps: Any) -> Any:
     return rnp.sum(total / 6.0 * terms, -1)
 
 
-def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+def simpson(y: ArrayLike, x: ArrayLike | None = None, *, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of parabolas through values `y` along an axis, at points `x` or dx apart.
 
     Of an even number of values the last step is that of the parabola through the last three.
@@ -148,7 +154,7 @@ _GAUSS = (
 )
 
 
-def _nodes(dtype: Any) -> tuple[Any, Any, Any]:
+def _nodes(dtype: np.dtype) -> tuple[Array, Array, Array]:
     """All points of [-1, 1], Kronrod's weights and Gauss' (0 where he has no point)."""
     sides = _POINTS[:-1]
     points = [-p for p in sides] + [0.0] + list(reversed(sides))
@@ -160,7 +166,9 @@ def _nodes(dtype: Any) -> tuple[Any, Any, Any]:
     return nodes, first, second
 
 
-def quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (), *, limit: int = 8) -> tuple[Any, Any]:
+def quad(
+    func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: Sequence[Any] = (), *, limit: int = 8
+) -> tuple[Array, Array]:
     """(the integral of func(x, *args) from a to b, an estimate of its error).
 
     func:  elementwise, smooth inside; a and b may be infinite.
@@ -191,7 +199,7 @@ def quad(func: Callable[..., Any], a: Any, b: Any, args: Sequence[Any] = (), *, 
     return fine, rnp.abs(fine - coarse)
 
 
-def _mapped(shares: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def _mapped(shares: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Points between two ends for shares of (0, 1), and the derivative of the map."""
     from_low, to_high = rnp.isinf(low), rnp.isinf(high)
     either, both = from_low | to_high, from_low & to_high

@@ -10,13 +10,16 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
 from rune.scipy.interpolate.piecewise import points_at, rising_samples, unchecked
 from rune.scipy.special.arguments import reals, seen
+from rune.typing import ArrayLike
 
 
-def _basis(t: Any, k: int, points: Any, count: int) -> tuple[Any, list[Any]]:
+def _basis(t: Array, k: int, points: Array, count: Size) -> tuple[Array, list[Array]]:
     """The knot interval of each point, and the k + 1 basis functions that are not 0 there."""
     interval = rnp.clip(rnp.searchsorted(t, points, side="right") - 1, k, count - 1)
     values = [rnp.ones_like(points)]
@@ -73,7 +76,7 @@ class BSpline:
         object.__setattr__(self, "t", t)
         object.__setattr__(self, "c", c)
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
+    def __call__(self, x: ArrayLike, nu: int = 0, extrapolate: bool | str | None = None) -> Array:
         """The value at points [*T] -> [*T, *S], or the nu-th derivative there."""
         if nu:
             return self.derivative(nu)(x, 0, extrapolate)
@@ -85,7 +88,7 @@ class BSpline:
             points = first + rnp.remainder(points - first, last - first)
         interval, values = _basis(self.t, self.k, points, count)
         shape = (*points.shape, *(1,) * (self.c.ndim - 1))
-        out = sum(self.c[interval - self.k + j] * rnp.reshape(v, shape) for j, v in enumerate(values))
+        out: Any = sum(self.c[interval - self.k + j] * rnp.reshape(v, shape) for j, v in enumerate(values))
         if not beyond:
             is_inside = (points >= first) & (points <= last)
             out = rnp.where(rnp.reshape(is_inside, shape), out, rnp.nan)
@@ -116,7 +119,7 @@ tree.register_node(
 )
 
 
-def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0) -> BSpline:
+def make_interp_spline(x: ArrayLike, y: ArrayLike, k: int = 3, t: ArrayLike | None = None, axis: int = 0) -> BSpline:
     """The B-spline of degree k through y at x.
 
     Shapes: x [N], N > k, rising; y with N along the axis, where the points stand in results.
@@ -143,7 +146,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, axis: int = 0)
     return unchecked(BSpline, (knots, coefficients, k, True, axis % y.ndim))
 
 
-def _knots(x: Any, k: int) -> Any:
+def _knots(x: Array, k: int) -> Array:
     """Ends k + 1 times; between them the points (odd k) or the middles (even k), less the knots
     that would be next to the ends."""
     if k == 0:

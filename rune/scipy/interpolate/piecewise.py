@@ -7,6 +7,7 @@ their values are known others are refused; what traced ones give that do not ris
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -14,9 +15,12 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
 from rune.scipy.special.arguments import reals, seen
+from rune.typing import ArrayLike
 
 Curve = TypeVar("Curve")
 
@@ -52,7 +56,7 @@ class PPoly:
         object.__setattr__(self, "c", c)
         object.__setattr__(self, "x", x)
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
+    def __call__(self, x: ArrayLike, nu: int = 0, extrapolate: bool | str | None = None) -> Array:
         """The value at points [*T] -> [*T, *S] (for axis 0), or the nu-th derivative there."""
         beyond = self.extrapolate if extrapolate is None else extrapolate
         coefficients = self.derivative(nu).c if nu else self.c
@@ -90,7 +94,7 @@ class PPoly:
             polynomial = polynomial._integrated()
         return polynomial
 
-    def integrate(self, a: Any, b: Any) -> Any:
+    def integrate(self, a: ArrayLike, b: ArrayLike) -> Array:
         """The integral from a to b."""
         if self.extrapolate != "periodic":
             primitive = self.antiderivative()
@@ -98,7 +102,7 @@ class PPoly:
         first, last = self.x[0], self.x[-1]
         primitive = self._extrapolated(True).antiderivative()
 
-        def until(point: Any) -> Any:
+        def until(point: ArrayLike) -> Array:
             periods = rnp.floor((point - first) / (last - first))
             return primitive(point - periods * (last - first)) + periods * primitive(last)
 
@@ -120,7 +124,7 @@ class PPoly:
         return unchecked(PPoly, (c, self.x, self.extrapolate, self.axis))
 
 
-def unchecked(kind: type[Curve], values: tuple[Any, ...]) -> Curve:
+def unchecked(kind: type[Curve], values: tuple[Array | int | str, ...]) -> Curve:
     """Of any values for the fields of a dataclass: the leaves of a tree need not be arrays."""
     instance = object.__new__(kind)
     for field, value in zip(fields(kind), values, strict=True):  # type: ignore[arg-type]
@@ -133,7 +137,7 @@ tree.register_node(
 )
 
 
-def require_rising(name: str, x: Any) -> None:
+def require_rising(name: str, x: Array) -> None:
     """Errors: ArgumentError if points of known values do not increase or are not finite."""
     points = seen(x)
     if points is None or (np.all(np.isfinite(points)) and np.all(points[1:] > points[:-1])):
@@ -144,14 +148,14 @@ def require_rising(name: str, x: Any) -> None:
     )
 
 
-def points_at(values: Any, rank: int, axis: int) -> Any:
+def points_at(values: Array, rank: int, axis: int) -> Array:
     """The result with its first `rank` axes, those of the points, at an axis of its own."""
     if axis == 0:
         return values
     return rnp.moveaxis(values, tuple(range(rank)), tuple(range(axis, axis + rank)))
 
 
-def samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]:
+def samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tuple[Array, Array]:
     """Points [N] and values [N, *S]. Errors: ShapeError where they do not fit, or are too few."""
     (x,) = reals(name, x)
     (y,) = reals(name, rnp.moveaxis(rnp.asarray(y), axis, 0))
@@ -163,19 +167,19 @@ def samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]
     return rnp.astype(x, dtype), rnp.astype(y, dtype)
 
 
-def rising_samples(name: str, x: Any, y: Any, axis: int, least: int) -> tuple[Any, Any]:
+def rising_samples(name: str, x: ArrayLike, y: ArrayLike, axis: int, least: int) -> tuple[Array, Array]:
     """Like `samples`. Errors: also those of require_rising."""
     x, y = samples(name, x, y, axis, least)
     require_rising(name, x)
     return x, y
 
 
-def _columns(v: Any, like: Any) -> Any:
+def _columns(v: Array, like: Array) -> Array:
     """[N] with axes of size 1 behind, as `like` has axes."""
     return rnp.reshape(v, (-1, *(1,) * (like.ndim - 1)))
 
 
-def hermite(x: Any, y: Any, slopes: Any, extrapolate: bool | str, axis: int) -> PPoly:
+def hermite(x: Array, y: Array, slopes: Array, extrapolate: bool | str, axis: int) -> PPoly:
     """The piecewise cubic of given values and slopes."""
     gaps = _columns(rnp.diff(x), y)
     chord = (y[1:] - y[:-1]) / gaps
@@ -184,7 +188,9 @@ def hermite(x: Any, y: Any, slopes: Any, extrapolate: bool | str, axis: int) -> 
     return unchecked(PPoly, (c, x, extrapolate, axis % y.ndim))
 
 
-def CubicHermiteSpline(x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: bool | str = True) -> PPoly:
+def CubicHermiteSpline(
+    x: ArrayLike, y: ArrayLike, dydx: ArrayLike, axis: int = 0, extrapolate: bool | str = True
+) -> PPoly:
     """The piecewise cubic with values y and slopes dydx at x.
 
     Shapes: x [N], y and dydx with N along the axis, where the points stand in results.
@@ -205,7 +211,9 @@ def CubicHermiteSpline(x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: bo
 # --- cubic splines ----------------------------------------------------------------------------
 
 
-def CubicSpline(x: Any, y: Any, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: Any = None) -> PPoly:
+def CubicSpline(
+    x: ArrayLike, y: ArrayLike, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: bool | str | None = None
+) -> PPoly:
     """The cubic spline through y at x: two continuous derivatives.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results.
@@ -236,7 +244,7 @@ def CubicSpline(x: Any, y: Any, axis: int = 0, bc_type: str = "not-a-knot", extr
     return hermite(x, y, slopes, beyond, axis)
 
 
-def _require_closed(y: Any) -> None:
+def _require_closed(y: Array) -> None:
     values = seen(y)
     # As SciPy's 1e-15 in f64: what a few roundings make of equal values.
     limit = 8 * float(rnp.finfo(y.dtype).eps)
@@ -245,7 +253,7 @@ def _require_closed(y: Any) -> None:
     raise ArgumentError("CubicSpline: cannot use bc_type='periodic' (the first and the last value differ)")
 
 
-def _system(x: Any, y: Any, bc_type: str) -> tuple[Any, Any]:
+def _system(x: Array, y: Array, bc_type: str) -> tuple[Array, Array]:
     """The equations of the slopes: continuous curvature inside, and the two ends."""
     n = x.shape[0]
     h = rnp.diff(x)
@@ -259,7 +267,7 @@ def _system(x: Any, y: Any, bc_type: str) -> tuple[Any, Any]:
     return matrix, rnp.concatenate([first[1][None], right, last[1][None]])
 
 
-def _row_matrix(n: int, rows: int, h: Any) -> Any:
+def _row_matrix(n: Size, rows: Size, h: Array) -> Array:
     """h[i+1] at column i, 2 (h[i] + h[i+1]) at i + 1, h[i] at i + 2, of row i."""
     row, column = rnp.arange(rows)[:, None], rnp.arange(n)[None, :]
     before, after = h[:rows, None], h[1 : rows + 1, None]
@@ -268,11 +276,11 @@ def _row_matrix(n: int, rows: int, h: Any) -> Any:
     return out + rnp.where(column == row + 2, before, 0.0)
 
 
-def _ends(h: Any, chords: Any, n: int, bc_type: str) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+def _ends(h: Array, chords: Array, n: Size, bc_type: str) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """The first and last equation: a row of the matrix, and its right side."""
     place = rnp.arange(n)
 
-    def row(*entries: tuple[int, Any]) -> Any:
+    def row(*entries: tuple[int, float]) -> Any:
         return sum(rnp.where(place == i % n, value, 0.0).astype(h.dtype) for i, value in entries)
 
     if bc_type == "clamped":
@@ -287,14 +295,14 @@ def _ends(h: Any, chords: Any, n: int, bc_type: str) -> tuple[tuple[Any, Any], t
     return _not_a_knot(h, chords, row, 0, 1), _not_a_knot(h, chords, row, -1, -2)
 
 
-def _not_a_knot(h: Any, chords: Any, row: Any, i: int, j: int) -> tuple[Any, Any]:
+def _not_a_knot(h: Array, chords: Array, row: Callable[..., Array], i: int, j: int) -> tuple[Array, Array]:
     """One cubic over the two pieces next to an end; i and j are these pieces, and points."""
     both = h[i] + h[j]
     above = (h[i] + 2.0 * both) * h[j] * chords[i] + h[i] * h[i] * chords[j]
     return row((i, h[j]), (j, both)), above / both
 
 
-def _periodic(h: Any, chords: Any, n: int) -> tuple[Any, Any]:
+def _periodic(h: Array, chords: Array, n: Size) -> tuple[Array, Array]:
     """Slopes and curvatures equal at both ends."""
     column = rnp.arange(n)
     inner = _row_matrix(n, n - 2, h)
@@ -310,7 +318,7 @@ def _periodic(h: Any, chords: Any, n: int) -> tuple[Any, Any]:
 # --- local slopes -----------------------------------------------------------------------------
 
 
-def _end_slope(h0: Any, h1: Any, d0: Any, d1: Any) -> Any:
+def _end_slope(h0: Array, h1: Array, d0: Array, d1: Array) -> Array:
     """A slope at an end of three points, kept from overshooting."""
     slope = ((2.0 * h0 + h1) * d0 - h0 * d1) / (h0 + h1)
     turns = rnp.sign(slope) != rnp.sign(d0)
@@ -318,7 +326,7 @@ def _end_slope(h0: Any, h1: Any, d0: Any, d1: Any) -> Any:
     return rnp.where(turns, 0.0, rnp.where(steep, 3.0 * d0, slope))
 
 
-def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
+def PchipInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x that is monotone where y is.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results.
@@ -344,7 +352,7 @@ def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: bool | None = 
     return hermite(x, y, slopes, extrapolate is not False, axis)
 
 
-def Akima1DInterpolator(x: Any, y: Any, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
+def Akima1DInterpolator(x: ArrayLike, y: ArrayLike, axis: int = 0, *, extrapolate: bool | None = None) -> PPoly:
     """The piecewise cubic through y at x with Akima's slopes, which outliers disturb little.
 
     Shapes: x [N], N >= 2, rising; y with N along the axis, where the points stand in results. NaN

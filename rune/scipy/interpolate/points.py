@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axis
 from rune.scipy.interpolate.bsplines import make_interp_spline
 from rune.scipy.interpolate.piecewise import points_at, require_rising, samples
 from rune.scipy.special.arguments import reals, seen
+from rune.typing import ArrayLike
 
 _DEGREES = {"slinear": 1, "quadratic": 2, "cubic": 3}
 
 
 def interp1d(
-    x: Any, y: Any, kind: str = "linear", axis: int = -1, *, fill_value: Any = rnp.nan, assume_sorted: bool = False
+    x: ArrayLike,
+    y: ArrayLike,
+    kind: str = "linear",
+    axis: int = -1,
+    *,
+    fill_value: Any = rnp.nan,
+    assume_sorted: bool = False,
 ) -> Callable[[Any], Any]:
     """A function through y at x.
 
@@ -45,7 +53,7 @@ def interp1d(
     x, y = _sorted(x, y, axis, assume_sorted)
     inner = make_interp_spline(x, y, _DEGREES[kind]) if kind in _DEGREES else None
 
-    def interpolant(at: Any) -> Any:
+    def interpolant(at: ArrayLike) -> Array:
         (points,) = reals("interp1d", at)
         values = _between_points(x, y, points, kind) if inner is None else inner(points)
         if isinstance(fill_value, str):
@@ -59,7 +67,7 @@ def interp1d(
     return interpolant
 
 
-def _sorted(x: Any, y: Any, axis: int, is_sorted: bool) -> tuple[Any, Any]:
+def _sorted(x: ArrayLike, y: ArrayLike, axis: int, is_sorted: bool) -> tuple[Array, Array]:
     """Points [N] that do not fall, and values [N, *S]."""
     x, y = samples("interp1d", x, y, axis, 1)
     if is_sorted:
@@ -68,7 +76,7 @@ def _sorted(x: Any, y: Any, axis: int, is_sorted: bool) -> tuple[Any, Any]:
     return x[order], y[order]
 
 
-def _between_points(x: Any, y: Any, points: Any, kind: str) -> Any:
+def _between_points(x: Array, y: Array, points: Array, kind: str) -> Array:
     last = x.shape[0] - 1
     if kind == "linear" and last > 0:
         piece = rnp.clip(rnp.searchsorted(x, points, side="right") - 1, 0, last - 1)
@@ -127,7 +135,7 @@ class RegularGridInterpolator:
         object.__setattr__(self, "points", tuple(points))
         object.__setattr__(self, "values", values)
 
-    def __call__(self, xi: Any, method: str | None = None) -> Any:
+    def __call__(self, xi: Array | tuple[Array, ...], method: str | None = None) -> Array:
         """The values at points [*T, D], or a tuple of D arrays [*T] -> [*T, *S]."""
         where = self._coordinates(xi)
         cells, shares, is_outside = [], [], False
@@ -143,7 +151,7 @@ class RegularGridInterpolator:
         shape = (*where[0].shape, *ones)
         return rnp.where(rnp.reshape(is_outside, shape), self.fill_value, values)
 
-    def _near(self, cells: list, shares: list, ones: tuple[int, ...], method: str) -> Any:
+    def _near(self, cells: list, shares: list, ones: tuple[int, ...], method: str) -> Array:
         if method == "nearest":
             places = (rnp.where(s <= 0.5, c, c + 1) for c, s in zip(cells, shares))
             return self.values[tuple(self._within(places))]
@@ -157,11 +165,11 @@ class RegularGridInterpolator:
             total = total + value * rnp.reshape(weight, (*weight.shape, *ones))
         return total
 
-    def _within(self, places: Iterable[Any]) -> list[Any]:
+    def _within(self, places: Iterable[Any]) -> list[Array]:
         """The places, where an axis of one point has no second one."""
         return [rnp.minimum(p, n - 1) for p, n in zip(places, self.values.shape)]
 
-    def _coordinates(self, xi: Any) -> Sequence[Any]:
+    def _coordinates(self, xi: Array | tuple[Array, ...]) -> list[Array]:
         if isinstance(xi, tuple | list):
             return reals("RegularGridInterpolator", *xi)
         (at,) = reals("RegularGridInterpolator", xi)
@@ -172,12 +180,12 @@ class RegularGridInterpolator:
         return [at[..., i] for i in range(at.shape[-1])]
 
 
-def _is_falling(at: Any) -> bool:
+def _is_falling(at: Array) -> bool:
     points = seen(at)
     return points is not None and points.size > 1 and bool((points[1:] < points[:-1]).all())
 
 
-def _cell(grid: Any, at: Any) -> tuple[Any, Any]:
+def _cell(grid: Array, at: Array) -> tuple[Array, Array]:
     """The piece of the grid in which a point is, and how far in it; 0 of a single point."""
     last = max(grid.shape[0] - 2, 0)
     cell = rnp.clip(rnp.searchsorted(grid, at) - 1, 0, last)
@@ -214,7 +222,7 @@ class BarycentricInterpolator:
         for name, value in (("xi", x), ("yi", y), ("weights", 1.0 / rnp.prod(apart, 1))):
             object.__setattr__(self, name, value)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: ArrayLike) -> Array:
         """The value at points [*T] -> [*T, *S]."""
         (points,) = reals("BarycentricInterpolator", x)
         apart = points[..., None] - self.xi
@@ -227,7 +235,7 @@ class BarycentricInterpolator:
         return rnp.tensordot(shares, self.yi, axes=1)
 
 
-def barycentric_interpolate(xi: Any, yi: Any, x: Any) -> Any:
+def barycentric_interpolate(xi: ArrayLike, yi: ArrayLike, x: ArrayLike) -> Array:
     """The polynomial through yi at xi, at x.
 
     Shapes: xi [N], yi [N, *V], x [*S] -> [*S, *V].

@@ -16,9 +16,11 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
+from rune.dims import Size
 from rune.errors import ShapeError
 from rune.numpy.arguments import static_int
 from rune.numpy.linalg.arguments import computing, pair
@@ -26,18 +28,19 @@ from rune.ops.family import size_value
 from rune.ops.matrix_helpers import columns as column_numbers
 from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.promote import broadcast_shape, broadcast_to
+from rune.typing import ArrayLike, Shape
 
 # --- general matrices -------------------------------------------------------------------------
 
 
 def solve_banded(
     l_and_u: tuple[int, int],
-    ab: Any,
-    b: Any,
+    ab: ArrayLike,
+    b: ArrayLike,
     overwrite_ab: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """x with a x = b, where a has l diagonals below the main one and u above it.
 
     Rows change places where that is needed. A singular `a` gives infinities or NaN.
@@ -64,7 +67,7 @@ def solve_banded(
     return narrowed(rnp.reshape(_solved(bands, columns, below), _result_shape(columns, y)))
 
 
-def _solved(bands: Any, columns: Any, below: int) -> Any:
+def _solved(bands: Array, columns: Array, below: int) -> Array:
     if bands.shape[-2] == 3 and below == 1:
         lower, upper = rnp.roll(bands[..., 2, :], 1, -1), rnp.roll(bands[..., 0, :], -1, -1)
         return ops.linalg.tridiagonal_solve(lower, bands[..., 1, :], upper, columns)
@@ -74,7 +77,7 @@ def _solved(bands: Any, columns: Any, below: int) -> Any:
     return rnp.moveaxis(_substituted(rows, sides, False), 0, -2)
 
 
-def _eliminated(rows: Any, sides: Any, below: int) -> tuple[Any, Any]:
+def _eliminated(rows: Array, sides: Array, below: int) -> tuple[Array, Array]:
     """U from its diagonal on, and the right-hand sides that belong to it, row after row.
 
     Shapes: rows [N, *B, W] with a[i, i - below + c] = rows[i, c], sides [N, *B, K].
@@ -86,7 +89,7 @@ def _eliminated(rows: Any, sides: Any, below: int) -> tuple[Any, Any]:
     first = _sheared(rnp.pad(first, [(0, 0)] * (first.ndim - 1) + [(0, 1)]))[..., ::-1, :]
     place = np.arange(below + 1)
 
-    def step(waiting: tuple[Any, Any], row: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(waiting: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         window, side = (rnp.concatenate([w, rnp.expand_dims(r, -2)], -2) for w, r in zip(waiting, row, strict=True))
         chosen = rnp.argmax(rnp.abs(window[..., 0]), -1, keepdims=True) == place
         chosen = rnp.expand_dims(chosen, -1)
@@ -101,7 +104,7 @@ def _eliminated(rows: Any, sides: Any, below: int) -> tuple[Any, Any]:
     return scan(step, start, (rows[below:], sides[below:]))[1]
 
 
-def _substituted(rows: Any, sides: Any, forwards: bool) -> Any:
+def _substituted(rows: Array, sides: Array, forwards: bool) -> Array:
     """x with T x = sides, T given by rows [N, *B, W] that begin with the diagonal, to either side.
 
     The other elements stand for the unknowns found before, the last one first.
@@ -110,7 +113,7 @@ def _substituted(rows: Any, sides: Any, forwards: bool) -> Any:
     if width == 0:
         return sides / rows
 
-    def step(known: Any, equation: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(known: Array, equation: tuple[Array, Array]) -> tuple[Array, Array]:
         row, side = equation
         remainder = side - rnp.matmul(rnp.expand_dims(row[..., 1:], -2), known)[..., 0, :]
         x = remainder / row[..., :1]
@@ -125,13 +128,13 @@ def _substituted(rows: Any, sides: Any, forwards: bool) -> Any:
 
 
 def solveh_banded(
-    ab: Any,
-    b: Any,
+    ab: ArrayLike,
+    b: ArrayLike,
     overwrite_ab: bool = False,
     overwrite_b: bool = False,
     lower: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """x with a x = b for a positive definite a, given by its upper or lower diagonals.
 
     ab:     holds a[i, j] at ab[u + i - j, j], i <= j; if lower at ab[i - j, j], i >= j.
@@ -150,7 +153,7 @@ def solveh_banded(
     return narrowed(_solved_by_factor("solveh_banded", factor, y))
 
 
-def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Any:
+def cholesky_banded(ab: ArrayLike, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Array:
     """The Cholesky factor of a banded matrix, in the same form (`solveh_banded`) and side.
 
     Shapes: [*B, u + 1, N] -> [*B, u + 1, N], with zeros outside of the matrix.
@@ -170,8 +173,8 @@ def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, ch
 
 
 def cho_solve_banded(
-    cb_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    cb_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """x with a x = b from the factor that `cholesky_banded` gives, and its side.
 
     Shapes: cb [*B, u + 1, N], b [N] or [*B, N, K] -> [*B, N] or [*B, N, K].
@@ -192,13 +195,13 @@ def cho_solve_banded(
     return narrowed(_solved_by_factor("cho_solve_banded", columns, y))
 
 
-def _factor(bands: Any) -> Any:
+def _factor(bands: Array) -> Array:
     """L's diagonals, from those of L Lᴴ: every column takes its part off those that it reaches."""
     *lead, count, _ = bands.shape
     diagonal = rnp.real(bands[..., :1, :]).astype(bands.dtype)  # whatever is given, as in LAPACK
     bands = rnp.concatenate([diagonal, bands[..., 1:, :]], -2)
 
-    def step(products: Any, column: Any) -> tuple[Any, Any]:
+    def step(products: Array, column: Array) -> tuple[Array, Array]:
         remainder = column - products[..., 0]
         factor = remainder / rnp.sqrt(rnp.real(remainder[..., :1])).astype(remainder.dtype)
         change = rnp.expand_dims(factor, -1) * rnp.conj(rnp.expand_dims(factor, -2))
@@ -209,7 +212,7 @@ def _factor(bands: Any) -> Any:
     return rnp.moveaxis(scan(step, start, rnp.moveaxis(bands, -1, 0))[1], 0, -1)
 
 
-def _solved_by_factor(name: str, bands: Any, b: Any) -> Any:
+def _solved_by_factor(name: str, bands: Array, b: Array) -> Array:
     """x with L Lᴴ x = b, L given by its diagonals."""
     bands, columns = _same_batch(name, bands, b)
     count = bands.shape[-2]
@@ -222,7 +225,7 @@ def _solved_by_factor(name: str, bands: Any, b: Any) -> Any:
 # --- storage ----------------------------------------------------------------------------------
 
 
-def _bands(name: str, bands: Any) -> ArrayType:
+def _bands(name: str, bands: Array) -> ArrayType:
     """The type of bands. Errors: ShapeError below rank 2."""
     bands_type = type_of(bands)
     if bands_type.ndim < 2:
@@ -230,7 +233,7 @@ def _bands(name: str, bands: Any) -> ArrayType:
     return bands_type
 
 
-def _same_batch(name: str, bands: Any, b: Any) -> tuple[Any, Any]:
+def _same_batch(name: str, bands: Array, b: Array) -> tuple[Array, Array]:
     """The bands, and right-hand sides as columns, with their leading axes broadcast together."""
     first, second = type_of(bands), type_of(b)
     columns = rnp.expand_dims(b, -1) if second.ndim == 1 else b
@@ -243,11 +246,11 @@ def _same_batch(name: str, bands: Any, b: Any) -> tuple[Any, Any]:
     )
 
 
-def _result_shape(columns: Any, b: Any) -> tuple[int, ...]:
+def _result_shape(columns: Array, b: Array) -> Shape:
     return columns.shape[:-1] if type_of(b).ndim == 1 else columns.shape
 
 
-def _sheared(a: Any) -> Any:
+def _sheared(a: Array) -> Array:
     """Row k moved k places to the left, zeros behind. Shapes: [*B, W, N] -> [*B, W, N]."""
     *lead, count, size = a.shape
     none = [(0, 0)] * len(lead)
@@ -256,7 +259,7 @@ def _sheared(a: Any) -> Any:
     return rnp.reshape(flat, (*lead, count, size + count + 1))[..., :size]
 
 
-def _rows(bands: Any, below: int) -> Any:
+def _rows(bands: Array, below: Size) -> Array:
     """The rows a[i, i - below + c] of a[i, j] = bands[above + i - j, j], zeros outside.
 
     Shapes: [*B, W, N] -> [*B, N, W].
@@ -266,7 +269,7 @@ def _rows(bands: Any, below: int) -> Any:
     return rnp.swapaxes(_sheared(wide)[..., :size], -1, -2)
 
 
-def _lower_columns(name: str, bands: Any, lower: bool) -> Any:
+def _lower_columns(name: str, bands: Array, lower: bool) -> Array:
     """The columns a[j + k, j] of Hermitian matrices as rows k, zeros outside."""
     shape = _bands(name, bands).shape
     if not lower:
@@ -275,6 +278,6 @@ def _lower_columns(name: str, bands: Any, lower: bool) -> Any:
     return rnp.where(place < size_value(shape[-1], dtypes.i32), bands, 0)
 
 
-def _upper_bands(columns: Any) -> Any:
+def _upper_bands(columns: Array) -> Array:
     """Back from the lower columns to SciPy's upper form."""
     return rnp.conj(_sheared(columns[..., ::-1])[..., ::-1, ::-1])

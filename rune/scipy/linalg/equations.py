@@ -6,9 +6,8 @@ equation with the same forms. Without a unique solution the result is infinite o
 
 from __future__ import annotations
 
-from typing import Any
-
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import inv
@@ -16,9 +15,10 @@ from rune.numpy.linalg.arguments import computing, square
 from rune.ops.linalg.schur import solve_sylvester as solve_by_forms
 from rune.ops.matrix_helpers import adjoint, eye, matmul, number
 from rune.ops.promote import broadcast_shape, broadcast_to
+from rune.typing import ArrayLike
 
 
-def _solved(a: Any, b: Any, c: Any) -> Any:
+def _solved(a: Array, b: Array, c: Array) -> Array:
     """A X + X B = C for one dtype, leading axes broadcast."""
     types = [type_of(x) for x in (a, b, c)]
     lead = broadcast_shape("solve_sylvester", *(t.shape[:-2] for t in types))
@@ -26,7 +26,7 @@ def _solved(a: Any, b: Any, c: Any) -> Any:
     return solve_by_forms(*spread)
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """X with A X + X B = C.
 
     method:  accepted as in JAX, "schur" or "eigen"; tol likewise. The Schur form serves both.
@@ -55,7 +55,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     return narrowed(_solved(a, b, c))
 
 
-def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
     """X with a X + X aᴴ = q.
 
     Shapes: [*B, N, N] both -> [*B, N, N].
@@ -74,7 +74,7 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     return narrowed(_solved(x, adjoint(x), y))
 
 
-def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = None) -> Array:
     """X with a X aᴴ - X + q = 0.
 
     method:  accepted as in SciPy, "direct" or "bilinear"; the bilinear map serves both.
@@ -103,6 +103,6 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     return narrowed(_solved(adjoint(transformed), transformed, ops.mul(right, number(-2, right))))
 
 
-def _same_sizes(name: str, a: Any, q: Any) -> None:
+def _same_sizes(name: str, a: Array, q: Array) -> None:
     if square(name, a).shape[-2:] != square(name, q).shape[-2:]:
         raise ShapeError(f"{name}: cannot solve {type_of(a)} for {type_of(q)} (sizes differ)")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
@@ -23,12 +24,13 @@ from rune.ops.linalg.jacobi import over_matrices
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import eye, matmul, nan_like, number, upper_triangle, zeros
 from rune.transforms.derivatives.jvp import jvp_flat
+from rune.typing import ArrayLike
 
 # The degree, and the norm up to which it serves (Higham 2005, table 2.3).
 DEGREES = {dtypes.f32: (7, 3.925724783138660), dtypes.f64: (13, 5.371920351148152)}
 
 
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of square matrices.
 
     upper_triangular:  a promise that A is so: systems are then solved by substitution alone.
@@ -50,7 +52,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     return narrowed(_expm(x, upper_triangular, max_squarings))
 
 
-def _expm(x: Any, upper: bool = False, max_squarings: int = 16) -> Any:
+def _expm(x: Array, upper: bool = False, max_squarings: int = 16) -> Array:
     shape = type_of(x).shape
     if 0 in shape:
         return x
@@ -60,7 +62,7 @@ def _expm(x: Any, upper: bool = False, max_squarings: int = 16) -> Any:
     scale = ops.cast(ops.shl(ops.fit(np.int32(1), type_of(squarings).shape), squarings), type_of(x).dtype)
     power = _approximant(ops.div(x, over_matrices(scale, shape)), degree, upper)
 
-    def squared(i: Any, y: Any) -> Any:
+    def squared(i: Array, y: Array) -> Array:
         return ops.select(over_matrices(ops.lt(i, squarings), shape), matmul(y, y), y)
 
     most = ops.reduce_max(squarings, axes=tuple(range(len(shape) - 2)))
@@ -69,7 +71,7 @@ def _expm(x: Any, upper: bool = False, max_squarings: int = 16) -> Any:
     return ops.select(too_many, nan_like(power), power)
 
 
-def _squarings(x: Any, limit: float) -> Any:
+def _squarings(x: Array, limit: float) -> Array:
     """How often to halve every matrix until its norm is below `limit`. i32[*B]"""
     size = ops.abs(ops.stop_gradient(x))
     rank = len(type_of(size).shape)
@@ -80,7 +82,7 @@ def _squarings(x: Any, limit: float) -> Any:
     return ops.cast(ops.ceil(ops.log2(ratio)), dtypes.i32)
 
 
-def _approximant(a: Any, degree: int, upper: bool) -> Any:
+def _approximant(a: Array, degree: int, upper: bool) -> Array:
     """(V - U)⁻¹ (V + U), U the odd and V the even part of Σ b_k A^k."""
     weights = _weights(degree)
     identity, square_ = eye(type_of(a).shape, type_of(a).dtype), matmul(a, a)
@@ -99,20 +101,20 @@ def _weights(m: int) -> list[float]:
     return [float(factorial(2 * m - k) // (factorial(k) * factorial(m - k))) for k in range(m + 1)]
 
 
-def _polynomial(powers: list[Any], weights: list[float]) -> Any:
+def _polynomial(powers: list[Array], weights: list[float]) -> Array:
     """Σ w_k (A²)^k, k up to 6, from the powers up to (A²)³."""
     low = _combined(powers, weights[:4])
     return low if len(weights) <= 4 else ops.add(low, matmul(powers[3], _combined(powers[1:], weights[4:])))
 
 
-def _combined(powers: list[Any], weights: list[float]) -> Any:
+def _combined(powers: list[Array], weights: list[float]) -> Array:
     total = zeros(powers[0])
     for power, weight in zip(powers, weights, strict=False):
         total = ops.add(total, ops.mul(power, number(weight, power)))
     return total
 
 
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """exp(A), and its derivative at A in the direction E; the latter alone without compute_expm.
 
     method:  accepted as in SciPy; the derivative is always that of the algorithm of `expm`.
@@ -141,44 +143,44 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 # --- circular and hyperbolic functions --------------------------------------------------------
 
 
-def _pair(name: str, A: Any) -> tuple[Any, Any]:
+def _pair(name: str, A: ArrayLike) -> tuple[Any, Any]:
     (x,), narrowed = computing(name, A)
     square(name, x)
     return x, narrowed
 
 
-def _turned(x: Any) -> Any:
+def _turned(x: Array) -> Array:
     """exp(i x)."""
     if is_complex(x):
         return _expm(ops.mul(x, number(1j, x)))
     return _expm(complex(zeros(x), x))
 
 
-def _half(x: Any) -> Any:
+def _half(x: Array) -> Array:
     return ops.mul(x, number(0.5, x))
 
 
-def _cos(x: Any) -> Any:
+def _cos(x: Array) -> Array:
     if not is_complex(x):
         return real(_turned(x))
     return _half(ops.add(_turned(x), _turned(ops.neg(x))))
 
 
-def _sin(x: Any) -> Any:
+def _sin(x: Array) -> Array:
     if not is_complex(x):
         return imag(_turned(x))
     return ops.mul(ops.sub(_turned(x), _turned(ops.neg(x))), number(-0.5j, x))
 
 
-def _cosh(x: Any) -> Any:
+def _cosh(x: Array) -> Array:
     return _half(ops.add(_expm(x), _expm(ops.neg(x))))
 
 
-def _sinh(x: Any) -> Any:
+def _sinh(x: Array) -> Array:
     return _half(ops.sub(_expm(x), _expm(ops.neg(x))))
 
 
-def cosm(A: Any) -> Any:
+def cosm(A: ArrayLike) -> Array:
     """The cosine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
     Types:  complex numbers too; bools and integers become floats.
@@ -195,7 +197,7 @@ def cosm(A: Any) -> Any:
     return narrowed(_cos(x))
 
 
-def sinm(A: Any) -> Any:
+def sinm(A: ArrayLike) -> Array:
     """The sine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
     Types:  complex numbers too; bools and integers become floats.
@@ -212,7 +214,7 @@ def sinm(A: Any) -> Any:
     return narrowed(_sin(x))
 
 
-def tanm(A: Any) -> Any:
+def tanm(A: ArrayLike) -> Array:
     """The tangent of square matrices: cos(A)⁻¹ sin(A). Shapes: [*B, N, N] -> [*B, N, N].
 
     Types:  complex numbers too; bools and integers become floats.
@@ -229,7 +231,7 @@ def tanm(A: Any) -> Any:
     return narrowed(solve(_cos(x), _sin(x)))
 
 
-def coshm(A: Any) -> Any:
+def coshm(A: ArrayLike) -> Array:
     """The hyperbolic cosine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
     Types:  complex numbers too; bools and integers become floats.
@@ -246,7 +248,7 @@ def coshm(A: Any) -> Any:
     return narrowed(_cosh(x))
 
 
-def sinhm(A: Any) -> Any:
+def sinhm(A: ArrayLike) -> Array:
     """The hyperbolic sine of square matrices. Shapes: [*B, N, N] -> [*B, N, N].
 
     Types:  complex numbers too; bools and integers become floats.
@@ -263,7 +265,7 @@ def sinhm(A: Any) -> Any:
     return narrowed(_sinh(x))
 
 
-def tanhm(A: Any) -> Any:
+def tanhm(A: ArrayLike) -> Array:
     """The hyperbolic tangent of square matrices: cosh(A)⁻¹ sinh(A). Shapes: [*B, N, N] the same.
 
     Types:  complex numbers too; bools and integers become floats.

@@ -10,6 +10,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg.arguments import computing, matrices, pair, square
@@ -27,11 +28,12 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
     with_unit_diagonal,
 )
+from rune.typing import ArrayLike
 
 # --- Cholesky ---------------------------------------------------------------------------------
 
 
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The upper triangular U with Uᴴ U = a, or with `lower` the L with L Lᴴ = a.
 
     Only the triangle of that name is read. NaN where `a` is not positive definite.
@@ -53,7 +55,9 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     return narrowed(factor if lower else adjoint(factor))
 
 
-def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+def cho_factor(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
     """The factor that `cholesky` gives, and which one it is, for `cho_solve`.
 
     Shapes: a [*B, M, M] -> [*B, M, M] and a Python bool.
@@ -74,8 +78,8 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
 
 
 def lu(
-    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
-) -> Any:
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
+) -> tuple[Array, ...]:
     """P, L, U with a = P L U, L unit lower and U upper triangular.
 
     permute_l:  gives P L and U instead; p_indices: gives numbers p with a = L[p] U instead of P.
@@ -107,11 +111,11 @@ def lu(
     return narrowed((place, low, up))
 
 
-def _inverse(order: Any) -> Any:
+def _inverse(order: Array) -> Array:
     return ops.cast(rnp.argsort(order, axis=-1), dtypes.i32)
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """L and U in one array, and the pivots, for `lu_solve`.
 
     Shapes: [*B, M, N] -> [*B, M, N], i32[*B, min(M, N)].
@@ -132,8 +136,8 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """x with a x = b from `lu_factor`'s answer; trans 1: aᵀ x = b; trans 2: aᴴ x = b.
 
     Shapes: factors [*B, N, N], pivots [*B, N], b [*B, N, K] or [N].
@@ -174,13 +178,13 @@ def lu_solve(
 
 
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> tuple[Any, ...]:
     """Q and R with a = Q R: Q with orthonormal columns, R upper triangular.
 
     mode:      "full": Q [*B, M, M], R [*B, M, N]; "economic": min(M, N) columns and rows;
@@ -216,8 +220,8 @@ def qr(
 
 
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,

@@ -13,6 +13,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg.arguments import computing, square
@@ -22,9 +23,10 @@ from rune.ops.linalg.sylvester import COMPLEX
 from rune.ops.matrix_helpers import columns as column_numbers
 from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.matrix_helpers import upper_triangle
+from rune.typing import ArrayLike
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """T and Z with a = Z T Zᴴ, Z unitary and T upper triangular, or quasi-triangular if real.
 
     output:  "real" or "complex", of a real matrix.
@@ -51,7 +53,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     return narrowed(tuple(ops.linalg.schur(x, vectors=True)))
 
 
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form from the real one.
 
     Shapes: [*B, N, N] both -> [*B, N, N] both, complex.
@@ -74,7 +76,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     return narrowed(triangular_form(t, z))
 
 
-def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(a: ArrayLike, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """H, zero below its first subdiagonal, with a = Q H Qᴴ; with calc_q the pair of H and Q.
 
     Shapes: [*B, N, N] -> [*B, N, N].
@@ -104,7 +106,7 @@ def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_fi
     return narrowed((h, rnp.where(corner, one, rnp.pad(q, [*pad, (1, 0), (1, 0)]))))
 
 
-def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
+def cdf2rdf(w: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     """Real blocks and vectors from complex eigenvalues in conjugate pairs: v diag(w) = vr wr.
 
     A pair a ± b i that stands together becomes the block [[a, b], [-b, a]], and its vectors
@@ -143,7 +145,7 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Any, Any]:
     return rnp.where(beside, part, real), vectors
 
 
-def _pairs(w: Any) -> tuple[Any, Any]:
+def _pairs(w: Array) -> tuple[Array, Array]:
     """Which eigenvalues are the first and which the second of a conjugate pair."""
     nonreal = w.imag != 0
     # Of a run of values that are not real, every other one is first.

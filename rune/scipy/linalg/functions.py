@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
@@ -40,9 +41,10 @@ from rune.ops.matrix_helpers import (
 from rune.scipy.linalg.exponentials import _expm
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.jvp import jvp_flat
+from rune.typing import ArrayLike
 
 
-def _prepared(name: str, A: Any) -> tuple[Any, Any]:
+def _prepared(name: str, A: ArrayLike) -> tuple[Any, Any]:
     """The matrices as complex numbers, and what narrows results."""
     (x,), narrowed = computing(name, A)
     square(name, x)
@@ -53,12 +55,12 @@ def _prepared(name: str, A: Any) -> tuple[Any, Any]:
 
 
 @custom_jvp
-def _sqrtm(a: Any) -> Any:
+def _sqrtm(a: Array) -> Array:
     t, z = complex_schur(a)
     return matmul(matmul(z, triangular_sqrt(t)), adjoint(z))
 
 
-def _sqrtm_jvp(primals: Any, tangents: Any) -> Any:
+def _sqrtm_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     """X X' + X' X = A', by the Schur form of X, which is that of A with T's root."""
     (a,), (da,) = primals, tangents
     x = _sqrtm(a)
@@ -70,7 +72,7 @@ def _sqrtm_jvp(primals: Any, tangents: Any) -> Any:
 _sqrtm.defjvp(_sqrtm_jvp)
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of square matrices: X X = A, eigenvalues in the right half plane.
 
     blocksize:  taken as in SciPy, and has nothing to do.
@@ -98,7 +100,7 @@ POINTS = 7
 ROOTS = 60  # more than any finite matrix needs
 
 
-def logm(A: Any) -> Any:
+def logm(A: ArrayLike) -> Array:
     """The principal logarithm of square matrices: exp(X) = A.
 
     Roots are taken until the matrix is near 1, where log(1 + Y) = ∫ Y (1 + s Y)⁻¹ ds is a sum over
@@ -119,25 +121,25 @@ def logm(A: Any) -> Any:
     return narrowed(_logm(x))
 
 
-def _logm(a: Any) -> Any:
+def _logm(a: Array) -> Array:
     shape = type_of(a).shape
     if 0 in shape:
         return a
     lead = shape[:-2]
 
-    def near_one(x: Any) -> Any:
+    def near_one(x: Array) -> Array:
         rank = len(shape)
         size = ops.abs(ops.stop_gradient(ops.sub(x, eye(shape, type_of(x).dtype))))
         norm = ops.reduce_max(ops.reduce_sum(size, axes=(rank - 2,)), axes=(rank - 2,))
         return ops.logical_not(ops.gt(norm, number(NEAR, norm)))
 
-    def more(state: Any) -> Any:
+    def more(state: tuple[Array, Array]) -> Array:
         x, count = state
         unfinished = ops.logical_not(near_one(x))
         few = ops.lt(count, np.int32(ROOTS))
         return ops.reduce_or(ops.logical_and(unfinished, few), axes=tuple(range(len(lead))))
 
-    def rooted(state: Any) -> Any:
+    def rooted(state: tuple[Array, Array]) -> tuple[Array, Array]:
         x, count = state
         done = near_one(x)
         is_done = over_matrices(done, shape)
@@ -152,12 +154,12 @@ def _logm(a: Any) -> Any:
     return ops.mul(over_matrices(factor, shape), _log_near_one(x))
 
 
-def _log_near_one(x: Any) -> Any:
+def _log_near_one(x: Array) -> Array:
     """Gauss and Legendre's sum for the integral: the diagonal Padé approximant."""
     shape, dtype = (POINTS, *type_of(x).shape), type_of(x).dtype
     nodes, weights = np.polynomial.legendre.leggauss(POINTS)
 
-    def of_points(values: np.ndarray) -> Any:
+    def of_points(values: np.ndarray) -> Array:
         return ops.broadcast(values.astype(dtype), shape=shape, axes=(0,))
 
     y = ops.sub(x, eye(shape[1:], dtype))
@@ -168,7 +170,7 @@ def _log_near_one(x: Any) -> Any:
     return ops.reduce_sum(terms, axes=(0,))
 
 
-def fractional_matrix_power(A: Any, t: float) -> Any:
+def fractional_matrix_power(A: ArrayLike, t: float) -> Array:
     """The principal power of square matrices, t a Python number.
 
     A whole t multiplies (a negative one the inverse), and keeps the dtype; any other gives complex
@@ -195,7 +197,7 @@ def fractional_matrix_power(A: Any, t: float) -> Any:
     return narrowed(matmul(matrix_power(x, exponent), fractional) if exponent else fractional)
 
 
-def signm(A: Any) -> Any:
+def signm(A: ArrayLike) -> Array:
     """The sign of square matrices: A (A²)^(-1/2), eigenvalues 1 and -1 by the half plane.
 
     Shapes: [*B, N, N] -> [*B, N, N]. Types: kept.
@@ -218,7 +220,7 @@ def signm(A: Any) -> Any:
 # --- functions of numbers ---------------------------------------------------------------------
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """A function of numbers, applied to square matrices by way of their eigenvalues.
 
     func:  of an array of complex numbers, element by element; analytic at the eigenvalues.
@@ -243,7 +245,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     return value if disp else (value, narrowed(_error(x)))
 
 
-def _check_function(func: Callable[[Any], Any], x: Any) -> None:
+def _check_function(func: Callable[[Any], Any], x: Array) -> None:
     values = diagonal(x)
     if type_of(func(values)).shape != type_of(values).shape:
         raise ArgumentError(
@@ -252,7 +254,7 @@ def _check_function(func: Callable[[Any], Any], x: Any) -> None:
         )
 
 
-def _funm_value(func: Callable[[Any], Any], a: Any) -> Any:
+def _funm_value(func: Callable[[Any], Any], a: Array) -> Array:
     w, v = ops.linalg.eig(a, left=False, right=True)
     values = ops.cast(func(w), type_of(v).dtype)
     return matmul(scaled_columns(v, values), inv(v))

@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, require_room, static_int, value
 from rune.scipy.linalg import binomials
+from rune.typing import ArrayLike, DTypeLike
 
 
-def _size(name: str, n: Any, least: int = 0) -> int:
+def _size(name: str, n: int, least: int = 0) -> int:
     size = static_int(name, "a size", n)
     if size < least:
         raise ArgumentError(f"{name}: cannot make a matrix of size {size} (at least {least})")
@@ -29,11 +30,11 @@ def _size(name: str, n: Any, least: int = 0) -> int:
     return size
 
 
-def _real(numbers: Any) -> Any:
+def _real(numbers: np.ndarray) -> Array:
     return rnp.asarray(np.asarray(numbers, np.float64), dtypes.canonical(dtypes.f64))
 
 
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Sylvester's matrix of ones and minus ones with orthogonal rows; n is a power of two.
 
     Shapes: [n, n]. Types: dtype, i32 by default.
@@ -52,7 +53,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     return rnp.asarray(1 - 2 * odd.astype(int), dtypes.as_dtype(dtype))
 
 
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """1 / (i + j + 1), a matrix of very large condition.
 
     Shapes: [n, n]. Types: f32.
@@ -67,7 +68,7 @@ def hilbert(n: int) -> Any:
     return _real(1.0 / (i + j + 1))
 
 
-def invhilbert(n: int, exact: bool = False) -> Any:
+def invhilbert(n: int, exact: bool = False) -> Array:
     """The inverse of Hilbert's matrix: whole numbers, in a floating dtype unless `exact`.
 
     Shapes: [n, n]. Types: f32, or i64 if exact.
@@ -92,12 +93,12 @@ def _inverse_of_hilbert(n: int, i: int, j: int) -> int:
     return (-1) ** (i + j) * (i + j + 1) * both
 
 
-def _exact(numbers: list[list[int]]) -> Any:
+def _exact(numbers: list[list[int]]) -> Array:
     size = len(numbers)
     return rnp.asarray(np.array(numbers, np.int64).reshape(size, size), dtypes.i64)
 
 
-def _in_dtype(matrix: Callable[[int, np.dtype], np.ndarray], size: int) -> Any:
+def _in_dtype(matrix: Callable[[int, np.dtype], np.ndarray], size: int) -> Array:
     """A matrix worked out in the floating dtype that is the default."""
     dtype = dtypes.canonical(dtypes.f64)
     with np.errstate(over="ignore"):
@@ -111,7 +112,7 @@ class _Kind:
     entry: Callable[[int, int, int], int]
     matrix: Callable[[int, np.dtype], np.ndarray]
 
-    def of_size(self, size: int, is_exact: bool) -> Any:
+    def of_size(self, size: int, is_exact: bool) -> Array:
         """The matrix, of integers if it is exact."""
         if not is_exact:
             return _in_dtype(self.matrix, size)
@@ -145,7 +146,7 @@ _INVPASCAL = {
 }
 
 
-def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
+def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
     """Pascal's matrix of binomial coefficients: "symmetric" (i + j over i), "lower" or "upper".
 
     Shapes: [n, n].
@@ -162,7 +163,7 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
     return _of_kind("pascal", kind, _PASCAL).of_size(size, exact and size < 35)
 
 
-def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
+def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
     """The inverse of Pascal's matrix.
 
     Shapes: [n, n].
@@ -178,7 +179,7 @@ def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Any:
     return _of_kind("invpascal", kind, _INVPASCAL).of_size(size, exact and size < 31)
 
 
-def dft(n: int, scale: str | None = None) -> Any:
+def dft(n: int, scale: str | None = None) -> Array:
     """The matrix of the discrete Fourier transform: exp(-2πi jk / n).
 
     scale:  None; "sqrtn" divides by √n, "n" by n.
@@ -199,7 +200,7 @@ def dft(n: int, scale: str | None = None) -> Any:
     return rnp.asarray(matrix, dtypes.canonical(dtypes.c128))
 
 
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's matrix of contrasts: orthonormal rows, each orthogonal to ones.
 
     full:   whether the row of 1/√n stands first.
@@ -221,7 +222,7 @@ def helmert(n: int, full: bool = False) -> Any:
 # --- blocks and products ----------------------------------------------------------------------
 
 
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """The matrices along the diagonal of one that is zero elsewhere; vectors count as rows.
 
     Shapes: [*B, M_k, N_k] each -> [*B, ΣM, ΣN].
@@ -250,7 +251,7 @@ def block_diag(*arrs: Any) -> Any:
     return rnp.concatenate(rows, axis=-2)
 
 
-def khatri_rao(a: Any, b: Any) -> Any:
+def khatri_rao(a: ArrayLike, b: ArrayLike) -> Array:
     """Column by column the Kronecker product. Shapes: [*B, M, K], [*B, N, K] -> [*B, M N, K].
 
     Types:  any, kept.

@@ -11,22 +11,24 @@ from typing import Any
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import static_int, value
+from rune.typing import ArrayLike
 
 
-def _vector(name: str, x: Any) -> Any:
+def _vector(name: str, x: ArrayLike) -> Array:
     """An array of rank 1, or a stack of them. A number counts as a vector of one."""
     return rnp.atleast_1d(value(name, x))
 
 
-def length(x: Any) -> int:
+def length(x: Array) -> int:
     """The size of the last axis. Errors: ArgumentError where it is symbolic."""
     return static_int("linalg", "the size of a pattern", type_of(x).shape[-1])
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """A matrix that is the same along every diagonal: first column c, first row r.
 
     r:      conj(c) by default; its first element is not read.
@@ -49,7 +51,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return around[..., i - j + max(n - 1, 0)] if m and n else _empty(column, m, n)
 
 
-def _alike(*xs: Any) -> list[Any]:
+def _alike(*xs: Array) -> list[Array]:
     """Vectors with their leading axes broadcast together, and of one dtype."""
     lead = rnp.broadcast_shapes(*(type_of(x).shape[:-1] for x in xs))
     dtype = rnp.result_type(*xs)
@@ -60,7 +62,7 @@ def _empty(like: Any, m: int, n: int) -> Any:
     return rnp.zeros((*type_of(like).shape[:-1], m, n), type_of(like).dtype)
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """A matrix that is the same along every antidiagonal: first column c, last row r.
 
     r:      zeros by default; its first element is not read.
@@ -83,7 +85,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     return along[..., i + j] if m and n else _empty(column, m, n)
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """A matrix whose columns are c turned round by one more place each. [*B, N] -> [*B, N, N].
 
     Types:  that of `c`.
@@ -102,7 +104,7 @@ def circulant(c: Any) -> Any:
     return column[..., (i - j) % max(size, 1)]
 
 
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix A with A v = convolve(a, v, mode) for v of n elements.
 
     Shapes: a [*B, K] -> [*B, R, n], R numbers in the convolution: "full" K + n - 1, "same"
@@ -133,7 +135,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     return full[..., skipped : skipped + rows, :]
 
 
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """The matrix whose eigenvalues are the roots of the polynomial a, highest power first.
 
     Shapes: [*B, N] -> [*B, N - 1, N - 1].
@@ -154,7 +156,7 @@ def companion(a: Any) -> Any:
     return _with_subdiagonal(top, rnp.ones(size - 2, type_of(top).dtype))
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie's matrix of a population: births f in the first row, survivals s below the diagonal.
 
     Shapes: [*B, N], [*B, N - 1] -> [*B, N, N].
@@ -177,7 +179,7 @@ def leslie(f: Any, s: Any) -> Any:
     return _with_subdiagonal(births, survivals)
 
 
-def _with_subdiagonal(top: Any, below: Any) -> Any:
+def _with_subdiagonal(top: Array, below: Array) -> Array:
     """A matrix with this first row and this subdiagonal."""
     top, below = _alike(top, below)
     size = length(top)
@@ -189,7 +191,7 @@ def _with_subdiagonal(top: Any, below: Any) -> Any:
     return rnp.where(is_top, rnp.expand_dims(top, -2), lower)
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """The matrix of distances |a_i - a_j|. Shapes: [*B, N] -> [*B, N, N].
 
     Errors: ArgumentError if an argument is not an array; DtypeError for bools.
@@ -204,7 +206,7 @@ def fiedler(a: Any) -> Any:
     return rnp.abs(rnp.expand_dims(points, -1) - rnp.expand_dims(points, -2))
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Fiedler's companion matrix: that of five diagonals, with the same eigenvalues.
 
     Shapes: [N] -> [N - 1, N - 1]. Errors: ShapeError for fewer than two coefficients.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import rune.numpy as rnp
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ShapeError
 from rune.numpy.linalg import norm as _norm
 from rune.numpy.linalg.norms import Axes
+from rune.typing import ArrayLike
 
 
 def norm(
-    a: Any, ord: int | float | str | None = None, axis: Axes = None, keepdims: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike,
+    ord: int | float | str | None = None,
+    axis: Axes = None,
+    keepdims: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """A norm of vectors or matrices, as `rune.numpy.linalg.norm`.
 
     Shapes: the axes are removed, or are 1 with keepdims.
@@ -28,14 +32,14 @@ def norm(
     return _norm(a, ord, axis, keepdims)
 
 
-def _matrix(name: str, a: Any) -> Any:
+def _matrix(name: str, a: ArrayLike) -> Array:
     x = rnp.asarray(a)
     if type_of(x).ndim != 2:
         raise ShapeError(f"{name}: cannot take {type_of(x)} (one matrix required)")
     return x
 
 
-def bandwidth(a: Any) -> tuple[Any, Any]:
+def bandwidth(a: ArrayLike) -> tuple[Array, Array]:
     """How many diagonals below and above the main one reach the last that is not zero.
 
     Shapes: [M, N] -> [], []; i32.
@@ -54,7 +58,7 @@ def bandwidth(a: Any) -> tuple[Any, Any]:
     return rnp.max(reach, initial=0), rnp.max(above, initial=0)
 
 
-def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
+def issymmetric(a: ArrayLike, atol: float | None = None, rtol: float | None = None) -> Array:
     """Whether a matrix equals its transpose, exactly or within tolerances.
 
     Shapes: [N, N] -> []; false for matrices that are not square.
@@ -70,7 +74,7 @@ def issymmetric(a: Any, atol: float | None = None, rtol: float | None = None) ->
     return _equals(x, x.T, atol, rtol)
 
 
-def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) -> Any:
+def ishermitian(a: ArrayLike, atol: float | None = None, rtol: float | None = None) -> Array:
     """Whether a matrix equals its conjugate transpose, exactly or within tolerances.
 
     Shapes: [N, N] -> []; false for matrices that are not square.
@@ -86,7 +90,7 @@ def ishermitian(a: Any, atol: float | None = None, rtol: float | None = None) ->
     return _equals(x, rnp.conj(x.T), atol, rtol)
 
 
-def _equals(x: Any, y: Any, atol: float | None, rtol: float | None) -> Any:
+def _equals(x: Array, y: Array, atol: float | None, rtol: float | None) -> Array:
     if x.shape != y.shape:
         return rnp.asarray(False)
     if atol is None and rtol is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import det as _det
@@ -17,20 +18,21 @@ from rune.numpy.linalg.arguments import computing, matrices, pair, same_batch, s
 from rune.numpy.linalg.solves import LstsqResult
 from rune.ops.matrix_helpers import adjoint, diagonal, lower_triangle, swapped, upper_triangle
 from rune.scipy.linalg.factorisations import cho_factor
+from rune.typing import ArrayLike
 
 GENERAL = ("gen", "general", "sym", "symmetric", "her", "hermitian", "tridiagonal", "banded")
 TRIANGLES = {"upper triangular": False, "lower triangular": True}
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """x with a x = b for a triangular `a`; trans 1 or "T": aᵀ x = b; trans 2 or "C": aᴴ x = b.
 
     Shapes: a [*B, N, N], b [*B, N, K] or [N]; leading axes broadcast.
@@ -55,14 +57,14 @@ def solve_triangular(
     return narrowed(_triangular("solve_triangular", x, y, lower, unit_diagonal))
 
 
-def _triangular(name: str, a: Any, b: Any, lower: bool, unit: bool = False) -> Any:
+def _triangular(name: str, a: Array, b: Array, lower: bool, unit: bool = False) -> Array:
     columns, is_vector = _columns(name, a, b)
     x, y = same_batch(name, a, columns)
     solution = ops.linalg.triangular_solve(x, y, lower=bool(lower), unit_diagonal=bool(unit))
     return rnp.squeeze(solution, -1) if is_vector else solution
 
 
-def _columns(name: str, a: Any, b: Any) -> tuple[Any, bool]:
+def _columns(name: str, a: Array, b: Array) -> tuple[Array, bool]:
     """Right-hand sides as columns, and whether they were one vector."""
     is_vector = type_of(b).ndim == 1
     if type_of(b).ndim == 0:
@@ -76,7 +78,9 @@ def _columns(name: str, a: Any, b: Any) -> tuple[Any, bool]:
     return columns, is_vector
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def cho_solve(
+    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """x with a x = b from `cho_factor`'s answer.
 
     Shapes: factor [*B, N, N], b [*B, N, K] or [N].
@@ -98,15 +102,15 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
 
 
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
     assume_a: str | None = None,
     transposed: bool = False,
-) -> Any:
+) -> Array:
     """x with a x = b, or aᵀ x = b if transposed.
 
     assume_a:  "pos" (Cholesky; the triangle that `lower` names is read), "diagonal", "upper
@@ -139,7 +143,7 @@ def solve(
     return rnp.linalg.solve(_completed(x, assume_a, lower != transposed), b)
 
 
-def _completed(a: Any, assumed: str | None, lower: bool) -> Any:
+def _completed(a: Array, assumed: str | None, lower: bool) -> Array:
     """A symmetric or Hermitian matrix, read from one triangle."""
     if assumed not in ("sym", "symmetric", "her", "hermitian"):
         return a
@@ -149,14 +153,14 @@ def _completed(a: Any, assumed: str | None, lower: bool) -> Any:
     return ops.add(upper_triangle(a), lower_triangle(turned, -1))
 
 
-def _divided(a: Any, b: Any) -> Any:
+def _divided(a: Array, b: ArrayLike) -> Array:
     (x, y), narrowed = computing("solve", a, b)
     columns, is_vector = _columns("solve", x, y)
     quotient = rnp.divide(columns, rnp.expand_dims(diagonal(x), -1))
     return narrowed(rnp.squeeze(quotient, -1) if is_vector else quotient)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverse of square matrices, as `rune.numpy.linalg.inv`.
 
     Shapes: a [*B, M, M] -> [*B, M, M].
@@ -173,7 +177,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return _inv(a)
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinant of square matrices, as `rune.numpy.linalg.det`.
 
     Shapes: a [*B, M, M] -> [*B].
@@ -191,9 +195,9 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 def lstsq(
-    a: Any,
-    b: Any,
-    cond: Any = None,
+    a: ArrayLike,
+    b: ArrayLike,
+    cond: ArrayLike | None = None,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
@@ -220,7 +224,14 @@ def lstsq(
     return solution if rnp.ndim(b) > 1 else solution._replace(residuals=solution.residuals[0])
 
 
-def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
+def pinv(
+    a: ArrayLike,
+    *,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    return_rank: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """The Moore–Penrose inverse: singular values up to atol + rtol × the greatest count as zero.
 
     rtol:   max(M, N) eps by default, or 0 where atol is given.
@@ -243,7 +254,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
     return (inverse, rnp.linalg.matrix_rank(x, limit)) if return_rank else inverse
 
 
-def _relative_limit(a: Any, atol: Any, rtol: Any) -> Any:
+def _relative_limit(a: Array, atol: ArrayLike | None, rtol: ArrayLike | None) -> Any:
     shape = type_of(a).shape
     (x,), _ = computing("pinv", a)
     (values,) = ops.linalg.svd(x, full_matrices=False, vectors=False)

@@ -12,6 +12,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.linalg import cholesky, solve
@@ -20,6 +21,7 @@ from rune.numpy.linalg.arguments import computing, same_batch, square
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import adjoint, hermitian, matmul, part
 from rune.ops.promote import broadcast_shape
+from rune.typing import ArrayLike
 
 Selection = tuple[float, float] | None
 
@@ -28,7 +30,7 @@ Selection = tuple[float, float] | None
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -52,7 +54,7 @@ def svd(
     return tuple(factors) if compute_uv else factors
 
 
-def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def svdvals(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Singular values, descending. Shapes: [*B, M, N] -> [*B, min(M, N)], real.
 
     Types:  real; bools and integers become floats.
@@ -68,7 +70,7 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
     return _svd(a, compute_uv=False)
 
 
-def diagsvd(s: Any, M: int, N: int) -> Any:
+def diagsvd(s: ArrayLike, M: int, N: int) -> Array:
     """The M × N matrix with the singular values s on its diagonal.
 
     Shapes: [*B, min(M, N)] -> [*B, M, N].
@@ -95,8 +97,8 @@ def diagsvd(s: Any, M: int, N: int) -> Any:
 
 
 def eigh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -145,7 +147,7 @@ def eigh(
     return narrowed(w if eigvals_only else (w, v))
 
 
-def _of_pair(a: Any, b: Any, kind: int) -> tuple[Any, Any]:
+def _of_pair(a: Array, b: Array, kind: int) -> tuple[Array, Array]:
     """By b = L Lᴴ: L⁻¹ a L⁻ᴴ for type 1, Lᴴ a L for the others."""
     factor = cholesky(b)
     if kind == 1:
@@ -157,23 +159,23 @@ def _of_pair(a: Any, b: Any, kind: int) -> tuple[Any, Any]:
     return w, _under_adjoint(factor, u) if kind == 2 else matmul(factor, u)
 
 
-def _under(factor: Any, x: Any) -> Any:
+def _under(factor: Array, x: Array) -> Array:
     return triangular_solve(factor, x, lower=True, unit_diagonal=False)
 
 
-def _under_adjoint(factor: Any, x: Any) -> Any:
+def _under_adjoint(factor: Array, x: Array) -> Array:
     return triangular_solve(adjoint(factor), x, lower=False, unit_diagonal=False)
 
 
 def eigvalsh(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     *,
     lower: bool = True,
     type: int = 1,
     check_finite: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> Array:
     """Eigenvalues of Hermitian matrices, ascending; arguments as of `eigh`.
 
     Shapes: [*B, N, N] -> [*B, N], real.
@@ -193,7 +195,7 @@ def eigvalsh(
 # --- bands ------------------------------------------------------------------------------------
 
 
-def _tridiagonal(name: str, d: Any, e: Any) -> tuple[Any, Any]:
+def _tridiagonal(name: str, d: ArrayLike, e: ArrayLike) -> tuple[Any, Any]:
     (on, beside), narrowed = computing(name, d, e)
     if 0 in (type_of(on).ndim, type_of(beside).ndim):
         raise ArgumentError(f"{name}: cannot take {type_of(on)} and {type_of(beside)} as diagonals")
@@ -211,14 +213,14 @@ def _tridiagonal(name: str, d: Any, e: Any) -> tuple[Any, Any]:
     return rnp.broadcast_to(matrix, (*lead, n, n)), narrowed
 
 
-def number_zero(like: Any) -> np.ndarray:
+def number_zero(like: Array) -> np.ndarray:
     """Zero in the dtype of `like`."""
     return np.zeros((), type_of(like).dtype)
 
 
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: Selection = None,
@@ -248,7 +250,7 @@ def eigh_tridiagonal(
     return narrowed(_selected("eigh_tridiagonal", w, v, eigvals_only, select, select_range))
 
 
-def _selected(name: str, w: Any, v: Any, values_only: bool, select: str, among: Selection) -> Any:
+def _selected(name: str, w: Array, v: Array, values_only: bool, select: str, among: Selection) -> Any:
     kinds = {"a": "a", "all": "a", "i": "i", "index": "i", "v": "v", "value": "v"}
     kind = kinds.get(select)
     if kind is None or (kind != "a" and among is None):
@@ -265,14 +267,14 @@ def _selected(name: str, w: Any, v: Any, values_only: bool, select: str, among: 
 
 
 def eigvalsh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     select: str = "a",
     select_range: Selection = None,
     check_finite: bool = True,
     tol: float | None = None,
     lapack_driver: str = "auto",
-) -> Any:
+) -> Array:
     """Eigenvalues of real symmetric tridiagonal matrices; arguments as of `eigh_tridiagonal`.
 
     Shapes: [*B, N], [*B, N-1] -> [*B, K].
@@ -289,7 +291,7 @@ def eigvalsh_tridiagonal(
 
 
 def eig_banded(
-    a_band: Any,
+    a_band: ArrayLike,
     lower: bool = False,
     eigvals_only: bool = False,
     overwrite_a_band: bool = False,
@@ -331,8 +333,8 @@ def eig_banded(
 
 
 def eig(
-    a: Any,
-    b: Any = None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     left: bool = False,
     right: bool = True,
     overwrite_a: bool = False,
@@ -373,8 +375,12 @@ def eig(
 
 
 def eigvals(
-    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Array:
     """Eigenvalues of square matrices, complex, in no particular order; of pairs with b.
 
     Shapes: [*B, N, N] -> [*B, N].

@@ -15,15 +15,17 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import custom_linear_solve, fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ShapeError
 from rune.numpy.linalg.arguments import computing
 from rune.scipy.linalg.patterns import length
 from rune.transforms.batching.vmap import vmap
+from rune.typing import ArrayLike
 
 
-def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
+def solve_toeplitz(c_or_cr: Any, b: ArrayLike, check_finite: bool = True) -> Array:
     """x with T x = b, T the Toeplitz matrix of a first column, or of a pair (column, row).
 
     Without a row it is the conjugated column. The row's first element is not read.
@@ -44,7 +46,7 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     return narrowed(_over_lanes(_solved, first, second, y))
 
 
-def _solved(column: Any, row: Any, b: Any) -> Any:
+def _solved(column: Array, row: Array, b: Array) -> Array:
     if 0 in type_of(b).shape:
         return b
     return custom_linear_solve(
@@ -55,12 +57,12 @@ def _solved(column: Any, row: Any, b: Any) -> Any:
     )
 
 
-def _with_head(row: Any, column: Any) -> Any:
+def _with_head(row: Array, column: Array) -> Array:
     """The first row, with the element that it shares with the first column."""
     return rnp.concatenate([column[:1], row[1:]])
 
 
-def _levinson(column: Any, row: Any, b: Any) -> Any:
+def _levinson(column: Array, row: Array, b: Array) -> Array:
     """x of growing leading systems, with the solutions f and g for the first and last unit vector.
 
     Shapes: [N], [N], [N, K] -> [N, K]. What a leading system does not have yet is zero.
@@ -70,7 +72,7 @@ def _levinson(column: Any, row: Any, b: Any) -> Any:
     backwards = rnp.concatenate([column[::-1], rnp.zeros_like(column)])
     above, place = rnp.concatenate([row[1:], rnp.zeros_like(row[:1])]), np.arange(n)
 
-    def step(k: Any, carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    def step(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         f, g, x = carry
         first = ops.sub(np.int32(n - 1), ops.cast(k, dtypes.i32))
         below = ops.dynamic_slice(backwards, first, sizes=(n,))
@@ -87,7 +89,7 @@ def _levinson(column: Any, row: Any, b: Any) -> Any:
     return fori_loop(1, n, step, start)[2]
 
 
-def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False) -> Any:
+def matmul_toeplitz(c_or_cr: Any, x: ArrayLike, check_finite: bool = False) -> Array:
     """T x for a Toeplitz matrix, by Fourier transforms: O(N log N) for each column.
 
     Shapes: column [*B, M], row [*B, N], x [N] or [*B, N, K] -> [*B, M] or [*B, M, K].
@@ -104,7 +106,7 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False) -> Any:
     return narrowed(_over_lanes(_product, first, second, y))
 
 
-def _arguments(name: str, c_or_cr: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+def _arguments(name: str, c_or_cr: Array | tuple[Array, Array], b: ArrayLike) -> tuple[Any, Any, Any, Any]:
     """Column, row and right-hand sides in one dtype. Errors: ShapeError where sizes do not fit."""
     pair = isinstance(c_or_cr, tuple)
     column, row = (rnp.atleast_1d(x) for x in (c_or_cr if pair else (c_or_cr, c_or_cr)))
@@ -118,7 +120,7 @@ def _arguments(name: str, c_or_cr: Any, b: Any) -> tuple[Any, Any, Any, Any]:
     return first, second, y, narrowed
 
 
-def _over_lanes(function: Any, column: Any, row: Any, b: Any) -> Any:
+def _over_lanes(function: Any, column: Array, row: Array, b: Array) -> Array:
     """`function` of one column, row and matrix of right-hand sides, over all leading axes."""
     columns = rnp.expand_dims(b, -1) if type_of(b).ndim == 1 else b
     shapes = [type_of(x).shape for x in (column, row, columns)]
@@ -133,7 +135,7 @@ def _over_lanes(function: Any, column: Any, row: Any, b: Any) -> Any:
     return solutions[..., 0] if type_of(b).ndim == 1 else solutions
 
 
-def _product(column: Any, row: Any, x: Any) -> Any:
+def _product(column: Array, row: Array, x: Array) -> Array:
     """T x, as a part of the product with the circulant matrix that T is a part of."""
     m, n = type_of(column).shape[0], type_of(row).shape[0]
     if m == 0 or n == 0:
@@ -148,8 +150,14 @@ def _product(column: Any, row: Any, x: Any) -> Any:
 
 
 def solve_circulant(
-    c: Any, b: Any, singular: str = "raise", tol: Any = None, caxis: int = -1, baxis: int = 0, outaxis: int = 0
-) -> Any:
+    c: ArrayLike,
+    b: ArrayLike,
+    singular: str = "raise",
+    tol: ArrayLike | None = None,
+    caxis: int = -1,
+    baxis: int = 0,
+    outaxis: int = 0,
+) -> Array:
     """x with C x = b, C the circulant matrix of the first column c, by Fourier transforms.
 
     caxis, baxis, outaxis:  where the vectors lie in c, b and the result; other axes broadcast.
@@ -178,7 +186,7 @@ def solve_circulant(
     return narrowed(rnp.moveaxis(solution, -1, outaxis))
 
 
-def _quotient(spectrum: Any, wanted: Any, tol: Any) -> Any:
+def _quotient(spectrum: Array, wanted: Array, tol: ArrayLike | None) -> Array:
     size = rnp.abs(spectrum)
     if tol is None:
         eps = float(rnp.finfo(size.dtype).eps)

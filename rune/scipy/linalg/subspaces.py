@@ -12,7 +12,9 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import known
 from rune.numpy.linalg import solve, svd
@@ -21,12 +23,13 @@ from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.sylvester import COMPLEX, sylvester
 from rune.ops.matrix_helpers import adjoint, as_dtype_of, from_diagonal, matmul, part, scaled_columns
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike, Shape
 
 # --- polar decomposition ----------------------------------------------------------------------
 
 
 @custom_jvp
-def _polar(a: Any) -> Any:
+def _polar(a: Array) -> tuple[Array, Array]:
     """U with orthonormal columns and P = (Aᴴ A)^½, A = U P, of at least as many rows as columns."""
     u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
     v = adjoint(vh)
@@ -53,8 +56,13 @@ _polar.defjvp(_polar_jvp)
 
 
 def polar(
-    a: Any, side: str = "right", *, method: str = "svd", eps: float | None = None, max_iterations: int | None = None
-) -> tuple[Any, Any]:
+    a: ArrayLike,
+    side: str = "right",
+    *,
+    method: str = "svd",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Array, Array]:
     """U with orthonormal columns (or rows) and P positive: a = U P, or a = P U if side is "left".
 
     method:  accepted as in JAX, "qdwh" or "svd"; eps and max_iterations likewise. Singular values
@@ -91,7 +99,7 @@ def polar(
     return narrowed((u, p))
 
 
-def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The unitary R for which A R is nearest to B, and the sum of singular values of Aᴴ B.
 
     Shapes: [M, N] both -> [N, N], [].
@@ -120,7 +128,7 @@ def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> tuple[An
 # --- bases ------------------------------------------------------------------------------------
 
 
-def _rank(s: Any, rcond: Any, shape: Any) -> Any:
+def _rank(s: Array, rcond: Any, shape: Shape) -> Array:
     """How many singular values are above rcond times the greatest."""
     if rcond is None:
         rcond = float(np.finfo(type_of(s).dtype).eps) * max(shape)
@@ -128,7 +136,7 @@ def _rank(s: Any, rcond: Any, shape: Any) -> Any:
     return rnp.count_nonzero(s > greatest * rcond)
 
 
-def _columns(name: str, q: Any, first: Any, count: Any, size: int | None) -> Any:
+def _columns(name: str, q: Array, first: ArrayLike, count: Array | Size, size: int | None) -> Array:
     """`count` columns of q from `first` on; of a given size, with zeros behind them."""
     if size is None:
         start, wanted = (int(known(name, n, "size")) for n in (first, count))
@@ -141,7 +149,7 @@ def _columns(name: str, q: Any, first: Any, count: Any, size: int | None) -> Any
     return rnp.where(number < count, columns, np.zeros((), type_of(q).dtype))
 
 
-def null_space(A: Any, rcond: float | None = None, *, size: int | None = None) -> Any:
+def null_space(A: ArrayLike, rcond: float | None = None, *, size: int | None = None) -> Array:
     """An orthonormal basis of all x with A x = 0, as columns.
 
     rcond:  singular values up to rcond times the greatest count as zero; max(M, N) eps by default.
@@ -166,7 +174,7 @@ def null_space(A: Any, rcond: float | None = None, *, size: int | None = None) -
     return narrowed(_columns("null_space", adjoint(vh), rank, n - rank, size))
 
 
-def orth(A: Any, rcond: float | None = None, *, size: int | None = None) -> Any:
+def orth(A: ArrayLike, rcond: float | None = None, *, size: int | None = None) -> Array:
     """An orthonormal basis of the range of A, as columns; arguments as of `null_space`.
 
     Shapes: [M, N] -> [M, rank], or [M, size].
@@ -185,14 +193,14 @@ def orth(A: Any, rcond: float | None = None, *, size: int | None = None) -> Any:
     return narrowed(_columns("orth", u, 0, _rank(s, rcond, type_of(x).shape), size))
 
 
-def _matrix(name: str, A: Any) -> Any:
+def _matrix(name: str, A: ArrayLike) -> Any:
     (x,), narrowed = computing(name, A)
     if type_of(x).ndim != 2:
         raise ShapeError(f"{name}: cannot take {type_of(x)} (one matrix required)")
     return (x,), narrowed
 
 
-def subspace_angles(A: Any, B: Any) -> Any:
+def subspace_angles(A: ArrayLike, B: ArrayLike) -> Array:
     """The angles between the ranges of two matrices, descending, in radians.
 
     Shapes: [M, N], [M, K] -> [min(N, K)]; columns are taken to be independent.

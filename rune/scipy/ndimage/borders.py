@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, RuneError, ShapeError
+from rune.typing import ArrayLike
 
 _PADS = {
     "reflect": "symmetric",
@@ -33,7 +36,7 @@ def require_mode(name: str, mode: str) -> None:
         )
 
 
-def padded(name: str, x: Any, widths: Sequence[tuple[int, int]], mode: str, cval: Any) -> Any:
+def padded(name: str, x: Array, widths: Sequence[tuple[Size, Size]], mode: str, cval: ArrayLike) -> Array:
     """`x` with so many elements before and after each axis; any ones beside no elements."""
     require_mode(name, mode)
     if not any(a or b for a, b in widths):
@@ -43,7 +46,7 @@ def padded(name: str, x: Any, widths: Sequence[tuple[int, int]], mode: str, cval
     return rnp.pad(x, widths, mode=_PADS[mode])
 
 
-def inside(mode: str, index: Any, size: int) -> Any:
+def inside(mode: str, index: Array, size: Size) -> Array:
     """The place in [0, size) that a whole place beyond the border stands for."""
     if mode in ("wrap", "grid-wrap"):
         return rnp.remainder(index, size)
@@ -57,7 +60,7 @@ def inside(mode: str, index: Any, size: int) -> Any:
     return rnp.clip(index, 0, size - 1)
 
 
-def reach(name: str, size: int, origin: int) -> tuple[int, int]:
+def reach(name: str, size: Size, origin: int) -> tuple[Size, Size]:
     """How many elements a window of `size` reads before and after its own.
 
     Errors: ArgumentError for a window of no elements, and one that does not hold its own.
@@ -72,7 +75,7 @@ def reach(name: str, size: int, origin: int) -> tuple[int, int]:
     return before, size - 1 - before
 
 
-def number(name: str, what: str, x: Any) -> float:
+def number(name: str, what: str, x: float | str) -> float:
     """A Python number. Errors: ArgumentError; TracerError for a traced one."""
     try:
         return float(x)

@@ -14,27 +14,31 @@ from typing import Any
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import DtypeError, ShapeError
 from rune.ops.conventions import normalised_axes, normalised_axis
 from rune.scipy.ndimage.borders import padded, per_axis, reach
 from rune.scipy.special.arguments import reals
+from rune.typing import ArrayLike, Axis
 
-Combine = Callable[[Any, Any], Any]
+Counts = int | Sequence[int]  # for all axes, or for each
+Combine = Callable[[Array, Array], Array]
 
 
-def image(name: str, x: Any) -> Any:
+def image(name: str, x: ArrayLike) -> Array:
     """A floating or complex array; integers as f32, unlike SciPy's, which keeps them."""
     x = rnp.asarray(x)
     return x if rnp.issubdtype(x.dtype, rnp.complexfloating) else reals(name, x)[0]
 
 
-def _slices(x: Any, axis: int, start: int, size: int) -> Any:
+def _slices(x: Array, axis: int, start: int, size: Size) -> Array:
     return x[(slice(None),) * axis + (slice(start, start + size),)]
 
 
 def correlate1d(
-    input: Any, weights: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
-) -> Any:
+    input: ArrayLike, weights: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+) -> Array:
     """Σ weights[k] input[i + k - K // 2 + origin] along an axis; complex weights are conjugated.
 
     Shapes: input, weights [K] -> as input.  mode, cval: what lies beyond the border (borders.py).
@@ -57,13 +61,13 @@ def correlate1d(
     wide = padded("correlate1d", x, [around if i == axis else (0, 0) for i in range(x.ndim)], mode, cval)
     size = x.shape[axis]
     weights = rnp.conj(weights)
-    terms = [weights[k] * _slices(wide, axis, k, size) for k in range(count)]
+    terms: list[Array] = [weights[k] * _slices(wide, axis, k, size) for k in range(count)]
     return sum(terms[1:], terms[0])
 
 
 def convolve1d(
-    input: Any, weights: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
-) -> Any:
+    input: ArrayLike, weights: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+) -> Array:
     """correlate1d with the weights reversed, none of them conjugated.
 
     Shapes: as input.
@@ -82,8 +86,13 @@ def convolve1d(
 
 
 def correlate(
-    input: Any, weights: Any, output: None = None, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0
-) -> Any:
+    input: ArrayLike,
+    weights: ArrayLike,
+    output: None = None,
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
+    origin: Counts = 0,
+) -> Array:
     """Σ weights[k] input[i + k - K // 2 + origin] over all axes; complex weights are conjugated.
 
     Shapes: input and weights of one rank -> as input.  Types: as correlate1d.
@@ -111,8 +120,13 @@ def correlate(
 
 
 def convolve(
-    input: Any, weights: Any, output: None = None, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0
-) -> Any:
+    input: ArrayLike,
+    weights: ArrayLike,
+    output: None = None,
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
+    origin: Counts = 0,
+) -> Array:
     """correlate with the weights reversed along every axis, none of them conjugated.
 
     Shapes: as input.
@@ -132,7 +146,7 @@ def convolve(
     return correlate(x, weights, None, mode, cval, turned)
 
 
-def total(name: str, x: Any, one: Callable[[Any, int], Any]) -> Any:
+def total(name: str, x: Array, one: Callable[[Array, int], Array]) -> Array:
     """The sum of a filter along each axis. Errors: ShapeError for rank 0."""
     if not x.ndim:
         raise ShapeError(f"{name}: cannot filter {x.type} (it has no axes)")
@@ -140,7 +154,7 @@ def total(name: str, x: Any, one: Callable[[Any, int], Any]) -> Any:
     return sum(parts[1:], parts[0])
 
 
-def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
+def laplace(input: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """The sum of second differences along all axes.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -160,7 +174,7 @@ def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
 # --- differences ------------------------------------------------------------------------------
 
 
-def _edges(name: str, x: Any, axis: int, beside: Sequence[float], mode: str, cval: Any) -> Any:
+def _edges(name: str, x: ArrayLike, axis: int, beside: Sequence[float], mode: str, cval: ArrayLike) -> Array:
     """Differences along one axis, weighed sums along the others."""
     x = image(name, x)
     axis = normalised_axis(name, axis, x.type)
@@ -170,7 +184,7 @@ def _edges(name: str, x: Any, axis: int, beside: Sequence[float], mode: str, cva
     return out
 
 
-def sobel(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) -> Any:
+def sobel(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """Sobel's differences along an axis, smoothed by (1, 2, 1) along the others.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -185,7 +199,7 @@ def sobel(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) ->
     return _edges("sobel", input, axis, (1.0, 2.0, 1.0), mode, cval)
 
 
-def prewitt(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) -> Any:
+def prewitt(input: ArrayLike, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """Prewitt's differences along an axis, smoothed by (1, 1, 1) along the others.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -204,8 +218,8 @@ def prewitt(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) 
 
 
 def uniform_filter1d(
-    input: Any, size: int, axis: int = -1, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
-) -> Any:
+    input: ArrayLike, size: int, axis: int = -1, mode: str = "reflect", cval: ArrayLike = 0.0, origin: int = 0
+) -> Array:
     """The mean of `size` elements around each along an axis.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -224,8 +238,14 @@ def uniform_filter1d(
 
 
 def uniform_filter(
-    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None
-) -> Any:
+    input: ArrayLike,
+    size: Counts = 3,
+    mode: str | Sequence[str] = "reflect",
+    cval: ArrayLike = 0.0,
+    origin: Counts = 0,
+    *,
+    axes: Axis = None,
+) -> Array:
     """The mean of a box of elements around each.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -248,7 +268,9 @@ def uniform_filter(
     return x
 
 
-def _extreme1d(name: str, combine: Combine, input: Any, size: int, axis: int, mode: str, cval: Any, origin: int) -> Any:
+def _extreme1d(
+    name: str, combine: Combine, input: Array, size: int, axis: int, mode: str, cval: ArrayLike, origin: int
+) -> Array:
     x = rnp.asarray(input)
     axis = normalised_axis(name, axis, x.type)
     around = reach(name, size, origin)
@@ -264,7 +286,16 @@ def _extreme1d(name: str, combine: Combine, input: Any, size: int, axis: int, mo
     return combine(_slices(wide, axis, 0, n), _slices(wide, axis, shift, n))
 
 
-def _extreme(name: str, combine: Combine, input: Any, size: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> Any:
+def _extreme(
+    name: str,
+    combine: Combine,
+    input: ArrayLike,
+    size: Counts,
+    mode: str | Sequence[str],
+    cval: ArrayLike,
+    origin: Counts,
+    axes: Axis,
+) -> Array:
     x = rnp.asarray(input)
     along = normalised_axes(name, axes, x.type)
     settings = (per_axis(name, w, v, along) for w, v in (("size", size), ("mode", mode), ("origin", origin)))
@@ -274,8 +305,14 @@ def _extreme(name: str, combine: Combine, input: Any, size: Any, mode: Any, cval
 
 
 def maximum_filter(
-    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None
-) -> Any:
+    input: ArrayLike,
+    size: Counts = 3,
+    mode: str | Sequence[str] = "reflect",
+    cval: ArrayLike = 0.0,
+    origin: Counts = 0,
+    *,
+    axes: Axis = None,
+) -> Array:
     """The largest of a box of elements around each; equal ones share the derivative.
 
     Shapes: any, kept. Types: that of `input`.
@@ -291,8 +328,14 @@ def maximum_filter(
 
 
 def minimum_filter(
-    input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None
-) -> Any:
+    input: ArrayLike,
+    size: Counts = 3,
+    mode: str | Sequence[str] = "reflect",
+    cval: ArrayLike = 0.0,
+    origin: Counts = 0,
+    *,
+    axes: Axis = None,
+) -> Array:
     """The smallest of a box of elements around each; equal ones share the derivative.
 
     Shapes: any, kept. Types: that of `input`.
@@ -307,7 +350,9 @@ def minimum_filter(
     return _extreme("minimum_filter", rnp.minimum, input, size, mode, cval, origin, axes)
 
 
-def median_filter(input: Any, size: Any = 3, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
+def median_filter(
+    input: ArrayLike, size: Counts = 3, mode: str = "reflect", cval: ArrayLike = 0.0, origin: Counts = 0
+) -> Array:
     """The middle one (of an even number the upper) of a box of elements around each.
 
     Shapes: as input. Types: as input.

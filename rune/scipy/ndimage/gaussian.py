@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.ops.conventions import normalised_axes
 from rune.scipy.ndimage.borders import number, per_axis
 from rune.scipy.ndimage.filters import correlate1d, image, total
+from rune.typing import ArrayLike, Axis
 
 
 def _weights(sigma: float, order: int, truncate: float, radius: int | None) -> np.ndarray:
@@ -31,16 +33,16 @@ def _weights(sigma: float, order: int, truncate: float, radius: int | None) -> n
 
 
 def gaussian_filter1d(
-    input: Any,
+    input: ArrayLike,
     sigma: float,
     axis: int = -1,
     order: int = 0,
     mode: str = "reflect",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     truncate: float = 4.0,
     *,
     radius: int | None = None,
-) -> Any:
+) -> Array:
     """The convolution with a normal density of deviation sigma, or its order-th derivative.
 
     sigma, order, truncate, radius: known while tracing; the density is cut off after `truncate`
@@ -65,16 +67,16 @@ def gaussian_filter1d(
 
 
 def gaussian_filter(
-    input: Any,
-    sigma: Any,
-    order: Any = 0,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
+    input: ArrayLike,
+    sigma: ArrayLike | Sequence[float],
+    order: int | Sequence[int] = 0,
+    mode: str | Sequence[str] = "reflect",
+    cval: ArrayLike = 0.0,
     truncate: float = 4.0,
     *,
-    radius: Any = None,
-    axes: Any = None,
-) -> Any:
+    radius: int | Sequence[int] | None = None,
+    axes: Axis = None,
+) -> Array:
     """gaussian_filter1d along each of the axes, all by default.
 
     sigma, order, mode, radius: one for all axes, or one for each; an axis of sigma 0 stays.
@@ -99,14 +101,14 @@ def gaussian_filter(
     return x
 
 
-def _deviation(name: str, sigma: Any) -> float:
+def _deviation(name: str, sigma: float | str) -> float:
     deviation = number(name, "sigma", sigma)
     if not 0 <= deviation < float("inf"):
         raise ArgumentError(f"{name}: cannot use sigma={deviation} (0 or more, and finite)")
     return deviation
 
 
-def gaussian_laplace(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
+def gaussian_laplace(input: ArrayLike, sigma: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0) -> Array:
     """The sum over axes of the second derivative of gaussian_filter.
 
     Shapes: as input. Types: as input, complex too; bools and integers as f32.
@@ -123,11 +125,13 @@ def gaussian_laplace(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 
     return total("gaussian_laplace", x, second)
 
 
-def _twice(x: Any, axis: int, order: int) -> list[int]:
+def _twice(x: Array, axis: int, order: int) -> list[int]:
     return [order if i == axis else 0 for i in range(x.ndim)]
 
 
-def gaussian_gradient_magnitude(input: Any, sigma: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
+def gaussian_gradient_magnitude(
+    input: ArrayLike, sigma: ArrayLike, mode: str = "reflect", cval: ArrayLike = 0.0
+) -> Array:
     """The length of the gradient of gaussian_filter; its derivative is NaN where that is 0.
 
     Shapes: as input. Types: as input, complex too; bools and integers as f32.

@@ -14,13 +14,22 @@ from typing import Any
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axes
 from rune.scipy.ndimage.borders import inside, number, per_axis, require_mode
 from rune.scipy.special.arguments import reals
+from rune.typing import ArrayLike, DTypeLike, Shape
 
 
-def map_coordinates(input: Any, coordinates: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0) -> Any:
+def map_coordinates(
+    input: ArrayLike,
+    coordinates: Array | Sequence[ArrayLike],
+    order: int = 1,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """The values of `input` between its elements.
 
     Shapes: input [N1, …, ND], coordinates D arrays [*T] (or one [D, *T]) -> [*T].
@@ -57,17 +66,17 @@ def map_coordinates(input: Any, coordinates: Any, order: int = 1, mode: str = "c
     return _as_whole(total, x.dtype) if _is_whole(x.dtype) else rnp.astype(total, x.dtype)
 
 
-def _is_whole(dtype: Any) -> bool:
+def _is_whole(dtype: np.dtype) -> bool:
     return rnp.issubdtype(dtype, rnp.integer) or rnp.issubdtype(dtype, rnp.bool_)
 
 
-def _as_whole(x: Any, dtype: Any) -> Any:
+def _as_whole(x: Array, dtype: DTypeLike) -> Array:
     """The nearest whole numbers, halves away from 0."""
     nearest = rnp.trunc(x + rnp.where(x < 0, -0.5, 0.5))
-    return nearest != 0 if rnp.issubdtype(dtype, rnp.bool_) else rnp.astype(nearest, dtype)
+    return rnp.not_equal(nearest, 0) if rnp.issubdtype(dtype, rnp.bool_) else rnp.astype(nearest, dtype)
 
 
-def _of_nothing(x: Any, where: Sequence[Any], mode: str, cval: Any) -> Any:
+def _of_nothing(x: Array, where: Sequence[Array], mode: str, cval: ArrayLike) -> Array:
     """The values beyond an input of no elements."""
     shape = rnp.broadcast_shapes(*(at.shape for at in where))
     if mode not in ("constant", "grid-constant") and 0 not in shape:
@@ -75,7 +84,7 @@ def _of_nothing(x: Any, where: Sequence[Any], mode: str, cval: Any) -> Any:
     return rnp.full(shape, cval, x.dtype)
 
 
-def _neighbours(at: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:
+def _neighbours(at: Array, size: Size, order: int, mode: str) -> list[tuple[Array, Array, Array | bool]]:
     """Places to read along an axis, their weights, and whether they are inside."""
     low = rnp.floor(at + 0.5) if order == 0 else rnp.floor(at)
     shares = [rnp.ones_like(at)] if order == 0 else [1.0 - (at - low), at - low]
@@ -89,26 +98,26 @@ def _neighbours(at: Any, size: int, order: int, mode: str) -> list[tuple[Any, An
     return neighbours
 
 
-def _grid(shape: Sequence[int], dtype: Any) -> list[Any]:
+def _grid(shape: Shape, dtype: DTypeLike) -> list[Array]:
     """The coordinates of all elements, axis by axis."""
     axes = [rnp.arange(n).astype(dtype) for n in shape]
     return list(rnp.meshgrid(*axes, indexing="ij"))
 
 
-def _kind(x: Any) -> Any:
+def _kind(x: Array) -> DTypeLike:
     """The dtype of coordinates: as precise as the numbers."""
     return rnp.finfo(x.dtype).dtype if rnp.issubdtype(x.dtype, rnp.inexact) else rnp.float32
 
 
 def affine_transform(
-    input: Any,
-    matrix: Any,
-    offset: Any = 0.0,
-    output_shape: Sequence[int] | None = None,
+    input: ArrayLike,
+    matrix: ArrayLike,
+    offset: ArrayLike | Sequence[float] = 0.0,
+    output_shape: Shape | None = None,
     order: int = 1,
     mode: str = "constant",
-    cval: Any = 0.0,
-) -> Any:
+    cval: ArrayLike = 0.0,
+) -> Array:
     """The array whose element at o is that of `input` at matrix @ o + offset.
 
     matrix: [D, D]; [D] for a diagonal; or [D, D + 1] or [D + 1, D + 1], whose last column is the
@@ -123,25 +132,25 @@ def affine_transform(
     >>> affine_transform(rnp.arange(3.0), rnp.array([1.0]), 1.0)
     Array([1., 2., 0.], f32[3], cpu:0)
     """
-    x, matrix = rnp.asarray(input), rnp.asarray(matrix)
+    x, turn = rnp.asarray(input), rnp.asarray(matrix)
     d = x.ndim
-    if matrix.shape in ((d, d + 1), (d + 1, d + 1)):
-        matrix, offset = matrix[:d, :d], matrix[:d, d]
-    if matrix.shape not in ((d,), (d, d)):
-        raise ShapeError(f"affine_transform: cannot use matrix {matrix.shape} on rank {d}")
+    if turn.shape in ((d, d + 1), (d + 1, d + 1)):
+        turn, offset = turn[:d, :d], turn[:d, d]
+    if turn.shape not in ((d,), (d, d)):
+        raise ShapeError(f"affine_transform: cannot use matrix {turn.shape} on rank {d}")
     shape = x.shape if output_shape is None else tuple(output_shape)
     grid = _grid(shape, _kind(x))
     moves = per_axis("affine_transform", "offset", offset, range(d))
-    if matrix.ndim == 1:
-        where = [matrix[i] * grid[i] + moves[i] for i in range(d)]
+    if turn.ndim == 1:
+        where = [turn[i] * grid[i] + moves[i] for i in range(d)]
     else:
-        where = [
-            sum((matrix[i, j] * grid[j] for j in range(1, d)), matrix[i, 0] * grid[0]) + moves[i] for i in range(d)
-        ]
+        where = [sum((turn[i, j] * grid[j] for j in range(1, d)), turn[i, 0] * grid[0]) + moves[i] for i in range(d)]
     return map_coordinates(x, where, order, mode, cval)
 
 
-def shift(input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0) -> Any:
+def shift(
+    input: ArrayLike, shift: ArrayLike | Sequence[float], order: int = 1, mode: str = "constant", cval: ArrayLike = 0.0
+) -> Array:
     """`input` moved by so many elements, whole or not, along each axis.
 
     order, mode: as map_coordinates: SciPy's default order is 3, and its "constant" gives `cval` at
@@ -161,8 +170,14 @@ def shift(input: Any, shift: Any, order: int = 1, mode: str = "constant", cval: 
 
 
 def zoom(
-    input: Any, zoom: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0, *, grid_mode: bool = False
-) -> Any:
+    input: ArrayLike,
+    zoom: float | Sequence[float],
+    order: int = 1,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+    *,
+    grid_mode: bool = False,
+) -> Array:
     """`input` with round(size * zoom) elements along each axis.
 
     zoom:  known while tracing, for all axes or each.   grid_mode: the distance that is stretched is
@@ -178,7 +193,7 @@ def zoom(
     Array([0., 1., 2.], f32[3], cpu:0)
     """
     x = rnp.asarray(input)
-    factors = [number("zoom", "zoom", f) for f in per_axis("zoom", "zoom", zoom, range(x.ndim))]
+    factors: list[Any] = [number("zoom", "zoom", f) for f in per_axis("zoom", "zoom", zoom, range(x.ndim))]
     if not all(0 <= f < math.inf for f in factors):
         raise ArgumentError(f"zoom: cannot use zoom={factors} (0 or more, and finite)")
     shape = tuple(round(n * f) for n, f in zip(x.shape, factors))
@@ -192,14 +207,14 @@ def zoom(
 
 
 def rotate(
-    input: Any,
+    input: ArrayLike,
     angle: float,
     axes: tuple[int, int] = (1, 0),
     reshape: bool = True,
     order: int = 1,
     mode: str = "constant",
-    cval: Any = 0.0,
-) -> Any:
+    cval: ArrayLike = 0.0,
+) -> Array:
     """`input` turned by so many degrees in the plane of two axes.
 
     angle:   known while tracing.   reshape: the result is large enough for all of `input`.

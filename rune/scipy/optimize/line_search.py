@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.control import while_loop
 
 STEPS = 30
@@ -37,7 +38,7 @@ class _Search(NamedTuple):
 
 
 def strong_wolfe(
-    at: Callable[[Any], Line], start: Line, first: Any, c1: float = 1e-4, c2: float = 0.9, steps: int = STEPS
+    at: Callable[[Any], Line], start: Line, first: Array, c1: float = 1e-4, c2: float = 0.9, steps: int = STEPS
 ) -> tuple[Line, Any, Any]:
     """(the point, whether the conditions hold there, how often `at` was called).
 
@@ -45,7 +46,7 @@ def strong_wolfe(
     none is found, it returns the best point so far.
     """
 
-    def goes_on(s: _Search) -> Any:
+    def goes_on(s: _Search) -> Array:
         return ~s.is_done & (s.n < steps)
 
     def again(s: _Search) -> _Search:
@@ -68,11 +69,11 @@ def strong_wolfe(
     return end.low, end.is_done, end.n
 
 
-def _chosen(condition: Any, x: Line, y: Line) -> Line:
+def _chosen(condition: Array, x: Line, y: Line) -> Line:
     return tree.map(lambda a, b: rnp.where(condition, a, b), x, y)
 
 
-def _between(low: Line, high: Line) -> Any:
+def _between(low: Line, high: Line) -> Array:
     """The minimum of the cubic through both ends, kept away from them."""
     gap = low.a - high.a
     d1 = low.slope + high.slope - 3.0 * (low.value - high.value) / rnp.where(gap == 0, 1.0, gap)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.control import while_loop
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
@@ -15,6 +16,7 @@ from rune.scipy.optimize.results import OptimizeResults
 from rune.scipy.special.arguments import reals
 from rune.transforms.arguments import require_callable
 from rune.transforms.derivatives.jacobian import jacfwd
+from rune.typing import ArrayLike
 
 # The method, the option that `tol` stands for, and its options.
 _METHODS: Mapping[str, tuple[Callable[..., OptimizeResults], str, tuple[str, ...]]] = {
@@ -28,7 +30,7 @@ _METHODS: Mapping[str, tuple[Callable[..., OptimizeResults], str, tuple[str, ...
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: Sequence[Any] = (),
     *,
     method: str = "BFGS",
@@ -109,7 +111,7 @@ class _Fit(NamedTuple):
 
 def least_squares(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: Sequence[Any] = (),
     *,
     ftol: float = 1e-8,
@@ -142,7 +144,7 @@ def least_squares(
     f_tol, x_tol, g_tol = (max(t, least) for t in (ftol, xtol, gtol))
     eye = rnp.eye(x.shape[0], dtype=x.dtype)
 
-    def residuals_at(v: Any) -> Any:
+    def residuals_at(v: Array) -> Array:
         return fun(v, *args)
 
     def again(s: _Fit) -> _Fit:
@@ -169,9 +171,9 @@ def least_squares(
     return LeastSquaresResults(end.x, _cost(end.residuals), end.residuals, end.jacobian, gradient, end.is_done, end.n)
 
 
-def _cost(residuals: Any) -> Any:
+def _cost(residuals: Array) -> Array:
     return 0.5 * rnp.sum(residuals * residuals)
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Array) -> Array:
     return rnp.sqrt(rnp.sum(x * x))

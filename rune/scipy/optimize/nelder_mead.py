@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.control import cond, while_loop
 from rune.numpy import linalg
 from rune.scipy.optimize.results import OptimizeResults
@@ -31,7 +32,7 @@ def _sorted(s: _Simplex) -> _Simplex:
     return s._replace(points=s.points[order], values=s.values[order])
 
 
-def _first(fun: Callable[[Any], Any], x0: Any) -> _Simplex:
+def _first(fun: Callable[[Any], Any], x0: Array) -> _Simplex:
     """The start, and a neighbouring point along each axis."""
     size = x0.shape[0]
     sides = rnp.where(x0 == 0, 0.00025, 0.05 * x0)
@@ -40,7 +41,7 @@ def _first(fun: Callable[[Any], Any], x0: Any) -> _Simplex:
     return _sorted(_Simplex(points, values, rnp.asarray(size + 1), rnp.asarray(0)))
 
 
-def _replaced(s: _Simplex, point: Any, value: Any, calls: Any) -> _Simplex:
+def _replaced(s: _Simplex, point: Array, value: Array, calls: int) -> _Simplex:
     """The simplex with another point for its worst."""
     points = rnp.concatenate([s.points[:-1], point[None]])
     values = rnp.concatenate([s.values[:-1], rnp.reshape(value, (1,))])
@@ -80,7 +81,7 @@ def _step(fun: Callable[[Any], Any], s: _Simplex) -> _Simplex:
 
 
 def nelder_mead(
-    fun: Callable[[Any], Any], x0: Any, xatol: float = 1e-4, fatol: float = 1e-4, maxiter: int | None = None
+    fun: Callable[[Any], Any], x0: Array, xatol: float = 1e-4, fatol: float = 1e-4, maxiter: int | None = None
 ) -> OptimizeResults:
     """The minimum by a simplex that walks downhill.
 
@@ -88,7 +89,7 @@ def nelder_mead(
     """
     most = 200 * x0.shape[0] if maxiter is None else maxiter
 
-    def is_wide(s: _Simplex) -> Any:
+    def is_wide(s: _Simplex) -> Array:
         apart = rnp.max(rnp.abs(s.points[1:] - s.points[:1]), initial=0.0)
         return (apart > xatol) | (rnp.max(rnp.abs(s.values - s.values[0])) > fatol)
 
@@ -99,6 +100,6 @@ def nelder_mead(
     return OptimizeResults(best, success, status, fun(best), None, None, end.calls + 1, 0, end.n)
 
 
-def _solved(linear: Callable[[Any], Any], y: Any) -> Any:
+def _solved(linear: Callable[[Any], Any], y: Array) -> Array:
     """The x with linear(x) = y, by the matrix of `linear`."""
     return linalg.solve(vmap(linear)(rnp.eye(y.size, dtype=y.dtype)).T, y)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.control import fori_loop, while_loop
 from rune.scipy.optimize.line_search import Line, strong_wolfe
 from rune.scipy.optimize.results import OptimizeResults
@@ -35,11 +36,11 @@ class _Method(NamedTuple):
     is_scaled: bool  # whether the first step is the direction itself
 
 
-def _largest(x: Any) -> Any:
+def _largest(x: Array) -> Array:
     return rnp.max(rnp.abs(x), initial=0.0)
 
 
-def _downhill(method: _Method, s: _State) -> tuple[Any, Any, Any]:
+def _downhill(method: _Method, s: _State) -> tuple[Array, Array, Array]:
     """A direction, the slope along it, and how far to try first."""
     direction = method.direction(s.gradient, s.memory, s.x)
     slope = rnp.sum(direction * s.gradient)
@@ -58,7 +59,7 @@ def _stepped(evaluate: Callable[[Any], Any], method: _Method, gtol: float, s: _S
     """One search along a line."""
     direction, slope, first = _downhill(method, s)
 
-    def at(a: Any) -> Line:
+    def at(a: Array) -> Line:
         objective, g = evaluate(s.x + a * direction)
         return Line(a, objective, rnp.sum(g * direction), g)
 
@@ -73,7 +74,7 @@ def _stepped(evaluate: Callable[[Any], Any], method: _Method, gtol: float, s: _S
 
 
 def _run(
-    fun: Function, x0: Any, method: _Method, gtol: float, maxiter: int | None, inverse: Callable[[Any], Any]
+    fun: Function, x0: Array, method: _Method, gtol: float, maxiter: int | None, inverse: Callable[[Any], Any]
 ) -> OptimizeResults:
     evaluate = value_and_grad(fun)
     value, gradient = evaluate(x0)
@@ -83,7 +84,7 @@ def _run(
     is_done = _largest(gradient) <= gtol
     start = _State(x0, value, gradient, memory, is_done, no, 0 * one, one)
 
-    def goes_on(s: _State) -> Any:
+    def goes_on(s: _State) -> Array:
         return ~s.is_done & ~s.has_failed & (s.n < most)
 
     end = while_loop(goes_on, lambda s: _stepped(evaluate, method, gtol, s), start)
@@ -96,7 +97,7 @@ def _run(
 # --- BFGS -------------------------------------------------------------------------------------
 
 
-def _dense_update(inverse: Any, step: Any, change: Any) -> Any:
+def _dense_update(inverse: Array, step: Array, change: Array) -> Array:
     """The inverse Hessian after a step; as it was where the curvature is not positive.
 
     Source: Nocedal & Wright 2006, equations 6.17 and 6.20.
@@ -111,7 +112,7 @@ def _dense_update(inverse: Any, step: Any, change: Any) -> Any:
     return rnp.where(is_good, updated, inverse)
 
 
-def bfgs(fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:
+def bfgs(fun: Function, x0: Array, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:
     """Broyden, Fletcher, Goldfarb and Shanno's method."""
     method = _Method(lambda x, g: rnp.eye(x.shape[0], dtype=x.dtype), lambda g, h, x: -(h @ g), _dense_update, False)
     return _run(fun, x0, method, gtol, maxiter, lambda memory: memory)
@@ -129,17 +130,17 @@ class _Pairs(NamedTuple):
     scale: Any
 
 
-def _no_pairs(x: Any, count: int) -> _Pairs:
+def _no_pairs(x: Array, count: int) -> _Pairs:
     empty = rnp.zeros((count, x.shape[0]), x.dtype)
     return _Pairs(empty, empty, rnp.zeros((count,), x.dtype), rnp.ones((), x.dtype))
 
 
-def _remember(pairs: _Pairs, step: Any, change: Any) -> _Pairs:
+def _remember(pairs: _Pairs, step: Array, change: Array) -> _Pairs:
     curvature = rnp.sum(step * change)
     is_good = curvature > 0
     safe = rnp.where(is_good, curvature, 1.0)
 
-    def moved(rows: Any, row: Any) -> Any:
+    def moved(rows: Array, row: Array) -> Array:
         return rnp.where(is_good, rnp.concatenate([rows[1:], row[None]]), rows)
 
     scale = rnp.where(is_good, safe / rnp.sum(change * change), pairs.scale)
@@ -147,17 +148,17 @@ def _remember(pairs: _Pairs, step: Any, change: Any) -> _Pairs:
     return _Pairs(moved(pairs.steps, step), moved(pairs.changes, change), rhos, scale)
 
 
-def _two_loops(gradient: Any, pairs: _Pairs, x: Any) -> Any:
+def _two_loops(gradient: Array, pairs: _Pairs, x: Array) -> Array:
     """Minus the inverse Hessian times the gradient. Source: Nocedal & Wright 2006, alg. 7.4."""
     count = pairs.rhos.shape[0]
 
-    def back(i: Any, carry: Any) -> Any:
+    def back(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         q, alphas = carry
         k = count - 1 - i
         alpha = pairs.rhos[k] * rnp.sum(pairs.steps[k] * q)
         return q - alpha * pairs.changes[k], alphas.at[k].set(alpha)
 
-    def forth(k: Any, r: Any) -> Any:
+    def forth(k: Array, r: Array) -> Array:
         beta = pairs.rhos[k] * rnp.sum(pairs.changes[k] * r)
         return r + (alphas[k] - beta) * pairs.steps[k]
 
@@ -165,7 +166,9 @@ def _two_loops(gradient: Any, pairs: _Pairs, x: Any) -> Any:
     return -fori_loop(0, count, forth, pairs.scale * q)
 
 
-def l_bfgs(fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None, maxcor: int = 10) -> OptimizeResults:
+def l_bfgs(
+    fun: Function, x0: Array, gtol: float = 1e-5, maxiter: int | None = None, maxcor: int = 10
+) -> OptimizeResults:
     """BFGS of limited memory: the last `maxcor` steps stand for the curvature."""
     method = _Method(lambda x, g: _no_pairs(x, maxcor), _two_loops, _remember, False)
     return _run(fun, x0, method, gtol, maxiter, lambda memory: None)
@@ -174,17 +177,17 @@ def l_bfgs(fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = Non
 # --- Newton's method --------------------------------------------------------------------------
 
 
-def _solved(fun: Function, x: Any, gradient: Any) -> Any:
+def _solved(fun: Function, x: Array, gradient: Array) -> Array:
     """An inexact solution of H d = -g by conjugate gradients, ended at curvature that is not
     positive. Source: Nocedal & Wright 2006, algorithm 7.1."""
     size = rnp.sqrt(rnp.sum(gradient * gradient))
     goal = rnp.minimum(0.5, rnp.sqrt(size)) * size
 
-    def goes_on(carry: Any) -> Any:
+    def goes_on(carry: tuple[Array, Array, Array, Array, Array]) -> Array:
         _, r, _, is_done, n = carry
         return ~is_done & (rnp.sqrt(rnp.sum(r * r)) > goal) & (n < 20 * x.shape[0])
 
-    def again(carry: Any) -> Any:
+    def again(carry: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
         d, r, p, _, n = carry
         product = jvp(grad(fun), (x,), (p,))[1]
         curvature = rnp.sum(p * product)
@@ -201,7 +204,7 @@ def _solved(fun: Function, x: Any, gradient: Any) -> Any:
     return while_loop(goes_on, again, start)[0]
 
 
-def newton_cg(fun: Function, x0: Any, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:
+def newton_cg(fun: Function, x0: Array, gtol: float = 1e-5, maxiter: int | None = None) -> OptimizeResults:
     """Newton's method, its systems solved by conjugate gradients; Hessian by products alone."""
     method = _Method(lambda x, g: (), lambda g, _, x: _solved(fun, x, g), lambda memory, step, change: (), True)
     return _run(fun, x0, method, gtol, maxiter, lambda memory: None)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.control import custom_root, while_loop
 from rune.errors import ArgumentError
 from rune.scipy.optimize.results import OptimizeResults, RootResults
@@ -18,6 +19,7 @@ from rune.scipy.optimize.systems import newton_system, stationary
 from rune.scipy.special.arguments import points_of, reals
 from rune.transforms.arguments import require_callable
 from rune.transforms.derivatives.directional import jvp
+from rune.typing import ArrayLike
 
 Function = Callable[..., Any]
 
@@ -35,12 +37,12 @@ class _Bracket(NamedTuple):
     n: Any
 
 
-def _implicit(f: Function, root: Any, args: Sequence[Any]) -> Any:
+def _implicit(f: Function, root: Array, args: Sequence[Array]) -> Array:
     """`root`, with the derivatives of the implicit function of args, of every order."""
     return custom_root(lambda x: f(x, *args), ops.stop_gradient(root), lambda _, solution: solution, _divided)
 
 
-def _divided(linear: Function, y: Any) -> Any:
+def _divided(linear: Function, y: Array) -> Array:
     """The x with linear(x) = y, elementwise."""
     return y / linear(rnp.ones_like(y))
 
@@ -83,7 +85,7 @@ def _brent_step(s: _Bracket, xtol: float, rtol: float, f: Function) -> _Bracket:
     )
 
 
-def _interpolated(a: Any, b: Any, c: Any, fa: Any, fb: Any, fc: Any) -> Any:
+def _interpolated(a: Array, b: Array, c: Array, fa: Array, fb: Array, fc: Array) -> Array:
     """The step from a to where the inverse parabola through three points, or the chord, is 0."""
     s, q, r = fa / fc, fc / fb, fa / fb
     is_chord = (c == b) | (fa == fc) | (c == a)
@@ -94,8 +96,8 @@ def _interpolated(a: Any, b: Any, c: Any, fa: Any, fb: Any, fc: Any) -> Any:
 
 def brentq(
     f: Function,
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     args: Sequence[Any] = (),
     xtol: float = 2e-12,
     rtol: float | None = None,
@@ -137,8 +139,8 @@ def brentq(
 
 def bisect(
     f: Function,
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     args: Sequence[Any] = (),
     xtol: float = 2e-12,
     rtol: float | None = None,
@@ -162,11 +164,11 @@ def bisect(
     relative = 4 * float(rnp.finfo(low.dtype).eps) if rtol is None else rtol
     sign, last = rnp.sign(f(low, *fixed)), rnp.sign(f(high, *fixed))
 
-    def is_wide(s: Any) -> Any:
+    def is_wide(s: tuple[Array, Array, Array]) -> Array:
         x, span, _ = s
         return rnp.abs(span) > xtol + relative * rnp.abs(x)
 
-    def again(s: Any) -> Any:
+    def again(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, span, n = s
         half = 0.5 * span
         moves = rnp.sign(f(x + half, *fixed)) == sign
@@ -183,7 +185,7 @@ def bisect(
 
 def newton(
     func: Function,
-    x0: Any,
+    x0: ArrayLike,
     fprime: Function | None = None,
     args: Sequence[Any] = (),
     tol: float = 1.48e-8,
@@ -209,12 +211,12 @@ def newton(
     (x,) = points_of("newton", lambda v: func(v, *fixed), x0)
     least = 4 * float(rnp.finfo(x.dtype).eps)
 
-    def both(v: Any) -> tuple[Any, Any]:
+    def both(v: Array) -> tuple[Array, Array]:
         if fprime is not None:
             return func(v, *fixed), fprime(v, *fixed)
         return jvp(lambda u: func(u, *fixed), (v,), (rnp.ones_like(v),))
 
-    def again(s: Any) -> Any:
+    def again(s: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         v, is_done, n = s
         value, slope = both(v)
         step = value / rnp.where(slope == 0, rnp.where(value == 0, 1.0, rnp.nan), slope)
@@ -232,15 +234,15 @@ def newton(
 _GOLDEN = 0.3819660112501051  # 2 - the golden ratio
 
 
-def _downhill(f: Function, a: Any, b: Any, maxiter: int) -> tuple[Any, Any]:
+def _downhill(f: Function, a: Array, b: Array, maxiter: int) -> tuple[Array, Array]:
     """Two points with a lower one between them: steps from a over b, each longer than the last."""
     fa, fb = f(a), f(b)
     a, b, fb = rnp.where(fa < fb, b, a), rnp.where(fa < fb, a, b), rnp.minimum(fa, fb)
 
-    def falls(s: Any) -> Any:
+    def falls(s: tuple[Array, Array, Array, Array, Array, Array]) -> Array:
         return rnp.any(s[4] < s[3]) & (s[5] < maxiter)
 
-    def again(s: Any) -> Any:
+    def again(s: tuple[Array, Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array, Array]:
         a, b, c, fb, fc, n = s
         on = fc < fb
         a, b, fb = rnp.where(on, b, a), rnp.where(on, c, b), rnp.where(on, fc, fb)
@@ -258,7 +260,7 @@ def golden(
     brack: Sequence[Any] = (0.0, 1.0),
     tol: float | None = None,
     maxiter: int = 200,
-) -> Any:
+) -> Array:
     """The minimum of a function of one number, by the golden section.
 
     func:   elementwise, with one minimum.   tol: √precision of the dtype by default.
@@ -281,7 +283,7 @@ def golden(
     low, high = rnp.minimum(low, high), rnp.maximum(low, high)
     small = float(rnp.finfo(low.dtype).eps) ** 0.5 if tol is None else tol
 
-    def again(s: Any) -> Any:
+    def again(s: tuple[Array, ...]) -> tuple[Array, ...]:
         a, b, x, y, fx, fy, n = s
         is_low = fx < fy
         a, b = rnp.where(is_low, a, x), rnp.where(is_low, y, b)
@@ -290,7 +292,7 @@ def golden(
         x, y, fx, fy = (rnp.where(is_low, u, v) for u, v in ((point, y), (x, point), (value, fy), (fx, value)))
         return a, b, x, y, fx, fy, n + 1
 
-    def is_wide(s: Any) -> Any:
+    def is_wide(s: tuple[Array, ...]) -> Array:
         return rnp.any(s[1] - s[0] > small * (rnp.abs(s[2]) + rnp.abs(s[3]))) & (s[6] < maxiter)
 
     x, y = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
@@ -299,7 +301,9 @@ def golden(
     return stationary(lambda x: func(x, *args), rnp.where(fx < fy, x, y), _slope, _divided)
 
 
-def root(fun: Function, x0: Any, args: Sequence[Any] = (), *, tol: float = 1e-6, maxiter: int = 100) -> OptimizeResults:
+def root(
+    fun: Function, x0: ArrayLike, args: Sequence[Any] = (), *, tol: float = 1e-6, maxiter: int = 100
+) -> OptimizeResults:
     """A root of a system: x [N] with fun(x, *args) = 0 [N], near x0, by a damped Newton method.
 
     Each step solves the system of the Jacobian, and is halved until the residual falls.

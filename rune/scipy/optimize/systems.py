@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.control import while_loop
 from rune.numpy import linalg
 from rune.scipy.optimize.results import OptimizeResults
@@ -25,21 +26,21 @@ class _State(NamedTuple):
     is_stuck: Any
 
 
-def _size(value: Any) -> Any:
+def _size(value: Array) -> Array:
     return rnp.max(rnp.abs(value), initial=0.0)
 
 
-def newton_system(fun: Function, x0: Any, tol: float, maxiter: int) -> OptimizeResults:
+def newton_system(fun: Function, x0: Array, tol: float, maxiter: int) -> OptimizeResults:
     """The x near x0 with fun(x) = 0, both of shape [N]."""
 
     def again(s: _State) -> _State:
         step = linalg.solve(jacfwd(fun)(s.x), -s.value)
 
-        def is_worse(halved: Any) -> Any:
+        def is_worse(halved: tuple[Array, Array, Array]) -> Array:
             length, value, n = halved
             return ~(_size(value) < (1.0 - 1e-4 * length) * _size(s.value)) & (n < 30)
 
-        def halve(halved: Any) -> Any:
+        def halve(halved: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             length, _, n = halved
             return 0.5 * length, fun(s.x + 0.5 * length * step), n + 1
 
@@ -47,7 +48,7 @@ def newton_system(fun: Function, x0: Any, tol: float, maxiter: int) -> OptimizeR
         length, value, n = while_loop(is_worse, halve, (one, fun(s.x + step), rnp.asarray(0)))
         return _State(s.x + length * step, value, s.n + 1, n >= 30)
 
-    def goes_on(s: _State) -> Any:
+    def goes_on(s: _State) -> Array:
         return (_size(s.value) > tol) & (s.n < maxiter) & ~s.is_stuck
 
     start = _State(x0, fun(x0), rnp.asarray(0), rnp.zeros((), bool))
@@ -58,8 +59,8 @@ def newton_system(fun: Function, x0: Any, tol: float, maxiter: int) -> OptimizeR
 
 
 def stationary(
-    fun: Function, x: Any, slope: Callable[[Function], Function], solve: Callable[[Function, Any], Any]
-) -> Any:
+    fun: Function, x: Array, slope: Callable[[Function], Function], solve: Callable[[Function, Any], Any]
+) -> Array:
     """`x`, a minimum of fun, with the derivatives of the implicit function slope(fun)(x) = 0.
 
     They are in what `fun` closes over, and `fun` need not have any before they are asked for.
@@ -68,14 +69,14 @@ def stationary(
     of_hidden, hidden = closure_convert(fun, x)
 
     @custom_jvp
-    def minimum(x: Any, values: Any) -> Any:
+    def minimum(x: Array, values: list[Array]) -> Array:
         return x
 
     @minimum.defjvp
-    def rule(primals: Any, tangents: Any) -> Any:
+    def rule(primals: tuple[Array, list[Array]], tangents: tuple[Array, list[Array]]) -> tuple[Array, Array]:
         at = minimum(*primals)
 
-        def slope_at(x: Any, values: Any) -> Any:
+        def slope_at(x: Array, values: list[Array]) -> Array:
             return slope(lambda u: of_hidden(u, *values))(x)
 
         _, slope_tangent = jvp(lambda values: slope_at(at, values), primals[1:], tangents[1:])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune import dtypes
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
@@ -18,6 +19,7 @@ from rune.numpy.shapes import flip
 from rune.numpy.signals import slid
 from rune.ops import conventions as c
 from rune.scipy.fft.lengths import next_fast_len
+from rune.typing import ArrayLike, Axis
 
 _MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")
@@ -29,7 +31,7 @@ FFT_FROM = 1 << 16  # direct multiplications below which no transform pays
 # --- what they share ----------------------------------------------------------------------------
 
 
-def _pair(name: str, x: Any, y: Any) -> list[Any]:
+def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
     """Two arrays of one rank and dtype. Errors: ShapeError for other ranks or no elements."""
     pair = c.same_dtype(name, value(name, x), value(name, y))
     first, second = map(type_of, pair)
@@ -44,11 +46,11 @@ def _check_mode(name: str, mode: str) -> None:
         raise ArgumentError(f"{name}: cannot use mode={mode!r} (one of {', '.join(_MODES)})")
 
 
-def _shapes(x: Any, y: Any) -> tuple[tuple[Size, ...], tuple[Size, ...]]:
+def _shapes(x: Array, y: Array) -> tuple[tuple[Size, ...], tuple[Size, ...]]:
     return type_of(x).shape, type_of(y).shape
 
 
-def _in_order(name: str, x: Any, y: Any, mode: str, axes: Sequence[int]) -> tuple[Any, Any]:
+def _in_order(name: str, x: Array, y: Array, mode: str, axes: Sequence[int]) -> tuple[Array, Array]:
     """The larger array first, where only whole overlaps count."""
     if mode != "valid":
         return x, y
@@ -69,7 +71,7 @@ def _pads(mode: str, size: Size) -> tuple[Size, Size]:
 # --- any number of dimensions -------------------------------------------------------------------
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """The convolution of two arrays of one rank.
 
     mode:   "full": wherever they overlap;  "same": the middle, of in1's shape;  "valid": where one
@@ -102,7 +104,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
     return convolution if dtype in dtypes.INEXACT else c.astype(c.round(convolution), dtype)
 
 
-def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
+def choose_conv_method(in1: ArrayLike, in2: ArrayLike, mode: str = "full") -> str:
     """The faster method of `convolve`: "direct" or "fft", by the number of multiplications.
 
     Integers are convolved directly, which is exact; so are arrays of symbolic sizes.
@@ -127,7 +129,7 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
     return "fft" if direct > max(transforms, FFT_FROM) else "direct"
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """The cross-correlation of two arrays: `convolve` with in2 reversed and conjugated.
 
     Shapes: as `convolve`. Types: as `convolve`.
@@ -143,7 +145,7 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", prec
     return convolve(x, flip(c.conj(y)), mode, method)
 
 
-def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Any:
+def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Array:
     """By how much in2 is moved for each result of `correlate` of two vectors.
 
     For mode "same" and an odd total length SciPy gives each of them one more than it is.
@@ -170,8 +172,13 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> Any:
 
 
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: ArrayLike = 0,
+    precision: Any = None,
+) -> Array:
     """The convolution of two matrices.
 
     boundary: what surrounds in1: "fill": fillvalue;  "wrap": in1 again;  "symm": in1 mirrored.
@@ -192,8 +199,13 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: ArrayLike = 0,
+    precision: Any = None,
+) -> Array:
     """The cross-correlation of two matrices; arguments are those of `convolve2d`.
 
     Shapes: of rank 2, as `convolve`. Types: as `convolve`.
@@ -213,7 +225,7 @@ def correlate2d(
     return flip(correlation) if is_swapped else correlation
 
 
-def _matrices(name: str, x: Any, y: Any, mode: str, boundary: str) -> tuple[Any, Any]:
+def _matrices(name: str, x: Array, y: Array, mode: str, boundary: str) -> tuple[Array, Array]:
     _check_mode(name, mode)
     if boundary not in _BOUNDARIES:
         names = ", ".join(_BOUNDARIES)
@@ -223,7 +235,7 @@ def _matrices(name: str, x: Any, y: Any, mode: str, boundary: str) -> tuple[Any,
     return _in_order(name, x, y, mode, (0, 1))
 
 
-def _slid_within(x: Any, kernel: Any, pads: list, boundary: str, fillvalue: Any) -> Any:
+def _slid_within(x: Array, kernel: Array, pads: list, boundary: str, fillvalue: ArrayLike) -> Array:
     options = {"constant_values": fillvalue} if boundary == "fill" else {}
     around = pad(x, pads, mode=_BOUNDARIES[boundary], **options)
     return slid(around, kernel, *((0, 0) for _ in pads))
@@ -232,7 +244,7 @@ def _slid_within(x: Any, kernel: Any, pads: list, boundary: str, fillvalue: Any)
 # --- by Fourier transforms ----------------------------------------------------------------------
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axis = None) -> Array:
     """The convolution by a product of Fourier transforms: O(n log n), to rounding errors.
 
     axes:   by default all; along others the arrays broadcast.
@@ -253,7 +265,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     return _middle(_by_transforms(x, y, wholes, numbers), p, q, mode, numbers)
 
 
-def _prepared(name: str, in1: Any, in2: Any, mode: str, axes: Any) -> tuple[Any, Any, tuple[int, ...]]:
+def _prepared(name: str, in1: ArrayLike, in2: ArrayLike, mode: str, axes: Axis) -> tuple[Array, Array, tuple[int, ...]]:
     """Arrays of one inexact dtype, the larger one first where that counts, and the axes."""
     _check_mode(name, mode)
     x, y = (inexact(name, v) for v in _pair(name, in1, in2))
@@ -262,7 +274,7 @@ def _prepared(name: str, in1: Any, in2: Any, mode: str, axes: Any) -> tuple[Any,
     return x, y, numbers
 
 
-def _by_transforms(x: Any, y: Any, wholes: list[Size], axes: tuple[int, ...]) -> Any:
+def _by_transforms(x: Array, y: Array, wholes: list[Size], axes: tuple[int, ...]) -> Array:
     """The full convolution along `axes`, of these sizes, in transforms of fast lengths."""
     is_complex = type_of(x).dtype in dtypes.COMPLEX
     sizes = [next_fast_len(n, not is_complex) if isinstance(n, int) else 2 * n for n in wholes]
@@ -271,7 +283,7 @@ def _by_transforms(x: Any, y: Any, wholes: list[Size], axes: tuple[int, ...]) ->
     return _cut(convolution, {k: (0, n) for k, n in zip(axes, wholes, strict=True)})
 
 
-def _cut(x: Any, ranges: dict[int, tuple[Size, Size]]) -> Any:
+def _cut(x: Array, ranges: dict[int, tuple[Size, Size]]) -> Array:
     """x from a start, so many elements of it, along some axes."""
     index = [slice(None)] * rank(x)
     for axis, (start, count) in ranges.items():
@@ -279,7 +291,7 @@ def _cut(x: Any, ranges: dict[int, tuple[Size, Size]]) -> Any:
     return x[tuple(index)]
 
 
-def _middle(full: Any, p: tuple, q: tuple, mode: str, axes: tuple[int, ...]) -> Any:
+def _middle(full: Array, p: tuple, q: tuple, mode: str, axes: tuple[int, ...]) -> Array:
     """What `mode` leaves of a full convolution of shapes p and q."""
     if mode == "full":
         return full
@@ -288,7 +300,7 @@ def _middle(full: Any, p: tuple, q: tuple, mode: str, axes: tuple[int, ...]) -> 
     return _cut(full, {k: (starts[k], counts[k]) for k in axes})
 
 
-def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axis = None) -> Array:
     """`fftconvolve` in blocks of the longer array, whose results overlap and are added.
 
     Cost: O(n log m) for n elements and a kernel of m, along the axis where they differ most.
@@ -314,7 +326,7 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     return _middle(full, p, q, mode, numbers)
 
 
-def _overlap_added(x: Any, kernel: Any, along: int, axes: tuple[int, ...]) -> Any:
+def _overlap_added(x: Array, kernel: Array, along: int, axes: tuple[int, ...]) -> Array:
     """The full convolution, the blocks of x along one axis being rows of one more, leading axis."""
     (p, q), other_axes = _shapes(x, kernel), tuple(k for k in axes if k != along)
     n, m = (static_int("oaconvolve", "a size", shape[along]) for shape in (p, q))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.dims import Size
@@ -26,6 +26,7 @@ from rune.numpy.shapes import broadcast_to, moveaxis
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.sliding import windows
+from rune.typing import ArrayLike
 
 _PAD_MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "constant"}
 
@@ -33,7 +34,7 @@ _PAD_MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant"
 # --- transfer functions ---------------------------------------------------------------------------
 
 
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None) -> Any:
     """The signal filtered by B(z)/A(z): a[0] y[n] = sum_k b[k] x[n-k] - sum_k a[k] y[n-k].
 
     zi:     the state to begin with, max(len(a), len(b)) - 1 numbers along `axis`; the result is
@@ -49,17 +50,17 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     Array([1.  , 0.5 , 0.25], f32[3], cpu:0)
     """
     operands = (inexact("lfilter", value("lfilter", v)) for v in (b, a, x))
-    b, a, x = c.same_dtype("lfilter", *operands)
-    b, a = _coefficients(b, a)
-    axis = c.normalised_axis("lfilter", axis, type_of(x))
-    samples = moveaxis(x, axis, 0)
-    state = _initial_state("lfilter", samples, zi, type_of(b).shape[0] - 1, axis)
-    (_, _, last), y = scan(_filter_step, (b, a, state), samples)
+    above, below, signal = c.same_dtype("lfilter", *operands)
+    above, below = _coefficients(above, below)
+    axis = c.normalised_axis("lfilter", axis, type_of(signal))
+    samples = moveaxis(signal, axis, 0)
+    state = _initial_state("lfilter", samples, zi, type_of(above).shape[0] - 1, axis)
+    (_, _, last), y = scan(_filter_step, (above, below, state), samples)
     y = moveaxis(y, 0, axis)
     return y if zi is None else (y, moveaxis(last, 0, axis))
 
 
-def _coefficients(b: Any, a: Any) -> tuple[Any, Any]:
+def _coefficients(b: Array, a: Array) -> tuple[Array, Array]:
     """Both divided by a[0], and of one size."""
     for vector in (b, a):
         if rank(vector) != 1 or type_of(vector).shape[0] == 0:
@@ -70,7 +71,7 @@ def _coefficients(b: Any, a: Any) -> tuple[Any, Any]:
     return next(padded), next(padded)
 
 
-def _initial_state(name: str, samples: Any, zi: Any, size: Size, axis: int) -> Any:
+def _initial_state(name: str, samples: Array, zi: ArrayLike | None, size: Size, axis: int) -> Array:
     shape = (size, *type_of(samples).shape[1:])
     dtype = type_of(samples).dtype
     if zi is None:
@@ -81,7 +82,7 @@ def _initial_state(name: str, samples: Any, zi: Any, size: Size, axis: int) -> A
     return broadcast_to(state, shape)
 
 
-def _filter_step(carry: tuple[Any, Any, Any], x: Any) -> tuple[tuple[Any, Any, Any], Any]:
+def _filter_step(carry: tuple[Array, Array, Array], x: Array) -> tuple[tuple[Array, Array, Array], Array]:
     """One sample: state[k] is what of y[n+k] is known already."""
     b, a, state = carry
     if type_of(state).shape[0] == 0:
@@ -93,7 +94,7 @@ def _filter_step(carry: tuple[Any, Any, Any], x: Any) -> tuple[tuple[Any, Any, A
     return (b, a, shifted), y
 
 
-def lfilter_zi(b: Any, a: Any) -> Any:
+def lfilter_zi(b: ArrayLike, a: ArrayLike) -> Array:
     """The state in which `lfilter` stays while its input is one: its response to a step.
 
     Shapes: b [K], a [L] -> [max(K, L) - 1].
@@ -114,7 +115,9 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     return cumsum(terms[::-1])[::-1]
 
 
-def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None) -> Any:
+def filtfilt(
+    b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None
+) -> Array:
     """The signal filtered forwards and then backwards, so that no phase is moved.
 
     padtype: how the signal is continued at both ends: "odd", "even", "constant", or None.
@@ -148,7 +151,7 @@ def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd"
     return moveaxis(filtered, -1, axis)
 
 
-def _extended(x: Any, around: int, padtype: str | None) -> Any:
+def _extended(x: Array, around: int, padtype: str | None) -> Array:
     """The signal continued by `around` samples at both ends of the last axis."""
     if padtype not in ("odd", "even", "constant", None):
         raise ArgumentError(f"filtfilt: cannot use padtype={padtype!r} (odd, even, constant, None)")
@@ -169,7 +172,7 @@ def _extended(x: Any, around: int, padtype: str | None) -> Any:
 # --- second-order sections ----------------------------------------------------------------------
 
 
-def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def sosfilt(sos: ArrayLike, x: ArrayLike, axis: int = -1, zi: ArrayLike | None = None) -> Any:
     """The signal filtered by a cascade of second-order sections.
 
     Shapes: sos [S, 6], each row b0 b1 b2 a0 a1 a2; zi [S, ..., 2, ...], the 2 along `axis`.
@@ -199,7 +202,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return y if zi is None else (y, moveaxis(last, 1, axis + 1))
 
 
-def _section(samples: Any, section: tuple[Any, Any]) -> tuple[Any, Any]:
+def _section(samples: Array, section: tuple[Array, Array]) -> tuple[Array, Array]:
     """The signal through one section, and the state at its end."""
     row, state = section
     b, a = row[:3] / row[3], row[3:] / row[3]
@@ -212,7 +215,7 @@ def _section(samples: Any, section: tuple[Any, Any]) -> tuple[Any, Any]:
 
 def savgol_coeffs(
     window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, pos: int | None = None, use: str = "conv"
-) -> Any:
+) -> Array:
     """The weights whose sum gives the value, or a derivative, of the polynomial fitted to a window.
 
     pos: where in the window, by default its middle;  use: "conv" for the order of a convolution,
@@ -248,7 +251,7 @@ def _fitted(size: int, order: int, deriv: int, delta: float, at: np.ndarray) -> 
 
 
 def savgol_filter(
-    x: Any,
+    x: ArrayLike,
     window_length: int,
     polyorder: int,
     deriv: int = 0,
@@ -256,7 +259,7 @@ def savgol_filter(
     axis: int = -1,
     mode: str = "interp",
     cval: float = 0.0,
-) -> Any:
+) -> Array:
     """The signal, or a derivative, smoothed by the polynomial that fits a moving window best.
 
     mode:   at the ends: "interp" evaluates the polynomial of the last whole window; "mirror",
@@ -288,7 +291,7 @@ def savgol_filter(
     return moveaxis(smoothed, -1, axis)
 
 
-def _smoothed_within(y: Any, weights: Any, half: int) -> Any:
+def _smoothed_within(y: Array, weights: Array, half: int) -> Array:
     """Whole windows in the middle, and at the ends the polynomial of the last one."""
     size = 2 * half + 1
     if type_of(y).shape[-1] < size:
@@ -299,7 +302,7 @@ def _smoothed_within(y: Any, weights: Any, half: int) -> Any:
     return concatenate([first, _moving(y, weights[half]), last], axis=-1)
 
 
-def _moving(y: Any, weights: Any) -> Any:
+def _moving(y: Array, weights: Array) -> Array:
     """The weighted sums of all windows along the last axis."""
     axis = rank(y) - 1
     shown = windows(y, (axis,), type_of(weights).shape, (1,), (1,))

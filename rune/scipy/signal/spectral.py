@@ -9,14 +9,13 @@ least squares, Griffin & Lim 1984, IEEE Trans. ASSP 32(2).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from rune import dtypes
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, rank, static_int, value
@@ -34,8 +33,9 @@ from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.sliding import windows
 from rune.scipy.signal.trends import detrend as without_trend
-from rune.scipy.signal.window_shapes import chosen_window
+from rune.scipy.signal.window_shapes import Window, chosen_window
 from rune.transforms.arguments import required_number
+from rune.typing import ArrayLike
 
 _BOUNDARIES = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant"}
 
@@ -58,7 +58,15 @@ class Segments:
         raise ArgumentError(f"spectrum: cannot use scaling={scaling!r} (density or spectrum)")
 
 
-def _segments(name: str, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft: Any, size: int) -> Segments:
+def _segments(
+    name: str,
+    fs: float,
+    window: Window | ArrayLike | Sequence[float],
+    nperseg: int | None,
+    noverlap: int | None,
+    nfft: int | None,
+    size: int,
+) -> Segments:
     """The arguments of the public functions, checked, for a signal of `size` samples."""
     required_number(name, "fs", fs)
     if isinstance(fs, int | float) and not fs > 0:
@@ -82,7 +90,7 @@ def _segments(name: str, fs: Any, window: Any, nperseg: Any, noverlap: Any, nfft
     return Segments(weights, count, count - overlap, length)
 
 
-def _signals(name: str, axis: int, *xs: Any) -> list[Any]:
+def _signals(name: str, axis: int, *xs: ArrayLike) -> list[Array]:
     """Signals of one dtype along the last axis."""
     signals = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
     signals = [moveaxis(x, axis, -1) for x in signals]
@@ -91,7 +99,7 @@ def _signals(name: str, axis: int, *xs: Any) -> list[Any]:
     return signals
 
 
-def _pieces(x: Any, cut: Segments, detrend: Any, onesided: bool) -> Any:
+def _pieces(x: Array, cut: Segments, detrend: bool | str, onesided: bool) -> Array:
     """The transforms of all segments. Shapes: [*B, N] -> [*B, segments, frequencies]."""
     axis = rank(x) - 1
     shown = windows(x, (axis,), (cut.size,), (cut.step,), (1,))
@@ -102,32 +110,32 @@ def _pieces(x: Any, cut: Segments, detrend: Any, onesided: bool) -> Any:
     return (rfft if onesided else fft)(shown * _weights(cut, x), cut.length)
 
 
-def _weights(cut: Segments, x: Any) -> Any:
+def _weights(cut: Segments, x: Array) -> Array:
     """The window in the dtype of x's parts."""
     return as_array(cut.window, real_dtype(type_of(x).dtype))
 
 
-def _length(name: str, x: Any) -> int:
+def _length(name: str, x: Array) -> int:
     return static_int(name, "a number of samples", type_of(x).shape[-1])
 
 
-def _is_onesided(x: Any, asked: bool) -> bool:
+def _is_onesided(x: Array, asked: bool) -> bool:
     return asked and type_of(x).dtype in dtypes.FLOATING
 
 
-def _frequencies(cut: Segments, fs: float, onesided: bool, like: Any) -> Any:
+def _frequencies(cut: Segments, fs: float, onesided: bool, like: Array) -> Array:
     """The frequencies of a transform, in the dtype of the parts of `like`."""
     dtype = real_dtype(type_of(like).dtype)
     return (rfftfreq if onesided else fftfreq)(cut.length, 1 / fs, dtype=dtype)
 
 
-def _times(cut: Segments, size: int, fs: float, like: Any) -> Any:
+def _times(cut: Segments, size: int, fs: float, like: Array) -> Array:
     """The middle of each segment, in seconds."""
     count = (size - cut.size) // cut.step + 1
     return (c.astype(arange(count) * cut.step, real_dtype(type_of(like).dtype)) + cut.size / 2) / fs
 
 
-def _doubled(power: Any, cut: Segments) -> Any:
+def _doubled(power: Array, cut: Segments) -> Array:
     """Powers of frequencies that stand for two, doubled."""
     k = arange(type_of(power).shape[-1])
     return power * where((k == 0) | (2 * k == cut.length), 1, 2)
@@ -137,19 +145,19 @@ def _doubled(power: Any, cut: Segments) -> Any:
 
 
 def csd(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann",
+    window: Window | ArrayLike | Sequence[float] = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: bool | str = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The cross power of two signals at each frequency: the mean of conj(X) Y over segments.
 
     nperseg, noverlap: samples of a segment (256 at most, by default), and of an overlap (half).
@@ -179,11 +187,11 @@ def csd(
     return _frequencies(cut, fs, onesided, p), moveaxis(power, -1, axis)
 
 
-def _followed(x: Any, zeros_behind: int) -> Any:
+def _followed(x: Array, zeros_behind: int) -> Array:
     return pad(x, [(0, 0)] * (rank(x) - 1) + [(0, zeros_behind)])
 
 
-def _averaged(power: Any, average: str) -> Any:
+def _averaged(power: Array, average: str) -> Array:
     """The mean over segments."""
     if average == "mean":
         return power.mean(axis=-2)
@@ -196,25 +204,25 @@ def _averaged(power: Any, average: str) -> Any:
     return c.by_parts(lambda v: _median(v) / bias, power)
 
 
-def _median(x: Any) -> Any:
+def _median(x: Array) -> Array:
     count = type_of(x).shape[-2]
     ordered = sort(x, axis=-2)
     return (ordered[..., (count - 1) // 2, :] + ordered[..., count // 2, :]) / 2
 
 
 def welch(
-    x: Any,
+    x: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann",
+    window: Window | ArrayLike | Sequence[float] = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: bool | str = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
     average: str = "mean",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The power of a signal at each frequency, a mean over segments. Arguments as `csd`.
 
     Shapes: as `csd`. Types: real: frequencies in the dtype of x, powers f32, of f64 f64.
@@ -235,15 +243,15 @@ def welch(
 
 
 def periodogram(
-    x: Any,
+    x: ArrayLike,
     fs: float = 1.0,
-    window: Any = "boxcar",
+    window: Window | ArrayLike | Sequence[float] = "boxcar",
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: bool | str = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The power of a signal at each frequency, by one transform of the whole of it.
 
     Shapes: as `csd`, nfft N by default. Types: as `welch`.
@@ -256,25 +264,24 @@ def periodogram(
     >>> signal.periodogram(rnp.array([1.0, -1.0, 1.0, -1.0]))[1].round(3) + 0
     Array([0., 0., 4.], f32[3], cpu:0)
     """
-    x = inexact("periodogram", value("periodogram", x))
-    x = moveaxis(x, axis, -1)
-    x = x if nfft is None else x[..., :nfft]
-    size = _length("periodogram", x)
-    frequencies, power = welch(x, fs, window, size, 0, nfft, detrend, return_onesided, scaling)
+    signal = moveaxis(inexact("periodogram", value("periodogram", x)), axis, -1)
+    signal = signal if nfft is None else signal[..., :nfft]
+    size = _length("periodogram", signal)
+    frequencies, power = welch(signal, fs, window, size, 0, nfft, detrend, return_onesided, scaling)
     return frequencies, moveaxis(power, -1, axis)
 
 
 def coherence(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann",
+    window: Window | ArrayLike | Sequence[float] = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: bool | str = "constant",
     axis: int = -1,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """How much of two signals' powers is common, from 0 to 1: |Pxy|² / (Pxx Pyy).
 
     Shapes: as `csd`. Types: real: frequencies in the dtype of x, the others f32, of f64 f64.
@@ -298,18 +305,18 @@ def coherence(
 
 
 def spectrogram(
-    x: Any,
+    x: ArrayLike,
     fs: float = 1.0,
-    window: Any = ("tukey", 0.25),
+    window: Window | ArrayLike | Sequence[float] = ("tukey", 0.25),
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: bool | str = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
     mode: str = "psd",
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """The spectrum of each segment of a signal.
 
     mode:   "psd": powers;  "complex", "magnitude", "angle", "phase" (without jumps).
@@ -340,7 +347,7 @@ def spectrogram(
     return _frequencies(cut, fs, onesided, y), _times(cut, size, fs, y), shown
 
 
-def _shown(spectra: Any, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Any:
+def _shown(spectra: Array, cut: Segments, scaling: str, fs: float, onesided: bool, mode: str) -> Array:
     """The output for `mode`, from transforms [*B, segments, frequencies]."""
     scale = cut.scale(scaling, fs)
     if mode == "psd":
@@ -352,7 +359,7 @@ def _shown(spectra: Any, cut: Segments, scaling: str, fs: float, onesided: bool,
     return _MODES[mode](spectra * scale**0.5)
 
 
-_MODES: dict[str, Callable[[Any], Any]] = {
+_MODES: dict[str, Callable[[Array], Array]] = {
     "complex": lambda x: x,
     "magnitude": abs,
     "angle": angle,
@@ -361,19 +368,19 @@ _MODES: dict[str, Callable[[Any], Any]] = {
 
 
 def stft(
-    x: Any,
+    x: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann",
+    window: Window | ArrayLike | Sequence[float] = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = False,
+    detrend: bool | str = False,
     return_onesided: bool = True,
     boundary: str | None = "zeros",
     padded: bool = True,
     axis: int = -1,
     scaling: str = "spectrum",
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform.
 
     boundary: how the signal is continued by half a segment, so that its ends lie in the middle of
@@ -409,7 +416,7 @@ def stft(
     return _frequencies(cut, fs, onesided, y), times, spectra
 
 
-def _continued(x: Any, by: int, boundary: str) -> Any:
+def _continued(x: Array, by: int, boundary: str) -> Array:
     """The signal with `by` samples more at both ends."""
     if boundary not in _BOUNDARIES:
         names = ", ".join(_BOUNDARIES)
@@ -422,9 +429,9 @@ def _continued(x: Any, by: int, boundary: str) -> Any:
 
 
 def istft(
-    Zxx: Any,
+    Zxx: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann",
+    window: Window | ArrayLike | Sequence[float] = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -433,7 +440,7 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
     scaling: str = "spectrum",
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The signal whose short-time transforms are nearest to these, by least squares.
 
     Arguments are those of `stft`; boundary says whether it continued the signal.
@@ -475,7 +482,7 @@ def istft(
     return times, moveaxis(signal, -1, time - (frequency < time))
 
 
-def _overlapped(pieces: Any, cut: Segments) -> Any:
+def _overlapped(pieces: Array, cut: Segments) -> Array:
     """The sum of segments laid where they were cut. Shapes: [*B, S, P] -> [*B, (S-1)·step + P]."""
     shape = type_of(pieces).shape
     size = (shape[-2] - 1) * cut.step + cut.size

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import floating, inexact, static_int, static_ints, static_size, value
@@ -19,10 +20,11 @@ from rune.numpy.reductions import sum
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import real_dtype
-from rune.scipy.signal.window_shapes import chosen_window
+from rune.scipy.signal.window_shapes import Window, chosen_window
+from rune.typing import ArrayLike
 
 
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any:
+def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0) -> Array:
     """The signal without its mean ("constant"), or its best straight line ("linear").
 
     bp:     positions at which another line begins.
@@ -45,7 +47,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any
     return moveaxis(residual, -1, axis)
 
 
-def _without_lines(y: Any, bp: Any) -> Any:
+def _without_lines(y: Array, bp: int | Sequence[int]) -> Array:
     size = type_of(y).shape[-1]
     breaks = sorted({0, *static_ints("detrend", "a position", bp)})
     if any(not (0 <= at and at <= size) for at in breaks):
@@ -55,7 +57,7 @@ def _without_lines(y: Any, bp: Any) -> Any:
     return pieces[0] if len(pieces) == 1 else concatenate(pieces, axis=-1)
 
 
-def _without_line(y: Any) -> Any:
+def _without_line(y: Array) -> Array:
     """y less the line through its mean whose slope is that of least squares."""
     y_type = type_of(y)
     t = c.astype(arange(y_type.shape[-1]), real_dtype(type_of(y).dtype))
@@ -65,7 +67,7 @@ def _without_line(y: Any) -> Any:
     return y - y.mean(axis=-1, keepdims=True) - slope * t
 
 
-def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
+def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:
     """The analytic signal: the same real part, and no negative frequencies.
 
     N: the length of the transform, by default that of the axis.
@@ -89,7 +91,14 @@ def hilbert(x: Any, N: Any = None, axis: int = -1) -> Any:
     return moveaxis(analytic, -1, axis)
 
 
-def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time") -> Any:
+def resample(
+    x: ArrayLike,
+    num: int,
+    t: ArrayLike | None = None,
+    axis: int = 0,
+    window: Window | ArrayLike | None = None,
+    domain: str = "time",
+) -> Any:
     """The signal at `num` equally spaced places of the same period, by its Fourier series.
 
     t:      the places of the samples; the result is then (y, the new places).
@@ -120,11 +129,11 @@ def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None,
     resampled = moveaxis(resampled, -1, axis)
     if t is None:
         return resampled
-    t = floating("resample", value("resample", t))
-    return resampled, arange(count) * (t[1] - t[0]) * (size / count) + t[0]
+    times = floating("resample", value("resample", t))
+    return resampled, arange(count) * (times[1] - times[0]) * (size / count) + times[0]
 
 
-def _spectral_weights(window: Any, size: int, spectrum: Any, is_real: bool) -> Any:
+def _spectral_weights(window: Window | ArrayLike, size: int, spectrum: Array, is_real: bool) -> Array:
     """The weight of each frequency; of a real signal, the mean of those of k and -k."""
     if isinstance(window, str | tuple | int | float):
         weights: Any = np.fft.ifftshift(chosen_window(window, size))
@@ -137,7 +146,7 @@ def _spectral_weights(window: Any, size: int, spectrum: Any, is_real: bool) -> A
     return ((weights + mirrored) / 2)[: type_of(spectrum).shape[-1]]
 
 
-def _refolded(spectrum: Any, size: int, count: int, is_real: bool) -> Any:
+def _refolded(spectrum: Array, size: int, count: int, is_real: bool) -> Array:
     """The spectrum of `size` frequencies cut, or filled up with zeros, to that of `count`."""
     least = min(size, count)
     half = least // 2 + 1 if is_real else (least + 1) // 2
@@ -161,6 +170,6 @@ def _refolded(spectrum: Any, size: int, count: int, is_real: bool) -> Any:
     return concatenate([positive, top / 2, gap, top / 2, negative], axis=-1)
 
 
-def _zeros(like: Any, count: int) -> Any:
+def _zeros(like: Array, count: int) -> Array:
     like_type = type_of(like)
     return zeros((*like_type.shape[:-1], count), like_type.dtype)

@@ -7,7 +7,7 @@ D'Antona & Ferrero 2006, "Digital Signal Processing for Measurement Systems".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from rune.errors import ArgumentError
 from rune.numpy.arguments import require_room, static_int
 
+Window = str | float | tuple[Any, ...]  # a name, (name, *parameters), or Kaiser's β
 Shape = Callable[..., np.ndarray]  # (M, *parameters) -> M numbers
 
 
@@ -27,7 +28,7 @@ def _cosines(*weights: float) -> Shape:
     return lambda M: general_cosine_values(M, weights)
 
 
-def general_cosine_values(M: int, weights: Any) -> np.ndarray:
+def general_cosine_values(M: int, weights: Sequence[float]) -> np.ndarray:
     """sum_k weights[k] cos(πk x), x from -1 to 1."""
     angle = np.pi * _centred(M)
     return sum((w * np.cos(k * angle) for k, w in enumerate(weights)), np.zeros(M))

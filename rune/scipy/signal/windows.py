@@ -7,10 +7,10 @@ window_shapes.py has the formulas and their sources.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from rune.array import as_array
-from rune.scipy.signal.window_shapes import chosen_window, window_values
+from rune.array import Array, as_array
+from rune.scipy.signal.window_shapes import Window, chosen_window, window_values
 
 __all__ = [
     "barthann",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
+def get_window(window: Window, Nx: int, fftbins: bool = True) -> Array:
     """A window of Nx points by its name; (name, *parameters) where it takes some.
 
     fftbins: whether it is periodic, for a transform; else symmetric, for the design of a filter.
@@ -55,7 +55,7 @@ def get_window(window: Any, Nx: int, fftbins: bool = True) -> Any:
 # --- one function for each ------------------------------------------------------------------------
 
 
-def boxcar(M: int, sym: bool = True) -> Any:
+def boxcar(M: int, sym: bool = True) -> Array:
     """No weighting: ones.
 
     Shapes: [M]. Types: f32.
@@ -69,7 +69,7 @@ def boxcar(M: int, sym: bool = True) -> Any:
     return as_array(window_values("boxcar", M, sym=sym))
 
 
-def triang(M: int, sym: bool = True) -> Any:
+def triang(M: int, sym: bool = True) -> Array:
     """A triangle whose ends are not zero.
 
     Shapes: [M]. Types: f32.
@@ -83,7 +83,7 @@ def triang(M: int, sym: bool = True) -> Any:
     return as_array(window_values("triang", M, sym=sym))
 
 
-def parzen(M: int, sym: bool = True) -> Any:
+def parzen(M: int, sym: bool = True) -> Array:
     """Four pieces of cubes.
 
     Shapes: [M]. Types: f32.
@@ -97,7 +97,7 @@ def parzen(M: int, sym: bool = True) -> Any:
     return as_array(window_values("parzen", M, sym=sym))
 
 
-def bohman(M: int, sym: bool = True) -> Any:
+def bohman(M: int, sym: bool = True) -> Array:
     """The product of a triangle and a cosine, smoothed.
 
     Shapes: [M]. Types: f32.
@@ -111,7 +111,7 @@ def bohman(M: int, sym: bool = True) -> Any:
     return as_array(window_values("bohman", M, sym=sym))
 
 
-def blackman(M: int, sym: bool = True) -> Any:
+def blackman(M: int, sym: bool = True) -> Array:
     """Three cosine terms.
 
     Shapes: [M]. Types: f32.
@@ -125,7 +125,7 @@ def blackman(M: int, sym: bool = True) -> Any:
     return as_array(window_values("blackman", M, sym=sym))
 
 
-def nuttall(M: int, sym: bool = True) -> Any:
+def nuttall(M: int, sym: bool = True) -> Array:
     """Four cosine terms with least side lobes.
 
     Shapes: [M]. Types: f32.
@@ -139,7 +139,7 @@ def nuttall(M: int, sym: bool = True) -> Any:
     return as_array(window_values("nuttall", M, sym=sym))
 
 
-def blackmanharris(M: int, sym: bool = True) -> Any:
+def blackmanharris(M: int, sym: bool = True) -> Array:
     """Four cosine terms.
 
     Shapes: [M]. Types: f32.
@@ -153,7 +153,7 @@ def blackmanharris(M: int, sym: bool = True) -> Any:
     return as_array(window_values("blackmanharris", M, sym=sym))
 
 
-def flattop(M: int, sym: bool = True) -> Any:
+def flattop(M: int, sym: bool = True) -> Array:
     """Five cosine terms, flat in the middle of the main lobe.
 
     Shapes: [M]. Types: f32.
@@ -167,7 +167,7 @@ def flattop(M: int, sym: bool = True) -> Any:
     return as_array(window_values("flattop", M, sym=sym))
 
 
-def bartlett(M: int, sym: bool = True) -> Any:
+def bartlett(M: int, sym: bool = True) -> Array:
     """A triangle that ends in zeros.
 
     Shapes: [M]. Types: f32.
@@ -181,7 +181,7 @@ def bartlett(M: int, sym: bool = True) -> Any:
     return as_array(window_values("bartlett", M, sym=sym))
 
 
-def barthann(M: int, sym: bool = True) -> Any:
+def barthann(M: int, sym: bool = True) -> Array:
     """A triangle and a cosine, mixed.
 
     Shapes: [M]. Types: f32.
@@ -195,7 +195,7 @@ def barthann(M: int, sym: bool = True) -> Any:
     return as_array(window_values("barthann", M, sym=sym))
 
 
-def hann(M: int, sym: bool = True) -> Any:
+def hann(M: int, sym: bool = True) -> Array:
     """A raised cosine that ends in zeros.
 
     Shapes: [M]. Types: f32.
@@ -209,7 +209,7 @@ def hann(M: int, sym: bool = True) -> Any:
     return as_array(window_values("hann", M, sym=sym))
 
 
-def hamming(M: int, sym: bool = True) -> Any:
+def hamming(M: int, sym: bool = True) -> Array:
     """A raised cosine on a pedestal.
 
     Shapes: [M]. Types: f32.
@@ -223,7 +223,7 @@ def hamming(M: int, sym: bool = True) -> Any:
     return as_array(window_values("hamming", M, sym=sym))
 
 
-def cosine(M: int, sym: bool = True) -> Any:
+def cosine(M: int, sym: bool = True) -> Array:
     """Half a wave.
 
     Shapes: [M]. Types: f32.
@@ -237,7 +237,7 @@ def cosine(M: int, sym: bool = True) -> Any:
     return as_array(window_values("cosine", M, sym=sym))
 
 
-def lanczos(M: int, sym: bool = True) -> Any:
+def lanczos(M: int, sym: bool = True) -> Array:
     """The main lobe of sinc.
 
     Shapes: [M]. Types: f32.
@@ -251,7 +251,7 @@ def lanczos(M: int, sym: bool = True) -> Any:
     return as_array(window_values("lanczos", M, sym=sym))
 
 
-def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Any:
+def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Array:
     """A plateau with cosine flanks; `alpha` is the share of the flanks.
 
     Shapes: [M]. Types: f32.
@@ -265,7 +265,7 @@ def tukey(M: int, alpha: float = 0.5, sym: bool = True) -> Any:
     return as_array(window_values("tukey", M, alpha, sym=sym))
 
 
-def kaiser(M: int, beta: float, sym: bool = True) -> Any:
+def kaiser(M: int, beta: float, sym: bool = True) -> Array:
     """I0(β sqrt(1 - x²)) / I0(β).
 
     Shapes: [M]. Types: f32.
@@ -279,7 +279,7 @@ def kaiser(M: int, beta: float, sym: bool = True) -> Any:
     return as_array(window_values("kaiser", M, beta, sym=sym))
 
 
-def gaussian(M: int, std: float, sym: bool = True) -> Any:
+def gaussian(M: int, std: float, sym: bool = True) -> Array:
     """A bell of standard deviation `std`, in samples.
 
     Shapes: [M]. Types: f32.
@@ -293,7 +293,7 @@ def gaussian(M: int, std: float, sym: bool = True) -> Any:
     return as_array(window_values("gaussian", M, std, sym=sym))
 
 
-def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Any:
+def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Array:
     """A bell of width `sig` and steepness p; p = 1 is Gauss's.
 
     Shapes: [M]. Types: f32.
@@ -307,7 +307,7 @@ def general_gaussian(M: int, p: float, sig: float, sym: bool = True) -> Any:
     return as_array(window_values("general_gaussian", M, p, sig, sym=sym))
 
 
-def general_hamming(M: int, alpha: float, sym: bool = True) -> Any:
+def general_hamming(M: int, alpha: float, sym: bool = True) -> Array:
     """`alpha` plus 1 - alpha of a cosine.
 
     Shapes: [M]. Types: f32.
@@ -321,7 +321,7 @@ def general_hamming(M: int, alpha: float, sym: bool = True) -> Any:
     return as_array(window_values("general_hamming", M, alpha, sym=sym))
 
 
-def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
+def general_cosine(M: int, a: Sequence[float], sym: bool = True) -> Array:
     """A sum of cosines with weights `a`.
 
     Shapes: [M]. Types: f32.
@@ -335,7 +335,7 @@ def general_cosine(M: int, a: Any, sym: bool = True) -> Any:
     return as_array(window_values("general_cosine", M, a, sym=sym))
 
 
-def exponential(M: int, center: float | None = None, tau: float = 1.0, sym: bool = True) -> Any:
+def exponential(M: int, center: float | None = None, tau: float = 1.0, sym: bool = True) -> Array:
     """exp(-|n - center| / tau); only a symmetric one may have another center.
 
     Shapes: [M]. Types: f32.

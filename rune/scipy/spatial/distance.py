@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.scipy.special.arguments import reals
+from rune.typing import ArrayLike
 
 __all__ = ["cdist", "pdist", "squareform"]
 
 
-def _root(square: Any) -> Any:
+def _root(square: Array) -> Array:
     """A root whose derivative at 0 is 0: the distance of a point from itself."""
     is_zero = square == 0
     return rnp.where(is_zero, 0.0, rnp.sqrt(rnp.where(is_zero, 1.0, square)))
 
 
-def _cosine(x: Any, y: Any) -> Any:
+def _cosine(x: Array, y: Array) -> Array:
     norms = rnp.sqrt(rnp.sum(x * x, -1) * rnp.sum(y * y, -1))
     return 1.0 - rnp.sum(x * y, -1) / norms
 
 
-def _correlation(x: Any, y: Any) -> Any:
+def _correlation(x: Array, y: Array) -> Array:
     return _cosine(x - rnp.mean(x, -1, keepdims=True), y - rnp.mean(y, -1, keepdims=True))
 
 
-def _canberra(x: Any, y: Any) -> Any:
+def _canberra(x: Array, y: Array) -> Array:
     below = rnp.abs(x) + rnp.abs(y)
     terms = rnp.abs(x - y) / rnp.where(below == 0, 1.0, below)
     return rnp.sum(terms, -1)
 
 
-_METRICS: Mapping[str, Callable[[Any, Any], Any]] = {
+Metric = Callable[[Array, Array], Array]  # of rows along the last axis
+_METRICS: Mapping[str, Metric] = {
     "euclidean": lambda x, y: _root(rnp.sum(rnp.square(x - y), -1)),
     "sqeuclidean": lambda x, y: rnp.sum(rnp.square(x - y), -1),
     "cityblock": lambda x, y: rnp.sum(rnp.abs(x - y), -1),
@@ -48,7 +50,7 @@ _METRICS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _metric(name: str, metric: str, p: float) -> Callable[[Any, Any], Any]:
+def _metric(name: str, metric: str, p: float) -> Metric:
     if metric == "minkowski":
         return lambda x, y: rnp.power(rnp.sum(rnp.power(rnp.abs(x - y), p), -1), 1.0 / p)
     if metric not in _METRICS:
@@ -58,7 +60,7 @@ def _metric(name: str, metric: str, p: float) -> Callable[[Any, Any], Any]:
     return _METRICS[metric]
 
 
-def cdist(XA: Any, XB: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
+def cdist(XA: ArrayLike, XB: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
     """The distance of every row of XA from every row of XB.
 
     Shapes: [M, N], [K, N] -> [M, K].   p: of the metric "minkowski".
@@ -77,7 +79,7 @@ def cdist(XA: Any, XB: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any
     return _metric("cdist", metric, p)(x, y)
 
 
-def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
+def pdist(X: ArrayLike, metric: str = "euclidean", *, p: float = 2.0) -> Array:
     """The distances of the rows of X from each other: of (0, 1), (0, 2), …, (1, 2), ….
 
     Shapes: [M, N] -> [M (M - 1) / 2].
@@ -93,11 +95,11 @@ def pdist(X: Any, metric: str = "euclidean", *, p: float = 2.0) -> Any:
     (x,) = reals("pdist", X)
     if x.ndim != 2:
         raise ShapeError(f"pdist: cannot compare rows of {x.shape} (rank 2 required)")
-    first, second = np.triu_indices(x.shape[0], 1)
+    first, second = np.triu_indices(len(x), 1)
     return _metric("pdist", metric, p)(x[first.astype(np.int32)], x[second.astype(np.int32)])
 
 
-def squareform(X: Any) -> Any:
+def squareform(X: ArrayLike) -> Array:
     """The symmetric matrix of distances that pdist gave, or what pdist gave from the matrix.
 
     Shapes: X [N (N - 1) / 2] -> [N, N]; X [N, N] -> [N (N - 1) / 2]. Types: as X.
@@ -111,7 +113,7 @@ def squareform(X: Any) -> Any:
     """
     x = rnp.asarray(X)
     if x.ndim == 2:
-        first, second = np.triu_indices(x.shape[0], 1)
+        first, second = np.triu_indices(len(x), 1)
         return x[first.astype(np.int32), second.astype(np.int32)]
     if x.ndim != 1:
         raise ShapeError(f"squareform: cannot arrange {x.type} (a matrix or a vector required)")

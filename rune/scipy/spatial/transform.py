@@ -14,13 +14,15 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.scipy.special.arguments import reals
+from rune.typing import ArrayLike, DTypeLike
 
 __all__ = ["Rotation", "Slerp"]
 
 
-def _rows(name: str, x: Any, *shape: int) -> Any:
+def _rows(name: str, x: ArrayLike, *shape: int) -> Array:
     """A floating array whose last axes are these. Errors: ShapeError."""
     (rows,) = reals(name, x)
     if rows.shape[-len(shape) :] != shape:
@@ -28,11 +30,11 @@ def _rows(name: str, x: Any, *shape: int) -> Any:
     return rows
 
 
-def _unit(q: Any) -> Any:
+def _unit(q: Array) -> Array:
     return q / rnp.sqrt(rnp.sum(q * q, -1, keepdims=True))
 
 
-def _product(p: Any, q: Any) -> Any:
+def _product(p: Array, q: Array) -> Array:
     """The quaternion of `q` first, then `p`."""
     (a, b, c, d), (e, f, g, h) = (rnp.moveaxis(v, -1, 0) for v in rnp.broadcast_arrays(p, q))
     return rnp.stack(
@@ -46,7 +48,7 @@ def _product(p: Any, q: Any) -> Any:
     )
 
 
-def _from_matrix(m: Any) -> Any:
+def _from_matrix(m: Array) -> Array:
     """The quaternion of a rotation matrix, through its largest component."""
     diagonal = rnp.stack([m[..., i, i] for i in range(3)], -1)
     trace = rnp.sum(diagonal, -1)
@@ -69,7 +71,7 @@ def _from_matrix(m: Any) -> Any:
     return _unit(out)
 
 
-def _sinc_half(angle: Any) -> Any:
+def _sinc_half(angle: Array) -> Array:
     """sin(a/2) / a, with its series near 0."""
     is_small = angle < 1e-3
     square = angle * angle
@@ -78,7 +80,7 @@ def _sinc_half(angle: Any) -> Any:
     return rnp.where(is_small, series, rnp.sin(0.5 * safe) / safe)
 
 
-def _length(v: Any) -> Any:
+def _length(v: Array) -> Array:
     """The length of a vector, whose derivative at 0 is 0."""
     square = rnp.sum(v * v, -1, keepdims=True)
     is_zero = square == 0
@@ -88,7 +90,7 @@ def _length(v: Any) -> Any:
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
-def _elementary(axis: str, angle: Any) -> Any:
+def _elementary(axis: str, angle: Array) -> Array:
     parts = [rnp.zeros_like(angle)] * 4
     parts[_AXES[axis]], parts[3] = rnp.sin(0.5 * angle), rnp.cos(0.5 * angle)
     return rnp.stack(parts, -1)
@@ -120,20 +122,20 @@ class Rotation:
     Array([0., 1., 0.], f32[3], cpu:0)
     """
 
-    quat: Any
+    quat: Array
 
     @classmethod
-    def from_quat(cls, quat: Any) -> Rotation:
+    def from_quat(cls, quat: ArrayLike) -> Rotation:
         """Of quaternions [*B, 4], which are made units."""
         return cls(_unit(_rows("Rotation.from_quat", quat, 4)))
 
     @classmethod
-    def from_matrix(cls, matrix: Any) -> Rotation:
+    def from_matrix(cls, matrix: ArrayLike) -> Rotation:
         """Of rotation matrices [*B, 3, 3], which must be orthogonal."""
         return cls(_from_matrix(_rows("Rotation.from_matrix", matrix, 3, 3)))
 
     @classmethod
-    def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
+    def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
         """Of vectors [*B, 3] along the axis, as long as the angle."""
         v = _rows("Rotation.from_rotvec", rotvec, 3)
         v = v * (math.pi / 180) if degrees else v
@@ -141,14 +143,14 @@ class Rotation:
         return cls(rnp.concatenate([v * _sinc_half(angle), rnp.cos(0.5 * angle)], -1))
 
     @classmethod
-    def from_mrp(cls, mrp: Any) -> Rotation:
+    def from_mrp(cls, mrp: ArrayLike) -> Rotation:
         """Of modified Rodrigues parameters [*B, 3], tan(angle / 4) along the axis."""
         v = _rows("Rotation.from_mrp", mrp, 3)
         square = rnp.sum(v * v, -1, keepdims=True)
         return cls(rnp.concatenate([2.0 * v, 1.0 - square], -1) / (1.0 + square))
 
     @classmethod
-    def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
+    def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
         """Of angles [*B, K] about K axes: "xyz" fixed ones, "XYZ" ones that move along.
 
         For one axis angles are [*B]. Errors: ArgumentError for another sequence.
@@ -167,7 +169,7 @@ class Rotation:
         return cls(out)
 
     @classmethod
-    def identity(cls, num: int | None = None, dtype: Any = rnp.float32) -> Rotation:
+    def identity(cls, num: int | None = None, dtype: DTypeLike = rnp.float32) -> Rotation:
         """No rotation, or `num` of them."""
         one = rnp.array([0.0, 0.0, 0.0, 1.0], dtype)
         return cls(one if num is None else rnp.tile(one, (num, 1)))
@@ -179,13 +181,13 @@ class Rotation:
 
     # --- as numbers ---------------------------------------------------------------------------
 
-    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """Quaternions [*B, 4]; canonical ones have w >= 0."""
         q = self.quat
         q = rnp.where(q[..., 3:] < 0, -q, q) if canonical else q
         return rnp.roll(q, 1, -1) if scalar_first else q
 
-    def as_matrix(self) -> Any:
+    def as_matrix(self) -> Array:
         """Rotation matrices [*B, 3, 3]."""
         x, y, z, w = (self.quat[..., i] for i in range(4))
         rows = [
@@ -195,7 +197,7 @@ class Rotation:
         ]
         return rnp.stack([rnp.stack(row, -1) for row in rows], -2)
 
-    def as_rotvec(self, degrees: bool = False) -> Any:
+    def as_rotvec(self, degrees: bool = False) -> Array:
         """Vectors [*B, 3] along the axis, as long as the angle, at most π."""
         q = self.as_quat(canonical=True)
         v, w = q[..., :3], q[..., 3:]
@@ -206,12 +208,12 @@ class Rotation:
         scale = rnp.where(is_small, 2.0 + angle * angle / 12.0, angle / rnp.where(is_small, 1.0, size))
         return v * scale * (180 / math.pi if degrees else 1.0)
 
-    def as_mrp(self) -> Any:
+    def as_mrp(self) -> Array:
         """Modified Rodrigues parameters [*B, 3]."""
         q = self.as_quat(canonical=True)
         return q[..., :3] / (1.0 + q[..., 3:])
 
-    def as_euler(self, seq: str, degrees: bool = False) -> Any:
+    def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """Angles [*B, 3] about three axes, as from_euler takes them.
 
         At gimbal lock the third angle is 0.
@@ -224,7 +226,7 @@ class Rotation:
 
     # --- what rotations do --------------------------------------------------------------------
 
-    def apply(self, vectors: Any, inverse: bool = False) -> Any:
+    def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
         """The vectors [*B, 3], turned."""
         matrix = self.as_matrix()
         matrix = rnp.swapaxes(matrix, -1, -2) if inverse else matrix
@@ -235,7 +237,7 @@ class Rotation:
         """The rotation back."""
         return Rotation(rnp.concatenate([-self.quat[..., :3], self.quat[..., 3:]], -1))
 
-    def magnitude(self) -> Any:
+    def magnitude(self) -> Array:
         """The angle, in [0, π]."""
         return 2.0 * rnp.arctan2(_length(self.quat[..., :3])[..., 0], rnp.abs(self.quat[..., 3]))
 
@@ -250,7 +252,7 @@ class Rotation:
     def __len__(self) -> int:
         if self.single:
             raise TypeError("a single rotation has no length")
-        return self.quat.shape[0]
+        return len(self.quat)
 
     @property
     def single(self) -> bool:
@@ -258,7 +260,7 @@ class Rotation:
         return self.quat.ndim == 1
 
 
-def _euler_angles(q: Any, axes: str, moves: bool) -> Any:
+def _euler_angles(q: Array, axes: str, moves: bool) -> Array:
     """The three angles of quaternions, by the two half-angle sums that they are made of."""
     order = axes[::-1] if moves else axes
     i, j, k = (_AXES[a] for a in order)
@@ -285,7 +287,7 @@ def _euler_angles(q: Any, axes: str, moves: bool) -> Any:
     return rnp.stack([_within_a_turn(v) for v in angles], -1)
 
 
-def _within_a_turn(angle: Any) -> Any:
+def _within_a_turn(angle: Array) -> Array:
     """An angle of [-2π, 2π] in [-π, π], with both ends kept as they are."""
     turn = 2 * math.pi
     high = rnp.where(angle > math.pi, angle - turn, angle)
@@ -309,7 +311,7 @@ class Slerp:
     Array(0.25, f32[], cpu:0)
     """
 
-    times: Any
+    times: Array
     rotations: Rotation
 
     def __post_init__(self) -> None:
@@ -321,7 +323,7 @@ class Slerp:
             raise ShapeError(f"Slerp: cannot use times {times.shape} (one for each rotation)")
         object.__setattr__(self, "times", times)
 
-    def __call__(self, times: Any) -> Rotation:
+    def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at times [*T]."""
         (at,) = reals("Slerp", times)
         piece = rnp.searchsorted(self.times[1:-1], at, side="right")

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.core.interpreter import is_evaluating
 from rune.errors import ArgumentError, DtypeError, TracerArrayConversionError
 from rune.ops.promote import promoted
 from rune.transforms.compile.jit import jit
 from rune.transforms.eval_shape import eval_shape
+from rune.typing import ArrayLike, DTypeLike
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
 Table = tuple[Sequence[float], Sequence[float]]
 LARGE = 1 << 16  # elements
 
 
-def reals(name: str, *xs: Any) -> list[Any]:
+def reals(name: str, *xs: ArrayLike) -> list[Array]:
     """Arrays of one real dtype and one shape.
 
     Errors: DtypeError for complex numbers, ShapeError for shapes that do not broadcast.
@@ -36,7 +38,7 @@ def reals(name: str, *xs: Any) -> list[Any]:
     return arrays if len(arrays) == 1 else list(rnp.broadcast_arrays(*arrays))
 
 
-def widened(x: Any) -> tuple[Any, Any]:
+def widened(x: ArrayLike) -> tuple[Array, DTypeLike]:
     """`x` as a floating array to compute in, half types in f32, and the dtype of the result."""
     x = rnp.asarray(x)
     x = x if rnp.issubdtype(x.dtype, rnp.inexact) else rnp.true_divide(x, 1)
@@ -44,17 +46,17 @@ def widened(x: Any) -> tuple[Any, Any]:
     return (rnp.astype(x, rnp.float32) if half else x), x.dtype
 
 
-def rounded(x: Any, dtype: Any) -> Any:
+def rounded(x: Array, dtype: DTypeLike) -> Array:
     """`x` in the dtype of the result, untouched where it has it."""
     return x if x.dtype == dtype else rnp.astype(x, dtype)
 
 
-def as_array(x: Any) -> Any:
+def as_array(x: ArrayLike) -> Array:
     """An operand as an array; constants of NumPy keep the dtype they were given."""
     return rnp.asarray(x, x.dtype) if isinstance(x, np.ndarray | np.generic) else rnp.asarray(x)
 
 
-def points_of(name: str, function: Callable[[Any], Any], *xs: Any) -> list[Any]:
+def points_of(name: str, function: Callable[[Array], Array], *xs: ArrayLike) -> list[Array]:
     """`reals`; Python numbers as precise as what the function gives at them.
 
     So that `quad` and `brentq` of Python's numbers do not round what a function of f64 works on.
@@ -69,7 +71,7 @@ def points_of(name: str, function: Callable[[Any], Any], *xs: Any) -> list[Any]:
     return points if wide == points[0].dtype else [rnp.astype(x, wide) for x in points]
 
 
-def seen(x: Any) -> np.ndarray | None:
+def seen(x: ArrayLike) -> np.ndarray | None:
     """The values of `x`, for checks that a traced one passes; None for a traced one."""
     try:
         return np.asarray(x)
@@ -77,7 +79,21 @@ def seen(x: Any) -> np.ndarray | None:
         return None
 
 
-def elementwise(function: Function, name: str | None = None) -> Function:
+@overload
+def elementwise(function: Callable[[Array], Result], name: str | None = None) -> Callable[[ArrayLike], Result]: ...
+@overload
+def elementwise(
+    function: Callable[[Array, Array], Result], name: str | None = None
+) -> Callable[[ArrayLike, ArrayLike], Result]: ...
+@overload
+def elementwise(
+    function: Callable[[Array, Array, Array], Result], name: str | None = None
+) -> Callable[[ArrayLike, ArrayLike, ArrayLike], Result]: ...
+@overload
+def elementwise(
+    function: Callable[[Array, Array, Array, Array], Result], name: str | None = None
+) -> Callable[[ArrayLike, ArrayLike, ArrayLike, ArrayLike], Result]: ...
+def elementwise(function: Callable[..., Result], name: str | None = None) -> Callable[..., Result]:
     """A public function of real arrays, from one of arrays of one floating dtype and shape.
 
     name: what messages call it, where that is not its own name. Of LARGE arrays it is compiled,
@@ -85,7 +101,7 @@ def elementwise(function: Function, name: str | None = None) -> Function:
     """
     known = name or function.__name__
 
-    def computed(*operands: Any) -> Any:
+    def computed(*operands: Array) -> Result:
         dtype = operands[0].dtype
         if rnp.finfo(dtype).bits >= 32:
             return function(*operands)
@@ -95,23 +111,23 @@ def elementwise(function: Function, name: str | None = None) -> Function:
     compiled = jit(computed)
 
     @functools.wraps(function)
-    def public(*xs: Any) -> Any:
+    def public(*xs: ArrayLike) -> Result:
         if not xs:
             raise ArgumentError(f"{known}: cannot compute without operands")
         operands = reals(known, *xs)
         is_long = is_evaluating() and operands[0].size >= LARGE
         return compiled(*operands) if is_long else computed(*operands)
 
-    return public  # type: ignore[return-value]
+    return public
 
 
-def undefined(where: Any, value: Any) -> Any:
+def undefined(where: Array, value: Array) -> Array:
     """`value`, and NaN where there is none; the derivative is NaN there, too, not a silent 0."""
     # A factor: behind a choice the cotangent of the side not taken is 0, and 0 times NaN is NaN.
     return value * rnp.where(where, rnp.nan, 1.0)
 
 
-def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+def polynomial(x: Array, coefficients: Sequence[float]) -> Any:
     """The sum of coefficients[i] x**i, by Horner's rule."""
     *lower, total = coefficients
     for c in reversed(lower):
@@ -119,12 +135,12 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
     return total
 
 
-def quotient(x: Any, table: Table) -> Any:
+def quotient(x: Array, table: Table) -> Array:
     """The quotient of the two polynomials of a table."""
     above, below = table
     return polynomial(x, above) / polynomial(x, below)
 
 
-def centred(t: Any, at: tuple[float, float]) -> Any:
+def centred(t: Array, at: tuple[float, float]) -> Array:
     """The variable u of a table that says t = at[0] + at[1] u."""
     return (t - at[0]) / at[1]

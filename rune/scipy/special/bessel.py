@@ -7,9 +7,9 @@ Source: DLMF 10.25.2, 10.31.1, 10.40.1 and 10.40.2.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.scipy.special import tables_bessel as tables
 from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
 from rune.transforms.custom.jvp import custom_jvp
@@ -21,7 +21,7 @@ _I1 = tuple(0.5 / (math.factorial(k) * math.factorial(k + 1)) for k in range(34)
 # --- modified, first kind ---------------------------------------------------------------------
 
 
-def _modified(x: Any, order: int) -> tuple[Any, Any, Any]:
+def _modified(x: Array, order: int) -> tuple[Array, Array, Array]:
     """The series of I at |x| <= 8, √|x| exp(-|x|) I beyond, and √|x|."""
     size = rnp.abs(x)
     quarter = rnp.square(rnp.minimum(size, 8.0)) * 0.25
@@ -31,14 +31,14 @@ def _modified(x: Any, order: int) -> tuple[Any, Any, Any]:
     return near, quotient(centred(t, far[1]), far[0]), rnp.sqrt(t)
 
 
-def _scaled_i(x: Any, order: int) -> Any:
+def _scaled_i(x: Array, order: int) -> Array:
     near, far, root = _modified(x, order)
     size = rnp.abs(x)
     out = rnp.where(size <= 8.0, near * rnp.exp(-rnp.minimum(size, 8.0)), far * root)
     return rnp.where(x < 0, -out, out) if order else out
 
 
-def _plain_i(x: Any, order: int) -> Any:
+def _plain_i(x: Array, order: int) -> Array:
     near, far, root = _modified(x, order)
     size = rnp.abs(x)
     half = rnp.exp(0.5 * size)  # taken twice, so that it does not overflow before the result
@@ -47,26 +47,26 @@ def _plain_i(x: Any, order: int) -> Any:
 
 
 @custom_jvp
-def _i0e(x: Any) -> Any:
+def _i0e(x: Array) -> Array:
     return _scaled_i(x, 0)
 
 
 @custom_jvp
-def _i1e(x: Any) -> Any:
+def _i1e(x: Array) -> Array:
     return _scaled_i(x, 1)
 
 
 @custom_jvp
-def _i0(x: Any) -> Any:
+def _i0(x: Array) -> Array:
     return _plain_i(x, 0)
 
 
 @custom_jvp
-def _i1(x: Any) -> Any:
+def _i1(x: Array) -> Array:
     return _plain_i(x, 1)
 
 
-def odd_over(y: Any, x: Any) -> Any:
+def odd_over(y: Array, x: Array) -> Array:
     """y / x for an odd function y of slope 1/2 at 0."""
     is_zero = x == 0
     return rnp.where(is_zero, 0.5, y / rnp.where(is_zero, 1.0, x))
@@ -79,7 +79,7 @@ _i1.defjvps(lambda t, y, x: t * (_i0(x) - odd_over(y, x)))
 
 
 @elementwise
-def i0(x: Any) -> Any:
+def i0(x: Array) -> Array:
     """I0(x), the modified Bessel function of order 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -94,7 +94,7 @@ def i0(x: Any) -> Any:
 
 
 @elementwise
-def i1(x: Any) -> Any:
+def i1(x: Array) -> Array:
     """I1(x), the modified Bessel function of order 1.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -109,7 +109,7 @@ def i1(x: Any) -> Any:
 
 
 @elementwise
-def i0e(x: Any) -> Any:
+def i0e(x: Array) -> Array:
     """exp(-|x|) I0(x), which does not overflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -124,7 +124,7 @@ def i0e(x: Any) -> Any:
 
 
 @elementwise
-def i1e(x: Any) -> Any:
+def i1e(x: Array) -> Array:
     """exp(-|x|) I1(x), which does not overflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -151,13 +151,13 @@ _K1 = tuple(
 )
 
 
-def _log_of_half(x: Any) -> Any:
+def _log_of_half(x: Array) -> Array:
     """log(x / 2), also where the half of a denormal number is 0."""
     is_tiny = x < 1e-30
     return rnp.log(rnp.where(is_tiny, x, 0.5 * x)) - rnp.where(is_tiny, math.log(2.0), 0.0)
 
 
-def _second_modified(x: Any, order: int) -> tuple[Any, Any]:
+def _second_modified(x: Array, order: int) -> tuple[Array, Array]:
     """K at 0 < x <= 2, and √x exp(x) K beyond. Source: DLMF 10.31.1 and 10.31.2."""
     near = rnp.clip(x, 0.0, 2.0)
     quarter = 0.25 * near * near
@@ -171,7 +171,7 @@ def _second_modified(x: Any, order: int) -> tuple[Any, Any]:
     return series, quotient(1.0 / rnp.maximum(x, 2.0), table)
 
 
-def _k(x: Any, order: int, is_scaled: bool) -> Any:
+def _k(x: Array, order: int, is_scaled: bool) -> Array:
     series, far = _second_modified(x, order)
     root = rnp.sqrt(rnp.maximum(x, 2.0))
     if is_scaled:
@@ -182,22 +182,22 @@ def _k(x: Any, order: int, is_scaled: bool) -> Any:
 
 
 @custom_jvp
-def _k0(x: Any) -> Any:
+def _k0(x: Array) -> Array:
     return _k(x, 0, False)
 
 
 @custom_jvp
-def _k1(x: Any) -> Any:
+def _k1(x: Array) -> Array:
     return _k(x, 1, False)
 
 
 @custom_jvp
-def _k0e(x: Any) -> Any:
+def _k0e(x: Array) -> Array:
     return _k(x, 0, True)
 
 
 @custom_jvp
-def _k1e(x: Any) -> Any:
+def _k1e(x: Array) -> Array:
     return _k(x, 1, True)
 
 
@@ -208,7 +208,7 @@ _k1e.defjvps(lambda t, y, x: t * (y - _k0e(x) - y / x))
 
 
 @elementwise
-def k0(x: Any) -> Any:
+def k0(x: Array) -> Array:
     """K0(x), the modified Bessel function of the second kind; infinite at 0, NaN below.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -223,7 +223,7 @@ def k0(x: Any) -> Any:
 
 
 @elementwise
-def k1(x: Any) -> Any:
+def k1(x: Array) -> Array:
     """K1(x); infinite at 0, NaN below.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -238,7 +238,7 @@ def k1(x: Any) -> Any:
 
 
 @elementwise
-def k0e(x: Any) -> Any:
+def k0e(x: Array) -> Array:
     """exp(x) K0(x), which does not underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -253,7 +253,7 @@ def k0e(x: Any) -> Any:
 
 
 @elementwise
-def k1e(x: Any) -> Any:
+def k1e(x: Array) -> Array:
     """exp(x) K1(x), which does not underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.

@@ -8,11 +8,11 @@ Source: DLMF 10.8.1, 10.8.2, 10.17.3 and 10.17.4.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.control import scan
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_count
@@ -20,11 +20,12 @@ from rune.scipy.special import tables_bessel as tables
 from rune.scipy.special.arguments import elementwise, quotient, reals
 from rune.scipy.special.bessel import odd_over
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 _ROOT_HALF = math.sqrt(0.5)
 
 
-def _near(x: Any, order: int) -> Any:
+def _near(x: Array, order: int) -> Array:
     """J at |x| <= 6."""
     square = x * x
     roots, table = (tables.J1_ROOTS, tables.J1) if order else (tables.J0_ROOTS, tables.J0)
@@ -32,14 +33,14 @@ def _near(x: Any, order: int) -> Any:
     return out * x if order else out
 
 
-def _from_zero(x: Any, root: float) -> Any:
+def _from_zero(x: Array, root: float) -> Array:
     """x² - root², the root in two parts, so that the digits near it are kept in f32 too."""
     coarse = float(np.float32(root))
     fine = root - coarse
     return ((x - coarse) - fine) * ((x + coarse) + fine)
 
 
-def _far(x: Any, order: int) -> tuple[Any, Any]:
+def _far(x: Array, order: int) -> tuple[Array, Array]:
     """J and Y at x >= 6."""
     t = 1.0 / x
     p, q = (tables.J1_P, tables.J1_Q) if order else (tables.J0_P, tables.J0_Q)
@@ -53,7 +54,7 @@ def _far(x: Any, order: int) -> tuple[Any, Any]:
     return scale * (even * c - odd * s), scale * (even * s + odd * c)
 
 
-def _first_kind(x: Any, order: int) -> Any:
+def _first_kind(x: Array, order: int) -> Array:
     size = rnp.abs(x)
     low = _near(rnp.minimum(size, 6.0), order)
     high = _far(rnp.where(size == rnp.inf, 6.0, rnp.maximum(size, 6.0)), order)[0]
@@ -61,7 +62,7 @@ def _first_kind(x: Any, order: int) -> Any:
     return rnp.where(x < 0, -out, out) if order else out
 
 
-def _second_kind(x: Any, order: int) -> Any:
+def _second_kind(x: Array, order: int) -> Array:
     low = rnp.clip(x, 0.0, 6.0)
     smooth = quotient(low * low, tables.Y1_NEAR if order else tables.Y0_NEAR)
     wave = _near(low, order) * rnp.log(low)
@@ -75,22 +76,22 @@ def _second_kind(x: Any, order: int) -> Any:
 
 
 @custom_jvp
-def _j0(x: Any) -> Any:
+def _j0(x: Array) -> Array:
     return _first_kind(x, 0)
 
 
 @custom_jvp
-def _j1(x: Any) -> Any:
+def _j1(x: Array) -> Array:
     return _first_kind(x, 1)
 
 
 @custom_jvp
-def _y0(x: Any) -> Any:
+def _y0(x: Array) -> Array:
     return _second_kind(x, 0)
 
 
 @custom_jvp
-def _y1(x: Any) -> Any:
+def _y1(x: Array) -> Array:
     return _second_kind(x, 1)
 
 
@@ -101,7 +102,7 @@ _y1.defjvps(lambda t, y, x: t * (_y0(x) - y / x))
 
 
 @elementwise
-def j0(x: Any) -> Any:
+def j0(x: Array) -> Array:
     """J0(x), the Bessel function of order 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -116,7 +117,7 @@ def j0(x: Any) -> Any:
 
 
 @elementwise
-def j1(x: Any) -> Any:
+def j1(x: Array) -> Array:
     """J1(x), the Bessel function of order 1.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -131,7 +132,7 @@ def j1(x: Any) -> Any:
 
 
 @elementwise
-def y0(x: Any) -> Any:
+def y0(x: Array) -> Array:
     """Y0(x), the Bessel function of the second kind; -inf at 0, NaN below.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -146,7 +147,7 @@ def y0(x: Any) -> Any:
 
 
 @elementwise
-def y1(x: Any) -> Any:
+def y1(x: Array) -> Array:
     """Y1(x); -inf at 0, NaN below.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -160,7 +161,7 @@ def y1(x: Any) -> Any:
     return _y1(x)
 
 
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """J0(z) … Jv(z), by the recurrence downwards from order max(v, 0) + n_iter.
 
     Shapes: z [*S] -> [v + 1, *S].  Good where n_iter is well above |z|.
@@ -181,7 +182,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
     double = 2.0 / rnp.where(is_zero, 1.0, x)
     tiny = float(rnp.finfo(x.dtype).tiny) ** 0.5
 
-    def down(carry: Any, order: Any) -> Any:
+    def down(carry: tuple[Array, Array, Array], order: Array) -> tuple[tuple[Array, Array, Array], tuple[Array, Array]]:
         above, here, total = carry
         below = order * double * here - above
         # Large numbers are made small again; the sum that divides them keeps pace.

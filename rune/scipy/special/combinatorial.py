@@ -13,16 +13,18 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import elementwise, reals, rounded, undefined, widened
 from rune.scipy.special.densities import stirling_error
 from rune.scipy.special.gammas import HALF_LOG_2PI, SHIFT, gamma_function, gammasgn, log_gamma, stirling_series
+from rune.typing import ArrayLike
 
 _DIRECT = 30.0  # up to where the gamma functions themselves are divided, in f32 too
 
 
-def log_beta(a: Any, b: Any) -> Any:
+def log_beta(a: Array, b: Array) -> Array:
     """log |B(a, b)| of floating arrays."""
     is_less = a < b  # not minimum and maximum, whose derivatives at NaN are 0
     low, high = rnp.where(is_less, a, b), rnp.where(is_less, b, a)
@@ -39,7 +41,7 @@ def log_beta(a: Any, b: Any) -> Any:
     return rnp.where(is_both, both, rnp.where(is_far, far, direct))
 
 
-def _log_beta_of_large(a: Any, b: Any) -> Any:
+def _log_beta_of_large(a: Array, b: Array) -> Array:
     """log B(a, b) for b >= a >= 8; all large terms are negative."""
     n = a + b
     powers = a * rnp.log(a / n) + b * rnp.log1p(-a / n)
@@ -48,7 +50,7 @@ def _log_beta_of_large(a: Any, b: Any) -> Any:
 
 
 @elementwise
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: Array, b: Array) -> Array:
     """log |B(a, b)|, the logarithm of the beta function.
 
     Source: DLMF 5.12.1 and 5.11.1.
@@ -63,12 +65,12 @@ def betaln(a: Any, b: Any) -> Any:
     return log_beta(a, b)
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Array) -> Array:
     return ops.stop_gradient(gammasgn(x))
 
 
 @elementwise
-def beta(a: Any, b: Any) -> Any:
+def beta(a: Array, b: Array) -> Array:
     """B(a, b) = Γ(a) Γ(b) / Γ(a + b).
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -87,7 +89,7 @@ def beta(a: Any, b: Any) -> Any:
     return rnp.where(is_direct, direct, signs * rnp.exp(log_beta(a, b)))
 
 
-def _whole(value: Any, *operands: Any) -> Any:
+def _whole(value: Array, *operands: Array) -> Array:
     """`value`, rounded where all operands are integers; its derivatives stay as they are."""
     is_whole = rnp.abs(value) < 0.1 / rnp.finfo(value.dtype).eps
     for x in operands:
@@ -96,14 +98,14 @@ def _whole(value: Any, *operands: Any) -> Any:
     return value + ops.stop_gradient(change)
 
 
-def over_gamma(x: Any) -> Any:
+def over_gamma(x: Array) -> Array:
     """1 / Γ(x), which is 0 at the poles."""
     is_pole = (x <= 0) & (x == rnp.floor(x))
     return rnp.where(is_pole, 0.0, 1.0 / gamma_function(rnp.where(is_pole, 1.0, x)))
 
 
 @elementwise
-def binom(n: Any, k: Any) -> Any:
+def binom(n: Array, k: Array) -> Array:
     """Γ(n + 1) / (Γ(k + 1) Γ(n - k + 1)), the number of choices of k out of n.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -125,7 +127,7 @@ def binom(n: Any, k: Any) -> Any:
     return undefined(rnp.isnan(n) | rnp.isnan(k), number)
 
 
-def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Any:
+def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Array:
     """The number of ways to choose k out of N, as a float; with `repetition`, k times out of N.
 
     0 for k > N or negative numbers.
@@ -145,7 +147,7 @@ def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Any:
     return rnp.where((k <= n) & (n >= 0) & (k >= 0), binom(n, k), 0.0)
 
 
-def perm(N: Any, k: Any, exact: bool = False) -> Any:
+def perm(N: ArrayLike, k: ArrayLike, exact: bool = False) -> Array:
     """The number of ordered choices of k out of N, as a float; 0 for k > N or negative numbers.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -165,11 +167,11 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
 
 
 @partial(elementwise, name="factorial")
-def _factorial(n: Any) -> Any:
+def _factorial(n: Array) -> Array:
     return rnp.where(n < 0, 0.0, _whole(gamma_function(rnp.where(n < 0, 0.0, n) + 1.0), n))
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n! = Γ(n + 1), as a float; 0 for negative n.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -186,7 +188,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 
 @elementwise
-def poch(z: Any, m: Any) -> Any:
+def poch(z: Array, m: Array) -> Array:
     """Pochhammer's symbol Γ(z + m) / Γ(z), the rising factorial z (z + 1) … for integer m.
 
     Shapes: broadcast together.
@@ -209,7 +211,7 @@ def poch(z: Any, m: Any) -> Any:
     return rnp.where(m == 0, 1.0, undefined(rnp.isnan(m), quotient))
 
 
-def _poch(z: Any, m: Any) -> Any:
+def _poch(z: Array, m: Array) -> Array:
     """Γ(z + m) / Γ(z) away from the poles."""
     is_direct = (rnp.abs(z) < _DIRECT) & (rnp.abs(z + m) < _DIRECT)
     z1, m1 = rnp.where(is_direct, z, 1.0), rnp.where(is_direct, m, 0.0)
@@ -224,7 +226,7 @@ def _poch(z: Any, m: Any) -> Any:
     return rnp.where(is_direct, direct, far)
 
 
-def multigammaln(a: Any, d: int) -> Any:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """log of the multivariate gamma function of dimension d, for a > (d - 1) / 2.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -240,5 +242,5 @@ def multigammaln(a: Any, d: int) -> Any:
         raise ArgumentError(f"multigammaln: cannot use dimension {d!r} (a whole number of at least 1 required)")
     d = static_count("multigammaln", "a dimension", int(d))
     x, dtype = widened(reals("multigammaln", a)[0])
-    total = sum(log_gamma(x - 0.5 * i) for i in range(d))
+    total: Any = sum(log_gamma(x - 0.5 * i) for i in range(d))
     return rounded(total + d * (d - 1) / 4 * math.log(math.pi), dtype)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.scipy.special.arguments import polynomial
 from rune.scipy.special.gammas import (
     HALF_LOG_2PI,
@@ -38,7 +38,7 @@ def enough(coefficients: Sequence[float], reach: float, eps: float) -> Sequence[
 
 
 @custom_jvp
-def deviance(u: Any, ratio: Any) -> Any:
+def deviance(u: Array, ratio: Array) -> Array:
     """log(ratio) - u for ratio = 1 + u, exact near u = 0 and near u = -1."""
     is_near = rnp.abs(u) < 0.5
     near = rnp.where(is_near, u, 0.0)
@@ -53,7 +53,7 @@ def deviance(u: Any, ratio: Any) -> Any:
 deviance.defjvps(lambda t, y, u, ratio: -t * u / ratio, None)
 
 
-def stirling_error(z: Any) -> Any:
+def stirling_error(z: Array) -> Array:
     """log Γ(z + 1) - ((z + 1/2) log z - z + log √(2π)), for z > 0."""
     is_low = z < SHIFT
     low = rnp.where(is_low, z, 1.0)
@@ -61,7 +61,7 @@ def stirling_error(z: Any) -> Any:
     return rnp.where(is_low, exact, stirling_series(rnp.where(is_low, float(SHIFT), z)))
 
 
-def log_poisson(a: Any, x: Any) -> Any:
+def log_poisson(a: Array, x: Array) -> Array:
     """log(x**a exp(-x) / Γ(a + 1)), for a >= 0 and x >= 0."""
     is_low = a < SHIFT
     low = rnp.where(is_low, a, 0.0)
@@ -72,12 +72,12 @@ def log_poisson(a: Any, x: Any) -> Any:
     return rnp.where(is_low, direct, far)
 
 
-def _times_log(a: Any, x: Any) -> Any:
+def _times_log(a: Array, x: Array) -> Array:
     """a log x, and 0 where a is."""
     return rnp.where(a == 0, 0.0, a * rnp.log(rnp.where(a == 0, 1.0, x)))
 
 
-def poisson(a: Any, x: Any) -> Any:
+def poisson(a: Array, x: Array) -> Array:
     """x**a exp(-x) / Γ(a + 1), for a >= 0 and x >= 0."""
     is_low = a < SHIFT
     low = rnp.where(is_low, a, 0.0)
@@ -89,7 +89,7 @@ def poisson(a: Any, x: Any) -> Any:
     return rnp.where(is_low, direct, rnp.where(x == rnp.inf, 0.0, far))
 
 
-def log_beta_power(a: Any, b: Any, x: Any, y: Any) -> Any:
+def log_beta_power(a: Array, b: Array, x: Array, y: Array) -> Array:
     """log(x**a y**b / B(a, b)), for y = 1 - x and a, b > 0."""
     n, apart = a + b, x * b - y * a
     deviances = a * deviance(apart / a, x * n / a) + b * deviance(-apart / b, y * n / b)

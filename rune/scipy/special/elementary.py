@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.numpy.arguments import static_count
 from rune.scipy.special.arguments import elementwise, undefined
 from rune.scipy.special.densities import deviance
@@ -16,7 +16,7 @@ from rune.transforms.custom.jvp import custom_jvp
 
 
 @elementwise
-def expit(x: Any) -> Any:
+def expit(x: Array) -> Array:
     """1 / (1 + exp(-x)).
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -30,7 +30,7 @@ def expit(x: Any) -> Any:
 
 
 @elementwise
-def log_expit(x: Any) -> Any:
+def log_expit(x: Array) -> Array:
     """log(expit(x)), without underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -44,7 +44,7 @@ def log_expit(x: Any) -> Any:
 
 
 @custom_jvp
-def _logit(p: Any) -> Any:
+def _logit(p: Array) -> Array:
     is_middle = (p > 0.3) & (p < 0.65)
     middle = rnp.where(is_middle, p, 0.5)
     near = rnp.log1p((2.0 * middle - 1.0) / (1.0 - middle))
@@ -56,7 +56,7 @@ _logit.defjvps(lambda t, y, p: t / (p * (1.0 - p)))
 
 
 @elementwise
-def logit(x: Any) -> Any:
+def logit(x: Array) -> Array:
     """log(x / (1 - x)): the inverse of expit; NaN outside [0, 1].
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -70,7 +70,7 @@ def logit(x: Any) -> Any:
 
 
 @custom_jvp
-def times_log(x: Any, y: Any) -> Any:
+def times_log(x: Array, y: Array) -> Array:
     """x log(y) of floating arrays, and 0 where x is."""
     is_zero = (x == 0) & ~rnp.isnan(y)
     return rnp.where(is_zero, 0.0, x * rnp.log(rnp.where(is_zero, 1.0, y)))
@@ -80,7 +80,7 @@ times_log.defjvps(lambda t, r, x, y: t * rnp.log(y), lambda t, r, x, y: t * x / 
 
 
 @custom_jvp
-def _times_log1p(x: Any, y: Any) -> Any:
+def _times_log1p(x: Array, y: Array) -> Array:
     is_zero = (x == 0) & ~rnp.isnan(y)
     return rnp.where(is_zero, 0.0, x * rnp.log1p(rnp.where(is_zero, 1.0, y)))
 
@@ -89,7 +89,7 @@ _times_log1p.defjvps(lambda t, r, x, y: t * rnp.log1p(y), lambda t, r, x, y: t *
 
 
 @elementwise
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: Array, y: Array) -> Array:
     """x log(y), and 0 where x is 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -104,7 +104,7 @@ def xlogy(x: Any, y: Any) -> Any:
 
 
 @elementwise
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: Array, y: Array) -> Array:
     """x log(1 + y), and 0 where x is 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -119,7 +119,7 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 
 @elementwise
-def entr(x: Any) -> Any:
+def entr(x: Array) -> Array:
     """-x log(x), 0 at 0 and -inf below.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -133,7 +133,7 @@ def entr(x: Any) -> Any:
 
 
 @elementwise
-def rel_entr(x: Any, y: Any) -> Any:
+def rel_entr(x: Array, y: Array) -> Array:
     """x log(x / y) for positive x and y, 0 for x = 0 <= y, else inf.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -155,7 +155,7 @@ def rel_entr(x: Any, y: Any) -> Any:
 
 
 @elementwise
-def kl_div(x: Any, y: Any) -> Any:
+def kl_div(x: Array, y: Array) -> Array:
     """x log(x / y) - x + y for positive x and y, y for x = 0 <= y, else inf.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -177,7 +177,7 @@ def kl_div(x: Any, y: Any) -> Any:
 
 
 @elementwise
-def exprel(x: Any) -> Any:
+def exprel(x: Array) -> Array:
     """(exp(x) - 1) / x, and 1 at 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -197,7 +197,7 @@ def exprel(x: Any) -> Any:
 
 
 @elementwise
-def cosm1(x: Any) -> Any:
+def cosm1(x: Array) -> Array:
     """cos(x) - 1, exact near 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -212,7 +212,7 @@ def cosm1(x: Any) -> Any:
 
 
 @elementwise
-def log1p(x: Any) -> Any:
+def log1p(x: Array) -> Array:
     """log(1 + x), exact near 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -226,7 +226,7 @@ def log1p(x: Any) -> Any:
 
 
 @elementwise
-def expm1(x: Any) -> Any:
+def expm1(x: Array) -> Array:
     """exp(x) - 1, exact near 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -239,12 +239,12 @@ def expm1(x: Any) -> Any:
     return rnp.expm1(x)
 
 
-def _product(power: Any, y: Any) -> Any:
+def _product(power: Array, y: Array) -> Array:
     """power y, and 0 of power 0 and an infinite y."""
     return power * rnp.where((power == 0) & rnp.isinf(y), 0.0, y)
 
 
-def _expm1_over(y: Any, power: Any) -> Any:
+def _expm1_over(y: Array, power: Array) -> Array:
     """(exp(power y) - 1) / power, and y at power 0."""
     product = _product(power, y)
     is_zero = rnp.abs(product) < 1e-5
@@ -254,7 +254,7 @@ def _expm1_over(y: Any, power: Any) -> Any:
 
 
 @elementwise
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: Array, lmbda: Array) -> Array:
     """(x**lmbda - 1) / lmbda, and log(x) for lmbda = 0. Source: Box & Cox 1964.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -269,7 +269,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
 
 
 @elementwise
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: Array, lmbda: Array) -> Array:
     """((1 + x)**lmbda - 1) / lmbda, and log(1 + x) for lmbda = 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -283,7 +283,7 @@ def boxcox1p(x: Any, lmbda: Any) -> Any:
     return _expm1_over(rnp.log1p(x), lmbda)
 
 
-def _log1p_over(x: Any, power: Any) -> Any:
+def _log1p_over(x: Array, power: Array) -> Array:
     """log(1 + power x) / power, and x at power 0."""
     product = _product(power, x)
     is_zero = rnp.abs(product) < 1e-5
@@ -293,7 +293,7 @@ def _log1p_over(x: Any, power: Any) -> Any:
 
 
 @elementwise
-def inv_boxcox(y: Any, lmbda: Any) -> Any:
+def inv_boxcox(y: Array, lmbda: Array) -> Array:
     """The inverse of boxcox in x.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -308,7 +308,7 @@ def inv_boxcox(y: Any, lmbda: Any) -> Any:
 
 
 @elementwise
-def inv_boxcox1p(y: Any, lmbda: Any) -> Any:
+def inv_boxcox1p(y: Array, lmbda: Array) -> Array:
     """The inverse of boxcox1p in x.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -323,7 +323,7 @@ def inv_boxcox1p(y: Any, lmbda: Any) -> Any:
 
 
 @elementwise
-def huber(delta: Any, r: Any) -> Any:
+def huber(delta: Array, r: Array) -> Array:
     """r²/2 up to |r| = delta, and delta (|r| - delta/2) beyond; inf for negative delta.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -342,7 +342,7 @@ def huber(delta: Any, r: Any) -> Any:
 
 
 @elementwise
-def pseudo_huber(delta: Any, r: Any) -> Any:
+def pseudo_huber(delta: Array, r: Array) -> Array:
     """delta² (sqrt(1 + (r/delta)²) - 1): a smooth kind of huber.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -368,7 +368,7 @@ def pseudo_huber(delta: Any, r: Any) -> Any:
 # --- numbers ---------------------------------------------------------------------------------
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B(0) … B(n), with B(1) = -1/2, as a floating array.
 
     Shapes: [n + 1]. Types: f32; what leaves its range is ±inf.

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.scipy.special.arguments import elementwise
 from rune.transforms.custom.jvp import custom_jvp
 
@@ -13,7 +14,7 @@ _STEPS = 7  # each squares the distance; the first ones bring far apart numbers 
 _FAR_STEPS = 5
 
 
-def _means(complement: Any) -> tuple[Any, Any]:
+def _means(complement: Array) -> tuple[Array, Array]:
     """The mean of 1 and √complement, and the sum of 2^(n-1) c_n² of Gauss' method."""
     a, b = rnp.ones_like(complement), rnp.sqrt(complement)
     total, power = 0.5 * (1.0 - complement), 0.5
@@ -25,14 +26,14 @@ def _means(complement: Any) -> tuple[Any, Any]:
 
 
 @custom_jvp
-def _k_of_complement(p: Any) -> Any:
+def _k_of_complement(p: Array) -> Array:
     inside = rnp.where(p > 0, p, 1.0)
     integral = 0.5 * math.pi / _means(inside)[0]
     return rnp.where(p > 0, integral, rnp.where(p == 0, rnp.inf, rnp.nan))
 
 
 @custom_jvp
-def _ellipe(m: Any) -> Any:
+def _ellipe(m: Array) -> Array:
     is_inside = m < 1
     mean, total = _means(rnp.where(is_inside, 1.0 - m, 1.0))
     integral = 0.5 * math.pi / mean * (1.0 - total)
@@ -40,7 +41,7 @@ def _ellipe(m: Any) -> Any:
     return rnp.where(is_inside, integral, rnp.where(m == 1, 1.0, rnp.nan))
 
 
-def _slope_of_k(m: Any, p: Any) -> Any:
+def _slope_of_k(m: Array, p: Array) -> Array:
     """dK/dm = (E - (1 - m) K) / (2 m (1 - m)), and its series near m = 0."""
     is_near = rnp.abs(m) < 1e-2
     safe = rnp.where(is_near, 0.5, m)
@@ -56,7 +57,7 @@ def _slope_of_k(m: Any, p: Any) -> Any:
 _k_of_complement.defjvps(lambda t, y, p: -t * _slope_of_k(1.0 - p, p))
 
 
-def _slope_of_e(t: Any, y: Any, m: Any) -> Any:
+def _slope_of_e(t: Array, y: Array, m: Array) -> Array:
     is_near = rnp.abs(m) < 1e-2
     safe = rnp.where(is_near, 0.5, m)
     slope = (_ellipe(safe) - _k_of_complement(1.0 - safe)) / (2.0 * safe)
@@ -70,7 +71,7 @@ _ellipe.defjvps(_slope_of_e)
 
 
 @elementwise
-def ellipk(m: Any) -> Any:
+def ellipk(m: Array) -> Array:
     """K(m), the integral of 1 / √(1 - m sin²t) from 0 to π/2; infinite at 1, NaN beyond.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -85,7 +86,7 @@ def ellipk(m: Any) -> Any:
 
 
 @elementwise
-def ellipkm1(p: Any) -> Any:
+def ellipkm1(p: Array) -> Array:
     """K(1 - p), exact for small p.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -100,7 +101,7 @@ def ellipkm1(p: Any) -> Any:
 
 
 @elementwise
-def ellipe(m: Any) -> Any:
+def ellipe(m: Array) -> Array:
     """E(m), the integral of √(1 - m sin²t) from 0 to π/2; NaN beyond 1.
 
     Shapes: any, kept. Types: bools and integers become floats.

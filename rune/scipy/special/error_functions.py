@@ -8,10 +8,10 @@ their rounding.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.scipy.special.arguments import centred, elementwise, quotient
 from rune.scipy.special.tables_error import (
     DAWSN_FAR,
@@ -32,7 +32,7 @@ _ROOT_2 = math.sqrt(2)
 
 
 @elementwise
-def erf(x: Any) -> Any:
+def erf(x: Array) -> Array:
     """The error function, 2/√π times the integral of exp(-t²) from 0 to x.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -47,7 +47,7 @@ def erf(x: Any) -> Any:
 
 
 @elementwise
-def erfc(x: Any) -> Any:
+def erfc(x: Array) -> Array:
     """1 - erf(x), exact where that is small.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -62,7 +62,7 @@ def erfc(x: Any) -> Any:
 
 
 @elementwise
-def erfinv(x: Any) -> Any:
+def erfinv(x: Array) -> Array:
     """The inverse of erf: infinite at -1 and 1, NaN beyond.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -76,7 +76,7 @@ def erfinv(x: Any) -> Any:
     return ops.erf_inv(x)
 
 
-def parts_of_exp(factor: float, x: Any) -> tuple[Any, Any]:
+def parts_of_exp(factor: float, x: Array) -> tuple[Array, Array]:
     """Two factors of exp(factor x²), as exact as exp: of an exact square, and of the small rest.
 
     factor: a power of two, or the negative of one.  |x| <= 40; beyond, they are those of 40.
@@ -88,14 +88,14 @@ def parts_of_exp(factor: float, x: Any) -> tuple[Any, Any]:
     return rnp.exp(factor * coarse * coarse), rnp.exp(factor * fine)
 
 
-def exp_of_square(factor: float, x: Any) -> Any:
+def exp_of_square(factor: float, x: Array) -> Array:
     """exp(factor x²)."""
     first, second = parts_of_exp(factor, x)
     return rnp.where(rnp.abs(x) > 40.0, rnp.exp(factor * x * x), first * second)
 
 
 @custom_jvp
-def _erfcx(x: Any) -> Any:
+def _erfcx(x: Array) -> Array:
     size = rnp.abs(x)
     near = rnp.minimum(size, 1e30)  # beyond, the quotient is 1
     q = (near - 4.0) / (near + 4.0)
@@ -107,7 +107,7 @@ _erfcx.defjvps(lambda t, y, x: t * (2.0 * x * y - 2.0 / _ROOT_PI))
 
 
 @elementwise
-def erfcx(x: Any) -> Any:
+def erfcx(x: Array) -> Array:
     """exp(x²) erfc(x), which does not underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -124,7 +124,7 @@ def erfcx(x: Any) -> Any:
 # --- inverses ---------------------------------------------------------------------------------
 
 
-def erfc_inv_of_small(log_y: Any) -> Any:
+def erfc_inv_of_small(log_y: Array) -> Array:
     """The inverse of erfc at exp(log_y), for log_y <= -0.69."""
     s = rnp.sqrt(-rnp.where(log_y == -rnp.inf, -1.0, log_y))
     near = quotient(centred(rnp.clip(s, 0.8, 1.4), (1.1, 0.3)), ERFC_INV_NEAR)
@@ -137,7 +137,7 @@ def erfc_inv_of_small(log_y: Any) -> Any:
 
 
 @custom_jvp
-def _erfcinv(y: Any) -> Any:
+def _erfcinv(y: Array) -> Array:
     small = rnp.minimum(y, 2.0 - y)
     is_tail = small < 0.5
     tail = erfc_inv_of_small(rnp.log(rnp.where(is_tail, rnp.maximum(small, 0.0), 0.5)))
@@ -149,7 +149,7 @@ _erfcinv.defjvps(lambda t, x, y: -0.5 * _ROOT_PI * t * exp_of_square(1.0, x))
 
 
 @elementwise
-def erfcinv(y: Any) -> Any:
+def erfcinv(y: Array) -> Array:
     """The inverse of erfc: infinite at 0 and 2, NaN beyond.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -167,7 +167,7 @@ def erfcinv(y: Any) -> Any:
 
 
 @elementwise
-def ndtr(x: Any) -> Any:
+def ndtr(x: Array) -> Array:
     """Φ(x), the normal distribution function.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -182,7 +182,7 @@ def ndtr(x: Any) -> Any:
 
 
 @custom_jvp
-def normal_cdf(x: Any) -> Any:
+def normal_cdf(x: Array) -> Array:
     """Φ(x) of a floating array."""
     scaled = x * (1 / _ROOT_2)
     # erfc would magnify the rounding of x / √2 in the tail.
@@ -194,13 +194,13 @@ def normal_cdf(x: Any) -> Any:
 normal_cdf.defjvps(lambda t, y, x: t * normal_pdf(x))
 
 
-def normal_pdf(x: Any) -> Any:
+def normal_pdf(x: Array) -> Array:
     """exp(-x²/2) / √(2π)."""
     return exp_of_square(-0.5, x) * (1 / math.sqrt(2 * math.pi))
 
 
 @custom_jvp
-def log_normal_cdf(x: Any) -> Any:
+def log_normal_cdf(x: Array) -> Array:
     """log Φ(x) of a floating array."""
     low = rnp.minimum(x, -1.0)
     below = rnp.log(0.5 * _erfcx(-low * (1 / _ROOT_2))) - 0.5 * low * low
@@ -213,7 +213,7 @@ log_normal_cdf.defjvps(lambda t, y, x: t * math.sqrt(2 / math.pi) / _erfcx(x * (
 
 
 @elementwise
-def log_ndtr(x: Any) -> Any:
+def log_ndtr(x: Array) -> Array:
     """log Φ(x), also where Φ underflows.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -228,7 +228,7 @@ def log_ndtr(x: Any) -> Any:
 
 
 @custom_jvp
-def normal_ppf(p: Any) -> Any:
+def normal_ppf(p: Array) -> Array:
     """The inverse of Φ, of a floating array."""
     small = rnp.minimum(p, 1.0 - p)
     is_tail = small < 0.25
@@ -241,7 +241,7 @@ normal_ppf.defjvps(lambda t, x, p: t / normal_pdf(x))
 
 
 @elementwise
-def ndtri(p: Any) -> Any:
+def ndtri(p: Array) -> Array:
     """The inverse of Φ: infinite at 0 and 1, NaN beyond.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -256,7 +256,7 @@ def ndtri(p: Any) -> Any:
 
 
 @custom_jvp
-def _ndtri_exp(y: Any) -> Any:
+def _ndtri_exp(y: Array) -> Array:
     is_low = y < math.log(0.25)
     tail = -_ROOT_2 * erfc_inv_of_small(math.log(2) + rnp.where(is_low, y, -2.0))
     # The table ends at the least f64. Beyond, one of Newton's steps is exact: √(-2 log Φ(x)) is all
@@ -275,7 +275,7 @@ _ndtri_exp.defjvps(lambda t, x, y: t * math.sqrt(math.pi / 2) * _erfcx(-x * (1 /
 
 
 @elementwise
-def ndtri_exp(y: Any) -> Any:
+def ndtri_exp(y: Array) -> Array:
     """The inverse of log Φ.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -293,7 +293,7 @@ def ndtri_exp(y: Any) -> Any:
 
 
 @custom_jvp
-def _dawsn(x: Any) -> Any:
+def _dawsn(x: Array) -> Array:
     size = rnp.abs(x)
     near = size * quotient(rnp.minimum(size, 3.0) ** 2, DAWSN_NEAR)
     t = 1.0 / rnp.maximum(size, 3.0)
@@ -308,7 +308,7 @@ _dawsn.defjvps(lambda t, y, x: t * (1.0 - 2.0 * x * y))
 
 
 @elementwise
-def dawsn(x: Any) -> Any:
+def dawsn(x: Array) -> Array:
     """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -323,7 +323,7 @@ def dawsn(x: Any) -> Any:
 
 
 @elementwise
-def erfi(x: Any) -> Any:
+def erfi(x: Array) -> Array:
     """-i erf(ix), 2/√π times the integral of exp(t²) from 0 to x.
 
     Shapes: any, kept. Types: bools and integers become floats.

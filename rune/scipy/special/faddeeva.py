@@ -15,17 +15,19 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import promoted
 from rune.scipy.special.arguments import as_array, elementwise
 from rune.scipy.special.error_functions import normal_cdf
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 _POINTS = 11
 _STEP = math.sqrt(math.pi / (_POINTS + 1))
 
 
-def _sum_over(z: Any, points: Any) -> Any:
+def _sum_over(z: Array, points: list[float]) -> Array:
     """Σ exp(-t²) / (z² - t²) over points t."""
     square = z * z
     total: Any = 0.0
@@ -34,7 +36,7 @@ def _sum_over(z: Any, points: Any) -> Any:
     return (2j * _STEP / math.pi) * z * total
 
 
-def _first_quadrant(z: Any) -> Any:
+def _first_quadrant(z: Array) -> Array:
     """w(z) for Re z >= 0 and Im z >= 0."""
     x, y = rnp.real(z), rnp.imag(z)
     between = _sum_over(z, [(k + 0.5) * _STEP for k in range(_POINTS + 1)])
@@ -51,14 +53,14 @@ def _first_quadrant(z: Any) -> Any:
 
 
 @custom_jvp
-def _wofz(z: Any) -> Any:
+def _wofz(z: Array) -> Array:
     x, y = rnp.real(z), rnp.imag(z)
     is_infinite = (rnp.isinf(x) | rnp.isinf(y)) & ~rnp.isnan(x) & ~rnp.isnan(y)
     limit = rnp.where((y == -rnp.inf) & rnp.isfinite(x), rnp.inf, 0.0)
     return rnp.where(is_infinite, limit, _of_finite(rnp.where(is_infinite, 1.0, z)))
 
 
-def _of_finite(z: Any) -> Any:
+def _of_finite(z: Array) -> Array:
     x, y = rnp.real(z), rnp.imag(z)
     large = 1e6
     is_far = (rnp.abs(x) > large) | (rnp.abs(y) > large)
@@ -75,7 +77,7 @@ def _of_finite(z: Any) -> Any:
 _wofz.defjvps(lambda t, w, z: t * (2j / math.sqrt(math.pi) - 2.0 * z * w))
 
 
-def wofz(z: Any) -> Any:
+def wofz(z: ArrayLike) -> Array:
     """exp(-z²) erfc(-iz), the Faddeeva function, as complex numbers.
 
     Types: c64, or c128 of 64-bit numbers.
@@ -100,7 +102,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 _REACH = 8.7  # standard deviations beyond which the integrand is below 1e-16 of its largest value
 
 
-def _of_small(h: Any, a: Any) -> Any:
+def _of_small(h: Array, a: Array) -> Array:
     """T for h >= 0 and 0 <= a <= 1, by Gauss' quadrature."""
     end = rnp.minimum(a, _REACH / rnp.maximum(h, _REACH))
     total: Any = 0.0
@@ -112,7 +114,7 @@ def _of_small(h: Any, a: Any) -> Any:
 
 
 @custom_jvp
-def _owens_t(h: Any, a: Any) -> Any:
+def _owens_t(h: Array, a: Array) -> Array:
     h, size = rnp.abs(h), rnp.abs(a)
     is_small = size <= 1.0
     product = rnp.where(is_small | (h == 0), h, h * size)
@@ -122,12 +124,12 @@ def _owens_t(h: Any, a: Any) -> Any:
     return rnp.where(a < 0, -out, out)
 
 
-def _wrt_h(t: Any, y: Any, h: Any, a: Any) -> Any:
+def _wrt_h(t: Array, y: Array, h: Array, a: Array) -> Array:
     half = normal_cdf(a * h) - 0.5
     return -t * rnp.exp(-0.5 * h * h) * half / math.sqrt(2 * math.pi)
 
 
-def _wrt_a(t: Any, y: Any, h: Any, a: Any) -> Any:
+def _wrt_a(t: Array, y: Array, h: Array, a: Array) -> Array:
     square = 1.0 + a * a
     return t * rnp.exp(-0.5 * h * h * square) / (2 * math.pi * square)
 
@@ -136,7 +138,7 @@ _owens_t.defjvps(_wrt_h, _wrt_a)
 
 
 @elementwise
-def owens_t(h: Any, a: Any) -> Any:
+def owens_t(h: Array, a: Array) -> Array:
     """Owen's T, 1/2π times the integral of exp(-h²(1 + t²)/2) / (1 + t²) from 0 to a.
 
     Source: Owen 1956, Annals of Mathematical Statistics 27(4).

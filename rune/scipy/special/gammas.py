@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.scipy.special.arguments import elementwise, polynomial, quotient, undefined
 from rune.scipy.special.tables_gamma import LGAMMA, LGAMMA_TWO, PSI, PSI_ROOT
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 SHIFT = 8  # from where the asymptotic series are exact
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
@@ -22,25 +23,25 @@ _PSI_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 1
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def stirling_series(x: Any) -> Any:
+def stirling_series(x: Array) -> Array:
     """log Γ(x) - ((x - 1/2) log x - x + log √(2π)) for x >= 8. Source: DLMF 5.11.1."""
     return polynomial(1.0 / (x * x), _STIRLING) / x
 
 
-def sine_of_pi(x: Any) -> Any:
+def sine_of_pi(x: Array) -> Array:
     """sin(πx), exact at whole and half numbers."""
     nearest = rnp.round(x)
     sign = rnp.where(rnp.remainder(nearest, 2.0) == 0, 1.0, -1.0)
     return sign * rnp.sin(math.pi * (x - nearest))
 
 
-def _rising_eight(x: Any) -> Any:
+def _rising_eight(x: Array) -> Array:
     """x (x + 1) … (x + 7), the factors in pairs that have a sum in common."""
     t = x * (x + 7.0)
     return t * (t + 6.0) * ((t + 10.0) * (t + 12.0))
 
 
-def gamma_of_positive(x: Any) -> Any:
+def gamma_of_positive(x: Array) -> Array:
     """Γ(x) for x > 0."""
     is_low = x < SHIFT
     overflows = 36.0 if rnp.finfo(x.dtype).bits == 32 else 172.0
@@ -54,7 +55,7 @@ def gamma_of_positive(x: Any) -> Any:
 
 
 @custom_jvp
-def gamma_function(x: Any) -> Any:
+def gamma_function(x: Array) -> Array:
     size = rnp.abs(x)
     positive = gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
     reflected = -math.pi / (x * sine_of_pi(x) * positive)
@@ -71,7 +72,7 @@ gamma_function.defjvps(lambda t, y, x: t * y * digamma(x))
 
 
 @elementwise
-def gamma(x: Any) -> Any:
+def gamma(x: Array) -> Array:
     """Γ(x), the integral of t**(x - 1) exp(-t) over t > 0, continued to negative x.
 
     NaN at the negative integers, infinite at 0.
@@ -89,13 +90,13 @@ def gamma(x: Any) -> Any:
 # --- the logarithm ----------------------------------------------------------------------------
 
 
-def log_gamma_near_one(u: Any) -> Any:
+def log_gamma_near_one(u: Array) -> Array:
     """log Γ(1 + u) for |u| <= 1/2, exact near 0."""
     return u * quotient(u, LGAMMA)
 
 
 @custom_jvp
-def log_gamma_of_positive(x: Any) -> Any:
+def log_gamma_of_positive(x: Array) -> Array:
     """log Γ(x) for x > 0."""
     is_first, is_third = x < 0.5, x > 1.5
     u = x - rnp.where(is_first, 0.0, rnp.where(is_third, 2.0, 1.0))
@@ -113,7 +114,7 @@ log_gamma_of_positive.defjvps(lambda t, y, x: t * digamma(x))
 
 
 @custom_jvp
-def log_gamma(x: Any) -> Any:
+def log_gamma(x: Array) -> Array:
     """log |Γ(x)| of a floating array."""
     size = rnp.abs(x)
     positive = log_gamma_of_positive(rnp.where(size == 0.0, 1.0, size))
@@ -127,7 +128,7 @@ log_gamma.defjvps(lambda t, y, x: t * digamma(x))
 
 
 @elementwise
-def gammaln(x: Any) -> Any:
+def gammaln(x: Array) -> Array:
     """log |Γ(x)|; infinite at 0 and the negative integers.
 
     Source: DLMF 5.5.3 and 5.11.1.
@@ -142,7 +143,7 @@ def gammaln(x: Any) -> Any:
 
 
 @elementwise
-def loggamma(x: Any) -> Any:
+def loggamma(x: Array) -> Array:
     """log Γ(x) of a real x: NaN below 0, where it is complex.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -157,7 +158,7 @@ def loggamma(x: Any) -> Any:
 
 
 @elementwise
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: Array) -> Array:
     """The sign of Γ(x); NaN at the negative integers.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -178,7 +179,7 @@ def gammasgn(x: Any) -> Any:
 # --- its derivatives --------------------------------------------------------------------------
 
 
-def _psi_of_positive(x: Any) -> Any:
+def _psi_of_positive(x: Array) -> Array:
     near = rnp.clip(x, 1.0, 2.0)
     around = ((near - PSI_ROOT[0]) - PSI_ROOT[1]) * quotient(near, PSI)
     is_low = x < SHIFT
@@ -192,7 +193,7 @@ def _psi_of_positive(x: Any) -> Any:
 
 
 @custom_jvp
-def _digamma(x: Any) -> Any:
+def _digamma(x: Array) -> Array:
     argument = rnp.where(x > 0, x, rnp.where(x == 0, 1.0, 1.0 - x))
     positive = _psi_of_positive(argument)
     part = x - rnp.round(x)
@@ -204,7 +205,7 @@ def _digamma(x: Any) -> Any:
 _digamma.defjvps(lambda t, y, x: t * _trigamma(x))
 
 
-def _trigamma(x: Any) -> Any:
+def _trigamma(x: Array) -> Array:
     """ψ'(x), of negative x as well. Source: DLMF 5.15.6."""
     sine = sine_of_pi(x)
     below = math.pi * math.pi / rnp.where(x > 0, 1.0, sine * sine)
@@ -213,7 +214,7 @@ def _trigamma(x: Any) -> Any:
 
 
 @elementwise
-def digamma(x: Any) -> Any:
+def digamma(x: Array) -> Array:
     """ψ(x) = Γ'(x) / Γ(x); NaN at the negative integers.
 
     Source: DLMF 5.5.2, 5.5.4 and 5.11.2.
@@ -231,7 +232,7 @@ psi = digamma
 
 
 @elementwise
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: Array, x: Array) -> Array:
     """The n-th derivative of ψ, n a whole number, for x > 0.
 
     Not differentiable in n.
@@ -270,7 +271,7 @@ _EULER = (
 
 
 @custom_jvp
-def zeta_of(s: Any, q: Any) -> Any:
+def zeta_of(s: Array, q: Array) -> Array:
     """Σ (q + k)**-s over k >= 0, by Euler and Maclaurin's formula after nine terms.
 
     Source: DLMF 25.11.5.
@@ -287,12 +288,12 @@ def zeta_of(s: Any, q: Any) -> Any:
     return rnp.where(last == 0, rnp.power(q, -s), total + term)
 
 
-def _zeta_wrt_s(t: Any, y: Any, s: Any, q: Any) -> Any:
+def _zeta_wrt_s(t: Array, y: Array, s: Array, q: Array) -> Array:
     logs = sum(-rnp.log(q + float(k)) * rnp.power(q + float(k), -s) for k in range(_TERMS))
     return t * (logs + _zeta_tail_wrt_s(s, q + float(_TERMS)))
 
 
-def _zeta_tail_wrt_s(s: Any, w: Any) -> Any:
+def _zeta_tail_wrt_s(s: Array, w: Array) -> Array:
     log, last = rnp.log(w), rnp.power(w, -s)
     total = -last * w / (s - 1.0) * (log + 1.0 / (s - 1.0)) - 0.5 * log * last
     factor, slope = s * last / w, last / w - log * s * last / w
@@ -308,7 +309,7 @@ zeta_of.defjvps(_zeta_wrt_s, lambda t, y, s, q: -t * s * zeta_of(s + 1.0, q))
 
 
 @partial(elementwise, name="zeta")
-def _hurwitz(x: Any, q: Any) -> Any:
+def _hurwitz(x: Array, q: Array) -> Array:
     is_pole = (x == 1) | ((x > 1) & (q <= 0) & (q == rnp.floor(q)))
     is_good = (x > 1) & (q > 0)
     inner = zeta_of(rnp.where(is_good, x, 2.0), rnp.where(is_good, q, 1.0))
@@ -316,7 +317,7 @@ def _hurwitz(x: Any, q: Any) -> Any:
     return undefined(~is_known, rnp.where(is_pole, rnp.inf, inner))
 
 
-def _gamma_over_turns(y: Any) -> Any:
+def _gamma_over_turns(y: Array) -> Array:
     """Γ(y) / (2π)**y for y >= 1, which overflows later than Γ. Source: DLMF 5.11.1."""
     near, far = rnp.minimum(y, float(SHIFT)), rnp.maximum(y, float(SHIFT))
     low = gamma_of_positive(near) * rnp.power(2.0 * math.pi, -near)
@@ -325,7 +326,7 @@ def _gamma_over_turns(y: Any) -> Any:
 
 
 @partial(elementwise, name="zeta")
-def _riemann(x: Any) -> Any:
+def _riemann(x: Array) -> Array:
     is_low = x < -0.1  # nearer to 0, 1 - x would round x
     argument = rnp.where(is_low | (x == 1), 2.0, x)
     above = zeta_of(argument, rnp.ones_like(x))
@@ -336,7 +337,7 @@ def _riemann(x: Any) -> Any:
     return rnp.where(is_low, below, rnp.where(x == 1, rnp.inf, above))
 
 
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz' zeta function, Σ (q + k)**-x over k >= 0; Riemann's, for every x, without q.
 
     Shapes: broadcast together. Types: bools and integers become floats.

@@ -8,26 +8,25 @@ terms, which is enough up to 0.998. Large parameters of alternating sign lose di
 
 from __future__ import annotations
 
-from typing import Any
-
 import rune.numpy as rnp
+from rune.array import Array
 from rune.scipy.special.arguments import elementwise, undefined
 from rune.scipy.special.combinatorial import over_gamma
 from rune.scipy.special.gammas import gamma_function
 from rune.scipy.special.loops import Limit, State
 
 
-def _start(*args: Any) -> State:
+def _start(*args: Array) -> State:
     one = rnp.ones_like(args[0])
     return State((one,), (one,))
 
 
-def _confluent_step(n: Any, s: State, a: Any, b: Any, x: Any) -> State:
+def _confluent_step(n: Array, s: State, a: Array, b: Array, x: Array) -> State:
     term = s.others[0] * ((a + n - 1.0) / (b + n - 1.0)) * (x / n)
     return State((s.watched[0] + term,), (term,))
 
 
-def _gauss_step(n: Any, s: State, a: Any, b: Any, c: Any, x: Any) -> State:
+def _gauss_step(n: Array, s: State, a: Array, b: Array, c: Array, x: Array) -> State:
     term = s.others[0] * ((a + n - 1.0) / (c + n - 1.0)) * ((b + n - 1.0) / n) * x
     return State((s.watched[0] + term,), (term,))
 
@@ -36,7 +35,7 @@ _confluent = Limit(_start, _confluent_step)
 _gauss = Limit(_start, _gauss_step, most=20000)
 
 
-def _asymptotic(a: Any, b: Any, x: Any) -> Any:
+def _asymptotic(a: Array, b: Array, x: Array) -> Array:
     """Σ (a)_n (b)_n / (n! x^n), ended where its terms start to grow."""
     total, term = rnp.ones_like(x), rnp.ones_like(x)
     grows = rnp.zeros(x.shape, bool)
@@ -49,7 +48,7 @@ def _asymptotic(a: Any, b: Any, x: Any) -> Any:
 
 
 @elementwise
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def hyp1f1(a: Array, b: Array, x: Array) -> Array:
     """Kummer's function 1F1(a; b; x), Σ (a)_n x^n / ((b)_n n!).
 
     Source: DLMF 13.2.2, 13.2.39 and 13.7.1.
@@ -73,14 +72,14 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return rnp.where(is_far, far, series)
 
 
-def _at_one(a: Any, b: Any, c: Any) -> Any:
+def _at_one(a: Array, b: Array, c: Array) -> Array:
     """2F1 at 1 for c > a + b. Source: DLMF 15.4.20."""
     above = gamma_function(c) * gamma_function(rnp.where(c > a + b, c - a - b, 1.0))
     return rnp.where(c > a + b, above * over_gamma(c - a) * over_gamma(c - b), rnp.inf)
 
 
 @elementwise
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     """Gauss' function 2F1(a, b; c; x), Σ (a)_n (b)_n x^n / ((c)_n n!), for x <= 1; NaN beyond.
 
     Source: DLMF 15.2.1, 15.4.20, 15.8.1.

@@ -9,30 +9,31 @@ Source: Didonato & Morris 1992, ACM Transactions on Mathematical Software 18(3),
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.scipy.special.arguments import elementwise
 from rune.scipy.special.densities import log_beta_power
-from rune.scipy.special.inversion import invert
+from rune.scipy.special.inversion import Function, invert
 from rune.scipy.special.loops import Limit, State
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
+from rune.typing import ArrayLike
 
 
-def _below(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+def _below(m: Array, a: Array, b: Array, x: Array, y: Array) -> Array:
     """The denominators of the fraction; x and y = 1 - x are both given exactly."""
     last = (a + m) * (a * y - b * x + 1.0 + m * (1.0 + y)) / (a + 2.0 * m + 1.0)
     return m + m * (b - m) * x / (a + 2.0 * m - 1.0) + last
 
 
-def _start(a: Any, b: Any, x: Any, y: Any) -> State:
+def _start(a: Array, b: Array, x: Array, y: Array) -> State:
     first = a * (a * y - b * x + 1.0) / (a + 1.0)
     return State((first,), (first, rnp.zeros_like(x)))
 
 
-def _step(m: Any, s: State, a: Any, b: Any, x: Any, y: Any) -> State:
+def _step(m: Array, s: State, a: Array, b: Array, x: Array, y: Array) -> State:
     c, d = s.others
     scale = x / (a + 2.0 * m - 1.0)
     above = (a + m - 1.0) * scale * (a + b + m - 1.0) * m * (b - m) * scale
@@ -46,12 +47,12 @@ def _step(m: Any, s: State, a: Any, b: Any, x: Any, y: Any) -> State:
 fraction = Limit(_start, _step)
 
 
-def _power(a: Any, b: Any, x: Any, y: Any) -> Any:
+def _power(a: Array, b: Array, x: Array, y: Array) -> Array:
     """x**a y**b / B(a, b)."""
     return rnp.exp(log_beta_power(a, b, x, y))
 
 
-def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def both(a: Array, b: Array, x: Array, y: Array) -> tuple[Array, Array]:
     """I_x(a, b) and its complement, for x + y = 1 inside (0, 1) and finite a, b > 0."""
     is_low = x * (a + b + 2.0) < a + 1.0
     # For a small parameter the small one of the two is the side that converges more slowly.
@@ -63,18 +64,18 @@ def both(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     return rnp.where(is_low, share, 1.0 - share), rnp.where(is_low, 1.0 - share, share)
 
 
-def _is_inside(a: Any, b: Any, x: Any) -> Any:
+def _is_inside(a: Array, b: Array, x: Array) -> Array:
     return (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < rnp.inf) & (b < rnp.inf)
 
 
-def _placed(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+def _placed(a: Array, b: Array, x: Array) -> tuple[Array, Array, Array, Array]:
     """The arguments where they are inside of the domain, elsewhere some that are."""
     inside = _is_inside(a, b, x)
     a, b, x = (rnp.where(inside, v, c) for v, c in ((a, 1.0), (b, 1.0), (x, 0.5)))
     return a, b, x, 1.0 - x
 
 
-def _guarded(a: Any, b: Any, x: Any, is_upper: Any) -> Any:
+def _guarded(a: Array, b: Array, x: Array, is_upper: ArrayLike) -> Array:
     lower, upper = both(*_placed(a, b, x))
     share = _chosen(is_upper, upper, lower)
     is_full = (x >= 1) | ((a == 0) & (b > 0)) | ((b == rnp.inf) & (a < rnp.inf) & (x > 0))
@@ -87,31 +88,31 @@ def _guarded(a: Any, b: Any, x: Any, is_upper: Any) -> Any:
     return rnp.where(_is_inside(a, b, x), share, rnp.where(is_known, edge, rnp.nan))
 
 
-def _chosen(which: Any, yes: Any, no: Any) -> Any:
+def _chosen(which: ArrayLike, yes: ArrayLike, no: ArrayLike) -> ArrayLike:
     if isinstance(which, bool):
         return yes if which else no
     return rnp.where(which, yes, no)
 
 
 @custom_jvp
-def lower(a: Any, b: Any, x: Any) -> Any:
+def lower(a: Array, b: Array, x: Array) -> Array:
     """I_x(a, b) of floating arrays."""
     return _guarded(a, b, x, False)
 
 
 @custom_jvp
-def upper(a: Any, b: Any, x: Any) -> Any:
+def upper(a: Array, b: Array, x: Array) -> Array:
     """1 - I_x(a, b) of floating arrays."""
     return _guarded(a, b, x, True)
 
 
 @custom_jvp
-def side(a: Any, b: Any, x: Any, is_upper: Any) -> Any:
+def side(a: Array, b: Array, x: Array, is_upper: Array) -> Array:
     """`upper` where a bool says so, else `lower`: the loop of both stands once."""
     return _guarded(a, b, x, is_upper)
 
 
-def _slope(i: int, a: Any, b: Any, x: Any, y: Any) -> Any:
+def _slope(i: int, a: Array, b: Array, x: Array, y: Array) -> Array:
     """`slope_in` for x + y = 1 inside (0, 1) and finite a, b > 0."""
     unit = rnp.ones_like(a)
     directions = (unit, rnp.zeros_like(a)) if i == 0 else (rnp.zeros_like(a), unit)
@@ -119,18 +120,18 @@ def _slope(i: int, a: Any, b: Any, x: Any, y: Any) -> Any:
     return rnp.where(x * (a + b) < a, low, -high)
 
 
-def slope_in(i: int, a: Any, b: Any, x: Any) -> Any:
+def slope_in(i: int, a: Array, b: Array, x: Array) -> Array:
     """∂I/∂a for i = 0, ∂I/∂b for i = 1, through the loop; 0 at a limit, NaN beyond."""
     slope = _slope(i, *_placed(a, b, x))
     return rnp.where(_is_inside(a, b, x), slope, _beyond(a, b, x))
 
 
-def _beyond(a: Any, b: Any, x: Any) -> Any:
+def _beyond(a: Array, b: Array, x: Array) -> Array:
     """The derivative where there is a limit, 0, or nothing."""
     return rnp.where((a >= 0) & (b >= 0) & (x >= 0) & (x <= 1), 0.0, rnp.nan)
 
 
-def density(a: Any, b: Any, x: Any) -> Any:
+def density(a: Array, b: Array, x: Array) -> Array:
     """x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
     inside = (x > 0) & (x < 1)
     at = rnp.where(inside, x, 0.5)
@@ -159,7 +160,7 @@ side.defjvps(
 
 
 @elementwise
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: Array, b: Array, x: Array) -> Array:
     """I_x(a, b), the integral of t**(a - 1) (1 - t)**(b - 1) from 0 to x, over B(a, b).
 
     Shapes: broadcast together.
@@ -176,7 +177,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 @elementwise
-def betaincc(a: Any, b: Any, x: Any) -> Any:
+def betaincc(a: Array, b: Array, x: Array) -> Array:
     """1 - I_x(a, b), exact where that is small.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -194,10 +195,10 @@ def betaincc(a: Any, b: Any, x: Any) -> Any:
 # --- inverses ---------------------------------------------------------------------------------
 
 
-def _residual(a: Any, b: Any, p: Any, q: Any) -> Any:
+def _residual(a: Array, b: Array, p: Array, q: Array) -> Function:
     """The equation log I = log p, or that of the complements, in t = log(x / y)."""
 
-    def function(t: Any) -> tuple[Any, Any]:
+    def function(t: Array) -> tuple[Array, Array]:
         x, y = ops.logistic(t), ops.logistic(-t)
         low, high = both(a, b, x, y)
         power = _power(a, b, x, y)
@@ -210,7 +211,7 @@ def _residual(a: Any, b: Any, p: Any, q: Any) -> Any:
 
 
 @custom_jvp
-def inverse_odds(a: Any, b: Any, p: Any, q: Any) -> Any:
+def inverse_odds(a: Array, b: Array, p: Array, q: Array) -> Array:
     """log(x / (1 - x)) where I_x(a, b) = p and its complement q = 1 - p; both given exactly.
 
     Derivatives are those in a, b and p: q is taken to move with p.
@@ -223,12 +224,12 @@ def inverse_odds(a: Any, b: Any, p: Any, q: Any) -> Any:
     return rnp.where(is_inside, odds, rnp.where((a > 0) & (b > 0), edge, rnp.nan))
 
 
-def _odds_power(odds: Any, a: Any, b: Any) -> Any:
+def _odds_power(odds: Array, a: Array, b: Array) -> Array:
     """∂I/∂odds."""
     return _power(a, b, ops.logistic(odds), ops.logistic(-odds))
 
 
-def _odds_slope(i: int, odds: Any, a: Any, b: Any) -> Any:
+def _odds_slope(i: int, odds: Array, a: Array, b: Array) -> Array:
     return _slope(i, a, b, ops.logistic(odds), ops.logistic(-odds)) / _odds_power(odds, a, b)
 
 
@@ -240,18 +241,18 @@ inverse_odds.defjvps(
 )
 
 
-def lower_inverse(a: Any, b: Any, p: Any) -> Any:
+def lower_inverse(a: Array, b: Array, p: Array) -> Array:
     """The inverse of I_x in x, of floating arrays."""
     return ops.logistic(inverse_odds(a, b, p, 1.0 - p))
 
 
-def upper_inverse(a: Any, b: Any, q: Any) -> Any:
+def upper_inverse(a: Array, b: Array, q: Array) -> Array:
     """The inverse of 1 - I_x in x, of floating arrays."""
     return ops.logistic(inverse_odds(a, b, 1.0 - q, q))
 
 
 @elementwise
-def betaincinv(a: Any, b: Any, y: Any) -> Any:
+def betaincinv(a: Array, b: Array, y: Array) -> Array:
     """The x with I_x(a, b) = y.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -266,7 +267,7 @@ def betaincinv(a: Any, b: Any, y: Any) -> Any:
 
 
 @elementwise
-def betainccinv(a: Any, b: Any, y: Any) -> Any:
+def betainccinv(a: Array, b: Array, y: Array) -> Array:
     """The x with 1 - I_x(a, b) = y.
 
     Shapes: broadcast together. Types: bools and integers become floats.

@@ -17,22 +17,23 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.scipy.special.arguments import elementwise, polynomial
 from rune.scipy.special.densities import deviance, enough, poisson
 from rune.scipy.special.gammas import log_gamma, log_gamma_near_one
-from rune.scipy.special.inversion import invert
+from rune.scipy.special.inversion import Function, invert
 from rune.scipy.special.loops import Limit, State
 from rune.scipy.special.tables_gamma import TEMME
 from rune.transforms.custom.jvp import custom_jvp
 from rune.transforms.derivatives.directional import jvp
 
 
-def _series_start(a: Any, x: Any) -> State:
+def _series_start(a: Array, x: Array) -> State:
     one = rnp.ones_like(x)
     return State((one,), (one,))
 
 
-def _series_step(n: Any, s: State, a: Any, x: Any) -> State:
+def _series_step(n: Array, s: State, a: Array, x: Array) -> State:
     term = s.others[0] * x / (a + n)
     return State((s.watched[0] + term,), (term,))
 
@@ -40,12 +41,12 @@ def _series_step(n: Any, s: State, a: Any, x: Any) -> State:
 _series = Limit(_series_start, _series_step)  # Σ x^n / ((a + 1) … (a + n))
 
 
-def _fraction_start(a: Any, x: Any) -> State:
+def _fraction_start(a: Array, x: Array) -> State:
     first = 1.0 / (x + 1.0 - a)
     return State((first,), (rnp.full_like(x, 1e30), first))
 
 
-def _fraction_step(n: Any, s: State, a: Any, x: Any) -> State:
+def _fraction_step(n: Array, s: State, a: Array, x: Array) -> State:
     above, below = n * (a - n), x + 1.0 - a + 2.0 * n
     d = 1.0 / (above * s.others[1] + below)
     c = below + above / s.others[0]
@@ -55,7 +56,7 @@ def _fraction_step(n: Any, s: State, a: Any, x: Any) -> State:
 _fraction = Limit(_fraction_start, _fraction_step)  # Q Γ(a) exp(x) / x**a, by Lentz' method
 
 
-def _uniform(a: Any, x: Any) -> tuple[Any, Any]:
+def _uniform(a: Array, x: Array) -> tuple[Array, Array]:
     """P and Q for large a and x near a."""
     u = (x - a) / a
     half_square = -deviance(u, x / a)  # η² / 2
@@ -74,7 +75,7 @@ def _uniform(a: Any, x: Any) -> tuple[Any, Any]:
     return 0.5 * ops.erfc(-half) - correction, 0.5 * ops.erfc(half) + correction
 
 
-def _small_upper(a: Any, x: Any) -> Any:
+def _small_upper(a: Array, x: Array) -> Array:
     """Q for a <= 1/2 and x <= 1.1, which is near 1 - x**a. Source: DLMF 8.7.3."""
     total: Any = 0.0
     for k in range(20, 0, -1):
@@ -83,7 +84,7 @@ def _small_upper(a: Any, x: Any) -> Any:
     return -rnp.expm1(log_power) - rnp.exp(log_power) * total
 
 
-def _both(a: Any, x: Any) -> tuple[Any, Any]:
+def _both(a: Array, x: Array) -> tuple[Array, Array]:
     """P and Q for finite a > 0 and x > 0."""
     is_uniform = (a >= 20.0) & (rnp.abs(x - a) < 0.3 * a)
     is_small = (a <= 0.5) & (x <= 1.1)
@@ -101,7 +102,7 @@ def _both(a: Any, x: Any) -> tuple[Any, Any]:
     return rnp.where(is_uniform, uniform[0], low), rnp.where(is_uniform, uniform[1], high)
 
 
-def _guarded(a: Any, x: Any, is_upper: bool) -> Any:
+def _guarded(a: Array, x: Array, is_upper: bool) -> Array:
     """P or Q with the limits at the edges of the domain."""
     is_inside = (a > 0) & (x > 0) & (a < rnp.inf) & (x < rnp.inf)
     share = _both(rnp.where(is_inside, a, 1.0), rnp.where(is_inside, x, 1.0))[is_upper]
@@ -113,18 +114,18 @@ def _guarded(a: Any, x: Any, is_upper: bool) -> Any:
 
 
 @custom_jvp
-def lower(a: Any, x: Any) -> Any:
+def lower(a: Array, x: Array) -> Array:
     """P(a, x) of floating arrays."""
     return _guarded(a, x, False)
 
 
 @custom_jvp
-def upper(a: Any, x: Any) -> Any:
+def upper(a: Array, x: Array) -> Array:
     """Q(a, x) of floating arrays."""
     return _guarded(a, x, True)
 
 
-def _slope_in_a(a: Any, x: Any) -> Any:
+def _slope_in_a(a: Array, x: Array) -> Array:
     """∂P/∂a, through the loops; 0 where P is at a limit, NaN where it is not defined."""
     is_inside = (a > 0) & (x > 0) & (a < rnp.inf) & (x < rnp.inf)
     at = rnp.where(is_inside, a, 1.0), rnp.where(is_inside, x, 1.0)
@@ -134,7 +135,7 @@ def _slope_in_a(a: Any, x: Any) -> Any:
     return rnp.where(is_inside, rnp.where(x < a, low, -high), edge)
 
 
-def density(a: Any, x: Any) -> Any:
+def density(a: Array, x: Array) -> Array:
     """x**(a - 1) exp(-x) / Γ(a)."""
     return poisson(a, x) * (a / x)
 
@@ -144,7 +145,7 @@ upper.defjvps(lambda t, y, a, x: -t * _slope_in_a(a, x), lambda t, y, a, x: -t *
 
 
 @elementwise
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: Array, x: Array) -> Array:
     """P(a, x), the integral of t**(a - 1) exp(-t) from 0 to x, over Γ(a).
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -159,7 +160,7 @@ def gammainc(a: Any, x: Any) -> Any:
 
 
 @elementwise
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: Array, x: Array) -> Array:
     """Q(a, x) = 1 - P(a, x), exact where that is small.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -176,10 +177,10 @@ def gammaincc(a: Any, x: Any) -> Any:
 # --- inverses ---------------------------------------------------------------------------------
 
 
-def _log_residual(a: Any, p: Any, q: Any) -> Any:
+def _log_residual(a: Array, p: Array, q: Array) -> Function:
     """The equation log P = log p, or for large p log Q = log q, in t = log x."""
 
-    def function(t: Any) -> tuple[Any, Any]:
+    def function(t: Array) -> tuple[Array, Array]:
         x = rnp.exp(t)
         low, high = _both(a, x)
         power = a * poisson(a, x)  # x times the density
@@ -190,7 +191,7 @@ def _log_residual(a: Any, p: Any, q: Any) -> Any:
     return function
 
 
-def inverse_of(a: Any, p: Any, q: Any) -> Any:
+def inverse_of(a: Array, p: Array, q: Array) -> Array:
     """The x with P(a, x) = p and Q(a, x) = q."""
     info = rnp.finfo(a.dtype)
     least, most = math.log(float(info.tiny)), math.log(float(info.max)) - 1.0
@@ -206,13 +207,13 @@ def inverse_of(a: Any, p: Any, q: Any) -> Any:
 
 
 @custom_jvp
-def lower_inverse(a: Any, p: Any) -> Any:
+def lower_inverse(a: Array, p: Array) -> Array:
     """The inverse of P in x, of floating arrays."""
     return inverse_of(a, p, 1.0 - p)
 
 
 @custom_jvp
-def upper_inverse(a: Any, q: Any) -> Any:
+def upper_inverse(a: Array, q: Array) -> Array:
     """The inverse of Q in x, of floating arrays."""
     return inverse_of(a, 1.0 - q, q)
 
@@ -222,7 +223,7 @@ upper_inverse.defjvps(lambda t, x, a, q: -t * _slope_in_a(a, x) / density(a, x),
 
 
 @elementwise
-def gammaincinv(a: Any, y: Any) -> Any:
+def gammaincinv(a: Array, y: Array) -> Array:
     """The x with P(a, x) = y.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -237,7 +238,7 @@ def gammaincinv(a: Any, y: Any) -> Any:
 
 
 @elementwise
-def gammainccinv(a: Any, y: Any) -> Any:
+def gammainccinv(a: Array, y: Array) -> Array:
     """The x with Q(a, x) = y.
 
     Shapes: broadcast together. Types: bools and integers become floats.

@@ -7,9 +7,9 @@ oscillate with. Derivatives are the integrands.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.scipy.special import tables_integrals as tables
 from rune.scipy.special.arguments import centred, elementwise, polynomial, quotient
 from rune.scipy.special.gammas import digamma, gamma_function
@@ -24,7 +24,7 @@ _EI = tuple(1.0 / ((k + 1) * math.factorial(k + 1)) for k in range(36))
 # --- exponential integrals --------------------------------------------------------------------
 
 
-def _e1_scaled(x: Any) -> Any:
+def _e1_scaled(x: Array) -> Array:
     """x exp(x) E1(x) for x >= 1."""
     t = 1.0 / x
     near = quotient(rnp.maximum(t, 0.25), tables.E1_NEAR)
@@ -32,7 +32,7 @@ def _e1_scaled(x: Any) -> Any:
 
 
 @custom_jvp
-def _exp1(x: Any) -> Any:
+def _exp1(x: Array) -> Array:
     is_near = x <= 1.0
     near = rnp.where(is_near, x, 1.0)
     series = near * polynomial(near, _EIN) - _EULER_GAMMA - rnp.log(near)
@@ -46,7 +46,7 @@ _exp1.defjvps(lambda t, y, x: -t * rnp.exp(-x) / x)
 
 
 @elementwise
-def exp1(x: Any) -> Any:
+def exp1(x: Array) -> Array:
     """E1(x), the integral of exp(-t) / t from x on; infinite at 0, NaN below (it is complex there).
 
     Source: DLMF 6.2.1 and 6.6.2.
@@ -60,7 +60,7 @@ def exp1(x: Any) -> Any:
     return _exp1(x)
 
 
-def _ei_scaled(x: Any) -> Any:
+def _ei_scaled(x: Array) -> Array:
     """x exp(-x) Ei(x) for x >= 6."""
     t = 1.0 / x
     pieces = [quotient(rnp.clip(t, 0.1, 1 / 6), tables.EI_6)]
@@ -75,7 +75,7 @@ def _ei_scaled(x: Any) -> Any:
 
 
 @custom_jvp
-def _expi(x: Any) -> Any:
+def _expi(x: Array) -> Array:
     is_positive, size = x > 0, rnp.abs(x)
     near = rnp.where(is_positive & (x < 6.0), x, 1.0)
     series = near * polynomial(near, _EI) + _EULER_GAMMA + rnp.log(near)
@@ -91,7 +91,7 @@ _expi.defjvps(lambda t, y, x: t * rnp.exp(x) / x)
 
 
 @elementwise
-def expi(x: Any) -> Any:
+def expi(x: Array) -> Array:
     """Ei(x), the principal value of the integral of exp(t) / t up to x.
 
     Types: relative to the result, except near its zero 0.3725.
@@ -106,12 +106,12 @@ def expi(x: Any) -> Any:
     return _expi(x)
 
 
-def _en_start(n: Any, x: Any) -> State:
+def _en_start(n: Array, x: Array) -> State:
     first = 1.0 / (x + n)
     return State((first,), (rnp.full_like(x, 1e30), first))
 
 
-def _en_step(k: Any, s: State, n: Any, x: Any) -> State:
+def _en_step(k: Array, s: State, n: Array, x: Array) -> State:
     above, below = -k * (n - 1.0 + k), x + n + 2.0 * k
     d = 1.0 / (above * s.others[1] + below)
     c = below + above / s.others[0]
@@ -121,7 +121,7 @@ def _en_step(k: Any, s: State, n: Any, x: Any) -> State:
 _en_fraction = Limit(_en_start, _en_step)  # exp(x) En(x). Source: DLMF 8.19.17
 
 
-def _en_series(n: Any, x: Any) -> Any:
+def _en_series(n: Array, x: Array) -> Array:
     """En(x) for integer n >= 1 and 0 < x <= 1. Source: DLMF 8.19.8."""
     total, power = 0.0, rnp.ones_like(x)
     for k in range(22):
@@ -135,7 +135,7 @@ def _en_series(n: Any, x: Any) -> Any:
 
 
 @custom_jvp
-def _expn(n: Any, x: Any) -> Any:
+def _expn(n: Array, x: Array) -> Array:
     is_near, is_far = (x > 0) & (x <= 1) & (n >= 1), (x > 1) & (n >= 1)
     near = _en_series(rnp.where(is_near, n, 1.0), rnp.where(is_near, x, 1.0))
     far = rnp.where(is_far, x, 2.0)
@@ -148,7 +148,7 @@ def _expn(n: Any, x: Any) -> Any:
     return rnp.where((x < 0) | (n < 0) | (n != rnp.round(n)) | rnp.isnan(x), rnp.nan, out)
 
 
-def _expn_slope(t: Any, y: Any, n: Any, x: Any) -> Any:
+def _expn_slope(t: Array, y: Array, n: Array, x: Array) -> Array:
     """-E(n-1), which is exp(-x) (1 + 1/x) / x for n = 0."""
     inverse = 1.0 / x
     below = rnp.exp(-x) * inverse * (1.0 + inverse)
@@ -159,7 +159,7 @@ _expn.defjvps(None, _expn_slope)
 
 
 @elementwise
-def expn(n: Any, x: Any) -> Any:
+def expn(n: Array, x: Array) -> Array:
     """En(x), the integral of exp(-x t) / t**n over t >= 1, for integer n >= 0 and x >= 0.
 
     Not differentiable in n. Errors: NaN for other n, and for negative x.
@@ -179,7 +179,7 @@ _SI = tuple((-1.0) ** k / ((2 * k + 1) * math.factorial(2 * k + 1)) for k in ran
 _CI = tuple((-1.0) ** (k + 1) / ((2 * k + 2) * math.factorial(2 * k + 2)) for k in range(16))
 
 
-def _sici_far(x: Any) -> tuple[Any, Any]:
+def _sici_far(x: Array) -> tuple[Array, Array]:
     """Si and Ci for x >= 4, by their auxiliary functions. Source: DLMF 6.2.19 and 6.2.20."""
     inverse = 1.0 / x
     t = inverse * inverse
@@ -192,7 +192,7 @@ def _sici_far(x: Any) -> tuple[Any, Any]:
 
 
 @custom_jvp
-def _sici(x: Any) -> Any:
+def _sici(x: Array) -> tuple[Array, Array]:
     size = rnp.abs(x)
     near = rnp.minimum(size, 4.0)
     square = near * near
@@ -205,7 +205,7 @@ def _sici(x: Any) -> Any:
 
 
 @_sici.defjvp
-def _sici_jvp(primals: Any, tangents: Any) -> Any:
+def _sici_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     (x,), (t,) = primals, tangents
     is_zero = x == 0
     sinc = rnp.where(is_zero, 1.0, rnp.sin(x) / rnp.where(is_zero, 1.0, x))
@@ -213,7 +213,7 @@ def _sici_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @elementwise
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: Array) -> tuple[Array, Array]:
     """Si(x) and Ci(x); Ci is NaN below 0, where it is complex.
 
     Shapes: any, kept by both. Types: bools and integers become floats.
@@ -240,7 +240,7 @@ def _fresnel_terms(first: int) -> tuple[float, ...]:
 _FRESNEL_S, _FRESNEL_C = _fresnel_terms(1), _fresnel_terms(0)
 
 
-def _half_turns(x: Any) -> tuple[Any, Any]:
+def _half_turns(x: Array) -> tuple[Array, Array]:
     """sin and cos of πx²/2, the square taken in two parts. Source: Dekker 1971, section 5."""
     spread = x * (2.0**12 + 1.0 if rnp.finfo(x.dtype).bits == 32 else 2.0**27 + 1.0)
     coarse = spread - (spread - x)
@@ -250,7 +250,7 @@ def _half_turns(x: Any) -> tuple[Any, Any]:
     return rnp.sin(angle), rnp.cos(angle)
 
 
-def _fresnel_far(x: Any) -> tuple[Any, Any]:
+def _fresnel_far(x: Array) -> tuple[Array, Array]:
     """S and C for x >= 1.6. Source: DLMF 7.5.3 and 7.5.4."""
     inverse = 1.0 / x
     square = inverse * inverse
@@ -266,7 +266,7 @@ def _fresnel_far(x: Any) -> tuple[Any, Any]:
 
 
 @custom_jvp
-def _fresnel(x: Any) -> Any:
+def _fresnel(x: Array) -> tuple[Array, Array]:
     size = rnp.abs(x)
     near = rnp.minimum(size, 1.6)
     square = near * near
@@ -279,14 +279,14 @@ def _fresnel(x: Any) -> Any:
 
 
 @_fresnel.defjvp
-def _fresnel_jvp(primals: Any, tangents: Any) -> Any:
+def _fresnel_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     (x,), (t,) = primals, tangents
     sine, cosine = _half_turns(x)
     return _fresnel(x), (t * sine, t * cosine)
 
 
 @elementwise
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: Array) -> tuple[Array, Array]:
     """S(x) and C(x), the integrals of sin(πt²/2) and cos(πt²/2) from 0 to x.
 
     Shapes: any, kept by both. Types: bools and integers become floats.
@@ -304,7 +304,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
 
 
 @custom_jvp
-def _spence(x: Any) -> Any:
+def _spence(x: Array) -> Array:
     is_far = x > 1.5
     y = rnp.where(is_far, 1.0 / rnp.where(is_far, x, 1.0), x)  # spence(x) from spence(1/x)
     is_low = y < 0.5
@@ -320,7 +320,7 @@ def _spence(x: Any) -> Any:
     return rnp.where(x >= 0, value, rnp.nan)
 
 
-def _spence_slope(t: Any, y: Any, x: Any) -> Any:
+def _spence_slope(t: Array, y: Array, x: Array) -> Array:
     w = x - 1.0
     is_near = rnp.abs(w) < 1e-4
     series = -1.0 + w * (0.5 - w * (1 / 3 - w * 0.25))
@@ -332,7 +332,7 @@ _spence.defjvps(_spence_slope)
 
 
 @elementwise
-def spence(x: Any) -> Any:
+def spence(x: Array) -> Array:
     """The dilogarithm of 1 - x: minus the integral of log(t) / (t - 1) from 1 to x; NaN below 0.
 
     Source: DLMF 25.12.3, 25.12.4 and 25.12.6.

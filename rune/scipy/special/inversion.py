@@ -8,24 +8,27 @@ stands in the loop once and nowhere else: it may be a large one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.control import while_loop
 
 STEPS = 120
 
+Function = Callable[[Array], tuple[Array, Array]]  # t -> (residual, slope)
+
 
 class _Search(NamedTuple):
-    t: Any
-    correction: Any
-    low: Any
-    high: Any
-    is_done: Any
-    n: Any
+    t: Array
+    correction: Array
+    low: Array
+    high: Array
+    is_done: Array
+    n: Array
 
 
-def invert(function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def invert(function: Function, start: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """The t in [low, high] where function(t) = (residual, slope) has residual 0, and a correction.
 
     t + correction is nearer to the root than any rounded t: it is 0 or Newton's last step, of the
@@ -36,7 +39,7 @@ def invert(function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, hig
     """
     eps = 2 * float(rnp.finfo(start.dtype).eps)
 
-    def goes_on(s: _Search) -> Any:
+    def goes_on(s: _Search) -> Array:
         return rnp.any(~s.is_done) & (s.n < STEPS)
 
     def again(s: _Search) -> _Search:
@@ -63,6 +66,6 @@ def invert(function: Callable[[Any], tuple[Any, Any]], start: Any, low: Any, hig
     return last.t, last.correction
 
 
-def _nearer(x: Any, low: Any, high: Any) -> Any:
+def _nearer(x: Array, low: Array, high: Array) -> Array:
     """The end of the interval that x lies beyond."""
     return rnp.where(x < low, low, high)

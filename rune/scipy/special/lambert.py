@@ -12,17 +12,19 @@ import math
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.control import while_loop
 from rune.errors import DtypeError
 from rune.ops import complex_numbers as parts
 from rune.ops.promote import promoted
 from rune.scipy.special.arguments import as_array
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 _STEPS = 60
 
 
-def lambertw(z: Any, k: Any = 0) -> Any:
+def lambertw(z: ArrayLike, k: ArrayLike | list[Any] = 0) -> Array:
     """The w with w exp(w) = z on branch k, as complex numbers; real for real z >= -1/e and k = 0,
     and for real z of [-1/e, 0) and k = -1.
 
@@ -49,13 +51,13 @@ def lambertw(z: Any, k: Any = 0) -> Any:
 
 
 class _State(NamedTuple):
-    w: Any
-    is_done: Any
-    n: Any
+    w: Array
+    is_done: Array
+    n: Array
 
 
 @custom_jvp
-def _lambertw(z: Any, k: Any) -> Any:
+def _lambertw(z: Array, k: Array) -> Array:
     x = rnp.real(z)
     is_finite = rnp.isfinite(x) & rnp.isfinite(rnp.imag(z))
     is_inner = is_finite & (z != 0)
@@ -70,10 +72,10 @@ def _lambertw(z: Any, k: Any) -> Any:
 _lambertw.defjvps(lambda t, w, z, k: t / (rnp.exp(w) * (1.0 + w)), None)
 
 
-def _solved(z: Any, k: Any) -> Any:
+def _solved(z: Array, k: Array) -> Array:
     eps = 4 * float(rnp.finfo(z.dtype).eps)
 
-    def goes_on(s: _State) -> Any:
+    def goes_on(s: _State) -> Array:
         return rnp.any(~s.is_done) & (s.n < _STEPS)
 
     def again(s: _State) -> _State:
@@ -93,7 +95,7 @@ def _solved(z: Any, k: Any) -> Any:
     return while_loop(goes_on, again, _State(start, rnp.isnan(z), rnp.asarray(0))).w
 
 
-def _start(z: Any, k: Any) -> Any:
+def _start(z: Array, k: Array) -> Array:
     x, y = rnp.real(z), rnp.imag(z)
     log = rnp.log(z) + (2.0 * math.pi * k) * 1.0j
     flat = rnp.where(log == 0, 1.0, log)

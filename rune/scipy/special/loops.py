@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.control import while_loop
 from rune.scipy.special.arguments import as_array
 from rune.transforms.custom.jvp import custom_jvp
@@ -26,8 +27,8 @@ CALM = 2  # steps in a row that must change nothing before a lane is done
 class State(NamedTuple):
     """Numbers that are watched, and what else is carried from step to step."""
 
-    watched: tuple[Any, ...]
-    others: tuple[Any, ...]
+    watched: tuple[Array, ...]
+    others: tuple[Array, ...]
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,16 @@ class Limit:
     count: int = 1
     result: int = 0
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Array) -> Array:
         return _limit(self, *args)
 
     def partial(self, i: int) -> Limit:
         """The limit that is the derivative in argument i."""
 
-        def start(*args: Any) -> State:
+        def start(*args: Array) -> State:
             return _beside(*jvp(self.start, args, _unit(args, i)))
 
-        def step(n: Any, state: State, *args: Any) -> State:
+        def step(n: Array, state: State, *args: Array) -> State:
             now, slope = _apart(state)
             primal_step = lambda s, *xs: self.step(n, s, *xs)  # noqa: E731
             return _beside(*jvp(primal_step, (now, *args), (slope, *_unit(args, i))))
@@ -61,7 +62,7 @@ class Limit:
         return Limit(start, step, self.most, 2 * self.count, self.count + self.result)
 
 
-def _unit(args: Sequence[Any], i: int) -> tuple[Any, ...]:
+def _unit(args: Sequence[Array], i: int) -> tuple[Array, ...]:
     """The direction of argument i."""
     return tuple(rnp.ones_like(a) if k == i else rnp.zeros_like(a) for k, a in enumerate(args))
 
@@ -78,12 +79,12 @@ def _apart(state: State) -> tuple[State, State]:
     return first, State(state.watched[watched_count:], state.others[other_count:])
 
 
-def _limit_value(limit: Limit, *args: Any) -> Any:
-    def goes_on(carry: Any) -> Any:
+def _limit_value(limit: Limit, *args: Array) -> Array:
+    def goes_on(carry: tuple[Array, Array, State]) -> Array:
         n, calm, _ = carry
         return rnp.any(calm < CALM) & (n <= limit.most)
 
-    def again(carry: Any) -> Any:
+    def again(carry: tuple[Array, Array, State]) -> tuple[Array, Array, State]:
         n, calm, state = carry
         following = limit.step(n, state, *args)
         still = _stands_still(state.watched, following.watched)
@@ -97,7 +98,7 @@ def _limit_value(limit: Limit, *args: Any) -> Any:
     return while_loop(goes_on, again, (n, calm, first))[2].watched[limit.result]
 
 
-def _stands_still(old: Sequence[Any], new: Sequence[Any]) -> Any:
+def _stands_still(old: Sequence[Array], new: Sequence[Array]) -> Array:
     """Whether no watched number moves by more than roundings; NaN does not move any more."""
     eps = 2 * float(rnp.finfo(new[0].dtype).eps)
     still = [(abs(b - a) <= eps * abs(b)) | ~rnp.isfinite(b) for a, b in zip(old, new)]
@@ -110,7 +111,7 @@ def _stands_still(old: Sequence[Any], new: Sequence[Any]) -> Any:
 _limit = custom_jvp(_limit_value, nondiff_argnums=(0,))
 
 
-def _limit_jvp(limit: Limit, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def _limit_jvp(limit: Limit, primals: Sequence[Array], tangents: Sequence[Array | SymbolicZero]) -> tuple[Array, Array]:
     out = _limit(limit, *primals)
     total = rnp.zeros_like(out)
     for i, tangent in enumerate(tangents):

@@ -8,20 +8,22 @@ Source: DLMF 18.9.1 and 14.30.1; Press et al., Numerical Recipes 6.7.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.control import fori_loop
 from rune.errors import ArgumentError
 from rune.scipy.special.arguments import reals
+from rune.typing import ArrayLike
 
-Recurrence = Callable[[Any, Any, Any, Any], Any]
+Degrees = ArrayLike | Sequence[int]  # known while tracing
+Recurrence = Callable[[Array, Array, Array, Array], Array]
 
 
-def _degree(name: str, n: Any) -> np.ndarray:
+def _degree(name: str, n: Degrees) -> np.ndarray:
     """Concrete whole degrees. Errors: ArgumentError for others, TracerError for traced ones."""
     degrees = np.asarray(n)
     if degrees.dtype.kind not in "iu" or np.any(degrees < 0):
@@ -29,7 +31,7 @@ def _degree(name: str, n: Any) -> np.ndarray:
     return degrees
 
 
-def _evaluated(name: str, n: Any, x: Any, first: Callable[[Any], Any], up: Recurrence) -> Any:
+def _evaluated(name: str, n: Degrees, x: ArrayLike, first: Callable[[Array], Array], up: Recurrence) -> Array:
     """The polynomial of degree n at x: 1, first(x), then up(k, x, p_k, p_(k-1)) = p_(k+1)."""
     degree = _degree(name, n)
     (x,) = reals(name, x)
@@ -37,7 +39,7 @@ def _evaluated(name: str, n: Any, x: Any, first: Callable[[Any], Any], up: Recur
     degrees, x = rnp.broadcast_arrays(rnp.asarray(degree, x.dtype), x)
     one = rnp.ones_like(x)
 
-    def step(k: Any, carry: Any) -> Any:
+    def step(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         here, below = carry
         k = k.astype(x.dtype)
         above = up(k, x, here, below)
@@ -48,7 +50,7 @@ def _evaluated(name: str, n: Any, x: Any, first: Callable[[Any], Any], up: Recur
     return fori_loop(1, max(most, 1), step, start)[0]
 
 
-def eval_legendre(n: Any, x: Any) -> Any:
+def eval_legendre(n: Degrees, x: ArrayLike) -> Array:
     """Legendre's polynomial of degree n at x.
 
     n: integers known while tracing, as for all polynomials here. Errors: ArgumentError for others.
@@ -64,7 +66,7 @@ def eval_legendre(n: Any, x: Any) -> Any:
     )
 
 
-def eval_chebyt(n: Any, x: Any) -> Any:
+def eval_chebyt(n: Degrees, x: ArrayLike) -> Array:
     """Chebyshev's polynomial of the first kind.
 
     Shapes: n and x broadcast together.
@@ -80,7 +82,7 @@ def eval_chebyt(n: Any, x: Any) -> Any:
     return _evaluated("eval_chebyt", n, x, lambda x: x, lambda k, x, p, q: 2.0 * x * p - q)
 
 
-def eval_chebyu(n: Any, x: Any) -> Any:
+def eval_chebyu(n: Degrees, x: ArrayLike) -> Array:
     """Chebyshev's polynomial of the second kind.
 
     Shapes: n and x broadcast together.
@@ -96,7 +98,7 @@ def eval_chebyu(n: Any, x: Any) -> Any:
     return _evaluated("eval_chebyu", n, x, lambda x: 2.0 * x, lambda k, x, p, q: 2.0 * x * p - q)
 
 
-def eval_hermite(n: Any, x: Any) -> Any:
+def eval_hermite(n: Degrees, x: ArrayLike) -> Array:
     """Hermite's polynomial, of the weight exp(-x²).
 
     Shapes: n and x broadcast together.
@@ -112,7 +114,7 @@ def eval_hermite(n: Any, x: Any) -> Any:
     return _evaluated("eval_hermite", n, x, lambda x: 2.0 * x, lambda k, x, p, q: 2.0 * (x * p - k * q))
 
 
-def eval_hermitenorm(n: Any, x: Any) -> Any:
+def eval_hermitenorm(n: Degrees, x: ArrayLike) -> Array:
     """Hermite's polynomial, of the weight exp(-x²/2).
 
     Shapes: n and x broadcast together.
@@ -128,7 +130,7 @@ def eval_hermitenorm(n: Any, x: Any) -> Any:
     return _evaluated("eval_hermitenorm", n, x, lambda x: x, lambda k, x, p, q: x * p - k * q)
 
 
-def eval_laguerre(n: Any, x: Any) -> Any:
+def eval_laguerre(n: Degrees, x: ArrayLike) -> Array:
     """Laguerre's polynomial.
 
     Shapes: n and x broadcast together.
@@ -149,10 +151,10 @@ def eval_laguerre(n: Any, x: Any) -> Any:
 # --- spherical harmonics ----------------------------------------------------------------------
 
 
-def _normalised(n: Any, m: Any, cosine: Any, sine: Any, most: int) -> Any:
+def _normalised(n: Array, m: Array, cosine: Array, sine: Array, most: int) -> Array:
     """Legendre's associated function of degree n and order m >= 0, of norm 1 on the sphere."""
 
-    def diagonal(k: Any, value: Any) -> Any:
+    def diagonal(k: Array, value: Array) -> Array:
         k = k.astype(cosine.dtype)
         factor = -rnp.sqrt((2.0 * k + 1.0) / (2.0 * k)) * sine
         return value * rnp.where(k <= m, factor, 1.0)
@@ -160,7 +162,7 @@ def _normalised(n: Any, m: Any, cosine: Any, sine: Any, most: int) -> Any:
     first = rnp.full_like(cosine, math.sqrt(0.25 / math.pi))
     start = fori_loop(1, most + 1, diagonal, first)
 
-    def up(k: Any, carry: Any) -> Any:
+    def up(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         here, below = carry
         k = k.astype(cosine.dtype)
         is_used = (k > m) & (k <= n)
@@ -174,7 +176,9 @@ def _normalised(n: Any, m: Any, cosine: Any, sine: Any, most: int) -> Any:
     return rnp.where(m > n, 0.0, value)
 
 
-def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
+def sph_harm_y(
+    n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None, n_max: int | None = None
+) -> Array:
     """The spherical harmonic of degree n and order m, -n <= m <= n, at the polar angle theta and
     the azimuth phi, with the phase (-1)^m; complex.
 

@@ -7,24 +7,28 @@ add noise. Half types are summed in f32 and rounded once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.scipy.special.arguments import rounded, widened
+from rune.typing import ArrayLike, Axis
 
-Axis = int | Sequence[int] | None
 
-
-def largest_of(x: Any, axis: Axis, where: Any) -> Any:
+def largest_of(x: Array, axis: Axis, where: ArrayLike | None) -> Array:
     """The largest element of each slice (-inf of none), as a constant of differentiation."""
     initial = -rnp.inf if where is not None or 0 in x.shape else None
     return rnp.max(ops.stop_gradient(x), axis, keepdims=True, initial=initial, where=where)
 
 
 def logsumexp(
-    a: Any, axis: Axis = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
 ) -> Any:
     """log(sum(b exp(a))) over axes, without overflow; -inf for a slice of -inf.
 
@@ -53,25 +57,25 @@ def logsumexp(
     return (out, rounded(rnp.sign(total), dtype)) if return_sign else out
 
 
-def _weighty(b: Any, where: Any) -> Any:
+def _weighty(b: ArrayLike | None, where: ArrayLike | None) -> ArrayLike | None:
     """The mask of elements with a weight, which say how large a sum may be."""
     if b is None:
         return where
     return rnp.not_equal(b, 0) if where is None else rnp.logical_and(where, rnp.not_equal(b, 0))
 
 
-def _inside(x: Any, where: Any) -> Any:
+def _inside(x: Array, where: ArrayLike | None) -> Array:
     """x in the mask, 0 elsewhere: the elements outside may be so large that exp overflows."""
     return x if where is None else rnp.where(where, x, 0.0)
 
 
-def _bounded(x: Any, b: Any) -> Any:
+def _bounded(x: Array, b: ArrayLike) -> Array:
     """x, clipped where its weight is 0 so that exp stays finite: 0 · inf is NaN."""
     most = math.log(float(rnp.finfo(x.dtype).max)) - 1
     return rnp.where(rnp.equal(b, 0), rnp.minimum(x, most), x)
 
 
-def softmax(x: Any, axis: Axis = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = None) -> Array:
     """exp(x) / sum(exp(x)) over axes (all by default), without overflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -85,7 +89,7 @@ def softmax(x: Any, axis: Axis = None) -> Any:
     return masked_softmax(x, axis, None)
 
 
-def masked_softmax(x: Any, axis: Axis, where: Any) -> Any:
+def masked_softmax(x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Array:
     """`softmax` of the elements of the mask, 0 elsewhere."""
     x, dtype = widened(x)
     terms = rnp.exp(_inside(x - largest_of(x, axis, where), where))
@@ -97,7 +101,7 @@ def masked_softmax(x: Any, axis: Axis, where: Any) -> Any:
     return rounded(rnp.where(where, shares, 0.0), dtype)
 
 
-def log_softmax(x: Any, axis: Axis = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = None) -> Array:
     """log(softmax(x)) over axes (all by default), without underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -112,7 +116,7 @@ def log_softmax(x: Any, axis: Axis = None) -> Any:
     return masked_log_softmax(x, axis, None)
 
 
-def masked_log_softmax(x: Any, axis: Axis, where: Any) -> Any:
+def masked_log_softmax(x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Array:
     """`log_softmax` of the elements of the mask, -inf elsewhere."""
     x, dtype = widened(x)
     shifted = _inside(x - largest_of(x, axis, where), where)

@@ -6,9 +6,9 @@ Source, where none is given: Johnson, Kemp & Kotz, Univariate Discrete Distribut
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.combinatorial import log_beta
 from rune.scipy.special.densities import log_beta_power, log_poisson
@@ -20,15 +20,15 @@ from rune.scipy.stats.discrete import Discrete, Summed
 _EULER_GAMMA = 0.5772156649015329
 
 
-def _share(p: Any) -> Any:
+def _share(p: Array) -> Array:
     return (p >= 0) & (p <= 1)
 
 
-def _from_zero(*shapes: Any) -> tuple[float, float]:
+def _from_zero(*shapes: Array) -> tuple[float, float]:
     return 0.0, rnp.inf
 
 
-def _from_one(*shapes: Any) -> tuple[float, float]:
+def _from_one(*shapes: Array) -> tuple[float, float]:
     return 1.0, rnp.inf
 
 
@@ -48,7 +48,7 @@ bernoulli = Discrete(
 )
 
 
-def _binom_log_mass(k: Any, n: Any, p: Any) -> Any:
+def _binom_log_mass(k: Array, n: Array, p: Array) -> Array:
     """By deviances inside, by powers at the ends."""
     is_inside = (k > 0) & (k < n) & (p > 0) & (p < 1)
     a, b = rnp.where(is_inside, k, 1.0), rnp.where(is_inside, n - k, 1.0)
@@ -72,7 +72,7 @@ binom = Discrete(
 )
 
 
-def _betabinom_log_mass(k: Any, n: Any, a: Any, b: Any) -> Any:
+def _betabinom_log_mass(k: Array, n: Array, a: Array, b: Array) -> Array:
     ways = -rnp.log1p(n) - log_beta(n - k + 1.0, k + 1.0)
     return ways + log_beta(k + a, n - k + b) - log_beta(a, b)
 
@@ -111,7 +111,7 @@ geom = Discrete(
 )
 
 
-def _nbinom_log_mass(k: Any, n: Any, p: Any) -> Any:
+def _nbinom_log_mass(k: Array, n: Array, p: Array) -> Array:
     is_inside = (k > 0) & (p < 1)
     b = rnp.where(is_inside, k, 1.0)
     x = rnp.where(is_inside, p, 0.5)
@@ -175,17 +175,17 @@ dlaplace = Discrete(
 )
 
 
-def _dlaplace_lower(k: Any, a: Any) -> Any:
+def _dlaplace_lower(k: Array, a: Array) -> Array:
     size = rnp.where(k < 0, -k, k + 1.0)
     tail = rnp.exp(-a * size) / (1.0 + rnp.exp(-a))
     return rnp.where(k < 0, tail, 1.0 - tail)
 
 
-def _logser_log_mass(k: Any, p: Any) -> Any:
+def _logser_log_mass(k: Array, p: Array) -> Array:
     return k * rnp.log(p) - rnp.log(k) - rnp.log(-rnp.log1p(-p))
 
 
-def _logser_shares(k: Any, p: Any) -> tuple[Any, Any]:
+def _logser_shares(k: Array, p: Array) -> tuple[Array, Array]:
     """The probabilities up to k and beyond k; the latter is B_p(k + 1, 0) over the sum of all.
 
     Where it is small the fraction of the incomplete beta function, else the series of
@@ -233,5 +233,5 @@ zipf = Discrete(
 )
 
 
-def _zeta(a: Any) -> Any:
+def _zeta(a: Array) -> Array:
     return zeta_of(a, rnp.ones_like(a))

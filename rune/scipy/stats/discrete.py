@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.control import while_loop
 from rune.scipy.special.arguments import rounded, undefined
 from rune.scipy.stats.family import Function, arranged, known, widened
+from rune.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,38 +52,38 @@ class Discrete:
     def __repr__(self) -> str:
         return f"stats.{self.name}({', '.join((*self.shapes, 'loc'))}): {self.about}"
 
-    def logpmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+    def logpmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
         """The logarithm of the probability of k; -inf where that is 0."""
         k, shapes, dtype, inside, bad = self._placed(k, args, kwargs)
         return _finished(self.log_mass(k, *shapes), inside, bad, -rnp.inf, dtype)
 
-    def pmf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+    def pmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
         """The probability of k; 0 if k is not an integer or is outside the support."""
         k, shapes, dtype, inside, bad = self._placed(k, args, kwargs)
         mass = self.mass or (lambda *v: rnp.exp(self.log_mass(*v)))
         return _finished(mass(k, *shapes), inside, bad, 0.0, dtype)
 
-    def cdf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+    def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
         """The probability of at most k."""
         return self._cumulative("cdf", self.lower, self.upper, 0.0, 1.0, k, args, kwargs)
 
-    def sf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+    def sf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
         """The probability of more than k."""
         return self._cumulative("sf", self.upper, self.lower, 1.0, 0.0, k, args, kwargs)
 
-    def logcdf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+    def logcdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
         """The logarithm of cdf."""
         return rnp.log(self.cdf(k, *args, **kwargs))
 
-    def logsf(self, k: Any, *args: Any, **kwargs: Any) -> Any:
+    def logsf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
         """The logarithm of sf."""
         return rnp.log(self.sf(k, *args, **kwargs))
 
-    def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+    def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The smallest k with cdf(k) >= q; of q = 0 one below the support, of no share NaN."""
         return self._quantile("ppf", False, q, args, kwargs)
 
-    def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+    def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
         """The smallest k with sf(k) <= q; of q = 1 one below the support, of no share NaN."""
         return self._quantile("isf", True, q, args, kwargs)
 
@@ -87,61 +91,61 @@ class Discrete:
         """The smallest k with cdf(k) >= 1/2."""
         return self.ppf(0.5, *args, **kwargs)
 
-    def mean(self, *args: Any, **kwargs: Any) -> Any:
+    def mean(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The mean."""
         shapes, loc, dtype = self._parameters(args, kwargs)
         return rounded(loc + known(self.name, "mean", self.mean_of)(*shapes), dtype)
 
-    def var(self, *args: Any, **kwargs: Any) -> Any:
+    def var(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The variance."""
         shapes, loc, dtype = self._parameters(args, kwargs)
         return rounded(known(self.name, "var", self.variance_of)(*shapes) + 0.0 * loc, dtype)
 
-    def std(self, *args: Any, **kwargs: Any) -> Any:
+    def std(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The standard deviation."""
         return rnp.sqrt(self.var(*args, **kwargs))
 
-    def entropy(self, *args: Any, **kwargs: Any) -> Any:
+    def entropy(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The entropy, in nats."""
         shapes, loc, dtype = self._parameters(args, kwargs)
         return rounded(known(self.name, "entropy", self.entropy_of)(*shapes) + 0.0 * loc, dtype)
 
-    def interval(self, confidence: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def interval(self, confidence: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
         """The numbers between which a share `confidence` lies, as much below as above."""
         edge = (1.0 - rnp.asarray(confidence)) / 2.0
         return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
 
-    def support(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def support(self, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
         """The smallest and the greatest number that may be drawn."""
         shapes, loc, dtype = self._parameters(args, kwargs)
         low, high = (rounded(loc + end, dtype) for end in self.bounds(*shapes))
         return low, high
 
-    def _quantile(self, what: str, is_upper: bool, q: Any, args: Sequence[Any], kwargs: dict) -> Any:
+    def _quantile(self, what: str, is_upper: bool, q: ArrayLike, args: Sequence[ArrayLike], kwargs: dict) -> Array:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         operands, dtype = widened(f"stats.{self.name}", [q, *values])
-        q, *shapes, loc = (ops.stop_gradient(v) for v in operands)
-        good = self.valid(*shapes) & (q >= 0) & (q <= 1)
-        low, high = (rnp.full_like(q, 0.0) + end for end in self.bounds(*shapes))
-        complement = 1.0 - q
-        below, above = (complement, q) if is_upper else (q, complement)
+        level, *shapes, loc = (ops.stop_gradient(v) for v in operands)
+        good = self.valid(*shapes) & (level >= 0) & (level <= 1)
+        low, high = (rnp.full_like(level, 0.0) + end for end in self.bounds(*shapes))
+        complement = 1.0 - level
+        below, above = (complement, level) if is_upper else (level, complement)
 
-        def is_reached(k: Any) -> Any:
+        def is_reached(k: Array) -> Array:
             inner = rnp.clip(k, low, high)
             lower, upper = self._shares(what, inner, shapes)
             # On the side of the smaller share, where the other one has no digits.
             is_enough = rnp.where(below <= above, lower >= below, upper <= above)
             mass = rnp.exp(self.log_mass(inner, *shapes))
-            is_enough = is_enough | _is_own(upper if is_upper else lower, q, mass)
+            is_enough = is_enough | _is_own(upper if is_upper else lower, level, mass)
             return ((k >= low) & is_enough) | (k >= high)
 
-        first, last = (q == 1, q == 0) if is_upper else (q == 0, q == 1)
+        first, last = (level == 1, level == 0) if is_upper else (level == 0, level == 1)
         is_inner = good & ~first & ~last
         if isinstance(self.lower, Summed):
             reached = self.lower.first_where(
                 lambda walk: (
                     walk.reaches(below, above)
-                    | _is_own(1.0 - walk.total if is_upper else walk.total, q, rnp.exp(walk.log))
+                    | _is_own(1.0 - walk.total if is_upper else walk.total, level, rnp.exp(walk.log))
                 ),
                 is_inner,
                 *shapes,
@@ -152,7 +156,7 @@ class Discrete:
         out = rnp.where(first, low - 1.0, rnp.where(last, high, inner))
         return rounded(undefined(~good, out + loc), dtype)
 
-    def _shares(self, what: str, k: Any, shapes: Sequence[Any]) -> tuple[Any, Any]:
+    def _shares(self, what: str, k: Array, shapes: Sequence[Array]) -> tuple[Array, Array]:
         """The shares up to k, and beyond."""
         if self.shares is not None:
             return self.shares(k, *shapes)
@@ -162,12 +166,14 @@ class Discrete:
         upper = known(self.name, what, self.upper)(k, *shapes)
         return 1.0 - upper, upper
 
-    def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any]:
+    def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Array, np.dtype]:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (*shapes, loc), dtype = widened(f"stats.{self.name}", values)
         return shapes, undefined(rnp.logical_not(self.valid(*shapes)), loc), dtype
 
-    def _placed(self, k: Any, args: Sequence[Any], kwargs: dict) -> tuple[Any, ...]:
+    def _placed(
+        self, k: ArrayLike, args: Sequence[ArrayLike], kwargs: dict
+    ) -> tuple[Array, list[Array], np.dtype, Array, Array]:
         """k, parameters, the dtype of the result, where k has a mass, where nothing is defined."""
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
@@ -184,10 +190,10 @@ class Discrete:
         other: Function | None,
         below: float,
         above: float,
-        k: Any,
-        args: Sequence[Any],
+        k: ArrayLike,
+        args: Sequence[ArrayLike],
         kwargs: dict,
-    ) -> Any:
+    ) -> Array:
         values = arranged(self.name, (*self.shapes, "loc"), args, kwargs)
         (k, *shapes, loc), dtype = widened(f"stats.{self.name}", [k, *values])
         k = rnp.floor(k - loc)
@@ -200,7 +206,7 @@ class Discrete:
         return rounded(undefined(bad, out), dtype)
 
 
-def _is_own(share: Any, level: Any, mass: Any) -> Any:
+def _is_own(share: Array, level: Array, mass: Array) -> Array:
     """Whether the share given is this one as it was rounded, and that of no other number."""
     return (share == level) & (mass > float(rnp.finfo(level.dtype).eps))
 
@@ -215,11 +221,11 @@ class _Walk(NamedTuple):
     total_rest: Any
 
     @property
-    def has_next(self) -> Any:
+    def has_next(self) -> Array:
         """Beyond the whole numbers of the dtype there is no next one."""
         return self.at + 1.0 > self.at
 
-    def reaches(self, below: Any, above: Any) -> Any:
+    def reaches(self, below: Array, above: Array) -> Array:
         """Whether the share is at least `below`, given the rest `above`; by all its digits."""
         missing = (1.0 - self.total) - self.total_rest
         return rnp.where(below <= above, self.total >= below, missing <= above)
@@ -244,7 +250,7 @@ class Summed:
     growth: Function
     reach: Function
 
-    def __call__(self, k: Any, *shapes: Any) -> Any:
+    def __call__(self, k: Array, *shapes: Array) -> Array:
         """The share of the numbers up to k."""
         most = self._most(rnp.minimum(k, ops.stop_gradient(self.reach(*shapes))))
         last = ops.stop_gradient(rnp.max(most, initial=self.first))
@@ -254,20 +260,20 @@ class Summed:
             self._start(most, shapes),
         ).total
 
-    def first_where(self, is_enough: Function, wanted: Any, *shapes: Any) -> Any:
+    def first_where(self, is_enough: Function, wanted: Array, *shapes: Array) -> Array:
         """The first number up to which the share is enough, for those that are wanted, else inf."""
         most = self._most(rnp.where(wanted, self.reach(*shapes), self.first))
         start = self._start(most, shapes)
 
-        def first_at(walk: _Walk, first: Any) -> Any:
+        def first_at(walk: _Walk, first: Array) -> Array:
             is_new = rnp.isinf(first) & is_enough(walk)
             return rnp.where(is_new, walk.at, first)
 
-        def goes_on(carry: tuple[_Walk, Any]) -> Any:
+        def goes_on(carry: tuple[_Walk, Array]) -> Array:
             walk, first = carry
             return rnp.any(rnp.isinf(first) & (walk.at < most)) & walk.has_next
 
-        def again(carry: tuple[_Walk, Any]) -> tuple[_Walk, Any]:
+        def again(carry: tuple[_Walk, Array]) -> tuple[_Walk, Array]:
             walk, first = carry
             for _ in range(TERMS):
                 walk = self._next(walk, most, shapes)
@@ -277,21 +283,21 @@ class Summed:
         nothing = rnp.full_like(start.total, rnp.inf)
         return while_loop(goes_on, again, (start, first_at(start, nothing)))[1]
 
-    def _most(self, reach: Any) -> Any:
+    def _most(self, reach: Array) -> Array:
         """A lane that is not a number ends no other's sum."""
         return rnp.where(rnp.isnan(reach), self.first, reach)
 
-    def _start(self, most: Any, shapes: Sequence[Any]) -> _Walk:
+    def _start(self, most: Array, shapes: Sequence[Array]) -> _Walk:
         log = self.log_mass(*shapes)
         none = rnp.zeros_like(log)
         return _Walk(rnp.asarray(self.first, most.dtype), log, none, rnp.exp(log), none)
 
-    def _further(self, walk: _Walk, most: Any, shapes: Sequence[Any]) -> _Walk:
+    def _further(self, walk: _Walk, most: Array, shapes: Sequence[Array]) -> _Walk:
         for _ in range(TERMS):
             walk = self._next(walk, most, shapes)
         return walk
 
-    def _next(self, walk: _Walk, most: Any, shapes: Sequence[Any]) -> _Walk:
+    def _next(self, walk: _Walk, most: Array, shapes: Sequence[Array]) -> _Walk:
         """The walk after one number more, where it is not above `most`."""
         is_on = (walk.at < most) & walk.has_next
         at = rnp.where(is_on, walk.at, self.first)
@@ -302,7 +308,7 @@ class Summed:
         return _Walk(walk.at + 1.0, log, log_rest, *total)
 
 
-def _compensated(total: Any, correction: Any, term: Any) -> tuple[Any, Any]:
+def _compensated(total: Array, correction: Array, term: Array) -> tuple[Array, Array]:
     """The sum with one term more, and what rounding has left out of it.
 
     Thousands of terms would drift by their roundings.
@@ -325,19 +331,19 @@ class _Search(NamedTuple):
 STEPS = 400
 
 
-def _first_where(is_reached: Function, below: Any, reached: Any, wanted: Any) -> Any:
+def _first_where(is_reached: Function, below: Array, reached: Array, wanted: Array) -> Array:
     """The first whole number that is reached, of those that are wanted.
 
     below, reached: where nothing and all is; infinite ones are looked for from 0 on.
     """
 
-    def middle(s: _Search) -> Any:
+    def middle(s: _Search) -> Array:
         up = rnp.where(rnp.isinf(s.below), 0.0, s.below) + s.stride
         down = rnp.where(rnp.isinf(s.reached), 0.0, s.reached) - s.stride
         both = s.below + rnp.floor(0.5 * (s.reached - s.below))
         return rnp.where(rnp.isinf(s.reached), up, rnp.where(rnp.isinf(s.below), down, both))
 
-    def goes_on(s: _Search) -> Any:
+    def goes_on(s: _Search) -> Array:
         # Beyond the whole numbers of the dtype the middle is one of the ends.
         at = middle(s)
         return rnp.any(wanted & (at > s.below) & (at < s.reached)) & (s.n < STEPS)
@@ -354,5 +360,5 @@ def _first_where(is_reached: Function, below: Any, reached: Any, wanted: Any) ->
     return while_loop(goes_on, again, start).reached
 
 
-def _finished(value: Any, inside: Any, bad: Any, outside: float, dtype: Any) -> Any:
+def _finished(value: Array, inside: Array, bad: Array, outside: float, dtype: np.dtype) -> Array:
     return rounded(undefined(bad, rnp.where(inside, value, outside)), dtype)

@@ -12,9 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.scipy.special.arguments import reals, rounded, undefined
+from rune.typing import ArrayLike
 
 Function = Callable[..., Any]
 
@@ -31,11 +35,11 @@ class _Place(NamedTuple):
     dtype: Any
 
 
-def _always(*shapes: Any) -> Any:
+def _always(*shapes: Array) -> bool:
     return True
 
 
-def arranged(family: str, names: Sequence[str], args: Sequence[Any], kwargs: dict) -> list[Any]:
+def arranged(family: str, names: Sequence[str], args: Sequence[ArrayLike], kwargs: dict) -> list[Any]:
     """Values of the named parameters, loc and scale being 0 and 1 by default.
 
     Errors: ArgumentError for one that is missing, given twice or unknown.
@@ -55,7 +59,7 @@ def arranged(family: str, names: Sequence[str], args: Sequence[Any], kwargs: dic
     return [named.get(n, defaults.get(n)) for n in names]
 
 
-def widened(name: str, values: Sequence[Any]) -> tuple[list[Any], Any]:
+def widened(name: str, values: Sequence[ArrayLike]) -> tuple[list[Array], np.dtype]:
     """Arrays of one floating dtype and shape, half types in f32; and the dtype of the result."""
     arrays = reals(name, *values)
     dtype = arrays[0].dtype
@@ -64,7 +68,7 @@ def widened(name: str, values: Sequence[Any]) -> tuple[list[Any], Any]:
     return [rnp.astype(v, rnp.float32) for v in arrays], dtype
 
 
-def positive(*shapes: Any) -> Any:
+def positive(*shapes: Array) -> Array:
     """Whether all parameters are."""
     good = shapes[0] > 0
     for s in shapes[1:]:
@@ -116,68 +120,68 @@ class Continuous:
 
     # --- at a point ---------------------------------------------------------------------------
 
-    def logpdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def logpdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The logarithm of the density; -inf outside of the support."""
         p = self._placed(x, args, kwargs, self.is_open)
         value = self.log_density(p.y, *p.shapes) - rnp.log(p.scale)
         return self._finished(p, value, -rnp.inf, -rnp.inf)
 
-    def pdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def pdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The density; 0 outside of the support."""
         p = self._placed(x, args, kwargs, self.is_open)
         density = self.density or (lambda *v: rnp.exp(self.log_density(*v)))
         return self._finished(p, density(p.y, *p.shapes) / p.scale, 0.0, 0.0)
 
-    def cdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def cdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The probability of at most x."""
         p = self._placed(x, args, kwargs)
         return self._finished(p, self._lower(p), 0.0, 1.0)
 
-    def sf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def sf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The probability of more than x, exact where that is small if the family allows."""
         p = self._placed(x, args, kwargs)
         return self._finished(p, self._upper(p), 1.0, 0.0)
 
-    def logcdf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def logcdf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The logarithm of cdf."""
         p = self._placed(x, args, kwargs)
         log_lower = self.log_lower
         value = log_lower(p.y, *p.shapes) if log_lower else rnp.log(self._lower(p))
         return self._finished(p, value, -rnp.inf, 0.0)
 
-    def logsf(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def logsf(self, x: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The logarithm of sf."""
         p = self._placed(x, args, kwargs)
         log_upper = self.log_upper
         value = log_upper(p.y, *p.shapes) if log_upper else rnp.log(self._upper(p))
         return self._finished(p, value, 0.0, -rnp.inf)
 
-    def ppf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+    def ppf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The inverse of cdf; NaN outside of [0, 1]."""
         return self._inverse("ppf", self.quantile, self.upper_quantile, False, q, args, kwargs)
 
-    def isf(self, q: Any, *args: Any, **kwargs: Any) -> Any:
+    def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The inverse of sf; NaN outside of [0, 1]."""
         return self._inverse("isf", self.upper_quantile, self.quantile, True, q, args, kwargs)
 
     # --- properties of the distribution -------------------------------------------------------
 
-    def mean(self, *args: Any, **kwargs: Any) -> Any:
+    def mean(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The mean."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
         return rounded(loc + scale * known(self.name, "mean", self.mean_of)(*shapes), dtype)
 
-    def var(self, *args: Any, **kwargs: Any) -> Any:
+    def var(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The variance."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
         variance = known(self.name, "var", self.variance_of)(*shapes)
         return rounded(scale * scale * variance + 0.0 * loc, dtype)
 
-    def std(self, *args: Any, **kwargs: Any) -> Any:
+    def std(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The standard deviation."""
         return rnp.sqrt(self.var(*args, **kwargs))
 
-    def entropy(self, *args: Any, **kwargs: Any) -> Any:
+    def entropy(self, *args: ArrayLike, **kwargs: ArrayLike) -> Array:
         """The differential entropy, in nats."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
         entropy = known(self.name, "entropy", self.entropy_of)(*shapes)
@@ -187,12 +191,12 @@ class Continuous:
         """The point where cdf is 1/2."""
         return self.ppf(0.5, *args, **kwargs)
 
-    def interval(self, confidence: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def interval(self, confidence: ArrayLike, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
         """The numbers between which a share `confidence` lies, as much below as above."""
         edge = (1.0 - rnp.asarray(confidence)) / 2.0
         return self.ppf(edge, *args, **kwargs), self.ppf(1.0 - edge, *args, **kwargs)
 
-    def support(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def support(self, *args: ArrayLike, **kwargs: ArrayLike) -> tuple[Array, Array]:
         """The numbers below and above which there is none."""
         shapes, loc, scale, dtype = self._parameters(args, kwargs)
         low, high = (rounded(loc + scale * end, dtype) for end in self.bounds(*shapes))
@@ -200,14 +204,14 @@ class Continuous:
 
     # --- how ----------------------------------------------------------------------------------
 
-    def _parameters(self, args: Sequence[Any], kwargs: dict) -> tuple[list[Any], Any, Any, Any]:
+    def _parameters(self, args: Sequence[ArrayLike], kwargs: dict) -> tuple[list[Array], Array, Array, np.dtype]:
         """Shape parameters, loc, and scale with NaN where the parameters make no sense; dtype."""
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (*shapes, loc, scale), dtype = widened(f"stats.{self.name}", values)
         good = (scale > 0) & self.valid(*shapes)
         return shapes, loc, undefined(~good, scale), dtype
 
-    def _placed(self, x: Any, args: Sequence[Any], kwargs: dict, is_open: bool = False) -> _Place:
+    def _placed(self, x: ArrayLike, args: Sequence[ArrayLike], kwargs: dict, is_open: bool = False) -> _Place:
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (x, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [x, *values])
         y = (x - loc) / scale
@@ -219,16 +223,16 @@ class Continuous:
         y = rnp.where(is_below | is_above | is_bad, self.inside(*shapes), y)
         return _Place(y, is_below, is_above, is_bad, shapes, scale, dtype)
 
-    def _finished(self, p: _Place, value: Any, below: float, above: float) -> Any:
+    def _finished(self, p: _Place, value: Array, below: float, above: float) -> Array:
         out = rnp.where(p.is_below, below, rnp.where(p.is_above, above, value))
         return rounded(undefined(p.is_bad, out), p.dtype)
 
-    def _lower(self, p: _Place) -> Any:
+    def _lower(self, p: _Place) -> Array:
         if self.lower is None and self.upper is not None:
             return 1.0 - self.upper(p.y, *p.shapes)
         return known(self.name, "cdf", self.lower)(p.y, *p.shapes)
 
-    def _upper(self, p: _Place) -> Any:
+    def _upper(self, p: _Place) -> Array:
         if self.upper is None:
             return 1.0 - self._lower(p)
         return self.upper(p.y, *p.shapes)
@@ -239,10 +243,10 @@ class Continuous:
         inverse: Function | None,
         other: Function | None,
         is_upper: bool,
-        q: Any,
-        args: Sequence[Any],
+        q: ArrayLike,
+        args: Sequence[ArrayLike],
         kwargs: dict,
-    ) -> Any:
+    ) -> Array:
         values = arranged(self.name, (*self.shapes, "loc", "scale"), args, kwargs)
         (q, *shapes, loc, scale), dtype = widened(f"stats.{self.name}", [q, *values])
         is_inside = (q > 0) & (q < 1)

@@ -8,11 +8,14 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import linalg
 from rune.scipy.special.arguments import reals
 from rune.scipy.special.error_functions import ndtr
 from rune.scipy.special.sums import logsumexp
+from rune.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,11 @@ class gaussian_kde:
     Array([0.31815627], f32[1], cpu:0)
     """
 
-    dataset: Any
-    weights: Any
-    covariance: Any
+    dataset: Array
+    weights: Array
+    covariance: Array
 
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None):
+    def __init__(self, dataset: ArrayLike, bw_method: float | str | None = None, weights: Array | None = None):
         (data,) = reals("gaussian_kde", rnp.atleast_2d(rnp.asarray(dataset)))
         if data.ndim != 2 or data.shape[0] == 0 or data.shape[1] < 2:
             raise ShapeError(f"gaussian_kde: cannot use a dataset of shape {data.shape}")
@@ -44,38 +47,38 @@ class gaussian_kde:
         weights = rnp.full((count,), 1 / count, data.dtype) if weights is None else weights
         if weights.shape != (count,):
             raise ShapeError(f"gaussian_kde: cannot weigh {count} points by {weights.shape}")
-        weights = weights / rnp.sum(weights)
-        apart = data - rnp.sum(data * weights, 1, keepdims=True)
-        spread = (apart * weights) @ apart.T / (1.0 - rnp.sum(weights * weights))
-        factor = _factor(bw_method, data.shape[0], 1.0 / rnp.sum(weights * weights))
-        self._set(data, weights, spread * factor * factor)
+        shares = weights / rnp.sum(weights)
+        apart = data - rnp.sum(data * shares, 1, keepdims=True)
+        spread = (apart * shares) @ apart.T / (1.0 - rnp.sum(shares * shares))
+        factor = _factor(bw_method, data.shape[0], 1.0 / rnp.sum(shares * shares))
+        self._set(data, shares, spread * factor * factor)
 
-    def _set(self, dataset: Any, weights: Any, covariance: Any) -> None:
+    def _set(self, dataset: Array, weights: Array, covariance: Array) -> None:
         object.__setattr__(self, "dataset", dataset)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "covariance", covariance)
 
     @property
-    def d(self) -> int:
+    def d(self) -> Size:
         """How many numbers a point has."""
         return self.dataset.shape[0]
 
     @property
-    def n(self) -> int:
+    def n(self) -> Size:
         """How many points there are."""
         return self.dataset.shape[1]
 
     @property
-    def neff(self) -> Any:
+    def neff(self) -> Array:
         """How many points of equal weight would tell as much."""
         return 1.0 / rnp.sum(self.weights * self.weights)
 
     @property
-    def inv_cov(self) -> Any:
+    def inv_cov(self) -> Array:
         """The inverse of the covariance of one normal density."""
         return linalg.inv(self.covariance)
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: ArrayLike) -> Array:
         """The logarithm of the density at points [D, M], or [M] for D = 1 -> [M]."""
         points = rnp.atleast_2d(rnp.asarray(x))
         if points.shape[0] != self.d:
@@ -88,14 +91,14 @@ class gaussian_kde:
         log_norm = 0.5 * self.d * math.log(2 * math.pi) + rnp.sum(rnp.log(rnp.diagonal(root)))
         return logsumexp(-0.5 * square, axis=1, b=self.weights) - log_norm
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: ArrayLike) -> Array:
         """The density at points [D, M], or [M] for D = 1 -> [M]."""
         return rnp.exp(self.logpdf(points))
 
     __call__ = evaluate
     pdf = evaluate
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """The probability of an interval, for D = 1."""
         if self.d != 1:
             raise ShapeError(f"gaussian_kde: cannot integrate {self.d} dimensions over an interval")
@@ -104,7 +107,7 @@ class gaussian_kde:
         return rnp.sum(self.weights * (ends[1] - ends[0]))
 
 
-def _factor(bw_method: Any, d: int, neff: Any) -> Any:
+def _factor(bw_method: float | str | None, d: Size, neff: Array) -> Array | float:
     if bw_method is None or bw_method == "scott":
         return neff ** (-1 / (d + 4))
     if bw_method == "silverman":
@@ -114,7 +117,7 @@ def _factor(bw_method: Any, d: int, neff: Any) -> Any:
     return bw_method
 
 
-def _flatten(k: gaussian_kde) -> tuple[tuple[Any, ...], None]:
+def _flatten(k: gaussian_kde) -> tuple[tuple[Array, Array, Array], None]:
     return (k.dataset, k.weights, k.covariance), None
 
 

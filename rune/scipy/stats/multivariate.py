@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ShapeError
 from rune.numpy import linalg
 from rune.scipy.special.arguments import reals, rounded, widened
 from rune.scipy.special.elementary import times_log
 from rune.scipy.special.gammas import digamma, log_gamma
+from rune.typing import ArrayLike, DTypeLike
 
 
 class _Dirichlet:
@@ -27,7 +28,7 @@ class _Dirichlet:
     Array(1., f32[], cpu:0)
     """
 
-    def logpdf(self, x: Any, alpha: Any) -> Any:
+    def logpdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """The logarithm of the density; -inf if x is not a vector of shares."""
         (x, first), (alpha, second) = _wide("stats.dirichlet", x), _parameters(alpha)
         (size,) = alpha.shape
@@ -42,22 +43,22 @@ class _Dirichlet:
         value = rnp.sum(times_log(powers, rnp.where(is_good, x, 0.5)), 0) - _log_norm(alpha)
         return rounded(rnp.where(is_good, value, -rnp.inf), rnp.result_type(first, second))
 
-    def pdf(self, x: Any, alpha: Any) -> Any:
+    def pdf(self, x: ArrayLike, alpha: ArrayLike) -> Array:
         """The density; 0 if x is not a vector of shares."""
         return rnp.exp(self.logpdf(x, alpha))
 
-    def mean(self, alpha: Any) -> Any:
+    def mean(self, alpha: ArrayLike) -> Array:
         """The mean share of each."""
         alpha, dtype = _parameters(alpha)
         return rounded(alpha / rnp.sum(alpha), dtype)
 
-    def var(self, alpha: Any) -> Any:
+    def var(self, alpha: ArrayLike) -> Array:
         """The variance of each share."""
         alpha, dtype = _parameters(alpha)
         total = rnp.sum(alpha)
         return rounded(alpha * (total - alpha) / (total * total * (total + 1.0)), dtype)
 
-    def entropy(self, alpha: Any) -> Any:
+    def entropy(self, alpha: ArrayLike) -> Array:
         """The differential entropy, in nats."""
         alpha, dtype = _parameters(alpha)
         total = rnp.sum(alpha)
@@ -66,12 +67,12 @@ class _Dirichlet:
         return rounded(value, dtype)
 
 
-def _wide(name: str, x: Any) -> tuple[Any, Any]:
+def _wide(name: str, x: ArrayLike) -> tuple[Array, DTypeLike]:
     """Real numbers, half types in f32; and their dtype."""
     return widened(reals(name, x)[0])
 
 
-def _parameters(alpha: Any) -> tuple[Any, Any]:
+def _parameters(alpha: ArrayLike) -> tuple[Array, DTypeLike]:
     """Dirichlet's. Errors: ShapeError for another rank, and for none."""
     parameters, dtype = _wide("stats.dirichlet", alpha)
     if parameters.ndim != 1 or parameters.shape[0] == 0:
@@ -79,7 +80,7 @@ def _parameters(alpha: Any) -> tuple[Any, Any]:
     return parameters, dtype
 
 
-def _log_norm(alpha: Any) -> Any:
+def _log_norm(alpha: Array) -> Array:
     return rnp.sum(log_gamma(alpha)) - log_gamma(rnp.sum(alpha))
 
 
@@ -95,7 +96,7 @@ class _Multinomial:
     Array(0.5000001, f32[], cpu:0)
     """
 
-    def logpmf(self, x: Any, n: Any, p: Any) -> Any:
+    def logpmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """The logarithm of the probability; -inf for counts that do not sum to n."""
         (x, dtype), (p, _) = (widened(v) for v in reals("stats.multinomial", x, p))
         trials = rnp.asarray(n).astype(x.dtype)
@@ -104,7 +105,7 @@ class _Multinomial:
         value = log_gamma(trials + 1.0) + rnp.sum(terms, -1)
         return rounded(rnp.where(is_good, value, -rnp.inf), dtype)
 
-    def pmf(self, x: Any, n: Any, p: Any) -> Any:
+    def pmf(self, x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         """The probability; 0 for counts that do not sum to n."""
         return rnp.exp(self.logpmf(x, n, p))
 
@@ -123,21 +124,25 @@ class _MultivariateNormal:
     Array(-1.837877, f32[], cpu:0)
     """
 
-    def logpdf(self, x: Any, mean: Any = 0.0, cov: Any = 1.0, allow_singular: None = None) -> Any:
+    def logpdf(
+        self, x: ArrayLike, mean: ArrayLike = 0.0, cov: ArrayLike = 1.0, allow_singular: bool | None = None
+    ) -> Array:
         """The logarithm of the density."""
         if allow_singular is not None:
             raise ShapeError("stats.multivariate_normal: cannot use allow_singular")
-        (x,), (mean,), (cov,) = (reals("stats.multivariate_normal", v) for v in (x, mean, cov))
-        if mean.ndim == 0 and cov.ndim == 0:
-            x = x[..., None]
-        size = 1 if x.ndim == 0 else x.shape[-1]
-        x = rnp.reshape(x, (1,)) if x.ndim == 0 else x
-        if cov.ndim == 0:
-            cov = cov * rnp.eye(size, dtype=rnp.result_type(cov, rnp.float32))
-        if cov.shape != (size, size) or size == 0:
-            raise ShapeError(f"stats.multivariate_normal: cannot use cov of shape {cov.shape} for vectors of {size}")
-        root = linalg.cholesky(cov)
-        apart = x - mean
+        (points,), (centre,), (covariance,) = (reals("stats.multivariate_normal", v) for v in (x, mean, cov))
+        if centre.ndim == 0 and covariance.ndim == 0:
+            points = points[..., None]
+        size = 1 if points.ndim == 0 else points.shape[-1]
+        points = rnp.reshape(points, (1,)) if points.ndim == 0 else points
+        if covariance.ndim == 0:
+            covariance = covariance * rnp.eye(size, dtype=rnp.result_type(covariance, rnp.float32))
+        if covariance.shape != (size, size) or size == 0:
+            raise ShapeError(
+                f"stats.multivariate_normal: cannot use cov of shape {covariance.shape} for vectors of {size}"
+            )
+        root = linalg.cholesky(covariance)
+        apart = points - centre
         # |L⁻¹ (x - μ)|², with all points as columns of one system.
         columns = rnp.reshape(apart, (-1, size)).T
         solved = linalg.solve(root, columns)
@@ -145,11 +150,11 @@ class _MultivariateNormal:
         log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(root)))
         return -0.5 * (square + size * math.log(2 * math.pi) + log_det)
 
-    def pdf(self, x: Any, mean: Any = 0.0, cov: Any = 1.0) -> Any:
+    def pdf(self, x: ArrayLike, mean: ArrayLike = 0.0, cov: ArrayLike = 1.0) -> Array:
         """The density."""
         return rnp.exp(self.logpdf(x, mean, cov))
 
-    def entropy(self, mean: Any = 0.0, cov: Any = 1.0) -> Any:
+    def entropy(self, mean: ArrayLike = 0.0, cov: ArrayLike = 1.0) -> Array:
         """The differential entropy, in nats."""
         (cov,) = reals("stats.multivariate_normal", rnp.atleast_2d(rnp.asarray(cov)))
         if cov.ndim != 2 or cov.shape[0] != cov.shape[1] or cov.shape[0] == 0:

@@ -10,6 +10,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.combinatorial import log_beta
@@ -18,19 +19,20 @@ from rune.scipy.special.elementary import times_log
 from rune.scipy.special.gammas import digamma, gamma_function, log_gamma
 from rune.scipy.stats.family import Continuous, positive
 from rune.scipy.stats.on_line import log_of_one_and_square
+from rune.typing import ArrayLike
 
 _EULER_GAMMA = 0.5772156649015329
 
 
-def _half_line(*shapes: Any) -> tuple[float, float]:
+def _half_line(*shapes: Array) -> tuple[float, float]:
     return 0.0, rnp.inf
 
 
-def _from_one(*shapes: Any) -> tuple[float, float]:
+def _from_one(*shapes: Array) -> tuple[float, float]:
     return 1.0, rnp.inf
 
 
-def _when(good: Any, function: Any, *values: Any, otherwise: float = math.inf) -> Any:
+def _when(good: Array, function: Any, *values: Array, otherwise: float = math.inf) -> Array:
     """function(*values) where `good`, at 10 elsewhere, where the value is `otherwise`."""
     safe = [rnp.where(good, v, 10.0) for v in values]
     return rnp.where(good, function(*safe), otherwise)
@@ -69,7 +71,7 @@ gamma = Continuous(
 )
 
 
-def _gamma_log_density(y: Any, a: Any) -> Any:
+def _gamma_log_density(y: Array, a: Array) -> Array:
     """log(y**(a - 1) exp(-y) / Γ(a)), from the Poisson mass of a - 1 where that is large."""
     is_large = a > 10.0
     direct = times_log(a - 1.0, y) - y - log_gamma(a)
@@ -111,7 +113,7 @@ chi = Continuous(
 )
 
 
-def _chi_mean(df: Any) -> Any:
+def _chi_mean(df: Array) -> Array:
     return math.sqrt(2) * rnp.exp(log_gamma(0.5 * (df + 1.0)) - log_gamma(0.5 * df))
 
 
@@ -204,7 +206,7 @@ maxwell = Continuous(
 )
 
 
-def _wald_upper(y: Any, mu: Any) -> Any:
+def _wald_upper(y: Array, mu: Array) -> Array:
     """Above the mean a density times a difference of Mills' ratios: what they share is apart."""
     root = 1.0 / rnp.sqrt(y)
     is_far = y > mu
@@ -216,7 +218,7 @@ def _wald_upper(y: Any, mu: Any) -> Any:
     return rnp.where(is_far, far, above - other)
 
 
-def _wald_parts(y: Any, mu: Any) -> tuple[Any, Any, Any]:
+def _wald_parts(y: Array, mu: Array) -> tuple[Array, Array, Array]:
     root = 1.0 / rnp.sqrt(y)
     first = root * (y / mu - 1.0)
     # exp(2/μ) Φ(-root (y/μ + 1)), in logarithms
@@ -328,7 +330,7 @@ fisk = Continuous(
 )
 
 
-def _fisk_variance(angle: Any) -> Any:
+def _fisk_variance(angle: Array) -> Array:
     return 2.0 * angle / rnp.sin(2.0 * angle) - rnp.square(angle / rnp.sin(angle))
 
 
@@ -349,17 +351,17 @@ loglaplace = Continuous(
 )
 
 
-def _loglaplace_variance(c: Any) -> Any:
+def _loglaplace_variance(c: Array) -> Array:
     """c² / (c² - 4) - (c² / (c² - 1))², of one denominator."""
     square = c * c
     return square * (2.0 * square + 1.0) / ((square - 4.0) * rnp.square(square - 1.0))
 
 
-def _loglaplace_lower(y: Any, c: Any) -> Any:
+def _loglaplace_lower(y: Array, c: Array) -> Array:
     return rnp.where(y < 1, 0.5 * rnp.power(y, c), 1.0 - 0.5 * rnp.power(y, -c))
 
 
-def _loglaplace_isf(q: Any, c: Any) -> Any:
+def _loglaplace_isf(q: Array, c: Array) -> Array:
     small = rnp.where(q < 0.5, q, 1.0 - q)  # not minimum, which has another slope at 1/2
     upper = rnp.power(2.0 * small, -1.0 / c)
     return rnp.where(q < 0.5, upper, 1.0 / upper)
@@ -381,7 +383,7 @@ halfcauchy = Continuous(
 )
 
 
-def _halfcauchy_cotangent(q: Any) -> Any:
+def _halfcauchy_cotangent(q: Array) -> Array:
     """1 / tan(π q / 2) for 0 < q < 1, exact near both ends."""
     tangent = rnp.tan(math.pi / 2 * rnp.where(q > 0.5, 1.0 - q, q))
     return rnp.where(q > 0.5, tangent, 1.0 / tangent)
@@ -421,29 +423,29 @@ gompertz = Continuous(
 # --- ratios of gamma numbers ------------------------------------------------------------------
 
 
-def _betaprime_shares(y: Any) -> tuple[Any, Any]:
+def _betaprime_shares(y: Array) -> tuple[Array, Array]:
     """y / (1 + y) and its complement."""
     return y / (1.0 + y), 1.0 / (1.0 + y)
 
 
-def _betaprime_lower(y: Any, a: Any, b: Any) -> Any:
+def _betaprime_lower(y: Array, a: Array, b: Array) -> Array:
     x, complement = _betaprime_shares(y)
     is_low = y < 1
     first, second = rnp.where(is_low, a, b), rnp.where(is_low, b, a)
     return incomplete_beta.side(first, second, rnp.where(is_low, x, complement), ~is_low)
 
 
-def _betaprime_upper(y: Any, a: Any, b: Any) -> Any:
+def _betaprime_upper(y: Array, a: Array, b: Array) -> Array:
     return _betaprime_lower(1.0 / y, b, a)
 
 
-def _betaprime_ppf(q: Any, a: Any, b: Any, scale: Any = 1.0) -> Any:
+def _betaprime_ppf(q: Array, a: Array, b: Array, scale: ArrayLike = 1.0) -> Array:
     """`scale` times the quantile, which alone may be beyond the largest number."""
     root = rnp.exp(0.5 * incomplete_beta.inverse_odds(a, b, q, 1.0 - q))
     return (root * scale) * root
 
 
-def _betaprime_log_density(y: Any, a: Any, b: Any) -> Any:
+def _betaprime_log_density(y: Array, a: Array, b: Array) -> Array:
     return log_beta_power(a, b, *_betaprime_shares(y)) - rnp.log(y)
 
 
@@ -464,17 +466,17 @@ betaprime = Continuous(
 )
 
 
-def _betaprime_variance(a: Any, b: Any) -> Any:
+def _betaprime_variance(a: Array, b: Array) -> Array:
     return a * (a + b - 1.0) / (rnp.square(b - 1.0) * (b - 2.0))
 
 
-def _f_log_density(y: Any, n: Any, d: Any) -> Any:
+def _f_log_density(y: Array, n: Array, d: Array) -> Array:
     a, b, ratio = 0.5 * n, 0.5 * d, n / d
     direct = a * rnp.log(ratio) + times_log(a - 1.0, y) - (a + b) * rnp.log1p(ratio * y)
     return direct - log_beta(a, b)
 
 
-def _f_variance(n: Any, d: Any) -> Any:
+def _f_variance(n: Array, d: Array) -> Array:
     return 2.0 * d * d * (n + d - 2.0) / (n * rnp.square(d - 2.0) * (d - 4.0))
 
 

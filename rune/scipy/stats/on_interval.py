@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta
 from rune.scipy.special.combinatorial import log_beta
@@ -15,7 +15,7 @@ from rune.scipy.special.gammas import digamma
 from rune.scipy.stats.family import Continuous, positive
 
 
-def _unit(*shapes: Any) -> tuple[float, float]:
+def _unit(*shapes: Array) -> tuple[float, float]:
     return 0.0, 1.0
 
 
@@ -35,7 +35,7 @@ uniform = Continuous(
 )
 
 
-def _beta_log_density(y: Any, a: Any, b: Any) -> Any:
+def _beta_log_density(y: Array, a: Array, b: Array) -> Array:
     """Of large parameters by their deviances, of small ones as it is written."""
     is_large = (a > 10.0) & (b > 10.0) & (y > 0) & (y < 1)
     at = rnp.where(is_large, y, 0.5)
@@ -47,7 +47,7 @@ def _beta_log_density(y: Any, a: Any, b: Any) -> Any:
     return rnp.where(is_large, large, direct)
 
 
-def _beta_entropy(a: Any, b: Any) -> Any:
+def _beta_entropy(a: Array, b: Array) -> Array:
     n = a + b
     psi = (a - 1.0) * digamma(a) + (b - 1.0) * digamma(b)
     return log_beta(a, b) - psi + (n - 2.0) * digamma(n)
@@ -103,17 +103,17 @@ arcsine = Continuous(
 )
 
 
-def _triangle_lower(y: Any, c: Any) -> Any:
+def _triangle_lower(y: Array, c: Array) -> Array:
     low, high = rnp.where(c > 0, c, 1.0), rnp.where(c < 1, 1.0 - c, 1.0)
     return rnp.where(y < c, y * y / low, 1.0 - rnp.square(1.0 - y) / high)
 
 
-def _triangle_upper(y: Any, c: Any) -> Any:
+def _triangle_upper(y: Array, c: Array) -> Array:
     low, high = rnp.where(c > 0, c, 1.0), rnp.where(c < 1, 1.0 - c, 1.0)
     return rnp.where(y < c, 1.0 - y * y / low, rnp.square(1.0 - y) / high)
 
 
-def _triangle_density(y: Any, c: Any) -> Any:
+def _triangle_density(y: Array, c: Array) -> Array:
     low, high = rnp.where(c > 0, c, 1.0), rnp.where(c < 1, 1.0 - c, 1.0)
     return 2.0 * rnp.where((y < c) | (c == 1), y / low, (1.0 - y) / high)
 
@@ -139,7 +139,7 @@ triang = Continuous(
 # --- the truncated normal distribution --------------------------------------------------------
 
 
-def _log_mass(a: Any, b: Any) -> Any:
+def _log_mass(a: Array, b: Array) -> Array:
     """log(Φ(b) - Φ(a)) for a <= b, taken in the tail that a and b are in."""
     is_right = a + b > 0
     low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
@@ -156,14 +156,14 @@ def _log_mass(a: Any, b: Any) -> Any:
     )
 
 
-def _log_narrow_mass(middle: Any, width: Any) -> Any:
+def _log_narrow_mass(middle: Array, width: Array) -> Array:
     """The same around the middle: the width times the density, and terms of even powers."""
     m, h = middle * middle, 0.25 * width * width
     more = (m - 1.0) / 6.0 + h * ((m - 6.0) * m + 3.0) / 120.0
     return rnp.log(width) - 0.5 * m - 0.5 * math.log(2 * math.pi) + rnp.log1p(h * more)
 
 
-def _truncnorm_ppf(q: Any, a: Any, b: Any) -> Any:
+def _truncnorm_ppf(q: Array, a: Array, b: Array) -> Array:
     is_right = a > 0
     low, high = rnp.where(is_right, -b, a), rnp.where(is_right, -a, b)
     share = rnp.where(is_right, 1.0 - q, q)
@@ -171,25 +171,25 @@ def _truncnorm_ppf(q: Any, a: Any, b: Any) -> Any:
     return rnp.where(is_right, -1.0, 1.0) * normal.ndtri_exp(rnp.logaddexp(first, rnp.log(share) + mass))
 
 
-def _truncnorm_inside(a: Any, b: Any) -> Any:
+def _truncnorm_inside(a: Array, b: Array) -> Array:
     low = rnp.where(a == -rnp.inf, rnp.minimum(b, 0.0) - 1.0, a)
     high = rnp.where(b == rnp.inf, rnp.maximum(a, 0.0) + 1.0, b)
     return 0.5 * (low + high)
 
 
-def _truncnorm_ends(a: Any, b: Any) -> tuple[Any, Any]:
+def _truncnorm_ends(a: Array, b: Array) -> tuple[Array, Array]:
     """The densities at both ends, over the mass."""
     mass = _log_mass(a, b)
     at = lambda x: rnp.exp(-0.5 * x * x - 0.5 * math.log(2 * math.pi) - mass)  # noqa: E731
     return at(a), at(b)
 
 
-def _truncnorm_mean(a: Any, b: Any) -> Any:
+def _truncnorm_mean(a: Array, b: Array) -> Array:
     first, last = _truncnorm_ends(a, b)
     return first - last
 
 
-def _truncnorm_variance(a: Any, b: Any) -> Any:
+def _truncnorm_variance(a: Array, b: Array) -> Array:
     first, last = _truncnorm_ends(a, b)
     low = rnp.where(rnp.isfinite(a), a, 0.0) * first
     high = rnp.where(rnp.isfinite(b), b, 0.0) * last

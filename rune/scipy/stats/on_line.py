@@ -12,6 +12,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.scipy.special import error_functions as normal
 from rune.scipy.special import incomplete_beta, incomplete_gamma
 from rune.scipy.special.bessel import i0e, i1e
@@ -44,7 +45,7 @@ norm = Continuous(
 )
 
 
-def log_of_one_and_square(y: Any) -> Any:
+def log_of_one_and_square(y: Array) -> Array:
     """log(1 + y²), of numbers whose square overflows as well."""
     size = rnp.abs(y)
     is_far = size > 1e9
@@ -67,7 +68,7 @@ cauchy = Continuous(
 )
 
 
-def _tan_of_pi(q: Any) -> Any:
+def _tan_of_pi(q: Array) -> Array:
     """tan(πq) for 0 < q < 1, exact near both ends."""
     near = rnp.where(q > 0.5, q - 1.0, q)
     return rnp.tan(math.pi * near)
@@ -90,17 +91,17 @@ laplace = Continuous(
 )
 
 
-def _laplace_upper(y: Any) -> Any:
+def _laplace_upper(y: Array) -> Array:
     half = 0.5 * rnp.exp(-rnp.abs(y))
     return rnp.where(y >= 0, half, 1.0 - half)  # whose derivative at 0 is that of |y|, 1
 
 
-def _laplace_log_upper(y: Any) -> Any:
+def _laplace_log_upper(y: Array) -> Array:
     below = rnp.log1p(-0.5 * rnp.exp(rnp.where(y >= 0, 0.0, y)))
     return rnp.where(y >= 0, -math.log(2) - y, below)
 
 
-def _laplace_isf(q: Any) -> Any:
+def _laplace_isf(q: Array) -> Array:
     below = rnp.log(2.0 * (1.0 - rnp.where(q < 0.5, 0.5, q)))
     return rnp.where(q < 0.5, -rnp.log(2.0 * q), below)
 
@@ -155,14 +156,14 @@ gumbel_l = Continuous(
 # --- Student's t ------------------------------------------------------------------------------
 
 
-def _t_log_density(y: Any, df: Any) -> Any:
+def _t_log_density(y: Array, df: Array) -> Array:
     half = 0.5 * df
     norm = 0.5 * rnp.log(df) + log_beta(half, rnp.full_like(half, 0.5))
     return -(half + 0.5) * rnp.log1p(y * y / df) - norm
 
 
 @custom_jvp
-def _t_upper(y: Any, df: Any) -> Any:
+def _t_upper(y: Array, df: Array) -> Array:
     square = y * y
     half, one_half = 0.5 * df, rnp.full_like(df, 0.5)
     # Both tails beyond, or what lies between: one loop for either.
@@ -185,25 +186,25 @@ def _by_density(upper: Any, log_density: Any) -> None:
 _by_density(_t_upper, _t_log_density)
 
 
-def _t_isf(q: Any, df: Any) -> Any:
+def _t_isf(q: Array, df: Array) -> Array:
     # df / (df + t²) has the beta distribution of both tails, so that df / t² are its odds.
     small, half, one_half = _smaller_tail(q), 0.5 * df, rnp.full_like(df, 0.5)
     odds = incomplete_beta.inverse_odds(half, one_half, 2.0 * small, 1.0 - 2.0 * small)
     return _on_both_sides(q, df, rnp.sqrt(df) * rnp.exp(-0.5 * odds), _t_log_density)
 
 
-def _smaller_tail(q: Any) -> Any:
+def _smaller_tail(q: Array) -> Array:
     """The share of the nearer tail; of the median, whose formulas have no derivative, another."""
     return rnp.where(q == 0.5, 0.25, rnp.where(q < 0.5, q, 1.0 - q))
 
 
-def _on_both_sides(q: Any, shape: Any, quantile: Any, log_density: Any) -> Any:
+def _on_both_sides(q: Array, shape: Array, quantile: Array, log_density: Any) -> Array:
     """The quantile of a symmetric family from that of its tail; about the median a line."""
     line = (0.5 - q) * rnp.exp(-log_density(rnp.zeros_like(q), shape))
     return rnp.where(q == 0.5, line, rnp.where(q < 0.5, quantile, -quantile))
 
 
-def _t_entropy(df: Any) -> Any:
+def _t_entropy(df: Array) -> Array:
     half, more = 0.5 * df, 0.5 * (df + 1.0)
     slopes = more * (digamma(more) - digamma(half))
     return slopes + 0.5 * rnp.log(df) + log_beta(half, rnp.full_like(half, 0.5))
@@ -230,12 +231,12 @@ t = Continuous(
 # --- powers of the exponential ----------------------------------------------------------------
 
 
-def _gennorm_log_density(y: Any, beta: Any) -> Any:
+def _gennorm_log_density(y: Array, beta: Array) -> Array:
     return rnp.log(0.5 * beta) - log_gamma(1.0 / beta) - rnp.power(rnp.abs(y), beta)
 
 
 @custom_jvp
-def _gennorm_upper(y: Any, beta: Any) -> Any:
+def _gennorm_upper(y: Array, beta: Array) -> Array:
     size = rnp.power(rnp.where(y == 0, 1.0, rnp.abs(y)), beta)
     tail = rnp.where(y == 0, 0.5, 0.5 * incomplete_gamma.upper(1.0 / beta, size))
     return rnp.where(y > 0, tail, 1.0 - tail)
@@ -244,7 +245,7 @@ def _gennorm_upper(y: Any, beta: Any) -> Any:
 _by_density(_gennorm_upper, _gennorm_log_density)
 
 
-def _gennorm_isf(q: Any, beta: Any) -> Any:
+def _gennorm_isf(q: Array, beta: Array) -> Array:
     size = incomplete_gamma.upper_inverse(1.0 / beta, 2.0 * _smaller_tail(q))
     return _on_both_sides(q, beta, rnp.power(size, 1.0 / beta), _gennorm_log_density)
 
@@ -307,7 +308,7 @@ skewnorm = Continuous(
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 
-def _skewnorm_log_tail(y: Any, a: Any) -> Any:
+def _skewnorm_log_tail(y: Array, a: Array) -> Array:
     """log(Φ(y) - 2 T(y, a)) for y < 0 < a, where the difference has no digits.
 
     With h = -y it is ∫ exp(-h² (1 + x²) / 2) / (1 + x²) dx / π over x > a, by Gauss' formula in
@@ -323,19 +324,19 @@ def _skewnorm_log_tail(y: Any, a: Any) -> Any:
     return rnp.log(size) - 0.5 * (h * h + slope * slope)
 
 
-def _skewnorm_tail(y: Any, a: Any) -> tuple[Any, Any]:
+def _skewnorm_tail(y: Array, a: Array) -> tuple[Array, Array]:
     """Where the tail is that of a difference, and its logarithm there."""
     is_tail = (y < -1.0) & (a > 0)
     return is_tail, _skewnorm_log_tail(rnp.where(is_tail, y, -1.0), rnp.where(is_tail, a, 1.0))
 
 
-def _skewnorm_lower(y: Any, a: Any) -> Any:
+def _skewnorm_lower(y: Array, a: Array) -> Array:
     is_tail, log = _skewnorm_tail(y, a)
     y = rnp.where(is_tail, 0.0, y)
     return rnp.where(is_tail, rnp.exp(log), normal.normal_cdf(y) - 2.0 * owens_t(y, a))
 
 
-def _skewnorm_log_lower(y: Any, a: Any) -> Any:
+def _skewnorm_log_lower(y: Array, a: Array) -> Array:
     is_tail, log = _skewnorm_tail(y, a)
     y = rnp.where(is_tail, 0.0, y)
     return rnp.where(is_tail, log, rnp.log(normal.normal_cdf(y) - 2.0 * owens_t(y, a)))
@@ -356,12 +357,12 @@ dweibull = Continuous(
 )
 
 
-def _dweibull_upper(y: Any, c: Any) -> Any:
+def _dweibull_upper(y: Array, c: Array) -> Array:
     half = 0.5 * rnp.exp(-rnp.power(rnp.abs(y), c))
     return rnp.where(y > 0, half, 1.0 - half)
 
 
-def _dweibull_isf(q: Any, c: Any) -> Any:
+def _dweibull_isf(q: Array, c: Array) -> Array:
     quantile = rnp.power(-rnp.log(2.0 * rnp.minimum(q, 1.0 - q)), 1.0 / c)
     return rnp.where(q < 0.5, quantile, -quantile)
 
@@ -380,17 +381,17 @@ vonmises = Continuous(
 )
 
 
-def _wrapcauchy_lower(y: Any, c: Any) -> Any:
+def _wrapcauchy_lower(y: Array, c: Array) -> Array:
     is_high, part = _wrapcauchy_part(y, c)
     return rnp.where(is_high, 1.0 - part, part)
 
 
-def _wrapcauchy_upper(y: Any, c: Any) -> Any:
+def _wrapcauchy_upper(y: Array, c: Array) -> Array:
     is_high, part = _wrapcauchy_part(y, c)
     return rnp.where(is_high, part, 1.0 - part)
 
 
-def _wrapcauchy_part(y: Any, c: Any) -> tuple[Any, Any]:
+def _wrapcauchy_part(y: Array, c: Array) -> tuple[Array, Array]:
     """Whether y is nearer to the upper end, and the share between y and the nearer one."""
     ratio = (1.0 + c) / (1.0 - c)
     is_high = y > math.pi

@@ -6,40 +6,44 @@ nan_policy is SciPy's: "propagate" (a NaN makes its slice NaN) or "omit" (as if 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops import cummax
 from rune.scipy.special import incomplete_beta
 from rune.scipy.special.arguments import reals, rounded, widened
+from rune.typing import ArrayLike, Axis, DTypeLike
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
     """Floating numbers, the axis along which they are one sample, and which of them count."""
 
-    x: Any
-    axis: int
-    mask: Any = None
+    x: Array
+    axis: Any
+    mask: Array | None = None
 
-    def mean(self, values: Any, keepdims: bool = True) -> Any:
+    def mean(self, values: Array, keepdims: bool = True) -> Array:
         return rnp.mean(values, self.axis, keepdims=keepdims, where=self.mask)
 
-    def sum(self, values: Any, keepdims: bool = True) -> Any:
+    def sum(self, values: Array, keepdims: bool = True) -> Array:
         return rnp.sum(values, self.axis, keepdims=keepdims, where=self.mask)
 
-    def size(self, keepdims: bool = True) -> Any:
+    def size(self, keepdims: bool = True) -> Array | int:
         """How many count: a number, or one for each slice."""
         if self.mask is None:
             return self.x.shape[self.axis] if self.x.ndim else 1
         return rnp.sum(self.mask, self.axis, keepdims=keepdims, dtype=self.x.dtype)
 
-    def central(self, power: int, keepdims: bool) -> Any:
+    def central(self, power: int, keepdims: bool) -> Array:
         return self.mean((self.x - self.mean(self.x)) ** power, keepdims)
 
-    def spread(self, ddof: int, keepdims: bool = True) -> Any:
+    def spread(self, ddof: int, keepdims: bool = True) -> Array:
         return rnp.std(self.x, self.axis, ddof=ddof, keepdims=keepdims, where=self.mask)
 
 
@@ -51,7 +55,7 @@ def _check(name: str, nan_policy: str) -> None:
         )
 
 
-def _sample(name: str, a: Any, axis: Any, nan_policy: str) -> _Sample:
+def _sample(name: str, a: ArrayLike, axis: Axis, nan_policy: str) -> _Sample:
     """`a` as floating numbers, flattened for axis None."""
     _check(name, nan_policy)
     (x,) = reals(name, a)
@@ -59,20 +63,20 @@ def _sample(name: str, a: Any, axis: Any, nan_policy: str) -> _Sample:
     return _Sample(x, axis, ~rnp.isnan(x) if nan_policy == "omit" else None)
 
 
-def _flattened(statistic: Any, a: Any, axis: Any, keepdims: bool) -> Any:
+def _flattened(statistic: Array, a: ArrayLike, axis: Axis, keepdims: bool) -> Array:
     """With axis None and keepdims there are as many axes as before, all of size 1."""
     return rnp.reshape(statistic, (1,) * rnp.asarray(a).ndim) if axis is None and keepdims else statistic
 
 
 def moment(
-    a: Any,
-    order: Any = 1,
+    a: ArrayLike,
+    order: int | Sequence[int] = 1,
     axis: int | None = 0,
     nan_policy: str = "propagate",
     *,
-    center: Any = None,
+    center: ArrayLike | None = None,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The mean of (a - center)**order along an axis; the center is the mean by default.
 
     Shapes: a without the axis, [] for axis None, or with 1 there if keepdims; for several orders
@@ -94,8 +98,8 @@ def moment(
 
 
 def skew(
-    a: Any, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *, keepdims: bool = False
-) -> Any:
+    a: ArrayLike, axis: int | None = 0, bias: bool = True, nan_policy: str = "propagate", *, keepdims: bool = False
+) -> Array:
     """The third central moment over the 3/2 power of the second; NaN for equal numbers.
 
     bias:   False corrects for the size of a sample of three or more.
@@ -118,14 +122,14 @@ def skew(
 
 
 def kurtosis(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
     fisher: bool = True,
     bias: bool = True,
     nan_policy: str = "propagate",
     *,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The fourth central moment over the square of the second, less 3 if `fisher`.
 
     bias:   False corrects for the size of a sample of four or more.
@@ -147,7 +151,9 @@ def kurtosis(
     return _flattened(ratio - 3.0 if fisher else ratio, a, axis, keepdims)
 
 
-def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
+def sem(
+    a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+) -> Array:
     """The standard error of the mean, std / √n.
 
     Shapes: a without the axis, [] for axis None, or with 1 there if keepdims.
@@ -163,7 +169,7 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
     return _flattened(s.spread(ddof, keepdims) / s.size(keepdims) ** 0.5, a, axis, keepdims)
 
 
-def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
+def zscore(a: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Array:
     """(a - mean) / std along an axis; over all numbers for axis None.
 
     Shapes: as a. Types: in the dtype of a; bools and integers become floats.
@@ -177,7 +183,9 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propa
     return zmap(a, a, axis, ddof, nan_policy)
 
 
-def zmap(scores: Any, compare: Any, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate") -> Any:
+def zmap(
+    scores: ArrayLike, compare: ArrayLike, axis: int | None = 0, ddof: int = 0, nan_policy: str = "propagate"
+) -> Array:
     """(scores - mean) / std, of the mean and std of `compare`.
 
     Shapes: as scores. Types: of both together; bools and integers become floats.
@@ -195,26 +203,26 @@ def zmap(scores: Any, compare: Any, axis: int | None = 0, ddof: int = 0, nan_pol
     return (scores - s.mean(s.x)) / s.spread(ddof)
 
 
-def _averaged(s: _Sample, values: Any, weights: Any, keepdims: bool) -> Any:
+def _averaged(s: _Sample, values: Array, weights: ArrayLike | None, keepdims: bool) -> Array:
     """The mean of the values that count, weighted or not."""
     if weights is None:
         return s.mean(values, keepdims)
-    (weights,) = reals("weights", weights)
-    if weights.ndim == 1:
-        weights = rnp.reshape(weights, [-1 if i == s.axis % s.x.ndim else 1 for i in range(s.x.ndim)])
-    weights = rnp.broadcast_to(weights, s.x.shape)
-    return s.sum(values * weights, keepdims) / s.sum(weights, keepdims)
+    (shares,) = reals("weights", weights)
+    if shares.ndim == 1:
+        shares = rnp.reshape(shares, [-1 if i == s.axis % s.x.ndim else 1 for i in range(s.x.ndim)])
+    shares = rnp.broadcast_to(shares, s.x.shape)
+    return s.sum(values * shares, keepdims) / s.sum(shares, keepdims)
 
 
 def gmean(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
-    dtype: Any = None,
-    weights: Any = None,
+    dtype: DTypeLike | None = None,
+    weights: ArrayLike | None = None,
     *,
     nan_policy: str = "propagate",
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The geometric mean, exp(mean(log(a))), computed in `dtype` if that is given.
 
     weights: one for each number, or a vector of them along the axis.
@@ -234,14 +242,14 @@ def gmean(
 
 
 def hmean(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     nan_policy: str = "propagate",
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The harmonic mean, 1 / mean(1 / a), computed in `dtype` if that is given.
 
     weights: one for each number, or a vector of them along the axis.
@@ -261,14 +269,14 @@ def hmean(
 
 
 def iqr(
-    x: Any,
-    axis: int | tuple[int, ...] | None = None,
+    x: ArrayLike,
+    axis: Axis = None,
     rng: tuple[float, float] = (25, 75),
-    scale: Any = 1.0,
+    scale: float | str = 1.0,
     nan_policy: str = "propagate",
     interpolation: str = "linear",
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The distance of two percentiles, the quartiles by default, over `scale`; NaN of no numbers.
 
     scale:         a number, or "normal": the distance for a normal distribution of variance 1.
@@ -294,16 +302,16 @@ def iqr(
 class DescribeResult(NamedTuple):
     """What `describe` tells of a sample."""
 
-    nobs: Any
-    minmax: tuple[Any, Any]
-    mean: Any
-    variance: Any
-    skewness: Any
-    kurtosis: Any
+    nobs: Array | int
+    minmax: tuple[Array, Array]
+    mean: Array
+    variance: Array
+    skewness: Array
+    kurtosis: Array
 
 
 def describe(
-    a: Any, axis: int | None = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate"
+    a: ArrayLike, axis: int | None = 0, ddof: int = 1, bias: bool = True, nan_policy: str = "propagate"
 ) -> DescribeResult:
     """Size, extremes, mean, variance, skewness and kurtosis along an axis.
 
@@ -335,7 +343,7 @@ def describe(
 # --- ranks ------------------------------------------------------------------------------------
 
 
-def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """The rank of each number, from 1 on, of all for axis None; equal numbers share by `method`.
 
     method:     "average", "min", "max", "dense" or "ordinal" (none share).
@@ -366,7 +374,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     return ranks if axis is None else rnp.moveaxis(ranks, -1, axis)
 
 
-def _ranks(x: Any, method: str) -> Any:
+def _ranks(x: Array, method: str) -> Array:
     """Ranks along the last axis."""
     order = rnp.argsort(x, axis=-1, stable=True)
     place = rnp.argsort(order, axis=-1, stable=True)
@@ -388,12 +396,12 @@ def _ranks(x: Any, method: str) -> Any:
     return rnp.take_along_axis(ranks[method], place, -1)
 
 
-def _filled(marks: Any, least: int) -> Any:
+def _filled(marks: Array, least: int) -> Array:
     """The largest mark so far."""
     return rnp.maximum(cummax(marks, axis=marks.ndim - 1, reverse=False), least)
 
 
-def _filled_from_above(marks: Any, most: int) -> Any:
+def _filled_from_above(marks: Array, most: Size) -> Array:
     """The smallest mark so far, of marks that are 0 where there is none."""
     below = -rnp.where(marks == 0, most, marks)
     return -cummax(below, axis=marks.ndim - 1, reverse=False)
@@ -402,11 +410,11 @@ def _filled_from_above(marks: Any, most: int) -> Any:
 class ModeResult(NamedTuple):
     """The most frequent numbers, and how often they are there."""
 
-    mode: Any
+    mode: Array
     count: Any
 
 
-def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent number along an axis, the smallest of several; and its count.
 
     nan_policy: "propagate" or "omit"; NaN, which equals nothing, is the mode of NaN alone.
@@ -442,11 +450,11 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
 class PearsonRResult(NamedTuple):
     """A correlation, and the probability of one as far from 0 of independent normal numbers."""
 
-    statistic: Any
-    pvalue: Any
+    statistic: Array
+    pvalue: Array
 
 
-def pearsonr(x: Any, y: Any) -> PearsonRResult:
+def pearsonr(x: ArrayLike, y: ArrayLike) -> PearsonRResult:
     """Pearson's correlation of two samples of rank 1, and its two-sided p-value.
 
     Shapes: x, y [N] -> [], []. Types: of both together; bools and integers become floats.
@@ -463,7 +471,7 @@ def pearsonr(x: Any, y: Any) -> PearsonRResult:
     return _correlated(*samples)
 
 
-def _correlated(x: Any, y: Any) -> PearsonRResult:
+def _correlated(x: Array, y: Array) -> PearsonRResult:
     (x, dtype), (y, _) = widened(x), widened(y)
     x, y = x - rnp.mean(x), y - rnp.mean(y)
     r = rnp.sum(x * y) / rnp.sqrt(rnp.sum(x * x) * rnp.sum(y * y))
@@ -474,7 +482,7 @@ def _correlated(x: Any, y: Any) -> PearsonRResult:
     return PearsonRResult(rounded(r, dtype), rounded(chance, dtype))
 
 
-def spearmanr(a: Any, b: Any) -> PearsonRResult:
+def spearmanr(a: ArrayLike, b: ArrayLike) -> PearsonRResult:
     """Spearman's correlation of two samples of rank 1: Pearson's of their ranks; with a p-value by
     Student's t distribution; NaN for fewer than two numbers.
     Shapes: a, b [N] -> [], []. Types: f32, of 64 bits f64.
