@@ -116,14 +116,18 @@ class Code(Writer):
 
     def leading(self, count: Value, holds: Callable[[Value], Value]) -> Value:
         """The first k of 0, 1, ... for which holds(k) is false, or `count`, at which it stops."""
+        again, inside, after = self.name("again"), self.name("inside"), self.name("after")
         number = self.variable("i64", 0)
-
-        def head() -> tuple[Value, Value]:
-            k = self.load("i64", number)
-            return self.where(k < count, lambda: holds(k)), k
-
-        (first,) = self.loop(head, lambda k: self.store(k + 1, number))
-        return first
+        self.jump(again)
+        self.label(again)
+        k = self.load("i64", number)
+        self.branch(k < count, inside, after)
+        with self.region(inside):
+            condition = holds(k)
+            self.store(k + 1, number)
+            self.branch(condition, again, after)
+        self.label(after)
+        return k
 
     def text(self, linkage: str, result: str, name: str, parameters: Sequence[Value]) -> str:
         """The function as a definition."""
