@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.clipping import required
 from rune.optim.leaves import filled, filled_real, in_dtypes, square_of
@@ -47,10 +48,10 @@ class AdanState(NamedTuple):
     v: Tree
     n: Tree
     g: Tree
-    t: Any
+    t: Array
 
 
-def _root(v: Any, eps_root: float, eps: float) -> Any:
+def _root(v: Array, eps_root: float, eps: float) -> Array:
     return rnp.sqrt(v + eps_root) + eps
 
 
@@ -78,7 +79,7 @@ def scale_by_belief(
         mean = unbiased("scale_by_belief", b1, count, nesterov)
         second = correction("scale_by_belief", b2, count)
 
-        def direction(g: Any, m: Any, v: Any) -> Any:
+        def direction(g: Array, m: Array, v: Array) -> Array:
             return rnp.astype(mean(g, m) / _root(v / second, 0.0, eps), m.dtype)
 
         return tree.map(direction, grads, mu, nu), AdamState(count, mu, nu)
@@ -219,7 +220,7 @@ def scale_by_radam(
         share = (long - 4.0) * (long - 2.0) * most / ((most - 4.0) * (most - 2.0) * long)
         factor = rnp.sqrt(share)
 
-        def direction(g: Any, m: Any, v: Any) -> Any:
+        def direction(g: Array, m: Array, v: Array) -> Array:
             plain = mean(g, m)
             rectified = factor * plain / _root(v / second, eps_root, eps)
             return rnp.astype(rnp.where(is_known, rectified, plain), m.dtype)
@@ -285,7 +286,7 @@ def scale_by_novograd(
         nu = tree.map(lambda g, v: rnp.where(state.count == 0, g, v), squares, mean)
         nu = in_dtypes("scale_by_novograd", nu, state.nu)
 
-        def momentum(g: Any, p: Any, m: Any, v: Any) -> Any:
+        def momentum(g: Array, p: Array, m: Array, v: Array) -> Array:
             return b1 * m + (g / _root(v, eps_root, eps) + weight_decay * p)
 
         mu = tree.map(momentum, grads, required("scale_by_novograd", params), state.mu, nu)
@@ -344,7 +345,7 @@ def scale_by_adan(
         n = running_squares("scale_by_adan", b3, state.n, ahead)
         c1, c2, c3 = (correction("scale_by_adan", b, t) for b in (b1, b2, b3))
 
-        def direction(m: Any, v: Any, n: Any) -> Any:
+        def direction(m: Array, v: Array, n: Array) -> Array:
             momentum = m / c1 + (1 - b2) * (v / c2)
             return rnp.astype(momentum / _root(n / c3, eps_root, eps), m.dtype)
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import control, tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, same_shape, with_extra_args_support
 
@@ -36,7 +37,7 @@ class LookaheadState(NamedTuple):
     """The fast optimizer's state, and steps since the copies were one."""
 
     fast_state: Tree
-    steps_since_sync: Any
+    steps_since_sync: Array
 
 
 def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> Tree:
@@ -53,7 +54,7 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
     Array([3.], f32[1], cpu:0)
     """
 
-    def leaf(new: Any, old: Any) -> Any:
+    def leaf(new: Array, old: Array) -> Array:
         decayed = (1 - step_size) * same_shape("incremental_update", old, new)
         return rnp.astype(step_size * new + decayed, rnp.result_type(old))
 
@@ -116,7 +117,7 @@ def lookahead(
         updates, after = willing.update(grads, state.fast_state, fast, **extra)
         is_end = state.steps_since_sync == period - 1
 
-        def slow_step(u: Any, f: Any, s: Any) -> Any:
+        def slow_step(u: Array, f: Array, s: Array) -> Array:
             return rnp.where(is_end, rnp.astype(slow_step_size * (f + u - s), s.dtype), 0)
 
         slow_updates = tree.map(slow_step, updates, fast, slow)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.leaves import real_leaves, square_of
 from rune.optim.transforms import Optimizer, Tree, correction, global_norm, no_steps, running_mean, scaled, stateless
@@ -73,7 +74,7 @@ def clip_by_block_rms(threshold: float) -> Optimizer:
 
     required_number("clip_by_block_rms", "threshold", threshold, 0)
 
-    def block(g: Any) -> Any:
+    def block(g: Array) -> Array:
         rms = rnp.sqrt(rnp.mean(square_of(g)))
         return rnp.astype(g / rnp.maximum(1.0, rms / threshold), g.dtype)
 
@@ -98,7 +99,7 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
 
     required_number("adaptive_grad_clip", "clipping", clipping, 0)
 
-    def leaf(g: Any, p: Any) -> Any:
+    def leaf(g: Array, p: Array) -> Array:
         most = clipping * rnp.maximum(_unit_norm(p), eps)
         norm = rnp.maximum(_unit_norm(g), 1e-6)
         return rnp.astype(rnp.where(norm < most, g, g * (most / norm)), g.dtype)
@@ -118,7 +119,7 @@ def required(name: str, params: Tree) -> Tree:
     return params
 
 
-def _unit_norm(x: Any) -> Any:
+def _unit_norm(x: Array) -> Array:
     if x.ndim < 2:
         return rnp.abs(x) if x.ndim == 0 else rnp.sqrt(rnp.sum(square_of(x), keepdims=True))
     axes = tuple(range(x.ndim - 1))
@@ -139,7 +140,7 @@ def centralize() -> Optimizer:
            [-1.,  1.]], f32[2,2], cpu:0)
     """
 
-    def leaf(g: Any) -> Any:
+    def leaf(g: Array) -> Array:
         return g if g.ndim < 2 else g - rnp.mean(g, tuple(range(1, g.ndim)), keepdims=True)
 
     return stateless(lambda grads, _: tree.map(leaf, grads))

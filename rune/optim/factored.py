@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops, tree
+from rune.array import Array
 from rune.optim.leaves import square_of
 from rune.optim.transforms import Optimizer, Tree, no_steps
 from rune.transforms.arguments import required_number
@@ -38,7 +39,7 @@ def _scaled(
 ) -> tuple[Any, Any, Any, Any]:
     """A leaf over the root of its estimated squares, and the three means after this step."""
 
-    def mean(old: Any, new: Any) -> Any:
+    def mean(old: Array, new: Array) -> Array:
         return rnp.astype(decay * old + (1 - decay) * new, old.dtype)
 
     if axes is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import DtypeError
 
@@ -26,7 +27,7 @@ def filled_real(params: Tree, value: float) -> Tree:
     return tree.map(lambda p: rnp.full_like(rnp.real(p), value), params)
 
 
-def square_of(x: Any) -> Any:
+def square_of(x: Array) -> Array:
     """|x|², real."""
     if not rnp.iscomplexobj(x):
         return x * x
@@ -37,7 +38,7 @@ def square_of(x: Any) -> Any:
 def in_dtypes(name: str, new: Tree, old: Tree) -> Tree:
     """`new` in the dtypes of `old`. Errors: DtypeError for complex numbers where real ones were."""
 
-    def leaf(a: Any, b: Any) -> Any:
+    def leaf(a: Array, b: Array) -> Array:
         dtype = b.dtype if hasattr(b, "dtype") else rnp.result_type(b)
         if rnp.iscomplexobj(a) and not rnp.issubdtype(dtype, rnp.complexfloating):
             path = next(path for path, x in tree.leaves_with_path(new) if x is a)

@@ -34,8 +34,8 @@ class LineSearchState(NamedTuple):
     learning_rate: Any
     value: Any
     grad: Tree
-    steps: Any
-    is_met: Any
+    steps: Array
+    is_met: Array
 
 
 def _is_search(x: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import control, tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.clipping import required
 from rune.optim.leaves import filled, in_dtypes
@@ -39,7 +40,7 @@ class LbfgsState(NamedTuple):
     updates: Tree
     diff_params_memory: Tree
     diff_updates_memory: Tree
-    weights_memory: Any
+    weights_memory: Array
 
 
 def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Optimizer:
@@ -78,7 +79,7 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
         weight = rnp.where(is_kept, 1.0 / rnp.where(is_kept, curvature, 1.0), 0.0)
         place = (state.count - 1) % memory_size
 
-        def put(ring: Any, new: Any) -> Any:
+        def put(ring: Array, new: Array) -> Array:
             return ring.at[place].set(new)
 
         steps = tree.map(put, state.diff_params_memory, step)

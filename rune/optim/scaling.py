@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops, tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.clipping import beside_params
 from rune.optim.leaves import filled, filled_real, in_dtypes, square_of
@@ -119,7 +120,7 @@ def scale_by_rms(
     return Optimizer(lambda params: SquaresState(filled_real(params, initial_scale)), update)
 
 
-def _over_root(v: Any, eps: float, inside: bool) -> Any:
+def _over_root(v: Array, eps: float, inside: bool) -> Array:
     return ops.rsqrt(v + eps) if inside else 1 / (rnp.sqrt(v) + eps)
 
 
@@ -142,7 +143,7 @@ def scale_by_stddev(
         mu = running_mean("scale_by_stddev", decay, state.mu, grads)
         nu = running_squares("scale_by_stddev", decay, state.nu, grads)
 
-        def leaf(g: Any, m: Any, v: Any) -> Any:
+        def leaf(g: Array, m: Array, v: Array) -> Array:
             return g * _over_root(v - square_of(m), eps, eps_in_sqrt)
 
         return tree.map(leaf, grads, mu, nu), MomentsState(mu, nu)
@@ -168,7 +169,7 @@ def scale_by_rss(initial_accumulator_value: float = 0.1, eps: float = 1e-7) -> O
         total = tree.map(lambda g, v: square_of(g) + v, grads, state.nu)
         total = in_dtypes("scale_by_rss", total, state.nu)
 
-        def leaf(g: Any, v: Any) -> Any:
+        def leaf(g: Array, v: Array) -> Array:
             some = v > 0
             return g * rnp.where(some, ops.rsqrt(rnp.where(some, v, 1) + eps), 0)
 
@@ -251,7 +252,7 @@ def scale_by_yogi(
     Array([ 0.9996, -0.9997], f32[2], cpu:0)
     """
 
-    def leaf_of_squares(square: Any, v: Any) -> Any:
+    def leaf_of_squares(square: Array, v: Array) -> Array:
         return v - (1 - b2) * rnp.sign(v - square) * square
 
     def update(grads: Tree, state: AdamState, params: Tree = None) -> tuple[Tree, AdamState]:
@@ -262,7 +263,7 @@ def scale_by_yogi(
         first = correction("scale_by_yogi", b1, count)
         second = correction("scale_by_yogi", b2, count)
 
-        def leaf(m: Any, v: Any) -> Any:
+        def leaf(m: Array, v: Array) -> Array:
             direction = (m / first) / (rnp.sqrt(v / second + eps_root) + eps)
             return rnp.astype(direction, m.dtype)
 
@@ -310,7 +311,7 @@ def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0, 
     Array([ 1.3416, -1.7889], f32[2], cpu:0)
     """
 
-    def leaf(g: Any, p: Any) -> Any:
+    def leaf(g: Array, p: Array) -> Array:
         of_param = rnp.maximum(_length(p), min_norm)
         of_update = rnp.maximum(_length(g), min_norm)
         ratio = trust_coefficient * of_param / (of_update + eps)
@@ -338,7 +339,7 @@ def scale_by_param_block_rms(min_scale: float = 1e-3) -> Optimizer:
     Array([ 4.7434, -6.3246], f32[2], cpu:0)
     """
 
-    def leaf(g: Any, p: Any) -> Any:
+    def leaf(g: Array, p: Array) -> Array:
         size = rnp.maximum(rnp.sqrt(rnp.mean(square_of(p))), min_scale)
         return rnp.astype(g * size, g.dtype)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import random, tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.clipping import ema
 from rune.optim.leaves import filled, in_dtypes, real_leaves
@@ -24,6 +25,7 @@ from rune.optim.transforms import (
 from rune.optim.transforms import scaled as scaled_by
 from rune.random.keys import single_key
 from rune.transforms.arguments import required_number
+from rune.typing import DTypeLike
 
 
 class RpropState(NamedTuple):
@@ -36,7 +38,7 @@ class RpropState(NamedTuple):
 class OptimisticState(NamedTuple):
     """Whether no step was made yet, and the last gradient."""
 
-    is_initial_step: Any
+    is_initial_step: Array
     previous_gradient: Tree
 
 
@@ -249,7 +251,7 @@ def scale_by_optimistic_gradient(alpha: float = 1.0, beta: float = 1.0) -> Optim
     def update(grads: Tree, state: OptimisticState, params: Tree = None) -> tuple[Tree, OptimisticState]:
         first = state.is_initial_step
 
-        def leaf(g: Any, last: Any) -> Any:
+        def leaf(g: Array, last: Array) -> Array:
             return (alpha + beta) * g - beta * rnp.where(first, g, last)
 
         old = state.previous_gradient
@@ -313,7 +315,7 @@ def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
     return Optimizer(init, update)
 
 
-def _drawn(g: Any) -> Any:
+def _drawn(g: Array) -> DTypeLike:
     """The dtype in which noise is drawn: both parts of complex numbers have some."""
     return rnp.result_type(g) if rnp.iscomplexobj(g) else rnp.float32
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.leaves import Tree, filled, filled_real, in_dtypes, square_of
 from rune.transforms.arguments import required_number
@@ -278,7 +279,7 @@ def scale_by_adam(
         mean = unbiased("scale_by_adam", b1, count, nesterov)
         second = correction("scale_by_adam", b2, count)
 
-        def direction(g: Any, m: Any, v: Any) -> Any:
+        def direction(g: Array, m: Array, v: Array) -> Array:
             return rnp.astype(mean(g, m) / (rnp.sqrt(v / second + eps_root) + eps), m.dtype)
 
         return tree.map(direction, grads, mu, nu), AdamState(count, mu, nu)
@@ -299,7 +300,7 @@ def running_mean(name: str, decay: Any, old: Tree, new: Tree) -> Tree:
     """
     required_number(name, "decay", decay, 0, 1)
 
-    def leaf(a: Any, b: Any) -> Any:
+    def leaf(a: Array, b: Array) -> Array:
         return (1 - decay) * b + decay * same_shape(name, a, b)
 
     return in_dtypes(name, tree.map(leaf, old, new), old)

@@ -12,6 +12,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import control, tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.clipping import beside_params
 from rune.optim.leaves import in_dtypes, real_leaves
@@ -24,8 +25,8 @@ Mask = Tree | Callable[[Tree], Tree]
 class MultiStepsState(NamedTuple):
     """Gradients so far in this round, full rounds so far, the inner state, the running mean."""
 
-    mini_step: Any
-    gradient_step: Any
+    mini_step: Array
+    gradient_step: Array
     inner: Tree
     mean: Tree
 
@@ -33,16 +34,16 @@ class MultiStepsState(NamedTuple):
 class FiniteState(NamedTuple):
     """Updates in a row, and in all, that were not finite; whether the last one was; inner state."""
 
-    in_a_row: Any
-    in_all: Any
-    last_finite: Any
+    in_a_row: Array
+    in_all: Array
+    last_finite: Array
     inner: Tree
 
 
 class ConditionState(NamedTuple):
     """Step count, and the inner state."""
 
-    step: Any
+    step: Array
     inner: Tree
 
 

@@ -27,7 +27,7 @@ BUDGETS: dict[str, int] = {
     "rune.nn": 445,
     "rune.numpy": 1955,
     "rune.ops": 1780,
-    "rune.optim": 248,
+    "rune.optim": 157,
     "rune.options": 4,
     "rune.quantized": 31,
     "rune.random": 439,
