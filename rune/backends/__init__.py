@@ -152,7 +152,7 @@ def device_named(name: str) -> Device:
 def device_of(device: str | Device) -> Device:
     """The device, given as itself or by its name.
 
-    Errors: as device_named; ArgumentError for what is neither.
+    Errors: as device_named; ArgumentError for anything else.
 
     >>> device_of("cpu").name
     'cpu:0'

@@ -93,7 +93,7 @@ def _reuse(array: np.ndarray, type: ArrayType) -> np.ndarray:
 
 @dataclass(slots=True)
 class ReferenceExecutable(CheckingExecutable):
-    """A checked plan, ready to be interpreted; `meter`: whom to tell the time of each step."""
+    """A checked plan, ready to be interpreted; `meter` records the time of each step."""
 
     meter: Meter | None = None
 

@@ -103,7 +103,7 @@ def _by_step(blocks: Iterable[Block]) -> list[Placed]:
 
 
 class _Gaps:
-    """Unused ranges of bytes below `end`, of which no two touch."""
+    """Unused ranges of bytes below `end`; no two of them touch."""
 
     def __init__(self) -> None:
         self.end = 0

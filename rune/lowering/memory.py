@@ -41,7 +41,7 @@ def plan_memory(
 ) -> Plan:
     """The plan of a scheduled kernel program.
 
-    Errors: DimensionError when a symbolic size is no axis of any argument.
+    Errors: DimensionError if a symbolic size is not an axis of any argument.
     """
     anywhere = tuple(range(len(program.outputs)))
     plan = _plan(program, codes, target, dict.fromkeys(donated, anywhere))

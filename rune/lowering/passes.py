@@ -30,7 +30,7 @@ class Pass(Generic[A]):
 def fixpoint(*passes: Pass[A]) -> Pass[A]:
     """The passes in turn, again and again until a whole round changes nothing.
 
-    Errors: CheckError when that takes more than ROUNDS rounds, so that a cycle is no hang.
+    Errors: CheckError when that takes more than ROUNDS rounds: a cycle is an error, not a hang.
     """
     names = ", ".join(p.name for p in passes)
 

@@ -123,7 +123,7 @@ def _check_within(plan: Plan, step: Step) -> None:
 
 
 def _is_empty(slot: Slot) -> bool:
-    """Whether the slot has no elements, which nobody writes."""
+    """Whether the slot has no elements: none need be written."""
     return any(isinstance(d, int) and d == 0 for d in slot.type.shape)
 
 

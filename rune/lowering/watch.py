@@ -196,7 +196,7 @@ class _Watch(Stage):
         """Where a number is of a kind. A NaN is not itself; neither is x - x, if x is infinite."""
         if kind == "NaN":
             return ops.ne(value, value)
-        difference = self.write(ops.sub, [value, value], {})  # which nobody looks at
+        difference = self.write(ops.sub, [value, value], {})  # the result is never read
         return ops.logical_and(ops.ne(difference, difference), ops.eq(value, value))
 
     def note(self, fails: Any, value: Any, site: Site) -> None:

@@ -28,7 +28,7 @@ from rune.errors import LayoutError, OutOfMemory
 from rune.lowering.plan import Plan
 
 BRIEF_COST = 30_000.0  # estimated instructions up to which other threads may wait for a call
-KEPT_LAYOUTS = 1024  # distinct symbolic sizes of which the shapes are kept
+KEPT_LAYOUTS = 1024  # distinct symbolic sizes whose shapes are kept
 _NO_ARENA = np.empty(0, np.uint8)
 
 
@@ -165,7 +165,7 @@ class CpuExecutable:
         raise self._misfit(arguments)
 
     def _misfit(self, arguments: Sequence[Buffer]) -> LayoutError:
-        """The error for arguments that are no dense arrays of the right rank and dtype."""
+        """The error for arguments that are not dense arrays of the right rank and dtype."""
         accepted = ", ".join(map(str, self.plan.arguments))
         actual = ", ".join(map(_described, arguments))
         return LayoutError(f"{self.plan.name}: cannot run with these arguments ({actual} given, {accepted} expected)")

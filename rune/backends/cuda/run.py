@@ -111,7 +111,7 @@ class CudaQueue(Queue, Protocol):
 
 
 class CudaExecutable(QueuedExecutable[CudaQueue]):
-    """A compiled plan; `meter`: whom to tell the time of each step."""
+    """A compiled plan; `meter` records the time of each step."""
 
     def __init__(
         self, backend: CudaQueue, plan: Plan, kernels: dict[str, Rendered], program: Program, meter: Meter | None = None

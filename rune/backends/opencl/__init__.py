@@ -241,7 +241,7 @@ class OpenCLBackend(QueuedBackend):
         binary = disk_cache.load(key)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a compiler's remarks are no errors
+                warnings.simplefilter("ignore")  # a compiler's remarks are not errors
                 return self._from_disk(binary, options) or self._from_source(key, source, options)
         except cl.RuntimeError as error:
             action = f"opencl: cannot compile {name} for {self.target.name}"

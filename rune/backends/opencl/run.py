@@ -170,7 +170,7 @@ class OpenCLQueue(Queue, Protocol):
 
 
 class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
-    """A compiled plan; `meter`: whom to tell the time of each step."""
+    """A compiled plan; `meter` records the time of each step."""
 
     def __init__(
         self, backend: OpenCLQueue, plan: Plan, kernels: dict[str, Rendered], program: Any, meter: Meter | None = None

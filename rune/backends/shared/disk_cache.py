@@ -36,7 +36,7 @@ from rune.version import __version__
 
 LIMIT_BYTES = 1 << 28
 KEPT_SHARE = 0.8  # of the limit, after entries had to go
-ABANDONED_S = 3600  # a temporary file of that age belongs to nobody
+ABANDONED_S = 3600  # a temporary file of that age was left by a process that died
 _MAGIC = b"rune kernel 2\n"
 _HEADER = struct.Struct("<32sQQ")  # digest of all that follows, bytes of the key, of the value
 _START = len(_MAGIC) + _HEADER.size

@@ -129,7 +129,7 @@ def stats() -> MemoryStats:
     host, unpooled = blocks(), sum(memory.nbytes for memory in _numpys_own())
     live = host.live_bytes + unpooled
     pooled = replace(host, live_bytes=live, peak_bytes=max(host.peak_bytes, live))
-    numpy = PoolStats(unpooled, 0, unpooled, host.limit_bytes, 0, 0)  # nobody asked the pool for it
+    numpy = PoolStats(unpooled, 0, unpooled, host.limit_bytes, 0, 0)  # it was not asked of the pool
     return MemoryStats.of(host=pooled, numpy=numpy)
 
 
@@ -177,7 +177,7 @@ def aligned(nbytes: int) -> np.ndarray:
 
 
 def _owner(nbytes: int, about: About) -> np.ndarray:
-    # A block is no array, since NumPy lets an array's base skip to that of a base that is one.
+    # A block is not an array: NumPy lets an array's base skip to the base of a base that is one.
     return _Owner((nbytes,), np.uint8, memoryview(_free.take(nbytes, about)))
 
 

@@ -84,7 +84,7 @@ class _Chunk:
     handle: Any
     room: int  # of each block [B]
     count: int
-    free: int  # blocks that nobody holds
+    free: int  # blocks not in use
 
     @property
     def bytes(self) -> int:

@@ -104,7 +104,7 @@ def _opened(path: Path, make: bool) -> int:
     *way, last = path.parts[1:]
     at, here = os.open(path.anchor, _WAY), Path(path.anchor)
     try:
-        trusted = {0, os.geteuid(), os.fstat(at).st_uid}  # who has the root could change all
+        trusted = {0, os.geteuid(), os.fstat(at).st_uid}  # the owner of the root could change everything in it
         for name in way:
             _require_safe(os.fstat(at), here, trusted)
             here /= name

@@ -23,7 +23,7 @@ _MOST = 400  # lines shown where the compiler names none
 
 
 def refusal(action: str, source: str, report: str) -> CompileError:
-    """The error for `source`, of which a compiler says `report`.
+    """The error for `source`, about which a compiler says `report`.
 
     action: how the message starts, "cpu: cannot compile f".
     """

@@ -102,7 +102,7 @@ def functions(find: Any, owner: Any, names: Sequence[str]) -> Any:
 
 
 class Failure(Exception):
-    """A result code of the driver that is no success."""
+    """A result code of the driver that is not success."""
 
     def __init__(self, code: int, action: str):
         super().__init__(code, action)

@@ -53,7 +53,7 @@ class VulkanMemory:
     """The memory of one open device.
 
     is_shared: whether arrays are in memory that the host reads and writes itself. None: if there
-               is memory near the device of which the host's caches hold a copy
+               is memory near the device that the host's caches hold a copy of
     """
 
     def __init__(self, device: VulkanDevice, is_shared: bool | None = None):
@@ -173,7 +173,7 @@ class VulkanMemory:
         return block
 
     def write(self, block: Block, at: int, source: np.ndarray) -> None:
-        """Bytes into a block, of which the host sees that no pending command uses it."""
+        """Bytes into a block that, as the host can tell, no pending command uses."""
         if self.is_shared:
             start = block.offset + at
             block.handle.host[start : start + source.size] = source

@@ -141,7 +141,7 @@ class Recorder:
 
     merged: of two bases that may be one memory (a donated argument, and the result it becomes),
             the second by the first
-    timer:  whom to tell of every launch, each of which is then submitted by itself
+    timer:  records every launch, each of which is then submitted by itself
     """
 
     memory: VulkanMemory

@@ -170,7 +170,7 @@ class _Prepared:
 
 
 class VulkanExecutable:
-    """A compiled plan; `meter`: whom to tell the time of each step."""
+    """A compiled plan; `meter` records the time of each step."""
 
     def __init__(self, backend: VulkanQueue, plan: Plan, meter: Meter | None = None):
         refuse_routines(plan, backend.target)

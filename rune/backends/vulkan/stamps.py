@@ -82,7 +82,7 @@ class Timer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlayTimed:
-    """One launch to submit by itself, and whom to tell of it."""
+    """One launch to submit by itself, and what records it."""
 
     run: Run
     submission: Any

@@ -247,7 +247,7 @@ def _index(handles: Sequence[Any], handle: Any) -> int:
 
 
 class WgpuExecutable(QueuedExecutable[WgpuQueue]):
-    """A compiled plan; `meter`: whom to tell the time of each step."""
+    """A compiled plan; `meter` records the time of each step."""
 
     def __init__(self, backend: WgpuQueue, plan: Plan, meter: Meter | None = None):
         super().__init__(backend, plan)

@@ -11,8 +11,8 @@ d's differ by multiples of c·threads (the rounds of a divided loop); and where 
 thread 0 pass.
 
 Invariant: without a conflict nothing is changed. A statement that conflicts with itself is an
-error, as no barrier can stand inside it, unless it is said to be independent: a loop over elements
-of which each iteration writes its own is one by the rules of kernels, which indices alone do not
+error, as no barrier can stand inside it, unless it is declared independent: by the rules of
+kernels a loop is that if each of its iterations writes its own elements, which indices alone do not
 always show.
 """
 

@@ -62,6 +62,7 @@ def _collapse(
         statements = tuple(map_sizes(s, rename) for s in statements)
         accesses = {y for x in accesses if isinstance(y := rename(x), Dim)}
         axes = (*axes[:k], _joined(axes[k], axes[k + 1]), *axes[k + 2 :])
+        # The joined axis may now fit the one before it.
         k = max(0, k - 1)
     return axes, statements
 

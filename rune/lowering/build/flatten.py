@@ -62,6 +62,7 @@ def _statement(statement: Statement, shapes: Shapes, single: Mapping[str, Size])
 
 
 def _droppable(statement: Statement) -> tuple[Axis, ...]:
+    # A scan is a loop along its axis, even over one point.
     return () if isinstance(statement, Scan) else inner_axes(statement)
 
 

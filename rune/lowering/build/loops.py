@@ -164,6 +164,7 @@ def _inner(statement: Statement) -> list[Stmt]:
             name = _accumulator(statement)
             return [*lets, nodes.Accumulate(name, combine, value, contract)]
         case Fill(name=name, lets=lets, value=value):
+            # Only a row of one element is still a Fill: `_placed` has made writes of the others.
             return [*lets, nodes.Store(name, 0, value)]
         case Write(output=output, indices=(index,), lets=lets, value=value):
             store: Stmt = nodes.Store(output, index, value, statement.combine)

@@ -144,6 +144,7 @@ def _split(point: Point, team: Team, divided: Mapping[For, Stmt]) -> tuple[list[
                 sums[name] = stmt
                 inside.append(stmt)
             case _:
+                # One thread does what is done once for the point, as storing its result.
                 inside.append(If(team.below(1), (stmt,)))
     return shared, inside
 
@@ -160,6 +161,7 @@ def _divided(nest: For, team: Team) -> For | If:
     body: tuple[Stmt, ...] = loops[-1].body
     for number in reversed(range(len(loops))):
         loop = replace(loops[number], body=body)
+        # The threads take the place of the vector lanes.
         loop = replace(loop, kind=Kind.SERIAL)
         body = (_every_nth(loop, team) if number == chosen else loop,)
     (divided,) = body
@@ -184,6 +186,7 @@ def _every_nth(loop: For, team: Team) -> For | If:
     if not _divides(team.count, loop.extent):
         body = (If(_less(at, loop.extent), body),)
     if one_round:
+        # One statement is needed: this `if` always holds, and simplify_index removes it.
         return body[0] if isinstance(body[0], If) else If(team.below(team.count), body)
     return For(name, rounds, Kind.SERIAL, body)
 

@@ -32,7 +32,7 @@ from rune.lowering.kernel.rewrite import expressions, perfect_nest, size_names, 
 
 MOST_REGISTERS = 4
 MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
-CHEAP = 24.0  # instructions of a loop body of which several copies fit the registers
+CHEAP = 24.0  # instructions of a loop body so small that several copies fit the registers
 LONG_AXIS = 2048  # points of the last axis from which it may be split between cores
 
 
@@ -103,7 +103,7 @@ def _lanes(code: KernelCode, machine: Machine) -> int:
 
 
 def _used_often(parts: Sequence[Expr]) -> frozenset[str]:
-    """The mathematical functions of which the kernel would have very many copies."""
+    """The mathematical functions that the kernel would contain very many copies of."""
     uses = Counter(part.name for part in parts if isinstance(part, Op))
     return frozenset(name for name in FUNCTIONS if uses[name] > MOST_COPIES)
 
@@ -186,7 +186,7 @@ def _rows(body: Body, grid: Sequence[For], begin: Value, end: Value, env: Env) -
 
 
 def _points(body: Body, grid: Sequence[For], begin: Value, end: Value, env: Env) -> None:
-    """Rows of which the first and the last may be partial."""
+    """Rows, the first and the last of them possibly partial."""
     writer = body.writer
     length = body.index(grid[-1].extent, env)
 

@@ -299,7 +299,7 @@ class Body(Values):
         return lane.compare("ult", self.writer.splat(count.cast("trunc", "i32"), self.lanes))
 
     def masked_tail(self, first: Value, count: Value, body: LaneBody) -> None:
-        """The last vector, of which `rest` lanes are alive."""
+        """The last vector, with only `rest` lanes alive."""
         writer = self.writer
 
         if count.is_constant:

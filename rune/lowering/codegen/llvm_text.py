@@ -185,7 +185,7 @@ class Writer:
         return self.call("i1", f"@llvm.vector.reduce.or.{suffix(mask.type)}", mask)
 
     def opaque_mask(self, lanes: int) -> Value:
-        """The mask of all lanes, of which LLVM cannot tell that it is constant."""
+        """The mask of all lanes, opaque to LLVM, which cannot see that it is constant."""
         if lanes not in self.opaque:
             zero = self._at_entry('call i32 asm "", "=r,0"(i32 0)')
             type = f"<{lanes} x i32>"

@@ -64,7 +64,7 @@ class Env:
     memory: Mapping[str, Memory] = field(default_factory=dict)
     symbols: Mapping[str, Value] = field(default_factory=dict)  # i64; a vector where it varies
     lanes: Lanes | None = None
-    # Scattered loads of which a tile was copied: by buffer and index, where this row's lanes lie.
+    # Scattered loads served from a copied tile: by buffer and index, where this row's lanes lie.
     tiles: Mapping[tuple[str, Size], Value] = field(default_factory=dict)
 
     @property

@@ -156,7 +156,7 @@ class Module:
         return self.declare(Op.TypePointer, space, pointed)
 
     def array(self, element: int, count: int) -> int:
-        """An array whose layout nobody else sees."""
+        """An array whose layout is visible to this kernel alone."""
         return self.declare(Op.TypeArray, element, self.constant("i32", count))
 
     def function_type(self, result: int, *parameters: int) -> int:

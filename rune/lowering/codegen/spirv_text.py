@@ -105,7 +105,7 @@ class _Printer:
                 return None
 
     def constant(self, op: int, words: list[int]) -> str | None:
-        """How a constant is written; None for what is none."""
+        """How a constant is written; None if the value is not a constant."""
         if op in (Op.ConstantTrue, Op.ConstantFalse):
             return "true" if op == Op.ConstantTrue else "false"
         if op != Op.Constant:

@@ -30,7 +30,7 @@ class Native:
     """What a language spells of the scalar operations; legalize/scalars.py writes the others.
 
     registers: the dtype that computes what is not spelled for another one
-    conversions: those that round once, of which most languages round twice
+    conversions: those that round once, where most languages round twice
     """
 
     operations: frozenset[tuple[str, np.dtype]]
@@ -78,13 +78,13 @@ class Target:
     float_controls: frozenset[tuple[str, int]] = frozenset()
     subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can
     # (operation, dtype) that the device itself has, where its driver tells: "fma", "arithmetic",
-    # "atomic_add", "atomic_min", "matrix" (units for small matrix products). Empty: nobody knows.
+    # "atomic_add", "atomic_min", "matrix" (units for small matrix products). Empty: unknown.
     native: frozenset[tuple[str, np.dtype]] = frozenset()
-    # Rounds of loops, all together, after which the driver goes on in silence; None: it never does.
+    # Rounds of loops, all together, after which the driver silently stops; None: it never does.
     loop_rounds: int | None = None
 
     def has(self, operation: str, dtype: np.dtype) -> bool:
-        """Whether the device itself does the operation; of what nobody knows, it is assumed."""
+        """Whether the device itself does the operation; assumed where nothing is known."""
         return not self.native or (operation, dtype) in self.native
 
     @property

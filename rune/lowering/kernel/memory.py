@@ -1,4 +1,4 @@
-"""Memory of the kernel interpreter: flat arrays that know what was written, and by whom.
+"""Memory of the kernel interpreter: flat arrays that know what was written, and by which thread.
 
 A View is one buffer or allocation as statements see it: a Storage and the offset of each lane's
 own part. Every access is checked: inside the size, written before it is read, and no race, which
@@ -61,7 +61,7 @@ class Storage:
     touched: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def record(self, level: Level, at: np.ndarray, ids: np.ndarray, write: bool) -> None:
-        """Note who touched these elements; a Fault if that is a race."""
+        """Note which threads touched these elements; a Fault if that is a race."""
         if not self.tracked or self.depth > level.depth:
             return
         if level.name not in self.touched:

@@ -206,7 +206,7 @@ def _base_name(members: list[Root]) -> str:
 
 
 def _not_fused(state: Fusion, callees: dict[int, str], values: dict[Var, Value]) -> tuple[NotFused, ...]:
-    """For every pair of kernels of which one reads the other, why they are two."""
+    """Why two kernels were not fused, for every pair where one reads the other."""
     reasons: dict[tuple[int, int], NotFused] = {}
     for q, r in state.aligned:
         a, b = state.owner[q], state.owner[r]

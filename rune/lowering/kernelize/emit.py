@@ -113,6 +113,7 @@ class Emitter:
         self.memo[1].clear()
         self.locals[1].clear()
         self.inner_locals.clear()
+        # Integers read within the statement are out of scope after it.
         self.levels = {name: level for name, level in self.levels.items() if not level}
         return lets
 
@@ -165,6 +166,7 @@ class Emitter:
         equation = self.definitions.get(key[0])
         if equation is None or key[0] in self.stored:
             return []
+        # Reversed, since the stack of `answer` takes its last entry first.
         return [need for need in self.needs(equation, key)[::-1] if self.find(need) is None]
 
     def make(self, key: Key) -> Held:
@@ -205,6 +207,7 @@ class Emitter:
         if not isinstance(equation.primitive.lower, View):
             return [(a, indices if a.type.shape else (), guard) for a in equation.operands if isinstance(a, Var)]
         resolved = resolve(equation, indices)
+        # Integers first: the indices of the pieces are written with their names.
         elements = [need for piece in resolved.pieces for need in self.element_needs(equation, piece, guard)]
         if any(self.find(need) is None for need in elements):
             return elements
@@ -263,6 +266,7 @@ class Emitter:
         """An integer as i64; the largest of i64 for what only u64 holds."""
         dtype = value.expr.dtype
         if dtype == dtypes.u64:
+            # Cast as it is, a large u64 would become a negative index.
             most = np.uint64(np.iinfo(np.int64).max).tobytes()
             value = self.operation("min", [value, Held(Const(most, dtype), 0)], dtype)
         return self.cast(value, dtypes.i64)
@@ -275,6 +279,7 @@ class Emitter:
         values = [self.argument(atom, at, where) for atom, at, where in parts]
         conditions = [self.condition(p.where) for p in self.renamed(equation, resolved, guard)]
         result = values.pop()
+        # From the last piece outwards, so that the first one whose conditions hold wins.
         for value, condition in zip(values[::-1], conditions[: len(values)][::-1]):
             choice = [condition, value, result]
             result = self.operation("select", choice, result.expr.dtype) if condition else value

@@ -158,6 +158,7 @@ def in_order(state: Fusion) -> list[int]:
         firsts[g // WINDOW] = firsts.get(g // WINDOW, 0) | 1 << g % WINDOW
 
     def place(g: int) -> tuple[int, int, int]:
+        # What a group reads depends on strictly fewer groups than it does itself.
         read = (state.above[g] & firsts[g // WINDOW]).bit_count()
         return g // WINDOW, read, state.groups[g].members[-1]
 
@@ -186,6 +187,7 @@ def match(state: Fusion, a: int, b: int) -> Pairs | str:
         return refusal
     if not state.are_close(a, b):
         return "too many kernels lie between them"
+    # Joined, they would both feed and read the kernel between them.
     if state.below[a] & state.above[b]:
         return "another kernel lies between them"
     if any(not state.roots[q].is_whole for q, _ in _edges(state, first, second)):

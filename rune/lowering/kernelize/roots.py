@@ -1,4 +1,4 @@
-"""Roots: the stored values, and the elements of which others each of them reads.
+"""Roots: the stored values, and which elements of other values each of them reads.
 
 A root runs over the axes of its value (or, for a part of a concatenation or padding, over the
 ranges of that part). Walking from a generic element through everything that is not stored finds
@@ -163,6 +163,7 @@ def _piece_needs(equation: Equation, piece: Piece, fresh: Iterator[int]) -> Iter
     for element in piece.elements:
         yield equation.operands[element.operand], element.indices
     if piece.elements:
+        # Elsewhere the same view reads other integers, so each request names its own.
         piece = rename(piece, {e.name: f"_e{next(fresh)}" for e in piece.elements})
     yield equation.operands[piece.operand], piece.indices
 
@@ -246,6 +247,7 @@ def analyse(
     cuts: dict[Dim, set[Size]] = {s: set() for s in symbols if kind is Kind.MAP and isinstance(s, Dim)}
     if cuts and sizes is None and isinstance(equation.primitive.lower, View):
         gather_cuts(equation, indices, cuts)
+    # Within a range every condition is decided, so it is not divided again.
     reads = _walk(starts(equation, kind, indices, stored), stored, cuts if sizes is None else {})
     work = cost.count(shape)
     if kind in (Kind.REDUCE, Kind.DOT):
@@ -321,6 +323,7 @@ def scatter_axes(equation: Equation) -> dict[int, int]:
 def _ranges(root: Root, stored: Stored, first: int) -> list[Root]:
     """The root itself, numbered, or the roots of its ranges."""
     inside = [set(_inside(cuts, size)) for cuts, size in zip(root.cuts, root.sizes)]
+    # Putting cuts in order compares all pairs of them: too many are refused before that.
     if any(len(cuts) >= cost.MAX_CELLS for cuts in inside):
         return [_numbered(root, first)]
     axes = [_intervals(cuts, size) for cuts, size in zip(root.cuts, root.sizes)]
@@ -346,6 +349,7 @@ def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:
         if not all(_is_decided(cut, other) for other in (0, size, *inside)):
             return [(0, size)]
     while inside:
+        # Cuts may be symbolic: the next one is that which is at most each of the others.
         least = next(c for c in inside if all(dims.at_most(c, d) for d in inside))
         inside = [c for c in inside if c != least]
         ordered.append(least)

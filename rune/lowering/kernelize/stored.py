@@ -9,7 +9,7 @@ First, demand is counted as if only the forced values were stored, and values ar
 inputs to outputs with costs that know the choices so far. Then, from outputs to inputs, a choice
 is dropped when those behind it have made it needless.
 
-Views of the same elements in the same order are no values of their own: a result that only
+Views of the same elements in the same order are not separate values: a result that only
 reshapes another value is that value.
 """
 
@@ -178,6 +178,7 @@ def _demands(equations: tuple[Equation, ...], stored: frozenset[Var]) -> dict[Va
     """For every variable, the places that ask for it and how often each evaluates it."""
     demands: dict[Var, Demand] = {}
     paths: dict[tuple[int, int], int] = {}
+    # Readers before what they read: then a value's demand is complete when it is passed on.
     for number in range(len(equations) - 1, -1, -1):
         equation = equations[number]
         if is_routine(equation) or is_control(equation):
@@ -202,6 +203,7 @@ def _asked(equation: Equation, number: int, demands: dict[Var, Demand], stored: 
 
 def _add(demand: Demand, asked: Demand) -> None:
     for place, points in asked.items():
+        # Bounded, since places multiply along chains of views.
         if place in demand or len(demand) < 4 * cost.MAX_PLACES:
             demand[place] = max(points, demand.get(place, 0))
 
@@ -246,6 +248,7 @@ def _own_cost(equation: Equation, operands: int) -> int:
 
 def _wants_storing(equation: Equation, price: _Price, demand: Demand, dots: frozenset[int]) -> bool:
     """Ask the cost function about one value."""
+    # Without operations a value is a view or a position: a copy would save nothing.
     if price.cost == 0 or len(demand) == 0 or not equation.results[0].type.shape:
         return False
     elements = cost.count(equation.results[0].type.shape)
@@ -286,7 +289,7 @@ def _choose_forward(
             continue
         price = _price(equation, prices)
         if _wants_storing(equation, price, demands.get(result, {}), dots):
-            chosen.add(result)
+            chosen.add(result)  # without a price: its readers pay for a load
         else:
             prices[result] = price
     return frozenset(chosen)

@@ -198,6 +198,7 @@ def _part(size: Size, wanted: int, axis: int, axes: Axes) -> _Step | None:
     if cost.estimate(size) < 2 * wanted:
         return None
     if is_static(size):
+        # A divisor makes every part full, so that no element needs a condition.
         near = [c for c in range(wanted // 2 + 1, 2 * wanted) if size % c == 0]
         wanted = min(near, key=lambda c: abs(c - wanted)) if near else wanted
     return _Step(axes, axis, wanted)

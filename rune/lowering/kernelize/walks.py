@@ -75,7 +75,7 @@ class Walk:
 
 
 def walk(side: Operand, definitions: Definitions) -> Walk | None:
-    """How an operand is read behind its views; None where that is no walk."""
+    """How an operand is read behind its views; None where that is not a walk."""
     indices = generic(side.atom.type.shape)
     base, base_indices = trace(side.atom, indices, definitions)
     if not isinstance(base, Var) or base.type.dtype != side.atom.type.dtype:

@@ -2,7 +2,7 @@
 
 A member that the point of the domain holds as one scalar becomes a Let or a Reduce; one with
 inner axes that others read becomes a Fill if it fits scratch memory. If it does not fit, readers
-load it back from the output, or, where it is no output, compute it again. What is needed outside
+load it back from the output, or compute it again if it is not an output. What is needed outside
 the group is written.
 """
 
@@ -183,6 +183,7 @@ class _Writer:
         (axis,), indices = self.axes(root)
         along = root.equation.params["axis"]
         if root.equation.params["reverse"]:
+            # The loop of a scan counts upwards: a reverse one is indexed from the end instead.
             last = root.sizes[along] - 1
             indices = (*indices[:along], last - axis_symbol(axis), *indices[along + 1 :])
         self.begin((axis,))
@@ -212,6 +213,7 @@ class _Writer:
         for need in self.emit.element_needs(equation, piece, None):
             self.emit.answer(need)
         (named,) = self.emit.renamed_pieces(equation, (piece,), None)
+        # At a position p of the whole the update shows its element p - start.
         starts = (p - i for p, i in zip(position, named.indices))
         value = self.emit.value(equation.operands[1], at)
         self.write(root, tuple(a + s for a, s in zip(at, starts)), value.expr)

@@ -158,7 +158,7 @@ def _less(a: Number, b: Number) -> Pair:
 
 
 def _large(size: Number, form: Reduction, parts: Sequence[Variable]) -> None:
-    """The mantissa times three words of 2/π, of which those before them add whole turns."""
+    """The mantissa times three words of 2/π; the words before these add whole turns only."""
     width = 8 * form.word.itemsize
     fraction, turns, negative = _fraction(size, form, width)
     shift = fraction[0].apply("clz")

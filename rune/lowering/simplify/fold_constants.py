@@ -89,6 +89,7 @@ def _fold(equation: Equation) -> Literal | None:
         return None
     values = [a.value for a in equation.operands if isinstance(a, Literal)]
     assert primitive.reference is not None
+    # Overflow and division by zero give values here, as they do when the program runs.
     with np.errstate(all="ignore"):
         value = np.asarray(primitive.reference(*values, **equation.params))
     return Literal(value.astype(results[0].type.dtype, copy=False), results[0].type)

@@ -53,6 +53,7 @@ def _hoisted(equation: Equation) -> tuple[Equation, ...]:
     needed: set[Var] = set()
     hoisted: list[Equation] = []
     for e in reversed(invariant):
+        # Cheap equations move only where a dear one that moves needs them.
         if _is_dear(e) or not needed.isdisjoint(e.results):
             hoisted.append(e)
             needed.update(a for a in e.operands if isinstance(a, Var))

@@ -135,7 +135,7 @@ def pack_rows_function(shape: Shape) -> str:
     step, to_step, depth, height = make.sizes("cs to_step depth height")
     places = writer.allocate("i64", lanes)
 
-    def lines(number: Value) -> None:  # of which all rows are used before the next ones
+    def lines(number: Value) -> None:  # all of its rows are used before the next ones
         p = number * lanes
         _put_places(make, places, p, depth, step)
 

@@ -1,0 +1,97 @@
+"""What a driver, or another library, says no to is refused in rune's own words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rune.backends import cpu, cuda, dlpack, opencl, vulkan, wgpu
+from rune.backends.cuda import compiler, launch
+from rune.backends.shared import callbacks
+from rune.errors import CompileError, DeviceError
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.rounds import require_few
+from rune.lowering.kernel.text import parse
+from tests.support.lowering import PLAIN
+
+
+def named(name: str) -> Target:
+    """A target with the name of a device."""
+    return replace(PLAIN, name=name)
+
+
+class Code(int):
+    """A code of NVIDIA's libraries: a number with a name."""
+
+    name = "WHY"
+
+
+def driver_of(code: Code) -> SimpleNamespace:
+    """A driver each of whose functions returns this code."""
+    return SimpleNamespace(function=lambda: (code,))
+
+
+def test_a_device_beyond_those_of_the_driver_is_refused_with_their_number(monkeypatch: pytest.MonkeyPatch):
+    two = SimpleNamespace(Device=SimpleNamespace(count=lambda: 2))
+    monkeypatch.setattr(cuda, "_driver", lambda: two)
+    monkeypatch.setattr(opencl, "_handles", lambda: [None, None])
+    monkeypatch.setattr(vulkan, "_usable", lambda: [None, None])
+    monkeypatch.setattr(wgpu, "_adapters", lambda: [None, None])
+
+    for backend, kind in ((cuda, "CUDA"), (opencl, "OpenCL"), (vulkan, "Vulkan"), (wgpu, "WebGPU")):
+        with pytest.raises(DeviceError, match=rf"device: cannot open x:2 \(2 {kind}"):
+            backend.open_device(named("x:2"))
+
+
+def test_the_cpu_cannot_be_opened_without_a_compiler(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cpu, "probe", lambda: ([], "llvmlite cannot be imported"))
+
+    with pytest.raises(DeviceError, match=r"cpu: cannot open cpu:0 \(llvmlite cannot be imported\)"):
+        cpu.open_device(named("cpu:0"))
+
+
+def test_a_cuda_driver_without_memory_is_a_memory_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(launch, "bindings", lambda: driver_of(Code(launch._OUT_OF_MEMORY)))
+
+    with pytest.raises(MemoryError):
+        launch.call("function")
+
+
+def test_any_other_refusal_of_a_cuda_driver_says_the_function_and_the_code(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(launch, "bindings", lambda: driver_of(Code(999)))
+
+    with pytest.raises(launch.Refused, match="function: WHY"):
+        launch.call("function")
+
+
+def test_a_refusal_of_nvidias_compiler_says_the_function_and_the_code(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compiler, "_nvrtc", lambda: driver_of(Code(5)))
+
+    with pytest.raises(CompileError, match=r"cuda: cannot call function \(WHY\)"):
+        compiler._ask("function")
+
+
+def test_callbacks_nested_too_deeply_are_refused_before_the_native_stack_ends(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(callbacks._nesting, "depth", callbacks.MOST_NESTED)
+    function: Any = SimpleNamespace(borrows=False)
+
+    with pytest.raises(RecursionError, match="64 callbacks are nested"):
+        callbacks._called(function, (), ())
+
+
+def test_shared_elements_of_several_lanes_are_refused():
+    tensor = dlpack._Tensor(code=dlpack._FLOAT, bits=32, lanes=4)
+
+    with pytest.raises(BufferError, match="type code 2, 32 bits, 4 lanes"):
+        dlpack._memory(tensor)
+
+
+def test_more_rounds_than_a_driver_runs_are_refused_with_both_numbers():
+    loops = "for i in 1 grid { var s: f32 = 0_f32 for k in 100 serial { s add= x[k] } store y[i] = s }"
+    code = parse(f"code long(x: read f32[100], y: write f32[1]) {{ {loops} }}")
+
+    with pytest.raises(DeviceError, match=r"up to 101 rounds .* silently stops after 100"):
+        require_few(code, replace(PLAIN, loop_rounds=100))
