@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rune.control.groups import Groups, stage_grouped
-from rune.control.programs import Flags, arranged, needed_inputs, omit, parts, pick, scatter, union
-from rune.core.dead_code import prune
+from rune.control.programs import Flags, arranged, omit, parts, pick, scatter, union
+from rune.core.dead_code import needed_inputs, prune
 from rune.core.evaluate import eval_program
 from rune.core.program import Atom, Program
 from rune.ops import add

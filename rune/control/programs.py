@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
 from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
-from rune.core.sizes import Sizes, carriers, match_sizes, untold_sizes
+from rune.core.sizes import Sizes, match_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.errors import CheckError
@@ -208,14 +207,3 @@ def closed_together(programs: Sequence[Program], sizes: Sequence[Sizes]) -> tupl
         read = range(start, start := start + len(values))
         aligned.append(with_inputs(program, (*read, *range(len(leading), len(types))), types))
     return tuple(aligned), leading
-
-
-def needed_inputs(program: Program, wanted: Flags) -> tuple[Program, Flags]:
-    """The program with the wanted outputs and all inputs, and which of the inputs it needs.
-
-    An input that no equation reads is needed if a size is known only from its shape.
-    """
-    pruned, read = prune(program, wanted)
-    same_inputs = replace(pruned, inputs=program.inputs)
-    size_inputs = carriers(program.input_types, untold_sizes(pruned))
-    return same_inputs, tuple(r or i in size_inputs for i, r in enumerate(read))

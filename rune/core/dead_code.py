@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from rune.core.program import Equation, Program, Var
 from rune.core.side_effects import effect_of
+from rune.core.sizes import carriers, untold_sizes
 
 
 def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
@@ -32,6 +33,17 @@ def prune(program: Program, used: Sequence[bool]) -> tuple[Program, tuple[bool, 
     body = tuple(reversed(live_equations))
     pruned = replace(program, inputs=inputs, equations=body, outputs=outputs, constants=constants)
     return pruned, needed
+
+
+def needed_inputs(program: Program, wanted: Sequence[bool]) -> tuple[Program, tuple[bool, ...]]:
+    """The program with the wanted outputs and all inputs, and which of the inputs it needs.
+
+    An input that no equation reads is needed if a size is known only from its shape.
+    """
+    pruned, read = prune(program, wanted)
+    same_inputs = replace(pruned, inputs=program.inputs)
+    size_inputs = carriers(program.input_types, untold_sizes(pruned))
+    return same_inputs, tuple(r or i in size_inputs for i, r in enumerate(read))
 
 
 def shrunk(equation: Equation, wanted: tuple[bool, ...]) -> Equation:

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from rune.dims import Size
@@ -143,31 +142,6 @@ class Scatter:
     rule: Rule
 
 
-class Control(Enum):
-    """Control flow, by the parameters that such a primitive has.
-
-    BRANCH  operands: i32[] number, then those of every branch; `branches` are programs. A number
-            out of range means the nearest branch.
-    WHILE   operands: `condition_consts` and `body_consts` values, then the carry; `condition` is
-            a program of the former and the carry that yields bool[], `body` one of the latter and
-            the carry that yields the next carry. Results: the last carry.
-    SCAN    operands: `consts` values, `carries` values, then arrays of `length` rows; `body` is a
-            program of consts, carries and one row of each array that yields the next carries and
-            one row of each stacked result. Results: the last carries, the stacked rows. From the
-            last row to the first if `reverse`; `unroll` steps are written out per iteration.
-    APART   operands: those of `program`, which runs by itself and once all of them are there:
-            nothing within it is merged with equal values outside.
-    REPEAT  operands: `consts` values, then the carry; `body` is a program of i32[] step, consts and
-            carry that yields the next carry, `count` times. Results: the last carry.
-    """
-
-    BRANCH = "branch"
-    WHILE = "while"
-    SCAN = "scan"
-    APART = "apart"
-    REPEAT = "repeat"
-
-
 @dataclass(frozen=True, slots=True)
 class Host:
     """A Python function of arrays in the host's memory: parameters `call`, `results`, `effect`.
@@ -203,7 +177,6 @@ Lowering = (
     | Contraction
     | Cumulative
     | Scatter
-    | Control
     | Host
     | Library
 )

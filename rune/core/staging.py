@@ -61,6 +61,10 @@ class Stage(Interpreter):
         self.axes: dict[Hashable, Any] = {}  # named axes outside that the function asked for
         self.kept = False  # whether a caller holds the program for as long as it is useful
 
+    def inner(self) -> Stage:
+        """A stage inside this one, for a program that an equation of it holds."""
+        return Stage(self)
+
     def asked_for_axis(self, name: Hashable, size: Any) -> None:
         """Remember that the program is made for this axis."""
         self.axes[name] = size
@@ -182,9 +186,22 @@ def as_literal(value: Any) -> Literal | None:
     return Literal(np.array(data), type_of(value))
 
 
-def stage(function: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str = "f") -> Staged:
+Function = Callable[..., Sequence[Any]]  # of flat arguments
+
+
+def stage(function: Function, types: Sequence[ArrayType], name: str = "f") -> Staged:
     """The program of `function` on flat arguments of these types; it returns flat results."""
-    writer = Stage(current())
+    return _staged(Stage(current()), function, types, name)
+
+
+def stage_within(function: Function, types: Sequence[ArrayType], name: str) -> Staged:
+    """As `stage`, by the rules of the stage around: while a program is lowered, in primitives that
+    lower directly."""
+    around = current()
+    return _staged(around.inner() if isinstance(around, Stage) else Stage(around), function, types, name)
+
+
+def _staged(writer: Stage, function: Function, types: Sequence[ArrayType], name: str) -> Staged:
     inputs = [writer.new_input(t) for t in types]
     return writer.trace(lambda: writer.program(list(function(*inputs)), name))
 

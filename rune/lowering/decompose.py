@@ -5,7 +5,7 @@ Before   %1 = sort %0                              After   %1 = host_call %0 {ca
 
 A concatenation of many pieces becomes several of few (joins.py).
 
-Invariant: only primitives with a `lower` remain, and loops and branches (loops.py) over programs
+Invariant: only primitives with a `lower` remain, and loops and branches over programs
 of those, so everything later sees these alone.
 Cost:      linear in the number of equations after expansion.
 """
@@ -20,15 +20,15 @@ from typing import Any
 from rune.core.evaluate import eval_program
 from rune.core.higher import called_once
 from rune.core.interpreter import type_of
-from rune.core.lower import Control, Host, Library, Scatter
+from rune.core.lower import Host, Library, Scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import Stage
-from rune.core.types import ArrayType
 from rune.errors import HostFallbackWarning, MissingRule
 from rune.lowering.host_calls import host_call, write_host_call, write_library_call
 from rune.lowering.joins import MOST, join_many
-from rune.lowering.loops import branch, loop, write_control
+from rune.ops.branch import branch
+from rune.ops.loop import loop
 from rune.ops.movement import concatenate
 from rune.ops.sorted_scatters import scatter_by_sorting
 
@@ -42,16 +42,17 @@ class _Decompose(Stage):
 
     __slots__ = ("routines", "sorts")
 
-    def __init__(self, routines: frozenset[str], sorts: Sorts):
-        super().__init__(None)
+    def __init__(self, parent: _Decompose | None, routines: frozenset[str], sorts: Sorts):
+        super().__init__(parent)
         self.routines = routines
         self.sorts = sorts
 
+    def inner(self) -> _Decompose:
+        """One for the programs of loops and branches."""
+        return _Decompose(self, self.routines, self.sorts)
+
     def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Write, expand, or inline."""
-        if isinstance(primitive.lower, Control):
-            restage = functools.partial(_restage, self.routines, self.sorts)
-            return write_control(primitive.lower, restage, args, params)
         if isinstance(primitive.lower, Host):
             return write_host_call(args, **params)
         if isinstance(primitive.lower, Library):
@@ -99,21 +100,8 @@ def decompose(
     by sorting.
     """
 
-    def whole(*xs: Any) -> list[Any]:
-        return eval_program(program, xs)
-
-    return _restage(routines, sorts, whole, program.input_types, program.name)
-
-
-def _restage(
-    routines: frozenset[str],
-    sorts: Sorts,
-    function: Callable[..., Sequence[Any]],
-    types: Sequence[ArrayType],
-    name: str,
-) -> Program:
-    stage = _Decompose(routines, sorts)
-    inputs = [stage.new_input(t) for t in types]
-    staged = stage.trace(lambda: stage.program(function(*inputs), name))
+    stage = _Decompose(None, routines, sorts)
+    inputs = [stage.new_input(t) for t in program.input_types]
+    staged = stage.trace(lambda: stage.program(eval_program(program, inputs), program.name))
     assert not staged.captured
     return staged.program

@@ -25,9 +25,10 @@ from rune.core.primitive import Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
 from rune.core.side_effects import effect_of, program_effect
 from rune.core.types import ArrayType
-from rune.lowering.loops import COUNTER, LoopParams, branch, loop
 from rune.lowering.passes import Pass
 from rune.ops import add
+from rune.ops.branch import branch
+from rune.ops.loop import COUNTER, LoopParams, loop
 
 TOKEN = ArrayType((), dtypes.bool_)
 CALLBACK = "callback"  # the routine of the plan's step

@@ -29,9 +29,9 @@ from rune.lowering.arena import Block, Placed, aligned, live_peak, place, type_b
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernels import Choose, Invoke, KernelProgram, KernelStep, Repeat, Routine, Value, kernel_names
 from rune.lowering.kernels_text import program_sizes
-from rune.lowering.loops import COUNTER
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, is_one_place
 from rune.lowering.size_values import value_limits
+from rune.ops.loop import COUNTER
 
 Chain = list[Value]  # values that use one piece of memory in turn
 

@@ -31,8 +31,9 @@ from rune.core.types import ArrayType
 from rune.dims import Size, product
 from rune.errors import Frame, user_frame
 from rune.lowering.decompose import decompose
-from rune.lowering.loops import LoopParams, branch, loop
+from rune.ops.branch import branch
 from rune.ops.family import fit, reduce_sum, reshape, size_value
+from rune.ops.loop import LoopParams, loop
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
 
 COMPUTING = frozenset("arithmetic transcendental rounding reduction cumulative contraction conversion".split())

@@ -10,17 +10,17 @@ from rune.lowering.kernelize.split_scans import join_axis
 from rune.lowering.kernelize.two_step import split_axis
 from rune.lowering.kernelize.walks import strided_dot
 from rune.lowering.legalize.interleaved import interleave, part
-from rune.lowering.loops import branch, loop, put_row, take_row
 from rune.ops import LIBRARY, PRIMITIVES
+from rune.ops.branch import branch
 from rune.ops.collectives import COLLECTIVES
+from rune.ops.loop import loop, put_row, take_row
 from rune.ops.memory import in_memory
-from rune.ops.repeat import repeated, repeated_rows, repeated_while
 from rune.ops.table import rule_matrix
 from rune.transforms.programs.text import PRIMITIVES as HOLDING_PROGRAMS
 
 # Written after every derivative and every batch was taken, so these need no such rules.
-LOOPS_OF_THE_LIBRARY = (repeated, repeated_while, repeated_rows, in_memory)
 WRITTEN_BY_LOWERING = (
+    in_memory,
     loop,
     branch,
     take_row,
@@ -34,15 +34,7 @@ WRITTEN_BY_LOWERING = (
     routine_dot,
 )
 
-EVERY_PRIMITIVE = (
-    *PRIMITIVES,
-    *LIBRARY,
-    *COLLECTIVES,
-    *HOLDING_PROGRAMS,
-    *CONTROL,
-    *LOOPS_OF_THE_LIBRARY,
-    *WRITTEN_BY_LOWERING,
-)
+EVERY_PRIMITIVE = (*PRIMITIVES, *LIBRARY, *COLLECTIVES, *HOLDING_PROGRAMS, *CONTROL, *WRITTEN_BY_LOWERING)
 
 if __name__ == "__main__":
     print(rule_matrix(EVERY_PRIMITIVE))

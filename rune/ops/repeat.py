@@ -8,106 +8,27 @@ becomes operands of the loop. Compile time does not depend on the number of step
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from rune import dtypes
-from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
-from rune.core.lower import Control
-from rune.core.program import Program
-from rune.core.staging import Staged, stage
+from rune.core.staging import Staged, stage_within
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CheckError
 from rune.ops.family import fit
-
-STEP = ArrayType((), dtypes.i32)
-
-
-def _repeat_type(*types: ArrayType, body: Program, **_: Any) -> tuple[ArrayType, ...]:
-    return body.output_types
-
-
-def _while_type(*types: ArrayType, condition_consts: int, body_consts: int, **_: Any) -> tuple[ArrayType, ...]:
-    return types[condition_consts + body_consts :]
-
-
-def _rows_type(*types: ArrayType, body: Program, carries: int, length: Size, **_: Any) -> tuple[ArrayType, ...]:
-    after, results = body.output_types[:carries], body.output_types[carries:]
-    return (*after, *(t.with_shape((length, *t.shape)) for t in results))
-
-
-def _repeat_calls(*args: Any, body: Program, **_: Any) -> tuple[Calls, ...]:
-    return (Calls(body, (None, *args), Runs.LOOP),)
-
-
-def _while_calls(
-    *args: Any, condition: Program, body: Program, condition_consts: int, body_consts: int
-) -> tuple[Calls, ...]:
-    carry = args[condition_consts + body_consts :]
-    return (
-        Calls(condition, (*args[:condition_consts], *carry), Runs.LOOP),
-        Calls(body, args[condition_consts:], Runs.LOOP),
-    )
-
-
-def _rows_calls(*args: Any, body: Program, consts: int, carries: int, **_: Any) -> tuple[Calls, ...]:
-    unsliced, arrays = args[: consts + carries], args[consts + carries :]
-    return (Calls(body, (*unsliced, *(None for _ in arrays)), Runs.LOOP),)
-
-
-repeated = HigherOrder(
-    "repeat", "control", _repeat_type, calls=_repeat_calls, multiple_results=True, lower=Control.REPEAT
-)
-repeated_while = HigherOrder(
-    "repeat_while", "control", _while_type, calls=_while_calls, multiple_results=True, lower=Control.WHILE
-)
-repeated_rows = HigherOrder(
-    "repeat_rows", "control", _rows_type, calls=_rows_calls, multiple_results=True, lower=Control.SCAN
-)
+from rune.ops.loop import COUNTER, bind_loop, scan_as_loop
 
 
 def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
     """The carry after `count` steps; body(i, *carry) -> carry, with i = 0, 1, … an i32 scalar."""
-    types = _types(carry)
-    staged = _checked(stage(_shaped(body, types), [STEP, *types], "body"), types)
-    # The captured values lead the inputs of a staged program; a loop's step leads them all.
-    count_captured = len(staged.captured)
-    inputs = staged.program.inputs
-    step, uncaptured = inputs[count_captured], inputs[count_captured + 1 :]
-    program = replace(staged.program, inputs=(step, *inputs[:count_captured], *uncaptured))
-    return repeated(*staged.captured, *carry, body=program, consts=count_captured, count=count)
+    return bind_loop(_staged_step(body, _types(carry)), None, count, (), carry)
 
 
 def repeat_while(condition: Callable[..., Any], body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
     """The first carry for which condition(*carry) is false; body(*carry) -> carry."""
     types = _types(carry)
-    test = stage(lambda *xs: [condition(*xs)], types, "condition")
-    step = _checked(stage(_shaped(body, types), types, "body"), types)
-    return repeated_while(
-        *test.captured,
-        *step.captured,
-        *carry,
-        condition=test.program,
-        body=step.program,
-        condition_consts=len(test.captured),
-        body_consts=len(step.captured),
-    )
-
-
-def _types(carry: Sequence[Any]) -> list[ArrayType]:
-    """The carry's types; numbers are of the dtype that they have, weak no longer."""
-    return [type_of(x).strong() for x in carry]
-
-
-def _shaped(body: Callable[..., Sequence[Any]], types: Sequence[ArrayType]) -> Callable[..., list]:
-    """The body, its results of the carry's shapes where they were left to broadcast."""
-
-    def run(*xs: Any) -> list[Any]:
-        return [fit(x, t.shape) for x, t in zip(body(*xs), types, strict=True)]
-
-    return run
+    asks = stage_within(lambda _, *xs: [condition(*xs)], [COUNTER, *types], "condition")
+    return bind_loop(_staged_step(lambda _, *xs: body(*xs), types), asks, None, (), carry)
 
 
 def repeat_rows(
@@ -127,11 +48,11 @@ def repeat_rows(
 
     def step(*xs: Any) -> list[Any]:
         after, results = body(xs[:count], xs[count:])
-        return [*(fit(x, t.shape) for x, t in zip(after, types, strict=True)), *results]
+        return [*_fitted(after, types), *results]
 
-    staged = stage(step, [*types, *(t.with_shape(t.shape[1:]) for t in arrays)], "body")
-    _same(staged.program.output_types[:count], types)
-    out = repeated_rows(
+    staged = stage_within(step, [*types, *(t.with_shape(t.shape[1:]) for t in arrays)], "body")
+    _require_carry(staged.program.output_types[:count], types)
+    results = scan_as_loop(
         *staged.captured,
         *carry,
         *rows,
@@ -142,15 +63,26 @@ def repeat_rows(
         reverse=reverse,
         unroll=1,
     )
-    return list(out[:count]), list(out[count:])
+    return list(results[:count]), list(results[count:])
 
 
-def _checked(staged: Staged, types: Sequence[ArrayType]) -> Staged:
-    _same(staged.program.output_types, types)
+def _types(values: Sequence[Any]) -> list[ArrayType]:
+    """The types of a carry; numbers are of the dtype that they have, weak no longer."""
+    return [type_of(x).strong() for x in values]
+
+
+def _staged_step(body: Callable[..., Sequence[Any]], types: Sequence[ArrayType]) -> Staged:
+    """The body's program, its results of the carry's shapes where they were left to broadcast."""
+    staged = stage_within(lambda *xs: _fitted(body(*xs), types), [COUNTER, *types], "body")
+    _require_carry(staged.program.output_types, types)
     return staged
 
 
-def _same(actual: Sequence[ArrayType], expected: Sequence[ArrayType]) -> None:
+def _fitted(values: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
+    return [fit(x, t.shape) for x, t in zip(values, types, strict=True)]
+
+
+def _require_carry(actual: Sequence[ArrayType], expected: Sequence[ArrayType]) -> None:
     for x, y in zip(actual, expected, strict=True):
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             raise CheckError(f"repeat: cannot carry {x} (the carry is {y})")

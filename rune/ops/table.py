@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rune.core.higher import HigherOrder
-from rune.core.lower import Control
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Direct, Joint, JvpRule, Primitive
 
 COLUMNS = ("name", "family", "meaning", "jvp", "transpose", "batch", "partial", "unused", "keeping", "lowering")
@@ -72,8 +71,6 @@ def _lowering(primitive: Primitive) -> str:
     if primitive.lower is None:
         return ABSENT
     lowering = primitive.lower
-    if isinstance(lowering, Control):
-        return f"Control {lowering.name.lower()}"
     detail = getattr(lowering, "op", getattr(lowering, "combine", None))
     return type(lowering).__name__ + (f" {detail}" if detail else "")
 

@@ -46,12 +46,12 @@ WRITTEN: dict[str, Function] = {
     "scan": _scan,
     "while": _while,
     "custom_linear_solve": _solve,
-    "repeat": lambda x: repeat(3, lambda i, c: [c * x], x)[0],
-    "repeat_while": lambda x: repeat_while(lambda c: c[0] < x[0] + 9, lambda c: [c + 1], x)[0],
-    "repeat_rows": lambda x: repeat_rows(lambda c, r: ([c[0] + x[0]], [r[0]]), [x[0]], [x])[1][0],
+    "loop": lambda x: repeat(3, lambda i, c: [c * x], x)[0],
+    "loop with a condition": lambda x: repeat_while(lambda c: c[0] < x[0] + 9, lambda c: [c + 1], x)[0],
+    "loop over rows": lambda x: repeat_rows(lambda c, r: ([c[0] + x[0]], [r[0]]), [x[0]], [x])[1][0],
 }
 ONCE = {"jit", "checkpoint", "custom_jvp", "custom_vjp", "custom_linear_solve"}
-LOOPS = {"scan", "while", "repeat", "repeat_while", "repeat_rows"}
+LOOPS = {"scan", "while", "loop", "loop with a condition", "loop over rows"}
 
 
 def traced(function: Function) -> Program:
@@ -72,7 +72,7 @@ def equations(program: Program) -> Iterator[Equation]:
 
 
 def holding(name: str) -> Equation:
-    return next(e for e in equations(traced(WRITTEN[name])) if e.primitive.name == name)
+    return next(e for e in equations(traced(WRITTEN[name])) if e.primitive.name == name.split()[0])
 
 
 def _fits(call: Calls) -> bool:
@@ -91,7 +91,7 @@ def checked(program: Program) -> list[Equation]:
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_an_equation_names_every_program_that_it_holds_and_operands_of_the_types_of_its_inputs(name: str):
-    assert name in {e.primitive.name for e in checked(traced(WRITTEN[name]))}
+    assert name.split()[0] in {e.primitive.name for e in checked(traced(WRITTEN[name]))}
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rune import locks
 from rune.backends.shared import disk_cache
@@ -26,6 +26,11 @@ from rune.backends.shared.interrupts import deferred
 from rune.backends.shared.refusal import refusal
 from rune.errors import OutOfMemory
 from rune.lowering.codegen.llvm import Machine
+
+if TYPE_CHECKING:  # LLVM is loaded by its first use
+    from llvmlite.binding.module import ModuleRef
+    from llvmlite.binding.newpassmanagers import ModulePassManager, PassBuilder
+    from llvmlite.binding.targets import TargetMachine
 
 PASSES = ("sroa", "instruction_combine")
 # What LLVM takes for a module: at most about 10 MiB, and 80 times its text, were measured.
@@ -111,7 +116,7 @@ def attributes() -> str:
 _MODEL = {"reloc": "static", "codemodel": "large"}
 
 
-def _target_machine(effort: int = 2) -> Any:
+def _target_machine(effort: int = 2) -> TargetMachine:
     target = library().Target.from_default_triple()
     return target.create_target_machine(cpu=host().name, features=host().features, opt=effort, jit=True, **_MODEL)
 
@@ -221,9 +226,9 @@ def _linked(code: bytes, addresses: Sequence[int]) -> Any:
 class _Optimiser:
     """The passes over a module, and the target that they and the choice of instructions ask."""
 
-    target: Any
-    passes: Any
-    builder: Any
+    target: TargetMachine
+    passes: ModulePassManager
+    builder: PassBuilder
 
 
 @functools.cache
@@ -236,7 +241,7 @@ def _optimiser(effort: int) -> _Optimiser:
     return _Optimiser(target, passes, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(2)))
 
 
-def _optimised(text: str, optimiser: _Optimiser) -> Any:
+def _optimised(text: str, optimiser: _Optimiser) -> ModuleRef:
     """The module, in a context that is freed with it: one for all would keep every constant."""
     llvm = library()
     module = llvm.parse_assembly(text, llvm.create_context())

@@ -28,7 +28,6 @@ from rune.control.programs import (
     has_equation,
     is_layout,
     merge,
-    needed_inputs,
     nonzero_flags,
     omit,
     parts,
@@ -43,15 +42,16 @@ from rune.control.programs import (
     with_inputs,
     with_slots,
 )
+from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
-from rune.core.lower import Control
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.ops import convert, eq, max, min, reduce_or
+from rune.ops.branch import cond_as_branch
 from rune.ops.family import not_linear, zeros_of
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.callback import refuse_io
@@ -301,7 +301,7 @@ cond = HigherOrder(
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
-    lower=Control.BRANCH,
+    expand=cond_as_branch,
     run=lambda *args, **params: run_equation(cond, args, params),
     interpret=_interpret,
     jvp_equation=_jvp,

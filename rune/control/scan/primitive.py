@@ -36,13 +36,13 @@ from rune.control.scan.saved_values import keep_of_scan
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
-from rune.core.lower import Control
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.ops import add, concatenate, reshape, slice_
 from rune.ops.family import zeros_like, zeros_of
+from rune.ops.loop import scan_as_loop
 from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.linearize import Partial
@@ -308,7 +308,7 @@ scan = HigherOrder(
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
-    lower=Control.SCAN,
+    expand=scan_as_loop,
     run=lambda *args, **params: run_equation(scan, args, params),
     interpret=_interpret,
     jvp_equation=_jvp,

@@ -13,7 +13,7 @@ from typing import Any
 from rune.control.programs import run_equation
 from rune.control.while_loop import linear_loop, linearize, rules, walk_back
 from rune.core.higher import HigherOrder
-from rune.core.lower import Control
+from rune.ops.loop import while_as_loop
 
 while_ = HigherOrder(
     "while",
@@ -23,7 +23,7 @@ while_ = HigherOrder(
     transpose=lambda *args, **params: linearize.transpose(while_, *args, **params),
     batch=lambda *args, **params: rules.batch(while_, *args, **params),
     multiple_results=True,
-    lower=Control.WHILE,
+    expand=while_as_loop,
     run=lambda *args, **params: run_equation(while_, args, params),
     interpret=rules.interpret,
     jvp_equation=lambda *args: rules.jvp(while_, *args),

@@ -14,10 +14,11 @@ from typing import Any
 
 from rune.control.groups import Groups, stage_grouped
 from rune.control.loop_bodies import SplitBody, prune_body
-from rune.control.programs import Flags, needed_inputs, omit, parts, pick, with_inputs
+from rune.control.programs import Flags, omit, parts, pick, with_inputs
 from rune.control.while_loop.checkpoints import checkpoint_before, rows_for, slot, stride, with_row
 from rune.control.while_loop.linear_loop import COUNTER, ONE, ZERO
 from rune.control.while_loop.rules import Loop, LoopOperands
+from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.primitive import Primitive
 from rune.core.program import Program

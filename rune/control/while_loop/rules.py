@@ -26,7 +26,6 @@ from rune.control.programs import (
     Flags,
     closed,
     is_layout,
-    needed_inputs,
     nonzero_flags,
     parts,
     pick,
@@ -37,6 +36,7 @@ from rune.control.programs import (
     with_inputs,
 )
 from rune.control.while_loop.checkpoints import Policy
+from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.primitive import Primitive

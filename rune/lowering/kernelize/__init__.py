@@ -43,8 +43,9 @@ from rune.lowering.kernels import (
     Value,
     kernel_names,
 )
-from rune.lowering.loops import LoopParams, branch, is_control
+from rune.ops.branch import branch, is_control
 from rune.ops.family import broadcast
+from rune.ops.loop import LoopParams
 
 MAX_NAME = 4  # operations in the name of a kernel
 

@@ -24,7 +24,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine
 from rune.lowering.kernelize.stored import Stored, memory_operands
 from rune.lowering.kernelize.views import Indices, breakpoints, rename, resolve
-from rune.lowering.loops import is_control
+from rune.ops.branch import is_control
 from rune.ops.contraction import free_axes
 
 Request = tuple[Atom, Indices]

@@ -24,7 +24,8 @@ from rune.core.side_effects import effect_of
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.routines import is_routine, is_unpacking
 from rune.lowering.kernelize.tracing import same_elements
-from rune.lowering.loops import is_control, put_row
+from rune.ops.branch import is_control
+from rune.ops.loop import put_row
 from rune.ops.memory import in_memory
 from rune.ops.windows import dynamic_update_slice
 

@@ -7,18 +7,12 @@ symbolic size a loop multiplies row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from rune.core.interpreter import literal, type_of
-from rune.core.program import Program
-from rune.core.staging import stage
-from rune.core.types import ArrayType
 from rune.dims import Size, product
-from rune.lowering.loops import write_scan
 from rune.ops.family import fit, reshape
 from rune.ops.movement import concatenate, inverse, slice_, transpose
 from rune.ops.pairs import Pair, mul
+from rune.ops.repeat import repeat_rows
 
 Axes = tuple[int, ...]
 
@@ -111,29 +105,12 @@ def _ones(x: Pair, rows: tuple[Size, ...]) -> Pair:
 
 def _by_rows(x: Pair, rows: tuple[Size, ...], count: Size, reverse: bool, running: bool) -> Pair:
     """A loop over the first axis: the last product, or all of them."""
-    dtype, one = type_of(x[0]).dtype, _ones(x, rows)
+    one = _ones(x, rows)
 
-    def step(*parts: Any) -> list[Any]:
-        running_pair = mul(parts[:2], parts[2:])  # type: ignore[arg-type]
-        return [*running_pair, *running_pair] if running else [*running_pair]
+    def step(carry: Pair, row: Pair) -> tuple[Pair, Pair | tuple[()]]:
+        product = mul(carry, row)
+        return product, product if running else ()
 
-    row = ArrayType(rows, dtype)
-    outs = write_scan(
-        _program,
-        [*one, *x],
-        body=_program(step, [row] * 4, "product"),
-        consts=0,
-        carries=2,
-        length=count,
-        reverse=reverse,
-        unroll=1,
-    )
-    real, imag = outs[-2:]
+    last, products = repeat_rows(step, one, x, reverse=reverse)
+    real, imag = products if running else last
     return real, imag
-
-
-def _program(function: Callable[..., Sequence[Any]], types: Sequence[ArrayType], name: str) -> Program:
-    """A program that reads nothing but its inputs."""
-    staged = stage(function, types, name)
-    assert not staged.captured
-    return staged.program

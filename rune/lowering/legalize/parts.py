@@ -39,13 +39,13 @@ from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
 from rune.lowering.legalize.complex_products import product_over, running_product
 from rune.lowering.legalize.interleaved import interleave, part
-from rune.lowering.loops import LoopParams, loop, put_row
 from rune.lowering.passes import Pass
 from rune.lowering.plan import Plan
 from rune.ops import arithmetic as a
 from rune.ops.complex_numbers import PART as COMPLEX_PART
 from rune.ops.contraction import Numbers, dot_general
 from rune.ops.family import fit
+from rune.ops.loop import LoopParams, loop, put_row
 from rune.ops.parts import PARTS
 from rune.ops.random import key_of_words, key_word
 from rune.ops.windows import dynamic_update_slice

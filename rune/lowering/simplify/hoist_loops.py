@@ -19,8 +19,9 @@ from dataclasses import replace
 from rune.core.lower import Contraction, Cumulative, Reduction, Scalar, Scatter
 from rune.core.program import Atom, Equation, Program, Var
 from rune.lowering.kernelize import cost
-from rune.lowering.loops import LoopParams, is_control, loop
 from rune.lowering.passes import Pass
+from rune.ops.branch import is_control
+from rune.ops.loop import LoopParams, loop
 
 DEAR = 6  # the cost of a scalar operation from which it is hoisted
 _DEAR_FORMS = (Reduction, Contraction, Cumulative, Scatter)

@@ -22,11 +22,11 @@ from rune.core.dead_code import prune
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import is_evaluating, type_of
-from rune.core.lower import Control
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import stage
 from rune.errors import TransformError
+from rune.ops.branch import apart_as_branch
 from rune.ops.promote import opened
 from rune.transforms.arguments import array_leaves, function_name, named, require_callable, unshared, value_leaves
 from rune.transforms.checkpoint.policies import Policy, Saves, as_policy, name_primitive
@@ -207,7 +207,7 @@ apart = HigherOrder(
     call_rules.type_rule,
     calls=call_rules.calls,
     multiple_results=True,
-    lower=Control.APART,
+    expand=apart_as_branch,
     run=lambda *args, program: eval_program(program, args),
     interpret=lambda evaluate, *args, program: evaluate(program, args),
 )

@@ -21,12 +21,12 @@ import numpy as np
 from rune import config, dtypes
 from rune.core.higher import HigherOrder, equation_program, subprograms
 from rune.core.interpreter import bind, type_of
-from rune.core.lower import Control
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
 from rune.dtypes import stored_words
 from rune.errors import Frame, KeyReuseError, user_frame
+from rune.ops.loop import while_as_loop
 from rune.ops.random import random_bits, random_clone, random_split
 from rune.transforms.programs.memo import per_program
 
@@ -178,7 +178,7 @@ class _Walk:
         primitive, was_in_while = equation.primitive, self.in_while
         if not (uses and isinstance(primitive, HigherOrder) and primitive.interpret):
             return bind(primitive, *operands, **params)
-        self.in_while |= primitive.lower is Control.WHILE
+        self.in_while |= primitive.expand is while_as_loop
         try:
             return primitive.interpret(self.everything, *operands, **params)
         finally:

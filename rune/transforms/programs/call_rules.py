@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from rune.array import default_place, put
-from rune.core.dead_code import prune
+from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, Runs
 from rune.core.interpreter import bind, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program
-from rune.core.sizes import Sizes, carriers, match_sizes, type_with_sizes, untold_sizes
+from rune.core.sizes import Sizes, match_sizes, type_with_sizes
 from rune.core.types import ArrayType
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.held_programs import jvp_program, transpose_program
@@ -126,9 +126,6 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
 
 @per_program
 def _smaller(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
-    pruned, live_inputs = prune(program, wanted)
-    # What nothing reads stays if it tells a size.
-    untold = carriers(program.input_types, untold_sizes(pruned))
-    stays = tuple(k or i in untold for i, k in enumerate(live_inputs))
+    pruned, stays = needed_inputs(program, wanted)
     inputs = tuple(v for v, s in zip(program.inputs, stays, strict=True) if s)
     return replace(pruned, inputs=inputs), stays

@@ -1,19 +1,20 @@
-"""Control flow as lowering sees it: one loop, one branch, and rows of arrays.
+"""One loop, and the rows of arrays that its steps take and put.
 
     scan  -> loop over a body that takes row t of each array and puts row t of each result
     while -> loop with a condition
-    cond  -> branch
 
-The body of a loop is a program of (t: i32[], consts, carries, arrays) that yields (carries,
-arrays): t counts the steps from 0, and the arrays are filled in place, row by row. Whatever the
-trip count, a loop is one equation with one body.
+Lowering writes these for the loops of users (rune/control), the expansions of primitives for those
+of their algorithms (repeat.py). The body of a loop is a program of (t: i32[], consts, carries,
+arrays) that yields (carries, arrays): t counts the steps from 0, and the arrays are filled in
+place, row by row. Whatever the trip count, a loop is one equation with one body. It has neither
+derivatives nor lanes: these were taken of what it came from.
 
-Invariant: evaluating a loop or branch means what the equation it came from means.
+Invariant: evaluating a loop means what the equation it came from means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from typing import Any
@@ -21,17 +22,18 @@ from typing import Any
 import numpy as np
 
 from rune import dims, dtypes
-from rune.core.dead_code import prune
+from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import literal, type_of
-from rune.core.lower import Bounds, Control, Element, Piece, Source, View
+from rune.core.lower import Bounds, Element, Piece, Source, View
 from rune.core.primitive import Primitive
-from rune.core.program import Equation, Program
-from rune.core.sizes import carriers, match_sizes, type_with_sizes, untold_sizes
+from rune.core.program import Equation, Program, Var
+from rune.core.sizes import match_sizes, type_with_sizes
+from rune.core.staging import Staged, stage_within
 from rune.core.types import ArrayType
 from rune.dims import Size, symbol
-from rune.ops import add, mul, sub
+from rune.ops.arithmetic import add, mul, sub
 from rune.ops.family import fit, reshape, size_value
 
 COUNTER = ArrayType((), dtypes.i32)
@@ -74,7 +76,7 @@ take_row = Primitive(
 put_row = Primitive("put_row", "control", lambda operand, value, row: operand, _put_reference, lower=View(_put_view))
 
 
-# --- loop and branch --------------------------------------------------------------------------
+# --- loop --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +123,9 @@ def _run_loop(*args: Any, consts: int, body: Program, condition: Program | None,
         t += 1
 
 
-def _needed(program: Program, wanted: Sequence[bool]) -> tuple[Program, list[bool]]:
-    """The program of the wanted outputs, and which inputs it reads or is told a size by."""
-    pruned, read = prune(program, wanted)
-    telling = carriers(program.input_types, untold_sizes(pruned))
-    return replace(pruned, inputs=program.inputs), [r or i in telling for i, r in enumerate(read)]
-
-
-def _kept(program: Program, flags: Sequence[bool]) -> Program:
-    inputs = tuple(v for v, keeps in zip(program.inputs, flags) if keeps)
-    return replace(program, inputs=inputs)
+def with_flagged_inputs(program: Program, flags: Sequence[bool]) -> Program:
+    """The program without the inputs that are not flagged, which it does not read."""
+    return replace(program, inputs=tuple(v for v, is_flagged in zip(program.inputs, flags, strict=True) if is_flagged))
 
 
 def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
@@ -139,10 +134,10 @@ def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     body, condition = params["body"], params["condition"]
     of_condition = [False] * (1 + len(equation.operands))
     if condition is not None:
-        condition, of_condition = _needed(condition, (True,))
+        condition, of_condition = needed_inputs(condition, (True,))
     state = [w or c for w, c in zip_longest(wanted, of_condition[first:], fillvalue=False)]
     while True:
-        live_body, needed = _needed(body, state)
+        live_body, needed = needed_inputs(body, state)
         grown = [s or n for s, n in zip(state, needed[first:], strict=True)]
         if grown == state:
             break
@@ -150,9 +145,9 @@ def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     shared = [b or c for b, c in zip(needed[1:first], of_condition[1:first], strict=True)]
     live_inputs = [True, *shared, *state]
     changed = {
-        "body": _kept(live_body, live_inputs),
+        "body": with_flagged_inputs(live_body, live_inputs),
         "consts": sum(shared),
-        "condition": condition and _kept(condition, live_inputs),
+        "condition": condition and with_flagged_inputs(condition, live_inputs[: len(condition.inputs)]),
     }
     return replace(
         equation,
@@ -176,133 +171,66 @@ loop = HigherOrder(
 )
 
 
-def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[ArrayType, ...]:
-    return branches[0].output_types
+# --- what is written as a loop ----------------------------------------------------------------
 
 
-def _run_branch(number: Any, *args: Any, branches: tuple[Program, ...]) -> list[Any]:
-    chosen = min(max(int(np.asarray(number)), 0), len(branches) - 1)
-    return eval_program(branches[chosen], args)
+def bind_loop(
+    body: Staged, condition: Staged | None, count: Size | None, consts: Sequence[Any], carry: Sequence[Any]
+) -> list[Any]:
+    """The loop of programs (t, consts, carry) -> carry, and, where `count` is None, -> bool[].
 
-
-def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
-    """The branch of the wanted results, and of the operands that some program then reads."""
-    pruned = [_needed(b, wanted) for b in equation.params["branches"]]
-    live_inputs = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
-    number, *operands = equation.operands
-    return replace(
-        equation,
-        operands=(number, *(a for a, keeps in zip(operands, live_inputs, strict=True) if keeps)),
-        results=tuple(v for v, w in zip(equation.results, wanted, strict=True) if w),
-        params={"branches": tuple(_kept(program, live_inputs) for program, _ in pruned)},
+    What both have captured becomes operands too. Carries of the body that follow `carry` are
+    arrays, which the loop makes.
+    """
+    programs = (body,) if condition is None else (body, condition)
+    captured = [x for p in programs for x in p.captured]
+    step, *asks = captured_by_all(programs, leading=1)
+    return loop(
+        *captured,
+        *consts,
+        *carry,
+        consts=len(captured) + len(consts),
+        body=step,
+        condition=asks[0] if asks else None,
+        count=count,
     )
 
 
-def _branch_calls(number: Any, *operands: Any, branches: tuple[Program, ...]) -> tuple[Calls, ...]:
-    return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
+def captured_by_all(staged: Sequence[Staged], leading: int = 0) -> list[Program]:
+    """The programs with the captured values of all of them as inputs, behind `leading` others."""
+    types = [type_of(x) for s in staged for x in s.captured]
+    programs, start = [], 0
+    for s in staged:
+        captured, end = [Var(t) for t in types], start + len(s.captured)
+        captured[start:end] = s.program.inputs[: len(s.captured)]
+        inputs = (*s.own_inputs[:leading], *captured, *s.own_inputs[leading:])
+        programs.append(replace(s.program, inputs=inputs))
+        start = end
+    return programs
 
 
-branch = HigherOrder(
-    "branch",
-    "control",
-    _branch_type,
-    calls=_branch_calls,
-    multiple_results=True,
-    run=_run_branch,
-    dead_code=_branch_dead_code,
-)
-
-
-def is_control(equation: Equation) -> bool:
-    """True for the equations that become loops and branches of the plan."""
-    return equation.primitive in (loop, branch)
-
-
-# --- from the language ------------------------------------------------------------------------
-
-Restage = Callable[[Callable[..., Sequence[Any]], Sequence[ArrayType], str], Program]
-
-
-def write_control(kind: Control, restage: Restage, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
-    """Bind the loop or branch that a control primitive means.
-
-    restage: makes a program of a function, in primitives that lower directly.
-    """
-    match kind:
-        case Control.BRANCH:
-            return _write_branch(restage, args, **params)
-        case Control.WHILE:
-            return _write_while(restage, args, **params)
-        case Control.SCAN:
-            return write_scan(restage, args, **params)
-        case Control.APART:
-            return _write_apart(restage, args, **params)
-        case Control.REPEAT:
-            return _write_repeat(restage, args, **params)
-
-
-def _write_branch(restage: Restage, args: Sequence[Any], branches: tuple[Program, ...]) -> list[Any]:
-    number, *operands = args
-    if len(branches) == 1:
-        return eval_program(branches[0], operands)
-    if isinstance(number, np.ndarray):
-        return eval_program(branches[min(max(int(number), 0), len(branches) - 1)], operands)
-    types = [type_of(x) for x in operands]
-    written = tuple(restage(lambda *xs, b=b: eval_program(b, xs), types, f"branch{k}") for k, b in enumerate(branches))
-    return branch(number, *operands, branches=written)
-
-
-def _write_apart(restage: Restage, args: Sequence[Any], program: Program) -> list[Any]:
-    """A branch without an alternative: a step of its own, behind all that it reads."""
-    types = [type_of(x) for x in args]
-    written = restage(lambda *xs: eval_program(program, xs), types, program.name)
-    return branch(np.int32(0), *args, branches=(written,))
-
-
-def _write_repeat(restage: Restage, args: Sequence[Any], *, body: Program, consts: int, count: Size) -> list[Any]:
-    types = [COUNTER, *(type_of(a) for a in args)]
-    written = restage(lambda *xs: eval_program(body, xs), types, "body")
-    return loop(*args, consts=consts, condition=None, count=count, body=written)
-
-
-def _write_while(
-    restage: Restage,
-    args: Sequence[Any],
-    *,
-    condition: Program,
-    body: Program,
-    condition_consts: int,
-    body_consts: int,
-    **_: Any,
+def while_as_loop(
+    *args: Any, condition: Program, body: Program, condition_consts: int, body_consts: int, **_: Any
 ) -> list[Any]:
-    consts = condition_consts + body_consts
-    types = [COUNTER, *(type_of(a) for a in args)]
+    """The loop that a `while` means."""
+    count = condition_consts + body_consts
+    types = [COUNTER, *map(type_of, args)]
 
     def asks(t: Any, *xs: Any) -> list[Any]:
-        return eval_program(condition, [*xs[:condition_consts], *xs[consts:]])
+        return eval_program(condition, [*xs[:condition_consts], *xs[count:]])
 
     def step(t: Any, *xs: Any) -> list[Any]:
         return eval_program(body, xs[condition_consts:])
 
-    return loop(
-        *args, consts=consts, count=None, condition=restage(asks, types, "condition"), body=restage(step, types, "body")
-    )
+    programs = stage_within(step, types, "body"), stage_within(asks, types, "condition")
+    return bind_loop(*programs, None, args[:count], args[count:])
 
 
-def write_scan(
-    restage: Restage,
-    args: Sequence[Any],
-    *,
-    body: Program,
-    consts: int,
-    carries: int,
-    length: Size,
-    reverse: bool,
-    unroll: int,
+def scan_as_loop(
+    *args: Any, body: Program, consts: int, carries: int, length: Size, reverse: bool, unroll: int
 ) -> list[Any]:
-    """Bind the loop that a scan means."""
-    operands = list(args)
-    shared, first, stacked = (operands[:consts], operands[consts:][:carries], operands[consts + carries :])
+    """The loop that a scan means."""
+    shared, first, stacked = args[:consts], args[consts:][:carries], args[consts + carries :]
     rows = (type_of(x).with_shape(type_of(x).shape[1:]) for x in stacked)
     inside = [*(type_of(x) for x in (*shared, *first)), *rows]
     sizes = match_sizes(body.input_types, inside, f"{body.name}: cannot lower")
@@ -310,24 +238,21 @@ def write_scan(
     arrays = [t.with_shape((length, *t.shape)) for t in yielded]
     if isinstance(length, int) and length == 0:
         return [*first, *(fit(literal(0, t.dtype), t.shape) for t in arrays)]
-    shared += stacked
-    unroll = _unrolled(length, unroll)
+    unroll, unsliced = _unrolled(length, unroll), (*shared, *stacked)
 
     def steps(t: Any, *xs: Any) -> list[Any]:
         """`unroll` steps of the body, from state to state."""
-        const_values, state = xs[:consts], list(xs[len(shared) :])
+        const_values, state = xs[:consts], list(xs[len(unsliced) :])
         for row in _rows(t, length, unroll, reverse):
-            rows = [take_row(x, row) for x in xs[consts : len(shared)]]
+            rows = [take_row(x, row) for x in xs[consts : len(unsliced)]]
             outs = eval_program(body, [*const_values, *state[:carries], *rows])
             new = (reshape(y, shape=(1, *type_of(y).shape)) for y in outs[carries:])
             filled = [put_row(a, y, row) for a, y in zip(state[carries:], new, strict=True)]
             state = [*outs[:carries], *filled]
         return state
 
-    types = [COUNTER, *(type_of(x) for x in (*shared, *first)), *arrays]
-    return loop(
-        *shared, *first, consts=len(shared), condition=None, count=length // unroll, body=restage(steps, types, "body")
-    )
+    types = [COUNTER, *(type_of(x) for x in (*unsliced, *first)), *arrays]
+    return bind_loop(stage_within(steps, types, "body"), None, length // unroll, unsliced, first)
 
 
 def _unrolled(length: Size, asked: int) -> int:

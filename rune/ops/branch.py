@@ -1,0 +1,85 @@
+"""One branch of several programs, chosen when it runs: what `cond` is when a program is lowered.
+
+It has neither derivatives nor lanes: these were taken of what it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rune.core.dead_code import needed_inputs
+from rune.core.evaluate import eval_program
+from rune.core.higher import Calls, HigherOrder, Runs
+from rune.core.interpreter import type_of
+from rune.core.program import Equation, Program
+from rune.core.staging import stage_within
+from rune.core.types import ArrayType
+from rune.ops.loop import captured_by_all, loop, with_flagged_inputs
+
+
+def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[ArrayType, ...]:
+    return branches[0].output_types
+
+
+def _run_branch(number: Any, *args: Any, branches: tuple[Program, ...]) -> list[Any]:
+    chosen = min(max(int(np.asarray(number)), 0), len(branches) - 1)
+    return eval_program(branches[chosen], args)
+
+
+def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    """The branch of the wanted results, and of the operands that some program then reads."""
+    pruned = [needed_inputs(b, wanted) for b in equation.params["branches"]]
+    live_inputs = [any(column) for column in zip(*(flags for _, flags in pruned), strict=True)]
+    number, *operands = equation.operands
+    return replace(
+        equation,
+        operands=(number, *(a for a, keeps in zip(operands, live_inputs, strict=True) if keeps)),
+        results=tuple(v for v, w in zip(equation.results, wanted, strict=True) if w),
+        params={"branches": tuple(with_flagged_inputs(program, live_inputs) for program, _ in pruned)},
+    )
+
+
+def _branch_calls(number: Any, *operands: Any, branches: tuple[Program, ...]) -> tuple[Calls, ...]:
+    return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
+
+
+branch = HigherOrder(
+    "branch",
+    "control",
+    _branch_type,
+    calls=_branch_calls,
+    multiple_results=True,
+    run=_run_branch,
+    dead_code=_branch_dead_code,
+)
+
+
+def cond_as_branch(number: Any, *operands: Any, branches: tuple[Program, ...]) -> list[Any]:
+    """The branch that a `cond` means; none where its number is known, or there is one program."""
+    if len(branches) == 1:
+        return eval_program(branches[0], operands)
+    if isinstance(number, np.ndarray):
+        return eval_program(branches[min(max(int(number), 0), len(branches) - 1)], operands)
+    return _bind_branch(number, operands, {f"branch{k}": program for k, program in enumerate(branches)})
+
+
+def apart_as_branch(*operands: Any, program: Program) -> list[Any]:
+    """A branch without an alternative: a step of its own, once all operands are there, so that
+    nothing within it is merged with equal values outside."""
+    return _bind_branch(np.int32(0), operands, {program.name: program})
+
+
+def _bind_branch(number: Any, operands: Sequence[Any], branches: Mapping[str, Program]) -> list[Any]:
+    types = [type_of(x) for x in operands]
+    staged = [stage_within(lambda *xs, p=p: eval_program(p, xs), types, name) for name, p in branches.items()]
+    captured = [x for s in staged for x in s.captured]
+    return branch(number, *captured, *operands, branches=tuple(captured_by_all(staged)))
+
+
+def is_control(equation: Equation) -> bool:
+    """True for the equations that become loops and branches of the plan."""
+    return equation.primitive in (loop, branch)
