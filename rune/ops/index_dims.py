@@ -121,7 +121,7 @@ def piece_at(
             at = batch[dims.indices_batching[dims.operand_batching.index(axis)]]
         elif axis in dims.start_map:
             source = (*batch, dims.start_map.index(axis))
-            start, bounds, start_elements = _start(axis, source, size - sizes[axis], clip)
+            start, bounds, start_elements = _start(axis, source, size - sizes[axis], clip, indices.dtype)
             elements += start_elements
             where += bounds
             at = at + start
@@ -129,13 +129,18 @@ def piece_at(
     return Piece(0, tuple(index), tuple(where), tuple(elements))
 
 
-def _start(axis: int, source: tuple, last: Size, clip: bool) -> tuple[Size, list[Bounds], list[Element]]:
+def _start(
+    axis: int, source: tuple, last: Size, clip: bool, dtype: np.dtype
+) -> tuple[Size, list[Bounds], list[Element]]:
     inside = Element(f"start{axis}", 1, source, clamp=(0, last))
     address = symbol(inside.name, 0, last)
     if clip:
         return address, [], [inside]
-    raw = Element(f"raw{axis}", 1, source)
-    return address, [Bounds(symbol(raw.name, -(1 << 62), 1 << 62), 0, last + 1)], [inside, raw]
+    # Index arithmetic holds no 64 bits: of a wide integer it sees only on which side it is outside.
+    is_wide = dtype.itemsize == 8
+    low, high = (-1, last + 1) if is_wide else (-(1 << 62), 1 << 62)
+    raw = Element(f"raw{axis}", 1, source, clamp=(low, high) if is_wide else None)
+    return address, [Bounds(symbol(raw.name, low, high), 0, last + 1)], [inside, raw]
 
 
 # --- the same with NumPy, independently -------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,11 @@ HARD = {
     "int8": (0, 6, 7, 127, -1, -7, -8, -128),
     "uint8": (0, 6, 7, 128, 255),
 }
-WAYS = {"eagerly": lambda f: f, "compiled": rune.jit}
+WAYS = {
+    "eagerly": lambda f: f,
+    "compiled": rune.jit,
+    "by the reference": functools.partial(rune.jit, device="reference"),  # which checks every index
+}
 MODES = ("wrap", "clip", "fill")
 
 

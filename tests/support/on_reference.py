@@ -9,6 +9,7 @@ program. What has side effects, loops for long or is large runs where it was mea
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from rune.backends import device_named
 from rune.backends.shared.callbacks import is_callback
 from rune.core.program import Program
+from rune.errors import HostFallbackWarning
 from rune.lowering import pipeline
 from rune.lowering.plan import all_steps
 from rune.transforms.compile import run
@@ -69,7 +71,8 @@ def _is_brief(program: Program) -> bool:
 def interpret(program: Program, args: Sequence[Any]) -> None:
     """Run the program on `reference`; its counters of compilations are not touched."""
     device = device_named("reference:0")
-    plan = pipeline.stages(program, device.target).plan
+    with warnings.catch_warnings(action="ignore", category=HostFallbackWarning):
+        plan = pipeline.stages(program, device.target).plan
     if any(map(is_callback, all_steps(plan))):
         return
     buffers = [np.array(buffer_on(a, None)) for a in args]
