@@ -23,6 +23,8 @@ from rune.core.types import ArrayType
 from rune.dims import UndecidedComparison
 from rune.errors import TransformError, user_frame
 
+FlatFunction = Callable[..., Sequence[Any]]
+
 
 class StageTracer(Tracer):
     """A variable of the program being written."""
@@ -62,8 +64,13 @@ class Stage(Interpreter):
         self.kept = False  # whether a caller holds the program for as long as it is useful
 
     def inner(self) -> Stage:
-        """A stage inside this one, for a program that an equation of it holds."""
+        """A stage for a program that an equation of this one holds."""
         return Stage(self)
+
+    def trace_program(self, function: FlatFunction, types: Sequence[ArrayType], name: str) -> Staged:
+        """The program that `function` writes on inputs of these types."""
+        inputs = [self.new_input(t) for t in types]
+        return self.trace(lambda: self.program(list(function(*inputs)), name))
 
     def asked_for_axis(self, name: Hashable, size: Any) -> None:
         """Remember that the program is made for this axis."""
@@ -186,24 +193,9 @@ def as_literal(value: Any) -> Literal | None:
     return Literal(np.array(data), type_of(value))
 
 
-Function = Callable[..., Sequence[Any]]  # of flat arguments
-
-
-def stage(function: Function, types: Sequence[ArrayType], name: str = "f") -> Staged:
+def stage(function: FlatFunction, types: Sequence[ArrayType], name: str = "f") -> Staged:
     """The program of `function` on flat arguments of these types; it returns flat results."""
-    return _staged(Stage(current()), function, types, name)
-
-
-def stage_within(function: Function, types: Sequence[ArrayType], name: str) -> Staged:
-    """As `stage`, by the rules of the stage around: while a program is lowered, in primitives that
-    lower directly."""
-    around = current()
-    return _staged(around.inner() if isinstance(around, Stage) else Stage(around), function, types, name)
-
-
-def _staged(writer: Stage, function: Function, types: Sequence[ArrayType], name: str) -> Staged:
-    inputs = [writer.new_input(t) for t in types]
-    return writer.trace(lambda: writer.program(list(function(*inputs)), name))
+    return Stage(current()).trace_program(function, types, name)
 
 
 def is_kept() -> bool:

@@ -101,7 +101,6 @@ def decompose(
     """
 
     stage = _Decompose(None, routines, sorts)
-    inputs = [stage.new_input(t) for t in program.input_types]
-    staged = stage.trace(lambda: stage.program(eval_program(program, inputs), program.name))
+    staged = stage.trace_program(lambda *xs: eval_program(program, xs), program.input_types, program.name)
     assert not staged.captured
     return staged.program

@@ -16,9 +16,8 @@ from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
 from rune.core.program import Equation, Program
-from rune.core.staging import stage_within
 from rune.core.types import ArrayType
-from rune.ops.loop import captured_by_all, loop, with_flagged_inputs
+from rune.ops.loop import captured_by_all, loop, stage_within, with_flagged_inputs
 
 
 def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[ArrayType, ...]:

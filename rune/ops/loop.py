@@ -25,12 +25,12 @@ from rune import dims, dtypes
 from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
-from rune.core.interpreter import literal, type_of
+from rune.core.interpreter import current, literal, type_of
 from rune.core.lower import Bounds, Element, Piece, Source, View
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes
-from rune.core.staging import Staged, stage_within
+from rune.core.staging import FlatFunction, Stage, Staged
 from rune.core.types import ArrayType
 from rune.dims import Size, symbol
 from rune.ops.arithmetic import add, mul, sub
@@ -172,6 +172,13 @@ loop = HigherOrder(
 
 
 # --- what is written as a loop ----------------------------------------------------------------
+
+
+def stage_within(function: FlatFunction, types: Sequence[ArrayType], name: str) -> Staged:
+    """The program of `function`, by the rules of the stage around: while a program is lowered, in
+    primitives that lower directly."""
+    around = current()
+    return (around.inner() if isinstance(around, Stage) else Stage(around)).trace_program(function, types, name)
 
 
 def bind_loop(

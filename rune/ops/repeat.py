@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune.core.interpreter import type_of
-from rune.core.staging import Staged, stage_within
+from rune.core.staging import Staged
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CheckError
 from rune.ops.family import fit
-from rune.ops.loop import COUNTER, bind_loop, scan_as_loop
+from rune.ops.loop import COUNTER, bind_loop, scan_as_loop, stage_within
 
 
 def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
