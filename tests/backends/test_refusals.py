@@ -10,7 +10,7 @@ import pytest
 
 from rune.backends import cpu, cuda, dlpack, opencl, vulkan, wgpu
 from rune.backends.cuda import compiler, launch
-from rune.backends.shared import callbacks
+from rune.backends.shared import callbacks, disk_cache
 from rune.errors import CompileError, DeviceError
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rounds import require_few
@@ -95,3 +95,34 @@ def test_more_rounds_than_a_driver_runs_are_refused_with_both_numbers():
 
     with pytest.raises(DeviceError, match=r"up to 101 rounds .* silently stops after 100"):
         require_few(code, replace(PLAIN, loop_rounds=100))
+
+
+class Full(Exception):
+    """What a driver raises where it has no memory left."""
+
+
+def full(*_: object) -> None:
+    """A driver's allocation that fails."""
+    raise Full
+
+
+def test_an_opencl_driver_without_memory_is_a_memory_error():
+    cl = SimpleNamespace(Buffer=full, mem_flags=SimpleNamespace(READ_WRITE=1), MemoryError=Full, RuntimeError=Full)
+    backend: Any = SimpleNamespace(cl=cl, context=None)
+
+    with pytest.raises(MemoryError):
+        opencl.OpenCLBackend._raw_alloc(backend, 8)
+
+
+def test_a_webgpu_driver_without_memory_is_a_memory_error():
+    backend: Any = SimpleNamespace(wgpu=SimpleNamespace(GPUOutOfMemoryError=Full, GPUError=Full))
+
+    with pytest.raises(MemoryError), wgpu.WgpuBackend.failing(backend, "alloc"):
+        full()
+
+
+def test_a_cache_in_the_home_of_nobody_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RUNE_CACHE_DIR", "~no_such_user_of_rune/cache")
+
+    with pytest.raises(disk_cache.Unusable, match="'~no_such_user_of_rune/cache'"):
+        disk_cache.configured()
