@@ -16,15 +16,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from rune.array import Array
+from rune.core.values import SupportsArray
 from rune.dims import Dim
-
-
-class SupportsArray(Protocol):
-    """An object that stands for an array, as `Quantized` does."""
-
-    def __rune_array__(self) -> Any:
-        """The array that it stands for."""
-        ...
 
 
 class HasDtype(Protocol):

@@ -15,13 +15,14 @@ from rune import dtypes, tree
 from rune.control.tracing import Traced
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops import convert
 from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.tree_difference import mismatch, paths
 
 
-def settle(trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[Any]) -> tuple[list[Any], Traced]:
+def settle(trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[Value]) -> tuple[list[Any], Traced]:
     """The first values, weak ones converted to the body's types, and the body traced for them."""
     values = list(init)
     while True:
@@ -32,7 +33,7 @@ def settle(trace_body: Callable[[Sequence[ArrayType]], Traced], init: Sequence[A
         values = promoted  # another type of one leaf may change what the body does with others
 
 
-def _promoted(value: Any, body_type: ArrayType) -> Any:
+def _promoted(value: Value, body_type: ArrayType) -> Value:
     """A weak value, converted to the type that it promotes to with what comes out."""
     value_type = type_of(value)
     # Only weak values give way: a strong one that changes is the user's mistake.

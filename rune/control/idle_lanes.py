@@ -18,23 +18,26 @@ from typing import Any
 import numpy as np
 
 from rune import dims, dtypes
+from rune.array import Array
 from rune.core.interpreter import is_differentiable, type_of
+from rune.core.values import Value
+from rune.dims import Size
 from rune.ops import argmax, broadcast, concatenate, convert, dynamic_slice, select, stop_gradient
 from rune.ops.family import zeros_of
 from rune.ops.movement import repeat_lane
 
 
-def select_lanes(chosen: Any, yes: Any, no: Any) -> Any:
+def select_lanes(chosen: Value, yes: Value, no: Value) -> Array:
     """`yes` in the chosen lanes, `no` in the others."""
     return select(broadcast(chosen, shape=type_of(yes).shape, axes=(0,)), yes, no)
 
 
-def constant(x: Any) -> Any:
+def constant(x: Value) -> Any:
     """`x` without a derivative."""
     return stop_gradient(x) if is_differentiable(x) else x
 
 
-def guarded(chosen: Any, x: Any, batched: bool, size: Any) -> tuple[Any, bool]:
+def guarded(chosen: Value, x: Value, batched: bool, size: Size) -> tuple[Any, bool]:
     """An operand that only the chosen lanes send derivatives to, and whether it has lanes."""
     if not is_differentiable(x):
         return x, batched
@@ -43,7 +46,7 @@ def guarded(chosen: Any, x: Any, batched: bool, size: Any) -> tuple[Any, bool]:
     return select_lanes(chosen, lanes, stop_gradient(lanes)), True
 
 
-def borrowed(chosen: Any, values: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+def borrowed(chosen: Value, values: Sequence[Value], batched: Sequence[bool]) -> list[Any]:
     """Operands in which the lanes that are not chosen hold the value of the first chosen one."""
     if type_of(chosen).shape[0] == 0:
         return list(values)
@@ -56,7 +59,7 @@ def borrowed(chosen: Any, values: Sequence[Any], batched: Sequence[bool]) -> lis
     ]
 
 
-def _everywhere(x: Any, lane: Any) -> Any:
+def _everywhere(x: Value, lane: Value) -> Array:
     """The value of one lane of x, in all lanes."""
     type = type_of(x)
     size, *shape = type.shape

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rune.array import Array
 from rune.control.groups import Groups, stage_grouped
 from rune.control.programs import Flags, arranged, omit, parts, pick, scatter, union
 from rune.core.dead_code import needed_inputs, prune
 from rune.core.evaluate import eval_program
 from rune.core.program import Atom, Program
+from rune.dims import Size
 from rune.ops import add
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
@@ -105,7 +107,7 @@ def _beside(count: int, nonzero: Flags, *groups: int) -> tuple[int, ...]:
 
 
 @per_program
-def batch_body(body: Program, counts: Counts, batched: Flags, size: Any) -> tuple[Program, Flags, Flags]:
+def batch_body(body: Program, counts: Counts, batched: Flags, size: Size) -> tuple[Program, Flags, Flags]:
     """The body on all lanes; which carries have lanes, and which rows of results do."""
 
     def rewritten(carries: Flags) -> tuple[Program, Flags]:
@@ -321,7 +323,7 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
         row_cts=pick(body.output_types[counts[1] :], rows),
     )
 
-    def run(inputs: TransposeInputs) -> list[Any]:
+    def run(inputs: TransposeInputs) -> list[Array]:
         known = [*inputs.known_consts, *inputs.known_rows]
         outs = eval_program(program, [*known, *inputs.carry_cts, *inputs.row_cts])
         const_cts, carry_cts, row_cts = parts(outs, sum(nonzero_consts), sum(carries))

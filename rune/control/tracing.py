@@ -28,6 +28,7 @@ from rune.core.program import Equation, Program, Var
 from rune.core.same import program_key
 from rune.core.staging import Stage, is_kept, stage
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.effects import Need, Recorder
 from rune.ops import add, convert
 from rune.transforms.arguments import function_name
@@ -81,7 +82,7 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
             numbers.append(writer.new_input(NUMBER))
         return numbers[0]
 
-    def flat(*values: Any) -> list[Any]:
+    def flat(*values: Value) -> list[Value]:
         writer = current()
         assert isinstance(writer, Stage)
         index = functools.partial(number, writer) if is_step else None
@@ -121,7 +122,7 @@ def share_captured(traced: Sequence[Traced]) -> list[Traced]:
     return [widened(t, variables) for t, variables in zip(traced, captured_vars)]
 
 
-def _places(values: Sequence[Any]) -> dict[tuple[int, int], Any]:
+def _places(values: Sequence[Value]) -> dict[tuple[int, int], Any]:
     """The values by identity, and by how often they have occurred before."""
     counts: Counter[int] = Counter()
     places: dict[tuple[int, int], Any] = {}

@@ -92,7 +92,7 @@ def _mentioned(equation: Equation) -> frozenset[Name]:
     return mentioned(equation.primitive, equation.operands, equation.params)
 
 
-def mentioned(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> frozenset[Name]:
+def mentioned(primitive: Primitive, args: Sequence[Any], params: Mapping[str, object]) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
     named = () if primitive.over_lanes is None else (params["axis_name"],)
     held = (c.program for c in calls(primitive, args, params))

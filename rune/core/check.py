@@ -13,6 +13,7 @@ from rune.core.interpreter import type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes, untold_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import CheckError
 
 
@@ -60,7 +61,7 @@ def _define(program: Program, bound: set[Var], var: Var) -> None:
     bound.add(var)
 
 
-def _check_value(program: Program, what: str, type: ArrayType, value: Any) -> None:
+def _check_value(program: Program, what: str, type: ArrayType, value: Value) -> None:
     actual = type_of(value)
     if actual.shape != type.shape or actual.dtype != type.dtype:
         _fail(program, f"{what} of type {type} holds {actual}")

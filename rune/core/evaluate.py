@@ -9,6 +9,7 @@ from rune.core.interpreter import bind, type_of
 from rune.core.program import Atom, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
 from rune.core.staging import Stage
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, in_copied_context, set_line
 
@@ -26,7 +27,7 @@ def last_uses(program: Program) -> Mapping[Var, int]:
     return last
 
 
-def _sizes(program: Program, args: Sequence[Any]) -> Mapping[str, Size]:
+def _sizes(program: Program, args: Sequence[Value]) -> Mapping[str, Size]:
     declared = program.input_types
     if not any(t.is_symbolic for t in declared):
         return {}
@@ -48,7 +49,7 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
     return in_copied_context(_evaluate, program, args)
 
 
-def _evaluate(program: Program, args: Sequence[Any]) -> list[Any]:
+def _evaluate(program: Program, args: Sequence[Value]) -> list[Value]:
     env: dict[Var, Any] = dict(program.constants)
     env.update(zip(program.inputs, args, strict=True))
     last = last_uses(program)

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
+from rune.core.values import Value
 from rune.errors import EscapedTracerError
 
 ENDED_HINT = "return the value from the transformed function instead of storing it outside"
@@ -25,7 +26,7 @@ LEVELS = 8  # of containers between a value and the variable that holds it
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-def refuse_leaks(tracers: Sequence[Any]) -> None:
+def refuse_leaks(tracers: Sequence[Value]) -> None:
     """Raise EscapedTracerError if a variable of the user's holds one of these traced values."""
     holder = holder_of(tracers) if tracers else None
     if holder is not None:
@@ -37,7 +38,7 @@ def refuse_leaks(tracers: Sequence[Any]) -> None:
         )
 
 
-def holder_of(values: Sequence[Any]) -> tuple[Any, str] | None:
+def holder_of(values: Sequence[Value]) -> tuple[Any, str] | None:
     """One of the values, and the variable that holds it; None if no variable does."""
     variables = _variables()
     origin = {id(v): v for v in values}  # the value that each object leads down to

@@ -29,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rune.core.types import ArrayType
 from rune.dims import Size
 
 
@@ -150,7 +151,7 @@ class Host:
     """
 
 
-def always(*types: Any, **params: Any) -> bool:
+def always(*types: ArrayType, **params: object) -> bool:
     """The rule of a library that pays for every operand."""
     return True
 

@@ -96,7 +96,11 @@ class _Reader:
     """A position in the text, and the names in scope."""
 
     def __init__(
-        self, text: str, primitives: Mapping[str, Primitive], records: Mapping[str, type], functions: Mapping[str, Any]
+        self,
+        text: str,
+        primitives: Mapping[str, Primitive],
+        records: Mapping[str, type],
+        functions: Mapping[str, object],
     ) -> None:
         self.text, self.primitives, self.records = text, primitives, records
         self.functions = functions

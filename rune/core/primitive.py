@@ -99,7 +99,7 @@ class Primitive:
     over_lanes: Rule | None = None
     linear_in: tuple[tuple[int, ...], ...] = ()
 
-    def __call__(self, *args: Any, **params: Any) -> Any:
+    def __call__(self, *args: Any, **params: object) -> Any:
         """Apply the primitive in the current context."""
         return bind(self, *args, **params)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune import dtypes
+from rune.core.values import Value
 from rune.dims import Dim, symbols, symbols_within
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _is_record(value: Any) -> bool:
     return type(value).__dataclass_params__.repr  # type: ignore[attr-defined]
 
 
-def array(value: Any, dtype: np.dtype) -> str:
+def array(value: Value, dtype: np.dtype) -> str:
     """A constant: all elements, exactly, or the first and last of more than FULL elements."""
     data = np.asarray(value, dtype)
     if data.size <= FULL:

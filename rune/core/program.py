@@ -118,7 +118,7 @@ class Program:
         return replace(self, equations=tuple(equations), outputs=tuple(outputs))
 
 
-def map_programs(params: Mapping[str, Any], change: Callable[[Program], Program]) -> Mapping[str, Any]:
+def map_programs(params: Mapping[str, object], change: Callable[[Program], Program]) -> Mapping[str, Any]:
     """The parameters with `change` applied to the programs among them; themselves if none differs.
 
     Programs are values of parameters, alone or in tuples.

@@ -13,6 +13,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.types import ArrayType
 
 
 def same_program(a: Program, b: Program) -> bool:
@@ -60,7 +61,7 @@ def _same_literal(a: Literal, b: Atom) -> bool:
     return isinstance(b, Literal) and a.type is b.type and _same_value(a.value, b.value)
 
 
-def _same_params(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+def _same_params(a: Mapping[str, object], b: Mapping[str, object]) -> bool:
     return a.keys() == b.keys() and all(_same_param(a[k], b[k]) for k in a)
 
 
@@ -104,7 +105,7 @@ def _key(program: Program, numbered: dict[Program, int]) -> tuple[Any, ...]:
     assert not program.constants, "captured values are inputs"
     numbers: dict[Var, int] = {}
 
-    def bound(variables: tuple[Var, ...]) -> tuple[Any, ...]:
+    def bound(variables: tuple[Var, ...]) -> tuple[ArrayType, ...]:
         numbers.update((v, len(numbers) + i) for i, v in enumerate(variables))
         return tuple(v.type for v in variables)
 
@@ -119,7 +120,7 @@ def _key(program: Program, numbered: dict[Program, int]) -> tuple[Any, ...]:
     return program.name, inputs, lines, read(program.outputs)
 
 
-def _params_key(params: Mapping[str, Any], numbered: dict[Program, int]) -> tuple[Any, ...]:
+def _params_key(params: Mapping[str, object], numbered: dict[Program, int]) -> tuple[Any, ...]:
     return tuple((name, _param_key(params[name], numbered)) for name in sorted(params))
 
 

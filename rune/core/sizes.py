@@ -277,7 +277,7 @@ def with_sizes(value: Any, sizes: Sizes) -> Any:
     return value
 
 
-def params_with_sizes(params: Mapping[str, Any], sizes: Sizes) -> Mapping[str, Any]:
+def params_with_sizes(params: Mapping[str, object], sizes: Sizes) -> Mapping[str, object]:
     """The parameters of an equation with the sizes filled in."""
     return {k: with_sizes(v, sizes) for k, v in params.items()} if sizes else params
 

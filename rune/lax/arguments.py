@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rune import dtypes
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import elementwise, value
 from rune.ops.conventions import normalised_axes
 from rune.ops.promote import promoted
+from rune.typing import ArrayLike
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Unary = Callable[[Any], Any]
@@ -28,7 +30,7 @@ def _kind(dtype: np.dtype) -> int:
     return next(k for k, members in enumerate(_KINDS) if dtype in members)
 
 
-def alike(name: str, *xs: Any) -> list[Any]:
+def alike(name: str, *xs: ArrayLike) -> list[Array]:
     """Operands of one dtype and one shape or rank 0.
 
     Errors: DtypeError for dtypes that differ, ShapeError for shapes that do.
@@ -51,7 +53,7 @@ def alike(name: str, *xs: Any) -> list[Any]:
     return promoted(name, *(operands if all(t.weak for t in types) else xs))
 
 
-def given_axes(name: str, x: Any, axes: Sequence[int]) -> tuple[int, ...]:
+def given_axes(name: str, x: ArrayLike, axes: Sequence[int]) -> tuple[int, ...]:
     """Axes of `x`, counted from the front. Errors: AxisError for one out of range, or repeated."""
     return normalised_axes(name, numbers(name, axes), type_of(x))
 
@@ -85,7 +87,7 @@ def alike_facts(takes: str) -> str:
 def unary(name: str, rule: Unary, doc: str, call: str, shown: str, takes: str = "floats or complex numbers") -> Unary:
     """A function of one array, documented by a sentence and an example."""
 
-    def function(x: Any) -> Any:
+    def function(x: ArrayLike) -> Any:
         return rule(value(name, x))
 
     facts = elementwise(takes, "DtypeError for other dtypes")
@@ -95,7 +97,7 @@ def unary(name: str, rule: Unary, doc: str, call: str, shown: str, takes: str = 
 def binary(name: str, rule: Binary, doc: str, call: str, shown: str, takes: str = "numbers") -> Binary:
     """A function of two arrays that are alike, documented by a sentence and an example."""
 
-    def function(x: Any, y: Any) -> Any:
+    def function(x: ArrayLike, y: ArrayLike) -> Any:
         return rule(*alike(name, x, y))
 
     return documented(function, name, doc, f"{name}({call})", shown, alike_facts(takes))

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import DtypeError, ShapeError
 from rune.lax.arguments import alike, binary, unary, whole
 from rune.numpy.arguments import value
 from rune.ops import conventions
 from rune.ops.scalars import bit_width
+from rune.typing import ArrayLike
 
 bitwise_not = unary("bitwise_not", ops.logical_not, "~x.", "0", whole("-1"), "integers or bools")
 bitwise_and = binary("bitwise_and", ops.logical_and, "x & y.", "6, 3", whole("2"), "integers or bools")
@@ -61,7 +63,7 @@ shift_right_logical = binary(
 # --- conversion -------------------------------------------------------------------------------
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: str) -> Array:
     """The numbers in another dtype.
 
     Shapes: any, kept.

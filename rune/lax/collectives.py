@@ -14,11 +14,14 @@ from typing import Any
 
 from rune import dtypes, ops, tree
 from rune import numpy as rnp
+from rune.array import Array
 from rune.core.axes import Name
 from rune.core.axes import axis_size as size_of
 from rune.core.interpreter import type_of
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axis
+from rune.typing import ArrayLike
 
 
 def _names(axis_name: Name) -> tuple[Hashable, ...]:
@@ -72,7 +75,7 @@ def _over_names(primitive: Any, operation: str) -> Callable[[Any, Name], Any]:
             x = primitive(x, axis_name=name)
         return x
 
-    def function(x: Any, axis_name: Name) -> Any:
+    def function(x: ArrayLike, axis_name: Name) -> Any:
         return tree.map(lambda leaf: one(leaf, _names(axis_name)), x)
 
     function.__name__ = function.__qualname__ = operation
@@ -84,7 +87,7 @@ _pmax = _over_names(ops.pmax, "pmax")
 _pmin = _over_names(ops.pmin, "pmin")
 
 
-def psum(x: Any, axis_name: Name) -> Any:
+def psum(x: ArrayLike, axis_name: Name) -> Array:
     """The sum over all lanes, in each of them. A Python number gives a Python number.
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
@@ -260,7 +263,7 @@ def _joined(x: Any, axis: int) -> Any:
     return rnp.reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
-def ppermute(x: Any, axis_name: Name, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: ArrayLike, axis_name: Name, perm: Sequence[tuple[int, int]]) -> Array:
     """Each lane's value goes to another; zeros where none is sent to.
 
     perm:    pairs (lane that sends, lane that receives).
@@ -278,7 +281,7 @@ def ppermute(x: Any, axis_name: Name, perm: Sequence[tuple[int, int]]) -> Any:
     return tree.map(lambda leaf: ops.ppermute(rnp.asarray(leaf), permutation=pairs, axis_name=name), x)
 
 
-def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Any) -> None:
+def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Size) -> None:
     if not isinstance(size, int):
         raise ArgumentError(f"ppermute: cannot permute {size} lanes (a fixed number is needed)")
     for lanes in zip(*pairs, strict=True):
@@ -288,7 +291,7 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Any) -> None:
             )
 
 
-def pshuffle(x: Any, axis_name: Name, perm: Sequence[int]) -> Any:
+def pshuffle(x: ArrayLike, axis_name: Name, perm: Sequence[int]) -> Array:
     """Lane i receives what lane perm[i] holds.
 
     Shapes: any, kept. Types: that of `x`.

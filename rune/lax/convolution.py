@@ -15,11 +15,13 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.types import Shape
 from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.lax.conv_layouts import ConvDimensionNumbers, conv_dimension_numbers, ints, pads_of
 from rune.ops.sliding import reach, window_count
+from rune.typing import ArrayLike, DTypeLike
 
 Pads = Sequence[tuple[Size, Size]]
 
@@ -27,7 +29,7 @@ Pads = Sequence[tuple[Size, Size]]
 # --- convolutions -----------------------------------------------------------------------------
 
 
-def _operands(lhs: Any, rhs: Any, preferred: Any) -> tuple[Any, Any]:
+def _operands(lhs: ArrayLike, rhs: ArrayLike, preferred: Any) -> tuple[Array, Array]:
     """Both operands in the dtype of the result, or in the wider `preferred` one."""
     lhs, rhs = rnp.asarray(lhs), rnp.asarray(rhs)
     dtype = rnp.result_type(lhs, rhs) if preferred is None else dtypes.as_dtype(preferred)
@@ -35,8 +37,8 @@ def _operands(lhs: Any, rhs: Any, preferred: Any) -> tuple[Any, Any]:
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Pads,
     lhs_dilation: Sequence[int] | None = None,
@@ -45,9 +47,9 @@ def conv_general_dilated(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Sums of products of the windows of `lhs` with the kernel `rhs`, which is not flipped.
 
     Shapes: lhs [N, C, *S], rhs [O, C / feature_group_count, *K] -> [N / batch_group_count, O, *T],
@@ -94,13 +96,13 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`conv_general_dilated` in the order NCHW, OIHW with neither dilation nor groups.
 
     Shapes: lhs [N, C, *S], rhs [O, C, *K] -> [N, O, *T].
@@ -145,17 +147,17 @@ def conv_with_general_padding(
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     strides: Sequence[int],
     padding: str | Pads,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     transpose_kernel: bool = False,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """A convolution over an array whose elements stand `strides` apart: upsampling.
 
     dimension_numbers: None means channels last, ("NHWC", "HWIO", "NHWC") and its kin.

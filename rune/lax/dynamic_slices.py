@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
@@ -18,9 +19,10 @@ from rune.lax.arguments import alike, given_axes
 from rune.lax.movement import expand_dims, squeeze
 from rune.numpy.arguments import listed, shape_of, value
 from rune.ops.index_values import from_end, signed
+from rune.typing import ArrayLike
 
 
-def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
+def _starts(name: str, x: ArrayLike, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
     """One start per axis as rank-0 integers, negative ones counted from the end if allowed."""
     type = type_of(x)
     indices = listed(name, "start_indices", start_indices)
@@ -34,12 +36,12 @@ def _starts(name: str, x: Any, start_indices: Any, negative: bool | Sequence[boo
 
 
 def dynamic_slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Any,
     slice_sizes: Sequence[Size],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """A window of static sizes that begins at `start_indices`.
 
     allow_negative_indices: whether those below 0 count from the end; else they count as 0.
@@ -77,7 +79,7 @@ def dynamic_update_slice(
     return ops.dynamic_update_slice(x, new, *starts)
 
 
-def _at_axis(name: str, x: Any, index: Any, axis: int) -> tuple[list[Any], int]:
+def _at_axis(name: str, x: ArrayLike, index: ArrayLike, axis: int) -> tuple[list[Any], int]:
     (place,) = given_axes(name, x, (axis,))
     starts: list[Any] = [0] * type_of(x).ndim
     starts[place] = index
@@ -85,8 +87,8 @@ def _at_axis(name: str, x: Any, index: Any, axis: int) -> tuple[list[Any], int]:
 
 
 def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Array:
     """`slice_size` positions along one axis, from `start_index` on.
 
     Shapes: [*A, N, *B] -> [*A, slice_size, *B].

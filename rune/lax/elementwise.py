@@ -10,6 +10,7 @@ import enum
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
 from rune.lax.arguments import alike, binary, truth, unary, weak, whole
@@ -17,6 +18,7 @@ from rune.numpy.arguments import static_int, value
 from rune.ops import conventions, extrema
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import constant
+from rune.typing import ArrayLike
 
 # --- functions of one real or complex number --------------------------------------------------
 
@@ -187,7 +189,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return ops.select(value("select", pred), *alike("select", on_true, on_false))
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Element by element, the case that `which` (bool or integer) numbers.
 
     Numbers out of range take the nearest case.

@@ -11,6 +11,7 @@ from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import static_sizes, value
+from rune.typing import ArrayLike
 
 
 class FftType(enum.Enum):
@@ -27,7 +28,7 @@ class FftType(enum.Enum):
     IRFFT = "irfft"
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[Size]) -> Any:
     """The transform of the last axes of x, as many as there are lengths.
 
     fft_lengths: the sizes of these axes where numbers are real, or complex both before and after.

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import literal_like, type_of
 from rune.dims import Size
@@ -24,6 +25,7 @@ from rune.numpy.arguments import shape_of, value
 from rune.ops import IndexDims
 from rune.ops.scalars import int_bounds
 from rune.ops.scatters import multiply_at
+from rune.typing import ArrayLike
 
 Axes = tuple[int, ...]
 
@@ -78,7 +80,7 @@ class GatherScatterMode(enum.Enum):
     ONE_HOT = "one_hot"
 
     @staticmethod
-    def from_any(mode: Any) -> GatherScatterMode:
+    def from_any(mode: str | None) -> GatherScatterMode:
         """A mode by itself, by name ("clip", "fill", "drop", "promise_in_bounds") or None."""
         if isinstance(mode, GatherScatterMode):
             return mode
@@ -91,22 +93,22 @@ class GatherScatterMode(enum.Enum):
             ) from None
 
 
-def _mode(mode: Any) -> str:
+def _mode(mode: str | None) -> str:
     mode_value = GatherScatterMode.from_any(mode)
     return "fill" if mode_value is GatherScatterMode.ONE_HOT else mode_value.value
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[Size],
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: Any = None,
+    mode: str | None = None,
     fill_value: Any = None,
-) -> Any:
+) -> Array:
     """Windows of `slice_sizes` that begin at the vectors along the last axis of `start_indices`.
 
     mode:  for windows that leave the operand, "fill" reads `fill_value` (NaN; for integers the
@@ -152,7 +154,7 @@ def _required(name: str, numbers: Any, kind: type[Any]) -> Any:
     return numbers
 
 
-def _outside(x: Any) -> Any:
+def _outside(x: ArrayLike) -> Any:
     dtype = type_of(x).dtype
     if dtype in dtypes.INEXACT:
         return np.nan
@@ -162,7 +164,7 @@ def _outside(x: Any) -> Any:
     return high if dtype in dtypes.UNSIGNED else low
 
 
-def _window(operand: Any, updates: Any, dims: IndexDims) -> tuple:
+def _window(operand: ArrayLike, updates: ArrayLike, dims: IndexDims) -> tuple:
     """The sizes of a scatter's windows, which its updates tell."""
     ndim, shape = type_of(operand).ndim, type_of(updates).shape
     sizes: list[Any] = [1] * ndim
@@ -173,9 +175,9 @@ def _window(operand: Any, updates: Any, dims: IndexDims) -> tuple:
 
 def _scatter(name: str, write: Callable[..., Any]) -> Callable[..., Any]:
     def function(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
@@ -199,7 +201,7 @@ def _scatter(name: str, write: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def alike_arrays(name: str, operand: Any, updates: Any) -> tuple[Any, Any]:
+def alike_arrays(name: str, operand: ArrayLike, updates: ArrayLike) -> tuple[Array, Array]:
     """An array and its updates, which have its dtype; a Python scalar takes it."""
     x, new = value(name, operand), value(name, updates)
     weak = type_of(new).weak and not type_of(new).shape

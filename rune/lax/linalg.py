@@ -11,6 +11,7 @@ from typing import Any
 
 from rune import dtypes, ops
 from rune.absent import of as _absent
+from rune.array import Array
 from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
@@ -33,6 +34,7 @@ from rune.ops.matrix_helpers import (
     swapped,
     upper_triangle,
 )
+from rune.typing import ArrayLike
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
@@ -239,15 +241,15 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """X with op(a) X = b if left_side, else X op(a) = b, for a triangular `a`.
 
     op is the transpose, the conjugate, or both, as asked for; only the triangle that is named is

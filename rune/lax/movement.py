@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.dims import Size, product
@@ -19,6 +20,7 @@ from rune.numpy import creation, joining, shapes
 from rune.numpy.arguments import listed, shape_of, static_int, static_ints, static_size, value, values
 from rune.ops import conventions
 from rune.ops.promote import broadcast_shape, broadcast_to
+from rune.typing import ArrayLike, DTypeLike
 
 # --- broadcasting -----------------------------------------------------------------------------
 
@@ -40,7 +42,7 @@ def broadcast(operand: Any, sizes: Sequence[Size]) -> Any:
     return broadcast_in_dim(x, shape, range(len(shape) - type_of(x).ndim, len(shape)))
 
 
-def broadcast_in_dim(operand: Any, shape: Sequence[Size], broadcast_dimensions: Sequence[int]) -> Any:
+def broadcast_in_dim(operand: ArrayLike, shape: Sequence[Size], broadcast_dimensions: Sequence[int]) -> Array:
     """The array at these axes of `shape`, in ascending order; size 1 stretches.
 
     Shapes: operand [*S] -> `shape`. Types: that of `operand`.
@@ -129,7 +131,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 # --- shapes -----------------------------------------------------------------------------------
 
 
-def reshape(operand: Any, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None) -> Any:
+def reshape(operand: ArrayLike, new_sizes: Sequence[Size], dimensions: Sequence[int] | None = None) -> Array:
     """The elements, in row-major order, in another shape.
 
     dimensions: the order in which the axes of the operand are read, all of them.
@@ -167,7 +169,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return ops.reshape(x, shape=(*shape[:first], product(shape[first:last]), *shape[last:]))
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array without these axes, which have size 1.
 
     Shapes: [*S] -> [*S] without the axes.
@@ -198,7 +200,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return shapes.expand_dims(value("expand_dims", array), numbers("expand_dims", dimensions))
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Any:
     """The axes in another order: axis i of the result is axis permutation[i] of the operand.
 
     Shapes: [*S] -> S in the order of `permutation`.
@@ -380,7 +382,7 @@ def stack(operands: Any, axis: int = 0) -> Any:
     return joining.stack(operands, axis)
 
 
-def unstack(operand: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(operand: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices along an axis, without it.
 
     Shapes: [*A, N, *B] -> N of [*A, *B]. Types: that of `operand`.
@@ -439,7 +441,7 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
     return creation.zeros(shape_of("empty", shape), dtype)
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Any:
     """0, 1, 2, …
 
     Shapes: [size]. Types: `dtype`, numeric.
@@ -452,7 +454,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Any:
     """0, 1, 2, … along one axis, the same along all others.
 
     Shapes: `shape`. Types: `dtype`, numeric.

@@ -16,6 +16,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax.arguments import given_axes
 from rune.numpy.arguments import listed, value
+from rune.typing import ArrayLike, DTypeLike
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
@@ -38,11 +39,11 @@ PrecisionLike = Any
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Any:
     """Sums of products over contracted axes, for each position of the batch axes.
 
@@ -81,7 +82,7 @@ def dot_general(
     return ops.cast(_batch_first(ops.cast(a, wide), ops.cast(b, wide), numbers), wanted)
 
 
-def _batch_first(a: Any, b: Any, numbers: Any) -> Any:
+def _batch_first(a: ArrayLike, b: ArrayLike, numbers: Any) -> Any:
     """The product; of bools, whether any pair of elements is true."""
     if type_of(a).dtype == type_of(b).dtype == dtypes.bool_:
         counts = _batch_first(ops.cast(a, dtypes.i32), ops.cast(b, dtypes.i32), numbers)
@@ -90,12 +91,12 @@ def _batch_first(a: Any, b: Any, numbers: Any) -> Any:
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Any:
     """The product of vectors and matrices, or what `dimension_numbers` say.
 

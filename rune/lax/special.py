@@ -11,12 +11,13 @@ from rune.errors import ArgumentError
 from rune.lax.arguments import alike, alike_facts, documented
 from rune.scipy import special
 from rune.transforms.derivatives.directional import jvp
+from rune.typing import ArrayLike
 
 
 def _special(name: str, rule: Any, doc: str, call: str, shown: str, operands: str = "x") -> Any:
     names = operands.split()
 
-    def function(*xs: Any, **named: Any) -> Any:
+    def function(*xs: ArrayLike, **named: object) -> Any:
         arguments = [*xs, *(named.pop(n) for n in names[len(xs) :] if n in named)]
         if named:
             raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")

@@ -14,6 +14,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import ops, tree
+from rune.array import Array
 from rune.core.types import ArrayType, Shape
 from rune.dims import Size
 from rune.errors import ArgumentError
@@ -22,6 +23,7 @@ from rune.lax.convolution import Pads
 from rune.ops.sliding import reach, windows
 from rune.ops.window_reductions import MONOIDS, Slide, counts, fields_of
 from rune.transforms.programs.make_program import make_program
+from rune.typing import ArrayLike
 
 NAMES = {"add": "add", "mul": "mul", "max": "max", "min": "min", "logical_and": "and", "logical_or": "or"}
 
@@ -35,7 +37,7 @@ def reduce_window(
     padding: str | Pads = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Any:
+) -> Array:
     """Every window of `operand` combined to one element by an associative `computation`.
 
     Shapes: operand [*D] -> the number of windows along each axis; `operand` and `init_value` may
@@ -92,7 +94,7 @@ def slide_of(
     return Slide(tuple(window), steps, pads, base, dilation)
 
 
-def _monoid(computation: Callable[..., Any], like: Any) -> str | None:
+def _monoid(computation: Callable[..., Any], like: Array) -> str | None:
     """The name of the operation that `computation` is, or None."""
     scalar = ArrayType((), like.dtype)
     program = make_program(computation)(scalar, scalar)
@@ -105,7 +107,7 @@ def _monoid(computation: Callable[..., Any], like: Any) -> str | None:
     return name if is_plain and is_result else None
 
 
-def _is_identity(value: Any, combine: str) -> bool:
+def _is_identity(value: ArrayLike, combine: str) -> bool:
     """Whether a known value is the monoid's identity."""
     if not hasattr(value, "__array__"):
         return False

@@ -12,7 +12,9 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.nn.support import ordered, real
+from rune.typing import ArrayLike
 
 
 def identity(x: Any) -> Any:
@@ -28,7 +30,7 @@ def identity(x: Any) -> Any:
     return rnp.asarray(x)
 
 
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """The larger of x and 0; the derivative at 0 is 0. Source: Nair & Hinton 2010.
 
     Shapes: any, kept.
@@ -42,7 +44,7 @@ def relu(x: Any) -> Any:
     return rnp.where(rnp.less_equal(ordered("relu", x), 0), 0, x)  # so that NaN stays NaN
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """x kept within [0, 6]; the derivative at both ends is 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -57,7 +59,7 @@ def relu6(x: Any) -> Any:
     return rnp.where(inside, x, rnp.clip(ops.stop_gradient(x), 0, 6))
 
 
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
     """x, and negative_slope x below 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -71,7 +73,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     return rnp.where(above, x, rnp.multiply(x, negative_slope))
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Any) -> Array:
     """0 below -1, x above 1, and (x + 1)² / 4 between. Source: Martins & Astudillo 2016.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -114,7 +116,7 @@ def hard_tanh(x: Any) -> Any:
     return rnp.where(inside, x, rnp.sign(x))
 
 
-def _limited(x: Any, low: Any, high: Any) -> Any:
+def _limited(x: ArrayLike, low: Any, high: Any) -> Any:
     """x kept within bounds; complex numbers, which have no order, as they are."""
     return x if rnp.iscomplexobj(x) else rnp.clip(x, low, high)
 
@@ -122,7 +124,7 @@ def _limited(x: Any, low: Any, high: Any) -> Any:
 # --- exponential ------------------------------------------------------------------------------
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -135,7 +137,7 @@ def sigmoid(x: Any) -> Any:
     return ops.logistic(real(x))
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: ArrayLike) -> Array:
     """Hyperbolic tangent.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -148,7 +150,7 @@ def tanh(x: Any) -> Any:
     return rnp.tanh(x)
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), without overflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -161,7 +163,7 @@ def softplus(x: Any) -> Any:
     return rnp.logaddexp(x, 0)
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), without underflow.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -209,7 +211,7 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -320,7 +322,7 @@ def soft_sign(x: Any) -> Any:
     return rnp.divide(x, rnp.abs(x) + 1)
 
 
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6.
 
     Shapes: any, kept. Types: bools and integers become floats.

@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import lax, ops
+from rune.array import Array
 from rune.core.types import Shape
+from rune.core.values import Value
 from rune.errors import ShapeError
 from rune.nn.support import record
 from rune.numpy.arguments import static_int
 from rune.ops.conventions import normalised_axis
 from rune.scipy.special.arguments import rounded, widened
+from rune.typing import ArrayLike
 
 
 class BatchNormState(NamedTuple):
@@ -50,10 +53,10 @@ def batch_norm_state(channels: int, dtype: Any = "f32") -> BatchNormState:
 
 
 def batch_norm(
-    x: Any,
+    x: ArrayLike,
     state: BatchNormState,
-    scale: Any = None,
-    bias: Any = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     *,
     training: bool = True,
     momentum: float | None = 0.1,
@@ -93,7 +96,7 @@ def batch_norm(
     return rounded(out, dtype), state
 
 
-def _statistics(x: Any, axes: tuple[int, ...], axis_name: Any) -> tuple[Any, Any, Any]:
+def _statistics(x: Array, axes: tuple[int, ...], axis_name: Any) -> tuple[Value, Value, Value]:
     """Mean and variance of each channel, and the number of elements, over all lanes."""
     count: Any = 1
     for axis in axes:
@@ -106,11 +109,11 @@ def _statistics(x: Any, axes: tuple[int, ...], axis_name: Any) -> tuple[Any, Any
     return mean, var, count * lax.psum(1, axis_name)
 
 
-def _deviations(x: Any, mean: Any, axes: tuple[int, ...]) -> Any:
+def _deviations(x: ArrayLike, mean: ArrayLike, axes: tuple[int, ...]) -> Array:
     return rnp.square(x - rnp.expand_dims(mean, axes))
 
 
-def _moved(state: BatchNormState, mean: Any, var: Any, n: Any, momentum: float | None) -> Any:
+def _moved(state: BatchNormState, mean: Array, var: ArrayLike, n: Any, momentum: float | None) -> Any:
     count = state.count + 1
     rate = 1.0 / rnp.astype(count, state.mean.dtype) if momentum is None else momentum
     unbiased = var * (n / rnp.maximum(n - 1, 1))
@@ -121,12 +124,12 @@ def _moved(state: BatchNormState, mean: Any, var: Any, n: Any, momentum: float |
     )
 
 
-def _normalised(x: Any, mean: Any, var: Any, shape: Shape, epsilon: float) -> Any:
+def _normalised(x: ArrayLike, mean: Any, var: Any, shape: Shape, epsilon: float) -> Array:
     root = ops.rsqrt(rnp.reshape(var, shape) + epsilon)
     return (x - rnp.reshape(mean, shape)) * root
 
 
-def group_norm(x: Any, groups: int, scale: Any = None, bias: Any = None, epsilon: float = 1e-5) -> Any:
+def group_norm(x: ArrayLike, groups: int, scale: Any = None, bias: Any = None, epsilon: float = 1e-5) -> Any:
     """x standardised over each of `groups` groups of channels, times scale plus bias.
 
     Shapes: x [N, C, *S], scale and bias [C] -> that of x.

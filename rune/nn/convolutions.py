@@ -14,8 +14,10 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import lax
+from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.sliding import reach
+from rune.typing import ArrayLike
 
 Each = int | Sequence[int]
 Padding = str | int | Sequence[Any]
@@ -59,7 +61,7 @@ def _operands(name: str, x: Any, weight: Any, rank: int) -> tuple[Any, Any, bool
     return (x[None] if alone else x), weight, alone
 
 
-def _finished(y: Any, bias: Any, alone: bool) -> Any:
+def _finished(y: Array, bias: Any, alone: bool) -> Any:
     if bias is not None:
         y = y + rnp.reshape(bias, (-1, *(1,) * (y.ndim - 2)))
     return y[0] if alone else y
@@ -67,14 +69,14 @@ def _finished(y: Any, bias: Any, alone: bool) -> Any:
 
 def _conv(name: str, rank: int) -> Callable[..., Any]:
     def conv(
-        x: Any,
-        weight: Any,
-        bias: Any = None,
+        x: ArrayLike,
+        weight: ArrayLike,
+        bias: ArrayLike | None = None,
         stride: Each = 1,
         padding: Padding = 0,
         dilation: Each = 1,
         groups: int = 1,
-    ) -> Any:
+    ) -> Array:
         x, weight, alone = _operands(name, x, weight, rank)
         y = lax.conv_general_dilated(
             x,

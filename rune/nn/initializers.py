@@ -20,6 +20,7 @@ import numpy as np
 import rune.numpy as rnp
 from rune import dtypes, ops, random
 from rune.absent import of as _absent
+from rune.array import Array
 from rune.core.types import Shape
 from rune.errors import ArgumentError
 from rune.random.keys import split, static_shape
@@ -27,6 +28,7 @@ from rune.random.normals import PARTS
 from rune.random.sampler import floating
 from rune.random.streams import take_key
 from rune.transforms.arguments import required_number
+from rune.typing import ArrayLike, DTypeLike
 
 Axes = int | Sequence[int]
 Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
@@ -54,7 +56,9 @@ class Initializer:
     dtype: Any = None
     needs_key: bool = True
 
-    def __call__(self, key: Any = None, shape: Any = (), dtype: Any = None, *, name: str | None = None) -> Any:
+    def __call__(
+        self, key: Any = None, shape: Any = (), dtype: DTypeLike | None = None, *, name: str | None = None
+    ) -> Array:
         """The array. `key`, `name`: as for samplers. Errors: ShapeError, DtypeError."""
         wanted = self.dtype if dtype is None else dtype
         kind = _inexact(self.name, None if wanted is None else dtypes.as_dtype(wanted))
@@ -117,7 +121,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     return Initializer(draw, "uniform", dtype)
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Normal numbers of standard deviation `stddev`.
 
     Shapes: any, `shape` when it is called. Types: floating or complex; dtype, f32 without one.
@@ -169,7 +173,7 @@ def variance_scaling(
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Numbers of variance scale / n, where n is what `mode` counts.
 
@@ -195,7 +199,7 @@ def variance_scaling(
 
     required_number("variance_scaling", "scale", scale, 0)
 
-    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: ArrayLike, shape: Shape, kind: np.dtype) -> Any:
         count = FANS[mode](*fans(shape, in_axis, out_axis, batch_axis))
         return DISTRIBUTIONS[distribution](key, shape, kind, rnp.asarray(scale / count, kind))
 
@@ -218,14 +222,14 @@ def _truncated(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
     return random.truncated_normal(key, -2.0, 2.0, shape, dtype) * stddev
 
 
-def _uniform(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
+def _uniform(key: Array, shape: Shape, dtype: np.dtype, variance: Array) -> Array:
     if dtype in PARTS:
         disc = _polar(key, shape, PARTS[dtype], lambda drawn: rnp.sqrt(2 * drawn))
         return disc * rnp.sqrt(variance)
     return random.uniform(key, shape, dtype, -1.0) * rnp.sqrt(3 * variance)
 
 
-def _normal(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
+def _normal(key: ArrayLike, shape: Shape, dtype: np.dtype, variance: ArrayLike) -> Array:
     return random.normal(key, shape, dtype) * rnp.sqrt(variance)
 
 
@@ -267,7 +271,9 @@ def _product(shape: Shape, axes: Axes) -> int:
 
 
 def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> Callable[..., Any]:
-    def make(in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None) -> Initializer:
+    def make(
+        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
+    ) -> Initializer:
         scaling = variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
         return Initializer(scaling.draw, name, dtype)
 
@@ -294,7 +300,7 @@ he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_norm
 # --- orthogonal -------------------------------------------------------------------------------
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """Orthonormal columns along `column_axis`, times scale; rows where there are more columns.
 
     Shapes: any of two axes or more. Types: floating or complex; dtype, f32 without one.
@@ -308,13 +314,13 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     True
     """
 
-    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: ArrayLike, shape: Shape, kind: np.dtype) -> Any:
         return _orthogonal(key, shape, kind, column_axis) * rnp.asarray(scale, kind)
 
     return Initializer(draw, "orthogonal", dtype)
 
 
-def _orthogonal(key: Any, shape: Shape, kind: np.dtype, column_axis: int) -> Any:
+def _orthogonal(key: ArrayLike, shape: Shape, kind: np.dtype, column_axis: int) -> Array:
     if len(shape) < 2:
         raise ArgumentError(f"orthogonal: cannot make an array of shape {shape} (two axes or more)")
     if not -len(shape) <= column_axis < len(shape):

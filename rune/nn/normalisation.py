@@ -11,10 +11,12 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.nn.support import real
 from rune.scipy.special.arguments import rounded, widened
 from rune.scipy.special.sums import logsumexp, masked_log_softmax, masked_softmax
+from rune.typing import ArrayLike
 
 Axis = int | Sequence[int] | None
 
@@ -36,7 +38,7 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
     return total - rnp.log(count)
 
 
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) over an axis, without overflow; 0 where the mask is False.
 
     Shapes: any, kept. Types: real; bools and integers become floats.
@@ -63,7 +65,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     return masked_log_softmax(x, axis, where)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
     """1 at the class of each label, else 0; all 0 for a label outside 0…num_classes-1.
 
     Shapes: x [*I] -> [*I, num_classes], the new axis at `axis`. Types: f32 unless given.
@@ -84,7 +86,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     return rnp.astype(is_class(labels, num_classes, axis), dtype)
 
 
-def is_class(labels: Any, count: Any, axis: int) -> Any:
+def is_class(labels: Any, count: Any, axis: int) -> Array:
     """Whether each label is each of the classes 0…count-1, which stand along a new axis."""
     labels = rnp.expand_dims(labels, axis)
     if labels.dtype.itemsize < 4:

@@ -11,14 +11,16 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops, random
+from rune.array import Array
 from rune.errors import ArgumentError, DtypeError
 from rune.nn.convolutions import Each, each, whole
 from rune.nn.support import real
 from rune.ops.window_reductions import Slide, fields_of
 from rune.random.streams import take_key
+from rune.typing import ArrayLike
 
 
-def _window(name: str, x: Any, window: Each) -> tuple[int, ...]:
+def _window(name: str, x: Array, window: Each) -> tuple[int, ...]:
     """The window's sizes; of a number, over all axes but batch and channel."""
     many = max(x.ndim - 2, 1)
     sizes = (window,) * many if isinstance(window, int) else whole(name, "window", window)
@@ -190,13 +192,13 @@ def _even(length: int, count: int) -> tuple[Any, Any]:
     return index * length // count, -(-(index + 1) * length // count)
 
 
-def _regions(length: int, starts: Any, ends: Any) -> Any:
+def _regions(length: int, starts: Array, ends: Array) -> Array:
     """Which elements are in which region: bool [regions, length]."""
     places = rnp.arange(length)
     return (places >= starts[:, None]) & (places < ends[:, None])
 
 
-def _max_of_regions(x: Any, axis: int, starts: Any, ends: Any) -> Any:
+def _max_of_regions(x: Any, axis: int, starts: Any, ends: Any) -> Array:
     inside = _regions(x.shape[axis], starts, ends)
     spread = rnp.moveaxis(x, axis, -1)[..., None, :]
     least = -rnp.inf if rnp.issubdtype(x.dtype, rnp.floating) else rnp.iinfo(x.dtype).min
@@ -209,10 +211,10 @@ def fractional_max_pool(
     window: Each,
     output_size: Each | None = None,
     output_ratio: float | None = None,
-    key: Any = None,
+    key: ArrayLike | None = None,
     *,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """Maxima of windows whose starts are `output_size` steps of nearly equal, random length.
 
     key:  a key, or None to draw one from `with rune.random.seed(…)`; each batch and channel has
@@ -244,7 +246,7 @@ def fractional_max_pool(
     return x
 
 
-def _fractional(length: int, window: int, count: int, u: Any) -> Any:
+def _fractional(length: int, window: int, count: int, u: Array) -> Array:
     """Starts of `count` windows: the last one ends with the axis."""
     if count < 1 or window + count - 1 > length:
         raise ArgumentError(f"fractional_max_pool: cannot place {count} windows of {window} in {length} elements")

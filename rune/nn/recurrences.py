@@ -15,11 +15,13 @@ from typing import Any, Literal, NamedTuple
 
 import rune.numpy as rnp
 from rune import control, ops, random, tree
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.nn.activations import relu
 from rune.nn.support import record
 from rune.random.streams import take_key
 from rune.transforms.arguments import require_callable
+from rune.typing import ArrayLike
 
 Cell = Callable[..., Any]
 
@@ -86,7 +88,7 @@ def init_cell(
     return CellParams(*drawn)
 
 
-def _gates(name: str, params: CellParams, x: Any, h: Any) -> tuple[Any, Any]:
+def _gates(name: str, params: CellParams, x: ArrayLike, h: ArrayLike) -> tuple[Any, Any]:
     """What the input and the hidden state add to every gate."""
     record(name, params, CellParams)
     of_input, of_hidden = x @ rnp.transpose(params.input), h @ rnp.transpose(params.hidden)
@@ -97,7 +99,7 @@ def _gates(name: str, params: CellParams, x: Any, h: Any) -> tuple[Any, Any]:
     return of_input, of_hidden
 
 
-def rnn_cell(params: CellParams, x: Any, h: Any, nonlinearity: Literal["tanh", "relu"] = "tanh") -> Any:
+def rnn_cell(params: CellParams, x: ArrayLike, h: ArrayLike, nonlinearity: Literal["tanh", "relu"] = "tanh") -> Array:
     """tanh(W x + U h + b), or relu of it. Source: Elman 1990, Cognitive Science 14(2).
 
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
@@ -160,7 +162,7 @@ def gru_cell(params: CellParams, x: Any, h: Any) -> Any:
 # --- layers -----------------------------------------------------------------------------------
 
 
-def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False) -> Any:
+def recurrent(cell: Cell, params: Any, x: ArrayLike, state: ArrayLike, reverse: bool = False) -> Any:
     """A cell along the leading axis of x: (the states after each step stacked, the last state).
 
     cell: (params, x of one step, state) -> state.   reverse: from the last step to the first.
@@ -174,7 +176,7 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
 
     require_callable("recurrent", cell)
 
-    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+    def step(carry: ArrayLike, row: ArrayLike) -> tuple[Array, Array]:
         after = cell(params, row, carry)
         return after, after
 
@@ -182,7 +184,9 @@ def recurrent(cell: Cell, params: Any, x: Any, state: Any, reverse: bool = False
     return states, last
 
 
-def rnn(params: Any, x: Any, h: Any = None, *, nonlinearity: Literal["tanh", "relu"] = "tanh") -> tuple[Any, Any]:
+def rnn(
+    params: Any, x: ArrayLike, h: Any = None, *, nonlinearity: Literal["tanh", "relu"] = "tanh"
+) -> tuple[Array, Array]:
     """Layers of `rnn_cell` along the leading axis of x: (outputs, last states).
 
     params: CellParams of one layer, or for each layer CellParams or a pair of them, forwards and
@@ -199,7 +203,7 @@ def rnn(params: Any, x: Any, h: Any = None, *, nonlinearity: Literal["tanh", "re
     ((7, 2, 5), (1, 2, 5))
     """
 
-    def cell(p: CellParams, row: Any, state: Any) -> Any:
+    def cell(p: CellParams, row: ArrayLike, state: ArrayLike) -> Array:
         return rnn_cell(p, row, state, nonlinearity)
 
     return _layers("rnn", cell, params, x, h, lambda state: state)
@@ -234,7 +238,9 @@ def lstm(params: Any, x: Any, state: LSTMState | None = None) -> tuple[Any, LSTM
     return _layers("lstm", lstm_cell, params, x, state, lambda state: state.h)
 
 
-def _layers(name: str, cell: Cell, params: Any, x: Any, state: Any, output: Callable[[Any], Any]) -> tuple[Any, Any]:
+def _layers(
+    name: str, cell: Cell, params: Any, x: ArrayLike, state: Any, output: Callable[[Any], Any]
+) -> tuple[Any, Any]:
     x = rnp.asarray(x)
     layers = _directions(name, params)
     if state is None:

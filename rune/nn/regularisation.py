@@ -11,12 +11,13 @@ from rune.nn.support import real
 from rune.ops.conventions import normalised_axes
 from rune.random.streams import take_key
 from rune.transforms.arguments import required_number
+from rune.typing import ArrayLike
 
 
 def dropout(
     x: Any,
     rate: Any,
-    key: Any = None,
+    key: ArrayLike | None = None,
     *,
     deterministic: bool = False,
     broadcast_dims: Sequence[int] = (),

@@ -6,6 +6,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError, DtypeError
+from rune.typing import ArrayLike
 
 
 def real(x: Any) -> Any:
@@ -17,7 +18,7 @@ def real(x: Any) -> Any:
     return rnp.true_divide(x, 1 if x.weak_type else x.dtype.type(1))
 
 
-def ordered(name: str, x: Any) -> Any:
+def ordered(name: str, x: ArrayLike) -> Any:
     """`x`, whose elements are compared. Errors: DtypeError for complex numbers."""
     if rnp.iscomplexobj(x):
         raise DtypeError(f"{name}: cannot take {rnp.asarray(x).type} (real numbers required)")

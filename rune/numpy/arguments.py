@@ -26,6 +26,7 @@ from rune.ops.conventions import astype, same_dtype
 from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
 from rune.transforms.compile.placement import device_put
+from rune.typing import ArrayLike
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -49,7 +50,7 @@ def values(name: str, xs: Any) -> list[Any]:
     return [value(name, x) for x in members(name, xs)]
 
 
-def members(name: str, xs: Any) -> list[Any]:
+def members(name: str, xs: Any) -> list[Array]:
     """A sequence of arrays, or an array's slices along its first axis, as a list."""
     if isinstance(xs, Operators | np.ndarray):
         xs = list(value(name, xs))
@@ -60,7 +61,7 @@ def members(name: str, xs: Any) -> list[Any]:
     return list(xs)
 
 
-def together(name: str, *xs: Any) -> list[Any]:
+def together(name: str, *xs: ArrayLike) -> list[Array]:
     """Arrays in the one dtype that they promote to, shapes as they are.
 
     A number is rounded once, to that dtype: 1/3 beside f64 keeps its digits, as it would not by
@@ -85,7 +86,7 @@ def is_on_host(x: Any) -> bool:
     return dtypes.scalar_type(x) is not None or isinstance(x, np.ndarray | np.generic)
 
 
-def inexact(name: str, x: Any) -> Any:
+def inexact(name: str, x: ArrayLike) -> Any:
     """`x` in an inexact dtype: integers and bools become f32 (64-bit ones f64)."""
     x_type = getattr(x, "type", None)
     if x_type is not None and x_type.dtype in dtypes.FLOATING:
@@ -93,7 +94,7 @@ def inexact(name: str, x: Any) -> Any:
     return promoted(name, x, kind="inexact")[0]
 
 
-def floating(name: str, x: Any) -> Any:
+def floating(name: str, x: ArrayLike) -> Any:
     """`x` as a real array, integers and bools as floats. Errors: DtypeError for complex numbers."""
     number = inexact(name, x)
     if type_of(number).dtype in dtypes.COMPLEX:
@@ -101,7 +102,7 @@ def floating(name: str, x: Any) -> Any:
     return number
 
 
-def refuse(name: str, **arguments: Any) -> None:
+def refuse(name: str, **arguments: object) -> None:
     """Errors: ArgumentError when one of these arguments is given (is not None)."""
     for argument, argument_value in arguments.items():
         if argument_value is not None:
@@ -203,7 +204,7 @@ def beside(out: Any, x: Any) -> Any:
     return device_put(out, x.device) if concrete and x.committed else out
 
 
-def known(name: str, x: Any, needed: str) -> np.ndarray:
+def known(name: str, x: ArrayLike, needed: str) -> np.ndarray:
     """The values of `x`, on which the size of a result depends.
 
     needed: the argument that says the size instead.

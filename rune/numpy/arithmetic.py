@@ -148,7 +148,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     return c.floor_divide(x1, x2), c.remainder(x1, x2)
 
 
-def float_power(x1: Any, x2: Any, /) -> Any:
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2 in floats.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -161,7 +161,7 @@ def float_power(x1: Any, x2: Any, /) -> Any:
     return ops.pow(*promoted("float_power", x1, x2, kind="inexact"))
 
 
-def fmax(x1: Any, x2: Any, /) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The larger of x1 and x2; a NaN loses to a number.
 
     Shapes: broadcast together.
@@ -204,7 +204,7 @@ def _rounding(primitive: Primitive) -> Rule:
     return lambda x: primitive(x) if type_of(x).dtype in dtypes.INEXACT else x
 
 
-def _square(x: Any) -> Any:
+def _square(x: ArrayLike) -> Array:
     (x,) = promoted("square", x, kind="numeric")
     return ops.mul(x, x)
 
@@ -307,7 +307,7 @@ rint = _unary(
 )
 
 
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Any:
     """`a` to so many decimals, halves to even; of integers, only negative ones change anything.
 
     Shapes: any, kept. Types: that of `a`.
@@ -325,7 +325,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 around = round
 
 
-def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """`arr` kept within [min, max]; None is no bound. At a bound the derivative is 1/2.
 
     Shapes: broadcast together. Types: promoted together.
@@ -341,7 +341,7 @@ def clip(arr: Any, /, min: Any = None, max: Any = None) -> Any:
     return c.clip(arr, min, max)
 
 
-def copysign(x1: Any, x2: Any, /) -> Any:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The magnitude of x1 with the sign of x2, as floats.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -355,7 +355,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     return ops.copysign(*promoted("copysign", x1, x2, kind="inexact"))
 
 
-def nextafter(x1: Any, x2: Any, /) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The float after x1 towards x2.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -386,7 +386,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     return ops.select(ops.eq(x1, zero), x2, step)
 
 
-def modf(x: Any, /) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     """(fraction, whole part), both with the sign of x.
 
     Shapes: any, kept by both. Types: bools and integers become floats.

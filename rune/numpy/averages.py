@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import reductions as r
@@ -18,12 +19,18 @@ from rune.ops.complex_numbers import real_dtype
 from rune.ops.conventions import Axis
 from rune.ops.family import wide
 from rune.ops.promote import apply, as_type, broadcast_to, constant
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
 def mean(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
-) -> Any:
+    a: Any,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Arithmetic mean of the elements where the mask is true; integers as floats.
 
     Shapes: any -> [] unless an axis is given.
@@ -42,14 +49,14 @@ def mean(
     return _masked_mean("mean", x, where, axis, dtype, keepdims)
 
 
-def _in_floats(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
+def _in_floats(name: str, x: ArrayLike, dtype: DTypeLike | None) -> tuple[Any, np.dtype]:
     """x in the dtype to compute in, and the dtype of the result."""
     x = inexact(name, x if dtype is None else c.astype(x, dtypes.as_dtype(dtype)))
     dtype_out = type_of(x).dtype
     return ops.cast(x, wide(dtype_out)), dtype_out
 
 
-def _masked_mean(name: str, x: Any, where: Any, axis: Axis, dtype: Any, keepdims: bool) -> Any:
+def _masked_mean(name: str, x: ArrayLike, where: Any, axis: Axis, dtype: DTypeLike | None, keepdims: bool) -> Array:
     x, x_dtype = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     total = r.sum(ops.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
@@ -66,10 +73,10 @@ def var(
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
     correction: float | None = None,
-) -> Any:
+) -> Array:
     """Mean squared distance from the mean; the divisor is the count minus `ddof` (`correction`).
 
     Shapes: any -> [] unless an axis is given.
@@ -94,7 +101,16 @@ def _correction(name: str, ddof: float, correction: float | None) -> float:
     return ddof if correction is None else correction
 
 
-def _masked_var(name: str, x: Any, where: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, mean: Any) -> Any:
+def _masked_var(
+    name: str,
+    x: ArrayLike,
+    where: ArrayLike,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    ddof: float,
+    keepdims: bool,
+    mean: Any,
+) -> Array:
     x, x_dtype = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     centre = _masked_mean(name, x, mask, axis, None, True) if mean is None else mean
@@ -113,10 +129,10 @@ def std(
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
     correction: float | None = None,
-) -> Any:
+) -> Array:
     """Square root of `var`; its derivative is NaN where all elements are equal.
 
     Shapes: any -> [] unless an axis is given.
@@ -135,7 +151,9 @@ def std(
     return ops.cast(ops.sqrt(squared), real_dtype(x_dtype))
 
 
-def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(
+    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Any:
     """Weighted mean; with `returned`, (mean, sum of the weights).
 
     Shapes: weights as `a`, or of the sizes of `axis`, one or several, in their order.
@@ -158,7 +176,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
     return (mean, total) if returned else mean
 
 
-def _weights(x: Any, w: Any, axis: Axis) -> Any:
+def _weights(x: ArrayLike, w: ArrayLike, axis: Axis) -> Any:
     shape, w_shape = type_of(x).shape, type_of(w).shape
     if w_shape == shape:
         return w
@@ -174,27 +192,27 @@ def _weights(x: Any, w: Any, axis: Axis) -> Any:
 # --- without NaN ------------------------------------------------------------------------------
 
 
-def _number(name: str, x: Any) -> tuple[Any, Any]:
+def _number(name: str, x: ArrayLike) -> tuple[Any, Any]:
     """x, and where it is a number (None: everywhere)."""
     x = value(name, x)
     return x, (ops.eq(x, x) if type_of(x).dtype in dtypes.INEXACT else None)
 
 
-def _both(mask: Any, where: Any) -> Any:
+def _both(mask: Any, where: ArrayLike | None) -> Any:
     if mask is None or where is None:
         return where if mask is None else mask
     return apply(ops.logical_and, mask, c.astype(value("where", where), dtypes.bool_))
 
 
 def nansum(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """Sum of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given. Types: as `sum`.
@@ -235,8 +253,13 @@ def nanprod(
 
 
 def nanmean(
-    a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
-) -> Any:
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:
     """Mean of the elements that are numbers; NaN where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
@@ -279,15 +302,15 @@ def nanvar(
 
 
 def nanstd(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
-) -> Any:
+) -> Array:
     """Standard deviation of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given.
@@ -305,8 +328,15 @@ def nanstd(
 
 
 def _nan_extremum(
-    name: str, largest: bool, a: Any, axis: Axis, out: None, keepdims: bool, initial: Any, where: Any
-) -> Any:
+    name: str,
+    largest: bool,
+    a: ArrayLike,
+    axis: Axis,
+    out: None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
+) -> Array | None:
     """Over numbers only; NaN, or `initial`, where a slice has none."""
     refuse(name, out=out)
     x, mask = _number(name, a)
@@ -325,7 +355,12 @@ def _nan_extremum(
 
 
 def nanmax(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """Largest of the elements that are numbers, and of `initial`; NaN where there is none.
 
@@ -342,7 +377,12 @@ def nanmax(
 
 
 def nanmin(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """Smallest of the elements that are numbers, and of `initial`; NaN where there is none.
 
@@ -356,7 +396,7 @@ def nanmin(
     return _nan_extremum("nanmin", False, a, axis, out, keepdims, initial, where)
 
 
-def _nan_position(name: str, reduce: Any, fill: float, x: Any, axis: int | None, keepdims: bool) -> Any:
+def _nan_position(name: str, reduce: Any, fill: float, x: Any, axis: int | None, keepdims: bool) -> Array:
     """Among numbers only; -1 where a slice has none."""
     x, mask = _number(name, x)
     if mask is None:
@@ -365,7 +405,7 @@ def _nan_position(name: str, reduce: Any, fill: float, x: Any, axis: int | None,
     return ops.select(st.any(mask, axis, keepdims), position, constant(-1, position))
 
 
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the largest number; -1 where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
@@ -412,7 +452,7 @@ def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = No
     return r.cumsum(terms, axis, dtype)
 
 
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product with NaN counted as 1.
 
     Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.

@@ -18,9 +18,10 @@ from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.complex_numbers import is_complex
 from rune.ops.promote import constant
+from rune.typing import ArrayLike
 
 
-def real(val: Any, /) -> Any:
+def real(val: ArrayLike, /) -> Any:
     """The real part; a real array itself.
 
     Shapes: any, kept. Types: that of `val`; complex numbers give reals.
@@ -33,7 +34,7 @@ def real(val: Any, /) -> Any:
     return c.real(value("real", val))
 
 
-def imag(val: Any, /) -> Any:
+def imag(val: ArrayLike, /) -> Any:
     """The imaginary part; zeros of a real array.
 
     Shapes: any, kept. Types: that of `val`; complex numbers give reals.
@@ -62,7 +63,7 @@ def conj(x: Any, /) -> Array:
 conjugate = conj
 
 
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle from the positive real axis, in [-π, π]; in degrees if `deg`.
 
     Shapes: any, kept. Types: bools and integers become floats; complex numbers give reals.
@@ -77,7 +78,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     return ops.mul(radians, constant(180 / math.pi, radians)) if deg else radians
 
 
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Where the imaginary part is not zero.
 
     Shapes: any, kept. Types: bool.
@@ -91,7 +92,7 @@ def iscomplex(x: Any) -> Any:
     return ops.ne(part, constant(0, part))
 
 
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Where the imaginary part is zero.
 
     Shapes: any, kept. Types: bool.
@@ -104,7 +105,7 @@ def isreal(x: Any) -> Any:
     return ops.logical_not(iscomplex(x))
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype is complex, whatever the values.
 
     Shapes: any -> a Python bool.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import inexact, rank, value
 from rune.numpy.joining import concatenate
@@ -15,10 +17,10 @@ from rune.ops import statistics as st
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import size_value
 from rune.ops.promote import apply, constant
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
-def _variables(name: str, m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+def _variables(name: str, m: ArrayLike, y: Any, rowvar: bool, dtype: DTypeLike | None) -> Array:
     """Variables as rows, observations as columns, in floats."""
     both = [inexact(name, value(name, x)) for x in (m, y) if x is not None]
     if any(rank(x) > 2 for x in both):
@@ -35,7 +37,9 @@ def _rows(x: Any, rowvar: bool) -> Any:
     return x if rowvar else c.transpose(x)
 
 
-def _weights(fweights: Any, aweights: Any, count: Any, like: Any) -> tuple[Any, Any]:
+def _weights(
+    fweights: Any, aweights: ArrayLike | None, count: Any, like: ArrayLike
+) -> tuple[Value | None, Value | None]:
     """(weight of each observation or None, weights of importance alone or None)."""
     real = real_dtype(type_of(like).dtype)
     product = None
@@ -53,16 +57,16 @@ def _weights(fweights: Any, aweights: Any, count: Any, like: Any) -> tuple[Any, 
 
 
 def cov(
-    m: Any,
+    m: ArrayLike,
     y: Any = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
     fweights: Any = None,
-    aweights: Any = None,
+    aweights: ArrayLike | None = None,
     *,
     dtype: DTypeLike | None = None,
-) -> Any:
+) -> Array:
     """The covariance of every two variables.
 
     Shapes: m [N, K] with K observations of N variables (rowvar=False: [K, N]) -> [N, N]; one
@@ -92,7 +96,7 @@ def cov(
     return c.squeeze(apply(ops.div, total, c.astype(divisor, type_of(x).dtype)))
 
 
-def _moments(x: Any, w: Any, importance: Any, ddof: int) -> tuple[Any, Any]:
+def _moments(x: ArrayLike, w: Any, importance: Any, ddof: int) -> tuple[Any, Any]:
     """(mean of each variable as a column, divisor of the sums of products)."""
     if w is None:
         dtype = real_dtype(type_of(x).dtype)

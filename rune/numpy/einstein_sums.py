@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
@@ -26,6 +27,7 @@ from rune.numpy.arguments import listed, rank, refuse, together
 from rune.numpy.matrices import diagonal
 from rune.ops import conventions as c
 from rune.ops.promote import apply
+from rune.typing import ArrayLike, DTypeLike
 
 # Axes that an ellipsis stands for get letters of their own, counted from the last.
 _HIDDEN = [chr(0x2460 + i) for i in range(32)]
@@ -42,12 +44,12 @@ class Term:
 def einsum(
     subscripts: Any,
     /,
-    *operands: Any,
+    *operands: ArrayLike,
     out: None = None,
     optimize: Any = "auto",
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
 
     Shapes:   as the subscripts say: "ij,jk->ik" is [I, J], [J, K] -> [I, K]; "..." broadcasts.
@@ -65,7 +67,7 @@ def einsum(
     return _contracted(terms, output, _path(terms, output, optimize))
 
 
-def _read(name: str, subscripts: Any, operands: Sequence[Any], dtype: Any) -> tuple[list[Term], str]:
+def _read(name: str, subscripts: str, operands: Sequence[ArrayLike], dtype: DTypeLike | None) -> tuple[list[Term], str]:
     """The operands with their letters, and those of the result."""
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
@@ -92,7 +94,7 @@ def _letters(axes: Any) -> str:
     return "".join("..." if i is Ellipsis else chr(ord("a") + i) for i in numbers)
 
 
-def _parsed(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
+def _parsed(subscripts: str, arrays: Sequence[ArrayLike]) -> tuple[list[str], str]:
     """The letters of every operand and of the result, with letters for each ellipsis."""
     text = subscripts.replace(" ", "")
     terms, arrow, result_term = text.partition("->")
@@ -128,7 +130,7 @@ def _check_output(subscripts: str, inputs: Sequence[str], output: str) -> None:
         )
 
 
-def _hidden(term: str, x: Any) -> str:
+def _hidden(term: str, x: ArrayLike) -> str:
     named = len(term.replace("...", ""))
     count = rank(x) - named
     if count < 0 or (count > 0 and "..." not in term):
@@ -139,7 +141,7 @@ def _hidden(term: str, x: Any) -> str:
 # --- operands ---------------------------------------------------------------------------------
 
 
-def _term(x: Any, letters: str) -> Term:
+def _term(x: ArrayLike, letters: str) -> Term:
     """An operand with every letter once: repeated ones take the diagonal."""
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
@@ -184,7 +186,7 @@ _ASCII = string.ascii_letters
 _UNKNOWN = 64  # what a symbolic size counts as when paths are compared
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[Any], str]:
+def einsum_path(subscripts: str, /, *operands: ArrayLike, optimize: str = "auto") -> tuple[list[Any], str]:
     """The order in which `einsum` contracts its operands, and a report of its cost, as in NumPy.
 
     Shapes:   of the operands as for `einsum` -> a list of tuples, and a text.
@@ -210,7 +212,7 @@ def _path(terms: Sequence[Term], output: str, optimize: Any) -> Path:
     return _numpy_path(terms, output, optimize)[0][1:]
 
 
-def _numpy_path(terms: Sequence[Term], output: str, optimize: Any) -> tuple[list[Any], str]:
+def _numpy_path(terms: Sequence[Term], output: str, optimize: str) -> tuple[list[Any], str]:
     letters = dict.fromkeys(k for t in terms for k in t.letters)
     names = dict(zip(letters, _ASCII, strict=False))
     text = ",".join("".join(names[k] for k in t.letters) for t in terms)
@@ -224,7 +226,7 @@ def _shape_to_compare(term: Term) -> np.ndarray:
     return np.broadcast_to(np.float32(0), tuple(sizes))
 
 
-def _strategy(optimize: Any, count: int) -> Any:
+def _strategy(optimize: str, count: int) -> Any:
     if isinstance(optimize, list) and all(isinstance(step, tuple) for step in optimize):
         return ["einsum_path", *optimize]
     if optimize is True:
@@ -235,7 +237,7 @@ def _strategy(optimize: Any, count: int) -> Any:
 # --- contraction ------------------------------------------------------------------------------
 
 
-def _contracted(terms: list[Term], output: str, path: Sequence[tuple[int, ...]]) -> Any:
+def _contracted(terms: list[Term], output: str, path: Sequence[tuple[int, ...]]) -> Array:
     for chosen in path:
         picked = [terms[i] for i in chosen]
         terms = [t for i, t in enumerate(terms) if i not in chosen]
@@ -277,7 +279,7 @@ def _multiplied(x: Term, y: Term) -> Term:
     return Term(apply(ops.mul, _spread(x, letters), _spread(y, letters)), letters)
 
 
-def _spread(term: Term, letters: str) -> Any:
+def _spread(term: Term, letters: str) -> Array:
     order = [term.letters.index(k) for k in letters if k in term.letters]
     missing = tuple(i for i, k in enumerate(letters) if k not in term.letters)
     transposed = c.transpose(term.array, order)

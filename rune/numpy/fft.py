@@ -21,6 +21,8 @@ from typing import Any
 
 from rune import dtypes, ops
 from rune.absent import of as _absent
+from rune.array import Array
+from rune.backends import Device
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
@@ -32,14 +34,14 @@ from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import weighted
 from rune.transforms.compile.placement import device_put
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 _NORMS = ("backward", "ortho", "forward")
 _INVERSE = ("ifft", "irfft")
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def fft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The discrete Fourier transform along one axis.
 
     Shapes: a [*A, N, *B] -> [*A, n, *B].
@@ -56,7 +58,7 @@ def fft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) 
     return _along_one("fft", "fft", a, n, axis, norm)
 
 
-def ifft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `fft`: y[j] = 1/n sum_k a[k] exp(2πi jk/n).
 
     Shapes: a [*A, N, *B] -> [*A, n, *B], n by default N. Types: as `fft`.
@@ -71,7 +73,7 @@ def ifft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
     return _along_one("ifft", "ifft", a, n, axis, norm)
 
 
-def rfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The transform of real numbers: frequencies 0 to n//2; the others are their conjugates.
 
     Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
@@ -85,7 +87,7 @@ def rfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None)
     return _along_one("rfft", "rfft", a, n, axis, norm)
 
 
-def irfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The inverse of `rfft`: n real numbers, by default 2(m - 1) from m frequencies.
 
     What cannot be in a spectrum of real numbers, imaginary parts at 0 and n/2, is ignored.
@@ -102,7 +104,7 @@ def irfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None
     return _along_one("irfft", "irfft", a, n, axis, norm)
 
 
-def hfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """The real spectrum of a signal that is Hermitian in time, given by its first half.
 
     Shapes: m numbers along the axis -> n frequencies, by default 2(m - 1).
@@ -138,7 +140,7 @@ def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None
 # --- several axes -------------------------------------------------------------------------------
 
 
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def fftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform along several axes.
 
     Shapes: any, kept but for the lengths that `s` gives. Types: as `fft`.
@@ -155,7 +157,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
     return _along("fftn", "fft", a, s, axes, norm)
 
 
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def ifftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `fftn`.
 
     Shapes: any, kept but for the lengths that `s` gives. Types: as `fft`.
@@ -171,7 +173,7 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     return _along("ifftn", "ifft", a, s, axes, norm)
 
 
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def rfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The transform of real numbers along several axes; the last one is halved.
 
     Shapes: any, kept but for the lengths that `s` gives; the last one m becomes m//2 + 1.
@@ -188,7 +190,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     return _along("rfftn", "rfft", a, s, axes, norm)
 
 
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`.
 
     Shapes: any, kept but for the lengths that `s` gives, by default 2(m - 1) at the last axis.
@@ -253,7 +255,7 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     return _along("rfft2", "rfft", a, s, _two("rfft2", axes), norm)
 
 
-def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`irfftn` along two axes.
 
     Shapes: a [*A, M, m] -> [*A, *s], s by default (M, 2(m - 1)).
@@ -278,7 +280,7 @@ def _two(name: str, axes: Any) -> Any:
 # --- what they share ----------------------------------------------------------------------------
 
 
-def _along_one(name: str, kind: str, a: Any, n: Any, axis: Any, norm: str | None) -> Any:
+def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str | None) -> Array | None:
     if n is None:
         return _along(name, kind, a, None, (axis,), norm)
     if n == -1:  # which keeps what there is, of several axes
@@ -286,7 +288,7 @@ def _along_one(name: str, kind: str, a: Any, n: Any, axis: Any, norm: str | None
     return _along(name, kind, a, (n,), (axis,), norm)
 
 
-def _along(name: str, kind: str, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
+def _along(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str | None) -> Any:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
     norm = checked_norm(name, norm)
     x = _as_real(name, a) if kind == "rfft" else _as_complex(name, a)
@@ -324,18 +326,18 @@ def swapped_norm(norm: str) -> str:
     return _SWAPPED[norm]
 
 
-def _as_real(name: str, a: Any) -> Any:
+def _as_real(name: str, a: ArrayLike) -> Array:
     x = floating(name, value(name, a))
     return c.astype(x, wide(type_of(x).dtype))
 
 
-def _as_complex(name: str, a: Any) -> Any:
+def _as_complex(name: str, a: ArrayLike) -> Array:
     x = inexact(name, value(name, a))
     dtype = type_of(x).dtype
     return c.astype(x, dtype if dtype in dtypes.COMPLEX else WHOLE[wide(dtype)])
 
 
-def _axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
+def _axes(name: str, x: ArrayLike, s: Any, axes: Any) -> tuple[int, ...]:
     """The axes, from the front; by default all, or as many at the end as there are sizes."""
     x_type = type_of(x)
     if s is None:
@@ -348,7 +350,7 @@ def _axes(name: str, x: Any, s: Any, axes: Any) -> tuple[int, ...]:
     return c.normalised_axes(name, chosen, x_type)
 
 
-def _lengths(name: str, kind: str, x: Any, s: Any, axes: Sequence[int]) -> list[Size]:
+def _lengths(name: str, kind: str, x: ArrayLike, s: Any, axes: Sequence[int]) -> list[Size]:
     """The length of the transform along each axis."""
     shape = type_of(x).shape
     defaults = [shape[axis] for axis in axes]
@@ -362,7 +364,7 @@ def _lengths(name: str, kind: str, x: Any, s: Any, axes: Sequence[int]) -> list[
     return sizes
 
 
-def _resized(x: Any, sizes: dict[int, Size]) -> Any:
+def _resized(x: ArrayLike, sizes: dict[int, Size]) -> Any:
     """x cut, or padded with zeros, at the end of its axes."""
     x_type = type_of(x)
     high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(x_type.shape))
@@ -372,13 +374,13 @@ def _resized(x: Any, sizes: dict[int, Size]) -> Any:
     return ops.pad(x, literal(0, x_type.dtype), low=none, high=high, interior=none)
 
 
-def _normed(y: Any, kind: str, total: Size, norm: str) -> Any:
+def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> Any:
     """y as the primitive gives it, divided backwards alone, scaled to `norm`."""
     if norm == "backward":
         return y
     backwards = kind in _INVERSE
 
-    def scaled(part: Any) -> Any:
+    def scaled(part: ArrayLike) -> Array:
         dtype = type_of(part).dtype
         n = size_value(total, dtype)
         if norm == "ortho":
@@ -406,7 +408,7 @@ def fftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: An
     return _frequencies((k + n // 2) % n - n // 2, n, d, dtype, device)
 
 
-def rfftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Any:
+def rfftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: str | Device | None = None) -> Array:
     """The frequency of each result of `rfft`: 0, 1, … n//2, over n times the sample spacing d.
 
     Shapes: n numbers -> [n//2 + 1]. Types: as `fftfreq`.
@@ -427,13 +429,13 @@ def _positive(name: str, n: Any) -> Size:
     return size
 
 
-def _frequencies(k: Any, n: Size, d: Any, dtype: Any, device: Any) -> Any:
+def _frequencies(k: ArrayLike, n: Size, d: Any, dtype: Any, device: str | Device | None) -> Any:
     kind = dtypes.as_dtype(float if dtype is None else dtype)
     frequencies = c.astype(k, kind) / ((n if isinstance(n, int) else size_value(n, kind)) * d)
     return frequencies if device is None else device_put(frequencies, device)
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Any = None) -> Array:
     """The frequency 0 moved from the beginning of the axes to their middle, n//2.
 
     axes: an axis or several; by default all.
@@ -447,7 +449,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return _shifted("fftshift", x, axes, lambda size: size // 2)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
     """The inverse of `fftshift`.
 
     Shapes: any, kept. Types: that of `x`.
@@ -460,7 +462,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
 
 
-def _shifted(name: str, x: Any, axes: Any, by: Any) -> Any:
+def _shifted(name: str, x: ArrayLike, axes: Any, by: Any) -> Array:
     x = value(name, x)
     numbers = c.normalised_axes(name, axes, type_of(x))
     return roll(x, tuple(by(type_of(x).shape[axis]) for axis in numbers), numbers)

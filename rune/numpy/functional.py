@@ -12,6 +12,7 @@ from functools import partial, wraps
 from typing import Any
 
 from rune import dtypes, ops, tree
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
@@ -22,12 +23,12 @@ from rune.ops import conventions as c
 from rune.ops.family import fit
 from rune.ops.promote import broadcast_shape
 from rune.transforms.batching.vmap import vmap
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 Function = Callable[..., Any]
 
 
-def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: Any, **kwargs: object) -> Array:
     """func1d(slice, *args, **kwargs) of every slice along an axis, which its results replace.
 
     Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B]. Types: those that func1d gives.
@@ -41,7 +42,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
     x = value("apply_along_axis", arr)
     at = c.normalised_axis("apply_along_axis", axis, type_of(x))
 
-    def of_slice(row: Any) -> Any:
+    def of_slice(row: ArrayLike) -> Array:
         return func1d(row, *args, **kwargs)
 
     for _ in range(at):
@@ -93,7 +94,7 @@ def fromfunction(function: Function, shape: Any, *, dtype: DTypeLike = float, **
     return mapped(*(ops.iota(shape=(size,), axis=0, dtype=position_dtype) for size in sizes))
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: object) -> Array:
     """For each element the function (or number) of the last condition that holds; else 0.
 
     One function more than conditions is for where none holds. All functions are evaluated
@@ -122,7 +123,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     return out
 
 
-def _conditions(condlist: Any, x: Any) -> list[Any]:
+def _conditions(condlist: Any, x: ArrayLike) -> list[Array]:
     """One condition, or several, as a list of masks."""
     if isinstance(condlist, list | tuple):
         if condlist and isinstance(condlist[0], bool | int) and rank(x):
@@ -134,11 +135,11 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
     return [c.astype(value("piecewise", v), dtypes.bool_) for v in conditions]
 
 
-def _zero(x: Any) -> Any:
+def _zero(x: ArrayLike) -> Any:
     return fit(value("piecewise", 0), type_of(x).shape)
 
 
-def _on(function: Any, x: Any, chosen: Any, args: tuple, kw: dict) -> Any:
+def _on(function: Any, x: ArrayLike, chosen: ArrayLike, args: tuple, kw: dict) -> Array:
     """A function of the chosen elements; the others are constants to it."""
     dtype = type_of(x).dtype
     if not callable(function):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
@@ -35,7 +36,7 @@ from rune.ops.family import size_value
 from rune.ops.index_values import from_end
 from rune.ops.operators import Operators
 from rune.ops.promote import broadcast_to, constant
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
 def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
@@ -174,7 +175,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int
     return nonzero(mask_func(ones, k), size=size)
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: ArrayLike, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
     """A copy with `val` on the diagonal, repeated as needed; `wrap` goes on below a tall matrix.
 
     Shapes: a [M, N] or [N, N, …], val any -> that of `a`. Types: that of `a`.
@@ -289,7 +290,7 @@ def _integers(name: str, x: Any) -> Any:
 # --- objects to be indexed --------------------------------------------------------------------
 
 
-def _counted(name: str, part: Any) -> Any:
+def _counted(name: str, part: Any) -> Array:
     """The values of a slice: start:stop:step, or start:stop:count with an imaginary count."""
     if not isinstance(part, slice):
         raise ArgumentError(f"{name}: cannot use {part!r} (a slice start:stop:step required)")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
@@ -28,6 +28,7 @@ from rune.ops.index_values import signed
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, constant
 from rune.ops.segments import segment_sum
+from rune.typing import ArrayLike
 
 _Listed = (list, tuple)
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
@@ -56,7 +57,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     return where(ascends, number, ops.sub(size_value(count, type_of(number).dtype), number))
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Any:
+def bincount(x: ArrayLike, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Array:
     """How often each of 0, 1, 2, … occurs, or the sum of its weights.
 
     Shapes: x [N] of integers -> [length]; without length, as many as the largest value needs, and
@@ -85,7 +86,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     return segment_sum(counted, signed(places, size), size)
 
 
-def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:
+def _weights(name: str, weights: ArrayLike | None, shape: tuple, dtype: np.dtype) -> Any:
     """The weights, ones if there are none. Errors: ShapeError for other shapes."""
     if weights is None:
         return fit(as_array(1, dtype), shape)
@@ -98,7 +99,7 @@ def _weights(name: str, weights: Any, shape: tuple, dtype: np.dtype) -> Any:
 # --- edges ------------------------------------------------------------------------------------
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
     """The edges of a histogram's bins: those given, or `bins` equal ones over the range.
 
     Shapes: a any -> [bins + 1], or that of the edges given.
@@ -131,7 +132,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return _equal_bins(*_limits(floating("histogram", x), range), count)
 
 
-def _equal_bins(low: Any, high: Any, count: int) -> Any:
+def _equal_bins(low: ArrayLike, high: ArrayLike, count: int) -> Array:
     """count + 1 numbers at equal distances."""
     number = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
     dtype = type_of(low).dtype
@@ -140,7 +141,7 @@ def _equal_bins(low: Any, high: Any, count: int) -> Any:
     return ops.concatenate(edges, ops.reshape(high, shape=(1,)), axis=0)
 
 
-def _limits(x: Any, range: Any) -> tuple[Any, Any]:
+def _limits(x: ArrayLike, range: Any) -> tuple[Array, Array]:
     """The first and the last edge: apart by 1 where all values are one."""
     dtype = type_of(x).dtype
     if range is None:
@@ -153,7 +154,7 @@ def _limits(x: Any, range: Any) -> tuple[Any, Any]:
     return ops.select(same, ops.sub(low, half), low), ops.select(same, ops.add(high, half), high)
 
 
-def _given_limits(range: Any, dtype: np.dtype) -> list[Any]:
+def _given_limits(range: Any, dtype: np.dtype) -> list[Array]:
     limits = listed("histogram", "range", range)
     if len(limits) != 2:
         raise ArgumentError(f"histogram: cannot use range={range!r} ((low, high) expected)")
@@ -166,7 +167,7 @@ def _given_limits(range: Any, dtype: np.dtype) -> list[Any]:
 # --- histograms -------------------------------------------------------------------------------
 
 
-def _bins_of(x: Any, edges: Any) -> Any:
+def _bins_of(x: ArrayLike, edges: Array) -> Array:
     """The number of each value's bin, -1 outside all of them."""
     values, edges = c.same_dtype("histogram", x, edges)
     count = type_of(edges).shape[0] - 1
@@ -179,8 +180,8 @@ def _bins_of(x: Any, edges: Any) -> Any:
 
 
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any]:
+    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
+) -> tuple[Array, Array]:
     """(how many elements are in each bin, the bins' edges).
 
     Shapes: a any -> [N], [N+1]. Arguments: bins and range as for `histogram_bin_edges`.
@@ -204,12 +205,12 @@ def histogram(
     return ops.div(ops.div(counts, widths), st.sum(counts)), edges
 
 
-def _count_dtype(x: Any) -> np.dtype:
+def _count_dtype(x: ArrayLike) -> np.dtype:
     dtype = type_of(x).dtype
     return wide(dtype) if dtype in dtypes.INEXACT else dtypes.canonical(dtypes.i64)
 
 
-def _outside(places: Any) -> Any:
+def _outside(places: ArrayLike) -> Array:
     """Places with -1 turned to what is out of bounds on the other side: it is left out."""
     far = constant(np.iinfo(np.int32).max, places)
     return ops.select(ops.lt(places, constant(0, places)), far, places)

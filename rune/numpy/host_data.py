@@ -22,7 +22,7 @@ from rune.backends import dlpack
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, DtypeError
 from rune.numpy.arguments import value
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
 def _made(data: np.ndarray, dtype: Any) -> Any:
@@ -135,7 +135,7 @@ def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:
     np.savetxt(fname, np.asarray(value("savetxt", X)), *args, **options)
 
 
-def save(file: Any, arr: Any) -> None:
+def save(file: Any, arr: ArrayLike) -> None:
     """An array as a .npy file.
 
     Shapes: any, stored. Types: stored.
@@ -184,7 +184,7 @@ def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
     np.savez_compressed(file, *(_storable("savez_compressed", x) for x in args), **named)
 
 
-def _storable(name: str, x: Any) -> np.ndarray:
+def _storable(name: str, x: ArrayLike) -> np.ndarray:
     host = np.asarray(value(name, x))
     if host.dtype.kind not in "biufc":
         raise DtypeError(
@@ -208,7 +208,7 @@ _DAMAGE = (
 )
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: Any, *args: Any, **kwargs: object) -> Any:
     """The array of a .npy file, or a dict of the arrays of a .npz file.
 
     Shapes: as stored. Types: as stored.
@@ -232,7 +232,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return as_array(data, data.dtype)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array of another library, by DLPack; on the CPU its memory is shared, not copied.
 
     Shapes: any, kept. Types: that of `x`.
@@ -265,7 +265,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return put(host, ArrayType(host.shape, host.dtype), place)
 
 
-def _capsule(x: Any) -> Any:
+def _capsule(x: Array) -> Any:
     """Of version 1 where the library knows that."""
     try:
         return x.__dlpack__(max_version=dlpack.VERSION)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, DtypeError, MissingRule, ShapeError
@@ -24,6 +24,7 @@ from rune.ops.index_dims import IndexDims
 from rune.ops.index_values import from_end, modulo, signed
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, unrounded
 from rune.ops.subscript import absent, read
+from rune.typing import ArrayLike
 
 _MODES = ("fill", "drop", "clip", "wrap", "promise_in_bounds")
 
@@ -45,7 +46,7 @@ def _of_primitive(mode: str) -> str:
     return "clip" if mode == "wrap" else mode
 
 
-def _positions(name: str, indices: Any, size: Size, mode: str) -> Any:
+def _positions(name: str, indices: Any, size: Size, mode: str) -> Array:
     """Integer positions in 0…size-1, or outside where the mode says fill."""
     indices = _index_array(name, indices)
     if type_of(indices).dtype not in dtypes.INTEGER:
@@ -54,7 +55,7 @@ def _positions(name: str, indices: Any, size: Size, mode: str) -> Any:
     return as_array(places, places.dtype) if isinstance(places, np.ndarray) else places
 
 
-def _index_array(name: str, indices: Any) -> Any:
+def _index_array(name: str, indices: ArrayLike) -> Any:
     """Indices as an array; NumPy's of 64 bits stay so until the size of the axis narrows them."""
     is_wide = isinstance(indices, np.ndarray) and indices.dtype in (dtypes.i64, dtypes.u64)
     return indices if is_wide else value(name, indices)
@@ -65,20 +66,20 @@ def _of_mode(mode: str) -> Callable[[Any, Size], Any]:
     return {"wrap": modulo, "clip": signed}.get(mode, from_end)
 
 
-def _vectors(places: Any) -> Any:
+def _vectors(places: ArrayLike) -> Array:
     return ops.reshape(places, shape=(*type_of(places).shape, 1))
 
 
 def take(
     a: Any,
-    indices: Any,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     fill_value: Any = None,
-) -> Any:
+) -> Array:
     """Elements (slices along `axis`) at `indices`; of the flattened array for None.
 
     Shapes: a [*A, N, *B], indices [*I] -> [*A, *I, *B]. Types: that of `a`.
@@ -112,7 +113,7 @@ def take(
     )
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(a: ArrayLike, ind: ArrayLike, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
     """A copy with the elements at the flat positions `ind` replaced by v, repeated as needed.
 
     Shapes: a [*A], ind and v any -> [*A]. Types: that of `a`.
@@ -143,8 +144,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
 
 def take_along_axis(
-    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
-) -> Any:
+    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
+) -> Array:
     """For every place of `indices`, the element at that position along `axis`.
 
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> [*A, M, *B]; other axes broadcast.
@@ -161,8 +162,8 @@ def take_along_axis(
 
 
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
-) -> Any:
+    arr: ArrayLike, indices: ArrayLike, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
+) -> Array:
     """A copy with `values` at the positions `indices` along `axis`; of duplicates the last stays.
 
     Shapes: arr [*A, N, *B], indices [*A, M, *B] -> arr's; other axes broadcast, as do values.
@@ -182,7 +183,9 @@ def put_along_axis(
     return c.reshape(ops.scatter(x, vectors, updates, **how), type_of(array).shape)
 
 
-def _along(name: str, x: Any, indices: Any, axis: int | None, mode: str | None) -> tuple[Any, Any, dict[str, Any]]:
+def _along(
+    name: str, x: ArrayLike, indices: ArrayLike, axis: int | None, mode: str | None
+) -> tuple[Any, Any, dict[str, Any]]:
     """The array, index vectors along `axis`, and how a gather or scatter uses them."""
     kind, places = _mode(name, mode), _index_array(name, indices)
     if axis is None:
@@ -200,7 +203,7 @@ def _along(name: str, x: Any, indices: Any, axis: int | None, mode: str | None) 
     return x, _vectors(places), how
 
 
-def _others_broadcast(name: str, x: Any, places: Any, axis: int) -> tuple[Any, Any]:
+def _others_broadcast(name: str, x: ArrayLike, places: ArrayLike, axis: int) -> tuple[Any, Any]:
     shapes = [type_of(v).shape for v in (x, places)]
     thin = [tuple(1 if i == axis else d for i, d in enumerate(s)) for s in shapes]
     common = broadcast_shape(name, *thin)

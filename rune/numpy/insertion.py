@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import Tracer, type_of
 from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
 from rune.numpy.arguments import in_dtype, known, listed, rank, refuse, shape_of, static_int, value
@@ -23,6 +24,7 @@ from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_values import modulo, signed
 from rune.ops.promote import broadcast_to, broadcast_together, constant
+from rune.typing import ArrayLike
 
 SLICES = 16  # so many parts are joined at most; where there would be more, elements are gathered
 
@@ -130,7 +132,7 @@ def _with_size(shape: tuple, axis: int, size: Any) -> tuple:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: Any) -> Array:
     """Another shape of any size: the elements repeated from the start, or the first of them.
 
     Shapes: any -> new_shape. Types: that of `a`.

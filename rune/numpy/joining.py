@@ -19,10 +19,10 @@ from rune.ops import conventions as c
 from rune.ops.ordering import searchsorted
 from rune.ops.promote import broadcast_to
 from rune.ops.statistics import cumsum
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
-def _joined(name: str, arrays: Sequence[Any], axis: int, dtype: Any) -> Any:
+def _joined(name: str, arrays: Sequence[ArrayLike], axis: int, dtype: DTypeLike | None) -> Array:
     if dtype is not None:
         arrays = [c.astype(x, dtypes.as_dtype(dtype)) for x in arrays]
     parts = c.same_dtype(name, *arrays)
@@ -61,7 +61,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Any:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape joined along a new axis.
 
     Shapes: N of [*A, *B] -> [*A, N, *B]. Types: promoted together.
@@ -81,7 +81,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None 
     return _joined("stack", [c.expand_dims(x, at) for x in operands], at, dtype)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices along an axis, as a tuple.
 
     Shapes: x [*A, N, *B] -> N of [*A, *B]. Types: that of `x`.
@@ -176,7 +176,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 # --- splitting --------------------------------------------------------------------------------
 
 
-def _cuts(x: Any, axis: int, sections: Any, name: str, *, even: bool) -> list[Size]:
+def _cuts(x: ArrayLike, axis: int, sections: Any, name: str, *, even: bool) -> list[Size]:
     """Where the parts begin, and the end."""
     size = type_of(x).shape[axis]
     if isinstance(sections, Sequence) or np.ndim(sections) != 0:
@@ -200,14 +200,14 @@ def _within(at: Size, size: Size) -> Size:
     return minimum(maximum(at + size if at < 0 else at, 0), size)
 
 
-def _split(name: str, x: Any, sections: Any, axis: int, *, even: bool) -> list[Any]:
+def _split(name: str, x: ArrayLike, sections: ArrayLike, axis: int, *, even: bool) -> list[Array]:
     x = value(name, x)
     at = c.normalised_axis(name, axis, type_of(x))
     cuts = _cuts(x, at, sections, name, even=even)
     return [cut_out(x, at, low, maximum(low, high)) for low, high in pairwise(cuts)]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Equal parts, or parts that begin at the given positions.
 
     Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
@@ -248,7 +248,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("vsplit", ary, indices_or_sections, 0, even=True)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """`split` along axis 1, of a vector along axis 0.
 
     Shapes: ary [M, N, *B] -> a list of [M, n, *B], or [N] -> [n]. Types: that of `ary`.
@@ -280,7 +280,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 # --- repetition -------------------------------------------------------------------------------
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
+def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
     """Each element (slice along `axis`) repeated, the flattened array for None.
 
     Shapes: a [*A, N, *B], repeats [] or [N] -> [*A, sum of repeats, *B]. Types: that of `a`.
@@ -321,7 +321,7 @@ def _repeated_to(x: Any, counts: Any, axis: int, total: int) -> Any:
     return x[(*(slice(None),) * axis, runs)]
 
 
-def repeated(x: Any, times: Size, axis: int) -> Any:
+def repeated(x: ArrayLike, times: Size, axis: int) -> Array:
     """Every slice along `axis` `times` times in a row."""
     shape = type_of(x).shape
     spread = (*shape[: axis + 1], times, *shape[axis + 1 :])
@@ -333,7 +333,7 @@ def _scaled(shape: tuple, axis: int, times: Size) -> tuple:
     return (*shape[:axis], shape[axis] * times, *shape[axis + 1 :])
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: Any) -> Array:
     """The whole array repeated along each axis; missing axes lead.
 
     Shapes: [N, M, …] -> [a N, b M, …] for reps (a, b, …). Types: that of `A`.

@@ -28,7 +28,7 @@ _NO_COMPLEX, _NO_FLOATS = "DtypeError for complex numbers", "DtypeError for floa
 
 
 def _compare(name: str, primitive: Primitive, doc: str, shown: str, refused: str = "") -> Binary:
-    def function(x1: Any, x2: Any, /) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         return apply(primitive, x1, x2)
 
     return documented(
@@ -44,13 +44,13 @@ greater = _compare("greater", ops.gt, "Whether x1 > x2.", "[False, False,  True]
 greater_equal = _compare("greater_equal", ops.ge, "Whether x1 >= x2.", "[False,  True,  True]", _NO_COMPLEX)
 
 
-def _truths(name: str, xs: Sequence[Any]) -> list[Any]:
+def _truths(name: str, xs: Sequence[ArrayLike]) -> list[Any]:
     truths = [c.astype(value(name, x), dtypes.bool_) for x in xs]
     return broadcast_together(name, truths)
 
 
 def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
-    def function(x1: Any, x2: Any, /) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         return primitive(*_truths(name, (x1, x2)))
 
     return documented(
@@ -77,7 +77,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 
 
 def _bits(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
-    def function(x1: Any, x2: Any, /) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         return apply(primitive, x1, x2)
 
     facts = broadcast("promoted together", _NO_FLOATS)
@@ -85,7 +85,7 @@ def _bits(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> B
 
 
 def _shift(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
-    def function(x1: Any, x2: Any, /) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         return primitive(*promoted(name, x1, x2, kind="numeric"))
 
     facts = broadcast("promoted together; bools become integers", _NO_FLOATS)
@@ -170,7 +170,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused: str = "") -> Unary:
     """A test that has one answer for all integers and bools."""
 
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Any:
         x = value(name, x)
         if type_of(x).dtype in dtypes.INEXACT:
             return rule(x)
@@ -301,7 +301,9 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 # --- choice -----------------------------------------------------------------------------------
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None) -> Any:
+def where(
+    condition: ArrayLike, x: Any = None, y: ArrayLike | None = None, /, *, size: Any = None, fill_value: Any = None
+) -> Any:
     """`x` where the condition is nonzero, else `y`; without them, `nonzero(condition)`.
 
     size, fill_value: of `nonzero`, and for it alone.

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
+from rune.backends import Device
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ShapeError
@@ -15,10 +17,10 @@ from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.promote import as_type, broadcast_to, constant
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
-def _band(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
+def _band(rows: Any, columns: Any, k: int) -> tuple[Array, Array]:
     """Row number plus k, and column number, at every place of a matrix."""
     shape = (rows, columns)
     row, column = (ops.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
@@ -32,7 +34,9 @@ def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
     return shape_of(name, (rows, rows if columns is None else columns))
 
 
-def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(
+    N: Any, M: Any = None, k: int = 0, dtype: DTypeLike | None = None, *, device: str | Device | None = None
+) -> Array:
     """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
 
     Shapes: N, M -> [N, M], M by default N. Types: f32 unless dtype is given.
@@ -78,7 +82,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: DTypeLike | None = None) -> An
     return c.astype(below, dtypes.as_dtype(dtype or dtypes.canonical(dtypes.f64)))
 
 
-def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
+def _masked(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
     m = value(name, m)
     shape = type_of(m).shape
     if len(shape) < 2:
@@ -88,7 +92,7 @@ def _masked(name: str, m: Any, k: int, lower: bool) -> Any:
     return ops.select(broadcast_to(name, mask, shape), m, constant(0, m))
 
 
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above diagonal `k` of the last two axes.
 
     Shapes: m [*B, M, N], kept. Types: that of `m`.
@@ -119,7 +123,7 @@ def triu(m: Any, k: int = 0) -> Any:
 # --- diagonals --------------------------------------------------------------------------------
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of two axes, as the last axis of the result; `offset` counts to the right.
 
     Shapes: a without the two axes, then [K]. Types: that of `a`.
@@ -151,7 +155,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return ops.slice_(flat, start=(*zeros, 0), limit=(*lead, count * count), stride=(*ones, count + 1))
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def trace(
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Sum of a diagonal. Types: as `sum`.
 
     Shapes: a without the two axes.
@@ -166,7 +172,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     return st.sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with `v` on diagonal k, or diagonal k of a matrix.
 
     Shapes: v [N] -> [N + |k|, N + |k|], v [M, N] -> its diagonal [K]. Types: that of `v`.

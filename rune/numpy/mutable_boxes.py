@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, locks, tree
+from rune.array import Array
+from rune.backends import Device
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import value
@@ -29,6 +31,7 @@ from rune.numpy.types import ScalarType, astype, can_cast
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, unrounded
+from rune.typing import ArrayLike, DTypeLike
 
 
 def _is_box(x: Any) -> bool:
@@ -47,7 +50,7 @@ def _out(x: Any) -> Any:
     return x.item() if isinstance(x, np.float64 | np.complex128) else x
 
 
-def _with_its_bits(x: Any) -> Any:
+def _with_its_bits(x: Array) -> Any:
     """NumPy data as an array of the same dtype, 64 bits too; all else as it is."""
     is_data = isinstance(x, np.ndarray | np.generic) and x.dtype in dtypes.ANY
     return asarray(x, x.dtype) if is_data else x
@@ -74,7 +77,7 @@ def _through(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function from boxes to boxes."""
 
     @wraps(function)
-    def through(*args: Any, **kwargs: Any) -> Any:
+    def through(*args: Any, **kwargs: object) -> Any:
         return _boxed(function(*map(_opened, args), **_opened(kwargs)))
 
     return through
@@ -97,7 +100,7 @@ def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that changes its first argument: a box takes the changed copy."""
 
     @wraps(function)
-    def write(x: Any, /, *args: Any, **kwargs: Any) -> None:
+    def write(x: Any, /, *args: Any, **kwargs: object) -> None:
         arguments, named = _opened(args), _opened(kwargs)
         if not isinstance(x, Box):
             function(x, *arguments, **named)  # refuses: only boxes can be written
@@ -144,7 +147,15 @@ class Namespace(ModuleType):
 class Standard(Namespace):
     """rune.numpy, where it is wider than the standard and libraries notice."""
 
-    def asarray(self, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    def asarray(
+        self,
+        obj: Any,
+        /,
+        *,
+        dtype: DTypeLike | None = None,
+        device: str | Device | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         """`rune.numpy.asarray`, but NumPy data keep 64 bits: libraries compute parts in NumPy.
 
         What lends its memory is NumPy data, too. A box that need not be copied is itself.
@@ -176,7 +187,7 @@ def _movement(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function from a box to a view of it."""
 
     @wraps(function)
-    def moved(x: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def moved(x: Any, /, *args: Any, **kwargs: object) -> Any:
         args, kwargs = _opened(args), _opened(kwargs)
         if not isinstance(x, Box) or kwargs.get("copy"):
             return _boxed(function(_opened(x), *args, **kwargs))
@@ -195,7 +206,7 @@ def _index(index: Any) -> Any:
     return positions if positions.size else positions.astype(np.int32)
 
 
-def _written(x: Any, index: Any, new: Any) -> Any:
+def _written(x: Array, index: Array, new: Any) -> Array:
     """`x` with `new` at `index`; one number under a mask, which may be traced, is selected."""
     if isinstance(index, Operators) and index.dtype == dtypes.bool_:
         number = _with_its_bits(as_type(unrounded("mutable", new), x.dtype, name="mutable"))
@@ -234,7 +245,7 @@ class Box:
         root_value, array = self._held
         return array if self._root is None or root_value is self._root._held[0] else self._read()
 
-    def _read(self) -> Any:
+    def _read(self) -> Array:
         """The array of a view, every view that it goes through read again."""
         root, views = self._chain()
         array = held = root._held[0]
@@ -260,14 +271,14 @@ class Box:
         box._held = held, box._held[1]
         return box
 
-    def _put(self, new: Any) -> None:
+    def _put(self, new: ArrayLike) -> None:
         """Let `new`, which has the box's type, be its array, and that of all that share it."""
         root, views = self._chain()
         for box in views:
             new = box._view.written(box._base.value, new)
         root._held = new, new
 
-    def __rune_array__(self) -> Any:
+    def __rune_array__(self) -> Array:
         """What every function of rune takes the box for."""
         return self.value
 
@@ -306,7 +317,7 @@ class Box:
             raise DtypeError(f"mutable: cannot keep {type_of(new)} in a box of {old.type}")
         self._put(_written(old, index, new))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         # Writing what NumPy makes of a box must not change the array in it.
         if copy is False:
             raise ArgumentError("mutable: cannot keep copy=False (a box is copied for NumPy)")
@@ -398,7 +409,7 @@ def _namespace_of(name: str) -> Any:
     return module
 
 
-def mutable(x: Any) -> Box:
+def mutable(x: ArrayLike) -> Box:
     """`x` in a box that can be assigned to: what libraries of the array API standard work on.
 
     Shapes, dtypes and devices are those of the array, which is `.value` of the box at any time.

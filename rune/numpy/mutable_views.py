@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from rune.array import Array
 from rune.errors import BoundsError
 from rune.numpy.creation import arange
 
@@ -45,7 +46,7 @@ class Moved:
     def read(self, base: Any) -> Any:
         return self.move(base)
 
-    def written(self, base: Any, new: Any) -> Any:
+    def written(self, base: Any, new: Any) -> Array:
         places = self.move(arange(base.size).reshape(base.shape))
         return base.ravel().at[places.ravel()].set(new.ravel()).reshape(base.shape)
 

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.dims import is_static, product
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy import arithmetic, logic
@@ -28,6 +29,7 @@ from rune.ops.conventions import Axis
 from rune.ops.family import size_value, wide
 from rune.ops.promote import as_type, broadcast_to, constant
 from rune.ops.sorting import search_sorted, take_last
+from rune.typing import ArrayLike
 
 # --- places -----------------------------------------------------------------------------------
 
@@ -48,7 +50,7 @@ Place = tuple[Any, Any, Any]  # positions of the two elements, and the weight of
 Method = Callable[[_Numbers, Any, Any], Place]
 
 
-def _between(f: _Numbers, place: Any) -> Place:
+def _between(f: _Numbers, place: ArrayLike) -> Place:
     low = f.floor(place)
     return low, low + 1, place - low
 
@@ -67,7 +69,7 @@ def _at(rule: Callable[[_Numbers, Any, Any], Any]) -> Method:
     return method
 
 
-def _averaged(f: _Numbers, n: Any, q: Any) -> Place:
+def _averaged(f: _Numbers, n: Array, q: Array) -> Place:
     low, high, part = _between(f, n * q - 1)
     return low, high, f.where(part == 0, part * 0 + 0.5, part * 0 + 1)
 
@@ -78,7 +80,7 @@ def _closest(f: _Numbers, n: Any, q: Any) -> Any:
     return f.where((part == 0) & (low % 2 == 1), low, high)
 
 
-def _midpoint(f: _Numbers, n: Any, q: Any) -> Place:
+def _midpoint(f: _Numbers, n: Array, q: Array) -> Place:
     place = (n - 1) * q
     return f.floor(place), f.ceil(place), place * 0 + 0.5
 
@@ -103,7 +105,7 @@ _METHODS: dict[str, Method] = {
 # --- rows -------------------------------------------------------------------------------------
 
 
-def _rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
+def _rows(name: str, x: Any, axes: tuple[int, ...]) -> Array:
     """`x` [*B, N] with all of `axes` in the last one."""
     shape = type_of(x).shape
     batch_axes = tuple(i for i in range(len(shape)) if i not in axes)
@@ -112,7 +114,7 @@ def _rows(name: str, x: Any, axes: tuple[int, ...]) -> Any:
     return ops.reshape(transposed, shape=(*(shape[i] for i in batch_axes), count))
 
 
-def _picked(ordered: Any, counts: Any, q: Any, method: str) -> Any:
+def _picked(ordered: Array, counts: Any, q: ArrayLike, method: str) -> Array:
     """The quantiles of sorted rows [*B, N]: [*B, K] for q [K].
 
     counts: how many elements of the row count: a number, or an array [*B, 1].
@@ -126,7 +128,7 @@ def _picked(ordered: Any, counts: Any, q: Any, method: str) -> Any:
     return _between_elements(first, second, broadcast_to(method, weight, shape))
 
 
-def _between_elements(first: Any, second: Any, weight: Any) -> Any:
+def _between_elements(first: ArrayLike, second: ArrayLike, weight: Any) -> Array:
     """first + (second - first) weight; where the difference is not finite, the weighted sum."""
     apart = ops.sub(second, first)
     near = c.is_finite(apart)
@@ -139,7 +141,7 @@ def _between_elements(first: Any, second: Any, weight: Any) -> Any:
     return ops.select(near, ops.add(first, ops.mul(apart, weight)), parts)
 
 
-def _element(ordered: Any, place: Any, last: Any) -> Any:
+def _element(ordered: ArrayLike, place: Array, last: Any) -> Array:
     """The elements at places [K] or [*B, K], which may lie a little outside of 0…last."""
     if isinstance(place, np.ndarray):
         place = value("quantile", np.clip(place, 0, last).astype(np.int32))
@@ -178,7 +180,9 @@ def _weights_of(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
 # --- the functions ----------------------------------------------------------------------------
 
 
-def _quantile(name: str, a: Any, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any, skips: bool) -> Any:
+def _quantile(
+    name: str, a: ArrayLike, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any, skips: bool
+) -> Array:
     """The quantiles q, in front; NaNs are left out if `skips`, else they are the result."""
     x = floating(name, value(name, a))
     x_dtype, shape = type_of(x).dtype, type_of(x).shape
@@ -200,7 +204,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Axis, method: str, keepdims: bool
     return c.reshape(out, (*q_shape, *result_shape))
 
 
-def _of_rows(rows: Any, q: Any, method: str, skips: bool) -> Any:
+def _of_rows(rows: ArrayLike, q: ArrayLike, method: str, skips: bool) -> Array:
     (ordered,) = ops.sort(rows, num_keys=1)
     size = type_of(rows).shape[-1]
     if skips:
@@ -221,13 +225,13 @@ def _of_weighted_rows(name: str, rows: Any, weights: Any, q: Any, skips: bool) -
     return quantiles if skips else _or_nan(ordered, quantiles)
 
 
-def _or_nan(ordered: Any, quantiles: Any) -> Any:
+def _or_nan(ordered: Array, quantiles: Array) -> Array:
     """NaN in the rows that have one: it is the last."""
     last = broadcast_to("quantile", ordered[..., -1:], type_of(quantiles).shape)
     return ops.select(ops.ne(last, last), last, quantiles)
 
 
-def _as_array(q: Any, rows: Any) -> Any:
+def _as_array(q: ArrayLike, rows: ArrayLike) -> Array:
     """q as an array, numbers in the dtype of the rows; half types as f32."""
     array = as_array(q, type_of(rows).dtype) if isinstance(q, np.ndarray) else value("quantile", q)
     return ops.cast(array, wide(type_of(array).dtype))
@@ -256,21 +260,21 @@ def _checked(name: str, method: str, weights: Any, out: Any, overwrite_input: bo
         raise ArgumentError(f"{name}: cannot weight elements with method={method!r} (inverted_cdf expected)")
 
 
-def _require_elements(name: str, a: Any, axis: Axis) -> None:
+def _require_elements(name: str, a: ArrayLike, axis: Axis) -> None:
     a_type = type_of(value(name, a))
     if any(a_type.shape[i] == 0 for i in c.normalised_axes(name, axis, a_type)):
         raise ShapeError(f"{name}: cannot take a quantile of {a_type} (no elements)")
 
 
-def _hundredth(q: Any) -> Any:
+def _hundredth(q: Any) -> Value:
     if isinstance(q, int | float | list | tuple | np.ndarray | np.generic):
         return np.asarray(q, np.float64) / 100
     return floating("percentile", value("percentile", q)) / 100
 
 
 def quantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
@@ -278,7 +282,7 @@ def quantile(
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """What a fraction q of the elements over `axis` does not exceed; NaN where there is a NaN.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis].
@@ -297,7 +301,7 @@ def quantile(
 
 
 def percentile(
-    a: Any,
+    a: ArrayLike,
     q: Any,
     axis: Axis = None,
     out: None = None,
@@ -306,7 +310,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """`quantile` with q in hundredths.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
@@ -323,7 +327,7 @@ def percentile(
 
 
 def nanquantile(
-    a: Any,
+    a: ArrayLike,
     q: Any,
     axis: Axis = None,
     out: None = None,
@@ -332,7 +336,7 @@ def nanquantile(
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """`quantile` of the elements that are not NaN; NaN where there are none.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
@@ -348,7 +352,7 @@ def nanquantile(
 
 
 def nanpercentile(
-    a: Any,
+    a: ArrayLike,
     q: Any,
     axis: Axis = None,
     out: None = None,
@@ -357,7 +361,7 @@ def nanpercentile(
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """`percentile` of the elements that are not NaN; NaN where there are none.
 
     Shapes: a [*A], q [*Q] -> [*Q, *A without axis]. Types: as `quantile`.
@@ -372,7 +376,9 @@ def nanpercentile(
     return _quantile("nanpercentile", a, _hundredth(q), axis, method, keepdims, weights, True)
 
 
-def median(a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(
+    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
@@ -388,8 +394,8 @@ def median(a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = 
 
 
 def nanmedian(
-    a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Any:
+    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """The median of the elements that are not NaN; NaN where there are none.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.

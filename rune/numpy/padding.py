@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.dims import Dim, Size, UndecidedComparison, at_most
 from rune.errors import ArgumentError, ShapeError
@@ -26,6 +26,7 @@ from rune.numpy.sequences import linspace
 from rune.numpy.shapes import cut_out
 from rune.ops import conventions as c
 from rune.ops import promote
+from rune.typing import ArrayLike
 
 _STATISTICS = {"maximum": amax, "mean": mean, "median": median, "minimum": amin}
 _OPTIONS: Mapping[str, frozenset[str]] = {
@@ -50,7 +51,7 @@ class _Place:
     options: tuple[Any, Any]
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """`array` with elements added at both ends of each axis.
 
     Shapes:    N along an axis becomes before + N + after.
@@ -84,7 +85,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     return x
 
 
-def _places(widths: list[list[Size]], options: Mapping[str, Any], x: Any) -> list[_Place]:
+def _places(widths: list[list[Size]], options: Mapping[str, object], x: ArrayLike) -> list[_Place]:
     ends = [(0, 0)] * rank(x)
     if "end_values" in options:
         ends = np.broadcast_to(np.asarray(options["end_values"]), (rank(x), 2)).tolist()
@@ -93,7 +94,7 @@ def _places(widths: list[list[Size]], options: Mapping[str, Any], x: Any) -> lis
     return [_Place(i, widths[i][0], widths[i][1], (ends[i][0], ends[i][1])) for i in range(rank(x))]
 
 
-def _pairs(name: str, pad_width: Any, x: Any) -> list[list[Size]]:
+def _pairs(name: str, pad_width: Any, x: ArrayLike) -> list[list[Size]]:
     """(before, after) for each axis of x."""
     if isinstance(pad_width, dict):
         by_axis = {c.normalised_axis("pad", k, type_of(x)): w for k, w in pad_width.items()}
@@ -109,7 +110,7 @@ def _pairs(name: str, pad_width: Any, x: Any) -> list[list[Size]]:
     return np.broadcast_to(widths, (rank(x), 2)).tolist()
 
 
-def _pad_constant(x: Any, widths: list, fill: Any) -> Any:
+def _pad_constant(x: ArrayLike, widths: list, fill: Any) -> Any:
     x_type = type_of(x)
     zeros = (0,) * x_type.ndim
     if np.ndim(fill) == 0:
@@ -126,7 +127,7 @@ def _pad_constant(x: Any, widths: list, fill: Any) -> Any:
     return x
 
 
-def _pad_axis(x: Any, place: _Place, mode: str, reflect_type: str) -> Any:
+def _pad_axis(x: ArrayLike, place: _Place, mode: str, reflect_type: str) -> Array:
     """x with one axis padded, by a statistic, by a ramp, or by its own elements."""
     size = type_of(x).shape[place.axis]
     if size == 0:
@@ -149,13 +150,13 @@ def _pad_axis(x: Any, place: _Place, mode: str, reflect_type: str) -> Any:
     return extended if reflect_type == "even" else _odd(x, extended, place, mode)
 
 
-def _known(x: Any, place: _Place) -> tuple[int, int, int, int]:
+def _known(x: ArrayLike, place: _Place) -> tuple[int, int, int, int]:
     """The axis, its size and the two widths, none of them symbolic."""
     size = type_of(x).shape[place.axis]
     return place.axis, int(size), int(place.low), int(place.high)
 
 
-def _moved(x: Any, place: _Place, mode: Any) -> Any:
+def _moved(x: ArrayLike, place: _Place, mode: str) -> Array:
     """Runs of neighbours become slices of x."""
     axis, size, low, high = _known(x, place)
     before, after = (_runs(_source(at, size, mode)) for at in (np.arange(-low, 0), np.arange(size, size + high)))
@@ -182,7 +183,7 @@ def _odd(x: Any, extended: Any, place: _Place, mode: str) -> Any:
     return c.astype(extended * signs + last * flips + (last - first) * shifts, dtype)
 
 
-def _joined(x: Any, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Any:
+def _joined(x: ArrayLike, place: _Place, end: Callable[[Any, _Place, int], Any]) -> Array:
     """x between what `end` makes of it for the low side, 0, and the high one, 1."""
     widths = (place.low, place.high)
     sides = [end(x, place, side) if widths[side] != 0 else None for side in (0, 1)]
@@ -190,7 +191,7 @@ def _joined(x: Any, place: _Place, end: Callable[[Any, _Place, int], Any]) -> An
     return ops.concatenate(*parts, axis=place.axis)
 
 
-def _ramp(x: Any, place: _Place, side: int) -> Any:
+def _ramp(x: ArrayLike, place: _Place, side: int) -> Array:
     axis, size = place.axis, type_of(x).shape[place.axis]
     start = 0 if side == 0 else size - 1
     edge = cut_out(x, axis, start, start + 1)
@@ -280,7 +281,7 @@ def _runs(source: np.ndarray) -> list[tuple[int, int, int]]:
     return runs
 
 
-def _run(x: Any, axis: int, run: tuple[int, int, int]) -> Any:
+def _run(x: ArrayLike, axis: int, run: tuple[int, int, int]) -> Array:
     first, step, count = run
     if step == 0:
         return repeated(cut_out(x, axis, first, first + 1), count, axis)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.control import scan
 from rune.core.interpreter import Tracer, literal, type_of
 from rune.dims import Size
@@ -24,9 +24,10 @@ from rune.numpy.reductions import argmax
 from rune.numpy.sorting import argsort
 from rune.ops import conventions as c
 from rune.ops.complex_numbers import WHOLE
+from rune.typing import ArrayLike
 
 
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Any:
     """The polynomial with these roots, or the characteristic polynomial of a square matrix.
 
     Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1.
@@ -47,18 +48,18 @@ def poly(seq_of_zeros: Any) -> Any:
     return _product(inexact("poly", c.reshape(x, -1)))
 
 
-def _as_given(x: Any) -> Any:
+def _as_given(x: ArrayLike) -> Any:
     return as_array(np.asarray(x)) if isinstance(x, list | tuple) else x
 
 
-def _product(roots: Any) -> Any:
+def _product(roots: ArrayLike) -> Array:
     """The product of x - z over all roots z."""
     kind = type_of(roots)
     one = ops.pad(zeros((1,), kind.dtype) + 1, literal(0, kind.dtype), low=(0,), high=(kind.shape[0],), interior=(0,))
     return scan(_with_root, one, roots)[0]
 
 
-def _with_root(p: Any, z: Any) -> tuple[Any, None]:
+def _with_root(p: Array, z: Array) -> tuple[Any, None]:
     """p times x - z; the coefficients of p come first."""
     return p - z * concatenate([p[:1] * 0, p[:-1]]), None
 

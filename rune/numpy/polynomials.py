@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.control import scan
 from rune.core.interpreter import type_of
 from rune.dims import Size
@@ -27,43 +27,44 @@ from rune.numpy.shapes import broadcast_to
 from rune.numpy.signals import convolve
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.typing import ArrayLike
 
 
-def coefficients(name: str, p: Any) -> Any:
+def coefficients(name: str, p: Any) -> Array:
     """A polynomial as a vector; a number is a constant. Errors: ShapeError for a higher rank."""
     return _vector(name, value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p))
 
 
-def _vector(name: str, x: Any) -> Any:
+def _vector(name: str, x: ArrayLike) -> Array:
     if rank(x) > 1:
         raise ShapeError(f"{name}: cannot take {type_of(x)} as a polynomial (rank 1 required)")
     return c.reshape(x, (1,)) if rank(x) == 0 else c.astype(x, type_of(x).dtype)
 
 
-def _counting(p: Any) -> Any:
+def _counting(p: ArrayLike) -> Any:
     """p in a dtype that holds its products with powers: bools as integers."""
     return c.astype(p, dtypes.i32) if type_of(p).dtype == dtypes.bool_ else p
 
 
-def _size(p: Any) -> Any:
+def _size(p: ArrayLike) -> Any:
     return type_of(p).shape[0]
 
 
-def _led_by_zeros(p: Any, size: Size) -> Any:
+def _led_by_zeros(p: ArrayLike, size: Size) -> Any:
     """The same polynomial with `size` coefficients."""
     low = size - _size(p)
     zero = np.zeros((), type_of(p).dtype)
     return p if low == 0 else ops.pad(p, zero, low=(low,), high=(0,), interior=(0,))
 
 
-def _aligned(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+def _aligned(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
     """Two polynomials of one dtype and number of coefficients."""
     x, y = c.same_dtype(name, coefficients(name, a), coefficients(name, b))
     size = _size(x) if _size(y) <= _size(x) else _size(y)
     return _led_by_zeros(x, size), _led_by_zeros(y, size)
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials. Shapes: [M], [N] -> [max(M, N)].
 
     Types:  promoted together.
@@ -91,7 +92,7 @@ def polysub(a1: Any, a2: Any) -> Any:
     return x - y
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials. Shapes: [M], [N] -> [M + N - 1].
 
     trim_leading_zeros: of the factors; outside of transformations only.
@@ -108,7 +109,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(x, y)
 
 
-def _or_zero(p: Any) -> Any:
+def _or_zero(p: ArrayLike) -> Any:
     """The polynomial; one without coefficients is zero."""
     return zeros(1, type_of(p).dtype) if _size(p) == 0 else p
 
@@ -119,7 +120,7 @@ def _trimmed(p: Any, tolerance: float) -> Any:
     return p[min(int(np.argmax(large)) if large.any() else _size(p), _size(p) - 1) :]
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """Quotient and remainder of two polynomials, by long division.
 
     Shapes: [M], [N] -> [max(M - N + 1, 1)], [M]; the remainder begins with zeros, which
@@ -145,7 +146,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return quotient, remainder
 
 
-def _divide(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], Any]:
+def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
     """Subtract the multiple of the divisor that takes the first coefficient, and drop that."""
     divisor, remainder = carry
     factor = remainder[0] / divisor[0]
@@ -175,7 +176,7 @@ def _horner(carry: tuple[Any, Any], coefficient: Any) -> tuple[tuple[Any, Any], 
     return (x, total * x + coefficient), None
 
 
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The m-th derivative of a polynomial. Shapes: [N] -> [max(N - m, 0)].
 
     Types:  that of `p`; bools become integers.
@@ -196,7 +197,7 @@ def _order(name: str, m: Any) -> int:
     return static_count(name, "an order", m)
 
 
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """The m-th antiderivative of a polynomial. Shapes: [N] -> [N + m].
 
     k: the constants of integration, m of them or one for all; by default zero.

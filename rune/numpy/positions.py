@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import beside, known, shape_of, value
 from rune.numpy.joining import stack
@@ -21,13 +23,14 @@ from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops.family import size_value
 from rune.ops.promote import as_type, broadcast_to
+from rune.typing import ArrayLike
 
 
 def _mask(name: str, x: Any) -> Any:
     return c.astype(value(name, x), dtypes.bool_)
 
 
-def flat_positions(name: str, mask: Any, size: Any, fill: Any = None) -> Any:
+def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Any = None) -> Array:
     """The positions of a flat mask's true elements; `fill` (out of bounds for None) past the last.
 
     Errors: TracerArrayConversionError for a traced mask without `size`.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.dims import product as size_product
@@ -18,9 +19,10 @@ from rune.numpy.arguments import rank, static_int, together, value
 from rune.numpy.shapes import moveaxis
 from rune.ops import conventions as c
 from rune.ops.promote import apply
+from rune.typing import ArrayLike, DTypeLike
 
 
-def _pair(name: str, a: Any, b: Any, dtype: Any) -> list[Any]:
+def _pair(name: str, a: ArrayLike, b: ArrayLike, dtype: DTypeLike | None) -> list[Array]:
     """Two arrays of one dtype; of `dtype`, the products' own, if it is given."""
     operands = together(name, a, b)
     if dtype is None:
@@ -28,7 +30,9 @@ def _pair(name: str, a: Any, b: Any, dtype: Any) -> list[Any]:
     return [c.astype(x, dtypes.as_dtype(dtype)) for x in operands]
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """Matrix product; leading axes broadcast, rank 1 is a vector.
 
     Shapes: [*B, M, K] @ [*B, K, N] -> [*B, M, N]. Types: promoted together.
@@ -41,7 +45,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     return c.matmul(*_pair("matmul", a, b, preferred_element_type))
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Any:
     """Sum of products over the last axis of `a` and the last but one of `b`.
 
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
@@ -69,7 +73,15 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return c.dot(c.reshape(c.conj(x), -1), c.reshape(y, -1))
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """Inner products along one axis, the first array conjugated, the other axes broadcast.
 
     Shapes: [*A, K, *B], broadcast together -> [*A, *B]. Types: promoted together.
@@ -86,7 +98,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return c.squeeze(out, (-2, -1))
 
 
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrix times vector. Shapes: [*B, M, N], [*B, N] -> [*B, M].
 
     Types:  promoted together.
@@ -114,7 +126,9 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return c.squeeze(c.matmul(c.expand_dims(c.conj(x1), -2), value("vecmat", x2)), -2)
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """Sum of products over both last axes. Shapes: [*A, K], [*B, K] -> [*A, *B].
 
     Types:  promoted together.
@@ -130,7 +144,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return _contract("inner", x, y, (rank(x) - 1,), (rank(y) - 1,))
 
 
-def _contract(name: str, x: Any, y: Any, of_x: tuple, of_y: tuple) -> Any:
+def _contract(name: str, x: ArrayLike, y: ArrayLike, of_x: tuple, of_y: tuple) -> Array:
     for i, j in zip(of_x, of_y, strict=True):
         if type_of(x).shape[i] != type_of(y).shape[j]:
             raise ShapeError(
@@ -157,7 +171,9 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     return apply(ops.mul, c.reshape(x, (-1, 1)), c.reshape(y, (1, -1)))
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def tensordot(
+    a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """Sum of products over chosen axes.
 
     axes:   an integer n (the last n of `a` with the first n of `b`), or a pair of axis lists.
@@ -186,7 +202,7 @@ def _tensordot_axes(axes: Any, x: ArrayType, y: ArrayType) -> tuple[tuple[int, .
     return tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
 
 
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Kronecker product: every element of `a` times the whole of `b`.
 
     Shapes: [M, N, …], [P, Q, …] -> [M P, N Q, …]; the lower rank gets axes of size 1 in front.
@@ -206,7 +222,9 @@ def kron(a: Any, b: Any) -> Any:
     return c.reshape(both, tuple(size_product(pair) for pair in zip(p, q, strict=True)))
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """Cross product of vectors with 3 components, or 2: those have 0 as the third.
 
     The product of two vectors with 2 components is its third component alone.

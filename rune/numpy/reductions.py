@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import in_dtype, refuse, static_int, together, value
@@ -22,9 +22,10 @@ from rune.ops import extrema
 from rune.ops import statistics as st
 from rune.ops.conventions import Axis
 from rune.ops.promote import apply, as_type, broadcast_to, broadcast_together, constant, unrounded
+from rune.typing import ArrayLike, DTypeLike
 
 
-def selected(name: str, x: Any, where: Any, identity: Any) -> Any:
+def selected(name: str, x: ArrayLike, where: ArrayLike | None, identity: Any) -> Any:
     """`x` with the identity of the reduction where the mask is False. Errors: DtypeError."""
     if where is None:
         return x
@@ -34,7 +35,7 @@ def selected(name: str, x: Any, where: Any, identity: Any) -> Any:
     return ops.select(*broadcast_together(name, [mask, x, constant(identity, x)]))
 
 
-def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: Any, initial: Any) -> Any:
+def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: ArrayLike, initial: Any) -> Any:
     """Errors: ArgumentError if `initial` is not an array."""
     if initial is None:
         return out
@@ -49,15 +50,15 @@ def _total(
     reduce: Callable[..., Any],
     combine: Callable[[Any, Any], Any],
     identity: int,
-    x: Any,
+    x: ArrayLike,
     axis: Axis,
-    dtype: Any,
+    dtype: DTypeLike | None,
     out: None,
     keepdims: bool,
-    initial: Any,
-    where: Any,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
     promote_integers: bool,
-) -> Any:
+) -> Array:
     refuse(name, out=out)
     x = value(name, x)
     if dtype is None and not promote_integers:
@@ -74,7 +75,7 @@ def sum(
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
-    where: Any = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Any:
     """Sum of elements.
@@ -95,13 +96,13 @@ def sum(
 def prod(
     a: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """Product of elements; its derivative is right where there are zeros. Types: as `sum`.
 
     Shapes: any -> [] unless an axis is given.
@@ -126,7 +127,7 @@ def _mul(x: Any, y: Any) -> Any:
 # --- order ------------------------------------------------------------------------------------
 
 
-def _limit(x: Any, largest: bool) -> Any:
+def _limit(x: ArrayLike, largest: bool) -> Any:
     """The identity of min (largest) or max over the dtype of x."""
     dtype = type_of(x).dtype
     if dtype == dtypes.bool_:
@@ -149,8 +150,8 @@ def _extremum(
     axis: Axis,
     out: None,
     keepdims: bool,
-    initial: Any,
-    where: Any,
+    initial: ArrayLike | None,
+    where: ArrayLike | None,
 ) -> Any:
     refuse(name, out=out)
     if where is not None and initial is None:
@@ -167,8 +168,13 @@ def _extremum(
 
 
 def max(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """Largest element; NaN if there is one. Ties share the derivative equally.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
@@ -182,7 +188,12 @@ def max(
 
 
 def min(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    a: Any,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Any:
     """Smallest element; NaN if there is one. Ties and errors as for `max`.
 
@@ -199,7 +210,7 @@ _MAX, _MIN = extrema.larger, extrema.smaller
 amax, amin = max, min
 
 
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Largest minus smallest element.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
@@ -214,7 +225,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
     return st.ptp(value("ptp", a), axis, keepdims)
 
 
-def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the first maximum, or of the first NaN; in the flattened array for axis None.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
@@ -229,7 +240,7 @@ def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return st.argmax(value("argmax", a), axis, bool(keepdims))
 
 
-def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the first minimum, or of the first NaN; in the flattened array for axis None.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
@@ -244,7 +255,9 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
     return st.argmin(value("argmin", a), axis, bool(keepdims))
 
 
-def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(
+    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
     """Whether some element is nonzero.
 
     Shapes: any -> [] unless an axis is given. Types: bool.
@@ -291,7 +304,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
 # --- running ----------------------------------------------------------------------------------
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum along an axis, of the flattened array for None. Types: as `sum`.
 
     Shapes: any, kept along an axis; [N] of all elements for None.
@@ -306,7 +319,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
     return st.cumsum(value("cumsum", a), axis, dtype)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumprod(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product along an axis, of the flattened array for None. Types: as `sum`.
 
     Shapes: any, kept along an axis; [N] of all elements for None.
@@ -363,7 +376,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     return _accumulated("cumulative_prod", st.cumprod, 1, x, axis, dtype, include_initial)
 
 
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Differences of neighbours, n times over; of bools, whether they differ.
 
     Shapes: a [*A, N, *B] -> [*A, N - n, *B]; N counts what is put before and behind.
@@ -388,7 +401,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return x
 
 
-def _extended(x: Any, axis: int, prepend: Any, append: Any) -> Any:
+def _extended(x: ArrayLike, axis: int, prepend: Any, append: Any) -> Any:
     parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) == 1:
         return x
@@ -398,7 +411,7 @@ def _extended(x: Any, axis: int, prepend: Any, append: Any) -> Any:
     return ops.concatenate(*full, axis=axis)
 
 
-def _difference(x: Any, axis: int) -> Any:
+def _difference(x: ArrayLike, axis: int) -> Any:
     shape = type_of(x).shape
     if shape[axis] == 0:
         return x

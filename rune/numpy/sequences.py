@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
+from rune.core.values import Value
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError
 from rune.numpy.arguments import placed, static_size, value
@@ -21,7 +22,7 @@ from rune.ops import family
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, constant, promoted, unrounded
 from rune.ops.scalars import int_bounds, wrapped
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
 def linspace(
@@ -68,7 +69,7 @@ def linspace(
     return values, step
 
 
-def _in_floats(name: str, xs: Sequence[Any], dtype: Any) -> list[Any]:
+def _in_floats(name: str, xs: Sequence[ArrayLike], dtype: DTypeLike | None) -> list[Value]:
     """Numbers and arrays in one floating dtype, `dtype` if it is one.
 
     Python's numbers are rounded once, to that dtype: 1/3 beside f64 keeps all of its digits.
@@ -81,13 +82,13 @@ def _in_floats(name: str, xs: Sequence[Any], dtype: Any) -> list[Any]:
     return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else x for x in ends]
 
 
-def _if_wide(dtype: Any) -> Any:
+def _if_wide(dtype: DTypeLike | None) -> Any:
     """The dtype to compute in if the result has 64 bits; None: that of the operands."""
     wide = dtype is not None and dtypes.as_dtype(dtype) in (dtypes.f64, dtypes.c128)
     return dtype if wide else None
 
 
-def _number(size: Size, dtype: np.dtype) -> Any:
+def _number(size: Size, dtype: np.dtype) -> Value:
     return family.size_value(size, dtype) if isinstance(size, Dim) else as_type(size, dtype)
 
 
@@ -116,7 +117,7 @@ def _whole(ends: tuple[int, int], num: Size, parts: Size, dtype: np.dtype) -> An
     return ends[0] + wrapped(quotient, dtype) * k + remainder * k // parts
 
 
-def _between(start: Any, stop: Any, num: Size, parts: Size, endpoint: bool) -> Any:
+def _between(start: ArrayLike, stop: ArrayLike, num: Size, parts: Size, endpoint: bool) -> Array:
     shape = type_of(start).shape or type_of(stop).shape
     dtype = type_of(start).dtype
     steps = real_dtype(dtype)
@@ -139,7 +140,7 @@ def logspace(
     base: Any = 10.0,
     dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """Values evenly spaced on a log scale, from base**start to base**stop.
 
     Shapes: start, stop and base broadcast to [*S] -> [num, *S], num at `axis`.

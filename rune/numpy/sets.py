@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.dims import product
+from rune.dims import Size, product
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_int, value
 from rune.numpy.indexing import take
@@ -25,6 +26,7 @@ from rune.ops import ordering as o
 from rune.ops.family import fit, size_value
 from rune.ops.promote import constant
 from rune.ops.sorting import positions_like
+from rune.typing import ArrayLike
 
 
 class UniqueAllResult(NamedTuple):
@@ -53,7 +55,7 @@ class UniqueInverseResult(NamedTuple):
 # --- runs of equal elements -------------------------------------------------------------------
 
 
-def _differs(key: Any, equal_nan: bool) -> Any:
+def _differs(key: Any, equal_nan: bool) -> Array:
     """Where an element of a sorted row [N] is not equal to the one before it: [N-1]."""
     before, after = key[:-1], key[1:]
     is_different = ops.ne(before, after)
@@ -63,7 +65,7 @@ def _differs(key: Any, equal_nan: bool) -> Any:
     return ops.logical_and(is_different, ops.logical_not(both))
 
 
-def _starts(keys: Sequence[Any], equal_nan: bool) -> Any:
+def _starts(keys: Sequence[ArrayLike], equal_nan: bool) -> Array:
     """Where sorted rows [N] begin a new run of equals, as bool [N]."""
     first = value("unique", np.ones(1, bool))
     if type_of(keys[0]).shape[0] == 0:
@@ -81,7 +83,7 @@ def _sorted_row(x: Any) -> tuple[Any, Any]:
     return ordered, positions
 
 
-def _chosen(x: Any, mask: Any, size: Any, fill_value: Any) -> Any:
+def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: Any) -> Array:
     """The elements (rows) of x where the mask is true: `size` of them, if it is given."""
     if size is None:
         return take(x, flat_positions("unique", mask, None), axis=0, mode="clip")
@@ -89,7 +91,7 @@ def _chosen(x: Any, mask: Any, size: Any, fill_value: Any) -> Any:
     return take(x, places, axis=0, mode="fill", fill_value=fill_value)
 
 
-def _or_first(chosen: Any, mask: Any, fill_value: Any) -> Any:
+def _or_first(chosen: Array, mask: ArrayLike, fill_value: Any) -> Any:
     """Chosen elements with the first of them where the mask has no more, unless a fill is given."""
     if fill_value is not None:
         return chosen
@@ -104,7 +106,7 @@ def _or_first(chosen: Any, mask: Any, fill_value: Any) -> Any:
 # --- unique -----------------------------------------------------------------------------------
 
 
-def _columns(x: Any) -> list[Any]:
+def _columns(x: Array) -> list[Any]:
     """The columns of rows [N, R], by which they are compared; equal keys where there is none."""
     count, width = type_of(x).shape
     columns = [x[:, k] for k in range(static_int("unique", "a size of rows", width))]
@@ -112,14 +114,14 @@ def _columns(x: Any) -> list[Any]:
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
     *,
     equal_nan: bool = True,
-    size: Any = None,
+    size: Size | None = None,
     fill_value: Any = None,
     sorted: bool = True,
 ) -> Any:
@@ -161,13 +163,15 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _require_fill(count: Any, size: Any, fill_value: Any) -> None:
+def _require_fill(count: Any, size: Size | None, fill_value: Any) -> None:
     if count == 0 and size not in (None, 0) and fill_value is None:
         why = f"unique: cannot fill {size} elements (the array is empty)"
         raise ArgumentError(why, hint="give fill_value=")
 
 
-def _values(rows: Any, positions: Any, starts: Any, size: Any, fill_value: Any, axis: int | None) -> Any:
+def _values(
+    rows: ArrayLike, positions: ArrayLike, starts: ArrayLike, size: Size | None, fill_value: Any, axis: int | None
+) -> Array:
     """The first row of each run, along `axis` again."""
     if size is not None and fill_value is None:
         places = _or_first(_chosen(positions, starts, size, None), starts, None)
@@ -189,7 +193,7 @@ def _to_place(axis: int, ndim: int) -> tuple[int, ...]:
     return (*range(1, axis + 1), 0, *range(axis + 1, ndim))
 
 
-def _numbers(starts: Any, positions: Any) -> Any:
+def _numbers(starts: ArrayLike, positions: ArrayLike) -> Array:
     """For every element, the number of the run that it is in."""
     number = ops.cumsum(ops.cast(starts, dtypes.i32), axis=0, reverse=False)
     number = ops.sub(number, constant(1, number))
@@ -197,7 +201,7 @@ def _numbers(starts: Any, positions: Any) -> Any:
     return ops.cast(back, o.index_dtype())
 
 
-def _counts(starts: Any, size: Any) -> Any:
+def _counts(starts: ArrayLike, size: Any) -> Array:
     """How long each run is; 0 past the last."""
     (count,) = type_of(starts).shape
     first = flat_positions("unique", starts, size)

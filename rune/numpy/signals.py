@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import literal, type_of
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
@@ -19,6 +20,7 @@ from rune.numpy.sorting import argsort, searchsorted
 from rune.ops import conventions as c
 from rune.ops.promote import scalar_kind, unrounded
 from rune.ops.sliding import windows
+from rune.typing import ArrayLike, Axis, DTypeLike
 
 _MODES = ("full", "same", "valid")
 _BLOCKS_FROM = 1 << 22  # products, from which on a matrix of all windows would be too large
@@ -27,7 +29,14 @@ _BLOCKS_FROM = 1 << 22  # products, from which on a matrix of all windows would 
 # --- convolution --------------------------------------------------------------------------------
 
 
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def convolve(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The convolution of two sequences: y[k] = sum_j a[j] v[k-j].
 
     mode:   "full": wherever they overlap;  "same": the middle, as long as the longer one;
@@ -46,7 +55,14 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     return slid(x, y[::-1], _padding("convolve", type_of(y).shape[0], mode))
 
 
-def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def correlate(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The cross-correlation of two sequences: y[k] = sum_j a[j+k] conj(v[j]).
 
     mode:   as of `convolve`; "valid" by default.
@@ -64,7 +80,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
     return slid(y, x, _padding("correlate", type_of(x).shape[0], mode))[::-1]
 
 
-def _sequences(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
+def _sequences(name: str, a: ArrayLike, v: ArrayLike, dtype: DTypeLike | None) -> list[Array]:
     """Two vectors of one dtype."""
     x, y = together(name, a, v)
     for vector in (x, y):
@@ -82,7 +98,7 @@ def _padding(name: str, size: Size, mode: str) -> tuple[Size, Size]:
     return {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}[mode]
 
 
-def slid(x: Any, kernel: Any, *padding: tuple[Size, Size]) -> Any:
+def slid(x: ArrayLike, kernel: ArrayLike, *padding: tuple[Size, Size]) -> Array:
     """y[k] = sum_j x[k+j] kernel[j] of x among zeros, in as many dimensions as there are pads."""
     x_type, axes = type_of(x), tuple(range(len(padding)))
     low, high = (tuple(pair[side] for pair in padding) for side in (0, 1))
@@ -93,7 +109,7 @@ def slid(x: Any, kernel: Any, *padding: tuple[Size, Size]) -> Any:
     return _products(x, kernel)
 
 
-def _products(x: Any, kernel: Any) -> Any:
+def _products(x: ArrayLike, kernel: ArrayLike) -> Array:
     """One dot: every window of x, which is a view, with the kernel."""
     axes, ones = tuple(range(rank(x))), (1,) * rank(x)
     shown = windows(x, axes, type_of(kernel).shape, ones, ones)
@@ -101,7 +117,7 @@ def _products(x: Any, kernel: Any) -> Any:
     return c.contract(shown, kernel, ((inner, axes), ((), ())))
 
 
-def _is_large(x: Any, kernel: Any) -> bool:
+def _is_large(x: ArrayLike, kernel: ArrayLike) -> bool:
     sizes = *type_of(x).shape, *type_of(kernel).shape
     return all(isinstance(d, int) for d in sizes) and math.prod(sizes) > _BLOCKS_FROM  # type: ignore[arg-type]
 
@@ -119,7 +135,9 @@ def _convolved(x: Any, kernel: Any) -> Any:
 # --- interpolation ------------------------------------------------------------------------------
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: Any = None, right: Any = None, period: Any = None
+) -> Array:
     """The broken line through the points (xp, fp), at x.
 
     xp:     increasing, unless there is a period.
@@ -147,7 +165,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return _on_the_line(x, xp, fp, left, right)
 
 
-def _in_floats(name: str, *xs: Any) -> list[Any]:
+def _in_floats(name: str, *xs: ArrayLike) -> list[Array]:
     """Real arrays in one floating dtype; numbers and NumPy data are rounded to it once."""
     numbers = [x if is_on_host(x) else floating(name, value(name, x)) for x in xs]
     return [floating(name, x) for x in together(name, *numbers)]
@@ -163,7 +181,7 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
-def _on_the_line(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
+def _on_the_line(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Array:
     size = type_of(xp).shape[0]
     if size == 1:
         y = where(x == x, fp[0], x)
@@ -184,7 +202,7 @@ def _on_the_line(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Any:
 # --- differences and integrals ------------------------------------------------------------------
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any:
     """The slopes of a sampled function along its axes, by differences of the second order.
 
     Shapes: f any -> kept by each result. Types: bools and integers become floats.
@@ -211,7 +229,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slopes(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
+def _slopes(x: ArrayLike, axis: int, spacing: ArrayLike, edge_order: int) -> Array:
     """The slopes along one axis."""
     size = type_of(x).shape[axis]
     if size < edge_order + 1:
@@ -225,7 +243,7 @@ def _slopes(x: Any, axis: int, spacing: Any, edge_order: int) -> Any:
     return moveaxis(concatenate([ends[0], inner, ends[1]]), 0, axis)
 
 
-def _inner_slopes(y: Any, steps: Any) -> Any:
+def _inner_slopes(y: Array, steps: Array) -> Array:
     """The slopes between the ends; a sample of weight 0 has no influence, however large."""
     before, after = steps[:-1], steps[1:]
     both = before + after
@@ -235,7 +253,7 @@ def _inner_slopes(y: Any, steps: Any) -> Any:
     return where(before == after, even, outer + y[1:-1] * middle)
 
 
-def _steps(spacing: Any, size: Size, y: Any) -> Any:
+def _steps(spacing: ArrayLike, size: Size, y: ArrayLike) -> Array:
     """The distances between neighbours along the first axis, shaped to divide y."""
     _, distance = together("gradient", y, spacing)
     distance = inexact("gradient", distance)
@@ -249,7 +267,7 @@ def _steps(spacing: Any, size: Size, y: Any) -> Any:
     return broadcast_to(column, (size - 1, *(1,) * (rank(y) - 1)))
 
 
-def _end(y: Any, steps: Any, edge_order: int) -> Any:
+def _end(y: Array, steps: Array, edge_order: int) -> Any:
     """The slope at the first sample."""
     near = (y[1:2] - y[:1]) / steps[:1]
     if edge_order == 1:
@@ -277,7 +295,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return 0.5 * sum(dx * (y[..., 1:] + y[..., :-1]), axis=-1)
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Any:
+def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
     """Phases without jumps: each is moved by periods to within half a period of the one before.
 
     Shapes: any, kept.

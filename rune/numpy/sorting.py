@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import refuse, static_ints, together, value, values
@@ -19,12 +20,12 @@ from rune.ops import conventions as c
 from rune.ops import ordering as o
 from rune.ops.complex_numbers import WHOLE
 from rune.ops.sorting import positions_like
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 _SEARCHES = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
-def _refuse_kind(name: str, kind: Any, order: Any, stable: Any) -> None:
+def _refuse_kind(name: str, kind: str | None, order: Any, stable: Any) -> None:
     """Every sort is stable, and arrays have no fields to order by."""
     if stable not in (None, True, False):
         raise ArgumentError(f"{name}: cannot use stable={stable!r} (True or False)")
@@ -34,14 +35,14 @@ def _refuse_kind(name: str, kind: Any, order: Any, stable: Any) -> None:
 
 
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """The elements in order along `axis`, NaN last; flattened for None, reversed if descending.
 
     Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
@@ -57,7 +58,7 @@ def sort(
 
 
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
@@ -65,7 +66,7 @@ def argsort(
     stable: bool = True,
     descending: bool = False,
     dtype: DTypeLike | None = None,
-) -> Any:
+) -> Array:
     """The positions that put the elements in order along `axis`; ties keep their order.
 
     Shapes: any, kept; [N] of all elements for axis None.
@@ -97,7 +98,7 @@ def sort_complex(a: Any) -> Any:
     return o.sort(x if dtype in dtypes.COMPLEX else c.astype(x, wide))
 
 
-def _checked_kth(name: str, a: Any, kth: Any, axis: int | None) -> Any:
+def _checked_kth(name: str, a: ArrayLike, kth: Any, axis: int | None) -> Array:
     """The array. Errors: ArgumentError where `kth` is no position along the axis."""
     x = value(name, a)
     size = c.size_of(x) if axis is None else type_of(x).shape[c.normalised_axis(name, axis, x.type)]
@@ -107,7 +108,7 @@ def _checked_kth(name: str, a: Any, kth: Any, axis: int | None) -> Any:
     return x
 
 
-def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+def partition(a: ArrayLike, kth: Any, axis: int | None = -1) -> Array:
     """The elements with those at `kth` where `sort` has them; all of them are in order here.
 
     Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
@@ -155,7 +156,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return ops.cast(o.back(positions, at), o.index_dtype())
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Array:
     """Where `v` would be inserted to keep `a` sorted: before its equals, or behind with "right".
 
     Shapes: a [N], v [*V] -> [*V]. Types: i32.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.numpy import arithmetic, logic, reductions, transcendental
@@ -17,10 +18,19 @@ from rune.numpy.arguments import value
 from rune.numpy.ufuncs import Function, Ways, ufunc
 from rune.ops import conventions as c
 from rune.ops import statistics as st
+from rune.typing import ArrayLike, DTypeLike
 
 
 def _extremum(reduce: Function) -> Function:
-    def reduced(x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any) -> Any:
+    def reduced(
+        x: ArrayLike,
+        axis: int,
+        dtype: DTypeLike | None,
+        out: None,
+        keepdims: bool,
+        initial: ArrayLike | None,
+        where: ArrayLike | None,
+    ) -> Array:
         return reduce(_in(x, dtype), axis, out, keepdims, initial, where)
 
     return reduced
@@ -35,7 +45,15 @@ def _truth(reduce: Function, combine: Function) -> Function:
 
 
 def _bits(primitive: Primitive, combine: Function, identity: int) -> Function:
-    def reduced(x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any) -> Any:
+    def reduced(
+        x: ArrayLike,
+        axis: int,
+        dtype: DTypeLike | None,
+        out: None,
+        keepdims: bool,
+        initial: ArrayLike | None,
+        where: ArrayLike | None,
+    ) -> Array:
         operand = reductions.selected(primitive.name, _in(value("reduce", x), dtype), where, identity)
         bits = st.reduce(primitive.name, primitive, operand, axis, keepdims)
         return bits if initial is None else _like(combine(bits, initial), bits)
@@ -47,7 +65,7 @@ def _like(x: Any, like: Any) -> Any:
     return c.astype(x, type_of(like).dtype)
 
 
-def _in(x: Any, dtype: Any) -> Any:
+def _in(x: ArrayLike, dtype: DTypeLike | None) -> Any:
     return x if dtype is None else c.astype(x, dtypes.as_dtype(dtype))
 
 

@@ -42,7 +42,7 @@ def _scaled(factor: float) -> Unary:
     return lambda x: ops.mul(x, constant(factor, x))
 
 
-def _log10(x: Any) -> Any:
+def _log10(x: ArrayLike) -> Array:
     if type_of(x).dtype not in dtypes.COMPLEX:
         return _scaled(math.log10(2))(ops.log2(x))  # exact at the powers of ten
     # By parts: a complex product makes NaN where one part is infinite.
@@ -77,7 +77,7 @@ rad2deg = _real("rad2deg", _scaled(180 / math.pi), "Radians to degrees.", "rad2d
 radians, degrees = deg2rad, rad2deg
 
 
-def arctan2(x1: Any, x2: Any, /) -> Any:
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Angle of the point (x2, x1), in [-π, π].
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -94,7 +94,7 @@ def arctan2(x1: Any, x2: Any, /) -> Any:
 atan2 = arctan2
 
 
-def hypot(x1: Any, x2: Any, /) -> Any:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1² + x2²) without overflow on the way.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -120,7 +120,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     return ops.select(either, infinity, ops.select(ops.eq(large, zero), mean, finite))
 
 
-def _ordered(x1: Any, x2: Any) -> tuple[Any, Any]:
+def _ordered(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
     """The larger and (smaller - larger), which is 0 for equal infinities.
 
     Chosen by select, not by maximum, so that a tie differentiates as the smooth function does.
@@ -132,7 +132,7 @@ def _ordered(x1: Any, x2: Any) -> tuple[Any, Any]:
     return high, ops.select(same, constant(0, high), ops.sub(low, high))
 
 
-def logaddexp(x1: Any, x2: Any, /) -> Any:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; of complex numbers the principal value.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -146,7 +146,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
     return _principal(ops.add(high, ops.log1p(ops.exp(gap))), 2 * math.pi)
 
 
-def _principal(x: Any, period: float) -> Any:
+def _principal(x: ArrayLike, period: float) -> Any:
     """A logarithm with its imaginary part within half a period of 0."""
     if type_of(x).dtype not in dtypes.COMPLEX:
         return x
@@ -155,7 +155,7 @@ def _principal(x: Any, period: float) -> Any:
     return ops.complex(ops.real(x), ops.sub(angle, ops.mul(turns, constant(period, angle))))
 
 
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2**x1 + 2**x2) without overflow; of complex numbers the principal value.
 
     Shapes: broadcast together. Types: bools and integers become floats.

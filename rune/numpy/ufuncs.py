@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import fori_loop, scan
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
@@ -24,6 +25,7 @@ from rune.ops.promote import as_type, broadcast_to, broadcast_together
 from rune.ops.subscript import read
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
+from rune.typing import ArrayLike, DTypeLike
 
 Function = Callable[..., Any]
 
@@ -77,7 +79,7 @@ class ufunc:
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "ufunc")
         self.__module__, self.__doc__, self.__wrapped__ = "rune.numpy", func.__doc__, func
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: Any, **options: object) -> Array:
         if options:
             raise ArgumentError(
                 f"{self.__name__}: cannot use {next(iter(options))}= (operands alone, by position)",
@@ -100,14 +102,14 @@ class ufunc:
 
     def reduce(
         self,
-        a: Any,
+        a: ArrayLike,
         axis: Axis = 0,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Any:
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """All elements along axes combined, from the first to the last.
 
         Errors: ArgumentError over nothing without identity or `initial`; or for several axes of a
@@ -155,7 +157,7 @@ class ufunc:
 
         return scan(step, start, (rows, masks))[0]
 
-    def _in(self, x: Any, dtype: Any) -> Any:
+    def _in(self, x: ArrayLike, dtype: DTypeLike | None) -> Array:
         """The operand, in the given dtype or that of the results."""
         if dtype is None and self._ways.reduce is not None:
             dtype = eval_shape(self.reduce, ShapeDtypeStruct((1,), type_of(x).dtype)).dtype
@@ -164,11 +166,11 @@ class ufunc:
             dtype = eval_shape(self.func, scalar, scalar).dtype
         return c.astype(x, dtypes.as_dtype(dtype))
 
-    def _like(self, carried: Any, *args: Any) -> Any:
+    def _like(self, carried: ArrayLike, *args: ArrayLike) -> Array:
         """The function's value in the dtype of the carried total."""
         return ops.convert(self.func(*args), dtype=type_of(carried).dtype, weak=type_of(carried).weak)
 
-    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """All elements up to each one along an axis, combined."""
         self._binary("accumulate")
         refuse(f"{self.__name__}.accumulate", out=out)
@@ -180,7 +182,7 @@ class ufunc:
         if type_of(rows).shape[0] == 0:
             return x
 
-        def step(total: Any, row: Any) -> tuple[Any, Any]:
+        def step(total: ArrayLike, row: ArrayLike) -> tuple[Array, Array]:
             new = self._like(total, total, row)
             return new, new
 
@@ -230,7 +232,9 @@ class ufunc:
 
         return c.reshape(fori_loop(0, type_of(where_to).shape[0], change, flat), shape)
 
-    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def reduceat(
+        self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """The elements from each index up to the next combined; one element where there is no more.
 
         Shapes: a [*A, N, *B], indices [K] -> [*A, K, *B].
@@ -246,8 +250,8 @@ class ufunc:
         size = size_value(type_of(rows).shape[0], dtypes.i32)
         ends = ops.concatenate(read(starts, slice(1, None)), c.expand_dims(size, 0), axis=0)
 
-        def of_part(start: Any, end: Any) -> Any:
-            def step(i: Any, total: Any) -> Any:
+        def of_part(start: ArrayLike, end: ArrayLike) -> Array:
+            def step(i: ArrayLike, total: ArrayLike) -> Array:
                 step_at = c.astype(i, dtypes.i32)
                 inside = ops.logical_and(ops.gt(step_at, start), ops.lt(step_at, end))
                 return _choose(inside, self._like(total, total, read(rows, i)), total)
@@ -257,16 +261,16 @@ class ufunc:
         return _from_rows(vmap(of_part)(starts, ends), at)
 
 
-def _choose(mask: Any, x: Any, y: Any) -> Any:
+def _choose(mask: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     return ops.select(*broadcast_together("ufunc", [mask, x, y]))
 
 
-def _rows(x: Any, axis: int) -> Any:
+def _rows(x: Any, axis: int) -> Array:
     """The slices along an axis as rows."""
     return c.transpose(x, (axis, *(i for i in range(rank(x)) if i != axis)))
 
 
-def _from_rows(rows: Any, axis: int) -> Any:
+def _from_rows(rows: ArrayLike, axis: int) -> Array:
     order = list(range(1, rank(rows)))
     order.insert(axis, 0)
     return c.transpose(rows, order)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
@@ -12,11 +13,12 @@ from rune.numpy.arguments import static_int, value
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.promote import as_type, broadcast_together, constant, promoted
+from rune.typing import ArrayLike
 
 _WEIGHTS = (128, 64, 32, 16, 8, 4, 2, 1)
 
 
-def _whole(name: str, x1: Any, x2: Any) -> list[Any]:
+def _whole(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Any]:
     """The magnitudes of two arrays of integers, in one dtype and one shape."""
     numbers = promoted(name, value(name, x1), value(name, x2))
     if type_of(numbers[0]).dtype not in dtypes.INTEGER:
@@ -30,7 +32,7 @@ def _spread(x: Any, shape: Any) -> Any:
     return ops.broadcast(x, shape=shape, axes=())
 
 
-def gcd(x1: Any, x2: Any, /) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The greatest common divisor, by Euclid's algorithm; gcd(0, n) is |n|.
 
     Shapes: broadcast together. Types: integers, promoted together.
@@ -44,11 +46,11 @@ def gcd(x1: Any, x2: Any, /) -> Any:
     return _gcd(*_whole("gcd", x1, x2))
 
 
-def _gcd(x: Any, y: Any) -> Any:
-    def unfinished(pair: tuple[Any, Any]) -> Any:
+def _gcd(x: ArrayLike, y: ArrayLike) -> Array:
+    def unfinished(pair: tuple[Array, Array]) -> Array:
         return st.any(ops.ne(pair[1], constant(0, pair[1])))
 
-    def step(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
         large, small = pair
         zero, one = constant(0, small), constant(1, small)
         done = ops.eq(small, zero)
@@ -109,7 +111,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     return c.swapaxes(st.sum(weighted, -1, dtypes.u8), last, -1)
 
 
-def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The eight bits of each u8 along an axis, as 0 and 1; `count` of them, or all but -count.
 
     Shapes: [*A, N, *B] -> [*A, 8 N, *B]; flattened first for axis None. Types: u8.
@@ -143,11 +145,11 @@ def _counted(x: Any, count: int) -> Any:
     return ops.pad(x, constant(0, x), low=(*zeros, 0), high=(*zeros, wanted - size), interior=(*zeros, 0))
 
 
-def _row(weights: tuple[int, ...]) -> Any:
+def _row(weights: tuple[int, ...]) -> Array:
     return ops.concatenate(*(c.expand_dims(as_type(w, dtypes.u8), 0) for w in weights), axis=0)
 
 
-def _axis_last(name: str, x: Any, axis: int | None) -> tuple[Any, int]:
+def _axis_last(name: str, x: ArrayLike, axis: int | None) -> tuple[Array, int]:
     """The array with an axis exchanged for the last one, and where that axis was."""
     if axis is None:
         x, axis = c.reshape(x, -1), 0

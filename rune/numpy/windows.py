@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.numpy.arguments import documented, floating, static_size, value
@@ -22,7 +23,7 @@ _NEAR = 20.0  # the power series below, the asymptotic one above
 _POWERS, _RECIPROCALS = 48, 24  # terms: the next ones are below 1e-16 of the sum
 
 
-def _positions(name: str, M: Any) -> tuple[Any, Size]:
+def _positions(name: str, M: Any) -> tuple[Array, Size]:
     """0, 1, … M-1 as floats, and M; a window of no points is empty."""
     size = static_size(name, "a number of points", M)
     return (zeros(0), 0) if size < 1 else (arange(size, dtype=float), size)
@@ -70,7 +71,7 @@ def bartlett(M: Any) -> Any:
     return n + 1 if size < 2 else 1 - abs(n * (2 / (size - 1)) - 1)
 
 
-def kaiser(M: Any, beta: Any) -> Any:
+def kaiser(M: Any, beta: Any) -> Array:
     """Nearly the window with most energy in the main lobe: I0(β sqrt(1 - x²)) / I0(β).
 
     Shapes: M points -> [M]. Types: that of f32 and `beta` together.

@@ -10,7 +10,7 @@ one.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.lower import Bitcast, Convert
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import DtypeError
 from rune.ops import complex_scalars, scalars
 from rune.ops.complex_numbers import complex as complex_
@@ -35,6 +36,9 @@ from rune.ops.family import (
     same_type,
     types_text,
 )
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _same(
@@ -82,7 +86,7 @@ def _select_reference(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np
     return scalars.choose(condition, a, b)
 
 
-def _select_transpose(ct: Any, linear: Batched, condition: Any, a: Any, b: Any) -> list[Any]:
+def _select_transpose(ct: Value, linear: Batched, condition: Value, a: Any, b: Any) -> list[Array | None]:
     zero = literal_like(0, ct)
     return [
         None,
@@ -91,7 +95,7 @@ def _select_transpose(ct: Any, linear: Batched, condition: Any, a: Any, b: Any) 
     ]
 
 
-def zero_like(x: Any) -> Any:
+def zero_like(x: Any) -> Value:
     """The rank-0 zero of the dtype of x."""
     return literal_like(0, x)
 
@@ -134,7 +138,7 @@ sub: Primitive = _same(
 )
 
 
-def _mul_transpose(ct: Any, linear: Batched, a: Any, b: Any) -> list[Any]:
+def _mul_transpose(ct: Value, linear: Batched, a: Any, b: Any) -> list[Array | None]:
     return [mul(ct, b), None] if linear[0] else [None, mul(ct, a)]
 
 
@@ -174,7 +178,7 @@ def _abs_type(x: ArrayType) -> ArrayType:
     return ArrayType(x.shape, real_dtype(x.dtype), x.weak)
 
 
-def _abs_jvp(dx: Any, x: Any, y: Any) -> Any:
+def _abs_jvp(dx: Value, x: Value, y: Value) -> Array:
     """±dx; of a complex number, the component of dx in the direction of x, and 0 at 0."""
     if not is_complex(x):
         return select(ge(x, zero_like(x)), dx, neg(dx))
@@ -182,7 +186,7 @@ def _abs_jvp(dx: Any, x: Any, y: Any) -> Any:
     return add(mul(real(dx), div(real(x), length)), mul(imag(dx), div(imag(x), length)))
 
 
-def _or_one(x: Any) -> Any:
+def _or_one(x: Value) -> Array:
     """x, with 1 in the place of 0."""
     return select(eq(x, zero_like(x)), literal_like(1, x), x)
 
@@ -190,7 +194,7 @@ def _or_one(x: Any) -> Any:
 abs: Primitive = elementwise("abs", "arithmetic", _abs_type, scalars.nibbles(np.abs), (_abs_jvp,))
 
 
-def _sign_jvp(dx: Any, x: Any, y: Any) -> Any:
+def _sign_jvp(dx: Value, x: Value, y: Value) -> Any:
     """Zero; of a complex number, the part of dx across the direction y of x, divided by |x|."""
     if not is_complex(x):
         return None
@@ -203,7 +207,7 @@ sign: Primitive = _same(
 )
 
 
-def _share_tie(d: Any, winner: Any, a: Any, b: Any) -> Any:
+def _share_tie(d: Value, winner: Value, a: Value, b: Value) -> Array:
     half = mul(d, literal_like(0.5, d))
     return select(eq(a, b), half, select(winner, d, zero_like(d)))
 
@@ -275,11 +279,11 @@ def _convert_type(x: ArrayType, *, dtype: np.dtype, weak: bool = False) -> Array
     return ArrayType(x.shape, dtype, weak)
 
 
-def _convert_jvp(dx: Any, x: Any, y: Any, *, dtype: np.dtype, weak: bool = False) -> Any:
+def _convert_jvp(dx: Value, x: Value, y: Value, *, dtype: np.dtype, weak: bool = False) -> Array:
     return convert(dx, dtype=dtype, weak=weak)
 
 
-def _convert_transpose(ct: Any, linear: Batched, x: ArrayType, **params: Any) -> list[Any]:
+def _convert_transpose(ct: Value, linear: Batched, x: ArrayType, **params: object) -> list[Array]:
     if type_of(ct).dtype not in dtypes.INEXACT:
         raise not_linear(f"convert of {x} to {type_of(ct).dtype}", "it rounds to whole numbers")
     part = real(ct) if is_complex(ct) and not is_complex(x) else ct

@@ -9,13 +9,14 @@ are known to be distinct: by known numbers, or by the promise unique_indices=Tru
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
+from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule
 from rune.ops import arithmetic as a
@@ -25,6 +26,9 @@ from rune.ops.family import fit
 from rune.ops.promote import apply, as_type, scalar_kind, unrounded
 from rune.ops.subscript import absent, is_advanced, modular, parse, read, scalar_mask
 from rune.ops.updates import change_window, most_times, scattered
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 MODES = {
     None: "promise_in_bounds",
@@ -119,7 +123,7 @@ class AtIndex(Generic[A]):
         values = as_type(unrounded("at", values), type_of(self._x).dtype, name="at")
         return self._write(None, indexing.scatter, values, how)
 
-    def add(self, values: Any, **how: Unpack[How]) -> A:
+    def add(self, values: Value, **how: Unpack[How]) -> A:
         """A copy with `values` added.
 
         >>> import rune.numpy as rnp
@@ -128,7 +132,7 @@ class AtIndex(Generic[A]):
         """
         return self._combine(a.add, indexing.scatter_add, values, how)
 
-    def subtract(self, values: Any, **how: Unpack[How]) -> A:
+    def subtract(self, values: Value, **how: Unpack[How]) -> A:
         """A copy with `values` subtracted.
 
         >>> import rune.numpy as rnp
@@ -137,7 +141,7 @@ class AtIndex(Generic[A]):
         """
         return self._combine(a.sub, _scatter_sub, values, how)
 
-    def multiply(self, values: Any, **how: Unpack[How]) -> A:
+    def multiply(self, values: Value, **how: Unpack[How]) -> A:
         """A copy with the elements multiplied.
 
         >>> import rune.numpy as rnp
@@ -159,7 +163,7 @@ class AtIndex(Generic[A]):
         """
         return self._combine(a.min, scatters.scatter_min, values, how)
 
-    def max(self, values: Any, **how: Unpack[How]) -> A:
+    def max(self, values: Value, **how: Unpack[How]) -> A:
         """A copy with the larger of element and value; NaN wins.
 
         >>> import rune.numpy as rnp
@@ -168,7 +172,7 @@ class AtIndex(Generic[A]):
         """
         return self._combine(a.max, scatters.scatter_max, values, how)
 
-    def divide(self, values: Any, **how: Unpack[How]) -> A:
+    def divide(self, values: Value, **how: Unpack[How]) -> A:
         """A copy with the elements divided; of integers, all elements as floats.
 
         An element named several times is divided by the product of its values.
@@ -181,7 +185,7 @@ class AtIndex(Generic[A]):
             return self._changed(lambda old: true_divide(old, values), how)
         return true_divide(self._x, self._factors(values, how))
 
-    def power(self, values: Any, **how: Unpack[How]) -> A:
+    def power(self, values: Operand, **how: Unpack[How]) -> A:
         """A copy with the elements raised to a power.
 
         An element named several times is raised to the product of its values.
@@ -253,7 +257,7 @@ class AtIndex(Generic[A]):
         entries = parse(self._x, None)
         return change_window(self._x, entries, combine, values)
 
-    def _combine(self, combine: Primitive, scatter: Any, values: Any, how: How) -> A:
+    def _combine(self, combine: Primitive, scatter: Any, values: Operand, how: How) -> A:
         """An update that combines what is there with `values`, in their common dtype."""
         _check(how)
         values, dtype_of_x = unrounded("at", values), type_of(self._x).dtype
@@ -295,7 +299,7 @@ class AtIndex(Generic[A]):
         return most_times(self._x, self._within(how), how.get("wrap_negative_indices", True), clip)
 
 
-def _scatter_sub(x: Any, indices: Any, updates: Any, **params: Any) -> Any:
+def _scatter_sub(x: Value, indices: Value, updates: Value, **params: object) -> Array:
     return indexing.scatter_add(x, indices, a.neg(updates), **params)
 
 

@@ -11,7 +11,7 @@ transpose: under vmap(grad(f)) every lane's cotangent is summed. pmax and pmin h
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,16 +19,21 @@ from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
 from rune.ops.arithmetic import mul
 from rune.ops.creation import iota
 from rune.ops.family import Batched, broadcast, reduce_sum
 from rune.ops.movement import concatenate, move_axis, repeat_lane, slice_
 from rune.ops.reduction import reduce_max, reduce_min
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 Permutation = tuple[tuple[int, int], ...]  # (lane that sends, lane that receives)
 
 
-def _same(x: ArrayType, **_: Any) -> ArrayType:
+def _same(x: ArrayType, **_: object) -> ArrayType:
     return x.strong()
 
 
@@ -54,14 +59,14 @@ def _linear(itself: Callable[[], Primitive]) -> tuple[Callable[..., Any]]:
     return (lambda tangent, x, output, **params: itself()(tangent, **params),)
 
 
-def _all_lanes(x: Any, batched: bool, size: Any) -> Any:
+def _all_lanes(x: Value, batched: bool, size: Size) -> Any:
     return x if batched else repeat_lane(x, size)
 
 
 # --- reductions over the lanes ------------------------------------------------------------------
 
 
-def _psum_over_lanes(batched: Batched, size: Any, x: Any, axis_name: Hashable) -> tuple[Any, bool]:
+def _psum_over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable) -> tuple[Array, bool]:
     if not batched[0] and isinstance(size, int):
         return mul(x, literal_like(size, x)), False
     return reduce_sum(_all_lanes(x, batched[0], size), axes=(0,)), False
@@ -171,8 +176,8 @@ all_to_all: Primitive = Primitive(
 
 
 def _permute_over_lanes(
-    batched: Batched, size: Any, x: Any, *, permutation: Permutation, axis_name: Hashable
-) -> tuple[Any, bool]:
+    batched: Batched, size: Size, x: Value, *, permutation: Permutation, axis_name: Hashable
+) -> tuple[Array, bool]:
     lanes = _all_lanes(x, batched[0], size)
     sender = {receiver: sender for sender, receiver in permutation}
     runs = _runs([sender.get(i) for i in range(size)])
@@ -191,7 +196,7 @@ def _runs(senders: Sequence[int | None]) -> list[tuple[int | None, int]]:
     return runs
 
 
-def _lanes(lanes: Any, first: int | None, count: int) -> Any:
+def _lanes(lanes: Value, first: int | None, count: int) -> Array:
     """Some lanes of all; zeros for None."""
     shape = type_of(lanes).shape
     if first is None:
@@ -218,7 +223,7 @@ def _index_type(*, axis_name: Hashable) -> ArrayType:
     return ArrayType((), np.dtype(dtypes.i32))
 
 
-def _index_over_lanes(batched: Sequence[bool], size: Any, axis_name: Hashable) -> tuple[Any, bool]:
+def _index_over_lanes(batched: Sequence[bool], size: Size, axis_name: Hashable) -> tuple[Array, bool]:
     return iota(shape=(size,), axis=0, dtype=dtypes.i32), True
 
 

@@ -10,7 +10,7 @@ how it is computed from real and imaginary parts.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,11 @@ from rune.core.interpreter import literal, type_of
 from rune.core.lower import Parts
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.family import Batched, elementwise, joint_shape, require, same_dtype
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 PART = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}  # the dtype of a part
 WHOLE = {part: pair for pair, part in PART.items()}  # ... and of two of them
@@ -62,12 +66,12 @@ def _complex_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
-def _zero_part(x: Any) -> np.ndarray:
+def _zero_part(x: Value) -> np.ndarray:
     dtype = type_of(x).dtype
     return literal(0, real_dtype(dtype))
 
 
-def _complex_transpose(ct: Any, linear: Batched, x: Any, y: Any) -> list[Any]:
+def _complex_transpose(ct: Value, linear: Batched, x: Any, y: Any) -> list[Array | None]:
     return [real(ct) if linear[0] else None, imag(conj(ct)) if linear[1] else None]
 
 

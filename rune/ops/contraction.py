@@ -7,7 +7,7 @@ axes, the free axes of a, the free axes of b, each in order. Half types accumula
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,13 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Contraction
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.errors import ShapeError
 from rune.ops.family import KINDS, Batched, require, same_dtype, wide
 from rune.ops.movement import inverse, repeat_lane, transpose
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 Axes = tuple[int, ...]
 Numbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
@@ -59,14 +63,16 @@ def _dot_reference(a: np.ndarray, b: np.ndarray, *, dimension_numbers: Numbers) 
     return np.matmul(lhs, rhs).reshape(shape).astype(a.dtype, copy=False)
 
 
-def _dot_transpose(ct: Any, linear: Batched, a: Any, b: Any, *, dimension_numbers: Numbers) -> list[Any]:
+def _dot_transpose(ct: Value, linear: Batched, a: Any, b: Any, *, dimension_numbers: Numbers) -> list[Array | None]:
     (ca, cb), (ba, bb) = dimension_numbers
     if linear[0]:
         return [_wrt_first(ct, a, b, ca, cb, ba, bb, leading=True), None]
     return [None, _wrt_first(ct, b, a, cb, ca, bb, ba, leading=False)]
 
 
-def _wrt_first(ct: Any, x: ArrayType, other: Any, cx: Axes, co: Axes, bx: Axes, bo: Axes, *, leading: bool) -> Any:
+def _wrt_first(
+    ct: Value, x: ArrayType, other: Value, cx: Axes, co: Axes, bx: Axes, bo: Axes, *, leading: bool
+) -> Array:
     """The cotangent of `x`: ct contracted with `other` over other's free axes.
 
     `leading`: x's free axes come before the other's in ct.
@@ -86,7 +92,9 @@ def _wrt_first(ct: Any, x: ArrayType, other: Any, cx: Axes, co: Axes, bx: Axes, 
     return product if order == tuple(range(x.ndim)) else transpose(product, permutation=order)
 
 
-def _dot_batch(batched: Batched, size: Any, a: Any, b: Any, *, dimension_numbers: Numbers) -> tuple[Any, bool]:
+def _dot_batch(
+    batched: Batched, size: Any, a: Operand, b: Operand, *, dimension_numbers: Numbers
+) -> tuple[Array, bool]:
     """Both batched: a leading batch axis. One batched: its axis is free, and is moved to front."""
     (ca, cb), (ba, bb) = dimension_numbers
     if batched[0] and (batched[1] or not ba):

@@ -16,10 +16,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
+from rune.core.values import Value
 from rune.dims import Size, product
 from rune.ops.arithmetic import convert, mul, zero_like
 from rune.ops.contraction import dot_general
@@ -28,11 +29,14 @@ from rune.ops.family import broadcast, reduce_sum, reshape, wide, zeros_of
 from rune.ops.movement import concatenate, inverse, move_axis, pad, slice_, transpose
 from rune.ops.sliding import reach, windows
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 FEW = 4  # outputs of a group up to which a product of matrices would be too narrow
 PHASES = 16  # more of them are more code than the zeros are work
 
 
-def expand(lhs: Any, rhs: Any, **params: Any) -> Any:
+def expand(lhs: Value, rhs: Value, **params: Any) -> Array:
     """The convolution in products and movements."""
     conv = Conv(**params)
     phases = phases_of(type_of(lhs).shape, type_of(rhs).shape, conv)
@@ -42,18 +46,18 @@ def expand(lhs: Any, rhs: Any, **params: Any) -> Any:
 # --- without gaps -----------------------------------------------------------------------------
 
 
-def _transposed(x: Any, permutation: Ints) -> Any:
+def _transposed(x: Value, permutation: Ints) -> Any:
     return x if permutation == tuple(range(len(permutation))) else transpose(x, permutation=permutation)
 
 
-def _grouped(x: Any, axis: int, groups: Size) -> Any:
+def _grouped(x: Value, axis: int, groups: Size) -> Array:
     """`x` with `axis` divided into groups, which are given an axis of their own in front."""
     shape = type_of(x).shape
     divided = (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
     return move_axis(reshape(x, shape=divided), axis, 0)
 
 
-def _direct(lhs: Any, rhs: Any, conv: Conv) -> Any:
+def _direct(lhs: Value, rhs: Value, conv: Conv) -> Array:
     if conv.is_padded:  # stored in the array's own order
         pads = {name: arranged(values, conv.specs[0]) for name, values in conv.pads.items()}
         lhs = pad(lhs, zero_like(lhs), **pads)
@@ -69,7 +73,7 @@ def _direct(lhs: Any, rhs: Any, conv: Conv) -> Any:
     return _product(patches, w, conv, lead)
 
 
-def _product(patches: Any, w: Any, conv: Conv, lead: int) -> Any:
+def _product(patches: Value, w: Value, conv: Conv, lead: int) -> Array:
     """The dot of patches [g?, n, c, *O, *K] with w [g?, o, c, *K] in the order nearest to the
     result's, and from there to the result.
     """
@@ -139,7 +143,7 @@ def _spread_by_role(x: Any, roles: Ints, order: Sequence[int], shape: Shape) -> 
     return broadcast(ordered, shape=shape, axes=tuple(order.index(role) for role in present))
 
 
-def _batch_first(patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_kernel: Ints) -> Any:
+def _batch_first(patches: Value, w: Value, conv: Conv, lead: int, inner: Ints, of_kernel: Ints) -> Array:
     """[n, g?, o, *O]: one product for each batch, all of which share the kernel."""
     batches, ndim = type_of(patches).shape[lead], type_of(w).ndim
     shape = (batches, *type_of(w).shape)
@@ -153,7 +157,7 @@ def _batch_first(patches: Any, w: Any, conv: Conv, lead: int, inner: Ints, of_ke
     return _transposed(product, inverse(conv.specs[2]))
 
 
-def _placed(product: Any, lead: int, roles: Ints, spec: Ints) -> Any:
+def _placed(product: Value, lead: int, roles: Ints, spec: Ints) -> Array:
     """[g?, …] to the order of `spec`, groups joined with the features; `roles` says what is
     where without the groups.
     """
@@ -200,7 +204,7 @@ def _period(conv: Conv, axis: int) -> int:
     return gap // math.gcd(conv.strides[axis], gap)
 
 
-def _phases_along(conv: Conv, axis: int, size: Any, kernel: Any, result: Any) -> list[Phase]:
+def _phases_along(conv: Conv, axis: int, size: Size, kernel: Any, result: Any) -> list[Phase]:
     gap, stride, dilation = (x[axis] for x in (conv.lhs_dilation, conv.strides, conv.rhs_dilation))
     low: Any = conv.padding[axis][0]
     period = _period(conv, axis)
@@ -218,7 +222,7 @@ def _phases_along(conv: Conv, axis: int, size: Any, kernel: Any, result: Any) ->
     return phases
 
 
-def _interleaved(lhs: Any, rhs: Any, conv: Conv, phases: Sequence[Sequence[Phase]]) -> Any:
+def _interleaved(lhs: Value, rhs: Value, conv: Conv, phases: Sequence[Sequence[Phase]]) -> Any:
     """Results of all phases, [*B, q, …] each, as [*B, q, P, …] and so as [*B, q·P, …]."""
     parts = [_phase(lhs, rhs, conv, chosen) for chosen in itertools.product(*phases)]
     for k in reversed(range(conv.rank)):
@@ -231,11 +235,11 @@ def _interleaved(lhs: Any, rhs: Any, conv: Conv, phases: Sequence[Sequence[Phase
     return slice_(parts[0], start=none, limit=tuple(shape), stride=tuple(1 for _ in shape))
 
 
-def _results(lhs: Any, rhs: Any, conv: Conv) -> Shape:
+def _results(lhs: Value, rhs: Value, conv: Conv) -> Shape:
     return counts(type_of(lhs).shape, type_of(rhs).shape, conv)
 
 
-def _merged(parts: Sequence[Any], axis: int) -> Any:
+def _merged(parts: Sequence[Value], axis: int) -> Array:
     """Element i of part p becomes element i·P + p."""
     shape = type_of(parts[0]).shape
     single = (*shape[: axis + 1], 1, *shape[axis + 1 :])
@@ -271,7 +275,7 @@ def part_of(rhs: Shape, conv: Conv, chosen: Sequence[Phase]) -> Part:
     return Part(part_conv, tuple(start), tuple(limit), tuple(stride), is_zero)
 
 
-def _phase(lhs: Any, rhs: Any, conv: Conv, chosen: Sequence[Phase]) -> Any:
+def _phase(lhs: Value, rhs: Value, conv: Conv, chosen: Sequence[Phase]) -> Array:
     part = part_of(type_of(rhs).shape, conv, chosen)
     kernel = slice_(rhs, start=part.start, limit=part.limit, stride=part.stride)
     result = _direct(lhs, kernel, part.conv)

@@ -7,7 +7,7 @@ for `rune.numpy`; primitives below know nothing of them. Reductions are in stati
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.dims import Size, UndecidedComparison, divides, equal, product, ranges
 from rune.errors import AxisError, DimensionError, DtypeError, ShapeError
 from rune.ops import arithmetic as a
@@ -32,6 +33,9 @@ from rune.ops.promote import (
     scalar_kind,
     unrounded,
 )
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 Axis = int | Sequence[int] | None
 
@@ -66,7 +70,7 @@ def normalised_axes(name: str, axis: Axis, of: ArrayType, new: int = 0) -> tuple
     return normalised
 
 
-def size_of(x: Any) -> Size:
+def size_of(x: Operand) -> Size:
     """Number of elements."""
     return product(type_of(x).shape)
 
@@ -79,7 +83,7 @@ def true_divide(x: Any, y: Any) -> Any:
     return a.div(*promoted("divide", x, y, kind="inexact"))
 
 
-def floor_divide(x: Any, y: Any) -> Any:
+def floor_divide(x: Operand, y: Operand) -> Any:
     """Quotient rounded towards minus infinity."""
     x, y = promoted("floor_divide", x, y, kind="numeric")
     dtype = type_of(x).dtype
@@ -93,7 +97,7 @@ def floor_divide(x: Any, y: Any) -> Any:
     return a.select(down, a.sub(quotient, constant(1, quotient)), quotient)
 
 
-def _floor_divide_floats(x: Any, y: Any) -> Any:
+def _floor_divide_floats(x: Any, y: Any) -> Array:
     # (x - rest) / y is a whole number up to rounding; x / y alone may round across one.
     remainder = a.rem(x, y)
     quotient = a.div(a.sub(x, remainder), y)
@@ -110,7 +114,7 @@ def truncated_remainder(x: Any, y: Any) -> Any:
     return _truncated_remainder(*promoted("fmod", x, y, kind="numeric"))
 
 
-def _truncated_remainder(x: Any, y: Any) -> Any:
+def _truncated_remainder(x: Operand, y: Any) -> Array:
     if type_of(x).dtype in dtypes.INTEGER:
         x = a.select(a.eq(y, constant(0, y)), constant(0, x), x)
     return a.rem(x, y)
@@ -132,7 +136,7 @@ def remainder(x: Any, y: Any) -> Any:
     return a.select(below, a.neg(a.sub(zero, floored)), a.add(floored, zero))
 
 
-def power(x: Any, y: Any) -> Any:
+def power(x: Any, y: Operand) -> Any:
     """x ** y. A whole exponent known in Python becomes repeated multiplication.
 
     Errors: DtypeError for an integer to a negative Python integer.
@@ -146,7 +150,7 @@ def power(x: Any, y: Any) -> Any:
     return _integer_power(x, y)
 
 
-def _integer_power(x: Any, y: Any) -> Any:
+def _integer_power(x: Operand, y: Any) -> Any:
     """Square and multiply over the exponent's bits; wraps like all integer arithmetic."""
     base, result = x, f.fit(constant(1, x), _joint(x, y))
     for bit in range(type_of(y).dtype.itemsize * 8 - (type_of(y).dtype in dtypes.SIGNED)):
@@ -160,18 +164,18 @@ def _integer_power(x: Any, y: Any) -> Any:
     return a.select(fraction, constant(0, result), result)
 
 
-def _joint(x: Any, y: Any) -> tuple:
+def _joint(x: Any, y: Value) -> tuple:
     return type_of(x).shape or type_of(y).shape
 
 
-def absolute(x: Any) -> Any:
+def absolute(x: Operand) -> Any:
     """Magnitude; unsigned and bool values as they are."""
     x = operand("absolute", x)
     without_sign = dtypes.UNSIGNED | {dtypes.bool_}
     return x if type_of(x).dtype in without_sign else a.abs(x)
 
 
-def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+def clip(x: Operand, low: Operand | None = None, high: Operand | None = None) -> Any:
     """x kept within [low, high]; None is no bound. At a bound the derivative is shared, 0.5."""
     operands = [v for v in (x, low, high) if v is not None]
     x, *bounds = promoted("clip", *operands)
@@ -180,7 +184,7 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
     return x if high is None else apply(a.min, x, bounds.pop(0))
 
 
-def round(x: Any, decimals: int = 0) -> Any:
+def round(x: Value, decimals: int = 0) -> Any:
     """x to so many decimals, halves to even; integers to tens, hundreds, ... by negative ones."""
     x = operand("round", x)
     _require_numbers("round", x)
@@ -245,12 +249,12 @@ def conj(x: Any) -> Any:
     return cn.conj(x) if cn.is_complex(x) else x
 
 
-def by_parts(rule: Callable[[Any], Any], x: Any) -> Any:
+def by_parts(rule: Callable[[Any], Any], x: Operand) -> Array:
     """`rule` of x; of complex numbers, of each part."""
     return cn.complex(rule(cn.real(x)), rule(cn.imag(x))) if cn.is_complex(x) else rule(x)
 
 
-def is_finite(x: Any) -> Any:
+def is_finite(x: Operand) -> Any:
     """Whether x is neither infinite nor NaN; of complex numbers, whether both parts are not."""
     if not cn.is_complex(x):
         return a.is_finite(x)
@@ -260,7 +264,7 @@ def is_finite(x: Any) -> Any:
 # --- shapes -----------------------------------------------------------------------------------
 
 
-def reshape(x: Any, shape: Any) -> Any:
+def reshape(x: Operand, shape: Any) -> Any:
     """Another shape of the same size; one size may be -1. Errors: ShapeError."""
     x = operand("reshape", x)
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
@@ -274,11 +278,11 @@ def reshape(x: Any, shape: Any) -> Any:
     return x if sizes == type_of(x).shape else f.reshape(x, shape=sizes)
 
 
-def _as_int(size: Any) -> Any:
+def _as_int(size: Size) -> Any:
     return int(size) if isinstance(size, np.integer) else size
 
 
-def _missing(x: Any, total: Size, known: Size, sizes: tuple) -> Size:
+def _missing(x: Value, total: Size, known: Size, sizes: tuple) -> Size:
     what = f"reshape: cannot reshape {type_of(x)} to {sizes} ({total} elements"
     if known == 0 or divides(known, total) is False:
         raise ShapeError(f"{what} do not divide by {known})")
@@ -288,7 +292,7 @@ def _missing(x: Any, total: Size, known: Size, sizes: tuple) -> Size:
     return total // known
 
 
-def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(x: Operand, axes: Sequence[int] | None = None) -> Any:
     """Axes permuted; reversed for None."""
     x = operand("transpose", x)
     type = type_of(x)
@@ -307,7 +311,7 @@ def matrix_transpose(x: Any) -> Any:
     return movement.transpose(x, permutation=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
-def swapaxes(x: Any, first: int, second: int) -> Any:
+def swapaxes(x: Operand, first: int, second: int) -> Array:
     """Two axes exchanged."""
     x = operand("swapaxes", x)
     i, j = (normalised_axis("swapaxes", axis, type_of(x)) for axis in (first, second))
@@ -316,7 +320,7 @@ def swapaxes(x: Any, first: int, second: int) -> Any:
     return transpose(x, order)
 
 
-def squeeze(x: Any, axis: Axis = None) -> Any:
+def squeeze(x: Value, axis: Axis = None) -> Array:
     """Axes of size 1 removed. Errors: ShapeError when a named axis is longer."""
     shape = type_of(x).shape
     if axis is None:
@@ -329,7 +333,7 @@ def squeeze(x: Any, axis: Axis = None) -> Any:
     return f.reshape(x, shape=tuple(d for i, d in enumerate(shape) if i not in gone))
 
 
-def _is_one(x: Any, axis: int) -> bool:
+def _is_one(x: Value, axis: int) -> bool:
     size = type_of(x).shape[axis]
     if (is_one := equal(size, 1)) is None:
         raise UndecidedComparison(
@@ -340,7 +344,7 @@ def _is_one(x: Any, axis: int) -> bool:
     return is_one
 
 
-def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
+def expand_dims(x: Operand, axis: int | Sequence[int]) -> Array:
     """Axes of size 1 inserted, so that they stand at `axis` of the result."""
     x = operand("expand_dims", x)
     axes = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
@@ -353,7 +357,7 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
 # --- products ---------------------------------------------------------------------------------
 
 
-def matmul(x: Any, y: Any) -> Any:
+def matmul(x: Value, y: Value) -> Array:
     """Matrix product with NumPy's broadcasting of leading axes; rank 1 is a vector.
 
     Shapes: [*B, M, K] @ [*B, K, N] -> [*B, M, N].
@@ -374,14 +378,14 @@ def matmul(x: Any, y: Any) -> Any:
     return _batched_matmul(x, y)
 
 
-def same_dtype(name: str, *values: Any) -> list[Any]:
+def same_dtype(name: str, *values: Operand) -> list[Any]:
     """Arrays in the one dtype they promote to, shapes as they are."""
     operands = [unrounded(name, v) for v in values]
     dtype, weak = dtypes.promote(*map(scalar_kind, operands))
     return [as_type(v, dtype, weak, name) for v in operands]
 
 
-def contract(x: Any, y: Any, numbers: contraction.Numbers) -> Any:
+def contract(x: Operand, y: Operand, numbers: contraction.Numbers) -> Array:
     """dot_general; of bools, whether some product is true."""
     if type_of(x).dtype != dtypes.bool_:
         return contraction.dot_general(x, y, dimension_numbers=numbers)
@@ -389,7 +393,7 @@ def contract(x: Any, y: Any, numbers: contraction.Numbers) -> Any:
     return astype(contraction.dot_general(*counted, dimension_numbers=numbers), dtypes.bool_)
 
 
-def _batched_matmul(x: Any, y: Any) -> Any:
+def _batched_matmul(x: Value, y: Value) -> Array:
     from_x, from_y = type_of(x).shape[:-2], type_of(y).shape[:-2]
     vector = type_of(x).ndim == 1
     if vector:
@@ -403,7 +407,7 @@ def _batched_matmul(x: Any, y: Any) -> Any:
     return squeeze(out, -2) if vector else out
 
 
-def dot(x: Any, y: Any) -> Any:
+def dot(x: Value, y: Value) -> Any:
     """NumPy's dot: inner product over the last axis of x and the last but one of y."""
     x, y = same_dtype("dot", x, y)
     p, q = type_of(x), type_of(y)

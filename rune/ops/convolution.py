@@ -19,13 +19,14 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.ops import conv_expansion
@@ -33,6 +34,9 @@ from rune.ops.conv_parameters import Conv, Ints, arranged, counts, fields_of, pi
 from rune.ops.family import KINDS, Batched, require, reshape, same_dtype, wide, zeros_of
 from rune.ops.movement import inverse, move_axis, pad, reverse
 from rune.ops.sliding import reach, shear
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 PATCHES = 1 << 22  # elements of windows that are laid out in memory together
 
@@ -166,14 +170,14 @@ def _runs(out: tuple[int, ...], size: int) -> Iterator[tuple[slice, ...]]:
 # --- derivatives ------------------------------------------------------------------------------
 
 
-def _transpose(ct: Any, linear: Batched, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
+def _transpose(ct: Value, linear: Batched, lhs: Any, rhs: Any, **params: Any) -> list[Array | None]:
     conv = Conv(**params)
     if linear[0]:
         return [_wrt_lhs(ct, lhs.shape, rhs, conv), None]
     return [None, _wrt_rhs(ct, lhs, rhs.shape, conv)]
 
 
-def _wrt_lhs(ct: Any, shape: Shape, rhs: Any, conv: Conv) -> Any:
+def _wrt_lhs(ct: Value, shape: Shape, rhs: Value, conv: Conv) -> Array:
     """ct convolved with the kernel flipped, strides and gaps changing places.
 
     An element of the array at i·gap meets the kernel's element k in the window that starts
@@ -195,13 +199,13 @@ def _wrt_lhs(ct: Any, shape: Shape, rhs: Any, conv: Conv) -> Any:
     return _groups_moved(cotangent, x_spec[1], x_spec[0], of_batches)
 
 
-def _features_swapped(kernel: Any, spec: Ints, groups: Size) -> tuple[Any, Ints]:
+def _features_swapped(kernel: Value, spec: Ints, groups: Size) -> tuple[Any, Ints]:
     """The kernel whose out features are its in features, group by group, and its axes."""
     out, inner, *spatial = spec
     return _groups_moved(kernel, out, inner, groups), (inner, out, *spatial)
 
 
-def _groups_moved(x: Any, source: int, target: int, groups: Size) -> Any:
+def _groups_moved(x: Value, source: int, target: int, groups: Size) -> Any:
     """[g r] at `source` becomes r, and t at `target` becomes [g t]."""
     if groups == 1:
         return x
@@ -213,7 +217,7 @@ def _groups_moved(x: Any, source: int, target: int, groups: Size) -> Any:
     return reshape(split, shape=(*result_shape[:target], joined, *result_shape[target + 2 :]))
 
 
-def _wrt_rhs(ct: Any, lhs: Any, shape: Shape, conv: Conv) -> Any:
+def _wrt_rhs(ct: Value, lhs: Value, shape: Shape, conv: Conv) -> Array:
     """The array convolved with ct: batches are what is summed over, and features are batches."""
     x_spec, w_spec, y_spec = conv.specs
     sizes, results = type_of(lhs).shape, type_of(ct).shape
@@ -237,7 +241,7 @@ def _wrt_rhs(ct: Any, lhs: Any, shape: Shape, conv: Conv) -> Any:
 # --- lanes ------------------------------------------------------------------------------------
 
 
-def _batch(batched: Batched, size: Any, lhs: Any, rhs: Any, **params: Any) -> tuple[Any, bool]:
+def _batch(batched: Batched, size: Size, lhs: Value, rhs: Value, **params: Any) -> tuple[Array, bool]:
     """Lanes of the array are batches, lanes of the kernel features, lanes of both groups."""
     conv = Conv(**params)
     if isinstance(size, int) and size == 0:
@@ -265,7 +269,7 @@ def _no_lanes(batched: Batched, lhs: Any, rhs: Any, params: dict[str, Any]) -> A
     return zeros_of(one.with_shape((0, *one.shape)))
 
 
-def _folded(x: Any, axis: int, groups: Size) -> Any:
+def _folded(x: Value, axis: int, groups: Size) -> Array:
     """Lanes [B, …] put into `axis`: [g, n] there becomes [g, B, n]."""
     shape = type_of(x).shape
     lanes, inner = shape[0], shape[1:]
@@ -274,7 +278,7 @@ def _folded(x: Any, axis: int, groups: Size) -> Any:
     return reshape(split, shape=(*inner[:axis], lanes * inner[axis], *inner[axis + 1 :]))
 
 
-def _unfolded(y: Any, axis: int, lanes: Any, groups: Size) -> Any:
+def _unfolded(y: Value, axis: int, lanes: Any, groups: Size) -> Array:
     """[g, B, n] in `axis` back to lanes [B, …] and [g, n] there."""
     shape = type_of(y).shape
     inner = shape[axis] // (groups * lanes)

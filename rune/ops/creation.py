@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +10,13 @@ from rune import dtypes
 from rune.core.lower import Position, View
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
+from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.family import Batched, require, size_of_axis, view_of
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _iota_type(*, shape: Shape, axis: int, dtype: np.dtype) -> ArrayType:
@@ -38,7 +43,7 @@ iota = Primitive(
 )
 
 
-def _stop_batch(batched: Batched, size: Any, x: Any) -> tuple[Any, bool]:
+def _stop_batch(batched: Batched, size: Size, x: Value) -> tuple[Array, bool]:
     return stop_gradient(x), True
 
 

@@ -7,27 +7,31 @@ Source: the order of numpy.sort and numpy.maximum.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
+from rune.core.values import Operand
 from rune.ops import arithmetic as a
 from rune.ops import complex_numbers as cn
 from rune.ops.promote import promoted
 
+if TYPE_CHECKING:
+    from rune.array import Array
 
-def larger(x: Any, y: Any) -> Any:
+
+def larger(x: Operand, y: Operand) -> Any:
     """The larger of two; NaN if either is."""
     return _of_two("maximum", a.max, x, y)
 
 
-def smaller(x: Any, y: Any) -> Any:
+def smaller(x: Operand, y: Operand) -> Any:
     """The smaller of two; NaN if either is."""
     return _of_two("minimum", a.min, x, y)
 
 
-def _of_two(name: str, primitive: Primitive, x: Any, y: Any) -> Any:
+def _of_two(name: str, primitive: Primitive, x: Operand, y: Operand) -> Array:
     x, y = promoted(name, x, y)
     if type_of(x).dtype not in dtypes.COMPLEX:
         return primitive(x, y)
@@ -35,7 +39,7 @@ def _of_two(name: str, primitive: Primitive, x: Any, y: Any) -> Any:
     return a.select(a.logical_or(in_order, a.ne(x, x)), x, y)
 
 
-def larger_number(x: Any, y: Any) -> Any:
+def larger_number(x: Operand, y: Operand) -> Array:
     """The larger of two; a NaN loses to a number."""
     x, y = promoted("fmax", x, y)
     is_complex = type_of(x).dtype in dtypes.COMPLEX
@@ -51,7 +55,7 @@ def smaller_number(x: Any, y: Any) -> Any:
     return a.select(a.logical_or(in_order, a.ne(y, y)), x, y)
 
 
-def not_below(x: Any, y: Any) -> Any:
+def not_below(x: Any, y: Any) -> Array:
     """x >= y of complex numbers; False where a part is NaN."""
     (x_real, x_imag), (y_real, y_imag) = ((cn.real(z), cn.imag(z)) for z in (x, y))
     numbers = a.logical_and(a.eq(x_imag, x_imag), a.eq(y_imag, y_imag))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,12 @@ from rune.core.interpreter import literal, type_of
 from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source, View
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.dims import Size, flat_index, product
 from rune.errors import DtypeError, ShapeError, TransformError
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 Batched = Sequence[bool]
 
@@ -70,14 +74,14 @@ def not_linear(operation: str, why: str) -> TransformError:
     )
 
 
-def fit(value: Any, shape: Shape) -> Any:
+def fit(value: Value, shape: Shape) -> Value:
     """`value`, broadcast to `shape` if it is rank 0 and `shape` is not."""
     if type_of(value).shape == shape:
         return value
     return broadcast(value, shape=shape, axes=())
 
 
-def unfit(cotangent: Any, type: ArrayType) -> Any:
+def unfit(cotangent: Value, type: ArrayType) -> Any:
     """The cotangent of an operand that `fit` may have broadcast: summed to rank 0."""
     cotangent_type = type_of(cotangent)
     if cotangent_type.shape == type.shape:
@@ -85,7 +89,7 @@ def unfit(cotangent: Any, type: ArrayType) -> Any:
     return reduce_sum(cotangent, axes=tuple(range(cotangent_type.ndim)))
 
 
-def align_batches(batched: Batched, size: Any, args: Sequence[Any]) -> list[Any]:
+def align_batches(batched: Batched, size: Size, args: Sequence[Value]) -> list[Value]:
     """Arguments of an elementwise operation with batch axes leading and ranks made equal."""
     inner = [type_of(a).shape[1:] if b else type_of(a).shape for a, b in zip(args, batched)]
     rank = max(map(len, inner))
@@ -93,7 +97,7 @@ def align_batches(batched: Batched, size: Any, args: Sequence[Any]) -> list[Any]
     return [_align(a, b, s, shape, size) for a, b, s in zip(args, batched, inner)]
 
 
-def _align(arg: Any, batched: bool, inner: Shape, shape: Shape, size: Any) -> Any:
+def _align(arg: Value, batched: bool, inner: Shape, shape: Shape, size: Size) -> Value:
     if batched and len(inner) == len(shape):
         return arg
     if batched:
@@ -104,7 +108,7 @@ def _align(arg: Any, batched: bool, inner: Shape, shape: Shape, size: Any) -> An
 
 
 def _batch_elementwise(primitive: Callable[[], Primitive]) -> Rule:
-    def batch(batched: Batched, size: Any, *args: Any, **params: Any) -> tuple[Any, bool]:
+    def batch(batched: Batched, size: Size, *args: Value, **params: object) -> tuple[Array, bool]:
         return primitive()(*align_batches(batched, size, args), **params), True
 
     return batch
@@ -114,7 +118,7 @@ def _fitted(rule: JvpRule) -> JvpRule:
     if isinstance(rule, Zero | NOT_DIFFERENTIABLE):
         return rule
 
-    def fitted(tangent: Any, *values: Any, **params: Any) -> Any:
+    def fitted(tangent: Value, *values: Value, **params: object) -> Any:
         product = rule(tangent, *values, **params)
         return None if product is None else fit(product, type_of(values[-1]).shape)
 
@@ -122,7 +126,7 @@ def _fitted(rule: JvpRule) -> JvpRule:
 
 
 def _unfitted(rule: Rule) -> Rule:
-    def unfitted(cotangent: Any, linear: Batched, *inputs: Any, **params: Any) -> list[Any]:
+    def unfitted(cotangent: Value, linear: Batched, *inputs: Any, **params: object) -> list[Array | None]:
         cts = rule(cotangent, linear, *inputs, **params)
         types = [i if is_linear else None for i, is_linear in zip(inputs, linear)]
         return [None if ct is None or t is None else unfit(ct, t) for ct, t in zip(cts, types, strict=True)]
@@ -218,13 +222,17 @@ def _broadcast_reference(x: np.ndarray, *, shape: tuple, axes: tuple[int, ...]) 
 _SMALL = 1024  # up to so many elements a copy takes less time than NumPy takes to make a view
 
 
-def _broadcast_transpose(ct: Any, linear: Batched, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]) -> list[Any]:
+def _broadcast_transpose(
+    ct: Value, linear: Batched, x: ArrayType, *, shape: Shape, axes: tuple[int, ...]
+) -> list[Array]:
     unstretched = {a for a, d in zip(axes, x.shape, strict=True) if d == shape[a]}
     summed = reduce_sum(ct, axes=tuple(i for i in range(len(shape)) if i not in unstretched))
     return [summed if type_of(summed).shape == x.shape else reshape(summed, shape=x.shape)]
 
 
-def _broadcast_batch(batched: Batched, size: Any, x: Any, *, shape: Shape, axes: tuple[int, ...]) -> tuple[Any, bool]:
+def _broadcast_batch(
+    batched: Batched, size: Size, x: Value, *, shape: Shape, axes: tuple[int, ...]
+) -> tuple[Array, bool]:
     batched_axes = (0, *(a + 1 for a in axes))
     return broadcast(x, shape=(size, *shape), axes=batched_axes), True
 
@@ -274,7 +282,7 @@ def _sum_reference(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
     return np.asarray(total).astype(x.dtype, copy=False)
 
 
-def _sum_transpose(ct: Any, linear: Batched, x: ArrayType, *, axes: tuple[int, ...]) -> list[Any]:
+def _sum_transpose(ct: Value, linear: Batched, x: ArrayType, *, axes: tuple[int, ...]) -> list[Array]:
     remaining = tuple(i for i in range(x.ndim) if i not in axes)
     return [broadcast(ct, shape=x.shape, axes=remaining)]
 
@@ -282,7 +290,7 @@ def _sum_transpose(ct: Any, linear: Batched, x: ArrayType, *, axes: tuple[int, .
 def batch_reduction(primitive: Callable[[], Primitive]) -> Rule:
     """Batch rule of a reduction: the axes move by one."""
 
-    def batch(batched: Batched, size: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any, bool]:
+    def batch(batched: Batched, size: Size, x: Value, *, axes: tuple[int, ...]) -> tuple[Array, bool]:
         return primitive()(x, axes=tuple(a + 1 for a in axes)), True
 
     return batch
@@ -335,7 +343,7 @@ def zeros_of(type: ArrayType) -> Any:
     return fit(literal(0, type.dtype), type.shape)
 
 
-def zeros_like(x: Any) -> Any:
+def zeros_like(x: Value) -> Array:
     """Zeros of the shape and dtype of `x`, as a broadcast literal."""
     return zeros_of(type_of(x))
 
@@ -354,7 +362,7 @@ size_of_axis = Primitive(
 )
 
 
-def size_value(count: Size, dtype: np.dtype) -> Any:
+def size_value(count: Size, dtype: np.dtype) -> Value:
     """A size as a rank-0 value: a literal, or an equation where it is symbolic."""
     if isinstance(count, int):
         return np.asarray(count).astype(dtype)

@@ -12,6 +12,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
+from rune.core.values import Value
 from rune.dims import Size, bounds
 from rune.ops.arithmetic import add, cast, lt, min, rem, select, zero_like
 from rune.ops.family import size_value
@@ -20,7 +21,7 @@ from rune.ops.scalars import int_bounds
 _MOST = int_bounds(dtypes.i32)[1]
 
 
-def signed(positions: Any, size: Size) -> Any:
+def signed(positions: Value, size: Size) -> Value:
     """Positions along an axis of `size` in i32, in i64 where they may need it."""
     if isinstance(positions, np.ndarray):
         return clipped(positions, _target_of_known(size))
@@ -55,7 +56,7 @@ def clipped(positions: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.clip(positions, *np.array([low, high], positions.dtype)).astype(dtype, copy=False)
 
 
-def from_end(positions: Any, size: Size) -> Any:
+def from_end(positions: Value, size: Size) -> Value:
     """Signed positions with negative ones counted from the end."""
     places = signed(positions, size)
     if type_of(positions).dtype in dtypes.UNSIGNED:
@@ -66,7 +67,7 @@ def from_end(positions: Any, size: Size) -> Any:
     return select(lt(places, zero_like(places)), counted, places)
 
 
-def modulo(positions: Any, size: Size) -> Any:
+def modulo(positions: Value, size: Size) -> Any:
     """Positions modulo the size of their axis."""
     if isinstance(positions, np.ndarray) and isinstance(size, int):
         wide = positions if positions.dtype == dtypes.u64 else positions.astype(np.int64)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.lower import Piece, Scatter, Source, View
 from rune.core.primitive import ZERO, Joint, Primitive, Rule
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Operand, Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.ops.arithmetic import eq, select, zero_like
@@ -41,6 +42,9 @@ from rune.ops.index_dims import (
     within,
 )
 from rune.ops.movement import repeat_lane
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 # --- gather -----------------------------------------------------------------------------------
 
@@ -98,8 +102,16 @@ def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice
 
 
 def _gather_transpose(
-    ct: Any, linear: Batched, operand: Any, indices: Any, fill: Any, *, dims: IndexDims, slice_sizes: Shape, mode: str
-) -> list[Any]:
+    ct: Value,
+    linear: Batched,
+    operand: Any,
+    indices: Value,
+    fill: Any,
+    *,
+    dims: IndexDims,
+    slice_sizes: Shape,
+    mode: str,
+) -> list[Array | None]:
     params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
     cotangents: list[Any] = [None, None, None]
     shape = operand.shape if linear[0] else type_of(operand).shape
@@ -115,15 +127,15 @@ def _gather_transpose(
 
 def _gather_batch(
     batched: Batched,
-    size: Any,
-    operand: Any,
-    indices: Any,
-    fill: Any,
+    size: Size,
+    operand: Value,
+    indices: Value,
+    fill: Value,
     *,
     dims: IndexDims,
     slice_sizes: Shape,
     mode: str,
-) -> tuple[Any, bool]:
+) -> tuple[Array, bool]:
     if batched[2]:
         params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
         return _gather_batched_fill(batched, size, operand, indices, fill, params), True
@@ -154,7 +166,7 @@ def _gather_batched_fill(batched: Batched, size: Any, operand: Any, indices: Any
     return select(mask, gathered, broadcast(fill, shape=type_of(gathered).shape, axes=(0,)))
 
 
-def read_back(x: Any, indices: Any, params: Mapping[str, Any], absent: Any = 0) -> Any:
+def read_back(x: Value, indices: Operand, params: Mapping[str, object], absent: Any = 0) -> Array:
     """What a scatter with the same parameters writes to: `absent` for windows that it drops."""
     mode = "clip" if params["mode"] == "clip" else "fill"
     return gather(x, indices, literal_like(absent, x), **{**params, "mode": mode})
@@ -260,15 +272,15 @@ def scatter_primitive(
 
     def batch(
         batched: Batched,
-        size: Any,
-        operand: Any,
-        indices: Any,
-        updates: Any,
+        size: Size,
+        operand: Value,
+        indices: Value,
+        updates: Value,
         *,
         dims: IndexDims,
         slice_sizes: Shape,
         mode: str,
-    ) -> tuple[Any, bool]:
+    ) -> tuple[Array, bool]:
         operand = operand if batched[0] else repeat_lane(operand, size)
         updates = updates if batched[2] else repeat_lane(updates, size)
         if batched[1]:
@@ -294,18 +306,18 @@ def scatter_primitive(
 # --- which updates meet in one element --------------------------------------------------------
 
 
-def numbers(count: Size) -> Any:
+def numbers(count: Size) -> Array:
     """0, 1, 2, ... as i32."""
     return iota(shape=(count,), axis=0, dtype=dtypes.i32)
 
 
-def windows_meeting(indices: Any, dims: IndexDims) -> Size:
+def windows_meeting(indices: Operand, dims: IndexDims) -> Size:
     """How many windows may meet in one element: those of one lane."""
     sizes = type_of(indices).shape[:-1]
     return product(tuple(d for i, d in enumerate(sizes) if i not in dims.indices_batching))
 
 
-def window_numbers(indices: Any, dims: IndexDims, shape: Shape) -> Any:
+def window_numbers(indices: Any, dims: IndexDims, shape: Shape) -> Array:
     """For every update the number of its window, in the order of writing."""
     batch = [i for i in range(len(shape)) if i not in dims.offset]
     axes = tuple(a for i, a in enumerate(batch) if i not in dims.indices_batching)
@@ -313,7 +325,7 @@ def window_numbers(indices: Any, dims: IndexDims, shape: Shape) -> Any:
     return broadcast(reshape(numbers(product(sizes)), shape=sizes), shape=shape, axes=axes)
 
 
-def _last_written(x: ArrayType, indices: Any, u: ArrayType, params: Any) -> Any:
+def _last_written(x: ArrayType, indices: Operand, u: ArrayType, params: Any) -> Array:
     """Where no later update overwrites one of type `u`, as bool."""
     number = window_numbers(indices, params["dims"], u.shape)
     none = fit(np.array(-1, np.int32), x.shape)
@@ -324,17 +336,19 @@ def _last_written(x: ArrayType, indices: Any, u: ArrayType, params: Any) -> Any:
 # --- derivatives ------------------------------------------------------------------------------
 
 
-def tangent_or_zeros(d: Any, primal: Any) -> Any:
+def tangent_or_zeros(d: Value | None, primal: Value) -> Any:
     """A tangent, zeros for None."""
     return zeros_like(primal) if d is None else d
 
 
-def _scatter_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
+def _scatter_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
     (dx, _, du), (x, i, u) = tangents, args
     return scatter(tangent_or_zeros(dx, x), i, tangent_or_zeros(du, u), **params)
 
 
-def _scatter_transpose(ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
+def _scatter_transpose(
+    ct: Value, linear: Batched, operand: Any, indices: Operand, updates: Any, **params: Any
+) -> list[Array | None]:
     cotangents: list[Any] = [None, None, None]
     u = updates if linear[2] else type_of(updates)
     if linear[0]:
@@ -347,12 +361,14 @@ def _scatter_transpose(ct: Any, linear: Batched, operand: Any, indices: Any, upd
     return cotangents
 
 
-def _add_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
+def _add_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Any:
     (dx, _, du), (x, i, _) = tangents, args
     return dx if du is None else scatter_add(tangent_or_zeros(dx, x), i, du, **params)
 
 
-def _add_transpose(ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
+def _add_transpose(
+    ct: Value, linear: Batched, operand: Any, indices: Value, updates: Any, **params: object
+) -> list[Any]:
     of_updates = read_back(ct, indices, params) if linear[2] else None
     return [ct if linear[0] else None, None, of_updates]
 

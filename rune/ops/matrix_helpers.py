@@ -8,7 +8,7 @@ keeps its arrays whole and masks what does not take part (`rows`, `columns`, `ke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rune import dtypes
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.primitive import Primitive, Rule
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import DtypeError, ShapeError
 from rune.ops.arithmetic import add, cast, eq, ge, gt, le, mul, ne, select
@@ -28,6 +29,9 @@ from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, pad, slice_, spread_batches, transpose
 from rune.ops.repeat import repeat
 from rune.ops.windows import dynamic_slice, dynamic_update_slice
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 LAPACK = frozenset({dtypes.f32, dtypes.f64, dtypes.c64, dtypes.c128})
 
@@ -70,7 +74,7 @@ def is_static(shape: Sequence[Size]) -> bool:
 def batch_leading(primitive: Callable[[], Primitive]) -> Rule:
     """Batch rule of an operation on the last axes: one more leading axis."""
 
-    def batch(batched: Batched, size: Any, *args: Any, **params: Any) -> tuple[Any, Any]:
+    def batch(batched: Batched, size: Size, *args: Value, **params: object) -> tuple[Any, Any]:
         out = primitive()(*spread_batches(batched, size, args), **params)
         return (out, [True] * len(out)) if primitive().multiple_results else (out, True)
 
@@ -80,27 +84,27 @@ def batch_leading(primitive: Callable[[], Primitive]) -> Rule:
 # --- numbers ----------------------------------------------------------------------------------
 
 
-def real_part(x: Any) -> Any:
+def real_part(x: Value) -> Any:
     """The real part; a real value itself."""
     return real(x) if type_of(x).dtype in dtypes.COMPLEX else x
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Value) -> Any:
     """The complex conjugate; a real value itself."""
     return conj(x) if type_of(x).dtype in dtypes.COMPLEX else x
 
 
-def as_dtype_of(x: Any, like: Any) -> Any:
+def as_dtype_of(x: Value, like: Value) -> Any:
     """A real value as a number of the dtype of `like`."""
     return cast(x, type_of(like).dtype)
 
 
-def number(value: Any, like: Any) -> np.ndarray:
+def number(value: Any, like: Operand) -> np.ndarray:
     """A rank-0 constant of the dtype of `like`."""
     return literal_like(value, like)
 
 
-def nan_like(x: Any) -> np.ndarray:
+def nan_like(x: Value) -> np.ndarray:
     """Not a number; of complex numbers, in both parts."""
     dtype = type_of(x).dtype
     return np.asarray(complex(np.nan, np.nan) if dtype in dtypes.COMPLEX else np.nan).astype(dtype)
@@ -109,31 +113,31 @@ def nan_like(x: Any) -> np.ndarray:
 # --- products ---------------------------------------------------------------------------------
 
 
-def matmul(a: Any, b: Any) -> Any:
+def matmul(a: Value, b: Value) -> Array:
     """Matrix product. Shapes: [*B, M, K], [*B, K, N] -> [*B, M, N]."""
     n = type_of(a).ndim - 2
     lead = tuple(range(n))
     return dot_general(a, b, dimension_numbers=(((n + 1,), (n,)), (lead, lead)))
 
 
-def swapped(a: Any) -> Any:
+def swapped(a: Value) -> Array:
     """The transposed matrices."""
     n = type_of(a).ndim
     return transpose(a, permutation=(*range(n - 2), n - 1, n - 2))
 
 
-def adjoint(a: Any) -> Any:
+def adjoint(a: Value) -> Any:
     """The conjugate transposed matrices."""
     return conjugate(swapped(a))
 
 
-def scaled_columns(a: Any, d: Any) -> Any:
+def scaled_columns(a: Value, d: Value) -> Array:
     """A diag(d). Shapes: [*B, M, N], [*B, N] -> [*B, M, N]."""
     n = type_of(a).ndim
     return mul(a, broadcast(d, shape=type_of(a).shape, axes=(*range(n - 2), n - 1)))
 
 
-def scaled_rows(d: Any, a: Any) -> Any:
+def scaled_rows(d: Value, a: Value) -> Array:
     """diag(d) A. Shapes: [*B, M], [*B, M, N] -> [*B, M, N]."""
     n = type_of(a).ndim
     return mul(broadcast(d, shape=type_of(a).shape, axes=tuple(range(n - 1))), a)
@@ -142,39 +146,39 @@ def scaled_rows(d: Any, a: Any) -> Any:
 # --- patterns ---------------------------------------------------------------------------------
 
 
-def rows(shape: Shape) -> Any:
+def rows(shape: Shape) -> Array:
     """The row number at every place of matrices, i32."""
     return iota(shape=shape, axis=len(shape) - 2, dtype=dtypes.i32)
 
 
-def columns(shape: Shape) -> Any:
+def columns(shape: Shape) -> Array:
     """The column number at every place of matrices, i32."""
     return iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
 
 
-def keep(mask: Any, x: Any) -> Any:
+def keep(mask: Value, x: Any) -> Array:
     """`x` where the mask holds, zero elsewhere."""
     return select(mask, x, number(0, x))
 
 
-def lower_triangle(a: Any, k: int = 0) -> Any:
+def lower_triangle(a: Value, k: int = 0) -> Array:
     """Zeros above diagonal k."""
     row, column = _band(type_of(a).shape, k)
     return keep(ge(row, column), a)
 
 
-def upper_triangle(a: Any, k: int = 0) -> Any:
+def upper_triangle(a: Value, k: int = 0) -> Array:
     """Zeros below diagonal k."""
     row, column = _band(type_of(a).shape, k)
     return keep(le(row, column), a)
 
 
-def _band(shape: Shape, k: int) -> tuple[Any, Any]:
+def _band(shape: Shape, k: int) -> tuple[Array, Array]:
     row = rows(shape)
     return (row if k == 0 else add(row, np.int32(k))), columns(shape)
 
 
-def eye(shape: Shape, dtype: np.dtype) -> Any:
+def eye(shape: Shape, dtype: np.dtype) -> Array:
     """Ones on the diagonal of matrices of this shape."""
     return cast(eq(rows(shape), columns(shape)), dtype)
 
@@ -185,7 +189,7 @@ def with_unit_diagonal(a: Any) -> Any:
     return select(eq(rows(shape), columns(shape)), number(1, a), a)
 
 
-def diagonal(a: Any) -> Any:
+def diagonal(a: Any) -> Array:
     """The diagonal. Shapes: [*B, M, N] -> [*B, min(M, N)]."""
     *lead, m, n = type_of(a).shape
     count = smaller(m, n)
@@ -193,21 +197,21 @@ def diagonal(a: Any) -> Any:
     return reduce_sum(on, axes=(len(lead) + (1 if count is m else 0),))
 
 
-def from_diagonal(d: Any) -> Any:
+def from_diagonal(d: Value) -> Array:
     """Diagonal matrices. Shapes: [*B, N] -> [*B, N, N]."""
     *lead, n = type_of(d).shape
     shape = (*lead, n, n)
     return keep(eq(rows(shape), columns(shape)), broadcast(d, shape=shape, axes=(*range(len(lead)), len(lead) + 1)))
 
 
-def hermitian(a: Any, lower: bool = True) -> Any:
+def hermitian(a: Value, lower: bool = True) -> Array:
     """The Hermitian matrices with this triangle of `a`; the diagonal's imaginary parts are lost."""
     triangle = lower_triangle(a, -1) if lower else upper_triangle(a, 1)
     on = from_diagonal(as_dtype_of(real_part(diagonal(a)), a))
     return add(add(triangle, adjoint(triangle)), on)
 
 
-def off_diagonal(a: Any) -> Any:
+def off_diagonal(a: Value) -> Array:
     """The matrices with zeros on the diagonal."""
     shape = type_of(a).shape
     return keep(ne(rows(shape), columns(shape)), a)
@@ -216,7 +220,7 @@ def off_diagonal(a: Any) -> Any:
 # --- windows ----------------------------------------------------------------------------------
 
 
-def part(a: Any, axis: int, start: Size, limit: Size) -> Any:
+def part(a: Value, axis: int, start: Size, limit: Size) -> Any:
     """The elements start to limit of one axis; both are sizes."""
     shape = type_of(a).shape
     axis %= len(shape)
@@ -234,7 +238,7 @@ def corner(a: Any, m: Size, n: Size) -> Any:
     return slice_(a, start=first, limit=(*lead, m, n), stride=(1,) * (len(lead) + 2))
 
 
-def window(a: Any, axis: int, start: Any, size: Size) -> Any:
+def window(a: Value, axis: int, start: Value, size: Size) -> Array:
     """`size` elements of one axis from `start`, a value."""
     shape = type_of(a).shape
     axis %= len(shape)
@@ -242,13 +246,13 @@ def window(a: Any, axis: int, start: Any, size: Size) -> Any:
     return dynamic_slice(a, *_starts(len(shape), axis, start), sizes=sizes)
 
 
-def put(a: Any, axis: int, start: Any, update: Any) -> Any:
+def put(a: Value, axis: int, start: Value, update: Value) -> Array:
     """`a` with a window of one axis replaced."""
     ndim = type_of(a).ndim
     return dynamic_update_slice(a, update, *_starts(ndim, axis % ndim, start))
 
 
-def _starts(ndim: int, axis: int, start: Any) -> list[Any]:
+def _starts(ndim: int, axis: int, start: Value) -> list[Value]:
     return [start if i == axis else np.zeros((), np.int32) for i in range(ndim)]
 
 
@@ -273,7 +277,7 @@ def grown_by_identity(a: Any, n: Size) -> Any:
     return select(new, cast(eq(row, column), type_of(a).dtype), padded)
 
 
-def permuted_rows(a: Any, order: Any) -> Any:
+def permuted_rows(a: Value, order: Value) -> Array:
     """Row order[i] of `a` as row i. Shapes: [*B, M, N], i32[*B, K] -> [*B, K, N]."""
     *lead, _, n = type_of(a).shape
     first, batch = len(lead), tuple(range(len(lead)))
@@ -283,22 +287,22 @@ def permuted_rows(a: Any, order: Any) -> Any:
     return gather(a, indices, number(0, a), dims=dims, slice_sizes=sizes, mode="promise_in_bounds")
 
 
-def spread(x: Any, shape: Shape) -> Any:
+def spread(x: Value, shape: Shape) -> Any:
     """`x`, of as many axes, broadcast to `shape` where it has size 1."""
     return broadcast(x, shape=shape, axes=tuple(range(len(shape))))
 
 
-def full(value: Any, shape: Shape) -> Any:
+def full(value: Value, shape: Shape) -> Any:
     """A rank-0 value at every place."""
     return broadcast(value, shape=shape, axes=())
 
 
-def zeros(like: Any) -> Any:
+def zeros(like: Value) -> Any:
     """Zeros of the shape and dtype of `like`."""
     return full(number(0, like), type_of(like).shape)
 
 
-def steps(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
+def steps(count: Size, body: Callable[..., Sequence[Any]], *carry: Value) -> list[Any]:
     """`repeat`, whose body is not even written down for no steps: it may look at what is not."""
     return list(carry) if count == 0 else repeat(count, body, *carry)
 
@@ -316,18 +320,18 @@ def next_multiple(n: Any, block: Any) -> Any:
 # --- elements ---------------------------------------------------------------------------------
 
 
-def elements(a: Any) -> list[list[Any]]:
+def elements(a: Value) -> list[list[Any]]:
     """Small matrices element by element, each an array over the lanes [*B]."""
     *lead, m, n = type_of(a).shape
     return [[_element(a, tuple(lead), i, j) for j in range(n)] for i in range(m)]
 
 
-def _element(a: Any, lead: Shape, i: int, j: int) -> Any:
+def _element(a: Value, lead: Shape, i: int, j: int) -> Array:
     low, high = (*(0 for _ in lead), i, j), (*lead, i + 1, j + 1)
     return reshape(slice_(a, start=low, limit=high, stride=(1,) * len(low)), shape=lead)
 
 
-def from_elements(entries: Sequence[Sequence[Any]], lead: Shape) -> Any:
+def from_elements(entries: Sequence[Sequence[Any]], lead: Shape) -> Array:
     """The matrices of these elements; rank-0 elements are the same in all lanes."""
     n = len(lead)
     matrix_rows = [

@@ -7,7 +7,7 @@ sizes are explicit here; NumPy's conveniences live in `rune.numpy`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,14 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Bounds, Piece, Source, View
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Operand, Value
 from rune.dims import Size, at_most
 from rune.errors import ShapeError
 from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import Batched, broadcast, fit, reduce_sum, reshape, same_dtype, types_text, view_of, zeros_like
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 # --- transpose --------------------------------------------------------------------------------
 
@@ -64,8 +68,8 @@ def _slice_reference(x: np.ndarray, *, start: Any, limit: Any, stride: Any) -> n
 
 
 def _slice_transpose(
-    ct: Any, linear: Batched, x: ArrayType, *, start: Shape, limit: Shape, stride: tuple[int, ...]
-) -> list[Any]:
+    ct: Value, linear: Batched, x: ArrayType, *, start: Shape, limit: Shape, stride: tuple[int, ...]
+) -> list[Array]:
     sizes = type_of(ct).shape
     spread = [(n - 1) * s + 1 if n != 0 else 0 for n, s in zip(sizes, stride, strict=True)]
     high = tuple(d - lo - n for d, lo, n in zip(x.shape, start, spread, strict=True))
@@ -74,8 +78,8 @@ def _slice_transpose(
 
 
 def _slice_batch(
-    batched: Batched, size: Any, x: Any, *, start: Shape, limit: Shape, stride: tuple[int, ...]
-) -> tuple[Any, bool]:
+    batched: Batched, size: Size, x: Value, *, start: Shape, limit: Shape, stride: tuple[int, ...]
+) -> tuple[Array, bool]:
     return slice_(x, start=(0, *start), limit=(size, *limit), stride=(1, *stride)), True
 
 
@@ -117,7 +121,7 @@ def behind(size: Size, high: int, interior: int) -> Size:
     return high + interior * (1 // (size + 1))
 
 
-def _padded(size: Any, low: Any, high: Any, interior: int) -> Any:
+def _padded(size: Size, low: Any, high: Any, interior: int) -> Any:
     spread = size if interior == 0 or size == 0 else (size - 1) * (interior + 1) + 1
     return spread + low + high
 
@@ -139,8 +143,8 @@ def _pad_reference(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, int
 
 
 def _pad_transpose(
-    ct: Any, linear: Batched, x: Any, value: Any, *, low: Shape, high: Shape, interior: tuple[int, ...]
-) -> list[Any]:
+    ct: Value, linear: Batched, x: Any, value: Any, *, low: Shape, high: Shape, interior: tuple[int, ...]
+) -> list[Array | None]:
     """The cotangent of x is the padded cotangent cropped; that of the value is all the rest."""
     cotangents = [_crop(ct, low, high, interior) if linear[0] else None, None]
     if linear[1]:
@@ -151,13 +155,13 @@ def _pad_transpose(
     return cotangents
 
 
-def _where_padded(shape: Shape, **params: Any) -> Any:
+def _where_padded(shape: Shape, **params: object) -> Array:
     """Where a padded array of `shape` holds its own elements, as bool."""
     yes, no = np.ones((), np.bool_), np.zeros((), np.bool_)
     return pad(fit(yes, shape), no, **params)
 
 
-def _crop(ct: Any, low: Shape, high: Shape, interior: tuple[int, ...]) -> Any:
+def _crop(ct: Value, low: Shape, high: Shape, interior: tuple[int, ...]) -> Array:
     negative_low, negative_high = tuple(-lo for lo in low), tuple(-hi for hi in high)
     zeros = (0,) * len(low)
     spaced = pad(ct, zero_like(ct), low=negative_low, high=negative_high, interior=zeros)
@@ -167,14 +171,14 @@ def _crop(ct: Any, low: Shape, high: Shape, interior: tuple[int, ...]) -> Any:
     return slice_(spaced, start=zeros, limit=shape, stride=tuple(g + 1 for g in interior))
 
 
-def _pad_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
+def _pad_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
     (dx, dv), x = tangents, args[0]
     return pad(zeros_like(x) if dx is None else dx, zero_like(x) if dv is None else dv, **params)
 
 
 def _pad_batch(
-    batched: Batched, size: Any, x: Any, value: Any, *, low: Shape, high: Shape, interior: tuple[int, ...]
-) -> tuple[Any, bool]:
+    batched: Batched, size: Size, x: Value, value: Value, *, low: Shape, high: Shape, interior: tuple[int, ...]
+) -> tuple[Array, bool]:
     if not batched[0]:
         shape = type_of(x).shape
         x = broadcast(x, shape=(size, *shape), axes=tuple(range(1, len(shape) + 1)))
@@ -257,13 +261,13 @@ def _concatenate_type(*types: ArrayType, axis: int) -> ArrayType:
     return ArrayType(shape, dtype, all(t.weak for t in types))
 
 
-def _concatenate_jvp(tangents: Any, args: Any, y: Any, *, axis: int) -> Any:
+def _concatenate_jvp(tangents: Any, args: Any, y: Value, *, axis: int) -> Array:
     """All tangents at once: those that are zero become arrays of zeros."""
     filled = [fit(zero_like(a), type_of(a).shape) if t is None else t for t, a in zip(tangents, args, strict=True)]
     return concatenate(*filled, axis=axis)
 
 
-def _concatenate_transpose(ct: Any, linear: Batched, *inputs: Any, axis: int) -> list[Any]:
+def _concatenate_transpose(ct: Value, linear: Batched, *inputs: Any, axis: int) -> list[Array | None]:
     shape, cotangents, start = type_of(ct).shape, [], 0
     for is_linear, x in zip(linear, inputs, strict=True):
         size = type_of(x).shape[axis] if not is_linear else x.shape[axis]
@@ -275,19 +279,19 @@ def _concatenate_transpose(ct: Any, linear: Batched, *inputs: Any, axis: int) ->
     return cotangents
 
 
-def spread_batches(batched: Batched, size: Any, args: Any) -> list[Any]:
+def spread_batches(batched: Batched, size: Size, args: Any) -> list[Array]:
     """Every argument with a leading batch axis; those without are broadcast."""
     return [a if b else repeat_lane(a, size) for a, b in zip(args, batched, strict=True)]
 
 
-def move_axis(x: Any, source: int, target: int) -> Any:
+def move_axis(x: Operand, source: int, target: int) -> Any:
     """`x` with one axis moved."""
     order = [i for i in range(type_of(x).ndim) if i != source]
     order.insert(target, source)
     return x if source == target else transpose(x, permutation=tuple(order))
 
 
-def repeat_lane(x: Any, size: Any) -> Any:
+def repeat_lane(x: Operand, size: Size) -> Array:
     """`x` with a new leading axis of `size`."""
     shape = type_of(x).shape
     return broadcast(x, shape=(size, *shape), axes=tuple(range(1, len(shape) + 1)))

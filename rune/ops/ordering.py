@@ -5,13 +5,14 @@ What an array method and the function of the same name in `rune.numpy` have in c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, cast, lt, select, sub
@@ -25,13 +26,16 @@ from rune.ops.sorting import argsort as _argsort
 from rune.ops.sorting import search_sorted, take_last
 from rune.ops.sorting import sort as _sort
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 
 def index_dtype() -> np.dtype:
     """The dtype of positions: i32, or i64 under `enable_x64`."""
     return dtypes.canonical(dtypes.i64)
 
 
-def along_last(name: str, x: Any, axis: int | None) -> tuple[Any, int]:
+def along_last(name: str, x: Value, axis: int | None) -> tuple[Array, int]:
     """`x` with `axis` last, flattened for None, and where that axis belongs."""
     if axis is None:
         return reshape(x, -1), 0
@@ -39,7 +43,7 @@ def along_last(name: str, x: Any, axis: int | None) -> tuple[Any, int]:
     return move_axis(x, at, type_of(x).ndim - 1), at
 
 
-def back(x: Any, axis: int) -> Any:
+def back(x: Value, axis: int) -> Array:
     """`x` with its last axis moved to `axis`."""
     return move_axis(x, type_of(x).ndim - 1, axis)
 
@@ -48,14 +52,14 @@ def _from_the_end(x: Any) -> Any:
     return reverse(x, axes=(type_of(x).ndim - 1,))
 
 
-def sort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
+def sort(x: Value, axis: int | None = -1, descending: bool = False) -> Array:
     """`x` in order along an axis: NaN last, or first if descending; flattened for None."""
     rows, at = along_last("sort", operand("sort", x), axis)
     (ascending,) = _sort(rows, num_keys=1)
     return back(_from_the_end(ascending) if descending else ascending, at)
 
 
-def argsort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
+def argsort(x: Value, axis: int | None = -1, descending: bool = False) -> Array:
     """The positions that put `x` into order along an axis; ties keep theirs."""
     rows, at = along_last("argsort", operand("argsort", x), axis)
     if descending:
@@ -66,7 +70,7 @@ def argsort(x: Any, axis: int | None = -1, descending: bool = False) -> Any:
     return back(cast(_argsort(rows), index_dtype()), at)
 
 
-def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x: Operand, values: Value, side: str = "left", sorter: Any = None) -> Array:
     """How many elements of the sorted `x` come before each value.
 
     Shapes: x [N], values [*V] -> [*V].
@@ -86,7 +90,7 @@ def _require_row(name: str, type: ArrayType) -> None:
         raise ShapeError(f"{name}: cannot search {type} (one axis required)")
 
 
-def true_positions(mask: Any, size: Size, fill: Any) -> Any:
+def true_positions(mask: Operand, size: Size, fill: Value) -> Array:
     """The i32 positions of the first `size` true elements of a flat mask, then `fill`.
 
     Shapes: mask [N], fill [] or [size] -> [size]. Types: fill i32.

@@ -16,6 +16,7 @@ from rune import dtypes, tree
 from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Operand, Value
 from rune.dims import Dim
 from rune.errors import ArgumentError, DtypeError, ShapeError, with_context
 from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul
@@ -26,7 +27,7 @@ Scalar = bool | int | float | complex
 _SCALARS = (bool, int, float, complex)
 
 
-def operand(name: str, value: Any) -> Any:
+def operand(name: str, value: Operand) -> Value:
     """`value` if it is an array, tracer or Python scalar; NumPy data with canonical dtype.
 
     A symbolic size counts as a Python integer; what has `__rune_array__` as what that gives.
@@ -41,7 +42,7 @@ def operand(name: str, value: Any) -> Any:
     return exact
 
 
-def unrounded(name: str, value: Any) -> Any:
+def unrounded(name: str, value: Operand) -> Any:
     """An operand with all of its digits: NumPy data and symbolic sizes as they are.
 
     `as_type` rounds it once, to the dtype of the result; `scalar_kind` says as what it promotes.
@@ -62,7 +63,7 @@ def unrounded(name: str, value: Any) -> Any:
     raise ArgumentError(f"{name}: cannot take {type(value).__name__} as an array", _hint(value))
 
 
-def _in_numpy(value: Any, dtype: np.dtype) -> np.ndarray:
+def _in_numpy(value: Value, dtype: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype, copy=False)
 
@@ -102,7 +103,7 @@ def scalar_kind(value: Any) -> tuple[np.dtype, bool]:
     return type.dtype, getattr(type, "weak", False)
 
 
-def promoted(name: str, *values: Any, kind: str = "any") -> list[Any]:
+def promoted(name: str, *values: Operand, kind: str = "any") -> list[Any]:
     """Operands of one dtype and one shape (or rank 0).
 
     Python's numbers and NumPy's of 64 bits are rounded once, to that dtype; while all are weak,
@@ -165,7 +166,7 @@ def _kind(dtype: np.dtype) -> int:
     return sum(dtype in above for above in (dtypes.NUMERIC, dtypes.INEXACT, dtypes.COMPLEX))
 
 
-def _weak(number: Any, dtype: np.dtype) -> Any:
+def _weak(number: Any, dtype: np.dtype) -> Value:
     """A Python number of the kind of `dtype`, which keeps its digits; an array of another width."""
     scalar = _SCALARS[_kind(dtype)](number)
     if dtypes.scalar_type(scalar) == (dtype, True):
@@ -181,7 +182,7 @@ def _typed(scalar: Scalar, dtype: np.dtype) -> np.ndarray:
     return np.asarray(scalar).astype(dtype)
 
 
-def constant(number: float, like: Any) -> Any:
+def constant(number: float, like: Any) -> Value:
     """`number` in the dtype of `like`, and weak where `like` is weak."""
     type = type_of(like)
     if not type.weak or type.dtype in dtypes.COMPLEX:
@@ -232,7 +233,7 @@ def _common(name: str, shapes: Sequence[Shape], axis: int, sizes: Sequence[Any])
     return wide[0] if wide else 1
 
 
-def broadcast_to(name: str, value: Any, shape: Shape) -> Any:
+def broadcast_to(name: str, value: Operand, shape: Shape) -> Any:
     """`value` with leading axes added and size-1 axes stretched to `shape`."""
     current = type_of(value).shape
     if current == shape:
@@ -253,7 +254,7 @@ def _stretch(current: Shape, shape: Shape) -> tuple[Shape, tuple[int, ...]]:
     return tuple(current[i] for i in unstretched), tuple(offset + i for i in unstretched)
 
 
-def broadcast_together(name: str, values: Sequence[Any]) -> list[Any]:
+def broadcast_together(name: str, values: Sequence[Operand]) -> list[Any]:
     """Operands of one shape; rank-0 ones stay as they are."""
     shapes = [() if dtypes.scalar_type(v) else type_of(v).shape for v in values]
     ranked = {s for s in shapes if s}

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,8 @@ from rune.core.interpreter import literal, type_of
 from rune.core.lower import Parts, View
 from rune.core.primitive import ZERO, Primitive, Rule
 from rune.core.types import ArrayType, Shape
-from rune.dims import product
+from rune.core.values import Operand, Value
+from rune.dims import Size, product
 from rune.dtypes import stored_keys, stored_words
 from rune.errors import DtypeError
 from rune.ops.arithmetic import add, cast, convert, logical_or, logical_xor, mul, shl, shr
@@ -39,6 +40,9 @@ from rune.ops.ciphers import GENERATORS, Arithmetic, Generator, Words
 from rune.ops.creation import iota
 from rune.ops.family import Batched, broadcast, elementwise, joint_shape, require, reshape, view_of
 from rune.ops.movement import concatenate, slice_
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 u32, u64 = dtypes.u32, dtypes.u64
 BITS = (dtypes.u8, dtypes.u16, u32, u64)
@@ -51,20 +55,20 @@ CHUNK = 1 << 14  # elements that the reference computes at a time, so that they 
 # --- arithmetic -------------------------------------------------------------------------------
 
 
-def _rotate_numpy(x: Any, by: int) -> Any:
+def _rotate_numpy(x: Any, by: int) -> Value:
     return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
 
 
-def _products_numpy(x: Any, y: Any) -> tuple[Any, Any]:
+def _products_numpy(x: Value, y: Any) -> tuple[Value, Value]:
     wide = np.asarray(x, np.uint64) * np.asarray(y, np.uint64)
     return (wide >> np.uint64(32)).astype(np.uint32), wide.astype(np.uint32)
 
 
-def _rotate(x: Any, by: int) -> Any:
+def _rotate(x: Value, by: int) -> Array:
     return logical_or(shl(x, literal(by, u32)), shr(x, literal(32 - by, u32)))
 
 
-def _products(x: Any, y: Any) -> tuple[Any, Any]:
+def _products(x: Value, y: Value) -> tuple[Array, Array]:
     wide = mul(convert(x, dtype=u64), convert(y, dtype=u64))
     return convert(shr(wide, literal(32, u64)), dtype=u32), mul(x, y)
 
@@ -96,7 +100,7 @@ def _require_words(name: str, *words: ArrayType) -> None:
 def _batch(primitive: Callable[[], Primitive]) -> Rule:
     """A batch of keys is a key array with one more leading axis."""
 
-    def batch(batched: Batched, size: Any, key: Any, **params: Any) -> tuple[Any, bool]:
+    def batch(batched: Batched, size: Size, key: Value, **params: object) -> tuple[Array, bool]:
         return primitive()(key, **params), True
 
     return batch
@@ -133,19 +137,19 @@ key_word: Primitive = elementwise(
 )
 
 
-def words_of(keys: Any) -> Words:
+def words_of(keys: Value) -> Words:
     """The words of keys, each of the shape of the keys."""
     return [key_word(keys, number=number) for number in range(WORDS)]
 
 
-def side_by_side(keys: Any) -> Any:
+def side_by_side(keys: Value) -> Array:
     """The words of keys along a new last axis."""
     shape = type_of(keys).shape
     columns = (reshape(w, shape=(*shape, 1)) for w in words_of(keys))
     return concatenate(*columns, axis=len(shape))
 
 
-def keys_of(data: Any, impl: str) -> Any:
+def keys_of(data: Operand, impl: str) -> Array:
     """The keys whose words are along the last axis of `data`."""
     shape = type_of(data).shape[:-1]
     stride = (1,) * (len(shape) + 1)
@@ -215,7 +219,7 @@ def _bits_reference(key: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.nda
     return out.reshape((*key.shape, *shape))
 
 
-def _bits_expand(key: Any, *, shape: Shape, dtype: np.dtype) -> Any:
+def _bits_expand(key: Value, *, shape: Shape, dtype: np.dtype) -> Any:
     keys, words = type_of(key), _along(words_of(key), shape)
     positions = _for_every_key(_positions(shape), keys.shape, shape)
     first, second, mixed = generator(keys).sample(EQUATIONS, words, positions)
@@ -257,7 +261,7 @@ def _split_reference(key: np.ndarray, *, shape: tuple) -> np.ndarray:
     return out.reshape((*key.shape, *shape))
 
 
-def _split_expand(key: Any, *, shape: Shape) -> Any:
+def _split_expand(key: Value, *, shape: Shape) -> Array:
     keys, words, count = type_of(key), words_of(key), product(shape)
     derive, impl = generator(keys).derive, dtypes.IMPL_OF[keys.dtype]
     if isinstance(count, int) and 0 < count <= FEW:
@@ -300,7 +304,7 @@ def _fold_in_reference(key: np.ndarray, *position: np.ndarray) -> np.ndarray:
     return stored_keys(derive(NUMPY, pair, position), key.dtype)
 
 
-def _fold_in_expand(key: Any, *position: Any) -> Any:
+def _fold_in_expand(key: Value, *position: Value) -> Array:
     keys = type_of(key)
     folded = generator(keys).derive(EQUATIONS, words_of(key), position)
     return key_of_words(*folded, impl=dtypes.IMPL_OF[keys.dtype])

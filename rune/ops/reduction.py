@@ -9,7 +9,7 @@ extremum. A tangent of a cumulative product, max or min is computed in log2 n do
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.lower import Cumulative, Reduction
 from rune.core.primitive import ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
-from rune.dims import bounds
+from rune.core.values import Value
+from rune.dims import Size, bounds
 from rune.errors import ShapeError
 from rune.ops.arithmetic import (
     add,
@@ -42,10 +43,13 @@ from rune.ops.family import KINDS, Batched, batch_reduction, broadcast, reduce_s
 from rune.ops.movement import pad, transpose
 from rune.ops.scalars import nibbles
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 Axes = tuple[int, ...]
 
 
-def expand_axes(y: Any, shape: tuple, axes: Axes) -> Any:
+def expand_axes(y: Value, shape: tuple, axes: Axes) -> Array:
     """A reduced value broadcast back over the removed `axes`."""
     remaining = tuple(i for i in range(len(shape)) if i not in axes)
     return broadcast(y, shape=shape, axes=remaining)
@@ -77,7 +81,7 @@ def _prod_reference(x: np.ndarray, *, axes: Axes) -> np.ndarray:
     return np.asarray(np.prod(x, axis=axes, dtype=wide(x.dtype))).astype(x.dtype, copy=False)
 
 
-def _prod_jvp(dx: Any, x: Any, y: Any, *, axes: Axes) -> Any:
+def _prod_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
     """sum_i dx_i prod_{j != i} x_j, the inner products from both sides: right where x has zeros."""
     shape = type_of(x).shape
     remaining = tuple(i for i in range(len(shape)) if i not in axes)
@@ -95,13 +99,13 @@ def _count(shape: tuple, axes: Axes) -> Any:
     return total
 
 
-def _exclusive_product(x: Any, from_end: bool) -> Any:
+def _exclusive_product(x: Value, from_end: bool) -> Array:
     axis = type_of(x).ndim - 1
     shifted = _shift(x, 1, axis, literal_like(1, x), from_end)
     return cumprod(shifted, axis=axis, reverse=from_end)
 
 
-def _extremum_jvp(dx: Any, x: Any, y: Any, *, axes: Axes) -> Any:
+def _extremum_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
     # dx, x [*B, N]   y, result [*B]. A tie shares the tangent equally, so that the cotangent
     # still sums to one per slice. No element equals a NaN: all share it, as a NaN each.
     extremum = expand_axes(y, type_of(x).shape, axes)
@@ -142,12 +146,12 @@ def _arg_expand(extremum: Callable[[], Primitive], worst: float) -> Rule:
     worst: no number loses to it. Complex numbers go by their real parts, then by the imaginary.
     """
 
-    def expand(x: Any, *, axis: int, dtype: np.dtype) -> Any:
+    def expand(x: Value, *, axis: int, dtype: np.dtype) -> Array:
         if type_of(x).dtype == dtypes.bool_:
             x = cast(x, dtypes.i32)
         shape, is_nan = type_of(x).shape, ne(x, x)
 
-        def is_best(x: Any) -> Any:
+        def is_best(x: Value) -> Array:
             return eq(x, expand_axes(extremum()(x, axes=(axis,)), shape, (axis,)))
 
         if type_of(x).dtype in dtypes.COMPLEX:
@@ -188,7 +192,7 @@ argmin = _arg_reduction("argmin", np.argmin, lambda: reduce_min, np.inf)
 # --- cumulative -------------------------------------------------------------------------------
 
 
-def _shift(x: Any, by: int, axis: int, fill: Any, from_end: bool) -> Any:
+def _shift(x: Value, by: int, axis: int, fill: Value, from_end: bool) -> Array:
     """Elements moved `by` places along `axis`, away from where the scan starts."""
     amount = tuple(by if i == axis else 0 for i in range(type_of(x).ndim))
     back = tuple(-a for a in amount)
@@ -197,7 +201,7 @@ def _shift(x: Any, by: int, axis: int, fill: Any, from_end: bool) -> Any:
 
 
 def _doubling_jvp(combine: Rule, identity: Callable[[Any], Any]) -> JvpRule:
-    def rule(dx: Any, x: Any, y: Any, *, axis: int, reverse: bool) -> Any:
+    def rule(dx: Value, x: Value, y: Value, *, axis: int, reverse: bool) -> Any:
         value, tangent, by = x, dx, 1
         most = bounds(type_of(x).shape[axis])[1]
         if most is None:
@@ -212,7 +216,7 @@ def _doubling_jvp(combine: Rule, identity: Callable[[Any], Any]) -> JvpRule:
     return rule
 
 
-def _product_step(a: Any, da: Any, b: Any, db: Any) -> tuple[Any, Any]:
+def _product_step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Array]:
     return mul(a, b), add(mul(da, b), mul(a, db))
 
 
@@ -247,7 +251,7 @@ def _cumulative_reference(ufunc: Any) -> Rule:
 def _cumulative(
     name: str, kind: str, combine: str, ufunc: Any, jvp: JvpRule, transpose_rule: Rule | None = None
 ) -> Primitive:
-    def batch(batched: Batched, size: Any, x: Any, *, axis: int, reverse: bool) -> tuple[Any, bool]:
+    def batch(batched: Batched, size: Size, x: Value, *, axis: int, reverse: bool) -> tuple[Array, bool]:
         return primitive(x, axis=axis + 1, reverse=reverse), True
 
     primitive = Primitive(

@@ -68,7 +68,7 @@ def widened(function: Function) -> Function:
 def nibbles(function: Function) -> Function:
     """`function` in 8 bits, and wrapped, for the 4-bit integers, which NumPy has no loops for."""
 
-    def apply(*args: np.ndarray, **params: Any) -> np.ndarray:
+    def apply(*args: np.ndarray, **params: object) -> np.ndarray:
         dtype = args[0].dtype
         if dtype not in NIBBLES:
             return function(*args, **params)

@@ -8,7 +8,7 @@ minimum or maximum share its tangent equally, as in JAX; those that are NaN shar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rune import dims as sizes_of
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
-from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.ops.arithmetic import (
@@ -46,18 +46,21 @@ from rune.ops.indexing import (
     windows_meeting,
 )
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 # --- products ---------------------------------------------------------------------------------
 
 _ROWS = IndexDims((), (0,), (0,))
 
 
-def _at_rows(primitive: Any, table: Any, rows: Any, last: Any) -> Any:
+def _at_rows(primitive: Primitive, table: Value, rows: Value, last: Value) -> Array:
     """A gather or scatter of single elements of a flat table."""
     shape = (*type_of(rows).shape, 1)
     return primitive(table, reshape(rows, shape=shape), last, dims=_ROWS, slice_sizes=(1,), mode="fill")
 
 
-def _products(x: ArrayType, indices: Any, u: Any, params: Any) -> tuple[Any, Any]:
+def _products(x: Any, indices: Value, u: Value, params: Any) -> tuple[Array, Array]:
     """For every update the product of all updates of the same element, and of all but itself.
 
     The updates of one element whose windows' numbers agree but for the last k bits are a group; its
@@ -87,7 +90,7 @@ def _products(x: ArrayType, indices: Any, u: Any, params: Any) -> tuple[Any, Any
     return reshape(products, shape=shape), reshape(others, shape=shape)
 
 
-def multiply_at(x: Any, indices: Any, u: Any, **params: Any) -> Any:
+def multiply_at(x: Value, indices: Value, u: Value, **params: object) -> Array:
     """scatter_mul; of complex numbers, whose two parts cannot be multiplied one by one, made of
     other primitives."""
     if type_of(x).dtype not in dtypes.COMPLEX:
@@ -108,7 +111,7 @@ def _bits(count: Size) -> int:
     return max(0, high - 1).bit_length()
 
 
-def _mul_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
+def _mul_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Any:
     (dx, _, du), (x, i, u) = tangents, args
     scaled = zeros_like(x) if dx is None else scatter_mul(dx, i, u, **params)
     if du is None:
@@ -117,7 +120,9 @@ def _mul_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any
     return scatter_add(scaled, i, mul(du, mul(read_back(x, i, params), others)), **params)
 
 
-def _mul_transpose(ct: Any, linear: Batched, operand: Any, indices: Any, updates: Any, **params: Any) -> list[Any]:
+def _mul_transpose(
+    ct: Value, linear: Batched, operand: Any, indices: Value, updates: Any, **params: object
+) -> list[Array | None]:
     return [scatter_mul(ct, indices, updates, **params), None, None]
 
 
@@ -129,12 +134,12 @@ scatter_mul: Primitive = scatter_primitive(
 # --- minima and maxima ------------------------------------------------------------------------
 
 
-def _matches(a: Any, y: Any) -> Any:
+def _matches(a: Value, y: Value) -> Array:
     """Where `a` is the extremum y: equal, or NaN like it."""
     return logical_or(eq(a, y), logical_and(ne(a, a), ne(y, y)))
 
 
-def _extremum_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, **params: Any) -> Any:
+def _extremum_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
     # The element and all updates that are equal to the result share the tangent equally.
     (dx, _, du), (x, i, u) = tangents, args
     from_x, from_u = _matches(x, y), _matches(u, read_back(y, i, params))

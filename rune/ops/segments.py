@@ -16,6 +16,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
+from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, ShapeError, TracerIntegerConversionError
 from rune.ops.family import fit, reshape
@@ -30,7 +31,7 @@ _MODES = {None: "fill", "fill": "fill", "drop": "fill", "clip": "clip", "promise
 Segments = Callable[..., Any]
 
 
-def _limit(x: Any, largest: bool) -> Any:
+def _limit(x: Value, largest: bool) -> Value:
     dtype = type_of(x).dtype
     if dtype == dtypes.bool_:
         return np.asarray(largest)
@@ -39,7 +40,7 @@ def _limit(x: Any, largest: bool) -> Any:
     return literal_like(np.inf if largest else -np.inf, x)
 
 
-def _count(name: str, ids: Any, num_segments: Any) -> Size:
+def _count(name: str, ids: Value, num_segments: Any) -> Size:
     """The number of segments: given, or one more than the largest number."""
     if num_segments is not None:
         count = num_segments if isinstance(num_segments, Dim) else num_segments.__index__()
@@ -74,8 +75,8 @@ _DOC = """{what} of the rows that bear each number.
 
 def _segments(name: str, scatter: Any, identity: Callable[[Any], Any], what: str, shown: str) -> Segments:
     def function(
-        data: Any,
-        segment_ids: Any,
+        data: Value,
+        segment_ids: Value,
         num_segments: Any = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,

@@ -13,7 +13,7 @@ first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +21,15 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Source, View
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import zero_like
 from rune.ops.family import Batched, broadcast, view_of
 from rune.ops.movement import pad, reverse
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 Ints = tuple[int, ...]
 
@@ -97,8 +101,8 @@ def _shear_view(indices: tuple, x: ArrayType, *, axes: Ints, strides: Ints, dila
 
 
 def _shear_transpose(
-    ct: Any, linear: Batched, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints
-) -> list[Any]:
+    ct: Value, linear: Batched, x: ArrayType, *, axes: Ints, strides: Ints, dilations: Ints
+) -> list[Array]:
     sizes = tuple(x.shape[a] for a in axes)
     return [unshear(ct, axes, sizes, strides, dilations)]
 
@@ -119,7 +123,7 @@ shear: Primitive = Primitive(
 )
 
 
-def unshear(y: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Any:
+def unshear(y: Value, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Array:
     """Each window put back where `shear` took it from, 0 everywhere else.
 
     Shapes: y [*B, *O, *K] -> [*B, *sizes, *K], `axes` naming where O and `sizes` stand.
@@ -140,7 +144,7 @@ def unshear(y: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) ->
     return reverse(sheared, axes=inner)
 
 
-def windows(x: Any, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Any:
+def windows(x: Operand, axes: Ints, sizes: Shape, strides: Ints, dilations: Ints) -> Array:
     """All windows along `axes`: those axes count windows, and the windows' own axes come last.
 
     Shapes: x [*B, *D] -> [*B, *O, *sizes], where O windows fit into D elements.

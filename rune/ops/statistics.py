@@ -7,13 +7,14 @@ once, so that a sum cannot overflow on the way to a mean.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
+from rune.core.values import Operand, Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.ops import arithmetic as a
@@ -25,8 +26,11 @@ from rune.ops.movement import slice_, transpose
 from rune.ops.promote import operand, promoted
 from rune.ops.sorting import sort
 
+if TYPE_CHECKING:
+    from rune.array import Array
 
-def reduce(name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+
+def reduce(name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     """A reduction primitive with NumPy's axis and keepdims."""
     type = type_of(x)
     axes = normalised_axes(name, axis, type)
@@ -36,7 +40,7 @@ def reduce(name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims:
     return _kept(out, type.shape, axes) if keepdims else out
 
 
-def _kept(out: Any, shape: tuple, axes: tuple[int, ...]) -> Any:
+def _kept(out: Value, shape: tuple, axes: tuple[int, ...]) -> Array:
     return f.reshape(out, shape=tuple(1 if i in axes else d for i, d in enumerate(shape)))
 
 
@@ -51,12 +55,12 @@ def summable(x: Any, dtype: Any = None) -> Any:
     return astype(x, wide) if current.itemsize < wide.itemsize else x
 
 
-def sum(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Operand, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over axes."""
     return reduce("sum", f.reduce_sum, summable(operand("sum", x), dtype), axis, keepdims)
 
 
-def prod(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Value, axis: Axis = None, dtype: np.dtype | None = None, keepdims: bool = False) -> Array:
     """Product over axes."""
     return reduce("prod", reduction.reduce_prod, summable(operand("prod", x), dtype), axis, keepdims)
 
@@ -72,7 +76,7 @@ def _inexact(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
     return a.cast(x, f.wide(result_dtype)), result_dtype
 
 
-def squared_length(x: Any) -> Any:
+def squared_length(x: Operand) -> Array:
     """x², of complex numbers |x|²: real."""
     if not is_complex(x):
         return a.mul(x, x)
@@ -84,7 +88,7 @@ def _count(x: Any, axes: tuple[int, ...]) -> Size:
     return product(type_of(x).shape[i] for i in axes)
 
 
-def mean(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def mean(x: Operand, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Arithmetic mean over axes; integers as floats, but in `dtype`, if it is an integer's."""
     x, result_dtype = _inexact("mean", x, dtype)
     result_dtype = result_dtype if dtype is None else dtypes.as_dtype(dtype)
@@ -93,12 +97,14 @@ def mean(x: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -
     return a.cast(_share(total, _count(x, axes)), result_dtype)
 
 
-def _share(total: Any, count: Size) -> Any:
+def _share(total: Value, count: Size) -> Array:
     """A total divided by a count; of complex numbers each part, whatever the other one is."""
     return by_parts(lambda part: a.div(part, f.size_value(count, type_of(part).dtype)), total)
 
 
-def var(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, mean: Any = None) -> Any:
+def var(
+    x: Value, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, mean: Any = None
+) -> Array:
     """Mean squared distance from the mean, divided by the count minus `ddof`; always real."""
     x, result_dtype = _inexact("var", x, dtype)
     axes = normalised_axes("var", axis, type_of(x))
@@ -112,7 +118,7 @@ def var(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims:
     return a.cast(a.div(total, left_over(count, ddof)), result_dtype)
 
 
-def left_over(count: Any, ddof: Any) -> Any:
+def left_over(count: Value, ddof: Any) -> Value:
     """count - ddof, but no less than 0: a variance of too few elements is NaN or infinite."""
     if not hasattr(ddof, "type"):
         if not ddof:
@@ -132,22 +138,22 @@ def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims:
 # --- order ------------------------------------------------------------------------------------
 
 
-def amax(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def amax(x: Operand, axis: Axis = None, keepdims: bool = False) -> Array:
     """Maximum over axes; NaN if there is one."""
     return _extremum("max", reduction.reduce_max, reduction.reduce_or, x, axis, keepdims)
 
 
-def amin(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def amin(x: Operand, axis: Axis = None, keepdims: bool = False) -> Array:
     """Minimum over axes; NaN if there is one."""
     return _extremum("min", reduction.reduce_min, reduction.reduce_and, x, axis, keepdims)
 
 
-def ptp(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def ptp(x: Value, axis: Axis = None, keepdims: bool = False) -> Array:
     """Largest minus smallest."""
     return a.sub(amax(x, axis, keepdims), amin(x, axis, keepdims))
 
 
-def _extremum(name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis: Axis, keepdims: bool) -> Any:
+def _extremum(name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis: Axis, keepdims: bool) -> Array:
     x = operand(name, x)
     if is_complex(x):
         return _complex_extremum(name, x, axis, keepdims)
@@ -155,7 +161,7 @@ def _extremum(name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis:
     return reduce(name, chosen, x, axis, keepdims)
 
 
-def _complex_extremum(name: str, x: Any, axis: Axis, keepdims: bool) -> Any:
+def _complex_extremum(name: str, x: Value, axis: Axis, keepdims: bool) -> Array:
     """The first or the last of the sorted numbers; NaN if there is one."""
     shape, axes = type_of(x).shape, normalised_axes(name, axis, type_of(x))
     remaining = tuple(i for i in range(len(shape)) if i not in axes)
@@ -170,13 +176,13 @@ def _complex_extremum(name: str, x: Any, axis: Axis, keepdims: bool) -> Any:
     return a.select(has_nan, literal_like(complex(np.nan, np.nan), x), reshape(extremum, result_shape))
 
 
-def _element_of_rows(x: Any, at: Size) -> Any:
+def _element_of_rows(x: Value, at: Size) -> Array:
     *lead, _ = type_of(x).shape
     zeros, ones = (0,) * len(lead), (1,) * len(lead)
     return slice_(x, start=(*zeros, at), limit=(*lead, at + 1), stride=(*ones, 1))
 
 
-def any(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def any(x: Value, axis: Axis = None, keepdims: bool = False) -> Array:
     """True where some element is nonzero."""
     x = astype(operand("any", x), dtypes.bool_)
     return reduce("any", reduction.reduce_or, x, axis, keepdims)
@@ -188,17 +194,17 @@ def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return reduce("all", reduction.reduce_and, x, axis, keepdims)
 
 
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmax(x: Value, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the first maximum, or of the first NaN."""
     return _arg(reduction.argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmin(x: Value, axis: int | None = None, keepdims: bool = False) -> Array:
     """Position of the first minimum, or of the first NaN."""
     return _arg(reduction.argmin, x, axis, keepdims)
 
 
-def _arg(primitive: Primitive, x: Any, axis: int | None, keepdims: bool) -> Any:
+def _arg(primitive: Primitive, x: Value, axis: int | None, keepdims: bool) -> Array:
     x = operand(primitive.name, x)
     shape = type_of(x).shape
     flat = reshape(x, -1) if axis is None else x
@@ -211,17 +217,17 @@ def _arg(primitive: Primitive, x: Any, axis: int | None, keepdims: bool) -> Any:
 # --- running ----------------------------------------------------------------------------------
 
 
-def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumsum(x: Value, axis: int | None = None, dtype: Any = None) -> Array:
     """Running sum; over the flattened array for None."""
     return cumulative("cumsum", reduction.cumsum, summable(operand("cumsum", x), dtype), axis)
 
 
-def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumprod(x: Value, axis: int | None = None, dtype: Any = None) -> Array:
     """Running product; over the flattened array for None."""
     return cumulative("cumprod", reduction.cumprod, summable(operand("cumprod", x), dtype), axis)
 
 
-def cumulative(name: str, primitive: Primitive, x: Any, axis: int | None) -> Any:
+def cumulative(name: str, primitive: Primitive, x: Value, axis: int | None) -> Array:
     """A cumulative primitive with NumPy's axis."""
     flat = reshape(x, -1) if axis is None else x
     at = 0 if axis is None else normalised_axis(name, axis, type_of(x))

@@ -17,13 +17,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import config, dtypes
 from rune.core.interpreter import Tracer, literal_like, type_of
 from rune.core.types import Shape
+from rune.core.values import Operand, Value
 from rune.dims import Dim, Size, UndecidedComparison, maximum, minimum
 from rune.errors import AxisError, DimensionError, DtypeError, NonConcreteBooleanIndexError
 from rune.ops.arithmetic import cast
@@ -34,6 +35,9 @@ from rune.ops.indexing import gather
 from rune.ops.movement import concatenate, reverse, slice_
 from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, unrounded
 from rune.ops.scalars import int_bounds
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 Entries = Sequence[Any]
 
@@ -81,7 +85,7 @@ def scalar_mask(x: Any, index: Any) -> bool | None:
     return bool(np.asarray(item))
 
 
-def absent(x: Any, fill_value: Any = None) -> Any:
+def absent(x: Any, fill_value: Any = None) -> Value:
     """What an index out of bounds reads: unless given, NaN, the least signed or the largest
     unsigned integer, True, the key of largest words."""
     dtype = type_of(x).dtype
@@ -124,7 +128,7 @@ def _is_number_or_run(entry: Any) -> bool:
     return not is_advanced(entry) or type_of(entry).ndim == 0
 
 
-def raw_entries(x: Any, index: Any) -> list[Any]:
+def raw_entries(x: Operand, index: Any) -> list[Any]:
     """One entry per axis (plus None): ... filled up with full slices, masks turned to integers."""
     shape = type_of(x).shape
     items = [_item(x, e) for e in (index if isinstance(index, tuple) else (index,))]
@@ -146,13 +150,13 @@ def raw_entries(x: Any, index: Any) -> list[Any]:
     return entries
 
 
-def modular(x: Any, index: Any) -> tuple[Any, ...]:
+def modular(x: Any, index: Value) -> tuple[Any, ...]:
     """An index whose positions are those of `index` modulo the sizes of the axes."""
     sizes = iter(type_of(x).shape)
     return tuple(e if e is None else _modular(e, next(sizes)) for e in raw_entries(x, index))
 
 
-def _modular(entry: Any, size: Size) -> Any:
+def _modular(entry: Value, size: Size) -> Any:
     if isinstance(entry, slice):
         return entry
     if size == 0:
@@ -191,7 +195,7 @@ def _is_mask(item: Any) -> bool:
     return is_advanced(item) and type_of(item).dtype == dtypes.bool_
 
 
-def _mask_entries(x: Any, mask: Any, axis: int) -> list[Any]:
+def _mask_entries(x: Any, mask: Any, axis: int) -> list[Value]:
     if isinstance(mask, Tracer):
         raise _traced_mask(x, mask)
     mask_type = type_of(mask)
@@ -304,7 +308,7 @@ def _symbolic_place(at: Size, size: Size) -> Size:
     return at if at is size else maximum(0, minimum(at, size))
 
 
-def sliced(x: Any, entries: Entries) -> Any:
+def sliced(x: Operand, entries: Entries) -> Any:
     """The operand with every slice and static integer applied; integers leave size-1 axes."""
     shape = type_of(x).shape
     parts = ranges(shape, entries)
@@ -315,7 +319,7 @@ def sliced(x: Any, entries: Entries) -> Any:
     return reverse(x, axes=flipped) if flipped else x
 
 
-def _read_basic(x: Any, entries: Entries) -> Any:
+def _read_basic(x: Operand, entries: Entries) -> Array:
     out = sliced(x, [e for e in entries if e is not None])
     shape = basic_shape(type_of(out).shape, entries)
     return out if shape == type_of(out).shape else reshape(out, shape=shape)
@@ -358,7 +362,7 @@ class Vectors:
         return tuple(1 if i in self.axes else sizes.get(i, d) for i, d in enumerate(shape))
 
 
-def with_new_axes(x: Any, entries: Entries) -> tuple[Any, Entries]:
+def with_new_axes(x: Operand, entries: Entries) -> tuple[Any, Entries]:
     """The operand with an axis of size 1 for each None, which becomes a full slice."""
     if all(e is not None for e in entries):
         return x, entries
@@ -382,7 +386,7 @@ def index_vectors(shape: Shape, entries: Entries, parts: dict[int, Range] | None
     return Vectors(vectors, batch, axes, axes[0] if adjacent else 0, parts)
 
 
-def _as_array(entry: Any, size: Size) -> Any:
+def _as_array(entry: Value, size: Size) -> Value:
     if not isinstance(entry, int):
         return entry
     return size_value(entry + size if entry < 0 else entry, dtypes.i32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -17,11 +17,15 @@ from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import DtypeError
 from rune.ops import complex_scalars, scalars
 from rune.ops.arithmetic import abs, add, div, eq, max, min, mul, neg, select, sub, zero_like
 from rune.ops.creation import stop_gradient
 from rune.ops.family import KINDS, elementwise, fit, require, same_type
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _floating(name: str, reference: Rule, *jvp: JvpRule) -> Primitive:
@@ -36,19 +40,19 @@ def _inexact(name: str, reference: Rule, *jvp: JvpRule, plane: Rule | None = Non
     return elementwise(name, "transcendental", rule, meaning, jvp)
 
 
-def _scale(tangent: Any, factor: float) -> Any:
+def _scale(tangent: Value, factor: float) -> Array:
     return mul(tangent, literal_like(factor, tangent))
 
 
-def _one_plus(x: Any) -> Any:
+def _one_plus(x: Value) -> Array:
     return add(x, literal_like(1, x))
 
 
-def _one_minus(x: Any) -> Any:
+def _one_minus(x: Value) -> Array:
     return sub(literal_like(1, x), x)
 
 
-def _one_minus_square(x: Any) -> Any:
+def _one_minus_square(x: Value) -> Array:
     return mul(_one_minus(x), _one_plus(x))
 
 
@@ -77,7 +81,7 @@ acosh = _inexact("acosh", np.arccosh, lambda dx, x, y: mul(dx, mul(rsqrt(neg(_on
 atanh = _inexact("atanh", np.arctanh, lambda dx, x, y: div(dx, _one_minus_square(x)))
 
 
-def _gauss(x: Any) -> Any:
+def _gauss(x: Value) -> Array:
     return _scale(exp(neg(mul(x, x))), 2 / math.sqrt(math.pi))
 
 
@@ -92,11 +96,11 @@ logistic = _inexact(
 # --- two arguments ----------------------------------------------------------------------------
 
 
-def _pow_wrt_a(da: Any, a: Any, b: Any, y: Any) -> Any:
+def _pow_wrt_a(da: Value, a: Value, b: Value, y: Value) -> Array:
     return mul(da, mul(b, pow(a, sub(b, literal_like(1, b)))))
 
 
-def _pow_wrt_b(db: Any, a: Any, b: Any, y: Any) -> Any:
+def _pow_wrt_b(db: Value, a: Value, b: Value, y: Value) -> Array:
     # d/db a^b = log(a) a^b; at a = 0 the limit 0 for b > 0 is taken, not 0 * -inf = NaN.
     safe = select(eq(a, zero_like(a)), literal_like(1, a), a)
     factor = mul(log(safe), y)
@@ -106,7 +110,7 @@ def _pow_wrt_b(db: Any, a: Any, b: Any, y: Any) -> Any:
 pow: Primitive = _inexact("pow", scalars.power, _pow_wrt_a, _pow_wrt_b, plane=np.power)
 
 
-def _over_square(tangent: Any, side: Any, a: Any, b: Any) -> Any:
+def _over_square(tangent: Value, side: Value, a: Value, b: Value) -> Array:
     """side / (a² + b²): scaled first, so that no square overflows or vanishes."""
     most = literal_like(float(ml_dtypes.finfo(type_of(a).dtype).max), a)
     scale = stop_gradient(min(max(abs(a), abs(b)), most))  # the quotient does not depend on it
@@ -153,7 +157,7 @@ def _wrapped_power(x: np.ndarray, exponent: int) -> np.ndarray:
     return np.asarray(result, x.dtype)
 
 
-def _integer_pow_expand(x: Any, *, exponent: int) -> Any:
+def _integer_pow_expand(x: Value, *, exponent: int) -> Any:
     """Repeated squaring: about 2 log2(exponent) products."""
     result, square, remaining = fit(literal_like(1, x), type_of(x).shape), x, builtins.abs(exponent)
     first = True
@@ -165,7 +169,7 @@ def _integer_pow_expand(x: Any, *, exponent: int) -> Any:
     return result if exponent >= 0 else div(literal_like(1, x), result)
 
 
-def _integer_pow_jvp(dx: Any, x: Any, y: Any, *, exponent: int) -> Any:
+def _integer_pow_jvp(dx: Value, x: Value, y: Value, *, exponent: int) -> Array:
     if exponent == 0:
         return mul(dx, zero_like(x))
     factor = fit(literal_like(exponent, x), type_of(x).shape)

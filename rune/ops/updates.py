@@ -7,7 +7,7 @@ it can be. Index arrays go to one scatter, whose windows may be parts of the axe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rune import dtypes
 from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import Shape
+from rune.core.values import Operand, Value
 from rune.dims import Dim, Size, product
 from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import fit, reshape, size_value
@@ -35,8 +36,11 @@ from rune.ops.subscript import (
 )
 from rune.ops.windows import dynamic_update_slice
 
+if TYPE_CHECKING:
+    from rune.array import Array
 
-def change_window(x: Any, entries: Entries, combine: Primitive | None, values: Any) -> Any:
+
+def change_window(x: Any, entries: Entries, combine: Primitive | None, values: Operand) -> Any:
     """x with values, or combine(window, values), in the window that basic entries name."""
     indices = [e for e in entries if e is not None]
     parts = ranges(type_of(x).shape, indices)
@@ -52,7 +56,7 @@ def _reshaped(x: Any, shape: Shape) -> Any:
     return x if type_of(x).shape == shape else reshape(x, shape=shape)
 
 
-def _put_back(x: Any, parts: Sequence[Range], window: Any) -> Any:
+def _put_back(x: Operand, parts: Sequence[Range], window: Value) -> Any:
     """x with a window in the place that it was sliced from."""
     shape, sizes = type_of(x).shape, type_of(window).shape
     flipped = tuple(i for i, p in enumerate(parts) if p.flipped)
@@ -72,13 +76,13 @@ def _put_back(x: Any, parts: Sequence[Range], window: Any) -> Any:
     return select(named, pad(window, zero_like(window), **place), x)
 
 
-def scattered(scatter: Any, x: Any, entries: Entries, values: Any, mode: str) -> Any:
+def scattered(scatter: Any, x: Any, entries: Entries, values: Operand, mode: str) -> Any:
     """x updated by `scatter` (a primitive, or made of one) at index arrays and slices."""
     ranked, entries = with_new_axes(x, entries)
     return _reshaped(_scattered(scatter, ranked, entries, values, mode), type_of(x).shape)
 
 
-def _scattered(scatter: Any, x: Any, entries: Entries, values: Any, mode: str) -> Any:
+def _scattered(scatter: Any, x: Value, entries: Entries, values: Any, mode: str) -> Array:
     shape = type_of(x).shape
     basic = [e if isinstance(e, slice) else slice(None) for e in entries]
     slices = ranges(shape, basic)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -21,6 +21,7 @@ from rune import dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.dims import Size, product
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.arithmetic import eq, select, zero_like
@@ -29,6 +30,9 @@ from rune.ops.family import KINDS, Batched, not_linear, reduce_sum, require, res
 from rune.ops.movement import pad
 from rune.ops.reduction import argmax, argmin, expand_axes, reduce_and, reduce_max, reduce_min, reduce_or, reduce_prod
 from rune.ops.sliding import reach, window_count, windows
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 Ints = tuple[int, ...]
 Pads = tuple[tuple[Size, Size], ...]
@@ -136,7 +140,7 @@ def counts(shape: Shape, slide: Slide) -> Shape:
     return tuple(numbers)
 
 
-def _type_rule(x: ArrayType, *, combine: str, **params: Any) -> ArrayType:
+def _type_rule(x: ArrayType, *, combine: str, **params: object) -> ArrayType:
     if combine not in MONOIDS:
         raise ArgumentError(f"reduce_window: cannot combine by {combine!r} (one of {', '.join(MONOIDS)})")
     slide, monoid = _slide(params), MONOIDS[combine]
@@ -170,7 +174,7 @@ def _expand(x: Any, *, combine: str, **params: Any) -> Any:
     return monoid.reduction(shown, axes=axes)
 
 
-def _reference(x: np.ndarray, *, combine: str, **params: Any) -> np.ndarray:
+def _reference(x: np.ndarray, *, combine: str, **params: object) -> np.ndarray:
     slide, monoid = _slide(params), MONOIDS[combine]
     dtype = wide(x.dtype) if combine in ("add", "mul") else x.dtype
     fill = np.asarray(monoid.identity(x.dtype)).astype(x.dtype)
@@ -197,7 +201,7 @@ def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: Any, dtype: np.d
 # --- derivatives ------------------------------------------------------------------------------
 
 
-def _jvp(dx: Any, x: Any, y: Any, *, combine: str, **params: Any) -> Any:
+def _jvp(dx: Value, x: Value, y: Value, *, combine: str, **params: object) -> Array:
     if combine == "add":
         return reduce_window(dx, combine=combine, **params)
     if combine == "mul":
@@ -230,7 +234,7 @@ def _first_jvp(dx: Any, x: Any, slide: Slide, combine: str) -> Any:
     return reduce_sum(select(chosen, tangents, zero_like(dx)), axes=(last,))
 
 
-def _transpose(ct: Any, linear: Batched, x: ArrayType, *, combine: str, **params: Any) -> list[Any]:
+def _transpose(ct: Value, linear: Batched, x: ArrayType, *, combine: str, **params: object) -> list[Array]:
     """Of a sum: every element gets the cotangents of the windows that hold it, again windows."""
     if combine != "add":
         raise not_linear(f"reduce_window of {x}", f"combine={combine!r} is not linear")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Bounds, Element, Piece, Source, View
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.dims import Size, symbol
 from rune.errors import ShapeError
 from rune.ops.arithmetic import cast, zero_like
@@ -24,6 +25,9 @@ from rune.ops.index_dims import IndexDims, up
 from rune.ops.index_values import signed
 from rune.ops.indexing import gather, scatter
 from rune.ops.movement import concatenate, repeat_lane
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _check_starts(name: str, operand: ArrayType, starts: Sequence[ArrayType]) -> None:
@@ -74,11 +78,13 @@ def _dynamic_slice_view(position: tuple, operand: ArrayType, *starts: ArrayType,
     return Source((Piece(0, index, (), tuple(elements)),))
 
 
-def _slice_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any, *, sizes: Shape) -> Any:
+def _slice_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, *, sizes: Shape) -> Array:
     return dynamic_slice(tangents[0], *args[1:], sizes=sizes)
 
 
-def _slice_transpose(ct: Any, linear: Batched, operand: ArrayType, *starts: Any, sizes: Shape) -> list[Any]:
+def _slice_transpose(
+    ct: Value, linear: Batched, operand: ArrayType, *starts: Value, sizes: Shape
+) -> list[Array | None]:
     zeros = fit(zero_like(ct), operand.shape)
     return [dynamic_update_slice(zeros, ct, *starts), *(None for _ in starts)]
 
@@ -100,7 +106,9 @@ def _lane_dims(ndim: int, *, with_lane: bool) -> IndexDims:
     return replace(dims, start_map=up(dims.start_map), operand_batching=(0,), indices_batching=(0,))
 
 
-def _dynamic_slice_batch(batched: Batched, size: Any, operand: Any, *starts: Any, sizes: Shape) -> tuple[Any, bool]:
+def _dynamic_slice_batch(
+    batched: Batched, size: Size, operand: Value, *starts: Value, sizes: Shape
+) -> tuple[Array, bool]:
     if not any(batched[1:]):
         zero = zero_like(starts[0]) if starts else np.zeros((), np.int32)
         return dynamic_slice(operand, zero, *starts, sizes=(size, *sizes)), True
@@ -144,19 +152,19 @@ def _update_view(position: tuple, operand: ArrayType, update: ArrayType, *starts
     return Source((Piece(1, index, where, tuple(elements)), Piece(0, position)))
 
 
-def _update_jvp(tangents: Sequence[Any], args: Sequence[Any], y: Any) -> Any:
+def _update_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value) -> Array:
     d_operand, d_update = (zeros_like(a) if t is None else t for t, a in zip(tangents[:2], args[:2], strict=True))
     return dynamic_update_slice(d_operand, d_update, *args[2:])
 
 
-def _update_transpose(ct: Any, linear: Batched, operand: Any, update: Any, *starts: Any) -> list[Any]:
+def _update_transpose(ct: Value, linear: Batched, operand: Any, update: Any, *starts: Value) -> list[Array | None]:
     shape = type_of(update).shape if not linear[1] else update.shape
     of_operand = dynamic_update_slice(ct, fit(zero_like(ct), shape), *starts)
     of_update = dynamic_slice(ct, *starts, sizes=shape)
     return [of_operand if linear[0] else None, of_update if linear[1] else None, *(None for _ in starts)]
 
 
-def _update_batch(batched: Batched, size: Any, operand: Any, update: Any, *starts: Any) -> tuple[Any, bool]:
+def _update_batch(batched: Batched, size: Size, operand: Value, update: Value, *starts: Value) -> tuple[Array, bool]:
     operand = operand if batched[0] else repeat_lane(operand, size)
     update = update if batched[1] else repeat_lane(update, size)
     if not any(batched[2:]):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import scan, while_loop
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
@@ -29,6 +30,7 @@ from rune.random.sampler import (
 )
 from rune.random.special import log_poisson_density, stirling_remainder
 from rune.random.uniforms import unit_interval
+from rune.typing import ArrayLike
 
 FEW = 10.0  # means below which events are counted one by one
 F32 = dtypes.f32
@@ -45,7 +47,7 @@ class _Waiting(NamedTuple):
     log_product: Any
 
 
-def _by_waiting(key: Key, lam: Any) -> Any:
+def _by_waiting(key: Key, lam: Array) -> Array:
     """Events in a time of lam, each after an exponential wait (Knuth)."""
 
     def again(s: _Waiting) -> _Waiting:
@@ -66,7 +68,7 @@ class _Trying(NamedTuple):
     is_done: Any
 
 
-def _by_rejection(key: Key, shape: Shape, dtype: Any, propose: Any) -> Any:
+def _by_rejection(key: Key, shape: Shape, dtype: Any, propose: Any) -> Array:
     """propose(u - 1/2, v) -> (number, accepted), until all are accepted; -1 before that."""
 
     def again(s: _Trying) -> _Trying:
@@ -80,14 +82,14 @@ def _by_rejection(key: Key, shape: Shape, dtype: Any, propose: Any) -> Any:
     return while_loop(lambda s: rnp.any(~s.is_done), again, first).draw
 
 
-def _poisson_proposal(lam: Any) -> Any:
+def _poisson_proposal(lam: ArrayLike) -> Any:
     """Source: Hörmann 1993, Insurance: Mathematics and Economics 12(1), algorithm PTRS."""
     b = 0.931 + 2.53 * rnp.sqrt(lam)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2.0)
 
-    def propose(u: Any, v: Any) -> tuple[Any, Any]:
+    def propose(u: Any, v: ArrayLike) -> tuple[Array, Array]:
         inner = 0.5 - abs(u)
         k = rnp.floor((2.0 * a / inner + b) * u + lam + 0.43)
         hat = rnp.log(v * inverse_alpha / (a / (inner * inner) + b))
@@ -100,7 +102,7 @@ def _poisson_proposal(lam: Any) -> Any:
 
 
 @Sampler
-def poisson(key: Any, lam: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def poisson(key: ArrayLike, lam: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
     """How many events come in a time in which `lam` come on the average.
 
     Shapes: lam broadcasts to `shape`, which is its own by default.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.control import while_loop
 from rune.core.types import Shape
 from rune.dims import product
@@ -25,6 +26,7 @@ from rune.random.special import gamma_log_derivative
 from rune.random.uniforms import rademacher, unit_interval
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 SQUEEZE = 0.0331
 THIRD = 1 / 3
@@ -46,7 +48,7 @@ class _Proposing(NamedTuple):
     is_done: Any
 
 
-def _proposals(keys: Key, c: Any, is_done: Any) -> tuple[Any, Any]:
+def _proposals(keys: Key, c: Array, is_done: ArrayLike) -> tuple[Array, Array]:
     """Normal numbers x with 1 + c x > 0, and that; of elements that are done any number."""
 
     def again(s: _Proposing) -> _Proposing:
@@ -68,7 +70,7 @@ class _Trying(NamedTuple):
     is_done: Any
 
 
-def _cubes(keys: Key, d: Any) -> Any:
+def _cubes(keys: Key, d: Array) -> Array:
     """v such that d v is a gamma number of parameter d + 1/3, at least 1.
 
     Source: Marsaglia & Tsang 2000, ACM Transactions on Mathematical Software 26(3).
@@ -88,12 +90,12 @@ def _cubes(keys: Key, d: Any) -> Any:
     return while_loop(lambda s: rnp.any(~s.is_done), again, first).v
 
 
-def _units(keys: Key, dtype: Any) -> Any:
+def _units(keys: Key, dtype: Any) -> Array:
     """A number of [0, 1) for every key."""
     return vmap(lambda key: unit_interval(key, (), dtype))(keys)
 
 
-def _of_large(keys: Key, a: Any) -> tuple[Any, Any, Key]:
+def _of_large(keys: Key, a: Array) -> tuple[Array, Array, Key]:
     """d and v, d v being a gamma number of a, or of a + 1 below 1; and keys that are left."""
     d = rnp.where(a >= 1.0, a, a + 1.0) - THIRD
     cube_keys, last = _each(keys, 2)
@@ -104,7 +106,7 @@ def _of_large(keys: Key, a: Any) -> tuple[Any, Any, Key]:
 
 
 @custom_jvp
-def _many(keys: Key, a: Any) -> Any:
+def _many(keys: Key, a: Array) -> Array:
     """A gamma number for every key and parameter."""
     d, v, last = _of_large(keys, a)
     factor = rnp.power(1.0 - _units(last, a.dtype), 1.0 / a)
@@ -121,7 +123,7 @@ def _many_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @custom_jvp
-def _many_logs(keys: Key, a: Any) -> Any:
+def _many_logs(keys: Key, a: Array) -> Array:
     """The logarithms of gamma numbers, also where those are too small for the dtype."""
     d, v, last = _of_large(keys, a)
     log_u = rnp.log1p(-_units(last, a.dtype))
@@ -135,7 +137,7 @@ def _many_logs_jvp(primals: Any, tangents: Any) -> Any:
     return drawn, tangents[1] * gamma_log_derivative(primals[1], drawn)
 
 
-def _drawn(draw: Callable[[Key, Any], Any], key: Any, a: Any, shape: Shape, dtype: Any) -> Any:
+def _drawn(draw: Callable[[Key, Any], Any], key: ArrayLike, a: Array, shape: Shape, dtype: Any) -> Array:
     """Numbers of a shape, each from a key of its own."""
     shapes = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
     keys = split(single_key("gamma", key), product(shape))
@@ -151,7 +153,7 @@ def _two_logs(key: Any, a: Any, b: Any, shape: Shape, dtype: Any) -> tuple[Any, 
 
 
 @Sampler
-def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def gamma(key: ArrayLike, a: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Density x**(a - 1) exp(-x), up to a factor, for x > 0; mean and variance are a.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
@@ -170,7 +172,7 @@ def gamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
 
 
 @Sampler
-def loggamma(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def loggamma(key: ArrayLike, a: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Logarithms of gamma numbers, also of those that would underflow to 0.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
@@ -237,7 +239,7 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = Non
 
 
 @Sampler
-def chisquare(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def chisquare(key: ArrayLike, df: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """The sum of the squares of `df` normal numbers.
 
     Shapes: df broadcasts to `shape`, which is its own by default.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rune import config, dtypes, ops
-from rune.array import as_array, default_place, put
+from rune.array import Array, as_array, default_place, put
 from rune.core.interpreter import Tracer, literal, type_of
 from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size
@@ -25,6 +25,7 @@ from rune.ops.family import size_value
 from rune.ops.operators import Operators
 from rune.ops.promote import opened
 from rune.ops.random import WORDS, keys_of, random_clone, random_fold_in, random_seed, random_split, side_by_side
+from rune.typing import ArrayLike, DTypeLike
 
 DEFAULT = "threefry2x32"
 Key = Any  # an array of keys, concrete or traced
@@ -42,7 +43,7 @@ def implementation(impl: Any) -> str:
     return name
 
 
-def is_keys(value: Any) -> bool:
+def is_keys(value: ArrayLike) -> bool:
     """Whether a value is an array of keys."""
     return isinstance(value, Operators | Tracer) and type_of(value).dtype in dtypes.KEYS
 
@@ -78,7 +79,7 @@ def generator_of(keys: Key) -> str:
     return dtypes.IMPL_OF[type_of(keys).dtype]
 
 
-def _in_kind(new: Key, original: KeyLike) -> Any:
+def _in_kind(new: Key, original: KeyLike) -> Array:
     """Keys of the kind that was given: raw ones as their words."""
     return new if is_keys(opened(original)) else side_by_side(new)
 
@@ -86,7 +87,7 @@ def _in_kind(new: Key, original: KeyLike) -> Any:
 # --- making keys ------------------------------------------------------------------------------
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Key:
+def key(seed: Any, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Key:
     """A key from an integer. All 64 bits of a Python integer or a 64-bit array count.
 
     impl, dtype:  the generator, "threefry2x32" (the default) or "philox4x32".
@@ -132,7 +133,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return key_data(key(seed))
 
 
-def _halves(name: str, number: Any) -> tuple[Any, Any]:
+def _halves(name: str, number: Any) -> tuple[Array, Array]:
     """The high and the low word of an integer, Python's or an array's."""
     if isinstance(number, int | np.integer) and not isinstance(number, bool):
         first, second = (as_array(half, dtypes.u32) for half in _halves_of_int(number))
@@ -162,7 +163,7 @@ def _halves_of_int(seed: int | np.integer) -> tuple[int, int]:
     return high & 0xFFFFFFFF, number & 0xFFFFFFFF
 
 
-def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
+def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Array:
     """`num` new keys, or keys of that shape; use these, and `key` no more.
 
     The first keys do not depend on how many there are: split(k, 4)[:2] == split(k, 2).
@@ -180,7 +181,7 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Any:
     return _in_kind(new, key)
 
 
-def fold_in(key: KeyLike, data: Any) -> Any:
+def fold_in(key: KeyLike, data: Any) -> Array:
     """The key at position `data` below `key`: fold_in(k, i) == split(k, n)[i].
 
     data: an integer, Python's (64 bits count) or an array's; a negative one of an array is its low
@@ -200,7 +201,7 @@ def fold_in(key: KeyLike, data: Any) -> Any:
     return _in_kind(random_fold_in(parent, *_place("fold_in", data)), key)
 
 
-def _place(name: str, data: Any) -> tuple[Any, Any]:
+def _place(name: str, data: Any) -> tuple[Array, Array]:
     """The high and the low word of a position; a negative one is its low word, as in JAX."""
     if isinstance(data, np.integer):
         data = np.asarray(data).astype(dtypes.canonical(data.dtype))
@@ -229,7 +230,7 @@ def _is_size(size: Any) -> bool:
 # --- their words ------------------------------------------------------------------------------
 
 
-def key_data(keys: KeyLike) -> Any:
+def key_data(keys: KeyLike) -> Array:
     """The words of keys.
 
     Shapes: keys [*S] -> u32[*S, 2].
@@ -242,7 +243,7 @@ def key_data(keys: KeyLike) -> Any:
     return side_by_side(as_keys("key_data", keys))
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Key:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Key:
     """Keys from words; the inverse of `key_data`.
 
     Shapes: u32[*S, 2] -> keys [*S].
@@ -289,7 +290,7 @@ def key_dtype(impl: Any = None) -> KeyDtype:
     return KeyDtype(implementation(impl))
 
 
-def clone(key: KeyLike) -> Any:
+def clone(key: KeyLike) -> Array:
     """The same key, marked as unused: the check for reuse accepts it.
 
     Shapes: keys of any shape, kept.

@@ -9,6 +9,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ArgumentError, ShapeError
@@ -17,14 +18,15 @@ from rune.numpy.arguments import static_int
 from rune.random.keys import single_key
 from rune.random.normals import PARTS, normal, standard_normal
 from rune.random.sampler import floating, in_dtype, shape_for, with_static
+from rune.typing import ArrayLike
 
 METHODS = ("cholesky", "eigh", "svd")
 
 
 @with_static("method")
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Shape | None = None, dtype: Any = None, method: str = "cholesky"
-) -> Any:
+    key: ArrayLike, mean: Any, cov: Any, shape: Shape | None = None, dtype: Any = None, method: str = "cholesky"
+) -> Array:
     """Normal vectors with a mean and a covariance: mean + F z, with F Fᵀ = cov.
 
     method:  how F is found: "cholesky", which needs a positive definite cov and is the fastest;
@@ -54,7 +56,7 @@ def multivariate_normal(
     return rnp.add(centre, rnp.matvec(_root(spread, method), normal))
 
 
-def _root(cov: Any, method: str) -> Any:
+def _root(cov: Array, method: str) -> Array:
     """F with F Fᵀ = cov."""
     if method == "cholesky":
         return rnp.linalg.cholesky(cov)

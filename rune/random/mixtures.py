@@ -10,6 +10,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.core.types import Shape
 from rune.random.counts import poisson
 from rune.random.gammas import chisquare, gamma
@@ -17,6 +18,7 @@ from rune.random.keys import single_key, split
 from rune.random.normals import standard_normal
 from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, real_kind
 from rune.random.uniforms import pairs
+from rune.typing import ArrayLike
 
 
 @Sampler
@@ -68,7 +70,7 @@ def logseries(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -
 
 
 @Sampler
-def noncentral_chisquare(key: Any, df: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def noncentral_chisquare(key: ArrayLike, df: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """The sum of the squares of `df` normal numbers whose means' squares have the sum `nonc`.
 
     Shapes: df and nonc broadcast to `shape`, which is their own by default.

@@ -14,17 +14,19 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import literal
 from rune.core.types import Shape
 from rune.random.keys import single_key, split
 from rune.random.sampler import Sampler, floating, in_dtype, joint_shape, spread
 from rune.random.uniforms import rademacher, uniform, unit_interval
+from rune.typing import ArrayLike
 
 SQRT2 = math.sqrt(2)
 PARTS = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}
 
 
-def standard_normal(key: Any, shape: Shape, dtype: np.dtype) -> Any:
+def standard_normal(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
     """Normal numbers in a floating dtype."""
     # The open interval: erf_inv is infinite at -1.
     low = np.nextafter(literal(-1, dtype), literal(0, dtype))
@@ -33,7 +35,7 @@ def standard_normal(key: Any, shape: Shape, dtype: np.dtype) -> Any:
 
 
 @Sampler
-def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def normal(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
     """Numbers of the normal distribution with mean 0 and variance 1.
 
     Shapes: `shape`.
@@ -54,7 +56,7 @@ def normal(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def truncated_normal(key: ArrayLike, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Normal numbers between two bounds, both excluded.
 
     Shapes: the bounds broadcast to `shape`, which is their own by default.
@@ -79,7 +81,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape | None = Non
 
 
 @Sampler
-def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any = None) -> Any:
+def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any = None) -> Array:
     """exp(sigma z) for normal z.
 
     Shapes: sigma broadcasts to `shape`, which is its own by default.
@@ -99,7 +101,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any
 
 
 @Sampler
-def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def maxwell(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
     """Lengths of vectors of three normal numbers: the speeds in a gas.
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -117,7 +119,7 @@ def maxwell(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(key: ArrayLike, loc: Any, scale: Any, shape: Shape = (), dtype: Any = None) -> Array:
     """loc + scale s m, with a sign s and m of the Maxwell distribution.
 
     Shapes: `shape` before the joint shape of the parameters; for () that shape twice, as in JAX.
@@ -140,7 +142,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Shape = (), dtyp
 
 
 @Sampler
-def rayleigh(key: Any, scale: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def rayleigh(key: ArrayLike, scale: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
     """Lengths of vectors of two normal numbers, times scale.
 
     Shapes: scale broadcasts to `shape`, which is its own by default.
@@ -160,7 +162,7 @@ def rayleigh(key: Any, scale: Any, shape: Shape | None = None, dtype: Any = None
 
 
 @Sampler
-def wald(key: Any, mean: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def wald(key: ArrayLike, mean: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """The inverse Gaussian distribution of scale 1: first passages of a Brownian motion.
 
     Shapes: mean broadcasts to `shape`, which is its own by default.

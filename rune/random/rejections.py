@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import while_loop
 from rune.core.types import Shape
 from rune.errors import TransformError
@@ -22,6 +23,7 @@ from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_sha
 from rune.random.special import stirling_remainder
 from rune.random.uniforms import pairs
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 Proposal = tuple[Any, Any]  # numbers, and which of them are accepted
 
@@ -34,7 +36,7 @@ class _Trying(NamedTuple):
     is_done: Any
 
 
-def until_accepted(key: Key, like: Any, propose: Callable[[Any, Any], Proposal]) -> Any:
+def until_accepted(key: Key, like: Any, propose: Callable[[Any, Any], Proposal]) -> Array:
     """Numbers of the shape and dtype of `like`; `propose` takes two arrays of (0, 1] and [0, 1)."""
 
     def again(s: _Trying) -> _Trying:
@@ -51,7 +53,7 @@ def until_accepted(key: Key, like: Any, propose: Callable[[Any, Any], Proposal])
 
 
 @Sampler
-def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def vonmises(key: ArrayLike, mu: Any, kappa: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Angles of -π…π, the normal distribution of the circle: density exp(kappa cos(x - mu)).
 
     Shapes: mu and kappa broadcast to `shape`, which is their own by default.
@@ -71,7 +73,7 @@ def vonmises(key: Any, mu: Any, kappa: Any, shape: Shape | None = None, dtype: A
 
 
 @custom_jvp
-def _angles(key: Key, kappa: Any) -> Any:
+def _angles(key: Key, kappa: Array) -> Array:
     """Angles around 0. The hat is a wrapped Cauchy distribution.
 
     With the paper's r: kappa (r - 1) is `excess`, which stays near 1/2…1 where r - 1 vanishes or
@@ -145,7 +147,9 @@ HAT_SLOPE, HAT_LEAST = 2 * math.sqrt(2 / math.e), 3 - 2 * math.sqrt(3 / math.e)
 
 
 @Sampler
-def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def hypergeometric(
+    key: ArrayLike, ngood: ArrayLike, nbad: ArrayLike, nsample: ArrayLike, shape: Shape | None = None, dtype: Any = None
+) -> Array:
     """How many of `nsample` elements are good, taken out of ngood good and nbad bad ones.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
@@ -169,7 +173,7 @@ def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, shape: Shape |
     return ops.convert(drawn, dtype=kind)
 
 
-def _good(key: Key, good: Any, bad: Any, sample_size: Any) -> Any:
+def _good(key: Key, good: Array, bad: Array, sample_size: Array) -> Array:
     """By symmetry, the rarer kind among the fewer: those drawn, or those that remain."""
     total = good + bad
     is_valid = (good >= 0.0) & (bad >= 0.0) & (sample_size >= 0.0) & (sample_size <= total)
@@ -180,7 +184,7 @@ def _good(key: Key, good: Any, bad: Any, sample_size: Any) -> Any:
     return rnp.where(is_valid, rnp.where(fewer < sample_size, good - number, number), -1.0)
 
 
-def _rare_proposal(rare: Any, common: Any, sample_size: Any) -> Callable[[Any, Any], Proposal]:
+def _rare_proposal(rare: Array, common: Array, sample_size: Array) -> Callable[[Any, Any], Proposal]:
     """The ratio of uniforms around the mean; at most half of all are rare, or taken."""
     total = rare + common
     share = rare / rnp.maximum(total, 1.0)
@@ -204,7 +208,7 @@ def _rare_proposal(rare: Any, common: Any, sample_size: Any) -> Callable[[Any, A
     return propose
 
 
-def _log_factorial_ratio(m: Any, k: Any) -> Any:
+def _log_factorial_ratio(m: Array, k: Array) -> Any:
     """log(m! / k!) + k - m, for whole numbers: as Stirling's formula has it, without cancelling."""
     near = (m + 0.5) * rnp.log1p((m - k) / (k + 1.0)) + (m - k) * rnp.log(k + 1.0)
     return near + stirling_remainder(m) - stirling_remainder(k)

@@ -16,7 +16,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import DtypeError, ShapeError
@@ -24,6 +24,7 @@ from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, un
 from rune.random.keys import static_shape
 from rune.random.streams import take_key
 from rune.transforms.compile.jit import jit
+from rune.typing import ArrayLike
 
 ALWAYS_STATIC = ("shape", "dtype")
 
@@ -44,7 +45,7 @@ class Sampler:
         functools.update_wrapper(self, function)
         self.__signature__ = _with_name(self._signature)
 
-    def __call__(self, key: Any = None, *args: Any, name: str | None = None, **kwargs: Any) -> Any:
+    def __call__(self, key: Any = None, *args: Any, name: str | None = None, **kwargs: object) -> Array:
         """Random numbers, as the function says."""
         draw_key = take_key(self.core.__name__, key, name)
         arguments = {**dict(zip(self._names, args)), **kwargs}
@@ -66,7 +67,7 @@ class Sampler:
     def _specialised(self, static: Any, names: tuple[str, ...]) -> Callable[..., Any]:
         """The compiled function of a key and of the arguments with these names."""
 
-        def specialised(key: Any, *values: Any) -> Any:
+        def specialised(key: ArrayLike, *values: ArrayLike) -> Array:
             return self.core(key, **dict(zip(names, values)), **dict(static))
 
         specialised.__name__ = self.core.__name__
@@ -96,7 +97,7 @@ def _with_name(signature: inspect.Signature) -> inspect.Signature:
 # --- arguments --------------------------------------------------------------------------------
 
 
-def floating(name: str, dtype: np.dtype | None, *params: Any) -> np.dtype:
+def floating(name: str, dtype: np.dtype | None, *params: ArrayLike) -> np.dtype:
     """The floating dtype asked for; else the default one, f64 where a parameter is.
 
     Errors: DtypeError for a dtype that is not floating.
@@ -121,13 +122,13 @@ def integral(name: str, dtype: np.dtype | None) -> np.dtype:
     return dtype
 
 
-def kind_of(name: str, value: Any) -> np.dtype | None:
+def kind_of(name: str, value: ArrayLike) -> np.dtype | None:
     """The dtype of an array; None for a Python number."""
     x = operand(name, value)
     return None if dtypes.scalar_type(x) else type_of(x).dtype
 
 
-def real_kind(name: str, value: Any) -> np.dtype:
+def real_kind(name: str, value: ArrayLike) -> np.dtype:
     """The dtype of a floating array; the default one for anything else."""
     kind = kind_of(name, value)
     if kind is None or kind not in dtypes.FLOATING:
@@ -135,13 +136,13 @@ def real_kind(name: str, value: Any) -> np.dtype:
     return kind
 
 
-def shape_of(name: str, value: Any) -> Shape:
+def shape_of(name: str, value: ArrayLike) -> Shape:
     """The shape of an array; () for a Python number."""
     x = operand(name, value)
     return () if dtypes.scalar_type(x) else type_of(x).shape
 
 
-def joint_shape(name: str, shape: Shape | None, *params: Any) -> Shape:
+def joint_shape(name: str, shape: Shape | None, *params: ArrayLike) -> Shape:
     """The shape asked for; else that of the parameters together.
 
     Errors: ShapeError where the parameters do not broadcast to it.
@@ -162,7 +163,7 @@ def shape_for(name: str, shape: Shape | None, *shapes: Shape) -> Shape:
     return shape
 
 
-def spread(name: str, value: Any, dtype: np.dtype, shape: Shape) -> Any:
+def spread(name: str, value: ArrayLike, dtype: np.dtype, shape: Shape) -> Any:
     """A parameter in the dtype and shape of the result; one number stays rank 0.
 
     Errors: DtypeError for a parameter that the dtype cannot hold: a 64-bit one in a half type.
@@ -171,7 +172,7 @@ def spread(name: str, value: Any, dtype: np.dtype, shape: Shape) -> Any:
     return broadcast_to(name, x, shape) if type_of(x).shape else x
 
 
-def in_dtype(name: str, value: Any, dtype: np.dtype) -> Any:
+def in_dtype(name: str, value: ArrayLike, dtype: np.dtype) -> Any:
     """A parameter in a dtype, not weak."""
     x = as_type(unrounded(name, value), dtype)
     return ops.convert(x, dtype=dtype) if type_of(x).weak else x

@@ -10,14 +10,16 @@ import math
 from typing import Any, NamedTuple
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.control import while_loop
+from rune.typing import ArrayLike
 
 SHIFT = 8  # from where the asymptotic series are exact enough
 _PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 MOST_TERMS = 5000
 
 
-def psi(x: Any) -> Any:
+def psi(x: Any) -> Array:
     """The logarithmic derivative of the gamma function, for x > 0.
 
     Source: Abramowitz & Stegun 6.3.5 and 6.3.18.
@@ -45,7 +47,7 @@ _REMAINDERS = (
 )
 
 
-def stirling_remainder(k: Any) -> Any:
+def stirling_remainder(k: Any) -> Array:
     """log k! minus Stirling's log √(2π) + (k + 1/2) log(k + 1) - (k + 1), for whole k >= 0.
 
     Source: Hörmann 1993, Computing 50, section 4.
@@ -69,7 +71,7 @@ def log_poisson_density(k: Any, lam: Any) -> Any:
 # --- the derivative of a gamma number ---------------------------------------------------------
 
 
-def gamma_log_derivative(a: Any, log_x: Any) -> Any:
+def gamma_log_derivative(a: Any, log_x: Any) -> Array:
     """d log x / da for x with P(a, x) held fixed: implicit reparameterisation.
 
     P(a, x) is the distribution function. Below a + 1 it is a series, above it 1 minus a continued
@@ -94,10 +96,10 @@ class _Series(NamedTuple):
     total_slope: Any
 
 
-def _by_series(a: Any, x: Any, log_x: Any) -> Any:
+def _by_series(a: Array, x: ArrayLike, log_x: Array) -> Array:
     eps = float(rnp.finfo(a.dtype).eps)
 
-    def goes_on(s: _Series) -> Any:
+    def goes_on(s: _Series) -> Array:
         is_small = (s.term <= eps * s.total) & (abs(s.slope) <= eps * abs(s.total_slope))
         return rnp.any(~is_small) & (s.n < MOST_TERMS)
 
@@ -125,11 +127,11 @@ class _Fraction(NamedTuple):
     is_done: Any
 
 
-def _by_fraction(a: Any, x: Any, log_x: Any) -> Any:
+def _by_fraction(a: Array, x: Array, log_x: ArrayLike) -> Array:
     info = rnp.finfo(a.dtype)
     eps, huge = 2 * float(info.eps), float(1 / info.tiny) / 4
 
-    def goes_on(s: _Fraction) -> Any:
+    def goes_on(s: _Fraction) -> Array:
         return rnp.any(~s.is_done) & (s.n < MOST_TERMS)
 
     def step(s: _Fraction) -> _Fraction:

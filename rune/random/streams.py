@@ -20,13 +20,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
 from rune import dtypes, effects, ops
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import Interpreter, current, literal, type_of
 from rune.core.staging import Stage
+from rune.core.values import Value
 from rune.errors import ArgumentError, Frame, UnhandledEffect, user_frame
 from rune.ops.random import random_fold_in
 from rune.random.keys import Key, as_keys, is_keys, key, single_key
 from rune.transforms.derivatives.linearize import Partial
+from rune.typing import ArrayLike
 
 MANY = 1 << 32  # draws of one stream, numbered by one word
 NAMED = 1 << 63  # the positions of names
@@ -44,7 +46,7 @@ class Draw(effects.Effect[Key]):
     def kind(self) -> type[Draw]:
         return Draw
 
-    def at(self, answer: Key, index: Any) -> Key:
+    def at(self, answer: Key, index: ArrayLike) -> Key:
         return fold(answer, index)
 
     def refuse(self) -> NoReturn:
@@ -78,7 +80,7 @@ def _is_staging(interpreter: Interpreter | None) -> bool:
     return False
 
 
-def fold(key: Key, index: Any) -> Key:
+def fold(key: Key, index: ArrayLike) -> Key:
     """The key with a number below 2**32 folded in: Python's, or an array of one word."""
     low = literal(index, dtypes.u32) if isinstance(index, int) else index
     return random_fold_in(key, literal(0, dtypes.u32), low)
@@ -105,7 +107,7 @@ class Origin:
     folds: Sequence[Any]
 
     @property
-    def values(self) -> Sequence[Any]:
+    def values(self) -> Sequence[Array]:
         """The inputs that a program needs for it."""
         return [self.key, self.first, *self.folds]
 
@@ -114,7 +116,7 @@ class Origin:
         """What a trace depends on besides: the types, and how much is folded in."""
         return tuple(map(type_of, self.values))
 
-    def inside(self, values: Sequence[Any]) -> Stream:
+    def inside(self, values: Sequence[ArrayLike]) -> Stream:
         """The stream that a program draws from, of its inputs."""
         key, first, *folds = values
         return Stream(key, first, tuple(folds))
@@ -169,7 +171,7 @@ class Stream(effects.Handler):
             draw_key = fold(draw_key, index)
         return draw_key
 
-    def _next(self) -> Any:
+    def _next(self) -> Array:
         """The number of the next draw."""
         if isinstance(self.first, int):
             return as_array(self.first + self.count, dtypes.u32)
@@ -187,7 +189,7 @@ class Stream(effects.Handler):
         self.count += draws.count
 
 
-def _position(name: str) -> tuple[Any, Any]:
+def _position(name: str) -> tuple[Value, Value]:
     """High and low word of the position of a name."""
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     number = int.from_bytes(digest, "little") | NAMED
@@ -228,7 +230,7 @@ def draw(name: str | None = None) -> Key:
     return effects.perform(Draw("draw", name))
 
 
-def take_key(by: str, key: Any, name: str | None = None) -> Any:
+def take_key(by: str, key: ArrayLike | None, name: str | None = None) -> Any:
     """The key that an operation was given, or one that it draws.
 
     Errors: ArgumentError if it is not a key, or for a name together with a key.

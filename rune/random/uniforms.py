@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.types import Shape
 from rune.errors import ArgumentError, DtypeError
@@ -20,12 +21,13 @@ from rune.ops.random import BITS, random_bits
 from rune.ops.scalars import int_bounds
 from rune.random.keys import single_key, split
 from rune.random.sampler import Sampler, float_info, floating, integral, joint_shape, spread, with_static
+from rune.typing import ArrayLike
 
 UNSIGNED = {d.itemsize * 8: d for d in BITS}
 
 
 @Sampler
-def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def bits(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
     """Random bits as unsigned integers.
 
     Shapes: `shape`.
@@ -45,7 +47,7 @@ def bits(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Array:
     """Numbers of [minval, maxval), all equally likely.
 
     Shapes: minval and maxval broadcast to `shape`.
@@ -67,11 +69,11 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, m
     return ops.max(low, ops.add(ops.mul(unit, ops.sub(high, low)), low))
 
 
-def _is(value: Any, number: float) -> bool:
+def _is(value: ArrayLike, number: float) -> bool:
     return isinstance(value, int | float) and value == number
 
 
-def unit_interval(key: Any, shape: Shape, dtype: np.dtype) -> Any:
+def unit_interval(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Any:
     """Numbers of [0, 1) in a floating dtype."""
     info = float_info(dtype)
     drawn = 8 if info.nmant < 8 else info.bits  # bits of each number
@@ -83,14 +85,14 @@ def unit_interval(key: Any, shape: Shape, dtype: np.dtype) -> Any:
     return ops.sub(ops.bitcast(ops.logical_or(mantissa, one), dtype=dtype), literal(1, dtype))
 
 
-def pairs(key: Any, shape: Shape, dtype: np.dtype) -> tuple[Any, Any]:
+def pairs(key: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
     """Two numbers of [0, 1) for each element; those of an element do not depend on the others."""
     drawn = unit_interval(key, (*shape, 2), dtype)
     return drawn[..., 0], drawn[..., 1]
 
 
 @Sampler
-def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+def randint(key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None) -> Array:
     """Integers of [minval, maxval), almost equally likely.
 
     Twice the bits of the dtype are reduced to the range, so the most likely integer is more likely
@@ -114,7 +116,7 @@ def randint(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: Any = None)
     return ops.cast(_in_range(key, shape, low, high, wide), kind)
 
 
-def _bound(value: Any, shape: Shape) -> Any:
+def _bound(value: ArrayLike, shape: Shape) -> Any:
     """A bound as integers of the shape, or rank 0; a fraction is cut off."""
     bound = value_of("randint", value)
     if type_of(bound).dtype not in dtypes.INTEGER:
@@ -122,13 +124,13 @@ def _bound(value: Any, shape: Shape) -> Any:
     return broadcast_to("randint", bound, shape) if type_of(bound).shape else bound
 
 
-def _clipped(value: Any, low: int, high: int) -> Any:
+def _clipped(value: ArrayLike, low: int, high: int) -> Array:
     """Integers, where the bounds are numbers of their dtype at all."""
     least, most = int_bounds(type_of(value).dtype)
     return ops.min(ops.max(value, literal_like(max(low, least), value)), literal_like(min(high, most), value))
 
 
-def _in_range(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Any:
+def _in_range(key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: np.dtype) -> Array:
     unsigned = UNSIGNED[dtype.itemsize * 8]
     one = literal(1, unsigned)
     least, most = int_bounds(dtype)
@@ -150,7 +152,7 @@ def _in_range(key: Any, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype)
 
 
 @with_static("mode")
-def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None, mode: str = "low") -> Any:
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low") -> Array:
     """True with probability p.
 
     Shapes: p broadcasts to `shape`, which is that of p by default.

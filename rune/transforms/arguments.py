@@ -12,12 +12,13 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array, as_array
 from rune.core.interpreter import Tracer
+from rune.core.values import Operand, Value
 from rune.dims import Dim
 from rune.errors import ArgumentError, TransformError
 from rune.ops.promote import operand, refuse_mask
 
 
-def value_leaves(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[Any]:
+def value_leaves(name: str, leaves: Sequence[Operand], treedef: tree.TreeDef) -> list[Any]:
     """The leaves as values: arrays, tracers, Python scalars; NumPy arrays get canonical dtypes.
 
     A symbolic size becomes a weak traced integer, as a Python integer would. An object with
@@ -28,7 +29,7 @@ def value_leaves(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> lis
     return [x if _is_value(x) else _host_leaf(name, i, x, treedef) for i, x in enumerate(leaves)]
 
 
-def array_leaves(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[Any]:
+def array_leaves(name: str, leaves: Sequence[Value], treedef: tree.TreeDef) -> list[Any]:
     """The leaves as values that cannot be written to: NumPy data is copied into arrays.
 
     For transformations that may keep an argument or return it unchanged. Errors: as value_leaves.
@@ -36,7 +37,7 @@ def array_leaves(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> lis
     return [unshared(x) for x in value_leaves(name, leaves, treedef)]
 
 
-def unshared(value: Any) -> Any:
+def unshared(value: Operand) -> Any:
     """NumPy data copied into an array of its own; any other value unchanged."""
     if isinstance(value, np.ndarray) and value.dtype != dtypes.float0:
         return as_array(value, value.dtype)
@@ -47,7 +48,7 @@ def _is_value(x: Any) -> bool:
     return type(x) is Array or isinstance(x, Tracer) or dtypes.scalar_type(x) is not None
 
 
-def _host_leaf(name: str, number: int, value: Any, treedef: tree.TreeDef) -> Any:
+def _host_leaf(name: str, number: int, value: Any, treedef: tree.TreeDef) -> Value:
     if isinstance(value, Dim) or hasattr(value, "__rune_array__"):
         return operand(name, value)
     value = dtypes.native(value) if isinstance(value, np.ndarray | np.generic) else value

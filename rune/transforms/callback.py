@@ -25,7 +25,7 @@ from rune.core.lower import Host
 from rune.core.primitive import Direct, Effect
 from rune.core.program import Program
 from rune.core.types import ArrayType
-from rune.dims import Dim
+from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError, at_line
 from rune.ops.family import reshape
 from rune.ops.movement import repeat_lane
@@ -35,6 +35,7 @@ from rune.transforms.compile.placement import placement
 from rune.transforms.derivatives.tangents import host_as, is_layout
 from rune.transforms.eval_shape import ShapeDtypeStruct, abstract, leaf_types
 from rune.transforms.tree_difference import mismatch
+from rune.tree import TreeDef
 
 Method = Literal["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"]
 METHODS = Method.__args__  # type: ignore[attr-defined]
@@ -47,7 +48,12 @@ class HostCall:
     """
 
     def __init__(
-        self, kind: str, function: Callable[..., Any], treedef: tree.TreeDef, statics: Mapping[int, Any], out_tree: Any
+        self,
+        kind: str,
+        function: Callable[..., Any],
+        treedef: tree.TreeDef,
+        statics: Mapping[int, Any],
+        out_tree: TreeDef,
     ):
         self.kind, self.function, self.treedef = kind, function, treedef
         self.statics, self.out_tree = statics, out_tree
@@ -140,7 +146,11 @@ class LaneByLane:
 
 
 def pure_callback(
-    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, vmap_method: Method | None = None, **kwargs: Any
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    vmap_method: Method | None = None,
+    **kwargs: object,
 ) -> Any:
     """The result of a Python function without side effects, called when the program runs.
 
@@ -162,7 +172,7 @@ def pure_callback(
 
 
 def io_callback(
-    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: Any
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: object
 ) -> Any:
     """The result of a Python function with side effects, called once each time the program runs.
 
@@ -183,7 +193,7 @@ def io_callback(
     return _call("io_callback", callback, result_shape_dtypes, args, kwargs, effect, "sequential")
 
 
-def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: object) -> None:
     """Call a Python function for its side effects when the program runs; `rune.debug.callback`."""
     effect = Effect.ORDERED if ordered else Effect.UNORDERED
     _call("debug.callback", callback, None, args, kwargs, effect, "sequential")
@@ -252,7 +262,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
 
 def _batch(
     batched: Sequence[bool],
-    size: Any,
+    size: Size,
     *args: Any,
     call: Any,
     results: tuple[ShapeDtypeStruct, ...],

@@ -19,8 +19,10 @@ from rune.backends.shared.host_memory import out_of_memory
 from rune.core.escapes import escaped
 from rune.core.interpreter import Interpreter, Tracer, install_outermost, type_of, use
 from rune.core.primitive import Direct, Primitive
+from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import LARGEST_SIZE, ArrayType
+from rune.core.values import Operand, Value
 from rune.errors import BoundsError, MissingRule, NaNError
 from rune.transforms.checks.key_reuse import note_use
 from rune.transforms.checks.nans_and_bounds import check_eager, watched_families
@@ -33,7 +35,7 @@ class Evaluate(Interpreter):
 
     __slots__ = ()
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The result as an Array, or a list of them."""
         if isinstance(primitive, Direct) and primitive.run is not None:
             with use(self):
@@ -62,7 +64,9 @@ class Evaluate(Interpreter):
         return result
 
 
-def _computed(primitive: Primitive, data: Sequence[Any], params: Mapping[str, Any], types: Sequence[ArrayType]) -> Any:
+def _computed(
+    primitive: Primitive, data: Sequence[Value], params: Mapping[str, object], types: Sequence[ArrayType]
+) -> Any:
     """What NumPy returns. Errors: OutOfMemory if there is no room for results of these types."""
     assert primitive.reference is not None
     try:
@@ -77,12 +81,12 @@ def _computed(primitive: Primitive, data: Sequence[Any], params: Mapping[str, An
 
 def _run_library(
     primitive: Primitive,
-    data: Sequence[Any],
+    data: Sequence[Value],
     types: tuple,
-    args: Sequence[Any],
-    params: Mapping[str, Any],
+    args: Sequence[Value],
+    params: Mapping[str, object],
     place: Place,
-) -> list[Any]:
+) -> list[Array]:
     """The results of a primitive that has several: by NumPy on the CPU, else compiled."""
     if place.device is not None:
         program = one_operation(primitive, types, tuple(sorted(params.items())))
@@ -121,7 +125,7 @@ def _operands(name: str, args: Sequence[Any], default: str | None) -> tuple[Sequ
     return () if place.device else [_host(a) for a in args], arg_types, place
 
 
-def _host(value: Any) -> np.ndarray:
+def _host(value: Operand) -> np.ndarray:
     if type(value) is Array:
         return value.buffer_on(None)
     scalar = dtypes.scalar_type(value)
@@ -133,14 +137,14 @@ def _result_type(primitive: Primitive, types: tuple, params: tuple) -> ArrayType
     return primitive.type_rule(*types, **dict(params))
 
 
-def result_type(primitive: Primitive, types: tuple, params: Mapping[str, Any]) -> ArrayType:
+def result_type(primitive: Primitive, types: tuple, params: Mapping[str, object]) -> ArrayType:
     """The type rule's answer, memoised: eager programs apply the same few again and again."""
     return _result_type(primitive, types, tuple(params.items()))
 
 
 @functools.lru_cache(maxsize=4096)
-def one_operation(primitive: Primitive, types: tuple, params: tuple) -> Any:
-    def run(*xs: Any) -> list[Any]:
+def one_operation(primitive: Primitive, types: tuple, params: tuple) -> Program:
+    def run(*xs: Value) -> list[Array]:
         out = primitive(*xs, **dict(params))
         return out if primitive.multiple_results else [out]
 

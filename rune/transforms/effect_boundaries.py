@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rune import dtypes, effects
+from rune.array import Array
 from rune.core.interpreter import Interpreter, type_of, use
 from rune.core.staging import Stage
+from rune.dims import Size
 from rune.ops import iota
 
 
@@ -24,11 +26,11 @@ def recorder(stage: Interpreter, index: Callable[[], Any] | None = None) -> effe
     return effects.Recorder(lambda value: stage.new_input(type_of(value)), lambda: use(parent), index)
 
 
-def lanes(parent: Interpreter, size: Any, join: Callable[[Any], Any]) -> effects.Each:
+def lanes(parent: Interpreter, size: Size, join: Callable[[Any], Any]) -> effects.Each:
     """The boundary of vmap. `join` turns a value with a leading axis of lanes into a tracer."""
 
     @functools.cache
-    def lane() -> Any:
+    def lane() -> Array:
         with use(parent):
             return join(iota(shape=(size,), axis=0, dtype=dtypes.u32))
 

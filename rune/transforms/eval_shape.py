@@ -13,7 +13,8 @@ from rune import dtypes, tree
 from rune.core.interpreter import current, type_of
 from rune.core.staging import stage
 from rune.core.types import ArrayType, Shape
-from rune.dims import product
+from rune.core.values import Value
+from rune.dims import Size, product
 from rune.transforms.arguments import function_name, require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.effect_boundaries import recorder
@@ -32,7 +33,7 @@ class ShapeDtypeStruct:
     dtype: Any  # a NumPy dtype, or the KeyDtype of keys
     weak_type: bool
 
-    def __init__(self, shape: Sequence[Any], dtype: Any, weak_type: bool = False):
+    def __init__(self, shape: Sequence[Size], dtype: Any, weak_type: bool = False):
         object.__setattr__(self, "shape", tuple(shape))
         object.__setattr__(self, "dtype", dtypes.public(dtypes.as_dtype(dtype)))
         object.__setattr__(self, "weak_type", weak_type)
@@ -77,11 +78,11 @@ def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[
     return [_type(x, v) for x, v in zip(leaves, values, strict=True)]
 
 
-def _type(leaf: Any, value: Any) -> ArrayType:
+def _type(leaf: Any, value: Value) -> ArrayType:
     return leaf if isinstance(leaf, ArrayType) else type_of(leaf if isinstance(leaf, ShapeDtypeStruct) else value)
 
 
-def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: object) -> Any:
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, or ArrayTypes (whose sizes may be symbolic).
@@ -96,7 +97,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     types = leaf_types("eval_shape", leaves, treedef)
     flat = Flat("eval_shape", lambda a, k: function(*a, **k), treedef)
 
-    def unheard(*values: Any) -> Any:
+    def unheard(*values: Value) -> Any:
         with recorder(current()):  # what it draws is recorded and dropped
             return flat(*values)
 

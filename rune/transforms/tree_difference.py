@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rune import tree
+from rune.tree import TreeDef
 
 Words = Callable[[str], str]
 
 
-def mismatch(a: Any, b: Any, only_in_a: Words, only_in_b: Words, otherwise: str) -> str:
+def mismatch(a: TreeDef, b: TreeDef, only_in_a: Words, only_in_b: Words, otherwise: str) -> str:
     """How two structures differ, in the caller's words.
 
     only_in_a, only_in_b: what to say about the path of a leaf that only one of them has.
@@ -36,7 +37,7 @@ def results_differ(expected: Any, actual: Any) -> str:
     )
 
 
-def _only_in(a: Any, b: Any) -> str | None:
+def _only_in(a: TreeDef, b: TreeDef) -> str | None:
     """The key path of the first leaf that only the first structure has."""
     others = set(paths(b))
     return next((path for path in paths(a) if path not in others), None)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.array import Array
 from rune.control.branch.saved_values import keep_of_cond
 from rune.control.idle_lanes import borrowed, guarded, select_lanes
 from rune.control.programs import (
@@ -50,6 +51,8 @@ from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
 from rune.ops import convert, eq, max, min, reduce_or
 from rune.ops.branch import cond_as_branch
 from rune.ops.family import not_linear, zeros_of
@@ -83,12 +86,12 @@ def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
     return tuple(ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row)) for row in zip(*columns, strict=True))
 
 
-def _interpret(evaluate: Callable[..., list], number: Any, *operands: Any, branches: Branches):
+def _interpret(evaluate: Callable[..., list], number: Any, *operands: Value, branches: Branches):
     chosen = sorted((0, int(number), len(branches) - 1))[1]
     return evaluate(branches[chosen], operands)
 
 
-def _bind(number: Any, branches: Branches, sizes: Sequence[Sizes], operands: Sequence[Any]) -> list[Any]:
+def _bind(number: Any, branches: Branches, sizes: Sequence[Sizes], operands: Sequence[Value]) -> list[Array]:
     closed_branches, leading = closed_together(branches, sizes)
     return cond(number, *leading, *operands, branches=closed_branches)
 
@@ -180,7 +183,7 @@ def _transpose_branches(first: Program, others: Branches, linear: Flags, nonzero
 
 
 def _transpose(
-    cts: Sequence[Any], linear: Sequence[bool], number: Any, *operands: Any, branches: Branches
+    cts: Sequence[Value], linear: Sequence[bool], number: Any, *operands: Any, branches: Branches
 ) -> list[Any]:
     if linear[0]:
         raise not_linear("cond", "the choice of its branch depends on the tangents")
@@ -196,7 +199,7 @@ def _transpose(
 
 
 @per_program
-def _batch_branches(first: Program, others: Branches, batched: Flags, size: Any) -> tuple[Branches, Flags]:
+def _batch_branches(first: Program, others: Branches, batched: Flags, size: Size) -> tuple[Branches, Flags]:
     branches = (first, *others)
     batched_results = union(*(batch_program(b, batched, size)[1] for b in branches))
     batched_branches = (batch_program(b, batched, size, batched_results)[0] for b in branches)
@@ -204,7 +207,7 @@ def _batch_branches(first: Program, others: Branches, batched: Flags, size: Any)
 
 
 def _batch(
-    batched: Sequence[bool], size: Any, number: Any, *operands: Any, branches: Branches
+    batched: Sequence[bool], size: Size, number: Value, *operands: Value, branches: Branches
 ) -> tuple[list[Any], Sequence[bool]]:
     if batched[0]:
         outs = _every_branch(batched[1:], size, number, operands, branches)
@@ -215,8 +218,8 @@ def _batch(
 
 
 def _every_branch(
-    batched: Sequence[bool], size: Any, number: Any, operands: Sequence[Any], branches: Branches
-) -> list[Any]:
+    batched: Sequence[bool], size: Size, number: Value, operands: Sequence[Value], branches: Branches
+) -> list[Array]:
     """All branches run, and each lane selects the results of its own."""
     refuse_io("cond", branches)  # every branch would print, chosen or not
     # An index out of range means the nearest branch, in every lane as outside vmap.
@@ -237,7 +240,7 @@ def _is_loop(equation: Equation) -> bool:
 
 
 def _on_every_lane(
-    chosen: Any, branch: Program, batched: Sequence[bool], size: Any, operands: Sequence[Any]
+    chosen: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
 ) -> list[Any]:
     guarded_operands = [guarded(chosen, x, lanes, size) for x, lanes in zip(operands, batched)]
     flags = tuple(lanes for _, lanes in guarded_operands)

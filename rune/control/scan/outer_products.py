@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rune import dims
+from rune.array import Array
 from rune.control.programs import omit, parts
 from rune.core.dead_code import prune
 from rune.core.program import Atom, Equation, Program, Var
+from rune.core.values import Value
 from rune.ops import add, dot_general, transpose
 from rune.transforms.programs.memo import per_program
 
@@ -34,7 +36,7 @@ class Product:
     numbers: Numbers
     permutations: tuple[tuple[int, ...], ...]
 
-    def of(self, rows: Sequence[Any]) -> Any:
+    def of(self, rows: Sequence[Value]) -> Array:
         """The sum over all rows."""
         (ca, cb), (ba, bb) = self.numbers
         numbers = ((0, *_later(ca)), (0, *_later(cb))), (_later(ba), _later(bb))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rune.array import Array
 from rune.control.loop_bodies import BodyGroups, SplitBody, batch_body, jvp_body, prune_body, split_body, transpose_body
 from rune.control.programs import (
     Flags,
@@ -39,6 +40,7 @@ from rune.core.interpreter import type_of
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.ops import add, concatenate, reshape, slice_
 from rune.ops.family import zeros_like, zeros_of
@@ -78,7 +80,7 @@ def _type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     return (*carries, *(t.with_shape((params["length"], *t.shape)) for t in rows))
 
 
-def _bind(body: Program, sizes: Sizes, operands: BodyGroups, params: Params) -> list[Any]:
+def _bind(body: Program, sizes: Sizes, operands: BodyGroups, params: Params) -> list[Array]:
     """The results of a scan; its length, direction and unrolling are those of `params`."""
     args, scan_params = _equation(body, sizes, operands, params)
     return scan(*args, **scan_params)
@@ -93,7 +95,7 @@ def _equation(body: Program, sizes: Sizes, operands: BodyGroups, params: Params)
 
 def _interpret(
     evaluate: Callable[..., list],
-    *args: Any,
+    *args: Value,
     body: Program,
     length: int,
     reverse: bool,
@@ -115,20 +117,20 @@ def _interpret(
     return [*carry, *(_stack(column) for column in zip(*ordered, strict=True))]
 
 
-def _take(x: Any, row: int) -> Any:
+def _take(x: Value, row: int) -> Array:
     type = type_of(x)
     low, limit = (row, *(0,) * (type.ndim - 1)), (row + 1, *type.shape[1:])
     return reshape(slice_(x, start=low, limit=limit, stride=(1,) * type.ndim), shape=type.shape[1:])
 
 
-def _stack(rows: Sequence[Any]) -> Any:
+def _stack(rows: Sequence[Value]) -> Array:
     return concatenate(*(reshape(r, shape=(1, *type_of(r).shape)) for r in rows), axis=0)
 
 
 # --- derivatives ------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Params) -> Any:
     counts = params["consts"], params["carries"]
     body, carries, rows = jvp_body(params["body"], counts, nonzero_flags(tangents))
     pairs = BodyGroups.of(list(zip(primals, tangents, strict=True)), counts)
@@ -140,11 +142,11 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     return [*last, *results], [*scatter(last_tangents, carries), *scatter(result_tangents, rows)]
 
 
-def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Value]:
     return [*(p for p, _ in pairs), *(t for _, t in pairs if t is not None)]
 
 
-def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Params) -> list[Any]:
+def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Any]:
     split = _split_scan(args, tuple(unknown), params)
     unknown_results = partial.write(scan, split.operands, split.params)
     return merge(split.unknown_results, unknown_results, split.known)
@@ -188,14 +190,14 @@ def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitSc
     return _SplitScan(known_results, unknown_args, unknown_params, (*split.carries, *split.results))
 
 
-def shared_residuals(split: SplitBody, sizes: Sizes, consts: Sequence[Any]) -> list[Any]:
+def shared_residuals(split: SplitBody, sizes: Sizes, consts: Sequence[Value]) -> list[Any]:
     """The residuals that no step changes; those that need computing are computed here, once."""
     program, leading = closed(split.hoisted, sizes)
     hoisted = eval_program(program, [*leading, *(consts[n] for n in split.hoisted_from)])
     return [*(consts[n] for n in split.shared), *hoisted]
 
 
-def _transpose_scan(cts: Sequence[Any], args: Sequence[Any], params: Params) -> BodyGroups:
+def _transpose_scan(cts: Sequence[Value], args: Sequence[Any], params: Params) -> BodyGroups:
     """Cotangents of the operands of a scan that is linear in its carries.
 
     A linear operand is given as its type.
@@ -233,11 +235,11 @@ def _transpose_scan(cts: Sequence[Any], args: Sequence[Any], params: Params) -> 
     )
 
 
-def _total(products: Sequence[Product], rows: Sequence[Any]) -> Any:
+def _total(products: Sequence[Product], rows: Sequence[Value]) -> Array:
     return functools.reduce(add, (p.of(rows) for p in products))
 
 
-def _transpose(cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Any]:
+def _transpose(cts: Sequence[Value], linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Array | None]:
     flags = BodyGroups.of(linear, (params["consts"], params["carries"]))
     if all(flags.carries):
         return _transpose_scan(cts, inputs, params).flat()
@@ -258,7 +260,7 @@ def _transpose(cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, **param
 # --- lanes ------------------------------------------------------------------------------------
 
 
-def _batch(batched: Sequence[bool], size: Size, *args: Any, **params: Any) -> tuple[list[Any], list[bool]]:
+def _batch(batched: Sequence[bool], size: Size, *args: Operand, **params: Any) -> tuple[list[Any], list[bool]]:
     counts, body = (params["consts"], params["carries"]), params["body"]
     batched_body, carries, rows = batch_body(body, counts, tuple(batched), own_size(size, body))
     operands, flags = BodyGroups.of(args, counts), BodyGroups.of(batched, counts)
@@ -295,7 +297,7 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
     return keep_of_scan(equation, keeps, _sizes(types_of(equation.operands), equation.params))
 
 
-def _calls(*args: Any, body: Program, consts: int, carries: int, **_: Any) -> tuple[Calls, ...]:
+def _calls(*args: Any, body: Program, consts: int, carries: int, **_: object) -> tuple[Calls, ...]:
     unsliced, arrays = parts(args, consts + carries)
     return (Calls(body, (*unsliced, *(None for _ in arrays)), Runs.LOOP),)
 

@@ -20,6 +20,7 @@ from rune.transforms.arguments import key_path, require_callable, value_leaves
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.tree_difference import kind_of
+from rune.tree import TreeDef
 
 
 def scan(
@@ -100,7 +101,7 @@ def scan_named(
 class _Body:
     """The user's function, which must return a pair."""
 
-    def __init__(self, function: Callable[..., Any], init_tree: Any):
+    def __init__(self, function: Callable[..., Any], init_tree: TreeDef):
         self.function, self.carry_tree = function, init_tree
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 

@@ -28,8 +28,10 @@ from typing import Any
 
 import numpy as np
 
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.ops import (
     add,
@@ -94,19 +96,19 @@ def _log2(count: int) -> int:
     return count.bit_length() - 1
 
 
-def stride(position: Any, count: int) -> Any:
+def stride(position: Value, count: int) -> Array:
     """The stride in force at a position: the least power of two s with position < s * count."""
     # The position has `length` bits; the stride leaves the upper log2(count) of them.
     length = sub(np.int32(BITS + 1), clz(position))
     return shl(np.int32(1), max(sub(length, np.int32(_log2(count))), np.int32(0)))
 
 
-def checkpoint_before(position: Any, stride: Any) -> Any:
+def checkpoint_before(position: Value, stride: Value) -> Array:
     """The last checkpoint at or before a position: the position rounded down to the stride."""
     return logical_and(position, neg(stride))
 
 
-def slot(position: Any, count: int) -> Any:
+def slot(position: Value, count: int) -> Any:
     """Where the carry at a position lies: the sum of the digits of the position in base count.
 
     The count of a power of two makes a digit a group of bits.
@@ -119,7 +121,7 @@ def slot(position: Any, count: int) -> Any:
     return total
 
 
-def row_at(rows: Any, number: Any) -> Any:
+def row_at(rows: Value, number: Value) -> Array:
     """One row."""
     shape = type_of(rows).shape[1:]
     zeros = (np.int32(0),) * len(shape)
@@ -131,7 +133,7 @@ def rows_for(type: ArrayType, count: int) -> ArrayType:
     return type.with_shape((count + 1, *type.shape))
 
 
-def with_row(rows: Any, number: Any, row: Any, is_kept: Any) -> Any:
+def with_row(rows: Value, number: Value, row: Value, is_kept: Value) -> Array:
     """The rows with one of them replaced: the one of this number if the row is kept, else the last.
 
     A select of the number costs nothing; a select of the rows would copy all of them in each step.

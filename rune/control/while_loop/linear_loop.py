@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.array import Array
 from rune.control.groups import Groups, stage_grouped
 from rune.control.loop_bodies import batch_body, prune_body
 from rune.control.programs import Flags, closed, is_layout, parts, pick, refuse, sizes_for, types_of
@@ -35,6 +36,7 @@ from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import add, lt
 from rune.ops.movement import move_axis, repeat_lane
@@ -127,7 +129,7 @@ def program_sizes(operands: Sequence[Any], params: Params) -> Sizes:
     return {**sizes, **sizes_for("while_linear", params["linear_step"], linear_types)}
 
 
-def calls(*args: Any, step: Program, linear_step: Program, **counts: Any) -> tuple[Calls, ...]:
+def calls(*args: Any, step: Program, linear_step: Program, **counts: object) -> tuple[Calls, ...]:
     """The step computes from a checkpoint, a row; the linear one reads what the step yields."""
     grouped = LinearOperands.of(args, counts)
     carry = tuple(None for _ in grouped.checkpoints)
@@ -169,7 +171,7 @@ class _ForwardInputs(Groups):
     state: _ForwardState
 
 
-def expand(while_: Primitive, *operands: Any, **params: Any) -> list[Any]:
+def expand(while_: Primitive, *operands: Value, **params: Any) -> list[Array]:
     """A loop that takes the steps again together with the linear steps."""
     grouped = LinearOperands.of(operands, params)
     # Row 0 always holds the first carry: position 0 is a multiple of every stride.
@@ -199,7 +201,7 @@ def _forward(step: Program, linear: Program, counts: tuple[int, int, int]) -> Pr
         linear.input_types, shared, linear_consts, len(linear.outputs)
     )
 
-    def run(inputs: _ForwardInputs) -> list[Any]:
+    def run(inputs: _ForwardInputs) -> list[Array]:
         state = inputs.state
         outs = eval_program(step, [*inputs.step_consts, *state.carry])
         next_carry, residuals = parts(outs, len(carry_types))
@@ -240,7 +242,7 @@ def partial(
 
 
 def batch(
-    while_: Primitive, while_linear: Primitive, batched: Sequence[bool], size: Size, *args: Any, **params: Any
+    while_: Primitive, while_linear: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: Any
 ) -> tuple[list[Any], Sequence[bool]]:
     """The same on all lanes; the loop that it stands for, if lanes differ in their steps."""
     operands, lanes = LinearOperands.of(args, params), LinearOperands.of(batched, params)

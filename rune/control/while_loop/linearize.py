@@ -24,6 +24,7 @@ from rune.control.while_loop.rules import Loop, LoopOperands, Params, sized, unp
 from rune.core.dead_code import needed_inputs
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.transforms.derivatives.linearize import Partial
 
@@ -32,10 +33,10 @@ def partial(
     while_: Primitive,
     while_linear: Primitive,
     interpreter: Partial,
-    args: Sequence[Any],
+    args: Sequence[Value],
     unknown: Sequence[bool],
     params: Params,
-) -> list[Any]:
+) -> list[Value]:
     """Run what is known, and write down what is linear."""
     loop, flags = sized(unpacked(args, params)), LoopOperands.of(unknown, params)
     split = _split(loop, flags)

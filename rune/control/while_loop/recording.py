@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rune.array import Array
 from rune.control.groups import Groups, stage_grouped
 from rune.control.loop_bodies import SplitBody, prune_body
 from rune.control.programs import Flags, omit, parts, pick, with_inputs
@@ -80,7 +81,7 @@ def recording(body: Program, count: int, consts: int, slots: int, checkpointed: 
     # Residuals are recomputed on the way back: recording them would need memory for every step.
     without_residuals, _ = needed_inputs(body, tuple(i < count for i in range(len(body.outputs))))
 
-    def run(inputs: _RecordingInputs) -> list[Any]:
+    def run(inputs: _RecordingInputs) -> list[Array]:
         state = inputs.state
         position = checkpoint_before(state.number, stride(state.number, slots))
         is_checkpoint, row = eq(position, state.number), slot(state.number, slots)

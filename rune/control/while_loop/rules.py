@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rune import dtypes
+from rune.array import Array
 from rune.control.groups import Groups, stage_grouped
 from rune.control.idle_lanes import borrowed, constant, select_lanes
 from rune.control.loop_bodies import batch_body, jvp_body, prune_body
@@ -44,6 +45,7 @@ from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import reduce_or
 from rune.ops.family import zeros_like
@@ -84,7 +86,7 @@ class Loop:
     carry: Sequence[Any]
     reverse: Policy
 
-    def bind(self, while_: Primitive) -> list[Any]:
+    def bind(self, while_: Primitive) -> list[Value]:
         """The last carry."""
         # What a program needs besides its operands becomes consts of its own.
         condition, leading_condition_consts = closed(self.condition, self.condition_sizes)
@@ -134,7 +136,7 @@ def sized(loop: Loop) -> Loop:
     )
 
 
-def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
+def type_rule(*types: ArrayType, **params: object) -> tuple[ArrayType, ...]:
     """The types of the carry, as the body yields it."""
     loop = sized(unpacked(types, params))
     out_types = tuple(type_with_sizes(t, loop.body_sizes) for t in loop.body.output_types)
@@ -145,7 +147,7 @@ def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     return out_types
 
 
-def calls(*args: Any, **params: Any) -> tuple[Calls, ...]:
+def calls(*args: Any, **params: object) -> tuple[Calls, ...]:
     """Both programs take consts of their own, and the carry."""
     loop = unpacked(args, params)
     return (
@@ -154,7 +156,7 @@ def calls(*args: Any, **params: Any) -> tuple[Calls, ...]:
     )
 
 
-def interpret(evaluate: Callable[..., list], *args: Any, **params: Any) -> list[Any]:
+def interpret(evaluate: Callable[..., list], *args: Value, **params: object) -> list[Value]:
     """The meaning: step by step."""
     loop = unpacked(args, params)
     carry = list(loop.carry)
@@ -167,7 +169,7 @@ def interpret(evaluate: Callable[..., list], *args: Any, **params: Any) -> list[
 
 
 def jvp(
-    while_: Primitive, primals: Sequence[Any], tangents: Sequence[Any], params: Params
+    while_: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None], params: Params
 ) -> tuple[list[Any], list[Any]]:
     """A loop whose carry holds tangents beside values."""
     loop, loop_tangents = unpacked(primals, params), LoopOperands.of(tangents, params)
@@ -197,7 +199,7 @@ def jvp(
 
 
 def batch(
-    while_: Primitive, batched: Sequence[bool], size: Size, *args: Any, **params: Any
+    while_: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: object
 ) -> tuple[list[Any], Sequence[bool]]:
     """A loop over all lanes, which goes on while any lane does."""
     loop, flags = unpacked(args, params), LoopOperands.of(batched, params)
@@ -212,7 +214,9 @@ def batch(
     return batched_loop.bind(while_), lanes.carries
 
 
-def _consts_of_freezing(loop: Loop, lane_condition: Program, batched: LoopOperands, carry: Sequence[Any]) -> list[Any]:
+def _consts_of_freezing(
+    loop: Loop, lane_condition: Program, batched: LoopOperands, carry: Sequence[Value]
+) -> list[Array]:
     """Consts of the condition, consts of the body, and the first carry.
 
     A lane that takes no step borrows the last two from a lane that does.
@@ -238,7 +242,7 @@ class _Batched:
 
 
 @per_program
-def _batched(body: Program, condition: Program, counts: tuple[int, int, int], batched: Flags, size: Any) -> _Batched:
+def _batched(body: Program, condition: Program, counts: tuple[int, int, int], batched: Flags, size: Size) -> _Batched:
     condition_consts, consts, count = counts
     condition_flags, body_flags = batched[:condition_consts], batched[condition_consts:]
     lane_body, carries, _ = batch_body(body, (consts, count), body_flags, size)
@@ -256,7 +260,7 @@ def _batched(body: Program, condition: Program, counts: tuple[int, int, int], ba
 def _any_lane(lane_condition: Program) -> Program:
     """Whether the condition holds in any lane."""
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: Value) -> list[Array]:
         return [reduce_or(eval_program(lane_condition, args)[0], axes=(0,))]
 
     return stage(run, lane_condition.input_types, lane_condition.name).closed()
@@ -275,7 +279,7 @@ class _FreezingInputs(Groups):
 def _freezing(lane_condition: Program, body: Program, condition_consts: int, consts: int) -> Program:
     """The body that changes only the lanes for which the condition holds."""
 
-    def run(inputs: _FreezingInputs) -> list[Any]:
+    def run(inputs: _FreezingInputs) -> list[Array]:
         carry = inputs.carry
         (is_going,) = eval_program(lane_condition, [*inputs.condition_consts, *carry])
         # A finished lane may have left the values that the body was written for.

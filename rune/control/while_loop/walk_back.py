@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from rune.array import Array
 from rune.control.groups import Groups, stage_grouped
 from rune.control.loop_bodies import transpose_body
 from rune.control.programs import nonzero_flags, parts, pick, scatter, types_of
@@ -44,6 +45,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops import add, div, eq, gt, le, logical_and, lt, max, min, select, sub
 from rune.ops.family import zeros_of
 from rune.transforms.programs.memo import per_program
@@ -96,7 +98,7 @@ class _WalkInputs(Groups):
 
 
 def transpose(
-    while_: Primitive, cts: Sequence[Any], is_linear: Sequence[bool], *operands: Any, **params: Any
+    while_: Primitive, cts: Sequence[Value | None], is_linear: Sequence[bool], *operands: Any, **params: Any
 ) -> list[Any]:
     """Cotangents of the linear operands. A linear operand is given as its type."""
     types = LinearOperands.of(types_of(operands), params)
@@ -123,7 +125,7 @@ def transpose(
 
 def _walk(
     while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program, cts: list[Any]
-) -> list[Any]:
+) -> list[Array]:
     """The cotangents after the transpose of every step was applied to them, last step first."""
     grouped, capacity = LinearOperands.of(operands, params), params["reverse"].count
     counts = params["consts"], params["shared"]
@@ -164,7 +166,7 @@ def _walk_body(
     next_carry_of, _ = needed_inputs(step, is_carry)
     residuals_of, _ = needed_inputs(step, tuple(not c for c in is_carry))
 
-    def run(inputs: _WalkInputs) -> list[Any]:
+    def run(inputs: _WalkInputs) -> list[Array]:
         state = inputs.state
         number, stack, carry = sub(state.remaining, ONE), None, []
         if state.stack is not None:
@@ -209,7 +211,7 @@ class _AdvanceInputs(Groups):
 
 
 def _carry_before(
-    while_: Primitive, next_carry_of: Program, number: Any, inputs: _WalkInputs, stack: CarryStack, capacity: int
+    while_: Primitive, next_carry_of: Program, number: Value, inputs: _WalkInputs, stack: CarryStack, capacity: int
 ) -> tuple[CarryStack, list[Any]]:
     """The carry that step `number` started with, and the stack for the steps before it."""
     # With an empty stack `top` is 0: what is read there is not selected.
@@ -232,7 +234,7 @@ def _carry_before(
     return _popped(end.stack, number), end.carry
 
 
-def _popped(stack: CarryStack, number: Any) -> CarryStack:
+def _popped(stack: CarryStack, number: Value) -> CarryStack:
     """The stack without the carry of step `number`, which no earlier step needs."""
     top_position = row_at(stack.positions, max(sub(stack.depth, ONE), ZERO))
     is_top = eq(top_position, number)
@@ -241,7 +243,7 @@ def _popped(stack: CarryStack, number: Any) -> CarryStack:
     return CarryStack(depth, stack.positions, stack.carries)
 
 
-def _next_push(position: Any, target: Any, depth: Any, capacity: int) -> Any:
+def _next_push(position: Value, target: Value, depth: Value, capacity: int) -> Array:
     """The position of the next carry to push: one step on if all fit, else half way."""
     gap, free = sub(target, position), sub(np.int32(capacity), depth)
     # All `gap - 1` carries before the target fit if there are as many free rows.
@@ -254,7 +256,7 @@ def _advance(next_carry_of: Program, capacity: int) -> Program:
     """The body that takes one step forward, and pushes the new carry if it is its turn."""
     count = len(next_carry_of.outputs)
 
-    def run(inputs: _AdvanceInputs) -> list[Any]:
+    def run(inputs: _AdvanceInputs) -> list[Array]:
         state, stack = inputs.state, inputs.state.stack
         carry = eval_program(next_carry_of, [*inputs.step_consts, *state.carry])
         position = add(state.position, ONE)

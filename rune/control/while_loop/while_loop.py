@@ -18,6 +18,7 @@ from rune.control.while_loop.primitive import while_
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
 from rune.ops.family import size_value
@@ -176,7 +177,7 @@ def _length(lower: Size, upper: Size) -> Size | None:
     return upper - lower if dims.at_most(lower, upper) else None
 
 
-def _bound(bound: Any) -> Any:
+def _bound(bound: Operand) -> Value:
     if isinstance(bound, Dim):
         return size_value(bound, dtypes.i32)
     (value,) = value_leaves("fori_loop", [bound], tree.structure(bound))

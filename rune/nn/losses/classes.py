@@ -16,6 +16,7 @@ from rune.nn.normalisation import is_class, log_softmax
 from rune.nn.support import real
 from rune.ops.conventions import normalised_axis
 from rune.transforms.arguments import required_number
+from rune.typing import ArrayLike
 
 
 def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
@@ -81,7 +82,7 @@ def _of_distributions(log_probs: Any, probs: Any, axis: int, class_weights: Any 
 
 
 def cross_entropy(
-    logits: Any,
+    logits: ArrayLike,
     targets: Any,
     weight: Any = None,
     ignore_index: int = -100,

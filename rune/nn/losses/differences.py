@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.nn.losses.reduction import Reduction, reduced
 from rune.transforms.arguments import required_number
+from rune.typing import ArrayLike
 
 
 def l1_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
@@ -24,7 +26,7 @@ def l1_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
     return reduced("l1_loss", difference * rnp.sign(difference), reduction)
 
 
-def mse_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
+def mse_loss(x: ArrayLike, targets: ArrayLike, reduction: Reduction = "mean") -> Array:
     """(x - targets)².
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
@@ -38,7 +40,7 @@ def mse_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
     return reduced("mse_loss", rnp.square(rnp.subtract(x, targets)), reduction)
 
 
-def huber_loss(x: Any, targets: Any, reduction: Reduction = "mean", delta: float = 1.0) -> Any:
+def huber_loss(x: ArrayLike, targets: ArrayLike, reduction: Reduction = "mean", delta: float = 1.0) -> Array:
     """d² / 2 for |d| up to delta, then delta (|d| - delta / 2). Source: Huber 1964.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
@@ -58,7 +60,7 @@ def huber_loss(x: Any, targets: Any, reduction: Reduction = "mean", delta: float
     return reduced("huber_loss", losses, reduction)
 
 
-def smooth_l1_loss(x: Any, targets: Any, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
+def smooth_l1_loss(x: ArrayLike, targets: ArrayLike, reduction: Reduction = "mean", beta: float = 1.0) -> Array:
     """huber_loss divided by its threshold, beta; l1_loss for beta 0.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.

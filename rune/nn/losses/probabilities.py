@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ShapeError
 from rune.nn.activations import log_sigmoid
 from rune.nn.losses.reduction import Reduction, reduced
 from rune.nn.support import real
+from rune.typing import ArrayLike
 
 
 def binary_cross_entropy(probs: Any, targets: Any, weight: Any = None, reduction: Reduction = "mean") -> Any:
@@ -35,8 +37,8 @@ def _log_above(x: Any) -> Any:
 
 
 def binary_cross_entropy_with_logits(
-    logits: Any, targets: Any, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None
-) -> Any:
+    logits: ArrayLike, targets: ArrayLike, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None
+) -> Array:
     """binary_cross_entropy(sigmoid(logits)) without overflow; pos_weight times the first term.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
@@ -69,11 +71,11 @@ def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
 
 
 def kl_div(
-    log_probs: Any,
-    targets: Any,
+    log_probs: ArrayLike,
+    targets: ArrayLike,
     reduction: Literal["mean", "sum", "none", "batchmean"] = "mean",
     log_target: bool = False,
-) -> Any:
+) -> Array:
     """t (log t - log_probs), 0 where t is 0; with log_target the targets are logarithms.
 
     reduction: also "batchmean", the sum divided by the size of the first axis.

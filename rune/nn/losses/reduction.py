@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 import rune.numpy as rnp
 from rune.errors import ArgumentError
+from rune.typing import ArrayLike
 
 Reduction = Literal["mean", "sum", "none"]
 
 
-def reduced(name: str, losses: Any, reduction: str, weights: Any = None) -> Any:
+def reduced(name: str, losses: ArrayLike, reduction: str, weights: Any = None) -> Any:
     """The mean or the sum of losses, or the losses themselves.
 
     weights: what each loss was multiplied by; the mean divides by their sum.

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import cond, fori_loop
 from rune.core.interpreter import type_of
 from rune.numpy.arguments import rank
@@ -42,10 +43,11 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
 )
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 
 @custom_jvp
-def determinant(a: Any) -> Any:
+def determinant(a: ArrayLike) -> Array:
     """The determinant, with a derivative that holds everywhere. [*B, N, N] -> [*B]."""
     return det(a)
 
@@ -60,7 +62,7 @@ determinant.defjvp(_determinant_jvp)
 
 
 @custom_jvp
-def adjugate(a: Any) -> Any:
+def adjugate(a: ArrayLike) -> Array:
     """The transposed cofactors: adj(A) A = det(A) 1, for singular matrices as well.
 
     With P A = L U it is det(P) adj(U) L⁻¹ P.
@@ -152,7 +154,7 @@ def _products_of_others(s: Any) -> Any:
     return ops.add(upper, swapped(upper))
 
 
-def _adjugate_of_upper(u: Any) -> Any:
+def _adjugate_of_upper(u: ArrayLike) -> Any:
     """Element (i, j) is d_0 … d_(i-1) g_ij d_(j+1) … d_(n-1), d the diagonal, with g_ii = 1 and
     g_ij = -Σ_k g_ik u_kj d_(k+1) … d_(j-1): a Hessenberg determinant, expanded by its last column.
     """
@@ -162,7 +164,7 @@ def _adjugate_of_upper(u: Any) -> Any:
     d = diagonal(u)
     column = ops.iota(shape=(*lead, n), axis=len(lead), dtype=dtypes.i32)
 
-    def step(j: Any, carry: Any) -> Any:
+    def step(j: ArrayLike, carry: Any) -> Any:
         g, between = carry  # between [*B, N]: d_(k+1) … d_(j-1) for k < j, else 0
         j = c.astype(j, dtypes.i32)  # the counter has 64 bits under x64
         before = ops.sub(j, np.int32(1))
@@ -180,27 +182,27 @@ def _adjugate_of_upper(u: Any) -> Any:
     return matmul(matmul(from_diagonal(before), upper_triangle(g)), from_diagonal(after))
 
 
-def _picked(d: Any, column: Any, j: Any) -> Any:
+def _picked(d: ArrayLike, column: ArrayLike, j: ArrayLike) -> Array:
     """Element j of the last axis. [*B, N] -> [*B]."""
     here = ops.select(ops.eq(column, j), d, number(0, d))
     return ops.reduce_sum(here, axes=(rank(d) - 1,))
 
 
-def _over_last(x: Any, like: Any) -> Any:
+def _over_last(x: ArrayLike, like: ArrayLike) -> Array:
     return ops.broadcast(x, shape=type_of(like).shape, axes=tuple(range(rank(like) - 1)))
 
 
-def _column_of(u: Any, j: Any) -> Any:
+def _column_of(u: ArrayLike, j: ArrayLike) -> Array:
     here = ops.select(_is_column(j, u), u, number(0, u))
     return ops.reduce_sum(here, axes=(rank(u) - 1,))
 
 
-def _is_column(j: Any, u: Any) -> Any:
+def _is_column(j: ArrayLike, u: ArrayLike) -> Array:
     shape = type_of(u).shape
     return ops.eq(ops.iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32), j)
 
 
-def _exclusive_products(d: Any) -> tuple[Any, Any]:
+def _exclusive_products(d: ArrayLike) -> tuple[Array, Array]:
     """The products of all elements before each one, and of all after it. [*B, N] each."""
     axis = rank(d) - 1
     none = (0,) * axis

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, ShapeError
@@ -20,9 +21,10 @@ from rune.numpy.arguments import inexact, value
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import LAPACK
 from rune.ops.promote import broadcast_shape, broadcast_to
+from rune.typing import ArrayLike
 
 
-def computing(name: str, *xs: Any) -> tuple[list[Any], Callable[[Any], Any]]:
+def computing(name: str, *xs: ArrayLike) -> tuple[list[Any], Callable[[Any], Any]]:
     """The arrays in one dtype that LAPACK knows, and a function that rounds results back."""
     operands = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
     dtype = type_of(operands[0]).dtype
@@ -32,7 +34,7 @@ def computing(name: str, *xs: Any) -> tuple[list[Any], Callable[[Any], Any]]:
     return wide, lambda out: _narrowed(out, dtype)
 
 
-def _strong(x: Any) -> Any:
+def _strong(x: ArrayLike) -> Array:
     return c.astype(x, type_of(x).dtype)
 
 
@@ -43,7 +45,7 @@ def _narrowed(out: Any, dtype: np.dtype) -> Any:
     return c.astype(out, dtype) if type_of(out).dtype == dtypes.f32 else out
 
 
-def matrices(name: str, a: Any) -> ArrayType:
+def matrices(name: str, a: ArrayLike) -> ArrayType:
     """The type of `a`. Errors: ShapeError below rank 2."""
     a_type = type_of(a)
     if a_type.ndim < 2:
@@ -58,7 +60,7 @@ def pair(name: str, factors: Any, what: str) -> tuple[Any, Any]:
     return factors[0], factors[1]
 
 
-def square(name: str, a: Any) -> ArrayType:
+def square(name: str, a: ArrayLike) -> ArrayType:
     """The type of `a`. Errors: ShapeError unless its last two axes are equal."""
     a_type = matrices(name, a)
     if a_type.shape[-2] != a_type.shape[-1]:
@@ -69,7 +71,7 @@ def square(name: str, a: Any) -> ArrayType:
     return a_type
 
 
-def same_batch(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+def same_batch(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
     """Matrices with their leading axes broadcast together."""
     first, second = type_of(a).shape, type_of(b).shape
     lead = broadcast_shape(name, first[:-2], second[:-2])

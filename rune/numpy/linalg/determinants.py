@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import rank, value
@@ -22,6 +23,7 @@ from rune.numpy.linalg.solves import cutoff, inv, significant
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import full, number, part
 from rune.ops.promote import apply
+from rune.typing import ArrayLike
 
 
 class SlogdetResult(NamedTuple):
@@ -31,7 +33,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def det(a: Any) -> Any:
+def det(a: Any) -> Array:
     """The determinant of square matrices.
 
     Shapes: [*B, N, N] -> [*B].
@@ -49,7 +51,7 @@ def det(a: Any) -> Any:
     return narrowed(determinant(x))
 
 
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign of the determinant and the logarithm of its size: det = sign exp(logabsdet).
 
     method: None or "lu"; other ways of JAX are refused.
@@ -74,7 +76,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 # --- what singular values tell ----------------------------------------------------------------
 
 
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition number: how much a matrix may magnify a relative error.
 
     p:      None or 2: the greatest singular value over the smallest; -2: its reciprocal; "fro",
@@ -103,14 +105,14 @@ def cond(x: Any, p: Any = None) -> Any:
     return narrowed(_or_infinite(ops.div(*((last, first) if p == -2 else (first, last))), a))
 
 
-def _or_infinite(x: Any, a: Any) -> Any:
+def _or_infinite(x: ArrayLike, a: ArrayLike) -> Array:
     """Infinity for NaN, unless the matrix itself holds a NaN."""
     is_nan = ops.reduce_or(ops.ne(a, a), axes=(rank(a) - 2, rank(a) - 1))
     unknown = ops.logical_and(ops.ne(x, x), ops.logical_not(is_nan))
     return ops.select(unknown, number(np.inf, x), x)
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, tol: Any = None, hermitian: bool = False) -> Any:
+def matrix_rank(M: ArrayLike, rtol: Any = None, *, tol: Any = None, hermitian: bool = False) -> Array:
     """The number of singular values above a tolerance.
 
     rtol:   relative to the greatest, max(M, N) eps by default; tol: absolute, in its place.

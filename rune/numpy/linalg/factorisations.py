@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rune import ops
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.ops.matrix_helpers import adjoint, number, swapped
+from rune.typing import ArrayLike
 
 
 class QRResult(NamedTuple):
@@ -17,7 +19,7 @@ class QRResult(NamedTuple):
     R: Any
 
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L Lᴴ = a; with `upper`, the upper triangular U with Uᴴ U = a.
 
     symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise one triangle of it is read.
@@ -43,7 +45,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     return narrowed(adjoint(lower) if upper else lower)
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and R upper triangular: a = Q R.
 
     mode:   "reduced": Q [*B, M, K], R [*B, K, N] with K = min(M, N); "complete": Q [*B, M, M],

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, AxisError
 from rune.numpy import reductions as r
@@ -21,11 +22,12 @@ from rune.ops import conventions as c
 from rune.ops.complex_numbers import is_complex, real_dtype
 from rune.ops.matrix_helpers import number
 from rune.ops.statistics import squared_length
+from rune.typing import ArrayLike
 
 Axes = int | tuple[int, ...] | None
 
 
-def norm(x: Any, ord: int | float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: int | float | str | None = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """A norm of vectors (one axis) or of matrices (two axes).
 
     ord:   None is the root of the sum of squares, over all axes if `axis` is None. Of vectors: any
@@ -55,7 +57,7 @@ def norm(x: Any, ord: int | float | str | None = None, axis: Axes = None, keepdi
     return narrowed(_of_matrices(value, "fro" if ord is None else ord, axes, keepdims))
 
 
-def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float | str = 2) -> Any:
+def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float | str = 2) -> Array:
     """A norm of vectors, all of the axes taken together as one; arguments as of `norm`.
 
     Shapes: the axes, all of them for None, are removed, or are 1 with keepdims.
@@ -94,19 +96,19 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: int | float | str = "
 # --- vectors ----------------------------------------------------------------------------------
 
 
-def _magnitude(x: Any) -> Any:
+def _magnitude(x: ArrayLike) -> Array:
     """|x| with the derivative 0 at 0."""
     return ops.abs(x) if is_complex(x) else ops.mul(x, ops.sign(x))
 
 
-def _guarded(x: Any, function: Callable[[Any], Any]) -> Any:
+def _guarded(x: ArrayLike, function: Callable[[Any], Any]) -> Array:
     """`function` of x, and 0 with the derivative 0 where x is 0."""
     nothing = ops.eq(x, number(0, x))
     safe = ops.select(nothing, number(1, x), x)
     return ops.select(nothing, number(0, x), function(safe))
 
 
-def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _of_vectors(x: ArrayLike, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     over = {"axis": axes, "keepdims": keepdims}
     if isinstance(ord, str):
         if ord not in ("inf", "-inf"):
@@ -126,7 +128,7 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return _power_mean(_magnitude(x), float(ord), over)
 
 
-def _power_mean(x: Any, p: float, over: dict[str, Any]) -> Any:
+def _power_mean(x: ArrayLike, p: float, over: dict[str, Any]) -> Array:
     """(Σ x^p)^(1/p); of a negative p it is 0 where an element is."""
     present = ops.ne(x, number(0, x))
     powers = ops.pow(ops.select(present, x, number(1, x)), ops.fit(number(p, x), type_of(x).shape))
@@ -144,7 +146,7 @@ def _power_mean(x: Any, p: float, over: dict[str, Any]) -> Any:
 # --- matrices ---------------------------------------------------------------------------------
 
 
-def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _of_matrices(x: ArrayLike, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     if ord in ("fro", "f"):
         return _guarded(r.sum(squared_length(x), axis=axes, keepdims=keepdims), ops.sqrt)
     x = moveaxis(x, axes, (-2, -1))
@@ -157,7 +159,7 @@ def _of_matrices(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     return c.expand_dims(out, tuple(sorted(axes))) if keepdims else out
 
 
-def _of_singular_values(x: Any, ord: Any) -> Any:
+def _of_singular_values(x: ArrayLike, ord: Any) -> Array:
     # A singular value of zero has a tangent that depends on the choice of its vectors.
     values = _guarded(svd(x, compute_uv=False), lambda s: s)
     if ord == "nuc":
@@ -165,7 +167,7 @@ def _of_singular_values(x: Any, ord: Any) -> Any:
     return r.max(values, axis=-1, initial=0) if ord == 2 else r.min(values, axis=-1)
 
 
-def _of_sums(x: Any, ord: float) -> Any:
+def _of_sums(x: ArrayLike, ord: float) -> Array:
     """The greatest or least sum of a column (±1) or a row (±inf)."""
     sums = r.sum(_magnitude(x), axis=-2 if abs(ord) == 1 else -1)
     return r.max(sums, axis=-1, initial=0) if ord > 0 else r.min(sums, axis=-1)

@@ -19,7 +19,7 @@ from rune.numpy.linalg.arguments import square
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
 from rune.ops.matrix_helpers import eye, is_static
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 matmul = all_products.matmul
 tensordot = all_products.tensordot
@@ -83,7 +83,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return all_products.outer(p, q)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
     """The cross product of vectors with 3 components along `axis`.
 
     Shapes: broadcast together, 3 along `axis`. Types: promoted together.
@@ -99,7 +99,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return all_products.cross(x1, x2, axis=axis)
 
 
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Any:
     """Square matrices multiplied n times; a negative n means powers of the inverse.
 
     Shapes: [*B, N, N] -> [*B, N, N].

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, static_int, value
@@ -26,6 +27,7 @@ from rune.ops.linalg.direct import solve as solve_matrices
 from rune.ops.matrix_helpers import adjoint, eye, matmul, number, part, real_part, scaled_columns
 from rune.ops.promote import apply
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 
 class LstsqResult(NamedTuple):
@@ -37,7 +39,7 @@ class LstsqResult(NamedTuple):
     s: Any
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x with a x = b.
 
     Shapes: a [*B, N, N]; b [N] -> [*B, N], b [*B, N, K] -> [*B, N, K]; leading axes broadcast.
@@ -64,7 +66,7 @@ def solve(a: Any, b: Any) -> Any:
     return narrowed(c.squeeze(out, -1) if is_vector else out)
 
 
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverse of square matrices.
 
     Shapes: [*B, N, N] -> [*B, N, N].
@@ -112,7 +114,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     return narrowed(_pinv(x, limit))
 
 
-def cutoff(name: str, x: Any, factor: float, tolerance: Any, of: Any) -> Any:
+def cutoff(name: str, x: ArrayLike, factor: float, tolerance: Any, of: ArrayLike) -> Array:
     """The relative size below which singular values count as zero, real.
 
     By default the rounding of the array `of`, from which `x` was made: that of a half type is
@@ -127,12 +129,12 @@ def cutoff(name: str, x: Any, factor: float, tolerance: Any, of: Any) -> Any:
     return c.astype(value(name, tolerance), real)
 
 
-def _eps(of: Any, real: np.dtype) -> float:
+def _eps(of: ArrayLike, real: np.dtype) -> float:
     dtype = type_of(of).dtype
     return float(finfo(dtype if dtype in dtypes.FLOATING else real).eps)
 
 
-def significant(s: Any, limit: Any) -> Any:
+def significant(s: ArrayLike, limit: ArrayLike) -> Array:
     """Which singular values [*B, K] are above `limit` [*B] times the greatest."""
     greatest = ops.reduce_max(s, axes=(rank(s) - 1,))
     bound = apply(ops.mul, greatest, limit)
@@ -140,7 +142,7 @@ def significant(s: Any, limit: Any) -> Any:
 
 
 @custom_jvp
-def _pinv(a: Any, limit: Any) -> Any:
+def _pinv(a: ArrayLike, limit: ArrayLike) -> Array:
     u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
     is_significant = significant(s, limit)
     safe = ops.select(is_significant, s, number(1, s))
@@ -164,7 +166,7 @@ def _pinv_jvp(primals: Any, tangents: Any) -> Any:
 _pinv.defjvp(_pinv_jvp)
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> LstsqResult:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False) -> LstsqResult:
     """x of least |x| among those of least |a x - b|; with the residuals, the rank and the
     singular values of `a`.
 
@@ -215,7 +217,7 @@ def _of_nothing(x: Any, y: Any, s: Any, is_vector: bool) -> LstsqResult:
 # --- tensors ----------------------------------------------------------------------------------
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of `a` as a map from its last axes to its first `ind`.
 
     Shapes: [*P, *Q] -> [*Q, *P] with `ind` axes P, and as many elements in P as in Q.
@@ -241,7 +243,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return c.reshape(flat, (*shape[count:], *shape[:count]))
 
 
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """x with tensordot(a, x, x.ndim) = b. `axes` of `a` are moved to the end first.
 
     Shapes: a [*B, *Q], b [*B] -> [*Q], and as many elements in B as in Q.

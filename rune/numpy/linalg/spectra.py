@@ -12,6 +12,7 @@ from rune import ops
 from rune.errors import ArgumentError
 from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.ops.matrix_helpers import adjoint, number, part
+from rune.typing import ArrayLike
 
 
 class EighResult(NamedTuple):
@@ -139,7 +140,7 @@ def eigvals(a: Any) -> Any:
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,

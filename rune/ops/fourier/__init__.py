@@ -16,7 +16,7 @@ every frequency but 0 and n/2 stands for two.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from rune.core.interpreter import literal, type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, div, eq, logical_or, mul, select
@@ -33,6 +34,9 @@ from rune.ops.creation import iota
 from rune.ops.family import Batched, require, size_value
 from rune.ops.fourier.expansion import expand
 from rune.ops.movement import pad
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 Axes = tuple[int, ...]
 _TAKES = {
@@ -90,7 +94,7 @@ def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
 # --- derivatives --------------------------------------------------------------------------------
 
 
-def _transpose(ct: Any, linear: Batched, x: ArrayType, **params: Any) -> list[Any]:
+def _transpose(ct: Value, linear: Batched, x: ArrayType, **params: Any) -> list[Array]:
     rule = {"rfft": _transpose_real, "irfft": _transpose_inverse_real}.get(params["kind"])
     return [fft(ct, **params) if rule is None else rule(ct, x, params["axes"])]
 
@@ -137,7 +141,7 @@ def _scaled(x: Any, factor: Any) -> Any:
     return complex(mul(real(x), factor), mul(imag(x), factor))
 
 
-def _batch(batched: Batched, size: Any, x: Any, *, kind: str, axes: Axes, odd: bool) -> tuple[Any, bool]:
+def _batch(batched: Batched, size: Size, x: Value, *, kind: str, axes: Axes, odd: bool) -> tuple[Array, bool]:
     return fft(x, kind=kind, axes=tuple(axis + 1 for axis in axes), odd=odd), True
 
 

@@ -11,13 +11,14 @@ transform algorithms", IEEE Trans. ASSP 35(6), §II.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, literal_like, type_of
-from rune.dims import product
+from rune.core.values import Value
+from rune.dims import Size, product
 from rune.ops import arithmetic as a
 from rune.ops import complex_numbers as c
 from rune.ops import pairs
@@ -33,10 +34,13 @@ from rune.ops.pairs import Pair
 from rune.ops.repeat import repeat
 from rune.ops.windows import dynamic_slice
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 Axes = tuple[int, ...]
 
 
-def expand(x: Any, *, kind: str, axes: Axes, odd: bool) -> Any:
+def expand(x: Value, *, kind: str, axes: Axes, odd: bool) -> Array:
     """The transform `kind` of x along `axes`, by stages of kernels."""
     if kind == "fft":
         return c.complex(*_forward(_parts(x), axes))
@@ -49,7 +53,7 @@ def expand(x: Any, *, kind: str, axes: Axes, odd: bool) -> Any:
     return _to_real(spectrum, last, odd)
 
 
-def _parts(x: Any) -> Pair:
+def _parts(x: Value) -> Pair:
     return c.real(x), c.imag(x)
 
 
@@ -73,7 +77,7 @@ def _scaled(x: Pair, axes: Sequence[int]) -> Pair:
     return pairs.times(x, _reciprocal(x, product(shape_of(x)[axis] for axis in axes)))
 
 
-def _reciprocal(x: Pair, size: Any) -> Any:
+def _reciprocal(x: Pair, size: Size) -> Array:
     dtype = type_of(x[0]).dtype
     return a.div(literal(1, dtype), size_value(size, dtype))
 
@@ -115,7 +119,7 @@ def _by_summation(x: Pair, axis: int) -> Pair:
 # --- real transforms ----------------------------------------------------------------------------
 
 
-def _of_real(x: Any, axis: int) -> Pair:
+def _of_real(x: Value, axis: int) -> Pair:
     """Frequencies 0 to n//2 of real numbers."""
     n = type_of(x).shape[axis]
     if not isinstance(n, int) or n % 2:
@@ -150,7 +154,7 @@ def _half_turn(n: int, axis: int, x: Pair) -> Pair:
     return unit_roots(indices(size, n), n, type_of(x[0]).dtype)
 
 
-def _to_real(x: Pair, axis: int, odd: bool) -> Any:
+def _to_real(x: Pair, axis: int, odd: bool) -> Array:
     """The real numbers whose frequencies from 0 on are x."""
     half = shape_of(x)[axis] - 1
     n = 2 * half + int(odd)
@@ -176,7 +180,7 @@ def _without_ends(x: Any, axis: int) -> Any:
     return a.select(is_end, literal(0, type_of(x).dtype), x)
 
 
-def _to_real_whole(x: Pair, axis: int, n: Any) -> Any:
+def _to_real_whole(x: Pair, axis: int, n: Any) -> Array:
     """The same by all n frequencies: those from 1 on return, conjugated, from the other end."""
     size = shape_of(x)[axis]
     mirrored = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))

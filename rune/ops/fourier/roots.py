@@ -8,26 +8,31 @@ digit by digit: no device needs wider integers for lengths below LARGEST.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, literal_like
+from rune.core.values import Value
+from rune.dims import Size
 from rune.ops import arithmetic as a
 from rune.ops.creation import iota
 from rune.ops.pairs import Pair
 from rune.ops.transcendental import cos, sin
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 LARGEST = 1 << 27  # lengths below this have indices of 32 bits
 
 
-def indices(size: Any, n: int) -> Any:
+def indices(size: Size, n: int) -> Any:
     """0, 1, … size-1, in integers that hold nine times n."""
     return iota(shape=(size,), axis=0, dtype=dtypes.i32 if n < LARGEST else dtypes.i64)
 
 
-def unit_roots(t: Any, n: Any, dtype: np.dtype) -> Pair:
+def unit_roots(t: Value, n: Value, dtype: np.dtype) -> Pair:
     """exp(-2πi t/n) in floats of `dtype`, for 0 <= t <= n; `n` a number, or a value beside t."""
     n = literal_like(n, t) if isinstance(n, int) else n
     two, four, eight = (literal_like(k, t) for k in (2, 4, 8))
@@ -42,7 +47,7 @@ def unit_roots(t: Any, n: Any, dtype: np.dtype) -> Pair:
     return a.select(is_left, a.neg(real), real), a.select(is_high, imag, a.neg(imag))
 
 
-def _has_bit(x: Any, bit: int) -> Any:
+def _has_bit(x: Value, bit: int) -> Array:
     return a.ne(a.logical_and(x, literal_like(bit, x)), literal_like(0, x))
 
 

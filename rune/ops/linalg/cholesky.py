@@ -13,7 +13,7 @@ Source:     Golub & Van Loan 4e, §4.2; derivative: Murray 2016, arXiv:1602.0752
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.arithmetic import add, div, eq, ge, gt, mul, ne, select, sub
 from rune.ops.family import broadcast
 from rune.ops.linalg.small import is_small, over_matrices
@@ -55,6 +56,9 @@ from rune.ops.matrix_helpers import (
 )
 from rune.ops.memory import in_memory
 from rune.ops.transcendental import sqrt
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 BLOCK = 32  # columns that the expansion takes together
 PANEL = 64  # columns that the reference takes together, once there are LARGE
@@ -105,7 +109,7 @@ def _by_panels(a: np.ndarray) -> np.ndarray:
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(a: Any) -> Any:
+def _expand(a: Value) -> Array:
     if is_small(type_of(a)):
         return in_memory(_written_out(a))
     shape = type_of(a).shape
@@ -150,7 +154,7 @@ def _columns(a: Any, panel: Any, start: Any) -> Any:
     return out
 
 
-def _positive(pivot: Any) -> Any:
+def _positive(pivot: Value) -> Array:
     """The pivot, or NaN where it is not positive."""
     return select(gt(pivot, number(0, pivot)), pivot, nan_like(pivot))
 
@@ -171,7 +175,7 @@ def _last(n: Any) -> int:
     return n - 1 if isinstance(n, int) else np.iinfo(np.int32).max
 
 
-def _written_out(a: Any) -> Any:
+def _written_out(a: Value) -> Any:
     """Every element of L as one expression over the lanes."""
     entries, lead = elements(a), type_of(a).shape[:-2]
     n = len(entries)
@@ -191,7 +195,7 @@ def _written_out(a: Any) -> Any:
     return from_elements(checked, lead)
 
 
-def _less_products(x: Any, first: list[Any], second: list[Any]) -> Any:
+def _less_products(x: Value, first: list[Array], second: list[Array]) -> Any:
     for p, q in zip(first, second, strict=True):
         x = sub(x, mul(p, conjugate(q)))
     return x
@@ -200,14 +204,14 @@ def _less_products(x: Any, first: list[Any], second: list[Any]) -> Any:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(da: Any, a: Any, factor: Any) -> Any:
+def _jvp(da: Value, a: Value, factor: Value) -> Array:
     """L Φ(L⁻¹ Ȧ L⁻ᴴ), Φ the lower triangle with a halved diagonal."""
     inside = adjoint(triangular_solve(factor, hermitian(da), lower=True, unit_diagonal=False))
     inside = adjoint(triangular_solve(factor, inside, lower=True, unit_diagonal=False))
     return matmul(factor, half_lower(inside))
 
 
-def half_lower(x: Any) -> Any:
+def half_lower(x: Value) -> Array:
     """The lower triangle, its diagonal halved."""
     shape = type_of(x).shape
     halves = sub(full(number(1, x), shape), mul(eye(shape, type_of(x).dtype), number(0.5, x)))

@@ -16,7 +16,7 @@ Source:     Golub & Van Loan 4e, §3.4; derivatives: Giles 2008, §2.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.ops.arithmetic import abs, add, cast, mul, ne, neg, rem, sign, sub
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.creation import iota, stop_gradient
@@ -39,16 +40,19 @@ from rune.ops.matrix_helpers import batch_leading, diagonal, matmul, real_part, 
 from rune.ops.reduction import reduce_prod
 from rune.ops.transcendental import log
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 FEW = 24  # rows up to which the compiled expansion is the faster one on the CPU (measured)
 Rules = tuple[list[Any], list[Any]]
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Value, b: Value) -> Array:
     """X with A X = B. Shapes: [*B, N, N], [*B, N, K] -> [*B, N, K]."""
     return matrix_solve(a, b)[0]
 
 
-def det(a: Any) -> Any:
+def det(a: Operand) -> Array:
     """The determinant. Shapes: [*B, N, N] -> [*B]."""
     return matrix_det(a)[0]
 
@@ -73,7 +77,7 @@ def _solve_type(a: ArrayType, b: ArrayType) -> tuple[ArrayType]:
     return (b.strong(),)
 
 
-def _solve_expand(a: Any, b: Any) -> list[Any]:
+def _solve_expand(a: Value, b: Value) -> list[Array]:
     factors, _, order = lu(stop_gradient(a))
     return [linear_solve(a, factors, order, b, transposed=False)]
 
@@ -111,7 +115,7 @@ matrix_solve: Primitive = Primitive(
 # --- determinants -----------------------------------------------------------------------------
 
 
-def sign_of(pivots: Any, dtype: np.dtype) -> Any:
+def sign_of(pivots: Value, dtype: np.dtype) -> Array:
     """1 for an even number of exchanges, -1 for an odd one. i32[*B, K] -> [*B]."""
     shape = type_of(pivots).shape
     position = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
@@ -139,7 +143,7 @@ def _det_pays(a: ArrayType) -> bool:
     return _pays(a) if a.dtype in (dtypes.f32, dtypes.c64) else not fits_cache(a)
 
 
-def _det_expand(a: Any) -> list[Any]:
+def _det_expand(a: Value) -> list[Array]:
     factors, pivots, _ = lu(a)
     pivot_product = reduce_prod(diagonal(factors), axes=(type_of(a).ndim - 2,))
     return [mul(sign_of(pivots, type_of(a).dtype), pivot_product)]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.arithmetic import add, div, eq, gt, logical_and, lt, mul, select, sub
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.family import broadcast, reduce_sum
@@ -60,6 +61,9 @@ from rune.ops.matrix_helpers import (
 from rune.ops.reduction import reduce_or
 from rune.ops.repeat import repeat_while
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 
 def _type(a: ArrayType, *, lower: bool, vectors: bool) -> tuple[ArrayType, ...]:
     dtype = require_matrices("eigh", a)
@@ -87,7 +91,7 @@ def _reference(a: np.ndarray, *, lower: bool, vectors: bool) -> tuple[np.ndarray
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(a: Any, *, lower: bool, vectors: bool) -> list[Any]:
+def _expand(a: Value, *, lower: bool, vectors: bool) -> list[Array]:
     shape = type_of(a).shape
     full = hermitian(a, lower)
     scale = jacobi.unit_scale(full)
@@ -106,15 +110,15 @@ def _leading(shape: Sequence[Any]) -> tuple[int, ...]:
     return tuple(range(len(shape) - 2))
 
 
-def _diagonalised(a: Any, vectors: bool) -> tuple[Any, Any]:
+def _diagonalised(a: Value, vectors: bool) -> tuple[Any, Any]:
     """A diagonal matrix similar to `a`, as nearly as rounding allows, and the basis."""
     shape, dtype = type_of(a).shape, type_of(a).dtype
 
-    def more(sweep: Any, work: Any, *_: Any) -> Any:
+    def more(sweep: Value, work: Value, *_: Value) -> Array:
         unfinished = reduce_or(_is_far(work), axes=_leading(shape))
         return logical_and(lt(sweep, np.int32(jacobi.SWEEPS)), unfinished)
 
-    def sweep(number_: Any, *carry: Any) -> list[Any]:
+    def sweep(number_: Value, *carry: Value) -> list[Array]:
         return [add(number_, np.int32(1)), *steps(jacobi.rounds(shape[-1]), _round, *carry)]
 
     carry = (a, eye(shape, dtype)) if vectors else (a,)
@@ -122,7 +126,7 @@ def _diagonalised(a: Any, vectors: bool) -> tuple[Any, Any]:
     return work, basis[0] if vectors else None
 
 
-def _is_far(work: Any) -> Any:
+def _is_far(work: Value) -> Array:
     """Whether what is off the diagonal is above the rounding of the matrix. bool[*B]"""
     axes = (type_of(work).ndim - 2, type_of(work).ndim - 1)
     off, total = (reduce_sum(_squares(x), axes=axes) for x in (off_diagonal(work), work))
@@ -130,7 +134,7 @@ def _is_far(work: Any) -> Any:
     return gt(off, mul(total, number(unit**2, total)))
 
 
-def _squares(x: Any) -> Any:
+def _squares(x: Value) -> Array:
     return real_part(mul(conjugate(x), x))
 
 
@@ -165,7 +169,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return [w, v], [dw, matmul(v, mul(as_dtype_of(inverse_gaps(w), inside), inside))]
 
 
-def inverse_gaps(w: Any) -> Any:
+def inverse_gaps(w: Value) -> Array:
     """1 / (w_j - w_i), and 0 on the diagonal; infinite where two are equal. [*B, N] -> [*B, N, N]
 
     The divisor on the diagonal is replaced before the division, so that derivatives of this one

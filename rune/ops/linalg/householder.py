@@ -9,12 +9,13 @@ Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, div, eq, ge, gt, lt, max, min, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
@@ -45,6 +46,9 @@ from rune.ops.matrix_helpers import (
 from rune.ops.memory import in_memory
 from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import sqrt
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 BLOCK = 16  # reflections applied together
 
@@ -106,7 +110,7 @@ def _panel(a: Any, start: Any, count: Size) -> list[Any]:
     return steps(count, step, a, full(number(0, a), (*shape[:-2], count, 1)))
 
 
-def reflection(x: Any, here: Any) -> tuple[Any, Any, Any]:
+def reflection(x: Value, here: Value) -> tuple[Array, Array, Array]:
     """v with v = 1 in row `here`, tau, and the column as it is kept.
 
     Shapes: x [*B, M, 1] -> [*B, M, 1], [*B, 1, 1], [*B, M, 1].
@@ -130,19 +134,19 @@ def reflection(x: Any, here: Any) -> tuple[Any, Any, Any]:
     return v, tau, select(gt(row, here), below, select(eq(row, here), beta, x))
 
 
-def _summed(x: Any, axis: int) -> Any:
+def _summed(x: Value, axis: int) -> Array:
     shape = type_of(x).shape
     return reshape(reduce_sum(x, axes=(axis,)), shape=(*shape[:axis], 1, *shape[axis + 1 :]))
 
 
-def _squares(x: Any) -> Any:
+def _squares(x: Value) -> Array:
     if type_of(x).dtype not in dtypes.COMPLEX:
         return mul(x, x)
     re, im = real_part(x), imag(x)
     return add(mul(re, re), mul(im, im))
 
 
-def _scalars(head: Any, tail: Any) -> tuple[Any, Any, Any]:
+def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
     """tau, the new head, and what the tail is multiplied by, of |tail|² = rest."""
     re = real_part(head)
     is_done = eq(tail, number(0, tail))
@@ -166,20 +170,20 @@ def _scalars(head: Any, tail: Any) -> tuple[Any, Any, Any]:
 # --- blocks of reflections --------------------------------------------------------------------
 
 
-def unit_vectors(packed: Any, start: Any) -> Any:
+def unit_vectors(packed: Value, start: Any) -> Array:
     """The vectors of reflections start, start + 1, …: zeros above and ones in their own row."""
     shape = type_of(packed).shape
     row, diagonal_row = rows(shape), add(columns(shape), start)
     return select(eq(row, diagonal_row), number(1, packed), keep(gt(row, diagonal_row), packed))
 
 
-def triangular_factor(v: Any, taus: Any) -> Any:
+def triangular_factor(v: Value, taus: Value) -> Array:
     """T of I - V T Vᴴ. Shapes: [*B, M, K], [*B, K, 1] -> [*B, K, K]."""
     gram = matmul(adjoint(v), v)
     shape = type_of(gram).shape
     row = rows((*shape[:-1], 1))
 
-    def step(k: Any, t: Any) -> list[Any]:
+    def step(k: Value, t: Value) -> list[Array]:
         tau = spread(window(taus, -2, k, 1), (*shape[:-1], 1))
         before = keep(lt(row, k), window(gram, -1, k, 1))
         column = neg(mul(tau, matmul(t, before)))
@@ -189,7 +193,7 @@ def triangular_factor(v: Any, taus: Any) -> Any:
     return factor
 
 
-def product(packed: Any, taus: Any, width: Size) -> Any:
+def product(packed: Value, taus: Value, width: Size) -> Any:
     """The first `width` columns of H₁ H₂ …, from the last block to the first.
 
     Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
@@ -213,5 +217,5 @@ def product(packed: Any, taus: Any, width: Size) -> Any:
     return product
 
 
-def _reflected(x: Any, v: Any, t: Any) -> Any:
+def _reflected(x: Value, v: Value, t: Value) -> Any:
     return sub(x, matmul(v, matmul(t, matmul(adjoint(v), x))))

@@ -13,13 +13,14 @@ Source: Golub & Van Loan 4e, §8.5 (rotations, the parallel ordering); Brent & L
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import (
     abs,
@@ -57,6 +58,9 @@ from rune.ops.matrix_helpers import (
 from rune.ops.memory import in_memory
 from rune.ops.reduction import reduce_max
 from rune.ops.transcendental import sqrt
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 SWEEPS = 24  # more than any matrix was seen to need: convergence is quadratic
 
@@ -164,7 +168,7 @@ def is_pair(partner: Any, shape: Shape) -> Any:
 # --- scale and order --------------------------------------------------------------------------
 
 
-def unit_scale(a: Any) -> Any:
+def unit_scale(a: Value) -> Array:
     """The greatest |element| of every matrix, 1 of zeros, NaN where it is not finite. [*B]"""
     n = type_of(a).ndim
     lengths = abs(a)
@@ -175,12 +179,12 @@ def unit_scale(a: Any) -> Any:
     return select(eq(greatest, number(0, greatest)), number(1, greatest), greatest)
 
 
-def over_matrices(x: Any, shape: Shape) -> Any:
+def over_matrices(x: Value, shape: Shape) -> Array:
     """A number for each matrix at every place of it. Shapes: [*B] -> [*B, M, N]."""
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
 
 
-def ascending(w: Any) -> Any:
+def ascending(w: Value) -> Array:
     """The positions of the elements in ascending order, equal ones as they stand; i32[*B, N].
 
     Every element is compared with every other: n² steps, of algorithms that take n³. NaN is
@@ -197,7 +201,7 @@ def ascending(w: Any) -> Any:
     return reduce_sum(select(eq(seat, row), column, np.int32(0)), axes=(len(lead) + 1,))
 
 
-def in_order(w: Any, order: Any) -> Any:
+def in_order(w: Value, order: Value) -> Array:
     """The elements at these positions. Shapes: [*B, N], i32[*B, N] -> [*B, N]."""
     shape = type_of(w).shape
     permuted = permuted_rows(broadcast(w, shape=(*shape, 1), axes=tuple(range(len(shape)))), order)
@@ -207,7 +211,7 @@ def in_order(w: Any, order: Any) -> Any:
 # --- lengths ----------------------------------------------------------------------------------
 
 
-def squared_column_lengths(a: Any) -> Any:
+def squared_column_lengths(a: Value) -> Array:
     """Shapes: [*B, M, N] -> [*B, N]; real."""
     return reduce_sum(real_part(mul(conjugate(a), a)), axes=(type_of(a).ndim - 2,))
 

@@ -7,12 +7,13 @@ triangle, and what remains loses their product.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.ops.arithmetic import abs as absolute
 from rune.ops.arithmetic import add, div, eq, ge, gt, logical_and, logical_or, mul, ne, select, sub
 from rune.ops.complex_numbers import imag, real
@@ -45,10 +46,13 @@ from rune.ops.memory import in_memory
 from rune.ops.movement import concatenate
 from rune.ops.reduction import argmax
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 BLOCK = 32
 
 
-def expand(a: Any) -> list[Any]:
+def expand(a: Value) -> list[Array]:
     """lu, pivots, permutation."""
     if is_small(type_of(a)):
         return [in_memory(x) for x in _written_out(a)]
@@ -59,7 +63,7 @@ def expand(a: Any) -> list[Any]:
     return _eliminated(a, np.int32(0), count)
 
 
-def size(x: Any) -> Any:
+def size(x: Value) -> Array:
     """|re| + |im|, by which pivots are chosen."""
     if type_of(x).dtype not in dtypes.COMPLEX:
         return absolute(x)
@@ -69,7 +73,7 @@ def size(x: Any) -> Any:
 # --- columns ----------------------------------------------------------------------------------
 
 
-def _eliminated(a: Any, start: Any, count: Any) -> list[Any]:
+def _eliminated(a: Value, start: Any, count: Any) -> list[Array]:
     """The first `count` columns eliminated from row `start` on.
 
     Shapes: a [*B, M, N] -> lu [*B, M, N], pivots [*B, count], permutation [*B, M].
@@ -80,7 +84,7 @@ def _eliminated(a: Any, start: Any, count: Any) -> list[Any]:
     order = iota(shape=(*lead, m, 1), axis=len(lead), dtype=dtypes.i32)
     pivots = full(np.int32(0), (*lead, count, 1))
 
-    def step(k: Any, work: Any, pivots: Any, order: Any) -> list[Any]:
+    def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Any]:
         here = add(start, k)
         chosen = _pivot_row(window(work, -1, k, 1), here)
         work, order = _exchanged(work, here, chosen), _exchanged(order, here, chosen)
@@ -98,7 +102,7 @@ def _eliminated(a: Any, start: Any, count: Any) -> list[Any]:
     return [lu, reshape(pivots, shape=(*lead, count)), reshape(order, shape=(*lead, m))]
 
 
-def _pivot_row(column: Any, here: Any) -> Any:
+def _pivot_row(column: Value, here: Value) -> Array:
     """The row of the greatest element from `here` on. Shapes: [*B, M, 1] -> i32[*B, 1, 1]."""
     shape = type_of(column).shape
     sizes = size(column)
@@ -107,7 +111,7 @@ def _pivot_row(column: Any, here: Any) -> Any:
     return reshape(row, shape=(*shape[:-2], 1, 1))
 
 
-def _exchanged(x: Any, here: Any, chosen: Any) -> Any:
+def _exchanged(x: Value, here: Value, chosen: Value) -> Array:
     """Row `here` and row `chosen`, which each lane has its own of, exchanged."""
     shape = type_of(x).shape
     row = rows(shape)
@@ -156,7 +160,7 @@ def _updated(work: Any, start: Any, done: Any) -> Any:
 # --- tiny matrices ----------------------------------------------------------------------------
 
 
-def _written_out(a: Any) -> list[Any]:
+def _written_out(a: Value) -> list[Any]:
     """Every element as one expression over the lanes."""
     *lead, m, n = type_of(a).shape
     work = elements(a)
@@ -174,14 +178,14 @@ def _written_out(a: Any) -> list[Any]:
     return [lu, _joined(pivots, tuple(lead)), _joined([x for (x,) in order], tuple(lead))]
 
 
-def _joined(numbers: list[Any], lead: tuple) -> Any:
+def _joined(numbers: list[Value], lead: tuple) -> Array:
     """i32[*B, K] of the numbers, each over the lanes."""
     if not numbers:
         return full(np.int32(0), (*lead, 0))
     return concatenate(*(reshape(fit(x, lead), shape=(*lead, 1)) for x in numbers), axis=len(lead))
 
 
-def _greatest(column: list[Any], first: int) -> Any:
+def _greatest(column: list[Array], first: int) -> Value:
     """The number, counted from `first`, of the greatest element."""
     best, place = size(column[0]), np.asarray(first, np.int32)
     for i, x in enumerate(map(size, column[1:]), first + 1):
@@ -191,7 +195,7 @@ def _greatest(column: list[Any], first: int) -> Any:
     return place
 
 
-def _exchange(where: Any, first: list[Any], second: list[Any]) -> None:
+def _exchange(where: Value, first: list[Any], second: list[Any]) -> None:
     for j, (p, q) in enumerate(zip(first, second, strict=True)):
         first[j], second[j] = select(where, q, p), select(where, p, q)
 

@@ -16,7 +16,7 @@ Source: Businger & Golub 1965, Numer. Math. 7; Golub & Van Loan 4e, §5.4.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.arithmetic import div, eq, ge, gt, mul, select, sub
 from rune.ops.creation import iota
 from rune.ops.family import broadcast, reduce_sum, reshape
@@ -57,6 +58,9 @@ from rune.ops.matrix_helpers import (
     window,
 )
 from rune.ops.reduction import argmax
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _type(a: ArrayType) -> tuple[ArrayType, ...]:
@@ -104,13 +108,13 @@ def _exchange(a: np.ndarray, k: int, chosen: np.ndarray) -> None:
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(a: Any) -> list[Any]:
+def _expand(a: Value) -> list[Array]:
     shape = type_of(a).shape
     *lead, m, n = shape
     count, column, row = smaller(m, n), columns(shape), rows(shape)
     scale = as_dtype_of(over_matrices(unit_scale(a), shape), a)
 
-    def step(k: Any, work: Any, taus: Any, order: Any) -> list[Any]:
+    def step(k: Value, work: Value, taus: Value, order: Value) -> list[Array]:
         lengths = squared_column_lengths(keep(ge(row, k), div(work, scale)))
         places = iota(shape=(*lead, n), axis=len(lead), dtype=dtypes.i32)
         lengths = select(ge(places, k), lengths, number(-1, lengths))
@@ -129,7 +133,7 @@ def _expand(a: Any) -> list[Any]:
     return [packed, reshape(taus, shape=(*lead, count)), reshape(order, shape=(*lead, n))]
 
 
-def _exchanged(a: Any, k: Any, chosen: Any) -> Any:
+def _exchanged(a: Value, k: Value, chosen: Value) -> Array:
     """Columns k and `chosen` exchanged. Shapes: [*B, M, N], i32[], i32[*B]."""
     shape, last = type_of(a).shape, type_of(a).ndim - 1
     column = columns(shape)

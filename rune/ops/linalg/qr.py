@@ -17,13 +17,14 @@ Source: derivative, Walter & Lehmann 2010, arXiv:1009.6112; Liao et al. 2019, ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, neg, sub
@@ -49,6 +50,9 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
 )
 from rune.ops.movement import concatenate
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 WIDEST = 256  # columns up to which compiled loops in f32 keep up with LAPACK (measured)
 
@@ -120,7 +124,7 @@ def _product_type(a: ArrayType, taus: ArrayType) -> ArrayType:
     return a.strong()
 
 
-def _product_expand(a: Any, taus: Any) -> Any:
+def _product_expand(a: Value, taus: Value) -> Array:
     n = type_of(a).shape[-1]
     return householder.product(part(a, -1, 0, type_of(taus).shape[-1]), taus, n)
 

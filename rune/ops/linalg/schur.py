@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.arithmetic import add, cast, div, mul, ne, neg, select, sub
 from rune.ops.complex_numbers import is_complex
 from rune.ops.creation import stop_gradient
@@ -47,6 +48,9 @@ from rune.ops.matrix_helpers import (
     require_matrices,
     require_square,
 )
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _type(a: ArrayType, *, vectors: bool) -> tuple[ArrayType, ...]:
@@ -131,13 +135,13 @@ schur: Primitive = Primitive(
 # --- by its use -------------------------------------------------------------------------------
 
 
-def complex_schur(a: Any) -> tuple[Any, Any]:
+def complex_schur(a: Value) -> tuple[Array, Array]:
     """The triangular Schur form of square matrices, complex; without a derivative."""
     a = cast(stop_gradient(a), COMPLEX.get(type_of(a).dtype, type_of(a).dtype))
     t, z = schur(a, vectors=True)
     return t, z
 
 
-def solve_sylvester(a: Any, b: Any, c: Any) -> Any:
+def solve_sylvester(a: Value, b: Value, c: Value) -> Array:
     """X with A X + X B = C. Shapes: [*B, M, M], [*B, N, N], [*B, M, N] -> [*B, M, N]."""
     return sylvester(a, b, *complex_schur(a), *complex_schur(b), c, transposed=False)

@@ -10,7 +10,7 @@ Source: implicit differentiation, Giles 2008, §2.2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import DtypeError
 from rune.ops.arithmetic import eq, neg, select
 from rune.ops.family import Batched, broadcast, reduce_sum, reshape
@@ -37,6 +38,9 @@ from rune.ops.matrix_helpers import (
 )
 from rune.ops.matrix_helpers import rows as row_numbers
 from rune.ops.movement import concatenate
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _type(a: ArrayType, factors: ArrayType, order: ArrayType, b: ArrayType, *, transposed: bool) -> ArrayType:
@@ -68,18 +72,18 @@ def _through(factors: np.ndarray, b: np.ndarray, upper_first: bool) -> np.ndarra
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(a: Any, factors: Any, order: Any, b: Any, *, transposed: bool) -> Any:
+def _expand(a: Value, factors: Value, order: Value, b: Value, *, transposed: bool) -> Array:
     if not transposed:
         return _both(factors, _permuted(b, order), False)
     return _permuted_back(_both(swapped(factors), b, True), order)
 
 
-def _both(factors: Any, b: Any, upper_first: bool) -> Any:
+def _both(factors: Value, b: Value, upper_first: bool) -> Array:
     below = triangular_solve(factors, b, lower=True, unit_diagonal=not upper_first)
     return triangular_solve(factors, below, lower=False, unit_diagonal=upper_first)
 
 
-def _permuted(b: Any, order: Any) -> Any:
+def _permuted(b: Value, order: Value) -> Any:
     """Row order[i] of `b` as row i; of tiny matrices by selection, which needs no array."""
     if not is_small(_as_matrix(order)):
         return permuted_rows(b, order)
@@ -103,12 +107,12 @@ def _permuted_back(x: Any, order: Any) -> Any:
     return permuted_rows(x, reduce_sum(keep(at, row_numbers(pairs)), axes=(len(shape) - 1,)))
 
 
-def _as_matrix(order: Any) -> ArrayType:
+def _as_matrix(order: Value) -> ArrayType:
     shape = type_of(order).shape
     return ArrayType((*shape, shape[-1]), dtypes.i32)
 
 
-def _numbers(order: Any) -> list[Any]:
+def _numbers(order: Value) -> list[Array]:
     *lead, n = type_of(order).shape
     cut = [part(order, -1, i, i + 1) for i in range(n)]
     return [reshape(x, shape=tuple(lead)) for x in cut]
@@ -122,7 +126,7 @@ def _place(numbers: list[Any], i: int) -> Any:
     return place
 
 
-def _chosen(rows: list[Any], number: Any) -> Any:
+def _chosen(rows: list[Array], number: Value) -> Array:
     """The row of that number, in each lane. Shapes: K rows [*B, 1, N], i32[*B] -> [*B, 1, N]."""
     shape = type_of(rows[0]).shape
     number = broadcast(number, shape=shape, axes=tuple(range(type_of(number).ndim)))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, div, eq, mul, neg, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex, real_dtype
@@ -62,6 +63,9 @@ from rune.ops.matrix_helpers import (
     zeros,
 )
 from rune.ops.movement import concatenate
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _type(a: ArrayType, *, full_matrices: bool, vectors: bool) -> tuple[ArrayType, ...]:
@@ -131,7 +135,9 @@ def _completed(a: Any) -> Any:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     m, n = type_of(a).shape[-2:]
     k = smaller(m, n)
@@ -149,7 +155,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return [full_u, s, full_vh], [du, ds, adjoint(dv)]
 
 
-def _turns(s: Any, inside: Any) -> tuple[Any, Any]:
+def _turns(s: Value, inside: Value) -> tuple[Array, Array]:
     """How U and V turn within themselves: skew-Hermitian matrices."""
     gaps = as_dtype_of(_inverse_square_gaps(s), inside)
     s = as_dtype_of(s, inside)
@@ -163,7 +169,7 @@ def _turns(s: Any, inside: Any) -> tuple[Any, Any]:
     return add(of_u, phase), sub(of_v, phase)
 
 
-def _inverse_square_gaps(s: Any) -> Any:
+def _inverse_square_gaps(s: Value) -> Array:
     """1 / (s_j² - s_i²), and 0 on the diagonal."""
     *lead, k = type_of(s).shape
     shape = (*lead, k, k)
@@ -173,7 +179,7 @@ def _inverse_square_gaps(s: Any) -> Any:
     return div(inverse_gaps(s), select(same, number(1, s), add(first, second)))
 
 
-def _moved(u: Any, s: Any, turn: Any, beside: Any, inside: Any, m: Size, k: Size) -> Any:
+def _moved(u: Value, s: Value, turn: Value, beside: Value, inside: Value, m: Size, k: Size) -> Array:
     """U turn, and what leaves the span of U: (Ȧ V - U X) S⁻¹."""
     within = matmul(u, turn)
     if m == k:
@@ -183,7 +189,7 @@ def _moved(u: Any, s: Any, turn: Any, beside: Any, inside: Any, m: Size, k: Size
     return add(within, scaled_columns(leaving, inverse))
 
 
-def _with_rest(du: Any, u: Any, full: Any) -> Any:
+def _with_rest(du: Value, u: Value, full: Value) -> Any:
     """The tangent of all columns: those that complete U stay orthogonal to it, and no more."""
     m, k = type_of(u).shape[-2:]
     if type_of(full).shape[-1] == k:

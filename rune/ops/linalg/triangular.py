@@ -14,7 +14,7 @@ Source:     Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & High
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import ShapeError
 from rune.ops.arithmetic import div, eq, mul, neg, sub
 from rune.ops.creation import iota
@@ -52,6 +53,9 @@ from rune.ops.matrix_helpers import (
     zeros,
 )
 from rune.ops.movement import concatenate, reverse
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 BLOCK = 32  # rows of a diagonal block
 WIDE = 128  # and of those of more than 512 rows
@@ -124,7 +128,7 @@ def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> Any:
+def _expand(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
     if is_small(type_of(a)):
         return _written_out(a, b, lower, unit_diagonal)
     if not lower:
@@ -134,18 +138,18 @@ def _expand(a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> Any:
     return _forward(a, b, unit_diagonal)
 
 
-def _forward(a: Any, b: Any, unit: bool) -> Any:
+def _forward(a: Value, b: Value, unit: bool) -> Any:
     n = type_of(a).shape[-1]
     if is_static((n,)) and n > LARGE:
         return _in_blocks(a, b, unit)
     return _by_rows(a, b, unit)
 
 
-def _by_rows(a: Any, b: Any, unit: bool) -> Any:
+def _by_rows(a: Value, b: Value, unit: bool) -> Array:
     """Unknown after unknown; those to come are still zero."""
     below = lower_triangle(a, -1)
 
-    def step(i: Any, out: Any) -> list[Any]:
+    def step(i: Value, out: Value) -> list[Array]:
         solution = sub(window(b, -2, i, 1), matmul(window(below, -2, i, 1), out))
         if not unit:
             pivot = window(window(a, -2, i, 1), -1, i, 1)
@@ -185,7 +189,7 @@ def _diagonal_inverses(a: Any, block: int, unit: bool) -> Any:
     return reshape(inverses, shape=(*lead, n, block))
 
 
-def _written_out(a: Any, b: Any, lower: bool, unit: bool) -> Any:
+def _written_out(a: Value, b: Value, lower: bool, unit: bool) -> Any:
     entries, sides = elements(a), right_side_rows(b)
     n = len(entries)
     order = range(n) if lower else reversed(range(n))
@@ -200,22 +204,22 @@ def _written_out(a: Any, b: Any, lower: bool, unit: bool) -> Any:
     return concatenate(*out, axis=type_of(b).ndim - 2) if n else b
 
 
-def right_side_rows(b: Any) -> list[Any]:
+def right_side_rows(b: Value) -> list[Array]:
     """The rows of right-hand sides, each [*B, 1, K]."""
     return [part(b, -2, i, i + 1) for i in range(type_of(b).shape[-2])]
 
 
-def times_row(x: Any, row: Any) -> Any:
+def times_row(x: Value, row: Value) -> Array:
     """An element times a row. Shapes: [*B], [*B, 1, K] -> [*B, 1, K]."""
     return mul(_beside(x, row), row)
 
 
-def over_row(row: Any, x: Any) -> Any:
+def over_row(row: Value, x: Value) -> Array:
     """A row divided by an element."""
     return div(row, _beside(x, row))
 
 
-def _beside(x: Any, row: Any) -> Any:
+def _beside(x: Value, row: Value) -> Array:
     shape = type_of(row).shape
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
 
@@ -230,7 +234,9 @@ def _jvp_a(da: Any, a: Any, b: Any, x: Any, *, lower: bool, unit_diagonal: bool)
     return neg(triangular_solve(a, matmul(read, x), lower=lower, unit_diagonal=unit_diagonal))
 
 
-def _transpose(ct: Any, linear: Batched, a: Any, b: Any, *, lower: bool, unit_diagonal: bool) -> list[Any]:
+def _transpose(
+    ct: Value, linear: Batched, a: Value, b: ArrayType, *, lower: bool, unit_diagonal: bool
+) -> list[Array | None]:
     cotangent = triangular_solve(swapped(a), ct, lower=not lower, unit_diagonal=unit_diagonal)
     return [None, cotangent]
 

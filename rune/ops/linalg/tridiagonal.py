@@ -13,7 +13,7 @@ Source: Golub & Van Loan 4e, §4.3.6, with pivoting as LAPACK's gtsv; derivative
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, div, le, mul, neg, select, sub
 from rune.ops.family import Batched, broadcast, reshape, same_dtype, types_text
@@ -29,6 +30,9 @@ from rune.ops.linalg.lu_numpy import size as size_in_numpy
 from rune.ops.matrix_helpers import batch_leading, number, part, require_matrices, zeros
 from rune.ops.movement import concatenate, move_axis, pad
 from rune.ops.repeat import repeat_rows
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 FEW = 128  # right-hand sides of all lanes, up to which NumPy is slower than Python's own numbers
 
@@ -121,7 +125,7 @@ def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(lower: Any, main: Any, upper: Any, b: Any) -> Any:
+def _expand(lower: Value, main: Value, upper: Value, b: Value) -> Any:
     """As the reference: a row that is pending, and the next one."""
     n = type_of(main).shape[-1]
     if n == 0:
@@ -136,12 +140,12 @@ def _expand(lower: Any, main: Any, upper: Any, b: Any) -> Any:
     return move_axis(concatenate(*solution, last, axis=0), 0, first)
 
 
-def _row(x: Any, k: int) -> Any:
+def _row(x: Value, k: int) -> Array:
     shape = type_of(x).shape
     return reshape(part(x, 0, k, k + 1), shape=shape[1:])
 
 
-def _eliminate(pending: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _eliminate(pending: Sequence[Value], row: Sequence[Value]) -> tuple[list[Any], list[Any]]:
     """The larger pivot of the two comes first; diagonals [*B], right-hand sides [*B, K]."""
     (here, right, side), (*below, next_side) = pending, row
     keeps = le(size(below[0]), size(here))
@@ -156,14 +160,14 @@ def _eliminate(pending: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], l
     return [here, right, side], [*pivots, first]
 
 
-def _substitute(known: Sequence[Any], row: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _substitute(known: Sequence[Value], row: Sequence[Value]) -> tuple[list[Any], list[Any]]:
     (one, two), (pivot, right, second, side) = known, row
     right_side = sub(sub(side, mul(_beside(right, one), one)), mul(_beside(second, two), two))
     solution = div(right_side, _beside(pivot, right_side))
     return [solution, one], [solution]
 
 
-def _beside(x: Any, side: Any) -> Any:
+def _beside(x: Value, side: Value) -> Array:
     """A number of each lane beside its row of right-hand sides. [*B] -> [*B, K]"""
     shape = type_of(side).shape
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 1)))

@@ -14,7 +14,7 @@ a value belongs in sorted rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.creation import iota
 from rune.ops.family import Batched, require, types_text
@@ -31,10 +33,13 @@ from rune.ops.sorting import network, order
 from rune.ops.sorting.network import take_last as take_last
 from rune.ops.sorting.searching import search_sorted
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 Rules = tuple[list[Any], list[Any]]
 
 
-def positions_like(x: Any) -> Any:
+def positions_like(x: Value) -> Array:
     """The position of every element along the last axis, as i32."""
     shape = type_of(x).shape
     return iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
@@ -47,7 +52,7 @@ def last_axis(name: str, x: ArrayType) -> Any:
     return x.shape[-1]
 
 
-def _moved(tangents: Sequence[Any], positions: Any) -> list[Any]:
+def _moved(tangents: Sequence[Value], positions: Value) -> list[Any]:
     return [None if t is None else take_last(t, positions) for t in tangents]
 
 
@@ -71,19 +76,19 @@ def _sort_reference(*operands: np.ndarray, num_keys: int) -> tuple[np.ndarray, .
     return tuple(order.take_rows(x, permutation) for x in operands)
 
 
-def _sort_expand(*operands: Any, num_keys: int) -> list[Any]:
+def _sort_expand(*operands: Value, num_keys: int) -> list[Array]:
     if len(operands) == 1 and type_of(operands[0]).dtype not in dtypes.INEXACT:
         return [network.sort_integers(operands[0])]
     permutation = network.permutation(operands[:num_keys])
     return [take_last(x, permutation) for x in operands]
 
 
-def _sort_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
+def _sort_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
     *outs, positions = sort(*primals, positions_like(primals[0]), **params)
     return outs, _moved(tangents, positions)
 
 
-def _sort_batch(batched: Batched, size: Any, *operands: Any, num_keys: int) -> Rules:
+def _sort_batch(batched: Batched, size: Size, *operands: Value, num_keys: int) -> Rules:
     outs = sort(*spread_batches(batched, size, operands), num_keys=num_keys)
     return outs, [True] * len(outs)
 
@@ -101,7 +106,7 @@ sort: Primitive = Primitive(
 )
 
 
-def argsort(x: Any) -> Any:
+def argsort(x: Value) -> Array:
     """The i32 positions, along the last axis, that put `x` into order; ties keep theirs."""
     return sort(x, positions_like(x), num_keys=1)[1]
 

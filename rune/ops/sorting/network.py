@@ -12,12 +12,13 @@ Source: Batcher's merge exchange, Knuth, The Art of Computer Programming 3, 5.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, literal_like, type_of
+from rune.core.values import Operand, Value
 from rune.dims import Size, bounds
 from rune.ops.arithmetic import (
     add,
@@ -45,10 +46,13 @@ from rune.ops.indexing import gather
 from rune.ops.repeat import repeat
 from rune.ops.transcendental import sqrt
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 _LARGEST = (1 << 31) - 1  # elements that i32 positions can tell
 
 
-def permutation(keys: Sequence[Any]) -> Any:
+def permutation(keys: Sequence[Value]) -> Array:
     """The i32 positions, along the last axis, that put the keys into order; ties keep theirs."""
     shape = type_of(keys[0]).shape
     numbers = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
@@ -61,7 +65,7 @@ def sort_integers(x: Any) -> Any:
     return cast(_run([key])[0], type_of(x).dtype)
 
 
-def ordered(key: Any) -> list[Any]:
+def ordered(key: Value) -> list[Any]:
     """Integers of 32 or 64 bits, most significant first, that compare as the elements do."""
     dtype = type_of(key).dtype
     if dtype in dtypes.COMPLEX:
@@ -73,7 +77,7 @@ def ordered(key: Any) -> list[Any]:
     return [key if dtype.itemsize >= 4 else cast(key, dtypes.i32)]
 
 
-def _float_order(x: Any, integer: np.dtype) -> Any:
+def _float_order(x: Value, integer: np.dtype) -> Array:
     bits = bitcast(select(eq(x, zero_like(x)), zero_like(x), x), dtype=integer)
     most = np.iinfo(integer).max
     # Of negative numbers the bits grow with the size: all but the sign are turned over.
@@ -90,13 +94,13 @@ def reversed_order(key: Any) -> Any:
 # --- the network ------------------------------------------------------------------------------
 
 
-def _run(keys: Sequence[Any]) -> list[Any]:
+def _run(keys: Sequence[Value]) -> list[Any]:
     """The keys in lexicographic order, all of them moved alike."""
     shape = type_of(keys[0]).shape
     levels = _levels(shape[-1])
     size = size_value(shape[-1], dtypes.i32)
 
-    def step(i: Any, *values: Any) -> list[Any]:
+    def step(i: Value, *values: Value) -> list[Array]:
         period, phase, distance = stage_numbers(i, levels)
         position = iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
         before = sub(position, distance)
@@ -116,7 +120,7 @@ def _levels(size: Size) -> int:
     return (max(1, _LARGEST if most is None else most) - 1).bit_length()
 
 
-def stage_numbers(i: Any, levels: int) -> tuple[Any, Any, Any]:
+def stage_numbers(i: Value, levels: int) -> tuple[Array, Array, Array]:
     """p, r and d of stage i: the elements at j and j + d meet where j & p == r.
 
     Group k has the stages m = 0…k, and so starts at stage k (k + 1) / 2.
@@ -132,22 +136,22 @@ def stage_numbers(i: Any, levels: int) -> tuple[Any, Any, Any]:
     return period, select(is_first, _ZERO, period), distance
 
 
-def _integer(value: int) -> Any:
+def _integer(value: int) -> Value:
     return literal(value, dtypes.i32)
 
 
-def _float(value: float) -> Any:
+def _float(value: float) -> Value:
     return literal(value, dtypes.f32)
 
 
 _ZERO = _integer(0)
 
 
-def _meets(position: Any, period: Any, phase: Any) -> Any:
+def _meets(position: Value, period: Value, phase: Value) -> Array:
     return eq(logical_and(position, period), phase)
 
 
-def less(a: Sequence[Any], b: Sequence[Any]) -> Any:
+def less(a: Sequence[Value], b: Sequence[Value]) -> Array:
     """a < b, lexicographically."""
     is_less = lt(a[-1], b[-1])
     for x, y in reversed(list(zip(a[:-1], b[:-1], strict=True))):
@@ -155,7 +159,7 @@ def less(a: Sequence[Any], b: Sequence[Any]) -> Any:
     return is_less
 
 
-def take_last(x: Any, positions: Any) -> Any:
+def take_last(x: Operand, positions: Value) -> Array:
     """For every place the element of the same row at that position.
 
     Shapes: x [*B, N], positions [*B, M] -> [*B, M].

@@ -11,7 +11,7 @@ Source: binary search, Knuth, The Art of Computer Programming 3, section 6.2.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,17 @@ from rune.core.interpreter import literal, type_of
 from rune.core.lower import Library
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
-from rune.dims import bounds
+from rune.core.values import Value
+from rune.dims import Size, bounds
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, logical_and, logical_not, lt, select, shr, sub
 from rune.ops.family import Batched, fit, require, same_dtype, size_value, types_text
 from rune.ops.movement import spread_batches
 from rune.ops.repeat import repeat
 from rune.ops.sorting import network, order
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 BLOCK = 16_384  # values that are searched for together
 MOST_KEYS = 1 << 16  # what the cache holds
@@ -40,7 +44,7 @@ def _type(x: ArrayType, values: ArrayType, *, side: str) -> ArrayType:
     return ArrayType(values.shape, dtypes.i32)
 
 
-def _reference(x: np.ndarray, values: np.ndarray, *, side: Any) -> np.ndarray:
+def _reference(x: np.ndarray, values: np.ndarray, *, side: str) -> np.ndarray:
     keys, wanted = order.search_keys(x), order.search_keys(values)
     positions = np.zeros(values.shape, np.int32)
     for row in np.ndindex(*values.shape[:-1]):
@@ -69,12 +73,12 @@ def _searched(keys: np.ndarray, wanted: np.ndarray, side: Any) -> np.ndarray:
     return np.minimum(positions, len(keys))
 
 
-def _expand(x: Any, values: Any, *, side: str) -> Any:
+def _expand(x: Value, values: Value, *, side: str) -> Any:
     rows, wanted = network.ordered(x), network.ordered(values)
     shape, size = type_of(values).shape, type_of(x).shape[-1]
     most, one = bounds(size)[1], literal(1, dtypes.i32)
 
-    def step(i: Any, low: Any, high: Any) -> list[Any]:
+    def step(i: Value, low: Value, high: Value) -> list[Array]:
         middle = add(low, shr(sub(high, low), one))
         here = [network.take_last(row, middle) for row in rows]
         goes_on = _is_before(here, wanted, side)
@@ -89,13 +93,13 @@ def _expand(x: Any, values: Any, *, side: str) -> Any:
     return repeat(31 if most is None else most.bit_length(), step, low, high)[0] if most else low
 
 
-def _is_before(here: Sequence[Any], wanted: Sequence[Any], side: str) -> Any:
+def _is_before(here: Sequence[Value], wanted: Sequence[Value], side: str) -> Array:
     if side == "left":
         return network.less(here, wanted)
     return logical_not(network.less(wanted, here))
 
 
-def _batch(batched: Batched, size: Any, x: Any, values: Any, *, side: str) -> tuple[Any, bool]:
+def _batch(batched: Batched, size: Size, x: Value, values: Value, *, side: str) -> tuple[Array, bool]:
     return search_sorted(*spread_batches(batched, size, (x, values)), side=side), True
 
 

@@ -12,12 +12,15 @@ from contextlib import nullcontext
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from rune import effects, tree
+from rune.array import Array
 from rune.core import axes
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Interpreter, current, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
+from rune.core.values import Value
+from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, MissingRule
 from rune.ops.conventions import normalised_axis
 from rune.ops.movement import move_axis, repeat_lane
@@ -50,21 +53,21 @@ class Batch(Interpreter):
 
     __slots__ = ("axis", "size")
 
-    def __init__(self, parent: Interpreter, size: Any, axis: axes.Name | None = None):
+    def __init__(self, parent: Interpreter, size: Size, axis: axes.Name | None = None):
         super().__init__(parent)
         self.size, self.axis = size, axis
 
-    def split(self, value: Any) -> tuple[Any, bool]:
+    def split(self, value: Value) -> tuple[Any, bool]:
         """(value, is batched)."""
         if isinstance(value, BatchTracer) and value.interpreter is self:
             return value.value, True
         return value, False
 
-    def join(self, value: Any, batched: bool) -> Any:
+    def join(self, value: Value, batched: bool) -> Any:
         """A tracer where there are lanes."""
         return BatchTracer(self, value) if batched else value
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The primitive's batch rule, in the parent."""
         values, batched = zip(*map(self.split, args), strict=True) if args else ((), ())
         parent = self.parent
@@ -86,8 +89,8 @@ class Batch(Interpreter):
 
 def batch_flat(
     function: Callable[..., Sequence[Any]],
-    size: Any,
-    args: Sequence[Any],
+    size: Size,
+    args: Sequence[Value],
     batched: Sequence[bool],
     axis_name: axes.Name | None = None,
 ) -> tuple[list[Any], list[bool]]:
@@ -99,7 +102,7 @@ def batch_flat(
 
 
 def batch_program(
-    program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...] = ()
+    program: Program, batched: tuple[bool, ...], size: Size, forced: tuple[bool, ...] = ()
 ) -> tuple[Program, tuple[bool, ...]]:
     """The program on all lanes, and which outputs have lanes.
 
@@ -110,14 +113,14 @@ def batch_program(
 
 @per_program
 def _batch_program(
-    program: Program, batched: tuple[bool, ...], size: Any, forced: tuple[bool, ...], axis_name: axes.Name | None
+    program: Program, batched: tuple[bool, ...], size: Size, forced: tuple[bool, ...], axis_name: axes.Name | None
 ) -> tuple[Program, tuple[bool, ...]]:
     out_batched: list[bool] = []
     types = [
         v.type.with_shape((size, *v.type.shape)) if b else v.type for v, b in zip(program.inputs, batched, strict=True)
     ]
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: Value) -> list[Array]:
         outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis_name)
         for i, is_forced in enumerate(forced):
             if is_forced and not is_batched[i]:
@@ -155,7 +158,7 @@ def vmap(
     if randomness not in ("different", "same"):
         raise ArgumentError(f"vmap: cannot take randomness={randomness!r} ('different', 'same')")
 
-    def batched_function(*args: Any, **kwargs: Any) -> Any:
+    def batched_function(*args: Any, **kwargs: object) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
         leaves = array_leaves("vmap", leaves, treedef)
         where = _spread_axes(in_axes, args, kwargs)
@@ -164,7 +167,7 @@ def vmap(
         batch_values = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)]
         out_tree: list[Any] = []
 
-        def flat(*values: Any) -> list[Any]:
+        def flat(*values: Value) -> list[Any]:
             with nullcontext() if randomness == "same" else _each_lane():
                 outs, result_tree = _flat_results(function, *tree.unflatten(treedef, values))
             out_tree.append(result_tree)
@@ -181,7 +184,7 @@ def vmap(
 
 
 def _flat_results(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, object]
 ) -> tuple[list[Any], Any]:
     return tree.flatten(function(*args, **kwargs))
 
@@ -206,13 +209,13 @@ def _spread_axes(in_axes: Any, args: tuple, kwargs: dict) -> list[int | None]:
     return [*positional, *(0 for _ in tree.leaves(kwargs))]
 
 
-def _checked_axis(value: Any, axis: Any) -> int | None:
+def _checked_axis(value: Value, axis: Any) -> int | None:
     if axis is None:
         return None
     return normalised_axis("vmap", axis, type_of(value))
 
 
-def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None], axis_size: int | None) -> Any:
+def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: int | None) -> Size:
     sizes = [type_of(x).shape[a] for x, a in zip(leaves, axes, strict=True) if a is not None]
     if axis_size is not None:
         sizes.append(axis_size)
@@ -228,7 +231,7 @@ def _batch_size(leaves: Sequence[Any], axes: Sequence[int | None], axis_size: in
     return sizes[0]
 
 
-def _place(value: Any, batched: bool, axis: int | None, size: Any) -> Any:
+def _place(value: Value, batched: bool, axis: int | None, size: Size) -> Any:
     if axis is None:
         if batched:
             lane = type_of(value).with_shape(type_of(value).shape[1:])

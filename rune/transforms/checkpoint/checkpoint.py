@@ -64,11 +64,11 @@ def checkpoint(
 
 
 def _checkpointed(
-    function: Callable[..., Any], static: Sequence[int], options: Mapping[str, Any]
+    function: Callable[..., Any], static: Sequence[int], options: Mapping[str, object]
 ) -> Callable[..., Any]:
     require_callable("checkpoint", function)
 
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: Any, **kwargs: object) -> Any:
         statics = _statics(static, args)
         if is_evaluating():  # no derivative is taken: there are no residuals to save
             outs, out_tree = tree.flatten(function(*args, **kwargs))

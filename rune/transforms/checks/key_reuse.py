@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from rune import config, dtypes
+from rune.array import Array
 from rune.core.higher import HigherOrder, equation_program, subprograms
 from rune.core.interpreter import bind, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, params_with_sizes
+from rune.core.values import Value
 from rune.dtypes import stored_words
 from rune.errors import Frame, KeyReuseError, user_frame
 from rune.ops.loop import while_as_loop
@@ -33,13 +35,13 @@ from rune.transforms.programs.memo import per_program
 NOTED = (random_bits, random_split, random_clone)
 
 
-def note_use(primitive: Primitive, operands: Sequence[Any]) -> None:
+def note_use(primitive: Primitive, operands: Sequence[Value]) -> None:
     """Look at one eager operation. Errors: KeyReuseError."""
     if primitive in NOTED and config.current().check_keys:
         _note(primitive, operands[0], Place(user_frame()))
 
 
-def note_program(program: Program, args: Sequence[Any]) -> None:
+def note_program(program: Program, args: Sequence[Value]) -> None:
     """Look at a program that is about to run. Errors: KeyReuseError."""
     if config.current().check_keys and _uses_keys(program):
         with config.setting(check_keys=False):
@@ -54,7 +56,7 @@ class Place:
     repeats: Equation | None = None
 
 
-def _note(primitive: Primitive, keys: Any, place: Place) -> None:
+def _note(primitive: Primitive, keys: Value, place: Place) -> None:
     stored = np.asarray(keys, type_of(keys).dtype)
     if primitive is random_clone:
         for number in _as_numbers(stored):  # as if they had not been used
@@ -131,17 +133,17 @@ class _Walk:
         self.frame: Frame | None = None  # of the equation of the outermost program
         self.in_while = False
 
-    def needed(self, program: Program, args: Sequence[Any], frame: Frame | None) -> None:
+    def needed(self, program: Program, args: Sequence[Value], frame: Frame | None) -> None:
         """Evaluate what the keys of a program depend on. An argument not needed may be None."""
         self._run(program, args, frame, _needed(program))
 
-    def everything(self, program: Program, args: Sequence[Any]) -> list[Any]:
+    def everything(self, program: Program, args: Sequence[Value]) -> list[Any]:
         """The outputs of a program."""
         env = self._run(program, args, self.frame, None)
         return [_value(a, env) for a in program.outputs]
 
     def _run(
-        self, program: Program, args: Sequence[Any], frame: Frame | None, needed: frozenset[Var] | None
+        self, program: Program, args: Sequence[Value], frame: Frame | None, needed: frozenset[Var] | None
     ) -> dict[Var, Any]:
         env: dict[Var, Any] = dict(program.constants)
         env.update((v, a) for v, a in zip(program.inputs, args, strict=True) if a is not None)
@@ -159,7 +161,7 @@ class _Walk:
             self._step(equation, params, env, is_wanted)
         return env
 
-    def _step(self, equation: Equation, params: Mapping[str, Any], env: dict[Var, Any], is_wanted: bool) -> None:
+    def _step(self, equation: Equation, params: Mapping[str, object], env: dict[Var, Any], is_wanted: bool) -> None:
         uses, frame = _equation_uses_keys(equation), self.frame
         if not (uses or is_wanted):
             return
@@ -174,7 +176,7 @@ class _Walk:
             out = self._evaluate(equation, params, operands, uses)
             env.update(zip(equation.results, out if primitive.multiple_results else [out]))
 
-    def _evaluate(self, equation: Equation, params: Mapping[str, Any], operands: list[Any], uses: bool) -> Any:
+    def _evaluate(self, equation: Equation, params: Mapping[str, object], operands: list[Value], uses: bool) -> Array:
         primitive, was_in_while = equation.primitive, self.in_while
         if not (uses and isinstance(primitive, HigherOrder) and primitive.interpret):
             return bind(primitive, *operands, **params)

@@ -17,6 +17,8 @@ from rune.array import Array
 from rune.config import Config
 from rune.core.primitive import Primitive
 from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import BoundsError, NaNError, in_copied_context, set_line
 from rune.transforms import late_modules
 from rune.transforms.arguments import key_path
@@ -70,13 +72,13 @@ def _raise(site: Any, index: int, results: Sequence[Array]) -> NoReturn:
     )
 
 
-def _number_error(kind: str, operation: str, type: Any, where: object, result: int | None) -> NaNError:
+def _number_error(kind: str, operation: str, type: ArrayType, where: object, result: int | None) -> NaNError:
     error = NaNError(f"{operation}: found {kind} in its result {type} (first at {where})")
     error.result = result
     return error
 
 
-def _has(kind: str, value: Any) -> bool:
+def _has(kind: str, value: Value) -> bool:
     data = np.asarray(value)
     return data.dtype in dtypes.INEXACT and bool(_IS[kind](data).any())
 

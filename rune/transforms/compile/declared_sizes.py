@@ -112,7 +112,7 @@ class SymbolicAxes:
         spread = self._leading(args) if self.patterns is None else self._spread(args, static)
         return [*spread, *(None for _ in tree.leaves(kwargs))]
 
-    def _leading(self, args: Sequence[Any]) -> list[str | None]:
+    def _leading(self, args: Sequence[ArrayType]) -> list[str | None]:
         """The patterns for the only size, on the leading axis of every bare array."""
         (name,) = self.sizes
         leading = [name if isinstance(a, ArrayType) and a.shape else None for a in args]
@@ -169,7 +169,7 @@ def _checked_ranges(declared: Any) -> dict[str, tuple[Bound, Bound | None]]:
     return {_checked_name(name): _checked_range(name, r) for name, r in declared.items()}
 
 
-def _checked_name(name: Any) -> str:
+def _checked_name(name: str) -> str:
     if not (isinstance(name, str) and name.isidentifier()) or name == "_" or iskeyword(name):
         raise ArgumentError(f"jit: cannot name a size {name!r} in dims (an identifier required)")
     return name

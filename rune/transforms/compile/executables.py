@@ -20,6 +20,7 @@ from rune.backends.shared.protocol import Executable
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.transforms import late_modules
 from rune.transforms.compile.trace_cache import count_bytes
 from rune.transforms.programs.memo import per_program
@@ -57,7 +58,7 @@ def device_for(device: Device | None) -> Device:
     return device_named("cpu:0") if device is None else device
 
 
-def buffer_on(value: Any, device: Device | None) -> Any:
+def buffer_on(value: Value, device: Device | None) -> Any:
     """The buffer of `value` on `device` (None: the CPU), copied there if it is elsewhere.
 
     Native code reads dense arrays: a view left by an eager transpose is made dense once, in place.
@@ -77,7 +78,7 @@ def buffer_on(value: Any, device: Device | None) -> Any:
 # --- running ----------------------------------------------------------------------------------
 
 
-def execute(program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()) -> list[Array]:
+def execute(program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = ()) -> list[Array]:
     """The results of the compiled program. donated: inputs whose memory they may be written to."""
     device = place.device
     executable = compiled(program, device_for(device), donated)
@@ -86,7 +87,7 @@ def execute(program: Program, args: Sequence[Any], place: Place, donated: tuple[
     return run_executable(executable, program.output_types, buffers, place, lent)
 
 
-def _may_lend(value: Any, device: Device | None) -> bool:
+def _may_lend(value: Value, device: Device | None) -> bool:
     """Whether a result may use the memory: an Array's that nothing else refers to."""
     return type(value) is Array and value.place.device is device and value.is_sole_owner
 

@@ -23,6 +23,7 @@ from rune.core.interpreter import current, is_evaluating, type_of
 from rune.core.program import Program
 from rune.core.staging import Stage, stage
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.errors import DimensionError, LayoutError, NaNError, ShapeError
 from rune.transforms import late_modules
 from rune.transforms.arguments import function_name, named, require_callable, value_leaves
@@ -111,30 +112,30 @@ class Jitted(Generic[P, R]):
             self._plain[(treedef and treedef.settled(), *key[1:])] = traced
         return self._finish(traced, leaves)
 
-    def _call_general(self, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+    def _call_general(self, args: tuple, kwargs: Mapping[str, object]) -> Any:
         traced, leaves = self._lookup(args, kwargs)
         if traced.on_cpu is None:
             return self._finish(traced, leaves)
         return self._run_again(traced, leaves, args, kwargs)
 
-    def _run_again(self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]) -> Any:
+    def _run_again(self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, object]) -> Any:
         result = self._finish(traced, leaves)
         if traced.descriptions < NATIVE_CALLS:
             self._describe(traced, leaves, args, kwargs)
         return result
 
-    def _finish(self, traced: Traced, leaves: Sequence[Any]) -> Any:
+    def _finish(self, traced: Traced, leaves: Sequence[Operand]) -> Any:
         for need in traced.needs:
             need.tell()
         return traced.out_tree.unflatten(self._run(traced, leaves))
 
-    def _lookup(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Traced, list[Any]]:
+    def _lookup(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Traced, list[Any]]:
         dynamic, statics = self.marked.split(args, kwargs) if self.marked.static else ((args, kwargs), ())
         leaves, treedef = tree.flatten(dynamic)
         leaves = value_leaves("jit", leaves, treedef)
         return self._find(leaves, treedef, statics)
 
-    def traced(self, *args: Any, **kwargs: Any) -> Traced:
+    def traced(self, *args: Any, **kwargs: object) -> Traced:
         """The trace for these arguments, made if there is none."""
         return self._lookup(args, kwargs)[0]
 
@@ -143,7 +144,7 @@ class Jitted(Generic[P, R]):
         traced, leaves = self._lookup(args, kwargs)
         return [*traced.captured, *leaves]
 
-    def program(self, *args: Any, **kwargs: Any) -> Program:
+    def program(self, *args: Any, **kwargs: object) -> Program:
         """The program traced for these arguments, captured values leading the inputs."""
         return self.traced(*args, **kwargs).program
 
@@ -165,7 +166,7 @@ class Jitted(Generic[P, R]):
 
     # --- calls by native code ---------------------------------------------------------------
 
-    def _describe(self, traced: Traced, leaves: Sequence[Any], args: tuple, kwargs: Mapping[str, Any]) -> None:
+    def _describe(self, traced: Traced, leaves: Sequence[Operand], args: tuple, kwargs: Mapping[str, object]) -> None:
         """Let native code make calls like this one from now on, if it can."""
         if traced.on_cpu is None or not is_evaluating():
             return
@@ -209,7 +210,7 @@ class Jitted(Generic[P, R]):
 
     # --- finding the trace ------------------------------------------------------------------
 
-    def _find(self, leaves: Sequence[Any], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Any]]:
+    def _find(self, leaves: Sequence[Value], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Any]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
         types = tuple([type_of(x) for x in leaves])
         if self.symbolic is not None:
@@ -251,7 +252,7 @@ class Jitted(Generic[P, R]):
         out_trees: list[Any] = []
         recorders: list[effects.Recorder] = []
 
-        def flat(*values: Any) -> list[Any]:
+        def flat(*values: Value) -> list[Any]:
             writer = current()
             assert isinstance(writer, Stage)
             writer.kept = True  # the trace is stored: work on it pays
@@ -275,7 +276,7 @@ class Jitted(Generic[P, R]):
 
     # --- running it -------------------------------------------------------------------------
 
-    def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Any]:
+    def _run(self, traced: Traced, leaves: Sequence[Any]) -> list[Array]:
         values = [*traced.captured, *leaves] if traced.captured else leaves
         if traced.on_cpu is not None and is_evaluating():
             outs = _run_on_cpu(traced.on_cpu, traced, values, self._home)
@@ -306,7 +307,7 @@ class Jitted(Generic[P, R]):
         self._shared.automatic.withdraw(form, error)
         return outs
 
-    def _run_first(self, traced: Traced, values: Sequence[Any]) -> list[Any]:
+    def _run_first(self, traced: Traced, values: Sequence[Value]) -> list[Array]:
         """The general call: any device, donation, checks. Prepares plain calls on the CPU."""
         if self.device:
             place = committed_to(on(self.device))
@@ -345,7 +346,7 @@ class _Bound:
         return self.jitted(self.instance, *args, **kwargs)
 
 
-def _run_on_cpu(executable: Executable, traced: Traced, values: Sequence[Any], place: Place) -> list[Array] | None:
+def _run_on_cpu(executable: Executable, traced: Traced, values: Sequence[Value], place: Place) -> list[Array] | None:
     """The results for arrays on the CPU; None if the general way has to prepare them first.
 
     Calls of small programs spend their time here, so it does only what it must.
@@ -380,7 +381,7 @@ def _natively_called() -> type[Jitted] | None:
     return type("Jitted", (Jitted,), {**namespace, "__call__": method})
 
 
-def _release(value: Any, device: Device | None) -> None:
+def _release(value: Value, device: Device | None) -> None:
     if type(value) is Array and value.place.device is device:
         value.delete()
 

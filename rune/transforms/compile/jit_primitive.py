@@ -14,6 +14,7 @@ from rune.array import Array, committed_to, on
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import type_of
 from rune.core.program import Program
+from rune.core.values import Value
 from rune.transforms.compile.placement import place_of_call
 from rune.transforms.compile.run import run_program
 from rune.transforms.derivatives.held_programs import split_program
@@ -21,13 +22,15 @@ from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
 
 
-def _run(*args: Any, program: Program, device: str | None = None) -> list[Array]:
+def _run(*args: Value, program: Program, device: str | None = None) -> list[Array]:
     if device is not None:
         return run_program(program, args, committed_to(on(device)))
     return run_program(program, args, place_of_call("jit", program, args))
 
 
-def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]) -> list[Any]:
+def _partial(
+    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Array]:
     program: Program = params["program"]
     device = {name: value for name, value in params.items() if name == "device"}
     split = split_program(program, tuple(unknown))

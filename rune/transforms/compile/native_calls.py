@@ -28,6 +28,7 @@ from rune.backends.cpu.calls import describe
 from rune.backends.cpu.calls.describe import Build, Check, Fetch, Kept, NativeCall, Node, Result
 from rune.core.interpreter import dispatch
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.tree.registry import DICT, LIST, NONE, TUPLE
 from rune.tree.treedef import TreeDef
 
@@ -45,9 +46,9 @@ class _Indescribable(Exception):
 
 def described(
     args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
     is_static: Callable[[int | str], bool],
-    captured: Sequence[Any],
+    captured: Sequence[Value],
     executable: Any,
     out_types: Sequence[ArrayType],
     out_tree: TreeDef,
@@ -116,7 +117,9 @@ class _Walk:
         self.nodes: list[Node] = []
         self.buffers: list[np.ndarray] = []
 
-    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], is_static: Callable[[int | str], bool]) -> None:
+    def arguments(
+        self, args: Sequence[Any], kwargs: Mapping[str, object], is_static: Callable[[int | str], bool]
+    ) -> None:
         """All arguments, those by name in the order in which a tree has them."""
         numbers = {name: len(args) + k for k, name in enumerate(kwargs)}
         named_values = [*enumerate(args), *((name, kwargs[name]) for name in sorted(kwargs))]

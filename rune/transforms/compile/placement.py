@@ -19,12 +19,13 @@ from rune.backends import Device, device_of
 from rune.core.interpreter import Tracer
 from rune.core.program import Program
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.errors import DeviceError
 from rune.ops.promote import opened
 from rune.transforms.compile.transfer import has_moves, to_device
 
 
-def placement(name: str, args: Sequence[Any]) -> Place:
+def placement(name: str, args: Sequence[Operand]) -> Place:
     """Where `name` runs on these arguments, and where its results are.
 
     Errors: DeviceError names the devices if committed arguments are on several.
@@ -38,7 +39,7 @@ def placement(name: str, args: Sequence[Any]) -> Place:
     return first.place
 
 
-def place_of_call(name: str, program: Program, args: Sequence[Any]) -> Place:
+def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
     """Where a program runs on these arguments; one that moves values starts at the default device.
 
     Errors: DeviceError for arguments that are committed to different devices, which only a
@@ -78,7 +79,7 @@ def _as_array(value: Any) -> Any:
     return value if isinstance(value, Tracer) else _array(value)
 
 
-def _array(value: Any) -> Array:
+def _array(value: Value) -> Array:
     if type(value) is Array:
         return value
     scalar = dtypes.scalar_type(value)
@@ -89,7 +90,7 @@ def _putter(device: str | Device) -> Callable[[Any], Any]:
     target = device_of(device)
     place = committed_to(on(target))
 
-    def put_there(value: Any) -> Any:
+    def put_there(value: Value) -> Array:
         if isinstance(value, Tracer):
             return to_device(value, device=target.name)
         array = _array(value)

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rune import config
 from rune.array import Array, Place
 from rune.config import Config
 from rune.core.program import Program
+from rune.core.values import Value
 from rune.transforms.checks.key_reuse import note_program
 from rune.transforms.checks.nans_and_bounds import is_watching, watched_program, without_faults
 from rune.transforms.compile.executables import execute
@@ -39,13 +40,13 @@ class Stage(NamedTuple):
     run: Callable[..., list[Array]]
 
 
-def run_program(program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()) -> list[Array]:
+def run_program(program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = ()) -> list[Array]:
     """The results of the program on concrete arguments."""
     return _run_from(0, program, args, place, donated)
 
 
 def _run_from(
-    number: int, program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...] = ()
+    number: int, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = ()
 ) -> list[Array]:
     """The results by the stages from this number on."""
     settings = config.current()
@@ -64,13 +65,13 @@ def needs_stages(program: Program) -> bool:
 
 
 def _note_keys(
-    later: Run, program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...]
+    later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
 ) -> list[Array]:
     note_program(program, args)
     return later(program, args, place, donated)
 
 
-def _watch(later: Run, program: Program, args: Sequence[Any], place: Place, donated: tuple[int, ...]) -> list[Array]:
+def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]) -> list[Array]:
     watched = watched_program(program)
     return without_faults(watched.sites, later(watched.program, args, place, donated))
 

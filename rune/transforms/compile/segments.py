@@ -14,13 +14,14 @@ from rune.array import Array, Place, committed_to, on, put
 from rune.core.interpreter import type_of
 from rune.core.program import Literal, Program
 from rune.core.sizes import match_sizes
+from rune.core.values import Value
 from rune.transforms.arguments import unshared
 from rune.transforms.compile.executables import buffer_on, device_for
 from rune.transforms.compile.partition import Partition, Result, Segment, Transfer, partition
 from rune.transforms.programs.size_witnesses import with_witnesses
 
 
-def partitioned(program: Program, args: Sequence[Any], place: Place) -> Partition:
+def partitioned(program: Program, args: Sequence[Value], place: Place) -> Partition:
     """The partition for these arguments, which are free if the user chose the call's place."""
     free = (None,) * len(args) if place.committed else tuple(map(_committed_to, args))
     return partition(program, device_for(place.device).name, free)
@@ -34,7 +35,7 @@ def _committed_to(value: Any) -> str | None:
 def run_segments(
     run: Callable[[Program, Sequence[Any], Place], list[Array]],
     program: Program,
-    args: Sequence[Any],
+    args: Sequence[Value],
     place: Place,
     donated: tuple[int, ...],
 ) -> list[Array]:

@@ -41,7 +41,7 @@ class Marked:
         names = _positional(parameters or ())
         return Marked(function, names, _with_names(static, names), _with_names(donated, names))
 
-    def split(self, args: tuple, kwargs: Mapping[str, Any]) -> tuple[Any, Statics]:
+    def split(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Any, Statics]:
         """The arguments without the static ones; and the static ones.
 
         Errors: ArgumentError for a static argument that is not hashable.

@@ -11,7 +11,6 @@ with moves becomes segments, each for one device (partition.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,10 +19,12 @@ from rune.core.higher import subprograms
 from rune.core.interpreter import type_of
 from rune.core.primitive import Direct
 from rune.core.program import Program
+from rune.core.values import Value
+from rune.dims import Size
 from rune.transforms.programs.memo import per_program
 
 
-def _run(x: Any, *, device: str | None) -> Array:
+def _run(x: Value, *, device: str | None) -> Array:
     place = default_place() if device is None else committed_to(on(device))
     if type(x) is Array and x.place.device is place.device:  # there already: the same memory
         return Array(x.buffer, x.type, place)
@@ -31,7 +32,7 @@ def _run(x: Any, *, device: str | None) -> Array:
     return put(np.asarray(x, value_type.dtype), value_type, place)
 
 
-def _batch(batched: Sequence[bool], size: Any, x: Any, *, device: str | None) -> tuple[Any, bool]:
+def _batch(batched: Sequence[bool], size: Size, x: Value, *, device: str | None) -> tuple[Array, bool]:
     return to_device(x, device=device), batched[0]
 
 

@@ -18,6 +18,7 @@ from rune.transforms.arguments import function_name
 from rune.transforms.derivatives.flat_functions import flatten
 from rune.transforms.eval_shape import leaf_types
 from rune.transforms.tree_difference import mismatch
+from rune.tree import TreeDef
 
 
 def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
@@ -57,7 +58,7 @@ def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[C
     return converted, [v for v, h in zip(staged.captured, hidden, strict=True) if h]
 
 
-def _difference(expected: Any, actual: Any) -> str:
+def _difference(expected: TreeDef, actual: TreeDef) -> str:
     return mismatch(
         expected,
         actual,

@@ -21,6 +21,7 @@ from rune.core.higher import HigherOrder
 from rune.core.interpreter import is_evaluating, type_of, use
 from rune.core.program import Program
 from rune.core.staging import stage
+from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops.movement import repeat_lane
 from rune.ops.promote import opened
@@ -95,7 +96,7 @@ class custom_jvp(CustomFunction):
 
         self.defjvp(rule, symbolic_zeros=True)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         """Call the function; while a derivative is taken, its rule."""
         if self.rule is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp")
@@ -234,7 +235,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return outs, out_tangents
 
 
-def _batch(batched: Sequence[bool], size: Any, *args: Any, program: Program, rule: Any, hidden: int) -> Any:
+def _batch(batched: Sequence[bool], size: Size, *args: Any, program: Program, rule: Any, hidden: int) -> Any:
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)

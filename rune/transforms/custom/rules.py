@@ -23,6 +23,7 @@ from rune import dtypes, tree
 from rune.array import default_place, put
 from rune.core.interpreter import Interpreter, Tracer, current, type_of, use
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.errors import ArgumentError, EscapedTracerError, TransformError, at_line
 from rune.ops.promote import opened
 from rune.transforms.arguments import array_leaves, function_name, is_same_static
@@ -128,7 +129,7 @@ class CustomFunction:
         """A method: the instance is the first argument."""
         return self if instance is None else functools.partial(self, instance)
 
-    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, object]) -> Arguments:
         """The arguments of a call, with keywords and defaults put in their places."""
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         # A negative number counts from the last argument; one out of range names no argument here.
@@ -198,7 +199,7 @@ def _positional(name: str, signature: inspect.Signature | None, args: tuple, kwa
 # --- the level that answers a call ------------------------------------------------------------
 
 
-def on_level(leaves: Sequence[Any], rule: Callable[..., Any], otherwise: Callable[..., Any]) -> Any:
+def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Callable[..., Any]) -> Any:
     """The answer to a call: (flat results, their tree).
 
     rule(primals, tangents) -> (results, tangents, tree): used if the current derivative has
@@ -324,7 +325,7 @@ def _contents(cell: Any) -> Sequence[Any]:
         return ()
 
 
-def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: Sequence[Any]) -> None:
+def require_types(kind: str, name: str, expected: Sequence[ArrayType], results: Sequence[Value]) -> None:
     """Raise TransformError unless a rule returns results of the same types as the function."""
     types = [type_of(x) for x in results]
     if len(types) != len(expected) or not all(map(is_layout, types, expected)):

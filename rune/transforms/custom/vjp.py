@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rune import dtypes, tree
+from rune.array import Array
 from rune.core.axes import Name, own_axis
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import Tracer, is_differentiable, is_evaluating, type_of
@@ -25,6 +26,7 @@ from rune.core.primitive import Direct
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.core.values import Operand, Value
 from rune.errors import TransformError
 from rune.ops.family import reduce_sum
 from rune.ops.movement import repeat_lane
@@ -95,7 +97,7 @@ class custom_vjp(CustomFunction):
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         """Call the function; while a derivative is taken, its rules."""
         if self.fwd is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp")
@@ -104,7 +106,7 @@ class custom_vjp(CustomFunction):
         self._refuse_traced(arguments)
         rule = _Rule(self, arguments)
 
-        def differentiate(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        def differentiate(primals: Sequence[Value], tangents: Sequence[Value]) -> Any:
             outs, out_tangents = linearized(rule, primals, tangents)
             return outs, out_tangents, rule.out_tree
 
@@ -154,7 +156,7 @@ class _Rule(Rule):
         super().__init__(custom, arguments)
         self.out_tree: Any = None  # of the function's result, once it is known
 
-    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], _Pullback]:
+    def forward(self, primals: Sequence[Value], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], _Pullback]:
         """Flat results, flat residuals, and the pullback from these and cotangents."""
         leaves = as_arrays(primals)
         if self.custom.symbolic_zeros:
@@ -215,7 +217,7 @@ class _Pullback:
         leaves = self._leaves(tuple(bwd_result) if isinstance(bwd_result, list) else bwd_result)
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
 
-    def _leaves(self, bwd_result: Any) -> list[Any]:
+    def _leaves(self, bwd_result: Any) -> list[Array]:
         """One cotangent per leaf of the arguments; None may replace a whole part of the tree."""
         arguments = self.rule.arguments.trees(self.in_types)
         try:
@@ -232,7 +234,7 @@ class _Pullback:
         )
         return self.rule.refuse("bwd", how)
 
-    def _checked(self, number: int, expected: ArrayType, ct: Any) -> Any:
+    def _checked(self, number: int, expected: ArrayType, ct: Value) -> Any:
         if ct is None or isinstance(ct, SymbolicZero) or expected.dtype not in dtypes.INEXACT:
             return None
         ct = host_as(ct, expected)
@@ -351,14 +353,14 @@ def _refuse_forward(*_: Any, pullback: Any, **__: Any) -> NoReturn:
 
 
 def _lin_transpose(
-    cts: Sequence[Any],
+    cts: Sequence[Value],
     linear: Sequence[bool],
     *inputs: Any,
     pullback: Any,
     residuals: int,
     perturbed: tuple[bool, ...],
     active: tuple[bool, ...],
-    **_: Any,
+    **_: object,
 ) -> list[Any]:
     active_cts = iter(cts)
     in_cts = pullback(inputs[:residuals], [next(active_cts) if a else None for a in active])
@@ -381,7 +383,7 @@ custom_lin = Direct(
 # --- the primitive ------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def _jvp(primals: Sequence[Operand], tangents: Sequence[Operand], params: Mapping[str, Any]) -> Any:
     hidden, program = params["hidden"], params["program"]
     for value, tangent in zip(primals[:hidden], tangents):
         if tangent is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from rune import dtypes, tree
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.transforms.arguments import key_path, value_leaves
 
@@ -18,7 +19,11 @@ class Chosen:
     """A function of the arguments that `argnums` chooses, with the others fixed."""
 
     def __init__(
-        self, function: Callable[..., Any], argnums: int | Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any]
+        self,
+        function: Callable[..., Any],
+        argnums: int | Sequence[int],
+        args: Sequence[Any],
+        kwargs: Mapping[str, object],
     ):
         self.function, self.args, self.kwargs = function, args, kwargs
         self.numbers = _argument_numbers(argnums, len(args))
@@ -50,7 +55,7 @@ def _argument_numbers(argnums: int | Sequence[int], count: int) -> tuple[int, ..
     return tuple(n % count for n in numbers)
 
 
-def _undifferentiable(name: str, number: int, path: str, leaf: Any, kind: str) -> TransformError:
+def _undifferentiable(name: str, number: int, path: str, leaf: Value, kind: str) -> TransformError:
     hints = {
         "floating": "convert it with .astype('float32'), or choose argnums",
         "real floating": "use rune.jvp, or holomorphic=True for a holomorphic function",

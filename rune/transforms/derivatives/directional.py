@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import tree
+from rune.array import Array
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import ArrayType
 from rune.errors import TransformError
@@ -37,7 +38,9 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
     return (*pair, main.aux) if isinstance(main, Aux) else pair
 
 
-def _directions(name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, tangents: Sequence[Any]) -> list[Any]:
+def _directions(
+    name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, tangents: Sequence[Any]
+) -> list[Array | None]:
     """One tangent per leaf of these types, None for an integer leaf."""
     leaves, tangent_tree = tree.flatten(tuple(tangents))
     if tangent_tree != treedef:

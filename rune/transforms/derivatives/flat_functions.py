@@ -7,6 +7,7 @@ from typing import Any
 
 from rune import tree
 from rune.core.interpreter import current
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.promote import opened
 from rune.transforms.arguments import array_leaves, require_callable, unshared
@@ -21,7 +22,7 @@ class Flat:
         self.name, self.function, self.treedef = name, function, treedef
         self.out_tree: Any = None
 
-    def __call__(self, *leaves: Any) -> list[Any]:
+    def __call__(self, *leaves: Value) -> list[Value]:
         """Flat results of flat arguments."""
         outs, self.out_tree = tree.flatten(self.function(*tree.unflatten(self.treedef, leaves)))
         return array_leaves(self.name, outs, self.out_tree)
@@ -42,7 +43,7 @@ class Aux:
         self.function = function
         self.aux: Any = None  # the second part of the last result, without tangents
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: object) -> Any:
         """The value alone."""
         result = self.function(*args, **kwargs)
         if not isinstance(result, tuple) or len(result) != 2:

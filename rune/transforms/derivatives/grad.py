@@ -16,6 +16,7 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.transforms.arguments import named, require_callable
 from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, require_result
@@ -67,7 +68,7 @@ def grad(
     """
     both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int)
 
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: Any, **kwargs: object) -> Any:
         value, derivative = both(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
 
@@ -106,7 +107,7 @@ def value_and_grad(
     """
     require_callable("grad", function)
 
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+    def value_and_gradient(*args: Any, **kwargs: object) -> Any:
         main = Aux(function) if has_aux else function
         chosen = Chosen(main, argnums, args, kwargs)
         require_inputs("grad", chosen, holomorphic, allow_int)
@@ -118,7 +119,7 @@ def value_and_grad(
     return named(value_and_gradient, function, "value_and_grad")
 
 
-def _one_for(value: Any, holomorphic: bool) -> Any:
+def _one_for(value: Any, holomorphic: bool) -> Array:
     """The cotangent 1 of a scalar. Errors: TransformError if the value is anything else."""
     leaves = tree.leaves(value)
     if len(leaves) != 1 or leaves[0] is not value:
@@ -176,7 +177,7 @@ class VjpFunction(LinearNode):
 tree.register_node_class(VjpFunction)
 
 
-def pull_back(linear: LinearMap, cotangents: Sequence[Any]) -> list[Any]:
+def pull_back(linear: LinearMap, cotangents: Sequence[Value | None]) -> list[Array | None]:
     """Cotangents of the active inputs, None for zero."""
     count = len(linear.residuals)
     # The linear program takes the residuals first, which are known, then the tangents.

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rune.array import Array
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import current
 from rune.core.program import Program
 from rune.core.staging import Staged, stage
+from rune.core.values import Value
 from rune.ops.family import zeros_like, zeros_of
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial, linear_map
@@ -35,7 +37,7 @@ def jvp_program(
     out_nonzero: list[bool] = []
     count = len(program.inputs)
 
-    def both(*args: Any) -> list[Any]:
+    def both(*args: Value) -> list[Array]:
         nonzero_tangents = iter(args[count:])
         tangents = [next(nonzero_tangents) if n else None for n in nonzero]
         outs, out_tangents = jvp_flat(lambda *xs: eval_program(program, xs), args[:count], tangents)
@@ -74,7 +76,7 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
     known_types = [v.type for v, u in zip(program.inputs, unknown, strict=True) if not u]
     parts: list[Any] = []
 
-    def run(*known: Any) -> list[Any]:
+    def run(*known: Value) -> list[Array]:
         partial = Partial(current())
         known_values = iter(known)
         args = [
@@ -101,7 +103,7 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
     return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])
 
 
-def _position(values: Sequence[Any], value: Any) -> int | None:
+def _position(values: Sequence[Value], value: Value) -> int | None:
     return next((i for i, v in enumerate(values) if v is value), None)
 
 
@@ -118,7 +120,7 @@ def transpose_program(
     linear_types = [v.type for v, lin in zip(program.inputs, linear, strict=True) if lin]
     ct_types = [a.type for a, n in zip(program.outputs, nonzero, strict=True) if n]
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: Value) -> list[Array]:
         known, out_cts = iter(args[: len(known_types)]), iter(args[len(known_types) :])
         values = [None if lin else next(known) for lin in linear]
         cts = backward(program, linear, values, [next(out_cts) if n else None for n in nonzero])

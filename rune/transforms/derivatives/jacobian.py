@@ -18,6 +18,7 @@ from rune.core.higher import subprograms
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import less, product
 from rune.errors import TransformError
 from rune.ops import cast, eq, iota, reshape
@@ -60,7 +61,7 @@ class _Options:
 def _jacobian(function: Callable[..., Any], options: _Options) -> Callable[..., Any]:
     require_callable(options.name, function)
 
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: Any, **kwargs: object) -> Any:
         main = Aux(function) if options.has_aux else function
         chosen = Chosen(main, options.argnums, args, kwargs)
         _require_inputs(chosen, options)
@@ -117,7 +118,7 @@ def _is_reverse_only(program: Program) -> bool:
     return False
 
 
-def _basis(type: ArrayType) -> Any:
+def _basis(type: ArrayType) -> Array:
     count = product(type.shape)
     if isinstance(count, int):  # a symbolic basis is computed where its size is known
         rows = np.eye(count, dtype=type.dtype).reshape(count, *type.shape)
@@ -126,20 +127,20 @@ def _basis(type: ArrayType) -> Any:
     return reshape(cast(eq(row, column), type.dtype), shape=(count, *type.shape))
 
 
-def _on_lanes(function: Callable[[Any], Any], basis: Any) -> list[Any]:
+def _on_lanes(function: Callable[[Any], Any], basis: Value) -> list[Any]:
     """The results of `function` on every row of the basis, lanes leading."""
     count = type_of(basis).shape[0]
     outs, batched = batch_flat(function, count, [basis], [True])
     return [o if b else repeat_lane(o, count) for o, b in zip(outs, batched, strict=True)]
 
 
-def _column(at: _At, number: int) -> list[Any]:
+def _column(at: _At, number: int) -> list[Value]:
     """Blocks of every result with respect to one argument leaf, forwards."""
     type = type_of(at.leaves[number])
     if not at.active[number]:
         return [_nothing(type_of(o), type) for o in at.outs]
 
-    def along(direction: Any) -> list[Any]:
+    def along(direction: Value) -> list[Any]:
         every = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
         out_tangents = at.linear([t for t, a in zip(every, at.active, strict=True) if a])
         pairs = zip(at.outs, out_tangents, strict=True)
@@ -151,18 +152,18 @@ def _column(at: _At, number: int) -> list[Any]:
     ]
 
 
-def _split_last(x: Any, shape: tuple) -> Any:
+def _split_last(x: Value, shape: tuple) -> Array:
     """Lanes [prod(shape), *S] as [*S, *shape]."""
     lane_shape = type_of(x).shape[1:]
     return reshape(move_axis(x, 0, len(lane_shape)), shape=(*lane_shape, *shape))
 
 
-def _row(at: _At, number: int) -> list[Any]:
+def _row(at: _At, number: int) -> list[Value]:
     """Blocks of one result leaf with respect to every argument, backwards."""
     type = type_of(at.outs[number])
     types = [type_of(x) for x in at.leaves]
 
-    def back(cotangent: Any) -> list[Any]:
+    def back(cotangent: Value) -> list[Any]:
         cts = [cotangent if o == number else None for o in range(len(at.outs))]
         in_cts = pull_back(at.linear, cts)
         return [filled_as(t, ct) for t, ct in zip(active, in_cts, strict=True)]
@@ -179,7 +180,7 @@ def _nothing(out: ArrayType, leaf: ArrayType) -> np.ndarray:
     return np.zeros((*out.shape, *leaf.shape), dtypes.float0)
 
 
-def _split_first(x: Any, shape: tuple) -> Any:
+def _split_first(x: Value, shape: tuple) -> Array:
     return reshape(x, shape=(*shape, *type_of(x).shape[1:]))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rune.core.interpreter import Interpreter, Tracer, current, is_differentiable, type_of, use
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive, Zero
+from rune.core.values import Value
 from rune.errors import MissingRule, TransformError
 from rune.ops import add
 from rune.ops.family import fit
@@ -25,7 +26,7 @@ class JvpTracer(ValueTracer):
 
     __slots__ = ("primal", "tangent")
 
-    def __init__(self, interpreter: Interpreter, primal: Any, tangent: Any):
+    def __init__(self, interpreter: Interpreter, primal: Value, tangent: Value):
         self.interpreter, self.primal, self.tangent, self.frame = interpreter, primal, tangent, None
 
     @property
@@ -45,17 +46,17 @@ class Jvp(Interpreter):
 
     __slots__ = ()
 
-    def split(self, value: Any) -> tuple[Any, Any]:
+    def split(self, value: Value) -> tuple[Any, Any]:
         """(primal, tangent) of a value; a constant's tangent is None."""
         if isinstance(value, JvpTracer) and value.interpreter is self:
             return value.primal, value.tangent
         return value, None
 
-    def join(self, primal: Any, tangent: Any) -> Any:
+    def join(self, primal: Value, tangent: Value | None) -> Value:
         """A tracer, or the primal itself if the tangent is zero."""
         return primal if tangent is None else JvpTracer(self, primal, tangent)
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The primitive on primals, and its rule on tangents, in the parent."""
         primals, tangents = zip(*map(self.split, args), strict=True) if args else ((), ())
         parent = self.parent
@@ -73,7 +74,7 @@ class Jvp(Interpreter):
             return self.join(out, push(primitive, primals, tangents, out, params))
 
 
-def push(primitive: Primitive, primals: Tangents, tangents: Tangents, out: Any, params: Mapping) -> Any:
+def push(primitive: Primitive, primals: Tangents, tangents: Tangents, out: Value, params: Mapping) -> Any:
     """The tangent of `out`: the sum of each argument's rule; None if every one is zero.
 
     Errors: MissingRule without a rule; TransformError if the rule refuses.
@@ -95,7 +96,7 @@ def push(primitive: Primitive, primals: Tangents, tangents: Tangents, out: Any, 
     return None if total is None else fit(total, type_of(out).shape)
 
 
-def jvp_flat(function: Any, primals: Sequence[Any], tangents: Tangents) -> tuple[list, list]:
+def jvp_flat(function: Any, primals: Sequence[Value], tangents: Tangents) -> tuple[list, list]:
     """Outputs and tangents (None for zero) of a flat function."""
     interpreter = Jvp(current())
     args = [interpreter.join(p, t) for p, t in zip(primals, tangents, strict=True)]

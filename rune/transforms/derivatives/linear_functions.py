@@ -18,6 +18,7 @@ from rune.array import as_array
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.linearize import LinearMap
 from rune.tree import TreeDef
@@ -40,12 +41,12 @@ class LinearNode:
 
     __slots__ = ("form", "linear")
 
-    def __init__(self, form: Form, residuals: Sequence[Any]):
+    def __init__(self, form: Form, residuals: Sequence[Value]):
         self.form = form
         self.linear = LinearMap(form.program, tuple(residuals), form.nonzero)
 
     @classmethod
-    def of(cls, linear: LinearMap, primals: Sequence[Any], outs: Sequence[Any], flat: Flat) -> Self:
+    def of(cls, linear: LinearMap, primals: Sequence[Value], outs: Sequence[Value], flat: Flat) -> Self:
         """The map from linearizing a function at these primals."""
         types, out_types = tuple(map(type_of, primals)), tuple(map(type_of, outs))
         form = Form(types, flat.treedef, out_types, flat.out_tree, linear.program, linear.nonzero)
@@ -56,12 +57,12 @@ class LinearNode:
         return tuple(map(_as_leaf, self.linear.residuals)), self.form
 
     @classmethod
-    def tree_unflatten(cls, form: Form, residuals: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, form: Form, residuals: Sequence[Value]) -> Self:
         """The map with these residuals."""
         return cls(form, residuals)
 
 
-def _as_leaf(residual: Any) -> Any:
+def _as_leaf(residual: Value) -> Any:
     # NumPy data from a rule keeps its dtype as an array; as a NumPy leaf it would be canonicalised.
     is_constant = isinstance(residual, np.ndarray | np.generic | bool | int | float | complex)
     if not is_constant:

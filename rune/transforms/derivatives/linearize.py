@@ -20,6 +20,7 @@ from rune.core.interpreter import Interpreter, current, type_of, use
 from rune.core.primitive import Primitive
 from rune.core.program import Program, Var
 from rune.core.staging import Stage, Staged
+from rune.core.values import Value
 from rune.transforms.derivatives.jvp import jvp_flat
 
 # A value computed from numbers alone by at most this many steps of these families is computed again
@@ -53,7 +54,7 @@ class Partial(Stage):
         super().__init__(parent)
         self.spread: dict[int, Spread] = {}  # by id of the value, which each entry holds
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """Compute, write, or split an equation that holds a program."""
         parent = self.parent
         assert parent is not None
@@ -70,7 +71,7 @@ class Partial(Stage):
                 return split(self, args, unknown, params)
         return self.write(primitive, args, params)
 
-    def _depth(self, primitive: Primitive, args: Sequence[Any]) -> int | None:
+    def _depth(self, primitive: Primitive, args: Sequence[Value]) -> int | None:
         """How many cheap steps lie behind a value computed from numbers; None for other values."""
         if primitive.family not in CHEAP or primitive.multiple_results:
             return None
@@ -78,7 +79,7 @@ class Partial(Stage):
         depth = 1 + max(below, default=0)
         return depth if depth <= DEPTH else None
 
-    def _capture(self, value: Any) -> Var:
+    def _capture(self, value: Value) -> Var:
         spread = self.spread.get(id(value))
         if spread is None:
             return super()._capture(value)
@@ -87,7 +88,7 @@ class Partial(Stage):
         return var
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Value) -> bool:
     known = isinstance(value, np.ndarray | np.generic | bool | int | float | complex)
     return known and not np.ndim(value)
 
@@ -100,14 +101,14 @@ class LinearMap:
     residuals: tuple[Any, ...]
     nonzero: tuple[bool, ...]  # which outputs depend on the inputs at all
 
-    def __call__(self, tangents: Sequence[Any]) -> list[Any]:
+    def __call__(self, tangents: Sequence[Value]) -> list[Any]:
         """Output tangents, None for those that are zero."""
         out_tangents = iter(eval_program(self.program, [*self.residuals, *tangents]))
         return [next(out_tangents) if n else None for n in self.nonzero]
 
 
 def linearize_flat(
-    function: Callable[..., Sequence[Any]], primals: Sequence[Any], active: Sequence[bool]
+    function: Callable[..., Sequence[Any]], primals: Sequence[Value], active: Sequence[bool]
 ) -> tuple[list[Any], LinearMap]:
     """Outputs, and the linear map from the tangents of the active arguments."""
     # Jvp runs inside Partial: the rules of known primals are computed, those of tangents written.

@@ -13,6 +13,7 @@ from typing import Any
 
 from rune.core.interpreter import Interpreter, Tracer, current, is_differentiable, is_evaluating, use
 from rune.core.primitive import Primitive
+from rune.core.values import Value
 from rune.ops import stop_gradient
 
 
@@ -21,14 +22,14 @@ class NoGrad(Interpreter):
 
     __slots__ = ()
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The primitive's result, outside."""
         parent = self.parent
         assert parent is not None
         return parent.process(primitive, [_stopped(parent, a) for a in args], params)
 
 
-def _stopped(parent: Interpreter, value: Any) -> Any:
+def _stopped(parent: Interpreter, value: Value) -> Value:
     if isinstance(value, Tracer) and is_differentiable(value):
         return parent.process(stop_gradient, [value], {})
     return value

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, tree
-from rune.array import as_array
+from rune.array import Array, as_array
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.family import zeros_of
 from rune.ops.promote import opened
@@ -32,7 +33,7 @@ def is_layout(actual: ArrayType, expected: ArrayType) -> bool:
     return actual.shape == expected.shape and actual.dtype == expected.dtype
 
 
-def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Any:
+def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Array | None:
     """A tangent as derivatives use it: None for the float0 of an integer.
 
     primal:  the type of the value that it belongs to.
@@ -74,7 +75,7 @@ def require_array(name: str, what: str, value: Any) -> None:
         raise TransformError(f"{name}: cannot use {kind} as a {what} (an array required)")
 
 
-def filled(primal: Any, tangent: Any) -> Any:
+def filled(primal: Value, tangent: Value | None) -> Value:
     """The tangent, or for zero an array: zeros, or float0 for values without tangents."""
     if tangent is not None:
         return tangent
@@ -93,14 +94,14 @@ def float0_zeros(type: ArrayType) -> np.ndarray:
     return np.zeros(type.shape, dtypes.float0)
 
 
-def filled_as(type: ArrayType, ct: Any) -> Any:
+def filled_as(type: ArrayType, ct: Value | None) -> Value:
     """The tangent or cotangent of a value of this type; for zero an array as in `filled`."""
     if type.dtype not in dtypes.INEXACT:
         return float0_zeros(type)
     return zeros(type) if ct is None else ct
 
 
-def cotangents_of(name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, cotangents: Any) -> list[Any]:
+def cotangents_of(name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, cotangents: Any) -> list[Array | None]:
     """Cotangents as derivatives use them: None for an output that has no derivative.
 
     Errors: TransformError if the tree differs from that of the outputs, or a shape or dtype:
@@ -119,7 +120,7 @@ def cotangents_of(name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, 
     return [_cotangent_of(name, t, ct, i, treedef) for i, (t, ct) in enumerate(zip(types, leaves, strict=True))]
 
 
-def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tree.TreeDef) -> Any:
+def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tree.TreeDef) -> Array | None:
     if type.dtype not in dtypes.INEXACT:
         return None
     ct = host_as(ct, type)

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rune.array import Array
 from rune.core.interpreter import bind
 from rune.core.program import Atom, Equation, Literal, Program, Var
+from rune.core.values import Value
 from rune.errors import MissingRule, in_copied_context, set_line
 from rune.ops import add
 from rune.ops.family import not_linear, types_text
 
 NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
 
+Values = Sequence[Value | None]  # None: unknown, or a cotangent of zero
 
-def backward(program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+
+def backward(program: Program, linear: Sequence[bool], values: Values, cotangents: Values) -> list[Array | None]:
     """Cotangents of the linear inputs (None: zero).
 
     `values` has one entry per input, ignored for linear ones; one cotangent per output.
@@ -27,7 +31,7 @@ def backward(program: Program, linear: Sequence[bool], values: Sequence[Any], co
     return in_copied_context(_backward, program, linear, values, cotangents)
 
 
-def _backward(program: Program, linear: Sequence[bool], values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+def _backward(program: Program, linear: Sequence[bool], values: Values, cotangents: Values) -> list[Array | None]:
     env = {v: x for v, x, lin in zip(program.inputs, values, linear, strict=True) if not lin}
     inputs = [v for v, lin in zip(program.inputs, linear, strict=True) if lin]
     linear_equations = _run_forward(program, env)
@@ -55,11 +59,11 @@ def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
     return linear
 
 
-def _read(env: dict[Var, Any], atom: Atom) -> Any:
+def _read(env: dict[Var, Any], atom: Atom) -> Value:
     return atom.value if isinstance(atom, Literal) else env[atom]
 
 
-def _accumulate(cotangent_of: dict[Var, Any], atom: Atom, ct: Any, env: dict[Var, Any]) -> None:
+def _accumulate(cotangent_of: dict[Var, Any], atom: Atom, ct: Value | None, env: dict[Var, Any]) -> None:
     # A literal or a known value is a constant of the linear map: its cotangent is not needed.
     if ct is None or isinstance(atom, Literal) or atom in env:
         return

@@ -145,7 +145,7 @@ def explain(function: Callable[..., Any], device: str | Device | None = None) ->
     """
     jitted = function if isinstance(function, Jitted) else jit(function)
 
-    def of_call(*args: Any, **kwargs: Any) -> Explanation | SpanningExplanation:
+    def of_call(*args: Any, **kwargs: object) -> Explanation | SpanningExplanation:
         traced = jitted.traced(*args, **kwargs)
         name = device or jitted.device
         place = committed_to(on(name)) if name else default_place()

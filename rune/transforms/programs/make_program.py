@@ -11,6 +11,7 @@ from rune.core.parse import parse
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.transforms.arguments import function_name, require_callable, value_leaves
 from rune.transforms.eval_shape import leaf_types
@@ -39,11 +40,11 @@ def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
     """
     require_callable("make_program", function)
 
-    def make(*args: Any, **kwargs: Any) -> Program:
+    def make(*args: Any, **kwargs: object) -> Program:
         leaves, treedef = tree.flatten((args, kwargs))
         types = leaf_types("make_program", leaves, treedef)
 
-        def flat(*values: Any) -> list[Any]:
+        def flat(*values: Value) -> list[Any]:
             a, k = tree.unflatten(treedef, values)
             outs, out_tree = tree.flatten(function(*a, **k))
             return value_leaves("make_program", outs, out_tree)

@@ -1,0 +1,35 @@
+"""Value and Operand: what flows through primitives, and what functions on arrays take.
+
+Results of primitives are arrays or tracers. Operands of rules may be typed constants as well, and
+numbers of Python, whose type is weak. `rune.ops.promote` makes values of operands.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from rune.core.types import ArrayType
+from rune.dims import Dim
+
+
+class Typed(Protocol):
+    """An array or a tracer: a value that knows its type."""
+
+    @property
+    def type(self) -> ArrayType:
+        """Shape, dtype and weakness."""
+        ...
+
+
+class SupportsArray(Protocol):
+    """An object that stands for an array, as `Quantized` does."""
+
+    def __rune_array__(self) -> Any:
+        """The array that it stands for."""
+        ...
+
+
+Value: TypeAlias = Typed | np.ndarray | np.generic | bool | int | float | complex
+Operand: TypeAlias = Value | SupportsArray | Dim
