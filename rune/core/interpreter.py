@@ -20,7 +20,6 @@ from rune import config, dtypes
 from rune.core.depth import FLAT, make_room
 from rune.core.leaks import refuse_leaks
 from rune.core.types import ArrayType
-from rune.core.values import Operand, Value
 from rune.errors import Frame, in_copied_context
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _trace(interpreter: Interpreter, function: Callable[..., R], args: Sequence[
     return result
 
 
-def bind(primitive: Primitive, *args: Operand, **params: object) -> Any:
+def bind(primitive: Primitive, *args: Any, **params: object) -> Any:
     """Apply a primitive in the current context."""
     interpreter = _current.get(None)
     return (_outermost[0] if interpreter is None else interpreter).process(primitive, args, params)
@@ -148,11 +147,11 @@ def literal(value: Any, dtype: np.dtype) -> np.ndarray:
     return np.asarray(value).astype(dtype)
 
 
-def literal_like(value: Any, like: Operand) -> np.ndarray:
+def literal_like(value: Any, like: Any) -> np.ndarray:
     """A typed rank-0 constant with the dtype of `like`."""
     return literal(value, type_of(like).dtype)
 
 
-def is_differentiable(value: Value) -> bool:
+def is_differentiable(value: Any) -> bool:
     """Whether `value` can carry a tangent."""
     return type_of(value).dtype in dtypes.INEXACT

@@ -6,6 +6,7 @@ numbers of Python, whose type is weak. `rune.ops.promote` makes values of operan
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -33,3 +34,4 @@ class SupportsArray(Protocol):
 
 Value: TypeAlias = Typed | np.ndarray | np.generic | bool | int | float | complex
 Operand: TypeAlias = Value | SupportsArray | Dim
+Values: TypeAlias = Sequence[Value | None]  # None: unknown, or a cotangent of zero

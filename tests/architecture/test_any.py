@@ -15,7 +15,7 @@ BUDGETS: dict[str, int] = {
     "rune.backends": 256,
     "rune.config": 15,
     "rune.control": 307,
-    "rune.core": 90,
+    "rune.core": 93,
     "rune.debug": 11,
     "rune.dims": 21,
     "rune.dtypes": 9,
@@ -34,7 +34,7 @@ BUDGETS: dict[str, int] = {
     "rune.scipy": 262,
     "rune.settings": 1,
     "rune.tracebacks": 3,
-    "rune.transforms": 542,
+    "rune.transforms": 543,
     "rune.tree": 130,
     "rune.typing": 1,
 }

@@ -8,7 +8,7 @@ real function of complex arguments is ∂f/∂x − i ∂f/∂y, and descent goe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,19 +16,15 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import ArrayType
-from rune.core.values import Value
 from rune.errors import TransformError
 from rune.transforms.arguments import named, require_callable
 from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, require_result
 from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.linear_functions import LinearNode
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
-from rune.transforms.derivatives.signatures import Gradient, GradientAndAux, Loss, ValueAndGradient
+from rune.transforms.derivatives.signatures import Gradient, GradientAndAux, Loss, P, R, ValueAndGradient
 from rune.transforms.derivatives.tangents import cotangents_of, filled_as
 from rune.transforms.derivatives.transpose import backward
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @overload
@@ -177,7 +173,7 @@ class VjpFunction(LinearNode):
 tree.register_node_class(VjpFunction)
 
 
-def pull_back(linear: LinearMap, cotangents: Sequence[Value | None]) -> list[Array | None]:
+def pull_back(linear: LinearMap, cotangents: Sequence[Any]) -> list[Array | None]:
     """Cotangents of the active inputs, None for zero."""
     count = len(linear.residuals)
     # The linear program takes the residuals first, which are known, then the tangents.

@@ -12,14 +12,12 @@ from typing import Any
 from rune.array import Array
 from rune.core.interpreter import bind
 from rune.core.program import Atom, Equation, Literal, Program, Var
-from rune.core.values import Value
+from rune.core.values import Value, Values
 from rune.errors import MissingRule, in_copied_context, set_line
 from rune.ops import add
 from rune.ops.family import not_linear, types_text
 
 NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
-
-Values = Sequence[Value | None]  # None: unknown, or a cotangent of zero
 
 
 def backward(program: Program, linear: Sequence[bool], values: Values, cotangents: Values) -> list[Array | None]:
