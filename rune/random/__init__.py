@@ -17,28 +17,68 @@ streams    seed, draw: samplers called without a key draw one
 import typing as _typing
 
 from rune.absent import of as _absent
-from rune.random.counts import binomial, multinomial, poisson
-from rune.random.gammas import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
-from rune.random.inverses import (
-    cauchy,
-    exponential,
-    geometric,
-    gumbel,
-    laplace,
-    logistic,
-    pareto,
-    power,
-    triangular,
-    weibull_min,
+from rune.random.counts import binomial as binomial, multinomial as multinomial, poisson as poisson
+from rune.random.gammas import (
+    ball as ball,
+    beta as beta,
+    chisquare as chisquare,
+    dirichlet as dirichlet,
+    f as f,
+    gamma as gamma,
+    generalized_normal as generalized_normal,
+    loggamma as loggamma,
+    t as t,
 )
-from rune.random.keys import KeyDtype, PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
-from rune.random.matrices import multivariate_normal, orthogonal
-from rune.random.mixtures import logseries, negative_binomial, noncentral_chisquare, noncentral_f
-from rune.random.normals import double_sided_maxwell, lognormal, maxwell, normal, rayleigh, truncated_normal, wald
-from rune.random.orders import categorical, choice, permutation
-from rune.random.rejections import hypergeometric, vonmises, zipf
-from rune.random.streams import draw, seed
-from rune.random.uniforms import bernoulli, bits, rademacher, randint, uniform
+from rune.random.inverses import (
+    cauchy as cauchy,
+    exponential as exponential,
+    geometric as geometric,
+    gumbel as gumbel,
+    laplace as laplace,
+    logistic as logistic,
+    pareto as pareto,
+    power as power,
+    triangular as triangular,
+    weibull_min as weibull_min,
+)
+from rune.random.keys import (
+    KeyDtype as KeyDtype,
+    PRNGKey as PRNGKey,
+    clone as clone,
+    fold_in as fold_in,
+    key as key,
+    key_data as key_data,
+    key_dtype as key_dtype,
+    key_impl as key_impl,
+    split as split,
+    wrap_key_data as wrap_key_data,
+)
+from rune.random.matrices import multivariate_normal as multivariate_normal, orthogonal as orthogonal
+from rune.random.mixtures import (
+    logseries as logseries,
+    negative_binomial as negative_binomial,
+    noncentral_chisquare as noncentral_chisquare,
+    noncentral_f as noncentral_f,
+)
+from rune.random.normals import (
+    double_sided_maxwell as double_sided_maxwell,
+    lognormal as lognormal,
+    maxwell as maxwell,
+    normal as normal,
+    rayleigh as rayleigh,
+    truncated_normal as truncated_normal,
+    wald as wald,
+)
+from rune.random.orders import categorical as categorical, choice as choice, permutation as permutation
+from rune.random.rejections import hypergeometric as hypergeometric, vonmises as vonmises, zipf as zipf
+from rune.random.streams import draw as draw, seed as seed
+from rune.random.uniforms import (
+    bernoulli as bernoulli,
+    bits as bits,
+    rademacher as rademacher,
+    randint as randint,
+    uniform as uniform,
+)
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)

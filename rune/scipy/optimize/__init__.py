@@ -7,9 +7,16 @@ brentq, bisect, newton, golden   of one number           root           of syste
 import typing as _typing
 
 from rune.absent import of as _absent
-from rune.scipy.optimize.minimizers import LeastSquaresResults, least_squares, minimize
-from rune.scipy.optimize.results import OptimizeResults, RootResults
-from rune.scipy.optimize.roots import bisect, brentq, golden, newton, root
+from rune.scipy.optimize.minimizers import LeastSquaresResults as LeastSquaresResults
+from rune.scipy.optimize.minimizers import least_squares as least_squares
+from rune.scipy.optimize.minimizers import minimize as minimize
+from rune.scipy.optimize.results import OptimizeResults as OptimizeResults
+from rune.scipy.optimize.results import RootResults as RootResults
+from rune.scipy.optimize.roots import bisect as bisect
+from rune.scipy.optimize.roots import brentq as brentq
+from rune.scipy.optimize.roots import golden as golden
+from rune.scipy.optimize.roots import newton as newton
+from rune.scipy.optimize.roots import root as root
 
 if not _typing.TYPE_CHECKING:
     __getattr__ = _absent(__name__)
