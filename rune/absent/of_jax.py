@@ -41,7 +41,7 @@ MISSING: Table = {
     "Calls that do not wait are XLA's; `rune.block_until_ready` and `device_get` are here.": """
         copy_to_host_async effects_barrier
         """,
-    "What exports XLA's programs, calls into them, or speaks of their stages.": "export ffi interpreters lib stages",
+    "What exports XLA's programs, calls into them, or describes their stages.": "export ffi interpreters lib stages",
     "Modules of JAX's inside, and of what has not found its way out of experiments.": "ad api_util experimental",
     "Use `rune.custom_vjp`.": "custom_gradient",
     "Use `rune.vjp`, whose function is a tree.": "fwd_and_bwd",

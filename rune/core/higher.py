@@ -4,8 +4,8 @@
     %3 = cond %0, %1, %2 {branches=(p, q)}     p and q as branches, on %1 and %2
     %2 = while %0, %1 {condition=p, body=q}    p and q in a loop, on %0 and %1 at first
 
-Who walks programs asks `calls`, and knows no primitive's parameters. Rules, beside those of any
-primitive:
+A pass that walks programs asks `calls`, and knows no primitive's parameters. Rules, beside those of
+any primitive:
 
     calls(*args, **params) -> tuple[Calls, ...]     the programs that the parameters hold
     interpret(evaluate, *args, **params) -> list    the meaning, given how to evaluate a program:

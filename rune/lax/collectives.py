@@ -295,7 +295,7 @@ def pshuffle(x: ArrayLike, axis_name: Name, perm: Sequence[int]) -> Array:
     """Lane i receives what lane perm[i] holds.
 
     Shapes: any, kept. Types: that of `x`.
-    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for what is no
+    Errors: UnboundAxisError if no axis around it has the name; ArgumentError if perm is not a
             permutation of the lanes.
 
     >>> import rune, rune.numpy as rnp

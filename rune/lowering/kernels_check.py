@@ -113,7 +113,7 @@ class _Checker:
                 self.load(part)
 
     def load(self, load: Load) -> None:
-        self.require(load.buffer in self.buffers, f"{load.buffer} is no buffer here")
+        self.require(load.buffer in self.buffers, f"{load.buffer} is not a buffer of the kernel")
         dtype, ndim = self.buffers[load.buffer]
         if dtype != load.dtype:
             self.fail(f"{load.buffer} holds no {load.dtype}")

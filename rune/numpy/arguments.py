@@ -180,7 +180,7 @@ def static_sizes(name: str, what: str, xs: Any) -> tuple[Size, ...]:
 
 
 def listed(name: str, what: str, xs: Any) -> list[Any]:
-    """The members of a sequence, whatever they are. Errors: ArgumentError for what has none."""
+    """The members of a sequence, whatever they are. Errors: ArgumentError if it has none."""
     try:
         return list(xs)
     except TypeError:

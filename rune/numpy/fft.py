@@ -315,7 +315,7 @@ def _to_real(x: Any, axes: tuple[int, ...], n: Size) -> Any:
 
 
 def checked_norm(name: str, norm: str | None) -> str:
-    """The norm, "backward" by default. Errors: ArgumentError for what is none."""
+    """The norm, "backward" by default. Errors: ArgumentError for any other value."""
     if norm is not None and norm not in _NORMS:
         raise ArgumentError(f"{name}: cannot use norm={norm!r} (one of {', '.join(_NORMS)})")
     return norm or "backward"

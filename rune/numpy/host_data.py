@@ -240,7 +240,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             this, since arrays are immutable.
     device: where the array is to be; where x is, by default.
     copy:   True always copies, False never.
-    Errors: ArgumentError for what has no such methods, or where copy=False cannot be kept;
+    Errors: ArgumentError if x has no such methods, or where copy=False cannot be kept;
             DeviceError for memory that is not the CPU's.
 
     >>> import numpy as np, rune.numpy as rnp

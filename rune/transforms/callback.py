@@ -303,8 +303,8 @@ def refuse_io(name: str, programs: Iterable[Program]) -> None:
             call: Any = equation.params.get("call")
             if equation.primitive is callback_primitive and call.kind == "io_callback":
                 raise TransformError(
-                    f"vmap: cannot batch {name} with an io_callback in it (lanes part their ways, "
-                    f"and {call.name} would be called for all of them)",
+                    f"vmap: cannot batch {name} with an io_callback in it (the lanes take different "
+                    f"branches, and {call.name} would be called for all of them)",
                     hint="call it outside, or use pure_callback",
                     frame=equation.frame,
                 )

@@ -162,7 +162,7 @@ CALLS: list[tuple[str, str]] = [
     ("a derivative of a callback", "rune.grad(lambda v: rune.pure_callback(np.sin, scalar, v))(1.0)"),
     ("a callback on lanes without a method", "rune.vmap(lambda v: rune.pure_callback(np.sin, scalar, v))(x)"),
     (
-        "a side effect where lanes part their ways",
+        "a side effect where the lanes take different branches",
         "rune.vmap(lambda v: rune.cond(v > 1, lambda: rune.io_callback(print, None, v), lambda: None))(x)",
     ),
     ("a format that does not fit", "rune.debug.print('{} of {}', 1.0)"),

@@ -398,7 +398,7 @@ def test_side_effects_are_refused_where_lanes_part_their_ways():
         return rune.while_loop(lambda c: c < 3.0, body, x)
 
     for function in (branch, loop):
-        with pytest.raises(TransformError, match=r"io_callback in it .lanes part their ways"):
+        with pytest.raises(TransformError, match=r"io_callback in it .the lanes take different branches"):
             rune.vmap(function)(X)
 
 

@@ -190,7 +190,7 @@ class _Checker:
     def local(self, local: Local, scope: _Scope) -> None:
         name = local.name
         if name not in scope.names:
-            self.fail(f"{name} is no local here")
+            self.fail(f"{name} is not a local in scope")
         if scope.names[name] != local.dtype:
             self.fail(f"{name} is not {dtypes.short(local.dtype)}")
         if name in scope.frozen:
@@ -198,7 +198,7 @@ class _Checker:
 
     def load(self, load: Load, scope: _Scope) -> None:
         if load.buffer not in scope.buffers:
-            self.fail(f"{load.buffer} is no buffer here")
+            self.fail(f"{load.buffer} is not a buffer in scope")
         if len(load.indices) != 1:
             self.fail(f"{load.buffer} has {len(load.indices)} indices")
         held = scope.buffers[load.buffer].dtype
@@ -246,7 +246,7 @@ class _Checker:
 
     def change(self, stmt: Assign | Accumulate, scope: _Scope) -> None:
         name = stmt.name
-        self.require(name in scope.variables, f"{name} is changed and is no var here")
+        self.require(name in scope.variables, f"{name} is assigned but is not a var in scope")
         held = scope.names[name]
         self.require(held == stmt.value.dtype, f"{name} is not {dtypes.short(stmt.value.dtype)}")
         if isinstance(stmt, Accumulate):
@@ -261,7 +261,7 @@ class _Checker:
     def store(self, stmt: Store, scope: _Scope) -> None:
         name, value = stmt.buffer, stmt.value
         self.size(stmt.index, scope)
-        self.require(name in scope.buffers, f"{name} is no buffer here")
+        self.require(name in scope.buffers, f"{name} is not a buffer in scope")
         buffer = scope.buffers[name]
         self.require(buffer.writable, f"{name} is stored to and was declared read")
         self.require(

@@ -244,7 +244,7 @@ def refuse_hidden(kind: str, name: str, type: ArrayType) -> NoReturn:
     """Errors: TransformError, always."""
     raise TransformError(
         f"{kind}: cannot differentiate {name} with respect to a value {type} that it closes over "
-        "(its rule speaks of the arguments alone)",
+        "(its rule covers only the arguments)",
         hint="pass the value as an argument, or hide it with rune.closure_convert",
     )
 

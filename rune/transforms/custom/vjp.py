@@ -347,7 +347,7 @@ def linearized(rule: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tu
 def _refuse_forward(*_: Any, pullback: Any, **__: Any) -> NoReturn:
     raise TransformError(
         f"{KIND}: cannot apply forward-mode differentiation (jvp) to a custom_vjp function "
-        f"({pullback!r} speaks of cotangents alone)",
+        f"({pullback!r} is a rule for cotangents only)",
         hint="use reverse mode (grad, vjp, jacrev), or give the function a custom_jvp rule",
     )
 

@@ -43,15 +43,15 @@ def test_random_code_is_accepted(seed):
         ("for n in 3 serial { }", "n is bound already"),
         ("a: f32 = x[0] for a in 3 serial { }", "a is bound already"),
         # mutation
-        ("a: f32 = x[0] a = 1.0_f32", "a is changed and is no var here"),
-        ("if true { var a: f32 = x[0] } a = 1.0_f32", "a is changed and is no var here"),
+        ("a: f32 = x[0] a = 1.0_f32", "a is assigned but is not a var in scope"),
+        ("if true { var a: f32 = x[0] } a = 1.0_f32", "a is assigned but is not a var in scope"),
         ("var a: f32 = x[0] a = 1_i32", "a is not i32"),
         ("var a: bool = true a add= true", "no reduction add of bool"),
         # memory
         ("store x[0] = 1.0_f32", "x is stored to and was declared read"),
         ("store y[0] = 1_i32", "y holds f32, stored is i32"),
-        ("store z[0] = 1.0_f32", "z is no buffer here"),
-        ("if true { alloc e: f32[2] local } store e[0] = 1.0_f32", "e is no buffer here"),
+        ("store z[0] = 1.0_f32", "z is not a buffer in scope"),
+        ("if true { alloc e: f32[2] local } store e[0] = 1.0_f32", "e is not a buffer in scope"),
         ("alloc e: f32[0] local", "e[0]"),
         # loops
         ("for i in 2 serial { for j in 2 grid { } }", "a grid loop that is not outermost"),
@@ -83,7 +83,7 @@ def in_kernel(*exprs: Expr) -> KernelCode:
 @pytest.mark.parametrize(
     ("expr", "reason"),
     [
-        (Local("q", dtypes.f32), "q is no local here"),
+        (Local("q", dtypes.f32), "q is not a local in scope"),
         (Load("x", (0,), dtypes.f64), "x holds f32, not f64"),
         (Load("x", (0, 1), dtypes.f32), "x has 2 indices"),
         (Load("x", (0,), dtypes.f32, const(1, dtypes.i32)), "a guard is bool, not i32"),
