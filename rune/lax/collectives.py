@@ -18,6 +18,7 @@ from rune.array import Array
 from rune.core.axes import Name
 from rune.core.axes import axis_size as size_of
 from rune.core.interpreter import type_of
+from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axis
@@ -66,7 +67,7 @@ def axis_index(axis_name: Name) -> Any:
 
 
 def _over_names(primitive: Any, operation: str) -> Callable[[Any, Name], Any]:
-    def one(x: Any, names: tuple[Hashable, ...]) -> Any:
+    def one(x: ArrayLike, names: tuple[Hashable, ...]) -> Any:
         x = rnp.asarray(x)
         if type_of(x).dtype == dtypes.bool_:
             x = x.astype(dtypes.i32)
@@ -104,7 +105,7 @@ def psum(x: ArrayLike, axis_name: Name) -> Array:
     return _psum(x, axis_name)
 
 
-def pmean(x: Any, axis_name: Name) -> Any:
+def pmean(x: ArrayLike, axis_name: Name) -> Any:
     """The mean over all lanes, in each of them.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -146,7 +147,7 @@ def pmin(x: Any, axis_name: Name) -> Any:
     return _pmin(x, axis_name)
 
 
-def all_gather(x: Any, axis_name: Name, *, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather(x: ArrayLike, axis_name: Name, *, axis: int = 0, tiled: bool = False) -> Any:
     """The values of all lanes, in each of them.
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
@@ -162,7 +163,7 @@ def all_gather(x: Any, axis_name: Name, *, axis: int = 0, tiled: bool = False) -
     """
     names = _names(axis_name)
 
-    def one(x: Any) -> Any:
+    def one(x: ArrayLike) -> Any:
         x = rnp.asarray(x)
         x_type = type_of(x)
         place = normalised_axis("all_gather", axis, x_type if tiled else _longer(x_type))
@@ -177,7 +178,7 @@ def all_gather(x: Any, axis_name: Name, *, axis: int = 0, tiled: bool = False) -
     return tree.map(one, x)
 
 
-def _longer(type: Any) -> Any:
+def _longer(type: ArrayType) -> ArrayType:
     return type.with_shape((1, *type.shape))
 
 

@@ -60,8 +60,8 @@ def dynamic_slice(
 
 
 def dynamic_update_slice(
-    operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Array:
     """The array with the window that begins at `start_indices` replaced.
 
     allow_negative_indices: whether those below 0 count from the end; else they count as 0.
@@ -129,8 +129,8 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: Any, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """The array with positions along one axis replaced, from `start_index` on.
 
     Shapes: operand [*A, N, *B], update [*A, K, *B] -> that of `operand`. Types: kept.
@@ -149,8 +149,8 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, update: ArrayLike, index: Any, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """The array with one position along an axis replaced.
 
     Shapes: operand [*A, N, *B], update [*A, 1, *B] or [*A, *B] -> that of `operand`.

@@ -99,7 +99,7 @@ def pow(x: Any, y: Any) -> Any:
     return conventions.power(base, exponent)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x to a whole power, by repeated multiplication.
 
     Shapes: any, kept. Types: numeric, that of `x`.

@@ -258,8 +258,8 @@ def scatter_sub(operand: Any, scatter_indices: Any, updates: Any, *args: Any, **
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -267,7 +267,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """The operand with `func` applied to its elements in the windows.
 
     An element in several windows is changed once for each of them, one after the other.
@@ -293,7 +293,7 @@ def scatter_apply(
     )
     most = ops.reduce_max(count, axes=tuple(range(type_of(count).ndim)))
 
-    def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(state: tuple[Any, Any]) -> tuple[Array, Array]:
         done, total = state
         return done + 1, ops.select(ops.gt(count, done), func(total), total)
 

@@ -111,7 +111,7 @@ def _rotated(r: Any, w: Any) -> Any:
     return upper_triangle(triangle)
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
     """LU with partial pivoting: the factors in one array, pivots and permutation, both i32.
 
     Shapes: [*B, M, N] -> [*B, M, N], [*B, min(M, N)], [*B, M].
@@ -174,7 +174,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[A
     return (*reflected(packed, taus, full_matrices=full_matrices), order)
 
 
-def geqrf(a: Any) -> tuple[Any, Any]:
+def geqrf(a: ArrayLike) -> tuple[Array, Array]:
     """R, the vectors of the reflections below it, and their factors taus.
 
     Shapes: [*B, M, N] -> [*B, M, N], [*B, min(M, N)].

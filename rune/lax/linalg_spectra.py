@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
@@ -19,6 +20,7 @@ from rune.numpy.arguments import value
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.matrix_helpers import adjoint, eye, full, matmul, number, part, require_square
 from rune.ops.statistics import squared_length
+from rune.typing import ArrayLike
 
 
 class SvdAlgorithm(Enum):
@@ -108,7 +110,7 @@ def eig(
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
@@ -143,7 +145,7 @@ def svd(
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
@@ -210,13 +212,13 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
 
 
 def qdwh(
-    x: Any,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: Any = None,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Array, Array, Array, Array]:
     """U with orthonormal columns and H positive, x = U H; how many steps; whether they sufficed.
 
     is_hermitian:  a promise that is not used.
@@ -247,11 +249,11 @@ def qdwh(
     return u, ops.mul(ops.add(h, adjoint(h)), number(0.5, h)), steps, converged
 
 
-def _length(a: Any) -> Any:
+def _length(a: ArrayLike) -> Array:
     return ops.sqrt(ops.reduce_sum(squared_length(a), axes=(0, 1)))
 
 
-def _halley(a: Any, most: int, unit: float, real: np.dtype) -> tuple[Any, Any, Any]:
+def _halley(a: ArrayLike, most: int, unit: float, real: np.dtype) -> tuple[Array, Array, Array]:
     """Steps from A / |A| towards the nearest matrix with orthonormal columns.
 
     `low` bounds the singular values from below; the weights make the most of it.
@@ -261,7 +263,7 @@ def _halley(a: Any, most: int, unit: float, real: np.dtype) -> tuple[Any, Any, A
     first = ops.div(a, ops.cast(norm, type_of(a).dtype))
     tolerance = number(unit ** (1 / 3), norm)
 
-    def more(state: Any) -> Any:
+    def more(state: Any) -> Array:
         _, low, change, step = state
         open_ = ops.gt(ops.abs(ops.sub(number(1, low), low)), number(10 * unit, low))
         return ops.logical_and(ops.lt(step, np.int32(most)), ops.logical_or(open_, ops.gt(change, tolerance)))
@@ -277,7 +279,7 @@ def _halley(a: Any, most: int, unit: float, real: np.dtype) -> tuple[Any, Any, A
     return u, step, ops.logical_not(ops.gt(change, tolerance))
 
 
-def _weights(low: Any) -> tuple[Any, Any, Any, Any]:
+def _weights(low: ArrayLike) -> tuple[Any, Any, Any, Any]:
     """a, b, c of the step x (a + b x²) / (1 + c x²), and the new lower bound."""
     one = number(1, low)
     square = ops.mul(low, low)
@@ -293,7 +295,7 @@ def _weights(low: Any) -> tuple[Any, Any, Any, Any]:
     return a, b, c, ops.min(bound, one)
 
 
-def _step(u: Any, a: Any, b: Any, c: Any) -> Any:
+def _step(u: ArrayLike, a: Array, b: Array, c: Array) -> Array:
     """b/c U + (a - b/c) Q₁ Q₂ᴴ / √c, with the QR factorisation of √c U over 1."""
     n = type_of(u).shape[1]
     root = ops.sqrt(c)

@@ -234,8 +234,11 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 
 
 def slice(
-    operand: Any, start_indices: Sequence[Size], limit_indices: Sequence[Size], strides: Sequence[int] | None = None
-) -> Any:
+    operand: ArrayLike,
+    start_indices: Sequence[Size],
+    limit_indices: Sequence[Size],
+    strides: Sequence[int] | None = None,
+) -> Array:
     """The elements from `start_indices` to before `limit_indices`, every `strides`-th.
 
     Shapes: ceil((limit - start) / stride) along each axis. Types: that of `operand`.
@@ -253,7 +256,9 @@ def slice(
     return ops.slice_(x, start=tuple(start), limit=tuple(limit), stride=tuple(steps))
 
 
-def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
+def slice_in_dim(
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """A slice along one axis; negative indices count from the end.
 
     Shapes: [*A, N, *B] -> [*A, K, *B].
@@ -276,11 +281,11 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     return slice(x, starts, limits, strides)
 
 
-def _from_front(index: Any, size: Any) -> Any:
+def _from_front(index: Any, size: Size) -> Any:
     return index + size if index < 0 else index
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """One position along an axis, which keeps size 1 unless `keepdims` is false.
 
     Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B].
@@ -303,7 +308,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return picked if keepdims else squeeze(picked, (place,))
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """`padding_value` before, after and between the elements along each axis.
 
     padding_config: (low, high, interior) for each axis; low and high may be negative, which
@@ -347,7 +352,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return ops.concatenate(*arrays, axis=axis)
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """Pieces of these sizes along an axis, which they fill.
 
     Shapes: [*A, N, *B] -> [*A, size, *B] for each size. Types: that of `operand`.
@@ -368,7 +373,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     return [slice_in_dim(x, end - size, end, axis=place) for size, end in zip(sizes, ends, strict=True)]
 
 
-def stack(operands: Any, axis: int = 0) -> Any:
+def stack(operands: Any, axis: int = 0) -> Array:
     """Arrays of one shape along a new axis.
 
     Shapes: K of [*A, *B] -> [*A, K, *B]. Types: promoted together.
@@ -399,7 +404,7 @@ def unstack(operand: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 # --- creation ---------------------------------------------------------------------------------
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Sequence[int], fill_value: Any, dtype: DTypeLike | None = None) -> Any:
     """An array of one value.
 
     Shapes: `shape`.

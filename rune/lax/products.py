@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.lax.arguments import given_axes
@@ -121,7 +122,7 @@ def dot(
     return dot_general(a, b, dimension_numbers, precision, preferred_element_type)
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Matrices times matrices, the leading axes being the same batch axes of both.
 
     Shapes: lhs [*B, M, K], rhs [*B, K, N] -> [*B, M, N]. Types: one numeric dtype, kept.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import dtypes, ops, tree
+from rune.array import Array
 from rune.control import associative_scan
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
@@ -18,6 +19,8 @@ from rune.numpy.arguments import value
 from rune.numpy.transcendental import logaddexp
 from rune.ops.family import types_text
 from rune.transforms.batching.vmap import vmap
+from rune.tree import TreeDef
+from rune.typing import ArrayLike
 
 Reduction = Callable[..., Any]
 
@@ -36,7 +39,7 @@ _TEXT = """{doc}
 
 
 def _reduction(name: str, primitive: Callable[..., Any], doc: str, example: str, shown: str, refused: str) -> Any:
-    def function(operand: Any, axes: Sequence[int]) -> Any:
+    def function(operand: ArrayLike, axes: Sequence[int]) -> Any:
         x = value(name, operand)
         return primitive(x, axes=given_axes(name, x, axes))
 
@@ -100,7 +103,9 @@ _KNOWN: dict[Callable[..., Any], Primitive] = {
 }
 
 
-def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int]) -> Any:
+def reduce(
+    operands: ArrayLike, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int]
+) -> Array:
     """All elements along `dimensions` combined, each result beginning with its initial value.
 
     operands, init_values:  trees of the same structure; arrays of one shape, and rank-0 values
@@ -133,7 +138,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     return tree.unflatten(treedef, totals)
 
 
-def _rows(x: Any, axes: tuple[int, ...]) -> Any:
+def _rows(x: Any, axes: tuple[int, ...]) -> Array:
     """The reduced axes as one, in front."""
     shape = type_of(x).shape
     other_axes = tuple(a for a in range(len(shape)) if a not in axes)
@@ -141,13 +146,13 @@ def _rows(x: Any, axes: tuple[int, ...]) -> Any:
     return reshape(transposed, (product(shape[a] for a in axes), *(shape[a] for a in other_axes)))
 
 
-def _over_arrays(computation: Callable[..., Any], treedef: Any) -> Callable[..., list[Any]]:
+def _over_arrays(computation: Callable[..., Any], treedef: TreeDef) -> Callable[..., list[Any]]:
     """The function of scalars on whole arrays, flat."""
 
-    def combine(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
+    def combine(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> list[Array]:
         shape = type_of(first[0]).shape
 
-        def one(*leaves: Any) -> list[Any]:
+        def one(*leaves: ArrayLike) -> list[Array]:
             half = len(leaves) // 2
             a, b = (tree.unflatten(treedef, x) for x in (leaves[:half], leaves[half:]))
             return tree.leaves(computation(a, b))
@@ -158,7 +163,7 @@ def _over_arrays(computation: Callable[..., Any], treedef: Any) -> Callable[...,
     return combine
 
 
-def _folded(combine: Callable[..., list[Any]], rows: list[Any], starts: list[Any]) -> list[Any]:
+def _folded(combine: Callable[..., list[Any]], rows: list[Array], starts: list[Any]) -> list[Any]:
     """Halves combined until one row is left, which the initial values lead."""
     shape = type_of(rows[0]).shape[1:]
     initial = [ops.fit(s, shape) for s in starts]
@@ -227,7 +232,7 @@ cummax = _cumulative("cummax", ops.cummax, "greatest", "[1., 3., 3.]", "complex 
 cummin = _cumulative("cummin", ops.cummin, "least", "[1., 1., 1.]", "complex numbers")
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: str, axis: int = 0, reverse: bool = False) -> Any:
     """log of the sum of exp of all elements up to each one, without overflow on the way.
 
     Shapes: any, kept.

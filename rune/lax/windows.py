@@ -23,6 +23,7 @@ from rune.lax.convolution import Pads
 from rune.ops.sliding import reach, windows
 from rune.ops.window_reductions import MONOIDS, Slide, counts, fields_of
 from rune.transforms.programs.make_program import make_program
+from rune.tree import TreeDef
 from rune.typing import ArrayLike
 
 NAMES = {"add": "add", "mul": "mul", "max": "max", "min": "min", "logical_and": "and", "logical_or": "or"}
@@ -118,15 +119,15 @@ def _is_identity(value: ArrayLike, combine: str) -> bool:
     return bool(known == np.asarray(MONOIDS[combine].identity(known.dtype)).astype(known.dtype))
 
 
-def _on_leaves(computation: Callable[..., Any], treedef: Any) -> Callable[..., list[Any]]:
-    def combine(first: list[Any], second: list[Any]) -> list[Any]:
+def _on_leaves(computation: Callable[..., Any], treedef: TreeDef) -> Callable[..., list[Any]]:
+    def combine(first: list[Array], second: list[Array]) -> list[Array]:
         combined = computation(tree.unflatten(treedef, first), tree.unflatten(treedef, second))
         return tree.leaves(combined)
 
     return combine
 
 
-def _folded(arrays: list[Any], inits: list[Any], combine: Callable[..., list[Any]], slide: Slide) -> list[Any]:
+def _folded(arrays: list[Array], inits: list[Array], combine: Callable[..., list[Any]], slide: Slide) -> list[Array]:
     """All elements of the windows along one axis, combined by halves."""
     ndim = len(slide.window)
     axes = tuple(range(ndim))

@@ -17,7 +17,7 @@ from rune.nn.support import ordered, real
 from rune.typing import ArrayLike
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """x itself, as an array.
 
     Shapes: any, kept. Types: that of `x`.
@@ -88,7 +88,7 @@ def sparse_plus(x: Any) -> Array:
     return rnp.where(rnp.less_equal(x, -1), 0, middle)
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """The derivative of sparse_plus: (x + 1) / 2 kept within [0, 1].
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -101,7 +101,7 @@ def sparse_sigmoid(x: Any) -> Any:
     return 0.5 * rnp.clip(real(x) + 1.0, 0.0, 2.0)
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """x kept within [-1, 1]; the derivative at both ends is 1.
 
     Shapes: any, kept. Types: that of `x`; bools become i32.
@@ -195,7 +195,7 @@ def log1mexp(x: Any) -> Any:
     return rnp.where(near, low, high)
 
 
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """x sigmoid(x). Source: Hendrycks & Gimpel 2016, arXiv:1606.08415.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -225,7 +225,7 @@ def mish(x: ArrayLike) -> Array:
     return rnp.multiply(x, rnp.tanh(softplus(_limited(x, None, 64))))
 
 
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     """x, and alpha (exp(x) - 1) below 0. Source: Clevert et al. 2015, arXiv:1511.07289.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -240,7 +240,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     """x, and alpha (exp(x / alpha) - 1) below 0. Source: Barron 2017, arXiv:1704.07483.
 
     Shapes: broadcast together.
@@ -290,7 +290,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return 0.5 * x * (1.0 + rnp.tanh(inner))
 
 
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: Any, b: Any = 4) -> Array:
     """(x + sqrt(x² + b)) / 2. Source: Barron 2021, arXiv:2112.11687.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -309,7 +309,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
     return 0.5 * x + 0.5 * scale * rnp.sqrt(part * part + b / scale / scale)
 
 
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """x / (1 + |x|).
 
     Shapes: any, kept. Types: bools and integers become floats.

@@ -19,6 +19,7 @@ from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.nn.normalisation import logsumexp, softmax
+from rune.typing import ArrayLike
 
 MASKED = -0.7 * float(np.finfo(np.float32).max)
 
@@ -89,14 +90,14 @@ def _residual(scores: Array, dtype: np.dtype, shape: tuple[Size, ...]) -> Array:
     return ops.stop_gradient(rnp.reshape(sums, shape))
 
 
-def _with_batch(x: Any) -> Any:
+def _with_batch(x: ArrayLike) -> Any:
     x = rnp.asarray(x)
     if x.ndim not in (3, 4):
         raise ShapeError(f"dot_product_attention: cannot attend with {x.type} ([B, T, N, H] or [T, N, H])")
     return x if x.ndim == 4 else x[None]
 
 
-def _check(q: Any, k: Any, v: Any) -> None:
+def _check(q: Array, k: Array, v: Array) -> None:
     named = f"query {q.type}, key {k.type}, value {v.type}"
     if k.shape != v.shape or q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
         raise ShapeError(
@@ -123,7 +124,9 @@ def _grouped(x: Any, heads: int, n: int) -> Any:
     return rnp.reshape(x, (x.shape[0], *groups, *x.shape[2:]))
 
 
-def _seen(mask: Any, heads: int, n: int, t: Any, s: Any, is_causal: bool, window: int | Sequence[int] | None) -> Any:
+def _seen(
+    mask: ArrayLike | None, heads: int, n: int, t: Any, s: Any, is_causal: bool, window: int | Sequence[int] | None
+) -> Any:
     visible = None
     if mask is not None:
         visible = _grouped(mask, heads, n)
@@ -154,5 +157,5 @@ def _lengths(queries: Any, keys: Any, t: Any, s: Any) -> Any:
     return exists
 
 
-def _both(a: Any, b: Any) -> Any:
+def _both(a: ArrayLike | None, b: ArrayLike | None) -> Any:
     return b if a is None else a if b is None else rnp.logical_and(a, b)

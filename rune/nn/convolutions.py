@@ -50,7 +50,7 @@ def _pads(name: str, padding: Padding, rank: int) -> Any:
     return pairs
 
 
-def _operands(name: str, x: Any, weight: Any, rank: int) -> tuple[Any, Any, bool]:
+def _operands(name: str, x: ArrayLike, weight: ArrayLike, rank: int) -> tuple[Array, Array, bool]:
     x, weight = rnp.asarray(x), rnp.asarray(weight)
     if x.ndim not in (rank + 1, rank + 2) or weight.ndim != rank + 2:
         raise ShapeError(
@@ -61,7 +61,7 @@ def _operands(name: str, x: Any, weight: Any, rank: int) -> tuple[Any, Any, bool
     return (x[None] if alone else x), weight, alone
 
 
-def _finished(y: Array, bias: Any, alone: bool) -> Any:
+def _finished(y: Array, bias: Any, alone: bool) -> Array:
     if bias is not None:
         y = y + rnp.reshape(bias, (-1, *(1,) * (y.ndim - 2)))
     return y[0] if alone else y
@@ -133,8 +133,8 @@ Errors: as `conv1d`.
 
 def _conv_transpose(name: str, rank: int) -> Callable[..., Any]:
     def conv(
-        x: Any,
-        weight: Any,
+        x: ArrayLike,
+        weight: ArrayLike,
         bias: Any = None,
         stride: Each = 1,
         padding: Each = 0,

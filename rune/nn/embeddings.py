@@ -7,9 +7,10 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops
 from rune.errors import ArgumentError, DtypeError
+from rune.typing import ArrayLike
 
 
-def embedding(ids: Any, table: Any, padding_idx: int | None = None) -> Any:
+def embedding(ids: ArrayLike, table: ArrayLike, padding_idx: int | None = None) -> Any:
     """The rows of `table` that `ids` number; an id out of range gives NaN.
 
     Shapes: ids int[*I], table [V, D] -> [*I, D].

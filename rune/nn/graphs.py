@@ -11,12 +11,14 @@ from typing import Any, Literal
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.errors import ArgumentError, ShapeError
+from rune.typing import ArrayLike
 
 Combine = Literal["sum", "mean", "max"]
 
 
-def aggregate(values: Any, segments: Any, count: int, combine: Combine = "sum") -> Any:
+def aggregate(values: ArrayLike, segments: ArrayLike, count: int, combine: Combine = "sum") -> Any:
     """The sum, mean or maximum of the rows of each segment; 0 for a segment without rows.
 
     Shapes: values [E, *F], segments i32[E] of 0…count-1 -> [count, *F]; rows of other segments are
@@ -41,12 +43,12 @@ def aggregate(values: Any, segments: Any, count: int, combine: Combine = "sum") 
 
 def message_passing(
     nodes: Any,
-    senders: Any,
+    senders: ArrayLike,
     receivers: Any,
     message: Callable[..., Any] | None = None,
-    edges: Any = None,
+    edges: ArrayLike | None = None,
     combine: Combine = "sum",
-) -> Any:
+) -> Array:
     """What every node receives along its edges, combined.
 
     Shapes: nodes [N, *F], senders and receivers i32[E], edges [E, *G] or None -> [N, *M].

@@ -76,7 +76,7 @@ def _inexact(name: str, dtype: np.dtype | None) -> np.dtype:
 # --- the same number everywhere ---------------------------------------------------------------
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Every element is `value`, or that of an array which broadcasts to the shape.
 
     Shapes: any, `shape` when it is called, to which `value` broadcasts.
@@ -89,7 +89,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     Array([2., 2.], f32[2], cpu:0)
     """
 
-    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: Any, shape: Shape, kind: np.dtype) -> Array:
         return rnp.full(shape, value, kind)
 
     return Initializer(draw, "constant", dtype, needs_key=False)
@@ -199,7 +199,7 @@ def variance_scaling(
 
     required_number("variance_scaling", "scale", scale, 0)
 
-    def draw(key: ArrayLike, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: ArrayLike, shape: Shape, kind: np.dtype) -> Array:
         count = FANS[mode](*fans(shape, in_axis, out_axis, batch_axis))
         return DISTRIBUTIONS[distribution](key, shape, kind, rnp.asarray(scale / count, kind))
 
@@ -214,7 +214,7 @@ FANS: dict[str, Callable[[float, float], float]] = {
 }
 
 
-def _truncated(key: Any, shape: Shape, dtype: np.dtype, variance: Any) -> Any:
+def _truncated(key: ArrayLike, shape: Shape, dtype: np.dtype, variance: ArrayLike) -> Array:
     if dtype in PARTS:
         stddev = rnp.sqrt(variance) / rnp.asarray(TRUNCATED_COMPLEX_STD, dtype)
         return _polar(key, shape, PARTS[dtype], _truncated_magnitude) * stddev
@@ -314,7 +314,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None 
     True
     """
 
-    def draw(key: ArrayLike, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: ArrayLike, shape: Shape, kind: np.dtype) -> Array:
         return _orthogonal(key, shape, kind, column_axis) * rnp.asarray(scale, kind)
 
     return Initializer(draw, "orthogonal", dtype)

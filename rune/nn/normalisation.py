@@ -51,7 +51,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     return masked_softmax(x, axis, where)
 
 
-def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)) over an axis, without underflow; -inf where the mask is False.
 
     Shapes: any, kept. Types: bools and integers become floats.

@@ -29,7 +29,7 @@ def _window(name: str, x: Array, window: Each) -> tuple[int, ...]:
     return sizes
 
 
-def _ordered(name: str, x: Any) -> Any:
+def _ordered(name: str, x: ArrayLike) -> Any:
     """x as an array. Errors: DtypeError for bools and complex numbers, which have no maxima."""
     x = rnp.asarray(x)
     if x.dtype == bool or rnp.iscomplexobj(x):
@@ -100,7 +100,7 @@ def avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor: float | None = None,
-) -> Any:
+) -> Array:
     """The mean of every window.
 
     count_include_pad: padding counts as elements that are 0; else only elements of x count.
@@ -128,7 +128,7 @@ def avg_pool(
     return total / _counts(x, slide, beyond, count_include_pad)
 
 
-def _counts(x: Any, slide: Slide, beyond: tuple[int, ...], include_pad: bool) -> Any:
+def _counts(x: Any, slide: Slide, beyond: tuple[int, ...], include_pad: bool) -> Array:
     """How many elements count in every window: the same for all batches and channels."""
     outer = x.ndim - len(beyond)
     inside = rnp.ones((*(1,) * outer, *x.shape[outer:]), x.dtype)
@@ -164,7 +164,7 @@ def adaptive_avg_pool(x: Any, output_size: Each) -> Any:
     return x
 
 
-def adaptive_max_pool(x: Any, output_size: Each) -> Any:
+def adaptive_max_pool(x: Any, output_size: Each) -> Array:
     """Maxima of the regions of `adaptive_avg_pool`.
 
     Shapes: x [*B, *S] -> [*B, *output_size]. Types: integers and floats, that of `x`.
@@ -180,14 +180,14 @@ def adaptive_max_pool(x: Any, output_size: Each) -> Any:
     return x
 
 
-def _targets(name: str, x: Any, output_size: Each) -> list[tuple[int, int]]:
+def _targets(name: str, x: Array, output_size: Each) -> list[tuple[int, int]]:
     sizes = _window(name, x, output_size)
     if any(isinstance(size, int) and size < 1 for size in sizes):
         raise ArgumentError(f"{name}: cannot make {x.type} of size {sizes} (1 or more required)")
     return list(zip(range(x.ndim - len(sizes), x.ndim), sizes, strict=True))
 
 
-def _even(length: int, count: int) -> tuple[Any, Any]:
+def _even(length: int, count: int) -> tuple[Array, Array]:
     index = rnp.arange(count)
     return index * length // count, -(-(index + 1) * length // count)
 

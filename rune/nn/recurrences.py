@@ -21,7 +21,7 @@ from rune.nn.activations import relu
 from rune.nn.support import record
 from rune.random.streams import take_key
 from rune.transforms.arguments import require_callable
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 Cell = Callable[..., Any]
 
@@ -63,9 +63,9 @@ def init_cell(
     kind: Literal["rnn", "lstm", "gru"],
     inputs: int,
     hidden: int,
-    key: Any = None,
+    key: ArrayLike | None = None,
     bias: bool = True,
-    dtype: Any = "f32",
+    dtype: DTypeLike = "f32",
 ) -> CellParams:
     """First parameters of a cell: uniform numbers within ±1/√hidden.
 
@@ -118,7 +118,7 @@ def rnn_cell(params: CellParams, x: ArrayLike, h: ArrayLike, nonlinearity: Liter
     return (rnp.tanh if nonlinearity == "tanh" else relu)(of_input + of_hidden)
 
 
-def lstm_cell(params: CellParams, x: Any, state: LSTMState) -> LSTMState:
+def lstm_cell(params: CellParams, x: ArrayLike, state: LSTMState) -> LSTMState:
     """c' = f c + i g,  h' = o tanh(c').
 
     Shapes: x [*B, I]; h and c of the state [*B, H].
@@ -138,7 +138,7 @@ def lstm_cell(params: CellParams, x: Any, state: LSTMState) -> LSTMState:
     return LSTMState(ops.logistic(o) * rnp.tanh(c), c)
 
 
-def gru_cell(params: CellParams, x: Any, h: Any) -> Any:
+def gru_cell(params: CellParams, x: ArrayLike, h: ArrayLike) -> Array:
     """n = tanh(Wₙ x + r (Uₙ h)),  h' = (1 - z) n + z h.
 
     Shapes: x [*B, I], h [*B, H] -> [*B, H].
@@ -209,7 +209,7 @@ def rnn(
     return _layers("rnn", cell, params, x, h, lambda state: state)
 
 
-def gru(params: Any, x: Any, h: Any = None) -> tuple[Any, Any]:
+def gru(params: Any, x: ArrayLike, h: Any = None) -> tuple[Array, Array]:
     """Layers of `gru_cell`, as `rnn`.
 
     Shapes: as for `rnn`. Types: as for `rnn`.
@@ -223,7 +223,7 @@ def gru(params: Any, x: Any, h: Any = None) -> tuple[Any, Any]:
     return _layers("gru", gru_cell, params, x, h, lambda state: state)
 
 
-def lstm(params: Any, x: Any, state: LSTMState | None = None) -> tuple[Any, LSTMState]:
+def lstm(params: Any, x: ArrayLike, state: LSTMState | None = None) -> tuple[Any, LSTMState]:
     """Layers of `lstm_cell`, as `rnn`; states are LSTMState.
 
     Shapes: as for `rnn`. Types: as for `rnn`.
@@ -273,7 +273,7 @@ def _directions(name: str, params: Any) -> list[tuple[CellParams, ...]]:
     return passes
 
 
-def _first(name: str, layers: list[tuple[CellParams, ...]], x: Any) -> Any:
+def _first(name: str, layers: list[tuple[CellParams, ...]], x: Array) -> Any:
     hidden = layers[0][0].hidden
     count = len(layers) * len(layers[0])
     zeros = rnp.zeros((count, *x.shape[1:-1], hidden.shape[1]), hidden.dtype)

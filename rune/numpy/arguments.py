@@ -45,7 +45,7 @@ def value(name: str, x: Any) -> Any:
     return as_array(operand_value) if isinstance(operand_value, np.ndarray) else operand_value
 
 
-def values(name: str, xs: Any) -> list[Any]:
+def values(name: str, xs: Any) -> list[Array]:
     """A sequence of arrays, or an array's slices along its first axis, as a list of arrays."""
     return [value(name, x) for x in members(name, xs)]
 
@@ -72,7 +72,7 @@ def together(name: str, *xs: ArrayLike) -> list[Array]:
     return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else value(name, x) for x in operands]
 
 
-def in_dtype(name: str, x: Any, dtype: np.dtype) -> Any:
+def in_dtype(name: str, x: ArrayLike, dtype: np.dtype) -> Any:
     """`x` as an array of a dtype, to which numbers and NumPy data are rounded once.
 
     Errors: ArgumentError if an argument is not an array.
@@ -152,7 +152,7 @@ def require_room(name: str, *shape: Size) -> None:
 _ADDRESSES = 1 << 47  # bytes that a process can name at most
 
 
-def static_size(name: str, what: str, x: Any) -> Size:
+def static_size(name: str, what: str, x: Size) -> Size:
     """A Python integer, or a symbolic size as it is. Errors: as static_int."""
     return x if isinstance(x, Dim) else static_int(name, what, x)
 
@@ -187,7 +187,7 @@ def listed(name: str, what: str, xs: Any) -> list[Any]:
         raise ArgumentError(f"{name}: cannot use {what}={xs!r} (a sequence required)") from None
 
 
-def _listed(xs: Any) -> Sequence[Any]:
+def _listed(xs: Any) -> Sequence[Size]:
     if isinstance(xs, Operators | np.ndarray):
         xs = np.asarray(xs).tolist()
     return xs if isinstance(xs, Sequence) else (xs,)

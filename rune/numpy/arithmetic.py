@@ -121,7 +121,7 @@ minimum = _convention(
 )
 
 
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Remainder of x1 / x2 with the sign of x1.
 
     Shapes: broadcast together. Types: promoted together; bools become integers.
@@ -135,7 +135,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return c.truncated_remainder(x1, x2)
 
 
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """(floor_divide, remainder).
 
     Shapes: broadcast together. Types: promoted together; bools become integers.
@@ -175,7 +175,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return extrema.larger_number(x1, x2)
 
 
-def fmin(x1: Any, x2: Any, /) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The smaller of x1 and x2; a NaN loses to a number.
 
     Shapes: broadcast together.
@@ -209,7 +209,7 @@ def _square(x: ArrayLike) -> Array:
     return ops.mul(x, x)
 
 
-def _reciprocal(x: Any) -> Any:
+def _reciprocal(x: Array) -> Array:
     x = inexact("reciprocal", x)
     return ops.div(constant(1, x), x)
 
@@ -369,7 +369,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.nextafter(*promoted("nextafter", x1, x2, kind="inexact"))
 
 
-def heaviside(x1: Any, x2: Any, /) -> Any:
+def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 below zero, 1 above, x2 at zero; NaN of NaN.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -403,7 +403,7 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     return ops.copysign(fraction, x), integer
 
 
-def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
 
     Shapes: any, kept. Types: that of `x`.
@@ -425,7 +425,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     return _replaced(x, ops.eq(x, constant(-np.inf, x)), -largest if neginf is None else neginf)
 
 
-def _replaced(x: Any, where: Any, by: Any) -> Any:
+def _replaced(x: ArrayLike, where: ArrayLike, by: Any) -> Array:
     x_type = type_of(x)
     replacement = as_type(unrounded("nan_to_num", by), x_type.dtype, x_type.weak)
     return ops.select(*broadcast_together("nan_to_num", [where, replacement, x]))

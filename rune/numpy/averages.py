@@ -74,7 +74,7 @@ def var(
     keepdims: bool = False,
     *,
     where: ArrayLike | None = None,
-    mean: Any = None,
+    mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
     """Mean squared distance from the mean; the divisor is the count minus `ddof` (`correction`).
@@ -109,7 +109,7 @@ def _masked_var(
     dtype: DTypeLike | None,
     ddof: float,
     keepdims: bool,
-    mean: Any,
+    mean: ArrayLike | None,
 ) -> Array:
     x, x_dtype = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
@@ -130,7 +130,7 @@ def std(
     keepdims: bool = False,
     *,
     where: ArrayLike | None = None,
-    mean: Any = None,
+    mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
     """Square root of `var`; its derivative is NaN where all elements are equal.
@@ -229,14 +229,14 @@ def nansum(
 
 
 def nanprod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """Product of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given. Types: as `prod`.
@@ -276,15 +276,15 @@ def nanmean(
 
 
 def nanvar(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: float = 0,
     keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """Variance of the elements that are numbers.
 
     Shapes: any -> [] unless an axis is given.
@@ -309,7 +309,7 @@ def nanstd(
     ddof: float = 0,
     keepdims: bool = False,
     where: ArrayLike | None = None,
-    mean: Any = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """Standard deviation of the elements that are numbers.
 
@@ -420,7 +420,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     return _nan_position("nanargmax", st.argmax, -np.inf, a, axis, bool(keepdims))
 
 
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the smallest number; -1 where there is none.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
@@ -435,7 +435,7 @@ def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool 
     return _nan_position("nanargmin", st.argmin, np.inf, a, axis, bool(keepdims))
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum with NaN counted as 0.
 
     Shapes: any, kept along an axis; [N] of all elements for None. Types: as `sum`.

@@ -118,7 +118,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
     return type_of(value("iscomplexobj", x)).dtype in dtypes.COMPLEX
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Whether the dtype is not complex.
 
     Shapes: any -> a Python bool.

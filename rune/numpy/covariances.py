@@ -38,7 +38,7 @@ def _rows(x: Any, rowvar: bool) -> Any:
 
 
 def _weights(
-    fweights: Any, aweights: ArrayLike | None, count: Any, like: ArrayLike
+    fweights: ArrayLike | None, aweights: ArrayLike | None, count: Any, like: ArrayLike
 ) -> tuple[Value | None, Value | None]:
     """(weight of each observation or None, weights of importance alone or None)."""
     real = real_dtype(type_of(like).dtype)
@@ -62,7 +62,7 @@ def cov(
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
+    fweights: ArrayLike | None = None,
     aweights: ArrayLike | None = None,
     *,
     dtype: DTypeLike | None = None,
@@ -96,7 +96,7 @@ def cov(
     return c.squeeze(apply(ops.div, total, c.astype(divisor, type_of(x).dtype)))
 
 
-def _moments(x: ArrayLike, w: Any, importance: Any, ddof: int) -> tuple[Any, Any]:
+def _moments(x: ArrayLike, w: Any, importance: Any, ddof: int) -> tuple[Value, Value]:
     """(mean of each variable as a column, divisor of the sums of products)."""
     if w is None:
         dtype = real_dtype(type_of(x).dtype)
@@ -114,7 +114,7 @@ def _moments(x: ArrayLike, w: Any, importance: Any, ddof: int) -> tuple[Any, Any
     return mean, ops.max(ops.sub(total, lost), constant(0, total))
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Any:
+def corrcoef(x: ArrayLike, y: Any = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
     """Pearson's correlation of every two variables, within [-1, 1]; arguments as of `cov`.
 
     NaN for a variable that does not vary.

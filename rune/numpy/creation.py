@@ -14,9 +14,10 @@ import numpy as np
 
 from rune import dtypes, ops
 from rune.array import Array, as_array
+from rune.backends import Device
 from rune.core.interpreter import literal, type_of
 from rune.core.types import Shape
-from rune.dims import Dim, maximum
+from rune.dims import Dim, Size, maximum
 from rune.errors import ArgumentError
 from rune.numpy.arguments import beside, in_dtype, placed, refuse_order, shape_of, value
 from rune.ops import conventions as c
@@ -24,13 +25,19 @@ from rune.ops import family
 from rune.ops.operators import Operators
 from rune.ops.promote import as_type, broadcast_to, scalar_kind, unrounded
 from rune.ops.scalars import wrapped
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 # --- host data --------------------------------------------------------------------------------
 
 
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *, device: Any = None
+    object: Any,
+    dtype: DTypeLike | None = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: str | Device | None = None,
 ) -> Array:
     """An array from nested lists, NumPy data, scalars, arrays or traced values.
 
@@ -51,7 +58,12 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+    a: Any,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: str | Device | None = None,
 ) -> Array:
     """`array` that passes arrays through. Data that another library exports by DLPack are copied.
 
@@ -81,7 +93,7 @@ def copy(a: Any, order: str | None = None) -> Array:
     return asarray(a, order=order, copy=True)
 
 
-def asanyarray(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
+def asanyarray(a: ArrayLike, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
     """`asarray`: there is one class of arrays.
 
     Shapes: those of the data. Types: as `asarray`.
@@ -110,7 +122,7 @@ def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None 
     return out
 
 
-def _is_kept(a: Any, dtype: Any) -> bool:
+def _is_kept(a: ArrayLike, dtype: DTypeLike | None) -> bool:
     """Whether `a` is already an array of that dtype."""
     is_array = isinstance(a, Operators)
     return is_array and (dtype is None or dtypes.as_dtype(dtype) == type_of(a).dtype)
@@ -132,7 +144,7 @@ def _from_object(x: Any, dtype: np.dtype | None) -> Any:
     return as_array(x, dtype)
 
 
-def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Any:
+def _from_sequence(x: list | tuple, dtype: np.dtype | None) -> Array:
     if not _holds_arrays(x):
         try:
             return as_array(x, dtype)
@@ -162,14 +174,14 @@ def _holds_arrays(x: list | tuple) -> bool:
 # --- constants --------------------------------------------------------------------------------
 
 
-def _filled(shape: Shape, fill: Any, dtype: Any) -> Any:
+def _filled(shape: Shape, fill: Any, dtype: Any) -> Array:
     fill_dtype, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
     # A number fills keys with itself as each of their words.
     fill = literal(fill, fill_dtype) if fill_dtype in dtypes.KEYS else as_type(fill, fill_dtype, weak, "full")
     return ops.broadcast(fill, shape=shape, axes=())
 
 
-def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Any:
     """Zeros.
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]. Types: f32 unless dtype is given.
@@ -184,7 +196,7 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> 
     return placed(out, device)
 
 
-def ones(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Any:
+def ones(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Any:
     """Ones.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
@@ -198,7 +210,7 @@ def ones(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> A
     return placed(out, device)
 
 
-def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Any:
+def empty(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
     """Zeros: memory is never left undefined.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
@@ -211,7 +223,9 @@ def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> 
     return zeros(shape, dtype, device=device)
 
 
-def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
+def full(
+    shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: str | Device | None = None
+) -> Array:
     """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]; fill_value broadcasts to it.
@@ -233,7 +247,9 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *, device:
     return placed(broadcast_to("full", fill, sizes), device)
 
 
-def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any, device: Any) -> Any:
+def _like(
+    name: str, x: ArrayLike, fill: Any, dtype: DTypeLike | None, shape: Any, device: str | Device | None
+) -> Array:
     template = value(name, x)
     type = type_of(template)
     sizes = type.shape if shape is None else shape_of(name, shape)
@@ -243,7 +259,9 @@ def _like(name: str, x: Any, fill: Any, dtype: Any, shape: Any, device: Any) -> 
     return beside(filled, template) if device is None else placed(filled, device)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def zeros_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: str | Device | None = None
+) -> Array:
     """Zeros of the shape and dtype of `a`, unless given.
 
     Shapes: any, kept. Types: that of `a`.
@@ -256,7 +274,9 @@ def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = No
     return _like("zeros_like", a, 0, dtype, shape, device)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def ones_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: str | Device | None = None
+) -> Array:
     """Ones of the shape and dtype of `a`, unless given.
 
     Shapes: any, kept. Types: that of `a`.
@@ -269,7 +289,9 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = Non
     return _like("ones_like", a, 1, dtype, shape, device)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def empty_like(
+    prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: str | Device | None = None
+) -> Array:
     """Zeros of the shape and dtype of `prototype`, unless given.
 
     Shapes: any, kept. Types: that of `prototype`.
@@ -282,7 +304,14 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
     return _like("empty_like", prototype, 0, dtype, shape, device)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def full_like(
+    a: ArrayLike,
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    shape: Any = None,
+    *,
+    device: str | Device | None = None,
+) -> Array:
     """An array like `a`, of `fill_value` everywhere.
 
     Shapes: that of `a` unless shape is given. Types: that of `a` unless dtype is given.
@@ -298,7 +327,14 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
 # --- counting ---------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Any:
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | Device | None = None,
+) -> Any:
     """start, start + step, … below stop; arange(n) counts from 0 to n - 1.
 
     Shapes: three scalars -> [ceil((stop - start) / step)].
@@ -314,7 +350,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     return placed(_arange(start, stop, 1 if step is None else step, dtype), device)
 
 
-def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+def _arange(start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:
     if isinstance(stop, Dim) or isinstance(start, Dim):
         if not isinstance(step, int) or step == 0:
             raise ArgumentError(
@@ -350,7 +386,7 @@ def _common(*bounds: Any) -> np.dtype:
     return dtypes.canonical(dtypes.i64 if all(type(b) is int for b in bounds) else dtypes.f64)
 
 
-def _count_to(count: Any, start: Any, step: int, dtype: np.dtype) -> Any:
+def _count_to(count: Size, start: Any, step: int, dtype: np.dtype) -> Array:
     counts = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
         by = wrapped(step, dtype) if dtype in dtypes.INTEGER else step  # sums wrap back

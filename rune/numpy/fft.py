@@ -121,7 +121,7 @@ def hfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None =
     return _along_one("hfft", "irfft", c.conj(x), n, axis, swapped_norm(checked_norm("hfft", norm)))
 
 
-def ihfft(a: Any, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: Size | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: the first n//2 + 1 numbers of a Hermitian signal.
 
     Shapes: a [*A, N, *B] -> [*A, n//2 + 1, *B], n by default N. Types: as `fft`.
@@ -207,7 +207,7 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Any = None, norm: str | None = Non
     return _along("irfftn", "irfft", a, s, axes, norm)
 
 
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`fftn` along two axes.
 
     Shapes: a [*A, M, N] -> [*A, *s], s by default (M, N). Types: as `fft`.
@@ -223,7 +223,7 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
     return _along("fft2", "fft", a, s, _two("fft2", axes), norm)
 
 
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`ifftn` along two axes.
 
     Shapes: a [*A, M, N] -> [*A, *s], s by default (M, N). Types: as `fft`.
@@ -239,7 +239,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     return _along("ifft2", "ifft", a, s, _two("ifft2", axes), norm)
 
 
-def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(a: ArrayLike, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Array:
     """`rfftn` along two axes.
 
     Shapes: a [*A, M, N] -> [*A, s[0], s[1]//2 + 1], s by default (M, N). Types: as `fft`.
@@ -308,7 +308,7 @@ def _along(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str | No
     return _normed(spectrum, kind, product(sizes), norm)
 
 
-def _to_real(x: Any, axes: tuple[int, ...], n: Size) -> Any:
+def _to_real(x: ArrayLike, axes: tuple[int, ...], n: Size) -> Any:
     """irfft to a length that may be odd or not: the doubled half, transformed among zeros."""
     full = _resized(weighted(x, axes[-1], n, 2), {axes[-1]: n})
     return c.real(ops.fft(full, kind="ifft", axes=axes, odd=False))
@@ -393,7 +393,7 @@ def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> Any:
 # --- frequencies --------------------------------------------------------------------------------
 
 
-def fftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Any:
+def fftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: str | Device | None = None) -> Array:
     """The frequency of each result of `fft`: 0, 1, … -2, -1, over n times the sample spacing d.
 
     Shapes: n numbers -> [n]. Types: that of f32 and `d` together, unless dtype is given.
@@ -429,7 +429,7 @@ def _positive(name: str, n: Any) -> Size:
     return size
 
 
-def _frequencies(k: ArrayLike, n: Size, d: Any, dtype: Any, device: str | Device | None) -> Any:
+def _frequencies(k: ArrayLike, n: Size, d: Any, dtype: DTypeLike | None, device: str | Device | None) -> Array:
     kind = dtypes.as_dtype(float if dtype is None else dtype)
     frequencies = c.astype(k, kind) / ((n if isinstance(n, int) else size_value(n, kind)) * d)
     return frequencies if device is None else device_put(frequencies, device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import inexact, rank, static_int, value
@@ -13,6 +14,7 @@ from rune.numpy.products import outer
 from rune.numpy.transcendental import sqrt
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.typing import ArrayLike
 
 
 def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
@@ -48,7 +50,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
     return (p, _covariance(matrix, scale, residuals, x, order, cov)) if cov else p
 
 
-def _check_points(x: Any, y: Any, order: int) -> None:
+def _check_points(x: ArrayLike, y: ArrayLike, order: int) -> None:
     if order < 1:
         raise ArgumentError(f"polyfit: cannot fit a polynomial of degree {order - 1}")
     if rank(x) != 1 or rank(y) not in (1, 2) or type_of(x).shape[0] != type_of(y).shape[0]:
@@ -56,7 +58,7 @@ def _check_points(x: Any, y: Any, order: int) -> None:
         raise ShapeError(f"polyfit: cannot fit {type_of(y)} at {type_of(x)} ({why})")
 
 
-def _covariance(matrix: Any, scale: Any, residuals: Any, x: Any, order: int, cov: Any) -> Any:
+def _covariance(matrix: Array, scale: Array, residuals: Array, x: Array, order: int, cov: Any) -> Any:
     """The covariance of the coefficients, for one column of values or several."""
     base = inv(c.matmul(matrix.T, matrix)) / outer(scale, scale)
     if isinstance(cov, str):

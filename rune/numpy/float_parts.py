@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import DtypeError
 from rune.numpy.arguments import floating, value
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.promote import broadcast_together, constant
+from rune.typing import ArrayLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def _layout(dtype: np.dtype) -> _Layout:
     return _Layout(int(limits.nmant), int(limits.maxexp) - 1, integer)
 
 
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(m, e) with x = m 2**e and 0.5 <= |m| < 1; (x, 0) for 0, infinities and NaN.
 
     Shapes: any, kept by both.
@@ -65,13 +67,13 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
     return _times_power_of_two(x, ops.neg(power)), power
 
 
-def _exponent_field(x: Any, layout: _Layout) -> Any:
+def _exponent_field(x: ArrayLike, layout: _Layout) -> Any:
     bits = ops.bitcast(x, dtype=layout.integer)
     field = ops.shr(bits, constant(layout.fraction_bits, bits))
     return ops.cast(ops.logical_and(field, constant(2 * layout.bias + 1, field)), dtypes.i32)
 
 
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 2**x2, without overflow on the way.
 
     Shapes: broadcast together. Types: x1 floating (integers as floats), x2 integers -> x1's dtype.
@@ -87,7 +89,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
     return _times_power_of_two(x, c.astype(exponent, dtypes.i32))
 
 
-def _times_power_of_two(x: Any, exponent: Any) -> Any:
+def _times_power_of_two(x: Any, exponent: Array) -> Any:
     """x 2**exponent in three steps, since no single power of two spans the whole range."""
     layout = _layout(type_of(x).dtype)
     x, exponent = broadcast_together("ldexp", [x, exponent])
@@ -99,13 +101,13 @@ def _times_power_of_two(x: Any, exponent: Any) -> Any:
     return x
 
 
-def _power_of_two(exponent: Any, like: Any, layout: _Layout) -> Any:
+def _power_of_two(exponent: ArrayLike, like: ArrayLike, layout: _Layout) -> Array:
     field = ops.cast(ops.add(exponent, constant(layout.bias, exponent)), layout.integer)
     bits = ops.shl(field, constant(layout.fraction_bits, field))
     return ops.bitcast(bits, dtype=type_of(like).dtype)
 
 
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next number away from 0, with the sign of x; NaN of infinities.
 
     Shapes: any, kept. Types: bools and integers become floats.

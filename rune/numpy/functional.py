@@ -52,7 +52,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: Any, **
     return of_slice(x)
 
 
-def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
+def apply_over_axes(func: Function, a: ArrayLike, axes: Any) -> Array:
     """func(a, axis) for one axis after the other; axes that func removes are restored.
 
     Shapes: any -> the same rank; the sizes of `axes` are those func leaves, or 1.
@@ -174,12 +174,12 @@ def vectorize(
     cores = _parsed(signature) if signature is not None else None
 
     @wraps(pyfunc)
-    def lifted(*args: Any, **kwargs: Any) -> Any:
+    def lifted(*args: ArrayLike, **kwargs: object) -> Array | None:
         names = {k: v for k, v in kwargs.items() if k in excluded}
         free = [i for i in range(len(args)) if i not in excluded]
         keys = [k for k in kwargs if k not in names]
 
-        def of_arrays(*arrays: Any) -> Any:
+        def of_arrays(*arrays: ArrayLike) -> Array:
             by_argument = dict(zip((*free, *keys), arrays, strict=True))
             positional = [by_argument.get(i, a) for i, a in enumerate(args)]
             return pyfunc(*positional, **names, **{k: by_argument[k] for k in keys})
@@ -203,7 +203,7 @@ def _parsed(signature: str) -> tuple[Cores, Cores]:
     return inputs, outputs
 
 
-def _mapped(function: Function, arrays: list[Any], cores: Cores, outs: Cores | None) -> Any:
+def _mapped(function: Function, arrays: list[Array], cores: Cores, outs: Cores | None) -> Array:
     if len(arrays) != len(cores):
         raise ArgumentError(f"vectorize: cannot call with {len(arrays)} arrays (the signature has {len(cores)})")
     sizes: dict[str, Any] = {}
@@ -218,7 +218,7 @@ def _mapped(function: Function, arrays: list[Any], cores: Cores, outs: Cores | N
     return checked(*arrays)
 
 
-def _loop_shape(x: Any, core: tuple[str, ...], sizes: dict[str, Any]) -> Shape:
+def _loop_shape(x: ArrayLike, core: tuple[str, ...], sizes: dict[str, Any]) -> Shape:
     """The axes in front of the core ones, whose sizes are noted by name."""
     shape = type_of(x).shape
     if len(shape) < len(core):
@@ -235,12 +235,12 @@ def _note(core: tuple[str, ...], shape: Shape, sizes: dict[str, Any]) -> None:
             raise ShapeError(f"vectorize: cannot use size {size} for {name} (it is {known})")
 
 
-def _without_ones(x: Any, loop: Shape) -> Any:
+def _without_ones(x: ArrayLike, loop: Shape) -> Array:
     lanes = tuple(d for d in loop if d != 1)
     return c.reshape(x, (*lanes, *type_of(x).shape[len(loop) :]))
 
 
-def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs: Any) -> Any:
+def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs: ArrayLike) -> Any:
     """The core call. Errors: ShapeError if a result does not match the signature."""
     out = function(*xs)
     if outs is None:

@@ -65,7 +65,7 @@ def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = Fals
     return wide[0] if n == 1 else ops.concatenate(*wide, axis=0)
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors as index arrays of a grid: x[ix_(rows, columns)] is the block they name.
 
     Shapes: [N_0], [N_1], ... -> [N_0, 1, ...], [1, N_1, ...], ...; a bool vector names its places.
@@ -91,7 +91,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 # --- diagonals and triangles ------------------------------------------------------------------
 
 
-def diag_indices(n: Size, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: Size, ndim: int = 2) -> tuple[Array, ...]:
     """The positions of the diagonal of an array with `ndim` axes of size n.
 
     Shapes: n -> `ndim` vectors [n]. Types: i32.
@@ -123,7 +123,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(arr_type.shape[0], arr_type.ndim)
 
 
-def _of_matrix(name: str, arr: Any) -> tuple[int, int]:
+def _of_matrix(name: str, arr: ArrayLike) -> tuple[int, int]:
     arr_type = type_of(value(name, arr))
     if arr_type.ndim != 2:
         raise ShapeError(f"{name}: cannot take a triangle of {arr_type} (rank 2 required)")
@@ -131,7 +131,7 @@ def _of_matrix(name: str, arr: Any) -> tuple[int, int]:
     return rows, columns
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """`tril_indices` for a matrix.
 
     Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
@@ -145,7 +145,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return tril_indices(rows, k, columns)
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """`triu_indices` for a matrix.
 
     Shapes: arr [N, M] -> rows [K], columns [K]. Types: i32.
@@ -175,7 +175,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int
     return nonzero(mask_func(ones, k), size=size)
 
 
-def fill_diagonal(a: ArrayLike, val: Any, wrap: bool = False, *, inplace: bool = True) -> Array:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """A copy with `val` on the diagonal, repeated as needed; `wrap` goes on below a tall matrix.
 
     Shapes: a [M, N] or [N, N, …], val any -> that of `a`. Types: that of `a`.
@@ -210,7 +210,7 @@ def fill_diagonal(a: ArrayLike, val: Any, wrap: bool = False, *, inplace: bool =
 # --- flat positions ---------------------------------------------------------------------------
 
 
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: Any, order: str = "C") -> tuple[Array, ...]:
     """The position along each axis that a flat position means; clipped to the array.
 
     order:  "C" counts along the last axis first, "F" along the first one.
@@ -239,7 +239,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     return tuple(coordinates if order == "F" else reversed(coordinates))
 
 
-def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "clip", order: str = "C") -> Any:
+def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Any, mode: str = "clip", order: str = "C") -> Array:
     """The flat position of the positions along each axis.
 
     Shapes: positions broadcast together. Types: integers, promoted together.
@@ -267,7 +267,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "clip",
     return position
 
 
-def _bounded(x: Any, size: Size, mode: str) -> Any:
+def _bounded(x: ArrayLike, size: Size, mode: str) -> Any:
     count = size_value(size, type_of(x).dtype)
     if mode == "wrap":
         return c.remainder(x, count)
@@ -280,7 +280,7 @@ def _bounded(x: Any, size: Size, mode: str) -> Any:
     return c.clip(x, 0, ops.sub(count, constant(1, count)))
 
 
-def _integers(name: str, x: Any) -> Any:
+def _integers(name: str, x: ArrayLike) -> Array:
     integers = value(name, x)
     if type_of(integers).dtype not in dtypes.INTEGER:
         raise DtypeError(f"{name}: cannot use {type_of(integers)} as positions (integers required)")
@@ -348,7 +348,7 @@ class _Joined:
     def __repr__(self) -> str:
         return f"rune.numpy.{self.name}"
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Array:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, least, start = self.directive
         if items and isinstance(items[0], str):

@@ -34,7 +34,7 @@ _Listed = (list, tuple)
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Any:
     """The number of the bin of each value: how many edges it has reached.
 
     Shapes: x [*A], bins [N] -> [*A], 0 to N. The edges may also descend. Types: i32.
@@ -57,7 +57,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     return where(ascends, number, ops.sub(size_value(count, type_of(number).dtype), number))
 
 
-def bincount(x: ArrayLike, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Array:
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None) -> Array:
     """How often each of 0, 1, 2, … occurs, or the sum of its weights.
 
     Shapes: x [N] of integers -> [length]; without length, as many as the largest value needs, and
@@ -217,8 +217,8 @@ def _outside(places: ArrayLike) -> Array:
 
 
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, Any, Any]:
+    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+) -> tuple[Array, Array, Array]:
     """(how many points are in each cell, the edges along x, those along y).
 
     Shapes: x and y [N] -> [A, B], [A+1], [B+1]. Types: as `histogramdd`.
@@ -286,7 +286,7 @@ def _each(name: str, what: str, choice: Any, count: int) -> list[Any]:
 
 
 def _histogram(
-    name: str, points: Sequence[Any], bins: Any, range: Any, weights: Any, density: bool | None
+    name: str, points: Sequence[Array], bins: Any, range: Any, weights: Any, density: bool | None
 ) -> tuple[Any, list[Any]]:
     ndim = len(points)
     if ndim == 0:
@@ -310,7 +310,7 @@ def _histogram(
     return (_dense(counts, edges) if density else counts), edges
 
 
-def _dense(counts: Any, edges: Sequence[Any]) -> Any:
+def _dense(counts: ArrayLike, edges: Sequence[ArrayLike]) -> Array:
     """The counts divided by their sum and the cells' sizes."""
     counts = floating("histogram", counts)
     total = st.sum(counts)

@@ -18,19 +18,19 @@ import numpy as np
 
 from rune import dtypes
 from rune.array import CPU, Array, as_array, committed_to, on, put
-from rune.backends import dlpack
+from rune.backends import Device, dlpack
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, DtypeError
 from rune.numpy.arguments import value
 from rune.typing import ArrayLike, DTypeLike
 
 
-def _made(data: np.ndarray, dtype: Any) -> Any:
+def _made(data: np.ndarray, dtype: DTypeLike) -> Array:
     """Host data as an array; the given dtype is kept, else 64 bits become 32."""
     return as_array(data, None if dtype is None else dtypes.as_dtype(dtype))
 
 
-def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """The bytes of a buffer as numbers of a dtype; copied.
 
     Shapes: bytes -> [N]. Types: f32 unless dtype is given.
@@ -48,7 +48,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
         raise ArgumentError(f"frombuffer: cannot read {dtypes.short(kind)} ({error})") from None
 
 
-def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Any:
+def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     """The numbers of an iterator, the first `count` (-1: all).
 
     Shapes: N numbers -> [N]. Types: the dtype given.
@@ -65,7 +65,7 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Any:
         raise ArgumentError(f"fromiter: cannot read {count} numbers ({error})") from None
 
 
-def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """The numbers in a text, which `sep` separates.
 
     Shapes: N numbers -> [N]. Types: f32 unless dtype is given.
@@ -84,7 +84,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
         raise ArgumentError(f"fromstring: cannot read {string!r} ({error})") from None
 
 
-def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Any:
+def fromfile(file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = "", offset: int = 0) -> Array:
     """The numbers of a file, as bytes or (with a separator) as text.
 
     Shapes: a file -> [N]. Types: f32 unless dtype is given.
@@ -232,7 +232,7 @@ def load(file: Any, *args: Any, **kwargs: object) -> Any:
     return as_array(data, data.dtype)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | None = None) -> Array:
     """An array of another library, by DLPack; on the CPU its memory is shared, not copied.
 
     Shapes: any, kept. Types: that of `x`.

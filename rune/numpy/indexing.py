@@ -113,7 +113,7 @@ def take(
     )
 
 
-def put(a: ArrayLike, ind: ArrayLike, v: Any, mode: str | None = None, *, inplace: bool = True) -> Array:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """A copy with the elements at the flat positions `ind` replaced by v, repeated as needed.
 
     Shapes: a [*A], ind and v any -> [*A]. Types: that of `a`.

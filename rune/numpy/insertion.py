@@ -14,6 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import Tracer, type_of
+from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
 from rune.numpy.arguments import in_dtype, known, listed, rank, refuse, shape_of, static_int, value
 from rune.numpy.creation import array
@@ -29,7 +30,7 @@ from rune.typing import ArrayLike
 SLICES = 16  # so many parts are joined at most; where there would be more, elements are gathered
 
 
-def _along(name: str, x: Any, axis: int | None) -> tuple[Any, int, int]:
+def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Any, int, int]:
     """The array (flattened for None), the axis and its size. Errors: for a symbolic size."""
     if axis is None:
         x, axis = c.reshape(x, -1), 0
@@ -62,7 +63,7 @@ def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
     return np.where(places < 0, places + size, places)
 
 
-def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
     """`arr` without the slices at some positions; flattened first for axis None.
 
     Shapes: arr [*A, N, *B] -> [*A, N - K, *B] without K positions. Types: that of `arr`.
@@ -84,7 +85,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     return ops.concatenate(*parts, axis=at) if parts else cut_out(x, at, 0, 0)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr` with values put in before some positions; flattened first for axis None.
 
     obj:    an integer, a slice, a list, a mask or a concrete array; size itself is the end.
@@ -115,7 +116,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return take(concatenate([new, x], at), order, at) if len(order) else x
 
 
-def _one_place(values: Any, x: Any, at: int, single: bool) -> Any:
+def _one_place(values: ArrayLike, x: ArrayLike, at: int, single: bool) -> Any:
     """All values go to one position; for an integer, NumPy's, their first axis is put in."""
     if rank(values) == 0:
         values = c.expand_dims(values, tuple(range(rank(x))))
@@ -128,7 +129,7 @@ def _one_place(values: Any, x: Any, at: int, single: bool) -> Any:
     return broadcast_to("insert", padded, _with_size(type_of(x).shape, at, type_of(padded).shape[at]))
 
 
-def _with_size(shape: tuple, axis: int, size: Any) -> tuple:
+def _with_size(shape: tuple, axis: int, size: Size) -> tuple:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
@@ -187,7 +188,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 # --- choice -----------------------------------------------------------------------------------
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "clip") -> Any:
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "clip") -> Any:
     """For each element i of `a`, the element there of the i-th choice.
 
     Shapes: `a` and the choices broadcast together. Types: choices promoted together.
@@ -230,7 +231,7 @@ def _in_range(x: Any, count: int, mode: str) -> Any:
     return c.clip(x, 0, count - 1)
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Array:
     """An array put together from nested lists: the innermost side by side, along the last axis.
 
     Shapes: in each list equal, but along its axis; lower ranks get axes of size 1 in front.
@@ -259,13 +260,13 @@ def _depth(part: Any) -> int:
     return 1 + depths.pop()
 
 
-def _leaves(part: Any) -> list[Any]:
+def _leaves(part: Any) -> list[Array]:
     if not isinstance(part, list):
         return [value("block", part)]
     return [leaf for p in part for leaf in _leaves(p)]
 
 
-def _blocked(part: Any, depth: int, ndim: int) -> Any:
+def _blocked(part: Any, depth: int, ndim: int) -> Array:
     if depth == 0:
         x = value("block", part)
         return c.reshape(x, (*(1,) * (ndim - rank(x)), *type_of(x).shape))

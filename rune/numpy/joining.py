@@ -97,12 +97,12 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(c.squeeze(cut_out(x, at, i, i + 1), at) for i in range(count))
 
 
-def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: Any) -> Any:
+def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: DTypeLike | None) -> Array:
     operands = [spread(x) for x in together(name, *members(name, arrays))]
     return _joined(name, operands, axis if rank(operands[0]) > axis else 0, dtype)
 
 
-def vstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Rows on top of each other; a vector is one row.
 
     Shapes: each [M, *B] -> [sum of M, *B]; [N] is [1, N]. Types: promoted together.
@@ -115,7 +115,7 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
     return _stacked("vstack", tup, atleast_2d, 0, dtype)
 
 
-def hstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
+def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays side by side, along axis 1; vectors along axis 0.
 
     Shapes: each [M, N, *B] -> [M, sum of N, *B], or [N] -> [sum of N]. Types: promoted together.
@@ -128,7 +128,7 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
     return _stacked("hstack", tup, atleast_1d, 1, dtype)
 
 
-def dstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
+def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along axis 2.
 
     Shapes: each [M, N, K, *B] -> [M, N, sum of K, *B]; [N] is [1, N, 1], [M, N] is [M, N, 1].
@@ -142,7 +142,7 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Any:
     return _stacked("dstack", tup, atleast_3d, 2, dtype)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Any) -> Array:
     """Columns side by side; a vector is one column.
 
     Shapes: each [N] or [N, K] -> [N, sum of K]. Types: promoted together.
@@ -154,13 +154,13 @@ def column_stack(tup: Any) -> Any:
     (2, 3)
     """
 
-    def column(x: Any) -> Any:
+    def column(x: ArrayLike) -> Any:
         return x if rank(x) >= 2 else c.reshape(x, (-1, 1))
 
     return _stacked("column_stack", tup, column, 1, None)
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Any:
     """`values` joined behind `arr`, both flattened for axis None.
 
     Shapes: equal, except along `axis`; [M + N] for None. Types: promoted together.
@@ -220,7 +220,7 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("split", ary, indices_or_sections, axis, even=True)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Like `split`; the first parts may be one longer.
 
     Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
@@ -234,7 +234,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("array_split", ary, indices_or_sections, axis, even=False)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """`split` along axis 0.
 
     Shapes: ary [N, *B] -> a list of [K, *B]. Types: that of `ary`.
@@ -263,7 +263,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return _split("hsplit", ary, indices_or_sections, axis, even=True)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """`split` along axis 2.
 
     Shapes: ary [M, N, K, *B] -> a list of [M, N, k, *B]. Types: that of `ary`.
@@ -280,7 +280,9 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
 # --- repetition -------------------------------------------------------------------------------
 
 
-def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None) -> Any:
+def repeat(
+    a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
+) -> Array:
     """Each element (slice along `axis`) repeated, the flattened array for None.
 
     Shapes: a [*A, N, *B], repeats [] or [N] -> [*A, sum of repeats, *B]. Types: that of `a`.

@@ -190,7 +190,7 @@ def _equals(name: str, number: float) -> Unary:
     return lambda x: ops.eq(floating(name, x), constant(number, x))
 
 
-def _is_infinite(x: Any) -> Any:
+def _is_infinite(x: ArrayLike) -> Array:
     # The length of a complex number is infinite if a part is, and only then: it is scaled.
     length = ops.abs(x)
     return ops.eq(length, constant(np.inf, length))
@@ -223,7 +223,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return apply(ops.lt, x, 0)
 
 
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     """Whether |a - b| <= atol + rtol |b|; infinities are close only to themselves.
 
     Shapes: broadcast together. Types: bool.
@@ -236,7 +236,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return _isclose(a, b, rtol, atol, equal_nan)
 
 
-def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
     if scalar_kind(unrounded("isclose", x))[0] in dtypes.KEYS:
         return apply(ops.eq, x, y)
     x, y = promoted("isclose", x, y, kind="inexact")
@@ -249,7 +249,7 @@ def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     return ops.logical_or(is_close, ops.logical_and(ops.ne(x, x), ops.ne(y, y)))
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
     """Whether all elements are close, see `isclose`; a bool array of rank 0.
 
     Shapes: broadcast together -> []. Types: bool.
@@ -325,7 +325,7 @@ def where(
     return ops.select(*broadcast_together("where", [chosen, *c.same_dtype("where", x, y)]))
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[ArrayLike], default: Any = 0) -> Any:
     """The choice of the first condition that holds, else `default`.
 
     Shapes: broadcast together. Types: choices and default promoted together.

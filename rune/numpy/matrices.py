@@ -66,7 +66,7 @@ def identity(n: Any, dtype: DTypeLike | None = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: Any, M: Any = None, k: int = 0, dtype: DTypeLike | None = None) -> Any:
+def tri(N: Any, M: Any = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Ones at and below diagonal `k`, zeros above.
 
     Shapes: N, M -> [N, M], M by default N. Types: f32 unless dtype is given.
@@ -106,7 +106,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return _masked("tril", m, k, lower=True)
 
 
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below diagonal `k` of the last two axes.
 
     Shapes: m [*B, M, N], kept. Types: that of `m`.
@@ -197,7 +197,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     return ops.select(on, rows, constant(0, x))
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with the flattened `v` on diagonal k.
 
     Shapes: v of N elements -> [N + |k|, N + |k|]. Types: that of `v`.
@@ -218,7 +218,7 @@ def _sizes(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
     return rows, min(max(diagonal, -rows), columns), columns
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Rows and columns of the entries at and below diagonal k.
 
     Shapes: n, m -> rows [K], columns [K]. Types: i32.
@@ -232,7 +232,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     return value("tril_indices", rows), value("tril_indices", columns)
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Rows and columns of the entries at and above diagonal k.
 
     Shapes: n, m -> rows [K], columns [K]. Types: i32.

@@ -20,6 +20,7 @@ from rune import dtypes, locks, tree
 from rune.array import Array
 from rune.backends import Device
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import value
 from rune.numpy.array_api_info import Limits, limits
@@ -50,7 +51,7 @@ def _out(x: Any) -> Any:
     return x.item() if isinstance(x, np.float64 | np.complex128) else x
 
 
-def _with_its_bits(x: Array) -> Any:
+def _with_its_bits(x: Array) -> Value:
     """NumPy data as an array of the same dtype, 64 bits too; all else as it is."""
     is_data = isinstance(x, np.ndarray | np.generic) and x.dtype in dtypes.ANY
     return asarray(x, x.dtype) if is_data else x
@@ -166,7 +167,7 @@ class Standard(Namespace):
         array = asarray(_opened(obj), dtype, copy=copy, device=device)
         return obj if isinstance(obj, Box) and array is obj.value and not copy else Box(array)
 
-    def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    def astype(self, x: Any, dtype: Any, /, *, copy: bool = True, device: str | Device | None = None) -> Any:
         """`rune.numpy.astype`; with copy=False a box that has the dtype is itself."""
         array = astype(_opened(x), dtype, device=device)
         return x if isinstance(x, Box) and array is x.value and not copy else Box(array)

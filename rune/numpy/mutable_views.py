@@ -30,10 +30,10 @@ class Part:
 
     index: Any
 
-    def read(self, base: Any) -> Any:
+    def read(self, base: Array) -> Any:
         return base[self.index]
 
-    def written(self, base: Any, new: Any) -> Any:
+    def written(self, base: Array, new: Array) -> Array:
         return base.at[self.index].set(new)
 
 
@@ -43,10 +43,10 @@ class Moved:
 
     move: Callable[[Any], Any]
 
-    def read(self, base: Any) -> Any:
+    def read(self, base: Array) -> Any:
         return self.move(base)
 
-    def written(self, base: Any, new: Any) -> Array:
+    def written(self, base: Array, new: Array) -> Array:
         places = self.move(arange(base.size).reshape(base.shape))
         return base.ravel().at[places.ravel()].set(new.ravel()).reshape(base.shape)
 

@@ -62,7 +62,7 @@ def _continuous(alpha: float, beta: float) -> Method:
 def _at(rule: Callable[[_Numbers, Any, Any], Any]) -> Method:
     """One element, with no interpolation."""
 
-    def method(f: _Numbers, n: Any, q: Any) -> Place:
+    def method(f: _Numbers, n: ArrayLike, q: ArrayLike) -> Place:
         place = rule(f, n, q)
         return place, place, place * 0
 
@@ -74,7 +74,7 @@ def _averaged(f: _Numbers, n: Array, q: Array) -> Place:
     return low, high, f.where(part == 0, part * 0 + 0.5, part * 0 + 1)
 
 
-def _closest(f: _Numbers, n: Any, q: Any) -> Any:
+def _closest(f: _Numbers, n: Any, q: ArrayLike) -> Value:
     # Half way between two, the one whose number, counted from 1, is even.
     low, high, part = _between(f, n * q - 1.5)
     return f.where((part == 0) & (low % 2 == 1), low, high)
@@ -128,7 +128,7 @@ def _picked(ordered: Array, counts: Any, q: ArrayLike, method: str) -> Array:
     return _between_elements(first, second, broadcast_to(method, weight, shape))
 
 
-def _between_elements(first: ArrayLike, second: ArrayLike, weight: Any) -> Array:
+def _between_elements(first: ArrayLike, second: ArrayLike, weight: Array) -> Array:
     """first + (second - first) weight; where the difference is not finite, the weighted sum."""
     apart = ops.sub(second, first)
     near = c.is_finite(apart)
@@ -151,7 +151,7 @@ def _element(ordered: ArrayLike, place: Array, last: Any) -> Array:
     return take_last(ordered, broadcast_to("quantile", place, shape))
 
 
-def _weighted(name: str, rows: Any, weights: Any, q: Any) -> Any:
+def _weighted(name: str, rows: ArrayLike, weights: ArrayLike, q: ArrayLike) -> Any:
     """The first element up to which the weights make up q of their sum."""
     ordered, weights = ops.sort(rows, weights, num_keys=1)
     shape = type_of(ordered).shape
@@ -166,7 +166,7 @@ def _weighted(name: str, rows: Any, weights: Any, q: Any) -> Any:
     return ordered, take_last(ordered, ops.min(position, last))
 
 
-def _weights_of(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def _weights_of(name: str, weights: ArrayLike, x: Array, axes: tuple[int, ...]) -> Array:
     """Weights like `x`; one axis of them is that of the quantile. Errors: ShapeError."""
     array, shape = value(name, weights), type_of(x).shape
     weights_shape = type_of(array).shape
@@ -181,7 +181,7 @@ def _weights_of(name: str, weights: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _quantile(
-    name: str, a: ArrayLike, q: Any, axis: Axis, method: str, keepdims: bool, weights: Any, skips: bool
+    name: str, a: ArrayLike, q: Any, axis: Axis, method: str, keepdims: bool, weights: ArrayLike | None, skips: bool
 ) -> Array:
     """The quantiles q, in front; NaNs are left out if `skips`, else they are the result."""
     x = floating(name, value(name, a))
@@ -218,7 +218,7 @@ def _of_rows(rows: ArrayLike, q: ArrayLike, method: str, skips: bool) -> Array:
     return _or_nan(ordered, _picked(ordered, size_value(size, type_of(q).dtype), q, method))
 
 
-def _of_weighted_rows(name: str, rows: Any, weights: Any, q: Any, skips: bool) -> Any:
+def _of_weighted_rows(name: str, rows: ArrayLike, weights: ArrayLike, q: ArrayLike, skips: bool) -> Array:
     if skips:
         weights = ops.select(ops.eq(rows, rows), weights, constant(0, weights))
     ordered, quantiles = _weighted(name, rows, weights, _as_array(q, rows))
@@ -251,7 +251,7 @@ def _flat(name: str, q: Any) -> tuple[Any, tuple]:
     return c.reshape(q, -1), type_of(q).shape
 
 
-def _checked(name: str, method: str, weights: Any, out: Any, overwrite_input: bool) -> None:
+def _checked(name: str, method: str, weights: ArrayLike | None, out: Any, overwrite_input: bool) -> None:
     """Errors: ArgumentError for another method, and for one that takes no weights."""
     refuse(name, out=out, overwrite_input=overwrite_input or None)
     if method not in _METHODS:
@@ -281,7 +281,7 @@ def quantile(
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """What a fraction q of the elements over `axis` does not exceed; NaN where there is a NaN.
 

@@ -164,7 +164,7 @@ def _moved(x: ArrayLike, place: _Place, mode: str) -> Array:
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=axis)
 
 
-def _odd(x: Any, extended: Any, place: _Place, mode: str) -> Any:
+def _odd(x: ArrayLike, extended: ArrayLike, place: _Place, mode: str) -> Any:
     """Reflection in the points at the ends: every second copy is turned over, each is shifted."""
     axis, size, low, high = _known(x, place)
     period = size - 1 if mode == "reflect" else size
@@ -205,7 +205,7 @@ def _ramp(x: ArrayLike, place: _Place, side: int) -> Array:
     return ramp if side == 0 else ops.reverse(ramp, axes=(axis,))
 
 
-def _integer_ramp(end: Any, edge: Any, width: int, axis: int) -> Any:
+def _integer_ramp(end: Array, edge: Array, width: int, axis: int) -> Any:
     """floor(end + (edge - end) * k / width): rounded only there, and nothing overflows."""
     shape = [width if i == axis else 1 for i in range(rank(edge))]
     k = ops.iota(shape=tuple(shape), axis=axis, dtype=type_of(edge).dtype)
@@ -215,7 +215,7 @@ def _integer_ramp(end: Any, edge: Any, width: int, axis: int) -> Any:
 
 
 def _statistic(reduce: Callable[..., Any]) -> Callable[[Any, _Place, int], Any]:
-    def end(x: Any, place: _Place, side: int) -> Any:
+    def end(x: ArrayLike, place: _Place, side: int) -> Array:
         axis, size = place.axis, type_of(x).shape[place.axis]
         count = place.options[side] or size
         count = count if isinstance(size, Dim) else min(count, size)
@@ -228,7 +228,7 @@ def _statistic(reduce: Callable[..., Any]) -> Callable[[Any, _Place, int], Any]:
     return end
 
 
-def _pad_once(x: Any, axis: int, low: Size, high: Size, mode: str) -> Any:
+def _pad_once(x: ArrayLike, axis: int, low: Size, high: Size, mode: str) -> Array:
     """Symbolic sizes: what is added must come from the array without starting over."""
     size = type_of(x).shape[axis]
     if mode == "edge":

@@ -30,7 +30,7 @@ from rune.ops import conventions as c
 from rune.typing import ArrayLike
 
 
-def coefficients(name: str, p: Any) -> Array:
+def coefficients(name: str, p: ArrayLike) -> Array:
     """A polynomial as a vector; a number is a constant. Errors: ShapeError for a higher rank."""
     return _vector(name, value(name, as_array(np.asarray(p)) if isinstance(p, list | tuple) else p))
 
@@ -78,7 +78,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     return x + y
 
 
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials. Shapes: [M], [N] -> [max(M, N)].
 
     Types:  promoted together.
@@ -154,7 +154,7 @@ def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
     return (divisor, concatenate([low_terms, zeros(1, type_of(remainder).dtype)])), factor
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     """The value of a polynomial at every element of x, by Horner's rule.
 
     Shapes: [N], [*S] -> [*S]. Types: promoted together.
@@ -171,7 +171,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return scan(_horner, (x, start), p, unroll=unroll)[0][1]
 
 
-def _horner(carry: tuple[Any, Any], coefficient: Any) -> tuple[tuple[Any, Any], None]:
+def _horner(carry: tuple[Array, Array], coefficient: ArrayLike) -> tuple[tuple[Any, Any], None]:
     x, total = carry
     return (x, total * x + coefficient), None
 
@@ -221,7 +221,7 @@ def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     return x
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of powers of x, from N-1 down to 0. Shapes: [M] -> [M, N]; N is M by default.
 
     Types:  that of `x`; bools become integers.

@@ -26,7 +26,7 @@ from rune.ops.promote import as_type, broadcast_to
 from rune.typing import ArrayLike
 
 
-def _mask(name: str, x: Any) -> Any:
+def _mask(name: str, x: ArrayLike) -> Array:
     return c.astype(value(name, x), dtypes.bool_)
 
 
@@ -44,7 +44,7 @@ def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Any = No
     return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())
 
 
-def nonzero(a: Any, /, *, size: Any = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(a: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """Positions of nonzero elements, one array per axis, in row-major order.
 
     Shapes: as many as there are; [size] where it is given, which transformations need. Types: i32.
@@ -76,7 +76,7 @@ def nonzero(a: Any, /, *, size: Any = None, fill_value: Any = None) -> tuple[Any
     return tuple(reversed(by_axis))
 
 
-def _fills(fill: Any, ndim: int) -> Sequence[Any]:
+def _fills(fill: Any, ndim: int) -> Sequence[Array]:
     """The fill of each axis."""
     if isinstance(fill, tuple | list):
         if len(fill) != ndim:
@@ -85,7 +85,7 @@ def _fills(fill: Any, ndim: int) -> Sequence[Any]:
     return [value("nonzero", 0 if fill is None else fill)] * ndim
 
 
-def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: ArrayLike, *, size: Size | None = None, fill_value: Any = None) -> Any:
     """Positions of nonzero elements in the flattened array. Arguments and errors: as `nonzero`.
 
     Shapes: a any -> [K], or [size]. Types: i32.
@@ -97,7 +97,7 @@ def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
     return nonzero(c.reshape(value("flatnonzero", a), -1), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
+def argwhere(a: ArrayLike, *, size: Size | None = None, fill_value: Any = None) -> Array:
     """Positions of nonzero elements as rows. Arguments and errors: as `nonzero`.
 
     Shapes: a [*A] of rank R -> [K, R], or [size, R]. Types: i32.

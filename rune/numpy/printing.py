@@ -12,9 +12,10 @@ import numpy as np
 
 from rune.errors import DtypeError
 from rune.numpy.arguments import static_int, value
+from rune.typing import ArrayLike
 
 
-def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
+def array2string(a: ArrayLike, *args: Any, **kwargs: object) -> str:
     """The elements as text; options as of NumPy's function.
 
     Shapes: any -> a Python string.
@@ -28,7 +29,7 @@ def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
 
 
 def array_str(
-    a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    a: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
     """The elements as text, as print shows them.
 
@@ -87,7 +88,7 @@ def get_printoptions() -> dict[str, Any]:
     return dict(np.get_printoptions())
 
 
-def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
+def printoptions(*args: Any, **kwargs: object) -> AbstractContextManager[Any]:
     """`set_printoptions` for the length of a `with` block.
 
     Errors: TypeError, on entering, for an unknown option.

@@ -59,7 +59,9 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
     return c.dot(*_pair("dot", a, b, preferred_element_type))
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """Inner product of the flattened arrays, the first one conjugated.
 
     Shapes: two of N elements -> []. Types: promoted together.
@@ -111,7 +113,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return c.squeeze(c.matmul(value("matvec", x1), c.expand_dims(value("matvec", x2), -1)), -1)
 
 
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vector, conjugated, times matrix. Shapes: [*B, M], [*B, M, N] -> [*B, N].
 
     Types:  promoted together.
@@ -154,7 +156,7 @@ def _contract(name: str, x: ArrayLike, y: ArrayLike, of_x: tuple, of_y: tuple) -
     return c.contract(x, y, ((of_x, of_y), ((), ())))
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Products of all pairs from the flattened arrays. Shapes: [M], [N] -> [M, N].
 
     Types:  promoted together.

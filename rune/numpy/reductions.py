@@ -116,11 +116,11 @@ def prod(
     return _total("prod", st.prod, _mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-def _add(x: Any, y: Any) -> Any:
+def _add(x: ArrayLike, y: ArrayLike) -> Array:
     return apply(ops.add, x, y)
 
 
-def _mul(x: Any, y: Any) -> Any:
+def _mul(x: ArrayLike, y: ArrayLike) -> Array:
     return apply(ops.mul, x, y)
 
 
@@ -146,7 +146,7 @@ def _extremum(
     reduce: Callable[..., Any],
     combine: Any,
     largest: bool,
-    x: Any,
+    x: Array,
     axis: Axis,
     out: None,
     keepdims: bool,
@@ -272,7 +272,9 @@ def any(
     return st.any(selected("any", x, where, False), axis, keepdims)
 
 
-def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Any:
     """Whether every element is nonzero.
 
     Shapes: any -> [] unless an axis is given. Types: bool.
@@ -287,7 +289,7 @@ def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     return st.all(selected("all", x, where, True), axis, keepdims)
 
 
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """Number of nonzero elements, as i32.
 
     Shapes: any -> [] unless an axis is given. Types: i32.
@@ -335,8 +337,14 @@ def cumprod(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out
 
 
 def _accumulated(
-    name: str, rule: Callable[..., Any], first: int, x: Any, axis: int | None, dtype: Any, include_initial: bool
-) -> Any:
+    name: str,
+    rule: Callable[..., Any],
+    first: int,
+    x: ArrayLike,
+    axis: int | None,
+    dtype: DTypeLike | None,
+    include_initial: bool,
+) -> Array:
     x = value(name, x)
     ndim = type_of(x).ndim
     if axis is None and ndim != 1:
@@ -350,7 +358,9 @@ def _accumulated(
     return ops.pad(out, constant(first, out), low=low, high=zeros, interior=zeros)
 
 
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
     """Running sum, led by 0 if `include_initial`.
 
     Shapes: x [*A, N, *B], kept; N + 1 if include_initial. Types: as `sum`.
@@ -363,7 +373,9 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     return _accumulated("cumulative_sum", st.cumsum, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
     """Running product, led by 1 if `include_initial`.
 
     Shapes: as `cumulative_sum`. Types: as `sum`.
@@ -376,7 +388,7 @@ def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, in
     return _accumulated("cumulative_prod", st.cumprod, 1, x, axis, dtype, include_initial)
 
 
-def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: ArrayLike | None = None) -> Array:
     """Differences of neighbours, n times over; of bools, whether they differ.
 
     Shapes: a [*A, N, *B] -> [*A, N - n, *B]; N counts what is put before and behind.
@@ -401,7 +413,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: 
     return x
 
 
-def _extended(x: ArrayLike, axis: int, prepend: Any, append: Any) -> Any:
+def _extended(x: ArrayLike, axis: int, prepend: Any, append: ArrayLike | None) -> Any:
     parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) == 1:
         return x

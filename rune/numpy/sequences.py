@@ -162,7 +162,9 @@ def logspace(
     return values if dtype is None else c.astype(values, dtypes.as_dtype(dtype))
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+) -> Array | None:
     """Values in geometric progression from start to stop.
 
     Shapes: start, stop [*B] -> [num, *B], the new axis at `axis`. Neither may be 0: NaN.

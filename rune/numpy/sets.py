@@ -77,7 +77,7 @@ def _starts(keys: Sequence[ArrayLike], equal_nan: bool) -> Array:
     return ops.concatenate(first, is_start, axis=0)
 
 
-def _sorted_row(x: Any) -> tuple[Any, Any]:
+def _sorted_row(x: Array) -> tuple[Array, Array]:
     """A row in order, and the positions of its elements before."""
     ordered, positions = ops.sort(x, positions_like(x), num_keys=1)
     return ordered, positions
@@ -91,7 +91,7 @@ def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: Any) -
     return take(x, places, axis=0, mode="fill", fill_value=fill_value)
 
 
-def _or_first(chosen: Array, mask: ArrayLike, fill_value: Any) -> Any:
+def _or_first(chosen: Array, mask: ArrayLike, fill_value: Any) -> Array:
     """Chosen elements with the first of them where the mask has no more, unless a fill is given."""
     if fill_value is not None:
         return chosen
@@ -201,7 +201,7 @@ def _numbers(starts: ArrayLike, positions: ArrayLike) -> Array:
     return ops.cast(back, o.index_dtype())
 
 
-def _counts(starts: ArrayLike, size: Any) -> Array:
+def _counts(starts: ArrayLike, size: Size | None) -> Array:
     """How long each run is; 0 past the last."""
     (count,) = type_of(starts).shape
     first = flat_positions("unique", starts, size)
@@ -212,7 +212,7 @@ def _counts(starts: ArrayLike, size: Any) -> Array:
     return ops.sub(after, first)
 
 
-def unique_all(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(x: ArrayLike, /, *, size: Any = None, fill_value: Any = None) -> UniqueAllResult:
     """Distinct values, their first positions, the number of every element's value, and counts.
 
     Shapes: x [*A] -> [U], [U], [*A], [U]; U is size if given. Types: that of `x`, then i32.
@@ -226,7 +226,7 @@ def unique_all(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Unique
     return UniqueAllResult(*results)
 
 
-def unique_counts(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueCountsResult:
+def unique_counts(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None) -> UniqueCountsResult:
     """Distinct values, and how often each occurs. Arguments and errors: as `unique_all`.
 
     Shapes: x any -> [U], [U]; U is size if given. Types: that of `x`, i32.
@@ -239,7 +239,7 @@ def unique_counts(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Uni
     return UniqueCountsResult(*results)
 
 
-def unique_inverse(x: Any, /, *, size: Any = None, fill_value: Any = None) -> UniqueInverseResult:
+def unique_inverse(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None) -> UniqueInverseResult:
     """Distinct values, and the number of every element's. Arguments and errors: as `unique_all`.
 
     Shapes: x [*A] -> [U], [*A]; U is size if given. Types: that of `x`, i32.
@@ -252,7 +252,7 @@ def unique_inverse(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Un
     return UniqueInverseResult(*results)
 
 
-def unique_values(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Any:
+def unique_values(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None) -> Array:
     """Distinct values. Arguments and errors: as `unique_all`.
 
     Shapes: x any -> [U], or [size]. Types: that of `x`.
@@ -269,12 +269,12 @@ def unique_values(x: Any, /, *, size: Any = None, fill_value: Any = None) -> Any
 _SEARCHES = ("auto", "binary_search", "compare_all", "sort")
 
 
-def _pair(name: str, x: Any, y: Any) -> list[Any]:
+def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Any]:
     """Both, flattened and promoted together."""
     return c.same_dtype(name, *(c.reshape(value(name, v), -1) for v in (x, y)))
 
 
-def _is_in(x: Any, ordered: Any) -> Any:
+def _is_in(x: ArrayLike, ordered: ArrayLike) -> Any:
     """Whether elements [N] are among those of a sorted row."""
     (count,) = type_of(ordered).shape
     if count == 0:
@@ -284,8 +284,13 @@ def _is_in(x: Any, ordered: Any) -> Any:
 
 
 def isin(
-    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
-) -> Any:
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
     """Whether each element is among the others; whether it is not, if `invert`. NaN is in nothing.
 
     Shapes: element [*A], test_elements any -> [*A]. Types: bool.
@@ -305,7 +310,7 @@ def isin(
     return ops.reshape(is_member, shape=type_of(x).shape)
 
 
-def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> Any:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: Any = None, fill_value: Any = None) -> Array:
     """The distinct elements of both. Arguments and errors: as `unique`.
 
     Shapes: any -> [U], or [size]. Types: promoted together.
@@ -319,12 +324,12 @@ def union1d(ar1: Any, ar2: Any, *, size: Any = None, fill_value: Any = None) -> 
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
-    size: Any = None,
+    size: Size | None = None,
     fill_value: Any = None,
 ) -> Any:
     """The distinct elements that are in both; with them, where they first are in each.
@@ -354,7 +359,9 @@ def intersect1d(
     return common, *(ops.cast(i, o.index_dtype()) for i in (first, second))
 
 
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None) -> Any:
+def setdiff1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: Size | None = None, fill_value: Any = None
+) -> Array:
     """The distinct elements of the first that are not in the second, in order.
 
     Shapes: any -> [U], or [size]. Types: promoted together.
@@ -373,7 +380,9 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = No
     return _chosen(x, mask, size, 0 if fill_value is None else fill_value)
 
 
-def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None) -> Any:
+def setxor1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
+) -> Array:
     """The distinct elements that are in one of the two only. Arguments and errors: as `unique`.
 
     Shapes: any -> [U], or [size]. Types: promoted together.

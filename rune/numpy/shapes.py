@@ -8,6 +8,7 @@ from typing import Any
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import Tracer, type_of
+from rune.core.values import Value
 from rune.dims import Dim, Size, at_most
 from rune.errors import ArgumentError, AxisError, ShapeError
 from rune.numpy.arguments import rank, refuse, shape_of, static_int, static_sizes, value
@@ -16,9 +17,10 @@ from rune.ops import promote
 from rune.ops.family import size_value
 from rune.ops.promote import constant
 from rune.ops.scalars import int_bounds
+from rune.typing import ArrayLike, Axis
 
 
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """The same elements in another shape; one size may be -1.
 
     Shapes: any -> `shape`. Types: that of `a`.
@@ -40,7 +42,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     return c.reshape(x, sizes)
 
 
-def ravel(a: Any, order: str = "C") -> Any:
+def ravel(a: ArrayLike, order: str = "C") -> Array:
     """All elements along one axis.
 
     Shapes: any of N elements -> [N]. Types: that of `a`.
@@ -53,7 +55,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     return reshape(a, -1, order)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Any:
     """Axes permuted; reversed for None.
 
     Shapes: [N_0, N_1, …] -> [N_axes[0], N_axes[1], …]. Types: that of `a`.
@@ -66,7 +68,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return c.transpose(value("transpose", a), axes)
 
 
-def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
+def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     """Axes permuted.
 
     Shapes: [N_0, N_1, …] -> [N_axes[0], N_axes[1], …]. Types: that of `a`.
@@ -79,7 +81,7 @@ def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
     return c.transpose(value("permute_dims", a), axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Any:
     """The last two axes exchanged.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: that of `x`.
@@ -92,7 +94,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return c.matrix_transpose(value("matrix_transpose", x))
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Two axes exchanged.
 
     Shapes: the two sizes exchanged. Types: that of `a`.
@@ -127,7 +129,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Array:
     return c.transpose(x, order)
 
 
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Axis moved to stand before `start`; `moveaxis` says it more clearly.
 
     Shapes: [*A, N, *B] -> the same sizes in another order. Types: that of `a`.
@@ -146,7 +148,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, origin, place - 1 if place > origin else place)
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: Any) -> Any:
     """Axes of size 1 inserted, so that they stand at `axis` of the result.
 
     Shapes: [*A, *B] -> [*A, 1, *B]. Types: that of `a`.
@@ -159,7 +161,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return c.expand_dims(value("expand_dims", a), axis)
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axis = None) -> Any:
     """Axes of size 1 removed: all, or the given.
 
     Shapes: [*A, 1, *B] -> [*A, *B]. Types: that of `a`.
@@ -203,7 +205,7 @@ def broadcast_shapes(*shapes: Any) -> tuple:
     return promote.broadcast_shape("broadcast_shapes", *sizes) if sizes else ()
 
 
-def broadcast_arrays(*args: Any) -> list[Array]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """The arrays, each stretched to their common shape.
 
     Shapes: broadcast together. Types: each its own.
@@ -218,12 +220,12 @@ def broadcast_arrays(*args: Any) -> list[Array]:
     return [promote.broadcast_to("broadcast_arrays", x, shape) for x in arrays]
 
 
-def _at_least(name: str, arrays: Sequence[Any], spread: Any) -> Any:
+def _at_least(name: str, arrays: Sequence[ArrayLike], spread: Any) -> Any:
     spread_arrays = [spread(value(name, x)) for x in arrays]
     return spread_arrays[0] if len(spread_arrays) == 1 else spread_arrays
 
 
-def atleast_1d(*arys: Any) -> Any:
+def atleast_1d(*arys: ArrayLike) -> Any:
     """Arrays of rank 1 or more; one array for one argument, else a list.
 
     Shapes: [] -> [1]; others kept. Types: that of `arys`.
@@ -236,7 +238,7 @@ def atleast_1d(*arys: Any) -> Any:
     return _at_least("atleast_1d", arys, lambda x: x if rank(x) else c.expand_dims(x, 0))
 
 
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays of rank 2 or more, new axes in front.
 
     Shapes: [] -> [1, 1], [N] -> [1, N]; others kept. Types: that of `arys`.
@@ -247,13 +249,13 @@ def atleast_2d(*arys: Any) -> Any:
     (1, 3)
     """
 
-    def spread(x: Any) -> Any:
+    def spread(x: ArrayLike) -> Any:
         return x if rank(x) >= 2 else c.expand_dims(x, tuple(range(2 - rank(x))))
 
     return _at_least("atleast_2d", arys, spread)
 
 
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays of rank 3 or more: [] -> [1,1,1], [N] -> [1,N,1], [M,N] -> [M,N,1].
 
     Shapes: [] -> [1, 1, 1], [N] -> [1, N, 1], [M, N] -> [M, N, 1]; others kept.
@@ -266,7 +268,7 @@ def atleast_3d(*arys: Any) -> Any:
     """
     added = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
 
-    def spread(x: Any) -> Any:
+    def spread(x: ArrayLike) -> Any:
         return x if rank(x) >= 3 else c.expand_dims(x, added[rank(x)])
 
     return _at_least("atleast_3d", arys, spread)
@@ -275,7 +277,7 @@ def atleast_3d(*arys: Any) -> Any:
 # --- reversal ---------------------------------------------------------------------------------
 
 
-def flip(m: Any, axis: Any = None) -> Array:
+def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """Order reversed along axes, all for None.
 
     Shapes: any, kept. Types: that of `m`.
@@ -289,14 +291,14 @@ def flip(m: Any, axis: Any = None) -> Array:
     return ops.reverse(x, axes=c.normalised_axes("flip", axis, type_of(x)))
 
 
-def _ranked(name: str, x: Any, least: int) -> Any:
+def _ranked(name: str, x: ArrayLike, least: int) -> Any:
     x = value(name, x)
     if rank(x) < least:
         raise ShapeError(f"{name}: cannot take {type_of(x)} (rank {least} required)")
     return x
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """Order of rows (axis 0) reversed.
 
     Shapes: m [M, *B], kept. Types: that of `m`.
@@ -309,7 +311,7 @@ def flipud(m: Any) -> Any:
     return flip(_ranked("flipud", m, 1), 0)
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """Order of columns (axis 1) reversed.
 
     Shapes: m [M, N, *B], kept. Types: that of `m`.
@@ -322,7 +324,7 @@ def fliplr(m: Any) -> Any:
     return flip(_ranked("fliplr", m, 2), 1)
 
 
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotated by k quarter turns from the first of `axes` towards the second.
 
     Shapes: any; odd k exchanges the sizes of `axes`. Types: that of `m`.
@@ -343,7 +345,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return ops.reverse(c.swapaxes(x, first, second), axes=(second,))
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     """Elements moved by `shift` along an axis, those that leave coming back at the other end.
 
     `axis` None rolls the flattened array; tuples roll several axes. Shifts may be traced.
@@ -393,7 +395,7 @@ def _rolled(x: Any, by: Any, axis: int) -> Any:
     return ops.concatenate(cut_out(x, axis, cut, size), cut_out(x, axis, 0, cut), axis=axis)
 
 
-def _shift_value(by: Size) -> Any:
+def _shift_value(by: Size) -> Value:
     """A shift known in Python, or a symbolic one, as an array of rank 0."""
     if isinstance(by, Dim):
         return size_value(by, dtypes.i32)
@@ -401,7 +403,7 @@ def _shift_value(by: Size) -> Any:
     return promote.as_type(by, dtypes.i32 if low < by <= high else dtypes.i64, name="roll")
 
 
-def _rolled_by_traced(x: Any, by: Any, axis: int) -> Any:
+def _rolled_by_traced(x: ArrayLike, by: Any, axis: int) -> Any:
     """The window of two copies side by side that begins `by` places before the second."""
     if type_of(by).dtype not in dtypes.INTEGER or type_of(by).shape:
         raise ArgumentError(f"roll: cannot use {type_of(by)} as a shift (an integer required)")
@@ -414,7 +416,7 @@ def _rolled_by_traced(x: Any, by: Any, axis: int) -> Any:
     return ops.dynamic_slice(ops.concatenate(x, x, axis=axis), *starts, sizes=shape)
 
 
-def cut_out(x: Any, axis: int, start: Any, limit: Any) -> Any:
+def cut_out(x: ArrayLike, axis: int, start: Any, limit: Any) -> Array:
     """x[start:limit] along an axis."""
     shape = type_of(x).shape
     return ops.slice_(

@@ -122,7 +122,7 @@ def _is_large(x: ArrayLike, kernel: ArrayLike) -> bool:
     return all(isinstance(d, int) for d in sizes) and math.prod(sizes) > _BLOCKS_FROM  # type: ignore[arg-type]
 
 
-def _convolved(x: Any, kernel: Any) -> Any:
+def _convolved(x: ArrayLike, kernel: ArrayLike) -> Array:
     """The same as a convolution of one feature, which needs no matrix of windows."""
     same = ((0, 1, 2), (0, 1, 2), (0, 1, 2))
     rows = (c.reshape(v, (1, 1, -1)) for v in (x, kernel))
@@ -136,7 +136,7 @@ def _convolved(x: Any, kernel: Any) -> Any:
 
 
 def interp(
-    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: Any = None, right: Any = None, period: Any = None
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: str | None = None, right: Any = None, period: Any = None
 ) -> Array:
     """The broken line through the points (xp, fp), at x.
 
@@ -171,7 +171,7 @@ def _in_floats(name: str, *xs: ArrayLike) -> list[Array]:
     return [floating(name, x) for x in together(name, *numbers)]
 
 
-def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+def _one_period(x: Array, xp: Array, fp: Any, period: Any) -> tuple[Array, Array, Array]:
     """The points of one period in order, between the last one before and the first one after."""
     period = abs(period)
     x, xp = mod(x, period), mod(xp, period)
@@ -181,7 +181,7 @@ def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
-def _on_the_line(x: Any, xp: Any, fp: Any, below: Any, above: Any) -> Array:
+def _on_the_line(x: Array, xp: Array, fp: Any, below: Any, above: Any) -> Array:
     size = type_of(xp).shape[0]
     if size == 1:
         y = where(x == x, fp[0], x)
@@ -267,7 +267,7 @@ def _steps(spacing: ArrayLike, size: Size, y: ArrayLike) -> Array:
     return broadcast_to(column, (size - 1, *(1,) * (rank(y) - 1)))
 
 
-def _end(y: Array, steps: Array, edge_order: int) -> Any:
+def _end(y: Array, steps: Array, edge_order: int) -> Array:
     """The slope at the first sample."""
     near = (y[1:2] - y[:1]) / steps[:1]
     if edge_order == 1:
@@ -276,7 +276,7 @@ def _end(y: Array, steps: Array, edge_order: int) -> Any:
     return near + (near - far) * steps[:1] / (steps[:1] + steps[1:2])
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """The integral of a sampled function by the trapezoidal rule.
 
     x: where the samples are, of y's shape or a vector; by default they are dx apart.

@@ -82,7 +82,7 @@ def argsort(
     return positions if dtype is None else c.astype(positions, dtypes.as_dtype(dtype))
 
 
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements as complex numbers, in order of their real and then their imaginary parts.
 
     Shapes: any, kept. Types: c64, or c128 of f64 and c128.
@@ -121,7 +121,7 @@ def partition(a: ArrayLike, kth: Any, axis: int | None = -1) -> Array:
     return o.sort(_checked_kth("partition", a, kth, axis), axis)
 
 
-def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+def argpartition(a: ArrayLike, kth: Any, axis: int | None = -1) -> Array:
     """The positions of `partition`'s elements.
 
     Shapes: any, kept; [N] of all elements for axis None. Types: i32.
@@ -156,7 +156,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return ops.cast(o.back(positions, at), o.index_dtype())
 
 
-def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Array:
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+) -> Array:
     """Where `v` would be inserted to keep `a` sorted: before its equals, or behind with "right".
 
     Shapes: a [N], v [*V] -> [*V]. Types: i32.

@@ -37,7 +37,15 @@ def _extremum(reduce: Function) -> Function:
 
 
 def _truth(reduce: Function, combine: Function) -> Function:
-    def reduced(x: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any) -> Any:
+    def reduced(
+        x: ArrayLike,
+        axis: int,
+        dtype: DTypeLike | None,
+        out: None,
+        keepdims: bool,
+        initial: ArrayLike | None,
+        where: ArrayLike | None,
+    ) -> Array:
         truth = _in(reduce(x, axis, out, keepdims, where=where), dtype)
         return truth if initial is None else combine(truth, value("reduce", initial))
 
@@ -70,7 +78,7 @@ def _in(x: ArrayLike, dtype: DTypeLike | None) -> Any:
 
 
 def _running(primitive: Primitive) -> Function:
-    def accumulated(x: Any, axis: int, dtype: Any) -> Any:
+    def accumulated(x: ArrayLike, axis: int, dtype: DTypeLike | None) -> Array:
         return st.cumulative(primitive.name, primitive, _in(x, dtype), axis)
 
     return accumulated
@@ -79,7 +87,7 @@ def _running(primitive: Primitive) -> Function:
 def _running_truth(primitive: Primitive) -> Function:
     """Of truths, which are counted as 0 and 1."""
 
-    def accumulated(x: Any, axis: int, dtype: Any) -> Any:
+    def accumulated(x: ArrayLike, axis: int, dtype: DTypeLike | None) -> Array:
         ones = c.astype(c.astype(x, dtypes.bool_), dtypes.i32)
         return _in(st.cumulative(primitive.name, primitive, ones, axis), dtype or bool)
 

@@ -170,7 +170,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _principal(total, 2 * math.pi / math.log(2))
 
 
-def sinc(x: Any, /) -> Any:
+def sinc(x: Any, /) -> Array:
     """sin(πx) / (πx), and 1 at 0; derivatives up to the seventh hold there and around it.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -192,7 +192,7 @@ def sinc(x: Any, /) -> Any:
     return ops.select(is_small, series, ops.div(_sine_of_pi(turns), safe))
 
 
-def _sine_of_pi(x: Any) -> Any:
+def _sine_of_pi(x: ArrayLike) -> Array:
     """sin(πx); of a real x exactly 0 at whole numbers, and finite where πx overflows."""
     if type_of(x).dtype in dtypes.COMPLEX:
         return ops.sin(_scaled(math.pi)(x))
@@ -202,7 +202,7 @@ def _sine_of_pi(x: Any) -> Any:
     return ops.sin(_scaled(math.pi)(ops.select(is_obtuse, mirror, turns)))
 
 
-def _sinc_series(square: Any) -> Any:
+def _sinc_series(square: ArrayLike) -> Array:
     """1 - s/3! + s²/5! - s³/7!, in Horner's form."""
     out: Any = constant(-1 / 5040, square)
     for coefficient in (1 / 120, -1 / 6, 1.0):

@@ -13,6 +13,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.array import Array, as_array
+from rune.backends import Device
 from rune.core.interpreter import type_of
 from rune.dims import Dim
 from rune.errors import ArgumentError, DtypeError
@@ -20,7 +21,7 @@ from rune.numpy.arguments import placed, value
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
 from rune.ops.promote import operand
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, Axis, DTypeLike
 
 ndarray = Operators  # what concrete arrays and traced ones share
 
@@ -41,7 +42,7 @@ class ScalarType:
     def __init__(self, dtype: np.dtype):
         self.dtype = dtype
 
-    def __call__(self, x: Any = 0) -> Any:
+    def __call__(self, x: Any = 0) -> Array:
         """`x` as an array of this dtype."""
         if isinstance(x, Operators | Dim):
             return c.astype(operand(str(self.dtype), x), self.dtype)
@@ -90,7 +91,7 @@ _PYTHON: dict[Any, tuple[np.dtype, bool]] = {
 }
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: str) -> np.dtype:
     """The dtype object for a name, type or dtype.
 
     Errors: DtypeError for another `x`.
@@ -112,7 +113,7 @@ def _type(x: Any) -> tuple[np.dtype, bool]:
     return x_type.dtype, x_type.weak
 
 
-def result_type(*args: Any) -> Any:
+def result_type(*args: Any) -> np.dtype:
     """The dtype that an operation on these arrays, scalars and dtypes has.
 
     Types:  JAX's lattice, see rune.dtypes.
@@ -127,7 +128,7 @@ def result_type(*args: Any) -> Any:
     return dtypes.public(dtypes.promote(*map(_type, args))[0])
 
 
-def promote_types(a: Any, b: Any) -> Any:
+def promote_types(a: np.dtype, b: Any) -> Any:
     """The dtype to which two dtypes promote.
 
     Errors: DtypeError for another `a` and another `b`.
@@ -177,7 +178,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     return any(_is_kind(wanted, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
-def _is_kind(dtype: np.dtype, kind: Any) -> bool:
+def _is_kind(dtype: np.dtype, kind: str) -> bool:
     if kind in _ISDTYPE:
         return dtype in _ISDTYPE[kind]
     if isinstance(kind, str) and kind not in dtypes.FROM_SHORT:
@@ -221,7 +222,7 @@ def iinfo(dtype: DTypeLike) -> Any:
     return ml_dtypes.iinfo(described)
 
 
-def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: str | Device | None = None) -> Array:
     """`x` converted; float to integer saturates and NaN becomes 0. None means the default float.
 
     Shapes: any, kept. Types: the dtype given.
@@ -236,7 +237,7 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = False, device: Any = Non
     return placed(converted, device)
 
 
-def shape(a: Any) -> tuple:
+def shape(a: ArrayLike) -> tuple:
     """Sizes of the axes.
 
     Shapes: any -> a tuple of integers, or of symbolic sizes.
@@ -249,7 +250,7 @@ def shape(a: Any) -> tuple:
     return type_of(value("shape", a)).shape
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """Number of axes.
 
     Shapes: any -> a Python integer.
@@ -262,7 +263,7 @@ def ndim(a: Any) -> int:
     return len(shape(a))
 
 
-def size(a: Any, axis: Any = None) -> Any:
+def size(a: ArrayLike, axis: Axis = None) -> Any:
     """Number of elements, in all or along some axes.
 
     Shapes: any -> an integer, or a symbolic size.
@@ -295,7 +296,7 @@ def iterable(y: Any) -> bool:
     return True
 
 
-def common_type(*arrays: Any) -> np.dtype:
+def common_type(*arrays: ArrayLike) -> np.dtype:
     """The inexact dtype in which arrays would be computed with; of integers, a float.
 
     Shapes: any -> a dtype.
@@ -312,7 +313,7 @@ def common_type(*arrays: Any) -> np.dtype:
     return common if common in dtypes.INEXACT else dtypes.promote((common, weak), (dtypes.f32, True))[0]
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: ArrayLike) -> bool:
     """Whether `element` is a Python scalar or has rank 0.
 
     Shapes: any -> a Python bool.

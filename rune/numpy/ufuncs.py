@@ -15,6 +15,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.control import fori_loop, scan
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import rank, refuse, value
 from rune.ops import conventions as c
@@ -130,7 +131,7 @@ class ufunc:
         folded = self._folded(self._in(x, dtype), at, initial, where)
         return c.expand_dims(folded, at) if keepdims else folded
 
-    def _folded(self, x: Any, axis: int, initial: Any, where: Any) -> Any:
+    def _folded(self, x: ArrayLike, axis: int, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
         first = self.identity if initial is None else initial
         if first is None and where is not None:
             raise ArgumentError(
@@ -151,7 +152,7 @@ class ufunc:
         if where is not None:
             masks = _rows(broadcast_to(self.__name__, value("where", where), type_of(x).shape), axis)
 
-        def step(total: Any, row: tuple[Any, Any]) -> tuple[Any, None]:
+        def step(total: Array, row: tuple[Any, Any]) -> tuple[Value | None, None]:
             new = self._like(total, total, row[0])
             return new if row[1] is None else _choose(row[1], new, total), None
 
@@ -200,7 +201,7 @@ class ufunc:
         wide = c.reshape(first, (*type_of(first).shape, *(1,) * rank(second)))
         return self(wide, second)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+    def at(self, a: ArrayLike, indices: ArrayLike, b: Any = None, /, *, inplace: bool = True) -> Array:
         """A copy in which a[indices] is combined with b, as often as an index is named.
 
         Errors: ArgumentError unless inplace=False: arrays are immutable.
@@ -218,14 +219,14 @@ class ufunc:
         self._binary("at")
         return self._one_by_one(x, indices, value(self.__name__, b))
 
-    def _one_by_one(self, x: Any, indices: Any, b: Any) -> Any:
+    def _one_by_one(self, x: ArrayLike, indices: ArrayLike, b: ArrayLike) -> Array:
         """Element by element of b, since no scatter knows the function."""
         shape = type_of(x).shape
         places = read(c.reshape(ops.iota(shape=(c.size_of(x),), axis=0, dtype=dtypes.i32), shape), indices)
         flat, where_to = c.reshape(x, -1), c.reshape(places, -1)
         values = c.reshape(broadcast_to(self.__name__, b, type_of(places).shape), -1)
 
-        def change(i: Any, done: Any) -> Any:
+        def change(i: ArrayLike, done: ArrayLike) -> Any:
             place = read(where_to, i)
             old = read(done, place)
             return AtIndex(done, place).set(self._like(old, old, read(values, i)))

@@ -28,7 +28,7 @@ def _whole(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Any]:
     return [c.absolute(x) for x in spread]
 
 
-def _spread(x: Any, shape: Any) -> Any:
+def _spread(x: Array, shape: Any) -> Array:
     return ops.broadcast(x, shape=shape, axes=())
 
 
@@ -61,7 +61,7 @@ def _gcd(x: ArrayLike, y: ArrayLike) -> Array:
     return c.absolute(while_loop(unfinished, step, (x, y))[0])
 
 
-def lcm(x1: Any, x2: Any, /) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The least common multiple; 0 where one of the numbers is 0.
 
     Shapes: broadcast together. Types: integers, promoted together.
@@ -86,7 +86,7 @@ def _order(name: str, bitorder: str) -> tuple[int, ...]:
     return _WEIGHTS if bitorder == "big" else _WEIGHTS[::-1]
 
 
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truths along an axis as one u8; the last byte is filled up with zeros.
 
     Shapes: [*A, N, *B] -> [*A, ceil(N / 8), *B]; flattened first for axis None.

@@ -18,6 +18,7 @@ from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.family import wide
 from rune.transforms.custom.jvp import custom_jvp
+from rune.typing import ArrayLike
 
 _NEAR = 20.0  # the power series below, the asymptotic one above
 _POWERS, _RECIPROCALS = 48, 24  # terms: the next ones are below 1e-16 of the sum
@@ -58,7 +59,7 @@ hamming = _cosines("hamming", "A raised cosine on a pedestal.", 0.54, 0.46)
 blackman = _cosines("blackman", "Three cosine terms.", 0.42, 0.5, 0.08)
 
 
-def bartlett(M: Any) -> Any:
+def bartlett(M: Any) -> Array:
     """A triangle that ends in zeros. Shapes: M points -> [M]. Types: f32.
 
     Errors: ArgumentError if `M` is not an integer.
@@ -93,7 +94,7 @@ def kaiser(M: Any, beta: Any) -> Array:
     return _scaled_i0(beta * sqrt(inside)) * exp(abs(beta) * (sqrt(inside) - 1)) / _scaled_i0(beta)
 
 
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function I0.
 
     Source: DLMF 10.25.2 (power series, |x| up to 20) and 10.40.1 (asymptotic series beyond).
@@ -110,12 +111,12 @@ def i0(x: Any) -> Any:
 
 
 @custom_jvp
-def _i0(x: Any) -> Any:
+def _i0(x: ArrayLike) -> Array:
     return _bessel(x, 0)
 
 
 @custom_jvp
-def _i1(x: Any) -> Any:
+def _i1(x: Array) -> Array:
     return where(x < 0, -1, 1) * _bessel(x, 1)
 
 
@@ -130,7 +131,7 @@ _i0.defjvps(lambda t, y, x: t * _i1(x))
 _i1.defjvps(lambda t, y, x: t * (_i0(x) - _slope_at(x, y)))
 
 
-def _bessel(x: Any, order: int) -> Any:
+def _bessel(x: ArrayLike, order: int) -> Array:
     """I of |x|, which is about exp(|x|) / sqrt(2π|x|): it overflows later than exp."""
     size, most = abs(x), float(finfo(type_of(x).dtype).max)
     is_finite = size <= math.log(most) + 5
@@ -139,13 +140,13 @@ def _bessel(x: Any, order: int) -> Any:
     return where(is_finite, half * (_scaled(inside, order) * half), size * math.inf)
 
 
-def _scaled_i0(x: Any) -> Any:
+def _scaled_i0(x: ArrayLike) -> Array:
     """I0(x) exp(-|x|), in f32 at least: the terms are larger than the sum."""
     dtype = type_of(x).dtype
     return c.astype(_scaled(c.astype(x, wide(dtype)), 0), dtype)
 
 
-def _scaled(x: Any, order: int) -> Any:
+def _scaled(x: Any, order: int) -> Array:
     size = abs(x)
     is_near = size <= _NEAR
     # Operands of each side are chosen, not clipped: at the seam a clipped one has half a slope.

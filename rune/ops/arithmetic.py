@@ -19,7 +19,7 @@ from rune.core.interpreter import literal_like, type_of
 from rune.core.lower import Bitcast, Convert
 from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, JvpRule, Primitive, Rule
 from rune.core.types import ArrayType
-from rune.core.values import Value
+from rune.core.values import Operand, Value
 from rune.errors import DtypeError
 from rune.ops import complex_scalars, scalars
 from rune.ops.complex_numbers import complex as complex_
@@ -95,7 +95,7 @@ def _select_transpose(ct: Value, linear: Batched, condition: Value, a: Any, b: A
     ]
 
 
-def zero_like(x: Any) -> Value:
+def zero_like(x: Operand) -> Value:
     """The rank-0 zero of the dtype of x."""
     return literal_like(0, x)
 
@@ -194,7 +194,7 @@ def _or_one(x: Value) -> Array:
 abs: Primitive = elementwise("abs", "arithmetic", _abs_type, scalars.nibbles(np.abs), (_abs_jvp,))
 
 
-def _sign_jvp(dx: Value, x: Value, y: Value) -> Any:
+def _sign_jvp(dx: Value, x: Value, y: Value) -> Array | None:
     """Zero; of a complex number, the part of dx across the direction y of x, divided by |x|."""
     if not is_complex(x):
         return None
@@ -239,7 +239,7 @@ nextafter = _same(
 )
 
 
-def mul_signs(a: Any, b: Any) -> Any:
+def mul_signs(a: Value, b: Value) -> Array:
     """A number with the sign of a times the sign of b, zeros' signs included."""
     one = literal_like(1, a)
     return mul(copysign(one, a), copysign(one, b))

@@ -154,7 +154,7 @@ class AtIndex(Generic[A]):
 
     mul = multiply
 
-    def min(self, values: Any, **how: Unpack[How]) -> A:
+    def min(self, values: Value, **how: Unpack[How]) -> A:
         """A copy with the smaller of element and value; NaN wins.
 
         >>> import rune.numpy as rnp

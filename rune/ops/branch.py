@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,11 @@ from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
 from rune.core.program import Equation, Program
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.loop import captured_by_all, loop, stage_within, with_flagged_inputs
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[ArrayType, ...]:
@@ -57,7 +61,7 @@ branch = HigherOrder(
 )
 
 
-def cond_as_branch(number: Any, *operands: Any, branches: tuple[Program, ...]) -> list[Any]:
+def cond_as_branch(number: Value, *operands: Value, branches: tuple[Program, ...]) -> list[Array]:
     """The branch that a `cond` means; none where its number is known, or there is one program."""
     if len(branches) == 1:
         return eval_program(branches[0], operands)
@@ -72,7 +76,7 @@ def apart_as_branch(*operands: Any, program: Program) -> list[Any]:
     return _bind_branch(np.int32(0), operands, {program.name: program})
 
 
-def _bind_branch(number: Any, operands: Sequence[Any], branches: Mapping[str, Program]) -> list[Any]:
+def _bind_branch(number: Value, operands: Sequence[Value], branches: Mapping[str, Program]) -> list[Array]:
     types = [type_of(x) for x in operands]
     staged = [stage_within(lambda *xs, p=p: eval_program(p, xs), types, name) for name, p in branches.items()]
     captured = [x for s in staged for x in s.captured]

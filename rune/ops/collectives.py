@@ -110,8 +110,8 @@ def _gathered_type(x: ArrayType, *, axis: int, lanes: Any, axis_name: Hashable) 
 
 
 def _gather_over_lanes(
-    batched: Batched, size: Any, x: Any, *, axis: int, lanes: Any, axis_name: Hashable
-) -> tuple[Any, bool]:
+    batched: Batched, size: Size, x: Value, *, axis: int, lanes: Any, axis_name: Hashable
+) -> tuple[Array, bool]:
     return move_axis(_all_lanes(x, batched[0], size), 0, axis), False
 
 

@@ -16,6 +16,7 @@ from rune.core.lower import Contraction
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
+from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.family import KINDS, Batched, require, same_dtype, wide
 from rune.ops.movement import inverse, repeat_lane, transpose
@@ -93,7 +94,7 @@ def _wrt_first(
 
 
 def _dot_batch(
-    batched: Batched, size: Any, a: Operand, b: Operand, *, dimension_numbers: Numbers
+    batched: Batched, size: Size, a: Operand, b: Operand, *, dimension_numbers: Numbers
 ) -> tuple[Array, bool]:
     """Both batched: a leading batch axis. One batched: its axis is free, and is moved to front."""
     (ca, cb), (ba, bb) = dimension_numbers

@@ -62,7 +62,7 @@ def pick(shape: Shape, spec: Ints) -> Shape:
     return tuple(shape[a] for a in spec)
 
 
-def arranged(shape: Sequence[Any], spec: Ints) -> tuple[Any, ...]:
+def arranged(shape: Sequence[Size], spec: Ints) -> tuple[Size, ...]:
     """What is given by role, in the order of the axes."""
     return tuple(shape[k] for k in inverse(spec))
 

@@ -78,12 +78,12 @@ def size_of(x: Operand) -> Size:
 # --- arithmetic -------------------------------------------------------------------------------
 
 
-def true_divide(x: Any, y: Any) -> Any:
+def true_divide(x: Any, y: Operand) -> Any:
     """x / y; integers divide as floats."""
     return a.div(*promoted("divide", x, y, kind="inexact"))
 
 
-def floor_divide(x: Operand, y: Operand) -> Any:
+def floor_divide(x: Operand, y: Operand) -> Array:
     """Quotient rounded towards minus infinity."""
     x, y = promoted("floor_divide", x, y, kind="numeric")
     dtype = type_of(x).dtype
@@ -109,7 +109,7 @@ def _floor_divide_floats(x: Any, y: Any) -> Array:
     return a.select(a.ne(y, constant(0, y)), signed, plain)
 
 
-def truncated_remainder(x: Any, y: Any) -> Any:
+def truncated_remainder(x: Operand, y: Operand) -> Array:
     """Remainder with the sign of the dividend; 0 where an integer is divided by 0."""
     return _truncated_remainder(*promoted("fmod", x, y, kind="numeric"))
 
@@ -120,7 +120,7 @@ def _truncated_remainder(x: Operand, y: Any) -> Array:
     return a.rem(x, y)
 
 
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: Operand, y: Operand) -> Any:
     """Remainder with the sign of the divisor; 0 where an integer is divided by 0."""
     x, y = promoted("remainder", x, y, kind="numeric")
     truncated = _truncated_remainder(x, y)
@@ -164,7 +164,7 @@ def _integer_power(x: Operand, y: Any) -> Any:
     return a.select(fraction, constant(0, result), result)
 
 
-def _joint(x: Any, y: Value) -> tuple:
+def _joint(x: Operand, y: Value) -> tuple:
     return type_of(x).shape or type_of(y).shape
 
 
@@ -203,7 +203,7 @@ def round(x: Value, decimals: int = 0) -> Any:
     return a.cast(back(integral, factor), type.dtype)
 
 
-def _round_integer(x: Any, unit: int) -> Any:
+def _round_integer(x: Value, unit: int) -> Array:
     """The nearest multiple of unit, of two the even one, in integers alone."""
     if unit > ml_dtypes.iinfo(type_of(x).dtype).max:
         return a.mul(x, constant(0, x))
@@ -254,7 +254,7 @@ def by_parts(rule: Callable[[Any], Any], x: Operand) -> Array:
     return cn.complex(rule(cn.real(x)), rule(cn.imag(x))) if cn.is_complex(x) else rule(x)
 
 
-def is_finite(x: Operand) -> Any:
+def is_finite(x: Operand) -> Array:
     """Whether x is neither infinite nor NaN; of complex numbers, whether both parts are not."""
     if not cn.is_complex(x):
         return a.is_finite(x)
@@ -278,7 +278,7 @@ def reshape(x: Operand, shape: Any) -> Any:
     return x if sizes == type_of(x).shape else f.reshape(x, shape=sizes)
 
 
-def _as_int(size: Size) -> Any:
+def _as_int(size: Size) -> Size:
     return int(size) if isinstance(size, np.integer) else size
 
 
@@ -303,7 +303,7 @@ def transpose(x: Operand, axes: Sequence[int] | None = None) -> Any:
     return x if order == tuple(range(ndim)) else movement.transpose(x, permutation=order)
 
 
-def matrix_transpose(x: Any) -> Any:
+def matrix_transpose(x: Value) -> Any:
     """The last two axes swapped. Errors: ShapeError below rank 2."""
     ndim = type_of(x).ndim
     if ndim < 2:

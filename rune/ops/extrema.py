@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 
-def larger(x: Operand, y: Operand) -> Any:
+def larger(x: Operand, y: Operand) -> Array:
     """The larger of two; NaN if either is."""
     return _of_two("maximum", a.max, x, y)
 
 
-def smaller(x: Operand, y: Operand) -> Any:
+def smaller(x: Operand, y: Operand) -> Array:
     """The smaller of two; NaN if either is."""
     return _of_two("minimum", a.min, x, y)
 
@@ -47,7 +47,7 @@ def larger_number(x: Operand, y: Operand) -> Array:
     return a.select(a.logical_or(in_order, a.ne(y, y)), x, y)
 
 
-def smaller_number(x: Any, y: Any) -> Any:
+def smaller_number(x: Operand, y: Operand) -> Array:
     """The smaller of two; a NaN loses to a number."""
     x, y = promoted("fmin", x, y)
     is_complex = type_of(x).dtype in dtypes.COMPLEX

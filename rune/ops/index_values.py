@@ -6,8 +6,6 @@ Unsigned positions that the signed dtype does not hold become its largest number
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rune import dtypes
@@ -67,7 +65,7 @@ def from_end(positions: Value, size: Size) -> Value:
     return select(lt(places, zero_like(places)), counted, places)
 
 
-def modulo(positions: Value, size: Size) -> Any:
+def modulo(positions: Value, size: Size) -> Value:
     """Positions modulo the size of their axis."""
     if isinstance(positions, np.ndarray) and isinstance(size, int):
         wide = positions if positions.dtype == dtypes.u64 else positions.astype(np.int64)

@@ -104,9 +104,9 @@ def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice
 def _gather_transpose(
     ct: Value,
     linear: Batched,
-    operand: Any,
+    operand: ArrayType,
     indices: Value,
-    fill: Any,
+    fill: Value,
     *,
     dims: IndexDims,
     slice_sizes: Shape,
@@ -317,7 +317,7 @@ def windows_meeting(indices: Operand, dims: IndexDims) -> Size:
     return product(tuple(d for i, d in enumerate(sizes) if i not in dims.indices_batching))
 
 
-def window_numbers(indices: Any, dims: IndexDims, shape: Shape) -> Array:
+def window_numbers(indices: Operand, dims: IndexDims, shape: Shape) -> Array:
     """For every update the number of its window, in the order of writing."""
     batch = [i for i in range(len(shape)) if i not in dims.offset]
     axes = tuple(a for i, a in enumerate(batch) if i not in dims.indices_batching)
@@ -347,7 +347,7 @@ def _scatter_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Val
 
 
 def _scatter_transpose(
-    ct: Value, linear: Batched, operand: Any, indices: Operand, updates: Any, **params: Any
+    ct: Value, linear: Batched, operand: ArrayType, indices: Operand, updates: Any, **params: Any
 ) -> list[Array | None]:
     cotangents: list[Any] = [None, None, None]
     u = updates if linear[2] else type_of(updates)
@@ -367,7 +367,7 @@ def _add_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, 
 
 
 def _add_transpose(
-    ct: Value, linear: Batched, operand: Any, indices: Value, updates: Any, **params: object
+    ct: Value, linear: Batched, operand: Any, indices: Value, updates: ArrayType, **params: object
 ) -> list[Any]:
     of_updates = read_back(ct, indices, params) if linear[2] else None
     return [ct if linear[0] else None, None, of_updates]

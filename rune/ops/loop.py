@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,9 +32,13 @@ from rune.core.program import Equation, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes
 from rune.core.staging import FlatFunction, Stage, Staged
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size, symbol
 from rune.ops.arithmetic import add, mul, sub
 from rune.ops.family import fit, reshape, size_value
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 COUNTER = ArrayType((), dtypes.i32)
 
@@ -102,7 +106,7 @@ class LoopParams:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-def _loop_type(*types: ArrayType, body: Program, **_: Any) -> tuple[ArrayType, ...]:
+def _loop_type(*types: ArrayType, body: Program, **_: object) -> tuple[ArrayType, ...]:
     return body.output_types
 
 
@@ -157,7 +161,7 @@ def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
-def _loop_calls(*args: Any, body: Program, condition: Program | None, **_: Any) -> tuple[Calls, ...]:
+def _loop_calls(*args: Any, body: Program, condition: Program | None, **_: object) -> tuple[Calls, ...]:
     """Both take the step, consts and carry; the body also the arrays, which the loop makes."""
     arrays = (None for _ in body.inputs[1 + len(args) :])
     of_body = Calls(body, (None, *args, *arrays), Runs.LOOP)
@@ -182,8 +186,8 @@ def stage_within(function: FlatFunction, types: Sequence[ArrayType], name: str) 
 
 
 def bind_loop(
-    body: Staged, condition: Staged | None, count: Size | None, consts: Sequence[Any], carry: Sequence[Any]
-) -> list[Any]:
+    body: Staged, condition: Staged | None, count: Size | None, consts: Sequence[Value], carry: Sequence[Value]
+) -> list[Array]:
     """The loop of programs (t, consts, carry) -> carry, and, where `count` is None, -> bool[].
 
     What both have captured becomes operands too. Carries of the body that follow `carry` are
@@ -217,16 +221,16 @@ def captured_by_all(staged: Sequence[Staged], leading: int = 0) -> list[Program]
 
 
 def while_as_loop(
-    *args: Any, condition: Program, body: Program, condition_consts: int, body_consts: int, **_: Any
-) -> list[Any]:
+    *args: Value, condition: Program, body: Program, condition_consts: int, body_consts: int, **_: object
+) -> list[Array]:
     """The loop that a `while` means."""
     count = condition_consts + body_consts
     types = [COUNTER, *map(type_of, args)]
 
-    def asks(t: Any, *xs: Any) -> list[Any]:
+    def asks(t: Value, *xs: Value) -> list[Array]:
         return eval_program(condition, [*xs[:condition_consts], *xs[count:]])
 
-    def step(t: Any, *xs: Any) -> list[Any]:
+    def step(t: Value, *xs: Value) -> list[Array]:
         return eval_program(body, xs[condition_consts:])
 
     programs = stage_within(step, types, "body"), stage_within(asks, types, "condition")
@@ -234,7 +238,7 @@ def while_as_loop(
 
 
 def scan_as_loop(
-    *args: Any, body: Program, consts: int, carries: int, length: Size, reverse: bool, unroll: int
+    *args: Value, body: Program, consts: int, carries: int, length: Size, reverse: bool, unroll: int
 ) -> list[Any]:
     """The loop that a scan means."""
     shared, first, stacked = args[:consts], args[consts:][:carries], args[consts + carries :]
@@ -247,7 +251,7 @@ def scan_as_loop(
         return [*first, *(fit(literal(0, t.dtype), t.shape) for t in arrays)]
     unroll, unsliced = _unrolled(length, unroll), (*shared, *stacked)
 
-    def steps(t: Any, *xs: Any) -> list[Any]:
+    def steps(t: Value, *xs: Value) -> list[Any]:
         """`unroll` steps of the body, from state to state."""
         const_values, state = xs[:consts], list(xs[len(unsliced) :])
         for row in _rows(t, length, unroll, reverse):
@@ -267,7 +271,7 @@ def _unrolled(length: Size, asked: int) -> int:
     return asked if asked > 1 and dims.divides(asked, length) else 1
 
 
-def _rows(t: Any, length: Size, unroll: int, reverse: bool) -> Iterator[Any]:
+def _rows(t: Value, length: Size, unroll: int, reverse: bool) -> Iterator[Any]:
     """The rows that iteration t works on, in order."""
     for k in range(unroll):
         step = t if unroll == 1 else add(mul(t, np.int32(unroll)), np.int32(k))

@@ -183,13 +183,13 @@ def eye(shape: Shape, dtype: np.dtype) -> Array:
     return cast(eq(rows(shape), columns(shape)), dtype)
 
 
-def with_unit_diagonal(a: Any) -> Any:
+def with_unit_diagonal(a: Value) -> Array:
     """The matrices with ones on the diagonal."""
     shape = type_of(a).shape
     return select(eq(rows(shape), columns(shape)), number(1, a), a)
 
 
-def diagonal(a: Any) -> Array:
+def diagonal(a: Operand) -> Array:
     """The diagonal. Shapes: [*B, M, N] -> [*B, min(M, N)]."""
     *lead, m, n = type_of(a).shape
     count = smaller(m, n)
@@ -229,7 +229,7 @@ def part(a: Value, axis: int, start: Size, limit: Size) -> Any:
     return slice_(a, start=low, limit=high, stride=(1,) * len(shape))
 
 
-def corner(a: Any, m: Size, n: Size) -> Any:
+def corner(a: Value, m: Size, n: Size) -> Any:
     """The first m rows and n columns."""
     *lead, p, q = type_of(a).shape
     if (p, q) == (m, n):
@@ -256,7 +256,7 @@ def _starts(ndim: int, axis: int, start: Value) -> list[Value]:
     return [start if i == axis else np.zeros((), np.int32) for i in range(ndim)]
 
 
-def grown(a: Any, m: Size, n: Size) -> Any:
+def grown(a: Value, m: Size, n: Size) -> Any:
     """The matrices padded by zeros to m rows and n columns, below and on the right."""
     *lead, p, q = type_of(a).shape
     if (p, q) == (m, n):
@@ -292,7 +292,7 @@ def spread(x: Value, shape: Shape) -> Any:
     return broadcast(x, shape=shape, axes=tuple(range(len(shape))))
 
 
-def full(value: Value, shape: Shape) -> Any:
+def full(value: Value, shape: Shape) -> Array:
     """A rank-0 value at every place."""
     return broadcast(value, shape=shape, axes=())
 

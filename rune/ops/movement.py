@@ -121,7 +121,7 @@ def behind(size: Size, high: int, interior: int) -> Size:
     return high + interior * (1 // (size + 1))
 
 
-def _padded(size: Size, low: Any, high: Any, interior: int) -> Any:
+def _padded(size: Size, low: Size, high: Size, interior: int) -> Size:
     spread = size if interior == 0 or size == 0 else (size - 1) * (interior + 1) + 1
     return spread + low + high
 
@@ -143,7 +143,7 @@ def _pad_reference(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, int
 
 
 def _pad_transpose(
-    ct: Value, linear: Batched, x: Any, value: Any, *, low: Shape, high: Shape, interior: tuple[int, ...]
+    ct: Value, linear: Batched, x: ArrayType, value: Value, *, low: Shape, high: Shape, interior: tuple[int, ...]
 ) -> list[Array | None]:
     """The cotangent of x is the padded cotangent cropped; that of the value is all the rest."""
     cotangents = [_crop(ct, low, high, interior) if linear[0] else None, None]

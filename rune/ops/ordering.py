@@ -5,7 +5,7 @@ What an array method and the function of the same name in `rune.numpy` have in c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def back(x: Value, axis: int) -> Array:
     return move_axis(x, type_of(x).ndim - 1, axis)
 
 
-def _from_the_end(x: Any) -> Any:
+def _from_the_end(x: Value) -> Array:
     return reverse(x, axes=(type_of(x).ndim - 1,))
 
 
@@ -70,7 +70,7 @@ def argsort(x: Value, axis: int | None = -1, descending: bool = False) -> Array:
     return back(cast(_argsort(rows), index_dtype()), at)
 
 
-def searchsorted(x: Operand, values: Value, side: str = "left", sorter: Any = None) -> Array:
+def searchsorted(x: Operand, values: Value, side: str = "left", sorter: Value | None = None) -> Array:
     """How many elements of the sorted `x` come before each value.
 
     Shapes: x [N], values [*V] -> [*V].

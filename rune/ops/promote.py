@@ -17,7 +17,7 @@ from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Operand, Value
-from rune.dims import Dim
+from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, ShapeError, with_context
 from rune.ops.arithmetic import add, convert, logical_and, logical_or, mul
 from rune.ops.family import broadcast, reshape, size_value
@@ -126,7 +126,7 @@ def promoted(name: str, *values: Operand, kind: str = "any") -> list[Any]:
     return broadcast_together(name, [as_type(v, dtype, weak, name) for v in operands])
 
 
-def _fit_together(values: Sequence[Any], kind: str) -> bool:
+def _fit_together(values: Sequence[Operand], kind: str) -> bool:
     """The common case: arrays of one type, and of the kind asked for."""
     first = getattr(values[0], "type", None)
     if type(first) is not ArrayType or any([getattr(v, "type", None) is not first for v in values]):
@@ -221,7 +221,7 @@ def broadcast_shape(name: str, *shapes: Shape) -> Shape:
     return tuple(_common(name, shapes, axis, [s[axis] for s in padded]) for axis in range(rank))
 
 
-def _common(name: str, shapes: Sequence[Shape], axis: int, sizes: Sequence[Any]) -> Any:
+def _common(name: str, shapes: Sequence[Shape], axis: int, sizes: Sequence[Size]) -> Size:
     wide = [s for s in sizes if s != 1]
     for other in wide[1:]:
         if other != wide[0]:

@@ -170,7 +170,7 @@ def _arg_expand(extremum: Callable[[], Primitive], worst: float) -> Rule:
 
 
 def _arg_reduction(name: str, reference: Rule, extremum: Callable[[], Primitive], worst: float) -> Primitive:
-    def batch(batched: Batched, size: Any, x: Any, *, axis: int, dtype: np.dtype) -> tuple[Any, bool]:
+    def batch(batched: Batched, size: Size, x: Value, *, axis: int, dtype: np.dtype) -> tuple[Array, bool]:
         return primitive(x, axis=axis + 1, dtype=dtype), True
 
     primitive = Primitive(
@@ -221,7 +221,7 @@ def _product_step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Arra
 
 
 def _extremum_step(pick: Callable[[], Primitive], wins: Callable[[], Primitive]) -> Rule:
-    def step(a: Any, da: Any, b: Any, db: Any) -> tuple[Any, Any]:
+    def step(a: Value, da: Value, b: Value, db: Value) -> tuple[Array, Array]:
         half = mul(add(da, db), literal_like(0.5, da))
         chosen = select(wins()(a, b), da, db)
         return pick()(a, b), select(eq(a, b), half, chosen)
@@ -267,7 +267,7 @@ def _cumulative(
     return primitive
 
 
-def _lowest(x: Any) -> np.ndarray:
+def _lowest(x: Value) -> np.ndarray:
     return literal_like(-np.inf, x)
 
 

@@ -8,23 +8,27 @@ becomes operands of the loop. Compile time does not depend on the number of step
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rune.core.interpreter import type_of
 from rune.core.staging import Staged
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import CheckError
 from rune.ops.family import fit
 from rune.ops.loop import COUNTER, bind_loop, scan_as_loop, stage_within
 
+if TYPE_CHECKING:
+    from rune.array import Array
 
-def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
+
+def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Value) -> list[Array]:
     """The carry after `count` steps; body(i, *carry) -> carry, with i = 0, 1, … an i32 scalar."""
     return bind_loop(_staged_step(body, _types(carry)), None, count, (), carry)
 
 
-def repeat_while(condition: Callable[..., Any], body: Callable[..., Sequence[Any]], *carry: Any) -> list[Any]:
+def repeat_while(condition: Callable[..., Any], body: Callable[..., Sequence[Any]], *carry: Value) -> list[Array]:
     """The first carry for which condition(*carry) is false; body(*carry) -> carry."""
     types = _types(carry)
     asks = stage_within(lambda _, *xs: [condition(*xs)], [COUNTER, *types], "condition")
@@ -66,7 +70,7 @@ def repeat_rows(
     return list(results[:count]), list(results[count:])
 
 
-def _types(values: Sequence[Any]) -> list[ArrayType]:
+def _types(values: Sequence[Value]) -> list[ArrayType]:
     """The types of a carry; numbers are of the dtype that they have, weak no longer."""
     return [type_of(x).strong() for x in values]
 
@@ -78,7 +82,7 @@ def _staged_step(body: Callable[..., Sequence[Any]], types: Sequence[ArrayType])
     return staged
 
 
-def _fitted(values: Sequence[Any], types: Sequence[ArrayType]) -> list[Any]:
+def _fitted(values: Sequence[Value], types: Sequence[ArrayType]) -> list[Any]:
     return [fit(x, t.shape) for x, t in zip(values, types, strict=True)]
 
 

@@ -16,6 +16,7 @@ from rune import dims as sizes_of
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
@@ -60,7 +61,7 @@ def _at_rows(primitive: Primitive, table: Value, rows: Value, last: Value) -> Ar
     return primitive(table, reshape(rows, shape=shape), last, dims=_ROWS, slice_sizes=(1,), mode="fill")
 
 
-def _products(x: Any, indices: Value, u: Value, params: Any) -> tuple[Array, Array]:
+def _products(x: ArrayType, indices: Value, u: Value, params: Any) -> tuple[Array, Array]:
     """For every update the product of all updates of the same element, and of all but itself.
 
     The updates of one element whose windows' numbers agree but for the last k bits are a group; its
@@ -111,7 +112,7 @@ def _bits(count: Size) -> int:
     return max(0, high - 1).bit_length()
 
 
-def _mul_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Any:
+def _mul_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Array:
     (dx, _, du), (x, i, u) = tangents, args
     scaled = zeros_like(x) if dx is None else scatter_mul(dx, i, u, **params)
     if du is None:
@@ -121,7 +122,7 @@ def _mul_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, 
 
 
 def _mul_transpose(
-    ct: Value, linear: Batched, operand: Any, indices: Value, updates: Any, **params: object
+    ct: Value, linear: Batched, operand: ArrayType, indices: Value, updates: Value, **params: object
 ) -> list[Array | None]:
     return [scatter_mul(ct, indices, updates, **params), None, None]
 

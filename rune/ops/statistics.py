@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 
-def reduce(name: str, primitive: Primitive, x: Any, axis: Axis = None, keepdims: bool = False) -> Array:
+def reduce(name: str, primitive: Primitive, x: Operand, axis: Axis = None, keepdims: bool = False) -> Array:
     """A reduction primitive with NumPy's axis and keepdims."""
     type = type_of(x)
     axes = normalised_axes(name, axis, type)
@@ -68,7 +68,7 @@ def prod(x: Value, axis: Axis = None, dtype: np.dtype | None = None, keepdims: b
 # --- moments ----------------------------------------------------------------------------------
 
 
-def _inexact(name: str, x: Any, dtype: Any) -> tuple[Any, np.dtype]:
+def _inexact(name: str, x: Operand, dtype: Any) -> tuple[Any, np.dtype]:
     """The operand in the dtype to compute in, and the dtype of the result."""
     x = operand(name, x) if dtype is None else astype(x, dtypes.as_dtype(dtype))
     (x,) = promoted(name, x, kind="inexact")
@@ -84,7 +84,7 @@ def squared_length(x: Operand) -> Array:
     return a.add(*(a.mul(p, p) for p in parts))
 
 
-def _count(x: Any, axes: tuple[int, ...]) -> Size:
+def _count(x: Operand, axes: tuple[int, ...]) -> Size:
     return product(type_of(x).shape[i] for i in axes)
 
 
@@ -118,7 +118,7 @@ def var(
     return a.cast(a.div(total, left_over(count, ddof)), result_dtype)
 
 
-def left_over(count: Value, ddof: Any) -> Value:
+def left_over(count: Value, ddof: Value) -> Value:
     """count - ddof, but no less than 0: a variance of too few elements is NaN or infinite."""
     if not hasattr(ddof, "type"):
         if not ddof:
@@ -153,7 +153,7 @@ def ptp(x: Value, axis: Axis = None, keepdims: bool = False) -> Array:
     return a.sub(amax(x, axis, keepdims), amin(x, axis, keepdims))
 
 
-def _extremum(name: str, primitive: Primitive, of_bool: Primitive, x: Any, axis: Axis, keepdims: bool) -> Array:
+def _extremum(name: str, primitive: Primitive, of_bool: Primitive, x: Operand, axis: Axis, keepdims: bool) -> Array:
     x = operand(name, x)
     if is_complex(x):
         return _complex_extremum(name, x, axis, keepdims)
@@ -188,7 +188,7 @@ def any(x: Value, axis: Axis = None, keepdims: bool = False) -> Array:
     return reduce("any", reduction.reduce_or, x, axis, keepdims)
 
 
-def all(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def all(x: Value, axis: Axis = None, keepdims: bool = False) -> Any:
     """True where every element is nonzero."""
     x = astype(operand("all", x), dtypes.bool_)
     return reduce("all", reduction.reduce_and, x, axis, keepdims)

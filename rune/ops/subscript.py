@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Entries = Sequence[Any]
 
 
-def read(x: Any, index: Any, mode: str = "promise_in_bounds", fill: Any = None, wrap: bool = True) -> Any:
+def read(x: Any, index: Any, mode: str = "promise_in_bounds", fill: Value | None = None, wrap: bool = True) -> Any:
     """x[index]; an index out of bounds is clamped, or reads `fill`, 0 for None, with mode "fill".
 
     wrap: whether a negative index counts from the end.
@@ -156,7 +156,7 @@ def modular(x: Any, index: Value) -> tuple[Any, ...]:
     return tuple(e if e is None else _modular(e, next(sizes)) for e in raw_entries(x, index))
 
 
-def _modular(entry: Value, size: Size) -> Any:
+def _modular(entry: Value, size: Size) -> Value:
     if isinstance(entry, slice):
         return entry
     if size == 0:
@@ -166,7 +166,7 @@ def _modular(entry: Value, size: Size) -> Any:
     return modulo(size_value(entry, dtypes.i32) if isinstance(entry, int) else entry, size)
 
 
-def _item(x: Any, entry: Any) -> Any:
+def _item(x: Operand, entry: Any) -> Any:
     """None, ..., a slice, an int, an integer array or a mask. Errors: for anything else."""
     if entry is None or entry is Ellipsis or isinstance(entry, slice):
         return entry
@@ -195,7 +195,7 @@ def _is_mask(item: Any) -> bool:
     return is_advanced(item) and type_of(item).dtype == dtypes.bool_
 
 
-def _mask_entries(x: Any, mask: Any, axis: int) -> list[Value]:
+def _mask_entries(x: Operand, mask: Any, axis: int) -> list[Value]:
     if isinstance(mask, Tracer):
         raise _traced_mask(x, mask)
     mask_type = type_of(mask)
@@ -206,7 +206,7 @@ def _mask_entries(x: Any, mask: Any, axis: int) -> list[Value]:
     return [np.asarray(i, np.int32) for i in np.nonzero(np.asarray(mask))]
 
 
-def _traced_mask(x: Any, mask: Any) -> NonConcreteBooleanIndexError:
+def _traced_mask(x: Any, mask: Value) -> NonConcreteBooleanIndexError:
     return NonConcreteBooleanIndexError(
         f"index: cannot index with a traced mask {type_of(mask)} into {type_of(x)} "
         "(the result's shape would depend on its values)",
@@ -287,7 +287,7 @@ def _static(part: Any) -> Any:
     return part if part is None or isinstance(part, Dim) else operator.index(part)
 
 
-def _symbolic_range(parts: Sequence[Any], size: Size) -> Range:
+def _symbolic_range(parts: Sequence[Size | None], size: Size) -> Range:
     start, stop, step = (*parts[:2], 1 if parts[2] is None else parts[2])
     if step == -1 and start is None and stop is None:
         return Range(0, size, 1, True)

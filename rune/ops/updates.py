@@ -52,7 +52,7 @@ def change_window(x: Any, entries: Entries, combine: Primitive | None, values: O
     return _put_back(x, parts, _reshaped(values, sizes))
 
 
-def _reshaped(x: Any, shape: Shape) -> Any:
+def _reshaped(x: Operand, shape: Shape) -> Any:
     return x if type_of(x).shape == shape else reshape(x, shape=shape)
 
 
@@ -82,7 +82,7 @@ def scattered(scatter: Any, x: Any, entries: Entries, values: Operand, mode: str
     return _reshaped(_scattered(scatter, ranked, entries, values, mode), type_of(x).shape)
 
 
-def _scattered(scatter: Any, x: Value, entries: Entries, values: Any, mode: str) -> Array:
+def _scattered(scatter: Any, x: Value, entries: Entries, values: Operand, mode: str) -> Array:
     shape = type_of(x).shape
     basic = [e if isinstance(e, slice) else slice(None) for e in entries]
     slices = ranges(shape, basic)

@@ -157,7 +157,7 @@ def _type_rule(x: ArrayType, *, combine: str, **params: object) -> ArrayType:
     return x.with_shape(counts(x.shape, slide))
 
 
-def _laid_out(x: Any, slide: Slide, fill: Any) -> tuple[Any, Ints]:
+def _laid_out(x: Value, slide: Slide, fill: Value) -> tuple[Any, Ints]:
     """All windows of x, and the axes of the result that are the windows' own."""
     padded = pad(x, fill, **slide.pads) if slide.is_padded else x
     axes = slide.axes
@@ -168,7 +168,7 @@ def _laid_out(x: Any, slide: Slide, fill: Any) -> tuple[Any, Ints]:
     return shown, tuple(range(ndim, ndim + len(axes)))
 
 
-def _expand(x: Any, *, combine: str, **params: Any) -> Any:
+def _expand(x: Value, *, combine: str, **params: object) -> Array:
     monoid, dtype = MONOIDS[combine], type_of(x).dtype
     shown, axes = _laid_out(x, _slide(params), literal(monoid.identity(dtype), dtype))
     return monoid.reduction(shown, axes=axes)
@@ -209,7 +209,7 @@ def _jvp(dx: Value, x: Value, y: Value, *, combine: str, **params: object) -> Ar
     return _first_jvp(dx, x, _slide(params), combine)
 
 
-def _product_jvp(dx: Any, x: Any, y: Any, slide: Slide) -> Any:
+def _product_jvp(dx: Value, x: Value, y: Value, slide: Slide) -> Array:
     one = literal(1, type_of(x).dtype)
     (primal, axes), (tangent, _) = _laid_out(x, slide, one), _laid_out(dx, slide, zero_like(dx))
     assert isinstance(reduce_prod.jvp, tuple)
@@ -218,7 +218,7 @@ def _product_jvp(dx: Any, x: Any, y: Any, slide: Slide) -> Any:
     return rule(tangent, primal, y, axes=axes)
 
 
-def _first_jvp(dx: Any, x: Any, slide: Slide, combine: str) -> Any:
+def _first_jvp(dx: Value, x: Value, slide: Slide, combine: str) -> Array:
     dtype = type_of(x).dtype
     shown, axes = _laid_out(x, slide, literal(MONOIDS[combine].identity(dtype), dtype))
     tangents, _ = _laid_out(dx, slide, zero_like(dx))
@@ -259,7 +259,7 @@ def _back(count: Size, size: Size, slide: Slide, axis: int) -> tuple[Size, Size]
     return low, span + reach(slide.window[axis], slide.window_dilation[axis]) - 1 - inner - low
 
 
-def _batch(batched: Batched, size: Any, x: Any, *, combine: str, **params: Any) -> tuple[Any, bool]:
+def _batch(batched: Batched, size: Size, x: Value, *, combine: str, **params: object) -> tuple[Array, bool]:
     lifted = _slide(params).with_lane()
     return reduce_window(x, combine=combine, **fields_of(lifted)), True
 

@@ -89,7 +89,7 @@ def _slice_transpose(
     return [dynamic_update_slice(zeros, ct, *starts), *(None for _ in starts)]
 
 
-def _stack_starts(batched: Batched, size: Any, starts: Sequence[Any], shape: Shape) -> Any:
+def _stack_starts(batched: Batched, size: Size, starts: Sequence[Value], shape: Shape) -> Array:
     """Starts along the axes of `shape` as index vectors [size, ndim]."""
     placed = [signed(s, d) for s, d in zip(starts, shape, strict=True)]
     lanes = [s if b else repeat_lane(s, size) for s, b in zip(placed, batched, strict=True)]
@@ -157,7 +157,9 @@ def _update_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Valu
     return dynamic_update_slice(d_operand, d_update, *args[2:])
 
 
-def _update_transpose(ct: Value, linear: Batched, operand: Any, update: Any, *starts: Value) -> list[Array | None]:
+def _update_transpose(
+    ct: Value, linear: Batched, operand: ArrayType, update: ArrayType, *starts: Value
+) -> list[Array | None]:
     shape = type_of(update).shape if not linear[1] else update.shape
     of_operand = dynamic_update_slice(ct, fit(zero_like(ct), shape), *starts)
     of_update = dynamic_slice(ct, *starts, sizes=shape)

@@ -89,7 +89,7 @@ def _poisson_proposal(lam: ArrayLike) -> Any:
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2.0)
 
-    def propose(u: Any, v: ArrayLike) -> tuple[Array, Array]:
+    def propose(u: Array, v: ArrayLike) -> tuple[Array, Array]:
         inner = 0.5 - abs(u)
         k = rnp.floor((2.0 * a / inner + b) * u + lam + 0.43)
         hat = rnp.log(v * inverse_alpha / (a / (inner * inner) + b))
@@ -139,7 +139,7 @@ class _Skipping(NamedTuple):
     trials: Any
 
 
-def _by_skipping(key: Key, n: Any, p: Any) -> Any:
+def _by_skipping(key: Key, n: Array, p: Array) -> Array:
     """Successes in n trials, each after a geometric number of them."""
     log_failure = rnp.log1p(-p)
 
@@ -153,7 +153,7 @@ def _by_skipping(key: Key, n: Any, p: Any) -> Any:
     return while_loop(lambda s: rnp.any(s.trials <= n), again, _Skipping(key, zero, zero)).count - 1.0
 
 
-def _binomial_proposal(n: Any, p: Any) -> Any:
+def _binomial_proposal(n: Array, p: Array) -> Any:
     """Source: Hörmann 1993, Journal of Statistical Computation and Simulation 46, BTRS."""
     deviation = rnp.sqrt(n * p * (1.0 - p))
     b = 1.15 + 2.53 * deviation
@@ -164,7 +164,7 @@ def _binomial_proposal(n: Any, p: Any) -> Any:
     alpha = (2.83 + 5.1 / b) * deviation
     m = rnp.floor((n + 1.0) * p)
 
-    def propose(u: Any, v: Any) -> tuple[Any, Any]:
+    def propose(u: Array, v: ArrayLike) -> tuple[Array, Array]:
         inner = 0.5 - abs(u)
         k = rnp.floor((2.0 * a / inner + b) * u + c)
         is_sure = (inner >= 0.07) & (v <= v_r)
@@ -175,7 +175,7 @@ def _binomial_proposal(n: Any, p: Any) -> Any:
     return propose
 
 
-def _log_ratio(k: Any, m: Any, n: Any, odds: Any) -> Any:
+def _log_ratio(k: Array, m: Array, n: Array, odds: Array) -> Any:
     """The logarithm of how much less likely k successes are than the most likely number m."""
     return (
         (m + 0.5) * rnp.log((m + 1.0) / (odds * (n - m + 1.0)))
@@ -189,7 +189,7 @@ def _log_ratio(k: Any, m: Any, n: Any, odds: Any) -> Any:
 
 
 @Sampler
-def binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def binomial(key: ArrayLike, n: ArrayLike, p: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """How many of n trials of probability p succeed, as floating numbers.
 
     Shapes: n and p broadcast to `shape`, which is their own by default.
@@ -210,7 +210,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = 
     return ops.convert(_binomial(single_key("binomial", key), count, chance), dtype=kind)
 
 
-def _binomial(key: Key, n: Any, p: Any) -> Any:
+def _binomial(key: Key, n: Any, p: Array) -> Array:
     is_rare = p < 0.5
     q = rnp.where(is_rare, p, 1.0 - p)
     is_valid = (n >= 0.0) & (q >= 0.0)
@@ -227,7 +227,9 @@ def _binomial(key: Key, n: Any, p: Any) -> Any:
 
 
 @with_static("unroll")
-def multinomial(key: Any, n: Any, p: Any, *, shape: Shape | None = None, dtype: Any = None, unroll: int = 1) -> Any:
+def multinomial(
+    key: ArrayLike, n: Any, p: Any, *, shape: Shape | None = None, dtype: Any = None, unroll: int = 1
+) -> Array:
     """How many of n trials have each of the outcomes, whose probabilities are p.
 
     Shapes: p [*B, K]; n and B broadcast to all but the last axis of `shape`, which is that of p by
@@ -252,7 +254,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Shape | None = None, dtype: 
     remaining = rnp.flip(rnp.cumsum(rnp.flip(chances, 0), 0), 0)
     ratios = rnp.clip(chances / rnp.where(remaining == 0.0, 1.0, remaining), 0.0, 1.0)
 
-    def outcome(trials: Any, step: tuple[Any, Key]) -> tuple[Any, Any]:
+    def outcome(trials: ArrayLike, step: tuple[Array, Key]) -> tuple[Any, Any]:
         ratio, one = step
         count = _binomial(one, trials, ratio)
         return trials - count, count

@@ -144,7 +144,7 @@ def _drawn(draw: Callable[[Key, Any], Any], key: ArrayLike, a: Array, shape: Sha
     return draw(keys, shapes.ravel()).reshape(shape)
 
 
-def _two_logs(key: Any, a: Any, b: Any, shape: Shape, dtype: Any) -> tuple[Any, Any]:
+def _two_logs(key: ArrayLike, a: Any, b: Any, shape: Shape, dtype: Any) -> tuple[Any, Any]:
     """Logarithms of gamma numbers of a, and others of b, drawn in one loop."""
     pair = (rnp.broadcast_to(in_dtype("gamma", v, dtype), shape) for v in (a, b))
     keys = vmap(lambda k: split(k, product(shape)))(split(single_key("gamma", key)))
@@ -193,7 +193,7 @@ def loggamma(key: ArrayLike, a: Any, shape: Shape | None = None, dtype: Any = No
 
 
 @Sampler
-def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def beta(key: ArrayLike, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Density x**(a - 1) (1 - x)**(b - 1), up to a factor, for 0 <= x <= 1.
 
     Shapes: a and b broadcast to `shape`, which is their own by default.
@@ -215,7 +215,7 @@ def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None
 
 
 @Sampler
-def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def dirichlet(key: ArrayLike, alpha: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Shares that sum to 1: density proportional to the product of x_i**(alpha_i - 1).
 
     Shapes: alpha [*B, N]; B broadcasts to `shape`, which is B by default -> [*shape, N].
@@ -259,7 +259,7 @@ def chisquare(key: ArrayLike, df: Any, shape: Shape | None = None, dtype: Any = 
 
 
 @Sampler
-def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """The ratio of two chi-square numbers, each over its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
@@ -280,7 +280,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any =
 
 
 @Sampler
-def t(key: Any, df: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def t(key: ArrayLike, df: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Student's t: a normal number over the root of a chi-square number by its degrees of freedom.
 
     Shapes: df broadcasts to `shape`, which is its own by default.

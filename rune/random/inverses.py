@@ -10,6 +10,7 @@ from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import literal
 from rune.core.types import Shape
 from rune.errors import ArgumentError
@@ -25,10 +26,11 @@ from rune.random.sampler import (
     with_static,
 )
 from rune.random.uniforms import uniform, unit_interval
+from rune.typing import ArrayLike
 
 
 @Sampler
-def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Array:
     """Waiting times of mean 1: density exp(-x) for x >= 0.
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -46,7 +48,7 @@ def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @with_static("mode")
-def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Any:
+def gumbel(key: ArrayLike, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Array:
     """The distribution of the largest of many: density exp(-(x + exp(-x))).
 
     mode:   "high" takes twice the bits: the largest number is about 32 instead of 16 in f32.
@@ -72,7 +74,7 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = None, mode: str | None = No
 
 
 @Sampler
-def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def laplace(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
     """Density exp(-|x|) / 2.
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -92,7 +94,7 @@ def laplace(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def logistic(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
     """Density exp(-x) / (1 + exp(-x))².
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -111,7 +113,7 @@ def logistic(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def cauchy(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
     """Density 1 / (π (1 + x²)): no mean.
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -130,7 +132,7 @@ def cauchy(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
 
 
 @Sampler
-def pareto(key: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def pareto(key: ArrayLike, b: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Density b / x**(b + 1) for x >= 1.
 
     Shapes: b broadcasts to `shape`, which is its own by default.

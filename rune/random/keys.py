@@ -181,7 +181,7 @@ def split(key: KeyLike, num: Size | Sequence[Size] = 2) -> Array:
     return _in_kind(new, key)
 
 
-def fold_in(key: KeyLike, data: Any) -> Array:
+def fold_in(key: KeyLike, data: ArrayLike) -> Array:
     """The key at position `data` below `key`: fold_in(k, i) == split(k, n)[i].
 
     data: an integer, Python's (64 bits count) or an array's; a negative one of an array is its low
@@ -201,7 +201,7 @@ def fold_in(key: KeyLike, data: Any) -> Array:
     return _in_kind(random_fold_in(parent, *_place("fold_in", data)), key)
 
 
-def _place(name: str, data: Any) -> tuple[Array, Array]:
+def _place(name: str, data: ArrayLike) -> tuple[Array, Array]:
     """The high and the low word of a position; a negative one is its low word, as in JAX."""
     if isinstance(data, np.integer):
         data = np.asarray(data).astype(dtypes.canonical(data.dtype))
@@ -220,7 +220,7 @@ def static_shape(name: str, shape: Any) -> Shape:
     raise ShapeError(f"{name}: cannot use {shape!r} as a shape (a tuple of sizes required)")
 
 
-def _is_size(size: Any) -> bool:
+def _is_size(size: Size) -> bool:
     if isinstance(size, Dim):
         return True
     is_integer = isinstance(size, int | np.integer) and not isinstance(size, bool)

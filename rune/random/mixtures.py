@@ -45,7 +45,7 @@ def negative_binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtyp
 
 
 @Sampler
-def logseries(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def logseries(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
     """Whole numbers from 1 on, k with a probability proportional to p**k / k.
 
     Shapes: p broadcasts to `shape`, which is its own by default.
@@ -96,7 +96,9 @@ def noncentral_chisquare(key: ArrayLike, df: Any, nonc: Any, shape: Shape | None
 
 
 @Sampler
-def noncentral_f(key: Any, dfnum: Any, dfden: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def noncentral_f(
+    key: ArrayLike, dfnum: Any, dfden: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None
+) -> Array:
     """A noncentral chi-square number over a chi-square number, each over its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.

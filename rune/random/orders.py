@@ -12,6 +12,7 @@ import numpy as np
 
 import rune.numpy as rnp
 from rune import dims, dtypes, ops
+from rune.array import Array
 from rune.control import fori_loop
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.types import Shape
@@ -26,6 +27,7 @@ from rune.random.sampler import Sampler, in_dtype, real_kind, shape_for, shape_o
 from rune.random.streams import take_key
 from rune.random.uniforms import UNSIGNED, randint, unit_interval
 from rune.transforms.batching.vmap import vmap
+from rune.typing import ArrayLike
 
 LAST_WORD = (1 << 32) - 1
 
@@ -33,7 +35,7 @@ LAST_WORD = (1 << 32) - 1
 # --- sorting ----------------------------------------------------------------------------------
 
 
-def stable_order(words: Any) -> Any:
+def stable_order(words: Any) -> Array:
     """The positions of unsigned integers in ascending order, equal ones as they stand.
 
     Shapes: words [N] -> i32[N].
@@ -42,7 +44,7 @@ def stable_order(words: Any) -> Any:
     positions = ops.iota(shape=(count,), axis=0, dtype=dtypes.i32)
     one = literal(1, kind)
 
-    def by_bit(bit: Any, order: Any) -> Any:
+    def by_bit(bit: Array, order: Array) -> Array:
         is_set = ops.logical_and(ops.shr(words[order], ops.convert(bit, dtype=kind)), one)
         is_clear = 1 - ops.convert(is_set, dtype=dtypes.i32)
         before = rnp.cumsum(is_clear) - is_clear  # clear bits in front of each
@@ -52,7 +54,7 @@ def stable_order(words: Any) -> Any:
     return fori_loop(0, kind.itemsize * 8, by_bit, positions)
 
 
-def _descending(x: Any) -> Any:
+def _descending(x: Array) -> Any:
     """Unsigned integers that ascend where floating numbers descend."""
     real = x if x.dtype in (dtypes.f32, dtypes.f64) else x.astype(dtypes.f32)
     unsigned = UNSIGNED[real.dtype.itemsize * 8]
@@ -62,7 +64,7 @@ def _descending(x: Any) -> Any:
     return ops.select(is_negative, bits, ops.logical_not(ops.logical_or(bits, top)))
 
 
-def _largest(x: Any, count: int) -> Any:
+def _largest(x: Array, count: int) -> Array:
     """The positions of the `count` largest numbers along the last axis, the largest first."""
     flat = x.reshape(-1, x.shape[-1])
     order = vmap(lambda row: stable_order(_descending(row)))(flat)
@@ -72,7 +74,7 @@ def _largest(x: Any, count: int) -> Any:
 # --- permutation ------------------------------------------------------------------------------
 
 
-def _shuffled(key: Key, x: Any, axis: int) -> Any:
+def _shuffled(key: Key, x: Array, axis: int) -> Any:
     """The elements along an axis, each line shuffled by itself."""
     # Words may be equal, which leaves a bias; a second round of them makes that as good as none.
     for _ in range(_rounds(product(x.shape))):
@@ -105,7 +107,7 @@ def _known(name: str, shape: Shape) -> int:
     return size
 
 
-def _sorted_by(words: Any, x: Any, axis: int) -> Any:
+def _sorted_by(words: Array, x: Array, axis: int) -> Array:
     if x.ndim == 1:
         return x[stable_order(words)]
     keys, lines = (rnp.moveaxis(v, axis, -1) for v in (words, x))
@@ -116,7 +118,7 @@ def _sorted_by(words: Any, x: Any, axis: int) -> Any:
 
 
 @with_static("count")
-def _positions(key: Any, count: int) -> Any:
+def _positions(key: ArrayLike, count: int) -> Array:
     return _shuffled(single_key("permutation", key), rnp.arange(count), 0)
 
 
@@ -129,8 +131,8 @@ def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Any:
 
 
 def permutation(
-    key: Any = None, x: Any = None, axis: int = 0, independent: bool = False, *, name: str | None = None
-) -> Any:
+    key: ArrayLike | None = None, x: Any = None, axis: int = 0, independent: bool = False, *, name: str | None = None
+) -> Array:
     """The slices of `x` along an axis in a random order; of range(x) for an integer.
 
     independent:  every line along the axis gets an order of its own.
@@ -159,7 +161,7 @@ def _as_size(x: Any) -> Size:
     return x if isinstance(x, Dim) else int(x)
 
 
-def _array(name: str, x: Any) -> Any:
+def _array(name: str, x: ArrayLike) -> Array:
     """Errors: ArgumentError if there is no axis to choose along."""
     array = None if x is None else value_of(name, x)
     if array is None or not type_of(array).shape:
@@ -270,8 +272,13 @@ def _weights(p: Any) -> Any:
 
 @with_static("axis", "replace", "mode")
 def categorical(
-    key: Any, logits: Any, axis: int = -1, shape: Shape | None = None, replace: bool = True, mode: str | None = None
-) -> Any:
+    key: ArrayLike,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: Shape | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+) -> Array:
     """Numbers of outcomes whose probabilities are softmax(logits) along an axis.
 
     Shapes:   logits without the axis broadcast to `shape`, which is that by default.

@@ -83,7 +83,7 @@ def _angles(key: Key, kappa: Array) -> Array:
     k = rnp.where(is_valid, kappa, 1.0)
     excess = 0.5 + 0.5 / (rnp.hypot(1.0, 2.0 * k) + 2.0 * k)
 
-    def propose(u: Any, v: Any) -> Proposal:
+    def propose(u: ArrayLike, v: Array) -> Proposal:
         turn = math.pi * (v - 0.5)  # half of the proposed angle of the uniform distribution
         square = rnp.square(rnp.sin(turn))
         half = square / (1.0 + 2.0 * (k / excess) * (1.0 - square))

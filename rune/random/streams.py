@@ -121,7 +121,7 @@ class Origin:
         key, first, *folds = values
         return Stream(key, first, tuple(folds))
 
-    def at(self, index: Any) -> Origin:
+    def at(self, index: ArrayLike) -> Origin:
         """The origin for one lane or step."""
         return Origin(self.key, self.first, (*self.folds, index))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import DtypeError, ShapeError
 from rune.nn.losses.reduction import Reduction, reduced
 from rune.nn.normalisation import is_class, log_softmax
@@ -34,7 +35,7 @@ def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
     return _of_distributions(log_softmax(logits, axis), labels, axis)
 
 
-def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: int = -1) -> Any:
+def softmax_cross_entropy_with_integer_labels(logits: ArrayLike, labels: ArrayLike, axis: int = -1) -> Array:
     """-log(softmax(logits)) at the label of each example.
 
     Shapes: logits [*B, C], labels int[*B] -> [*B]. A label outside 0…C-1 gives NaN.
@@ -56,7 +57,7 @@ def softmax_cross_entropy_with_integer_labels(logits: Any, labels: Any, axis: in
     return -_at_label(log_softmax(x, axis), labels, axis)
 
 
-def _labels(name: str, labels: Any) -> Any:
+def _labels(name: str, labels: ArrayLike) -> Array:
     labels = rnp.asarray(labels)
     if not rnp.issubdtype(labels.dtype, rnp.integer):
         raise DtypeError(
@@ -66,7 +67,7 @@ def _labels(name: str, labels: Any) -> Any:
     return labels
 
 
-def _at_label(x: Any, labels: Any, axis: int) -> Any:
+def _at_label(x: Array, labels: Array, axis: int) -> Array:
     """x at the label of each example; NaN where the label is not a class."""
     count = x.shape[axis]
     # Compared with every class instead of gathered: the row is read anyway, and the derivative
@@ -83,12 +84,12 @@ def _of_distributions(log_probs: Any, probs: Any, axis: int, class_weights: Any 
 
 def cross_entropy(
     logits: ArrayLike,
-    targets: Any,
-    weight: Any = None,
+    targets: ArrayLike,
+    weight: ArrayLike | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+) -> Array:
     """-log(softmax(logits)) at the target, or -Σ p log(softmax(logits)) for distributions p.
 
     Shapes: logits [N, C, *S] or [C]; targets int[N, *S], or a distribution [N, C, *S].
@@ -120,8 +121,12 @@ def cross_entropy(
 
 
 def nll_loss(
-    log_probs: Any, targets: Any, weight: Any = None, ignore_index: int = -100, reduction: Reduction = "mean"
-) -> Any:
+    log_probs: ArrayLike,
+    targets: ArrayLike,
+    weight: ArrayLike | None = None,
+    ignore_index: int = -100,
+    reduction: Reduction = "mean",
+) -> Array:
     """-weight · log_probs at the target of each example; 0 where that is ignore_index.
 
     Shapes: log_probs [N, C, *S] or [C], targets int[N, *S] or int[], weight [C].
@@ -141,13 +146,13 @@ def nll_loss(
     return reduced("nll_loss", losses, reduction, weights)
 
 
-def _class_axis(name: str, x: Any) -> int:
+def _class_axis(name: str, x: Array) -> int:
     if x.ndim == 0:
         raise ShapeError(f"{name}: cannot find the classes of {x.type} ([C] or [N, C, *S])")
     return 0 if x.ndim == 1 else 1
 
 
-def _class_weights(weight: Any, x: Any, axis: int) -> Any:
+def _class_weights(weight: Any, x: Array, axis: int) -> Array:
     """The weight of each class, in a shape that broadcasts to x."""
     if weight is None:
         return rnp.ones((), x.dtype)
@@ -155,8 +160,8 @@ def _class_weights(weight: Any, x: Any, axis: int) -> Any:
 
 
 def _of_labels(
-    name: str, log_probs: Any, labels: Any, class_weights: Any, ignore_index: int, axis: int
-) -> tuple[Any, Any]:
+    name: str, log_probs: Array, labels: Any, class_weights: ArrayLike, ignore_index: int, axis: int
+) -> tuple[Array, Array]:
     """-weight · log_probs at the label of each example, and the weight of each example."""
     labels = _labels(name, labels)
     if labels.shape != (*log_probs.shape[:axis], *log_probs.shape[axis + 1 :]):
@@ -170,7 +175,7 @@ def _of_labels(
     return -chosen * weights, weights
 
 
-def _weight_at_label(class_weights: Any, labels: Any, axis: int) -> Any:
+def _weight_at_label(class_weights: Any, labels: Array, axis: int) -> Any:
     if class_weights.ndim == 0:
         return class_weights
     is_label = is_class(labels, class_weights.size, axis)

@@ -13,7 +13,9 @@ from rune.nn.support import real
 from rune.typing import ArrayLike
 
 
-def binary_cross_entropy(probs: Any, targets: Any, weight: Any = None, reduction: Reduction = "mean") -> Any:
+def binary_cross_entropy(
+    probs: ArrayLike, targets: ArrayLike, weight: Any = None, reduction: Reduction = "mean"
+) -> Array:
     """-(t log p + (1 - t) log(1 - p)), both logarithms kept at least -100.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.
@@ -31,13 +33,17 @@ def binary_cross_entropy(probs: Any, targets: Any, weight: Any = None, reduction
     return reduced("binary_cross_entropy", losses, reduction)
 
 
-def _log_above(x: Any) -> Any:
+def _log_above(x: Array) -> Array:
     some = x > 0
     return rnp.where(some, rnp.maximum(rnp.log(rnp.where(some, x, 1)), -100.0), -100.0)
 
 
 def binary_cross_entropy_with_logits(
-    logits: ArrayLike, targets: ArrayLike, weight: Any = None, reduction: Reduction = "mean", pos_weight: Any = None
+    logits: ArrayLike,
+    targets: ArrayLike,
+    weight: Any = None,
+    reduction: Reduction = "mean",
+    pos_weight: ArrayLike | None = None,
 ) -> Array:
     """binary_cross_entropy(sigmoid(logits)) without overflow; pos_weight times the first term.
 

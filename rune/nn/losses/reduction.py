@@ -11,7 +11,7 @@ from rune.typing import ArrayLike
 Reduction = Literal["mean", "sum", "none"]
 
 
-def reduced(name: str, losses: ArrayLike, reduction: str, weights: Any = None) -> Any:
+def reduced(name: str, losses: ArrayLike, reduction: str, weights: ArrayLike | None = None) -> Any:
     """The mean or the sum of losses, or the losses themselves.
 
     weights: what each loss was multiplied by; the mean divides by their sum.

@@ -33,7 +33,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def det(a: Any) -> Array:
+def det(a: ArrayLike) -> Array:
     """The determinant of square matrices.
 
     Shapes: [*B, N, N] -> [*B].

@@ -75,7 +75,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     return narrowed(_of_vectors(value, ord, axes, keepdims))
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Array:
     """A norm of matrices, the last two axes; arguments as of `norm`.
 
     Shapes: [*B, M, N] -> [*B], or [*B, 1, 1] with keepdims.

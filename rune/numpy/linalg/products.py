@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import product
 from rune.errors import ArgumentError, ShapeError
@@ -26,7 +27,7 @@ tensordot = all_products.tensordot
 vecdot = all_products.vecdot
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Any:
     """The last two axes exchanged.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: that of `x`.
@@ -39,7 +40,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return c.matrix_transpose(value("matrix_transpose", x))
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     """The diagonal of the last two axes; `offset` counts to the right.
 
     Shapes: x [*B, M, N] -> [*B, K]. Types: that of `x`.
@@ -52,7 +53,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return in_numpy.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Any:
+def trace(x: Any, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sum of the diagonal of the last two axes.
 
     Shapes: x [*B, M, N] -> [*B]. Types: as `sum`.
@@ -66,7 +67,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Any:
     return in_numpy.trace(x, offset, -2, -1, dtype)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of all pairs.
 
     Shapes: [M], [N] -> [M, N]. Types: promoted together.
@@ -83,7 +84,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return all_products.outer(p, q)
 
 
-def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors with 3 components along `axis`.
 
     Shapes: broadcast together, 3 along `axis`. Types: promoted together.
@@ -127,7 +128,7 @@ def matrix_power(a: ArrayLike, n: int) -> Any:
     return out
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     """The product of several matrices, in the order that needs the fewest multiplications.
 
     The first and the last may be vectors.
@@ -154,7 +155,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     return c.squeeze(out, ends) if ends else out
 
 
-def _in_best_order(xs: Sequence[Any]) -> Any:
+def _in_best_order(xs: Sequence[ArrayLike]) -> Array:
     """By the table of the cheapest way to multiply each run of matrices, short runs first."""
     sizes = [*(type_of(x).shape[0] for x in xs), type_of(xs[-1]).shape[1]]
     count = len(xs)
@@ -170,7 +171,7 @@ def _in_best_order(xs: Sequence[Any]) -> Any:
     return _multiplied(products, cut, count - 1)
 
 
-def _multiplied(products: dict[tuple[int, int], Any], cut: dict[tuple[int, int], int], last: int) -> Any:
+def _multiplied(products: dict[tuple[int, int], Any], cut: dict[tuple[int, int], int], last: int) -> Array:
     """The product of the whole run, its parts first."""
     waiting = [(0, last)]
     while waiting:

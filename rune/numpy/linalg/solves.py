@@ -87,7 +87,7 @@ def inv(a: ArrayLike) -> Array:
 # --- generalised inverses ---------------------------------------------------------------------
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
     """The Moore–Penrose inverse: singular values up to rtol times the greatest count as zero.
 
     rtol:   10 max(M, N) eps by default; an array has one for each matrix. rcond is its old name.
@@ -206,7 +206,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = 
     return narrowed(LstsqResult(c.squeeze(solution, -1) if is_vector else solution, residuals, count, s))
 
 
-def _of_nothing(x: Any, y: Any, s: Any, is_vector: bool) -> LstsqResult:
+def _of_nothing(x: ArrayLike, y: ArrayLike, s: ArrayLike, is_vector: bool) -> LstsqResult:
     """Of a matrix without elements: zeros fit best, and all of b is residual."""
     n, k = type_of(x).shape[1], type_of(y).shape[1]
     solution = ops.broadcast(number(0, x), shape=(n,) if is_vector else (n, k), axes=())

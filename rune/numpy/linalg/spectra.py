@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rune import ops
+from rune.array import Array
 from rune.errors import ArgumentError
 from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.ops.matrix_helpers import adjoint, number, part
@@ -40,7 +41,7 @@ class SVDResult(NamedTuple):
 # --- Hermitian matrices -----------------------------------------------------------------------
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns.
 
     symmetrize_input:  whether a stands for (a + aᴴ) / 2; otherwise the triangle UPLO of it is read,
@@ -64,7 +65,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return narrowed(EighResult(w, v))
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Eigenvalues of Hermitian matrices, ascending; arguments as of `eigh`.
 
     Shapes: [*B, N, N] -> [*B, N].
@@ -81,7 +82,7 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     return narrowed(w)
 
 
-def _symmetric(name: str, a: Any, symmetrize_input: bool) -> Any:
+def _symmetric(name: str, a: ArrayLike, symmetrize_input: bool) -> Any:
     (x,), narrowed = computing(name, a)
     square(name, x)
     if symmetrize_input:
@@ -98,7 +99,7 @@ def _is_lower(name: str, uplo: str | None) -> bool:
 # --- square matrices --------------------------------------------------------------------------
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues of square matrices and their right eigenvectors as columns: a v = v w; complex.
 
     Shapes: [*B, N, N] -> [*B, N], [*B, N, N], in no particular order.
@@ -119,7 +120,7 @@ def eig(a: Any) -> EigResult:
     return narrowed(EigResult(w, v))
 
 
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """Eigenvalues of square matrices, complex, in no particular order.
 
     Shapes: [*B, N, N] -> [*B, N]. Types: c64, or c128 of f64, c128 and 64-bit integers.
@@ -190,7 +191,7 @@ def _subset(name: str, subset: tuple[int, int] | None, shape: Any, full: bool) -
     return first, limit
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """Singular values, descending.
 
     Shapes: [*B, M, N] -> [*B, min(M, N)].

@@ -99,7 +99,7 @@ def _transpose(ct: Value, linear: Batched, x: ArrayType, **params: Any) -> list[
     return [fft(ct, **params) if rule is None else rule(ct, x, params["axes"])]
 
 
-def _transpose_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
+def _transpose_real(ct: Value, x: ArrayType, axes: Axes) -> Array:
     """Of rfft: the inverse of the conjugate, each frequency that stands for two halved."""
     *_, last = axes
     n = x.shape[last]
@@ -110,7 +110,7 @@ def _transpose_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
     return mul(inverse, size_value(product(x.shape[axis] for axis in axes), x.dtype))
 
 
-def _transpose_real_whole(ct: Any, axes: Axes, n: Size) -> Any:
+def _transpose_real_whole(ct: Value, axes: Axes, n: Size) -> Array:
     """The same where nobody knows whether n is odd: the transform among n - n//2 - 1 zeros."""
     shape = type_of(ct).shape
     none = (0,) * len(shape)
@@ -119,7 +119,7 @@ def _transpose_real_whole(ct: Any, axes: Axes, n: Size) -> Any:
     return real(fft(padded, kind="fft", axes=axes, odd=False))
 
 
-def _transpose_inverse_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
+def _transpose_inverse_real(ct: Value, x: ArrayType, axes: Axes) -> Array:
     """Of irfft: the conjugate of the transform, each frequency that stands for two doubled."""
     ct_type = type_of(ct)
     spectrum = conj(fft(ct, kind="rfft", axes=axes, odd=False))
@@ -128,7 +128,7 @@ def _transpose_inverse_real(ct: Any, x: ArrayType, axes: Axes) -> Any:
     return _scaled(doubled, div(literal(1, ct_type.dtype), total))
 
 
-def weighted(x: Any, axis: int, n: Size, weight: float) -> Any:
+def weighted(x: Operand, axis: int, n: Size, weight: float) -> Array:
     """x, half of the frequencies of n numbers, times `weight` but for 0 and n/2."""
     dtype = PART[type_of(x).dtype]
     k = iota(shape=type_of(x).shape, axis=axis, dtype=dtypes.i32)
@@ -137,7 +137,7 @@ def weighted(x: Any, axis: int, n: Size, weight: float) -> Any:
     return _scaled(x, select(is_end, literal(1, dtype), literal(weight, dtype)))
 
 
-def _scaled(x: Any, factor: Any) -> Any:
+def _scaled(x: Any, factor: Value) -> Array:
     return complex(mul(real(x), factor), mul(imag(x), factor))
 
 

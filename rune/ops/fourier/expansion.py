@@ -171,7 +171,7 @@ def _to_real(x: Pair, axis: int, odd: bool) -> Array:
     return reshape(both, shape=(*shape[:axis], n, *shape[axis + 1 :]))
 
 
-def _without_ends(x: Any, axis: int) -> Any:
+def _without_ends(x: Value, axis: int) -> Array:
     """x with zeros at both ends: imaginary parts that a transform of real numbers cannot have."""
     shape = type_of(x).shape
     k = iota(shape=shape, axis=axis, dtype=dtypes.i32)

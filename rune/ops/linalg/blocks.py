@@ -6,9 +6,10 @@ Blocks do not overlap, so that all of them are turned at once. Source: Golub & V
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.ops.arithmetic import abs, add, div, mul, ne, select, sub
 from rune.ops.matrix_helpers import (
     adjoint,
@@ -25,8 +26,11 @@ from rune.ops.matrix_helpers import (
 from rune.ops.movement import concatenate, pad
 from rune.ops.transcendental import sqrt
 
+if TYPE_CHECKING:
+    from rune.array import Array
 
-def triangular_form(t: Any, z: Any) -> tuple[Any, Any]:
+
+def triangular_form(t: Value, z: Value) -> tuple[Any, Any]:
     """The triangular T and its Z of complex quasi-triangular matrices.
 
     Shapes: [*B, N, N] both -> [*B, N, N] both.
@@ -37,7 +41,7 @@ def triangular_form(t: Any, z: Any) -> tuple[Any, Any]:
     return upper_triangle(matmul(matmul(adjoint(turn), t), turn)), matmul(z, turn)
 
 
-def block_rotations(t: Any) -> Any:
+def block_rotations(t: Value) -> Array:
     """The unitary matrix that turns every block; 1 where there is none. [*B, N, N] -> [*B, N, N]"""
     n, axis = type_of(t).shape[-1], type_of(t).ndim - 2
     below, above = beside_diagonal(t)
@@ -56,14 +60,14 @@ def block_rotations(t: Any) -> Any:
     return sub(add(on, shifted(from_diagonal(sin), 1)), shifted(from_diagonal(conjugate(sin)), -1))
 
 
-def beside_diagonal(t: Any) -> tuple[Any, Any]:
+def beside_diagonal(t: Value) -> tuple[Array, Array]:
     """The diagonals below and above the main one. [*B, N, N] -> [*B, N-1] both"""
     n = type_of(t).shape[-1]
     below = part(part(t, -2, 1, n), -1, 0, n - 1)
     return diagonal(below), diagonal(part(part(t, -2, 0, n - 1), -1, 1, n))
 
 
-def shifted(a: Any, down: int) -> Any:
+def shifted(a: Value, down: int) -> Array:
     """One row and column more: of zeros above and on the right, or below and on the left (-1)."""
     none = (0,) * (type_of(a).ndim - 2)
     row, column = (1, 0) if down > 0 else (0, 1)
@@ -71,6 +75,6 @@ def shifted(a: Any, down: int) -> Any:
     return pad(a, number(0, a), low=low, high=high, interior=(*none, 0, 0))
 
 
-def _square(x: Any) -> Any:
+def _square(x: Value) -> Array:
     size = abs(x)
     return mul(size, size)

@@ -132,7 +132,7 @@ def _blocked(a: Any) -> Any:
     return corner(out, n, n)
 
 
-def _columns(a: Any, panel: Any, start: Any) -> Any:
+def _columns(a: Value, panel: Value, start: Any) -> Array:
     """Columns of L, from those of A less what earlier columns give. `start` is the first's number.
 
     Shapes: a [*B, N, N], panel [*B, N, K] -> [*B, N, K].
@@ -140,7 +140,7 @@ def _columns(a: Any, panel: Any, start: Any) -> Any:
     shape = type_of(a).shape
     row = rows((*shape[:-1], 1))
 
-    def step(j: Any, out: Any) -> list[Any]:
+    def step(j: Value, out: Value) -> list[Array]:
         here = add(start, j)
         pivot_row = window(out, -2, here, 1)
         column = sub(window(panel, -1, j, 1), matmul(out, adjoint(pivot_row)))
@@ -159,7 +159,7 @@ def _positive(pivot: Value) -> Array:
     return select(gt(pivot, number(0, pivot)), pivot, nan_like(pivot))
 
 
-def _or_all_nan(factor: Any) -> Any:
+def _or_all_nan(factor: Value) -> Any:
     """All NaN in lanes that failed: what failed once has reached the last diagonal element."""
     shape = type_of(factor).shape
     n = shape[-1]

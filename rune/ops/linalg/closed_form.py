@@ -11,12 +11,13 @@ Source: Schreiber & Van Loan 1989, SIAM J. Sci. Stat. Comput. 10(1); reflections
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import add, eq, logical_and, neg, select, sub
 from rune.ops.family import size_value
@@ -39,8 +40,11 @@ from rune.ops.matrix_helpers import (
 )
 from rune.ops.movement import concatenate
 
+if TYPE_CHECKING:
+    from rune.array import Array
 
-def reflect(packed: Any, taus: Any, x: Any, *, transposed: bool) -> Any:
+
+def reflect(packed: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
     """Q X, or Qᴴ X, for the square Q of reflections. Shapes: [*B, M, K], [*B, K], [*B, M, N]."""
     v = unit_vectors(packed, np.int32(0))
     over, inner = upper_triangle(matmul(adjoint(v), v), 1), matmul(adjoint(v), x)
@@ -73,7 +77,7 @@ def product_jvp(packed: Any, taus: Any, da: Any, dtaus: Any, width: Size) -> Any
     return neg(out if from_vectors is None else add(out, from_vectors))
 
 
-def _weighted(over: Any, taus: Any, x: Any) -> Any:
+def _weighted(over: Value, taus: Value, x: Any) -> Array:
     """(1 + D U)⁻¹ X."""
     return triangular_solve(scaled_rows(taus, over), x, lower=False, unit_diagonal=True)
 

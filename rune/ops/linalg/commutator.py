@@ -13,7 +13,7 @@ Of H and C nothing else is read than what these equations mention.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.arithmetic import add, div, gt, neg, sub
 from rune.ops.family import Batched, size_value
 from rune.ops.matrix_helpers import (
@@ -39,6 +40,9 @@ from rune.ops.matrix_helpers import (
     window,
     zeros,
 )
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 
 def _type(h: ArrayType, c: ArrayType, *, transposed: bool) -> ArrayType:
@@ -71,7 +75,7 @@ def _times(a: np.ndarray, column: np.ndarray) -> np.ndarray:
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(h: Any, c: Any, *, transposed: bool) -> Any:
+def _expand(h: Value, c: Value, *, transposed: bool) -> Array:
     """As the reference: a column in each step."""
     n = type_of(h).shape[-1]
     if isinstance(n, int) and n < 3:
@@ -80,7 +84,7 @@ def _expand(h: Any, c: Any, *, transposed: bool) -> Any:
     outer = swapped(h) if transposed else h
     column_shape = (*type_of(c).shape[:-1], 1)
 
-    def step(k: Any, out: Any) -> list[Any]:
+    def step(k: Value, out: Value) -> list[Array]:
         j = sub(size_value(n - 2, dtypes.i32), k) if transposed else k
         to = sub(j, np.int32(1)) if transposed else add(j, np.int32(1))
         row, column = (j, to) if transposed else (to, j)

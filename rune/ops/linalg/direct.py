@@ -82,7 +82,7 @@ def _solve_expand(a: Value, b: Value) -> list[Array]:
     return [linear_solve(a, factors, order, b, transposed=False)]
 
 
-def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
+def _solve_jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, object]) -> Rules:
     (a, b), (da, db) = primals, tangents
     factors, _, order = lu(stop_gradient(a))
     x = linear_solve(a, factors, order, b, transposed=False)
@@ -149,7 +149,7 @@ def _det_expand(a: Value) -> list[Array]:
     return [mul(sign_of(pivots, type_of(a).dtype), pivot_product)]
 
 
-def _trace_of_solution(a: Any, da: Any) -> Any:
+def _trace_of_solution(a: Value, da: Value) -> Array:
     """tr(A⁻¹ A')."""
     factors, _, order = lu(stop_gradient(a))
     solution = linear_solve(a, factors, order, da, transposed=False)
@@ -187,14 +187,14 @@ def _slogdet_reference(a: np.ndarray) -> list[np.ndarray]:
     return [np.where(np.isnan(logs), np.array(np.nan, signs.dtype), signs), logs]
 
 
-def _slogdet_expand(a: Any) -> list[Any]:
+def _slogdet_expand(a: Value) -> list[Array]:
     factors, pivots, _ = lu(a)
     d, axes = diagonal(factors), (type_of(a).ndim - 2,)
     signs = mul(sign_of(pivots, type_of(a).dtype), reduce_prod(sign(d), axes=axes))
     return [signs, reduce_sum(log(abs(d)), axes=axes)]
 
 
-def _slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
+def _slogdet_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
     (a,), (da,) = primals, tangents
     signs, logs = slogdet(a)
     change = _trace_of_solution(a, da)

@@ -138,7 +138,7 @@ def _squares(x: Value) -> Array:
     return real_part(mul(conjugate(x), x))
 
 
-def _round(number_: Any, work: Any, *basis: Any) -> list[Any]:
+def _round(number_: Value, work: Value, *basis: Value) -> list[Array]:
     """All pairs turned so that their products vanish."""
     shape = type_of(work).shape
     partner = jacobi.partners(number_, shape[-1])
@@ -158,7 +158,7 @@ def _round(number_: Any, work: Any, *basis: Any) -> list[Any]:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=params["lower"], vectors=True)
     turned = matmul(hermitian(da, params["lower"]), v)

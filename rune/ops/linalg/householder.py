@@ -61,7 +61,7 @@ def block_size(count: Size) -> Size:
 # --- factorisation ----------------------------------------------------------------------------
 
 
-def factorise(a: Any, count: Size) -> list[Any]:
+def factorise(a: Value, count: Size) -> list[Array]:
     """R and below it the vectors, and the factors tau of `count` reflections.
 
     Shapes: a [*B, M, N] -> [*B, M, N], [*B, count].
@@ -93,12 +93,12 @@ def _applied_on_the_right(work: Any, packed: Any, taus: Any, start: Any, block: 
     return select(behind, sub(work, matmul(v, inner)), work)
 
 
-def _panel(a: Any, start: Any, count: Size) -> list[Any]:
+def _panel(a: Value, start: Any, count: Size) -> list[Array]:
     """The first `count` columns reflected, from row `start` on. taus are [*B, count, 1]."""
     shape = type_of(a).shape
     column = columns(shape)
 
-    def step(k: Any, work: Any, taus: Any) -> list[Any]:
+    def step(k: Value, work: Value, taus: Value) -> list[Array]:
         here = add(start, k)
         v, tau, packed = reflection(window(work, -1, k, 1), here)
         inner = matmul(adjoint(v), work)
@@ -193,7 +193,7 @@ def triangular_factor(v: Value, taus: Value) -> Array:
     return factor
 
 
-def product(packed: Value, taus: Value, width: Size) -> Any:
+def product(packed: Value, taus: Value, width: Size) -> Array:
     """The first `width` columns of H₁ H₂ …, from the last block to the first.
 
     Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].

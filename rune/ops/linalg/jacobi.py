@@ -20,7 +20,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
-from rune.core.values import Value
+from rune.core.values import Operand, Value
 from rune.dims import Size
 from rune.ops.arithmetic import (
     abs,
@@ -73,7 +73,7 @@ def rounds(n: Size) -> Size:
     return n + n % 2 - 1 if n != 0 else 0
 
 
-def partners(round: Any, n: Size) -> Any:
+def partners(round: Value, n: Size) -> Array:
     """Whom each of n columns meets; itself, where one is left over. i32[N]"""
     count = size_value(rounds(n), dtypes.i32)
     column = iota(shape=(n,), axis=0, dtype=dtypes.i32)
@@ -91,11 +91,11 @@ def partners(round: Any, n: Size) -> Any:
     return select(rests, column, met)
 
 
-def _spread(x: Any, n: Size) -> Any:
+def _spread(x: Operand, n: Size) -> Array:
     return broadcast(x, shape=(n,), axes=())
 
 
-def taken(a: Any, axis: int, order: Any) -> Any:
+def taken(a: Value, axis: int, order: Value) -> Array:
     """The elements of one axis at positions that are the same in all lanes. i32[N]"""
     shape = type_of(a).shape
     axis %= len(shape)
@@ -123,7 +123,7 @@ class Turn:
     e: Any  # real [*B, N]
 
 
-def rotations(squares: Any, product: Any, partner: Any) -> Turn:
+def rotations(squares: Value, product: Value, partner: Value) -> Turn:
     """Such that the products of partners vanish; the small angles.
 
     own:      the product of each column with itself, real [*B, N]
@@ -152,14 +152,14 @@ def rotations(squares: Any, product: Any, partner: Any) -> Turn:
     return Turn(partner, in_memory(d), in_memory(sine), in_memory(mul(t, safe)))
 
 
-def turned(a: Any, turn: Turn) -> Any:
+def turned(a: Value, turn: Turn) -> Array:
     """Every column turned with its partner. Shapes: [*B, M, N] -> [*B, M, N]."""
     cosine_part = scaled_columns(a, as_dtype_of(turn.d, a))
     sine_part = scaled_columns(taken(a, -1, turn.partner), turn.s)
     return sub(a, add(cosine_part, sine_part))
 
 
-def is_pair(partner: Any, shape: Shape) -> Any:
+def is_pair(partner: Value, shape: Shape) -> Array:
     """Where a matrix has the product of a column with its partner."""
     met = broadcast(partner, shape=shape, axes=(len(shape) - 1,))
     return eq(rows(shape), met)
@@ -216,6 +216,6 @@ def squared_column_lengths(a: Value) -> Array:
     return reduce_sum(real_part(mul(conjugate(a), a)), axes=(type_of(a).ndim - 2,))
 
 
-def column_lengths(a: Any) -> Any:
+def column_lengths(a: Value) -> Array:
     """Shapes: [*B, M, N] -> [*B, N]; real."""
     return sqrt(squared_column_lengths(a))

@@ -6,12 +6,13 @@ whole, so that small singular values keep their digits.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, gt, logical_and, logical_or, lt, mul, ne
 from rune.ops.creation import iota
@@ -22,18 +23,21 @@ from rune.ops.reduction import reduce_or
 from rune.ops.repeat import repeat_while
 from rune.ops.transcendental import sqrt
 
+if TYPE_CHECKING:
+    from rune.array import Array
 
-def orthogonalised(a: Any, vectors: bool) -> tuple[Any, Any, Any]:
+
+def orthogonalised(a: Value, vectors: bool) -> tuple[Any, Any, Any]:
     """A P with orthogonal columns, their lengths, and the unitary P; without `vectors` no P.
 
     Shapes: [*B, N, N] -> [*B, N, N], [*B, N], [*B, N, N].
     """
     *lead, _, n = type_of(a).shape
 
-    def more(number_: Any, unfinished: Any, *_: Any) -> Any:
+    def more(number_: Value, unfinished: Value, *_: Value) -> Array:
         return logical_and(lt(number_, np.int32(jacobi.SWEEPS)), unfinished)
 
-    def sweep(number_: Any, _: Any, *carry: Any) -> list[Any]:
+    def sweep(number_: Value, _: object, *carry: Value) -> list[Array]:
         carried = steps(jacobi.rounds(n), _round, np.bool_(False), *carry)
         return [add(number_, np.int32(1)), *carried]
 
@@ -42,7 +46,7 @@ def orthogonalised(a: Any, vectors: bool) -> tuple[Any, Any, Any]:
     return work, jacobi.column_lengths(work), basis[0] if vectors else None
 
 
-def _round(number_: Any, unfinished: Any, work: Any, *basis: Any) -> list[Any]:
+def _round(number_: Value, unfinished: Value, work: Value, *basis: Value) -> list[Array]:
     """All pairs made orthogonal; whether one was not so before."""
     shape = type_of(work).shape
     partner = jacobi.partners(number_, shape[-1])
@@ -54,7 +58,7 @@ def _round(number_: Any, unfinished: Any, work: Any, *basis: Any) -> list[Any]:
     return [logical_or(unfinished, reduce_or(far, axes=tuple(range(type_of(far).ndim)))), *turned]
 
 
-def _is_far(squares: Any, product: Any, partner: Any, m: Size) -> Any:
+def _is_far(squares: Value, product: Value, partner: Value, m: Size) -> Array:
     """Where the product of two columns is above the rounding of such a product. bool[*B, N]"""
     lengths = sqrt(squares)
     unit = number(np.finfo(type_of(squares).dtype).eps, squares)

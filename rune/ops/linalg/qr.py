@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 WIDEST = 256  # columns up to which compiled loops in f32 keep up with LAPACK (measured)
 
 
-def _pays(a: ArrayType, *others: ArrayType, **params: Any) -> bool:
+def _pays(a: ArrayType, *others: ArrayType, **params: object) -> bool:
     """Whether LAPACK is faster than the compiled expansion on the CPU.
 
     It computes in double precision: complex numbers are its own at any size, f64 where matrices are
@@ -164,7 +164,7 @@ def _type(a: ArrayType, *, full_matrices: bool) -> tuple[ArrayType, ArrayType]:
     return ArrayType((*lead, m, width), a.dtype), ArrayType((*lead, width, n), a.dtype)
 
 
-def _expand(a: Any, *, full_matrices: bool) -> list[Any]:
+def _expand(a: Value, *, full_matrices: bool) -> list[Array]:
     m, n = type_of(a).shape[-2:]
     count, width = smaller(m, n), _width(type_of(a), full_matrices)
     packed, taus = householder.factorise(a, count)
@@ -172,7 +172,9 @@ def _expand(a: Any, *, full_matrices: bool) -> list[Any]:
     return [q, part(upper_triangle(packed), -2, 0, width)]
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Any], list[Any]]:
     ((a,), (da,)) = primals, tangents
     m, n = type_of(a).shape[-2:]
     q, r = qr(a, **params)
@@ -186,7 +188,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return [q, r], [dq, dr]
 
 
-def _economic_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
+def _economic_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:
     """Of Q [*B, M, K] and R [*B, K, N]."""
     k, n = type_of(r).shape[-2:]
     dq, dr = _tall_jvp(q, corner(r, k, k), part(da, -1, 0, k))
@@ -196,7 +198,7 @@ def _economic_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
     return dq, dr
 
 
-def _tall_jvp(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
+def _tall_jvp(q: Value, r: Value, da: Value) -> tuple[Array, Array]:
     """Of A = Q R with a square R: with C = Qᴴ Ȧ R⁻¹ and the skew W of C's lower triangle,
     Q̇ = Ȧ R⁻¹ - Q (C - W), Ṙ = (C - W) R.
     """

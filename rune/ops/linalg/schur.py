@@ -76,14 +76,16 @@ def _reference(a: np.ndarray, *, vectors: bool) -> tuple[np.ndarray, ...]:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Any], list[Any]]:
     (a,), (da,) = primals, tangents
     t, z = schur(a, vectors=True)
     turn, dt = _turn(t, matmul(matmul(adjoint(z), da), z))
     return ([t, z], [dt, matmul(z, turn)]) if params["vectors"] else ([t], [dt])
 
 
-def _turn(t: Any, inside: Any) -> tuple[Any, Any]:
+def _turn(t: Value, inside: Value) -> tuple[Array, Array]:
     """X and Ṫ = M - X T + T X."""
     form, z = (stop_gradient(x) for x in _triangular(t))
     factors = neg(form), z, form, z
@@ -96,18 +98,18 @@ def _turn(t: Any, inside: Any) -> tuple[Any, Any]:
     return turn, select(under_blocks(t), number(0, t), dt)
 
 
-def _triangular(t: Any) -> tuple[Any, Any]:
+def _triangular(t: Value) -> tuple[Any, Any]:
     """A complex triangular form, and its basis in that of T."""
     wide = cast(t, COMPLEX.get(type_of(t).dtype, type_of(t).dtype))
     one = eye(type_of(t).shape, type_of(wide).dtype)
     return (wide, one) if is_complex(t) else triangular_form(wide, one)
 
 
-def _moved(inside: Any, turn: Any, t: Any) -> Any:
+def _moved(inside: Value, turn: Value, t: Value) -> Array:
     return add(sub(inside, matmul(turn, t)), matmul(t, turn))
 
 
-def _turn_of_blocks(t: Any, dt: Any) -> Any:
+def _turn_of_blocks(t: Value, dt: Value) -> Any:
     """The angles (Ṫ₂₂ - Ṫ₁₁) / 2 (b + c) that keep blocks [[a, b], [c, a]] in their form."""
     n = type_of(t).shape[-1]
     if n == 0:

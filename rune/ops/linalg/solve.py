@@ -148,7 +148,9 @@ def _jvp_b(db: Any, a: Any, factors: Any, order: Any, b: Any, x: Any, *, transpo
     return linear_solve(a, factors, order, db, transposed=transposed)
 
 
-def _transpose(ct: Any, linear: Batched, a: Any, factors: Any, order: Any, b: Any, *, transposed: bool) -> list[Any]:
+def _transpose(
+    ct: Value, linear: Batched, a: Value, factors: Value, order: Value, b: ArrayType, *, transposed: bool
+) -> list[Array | None]:
     cotangent = linear_solve(a, factors, order, ct, transposed=not transposed)
     return [None, None, None, cotangent]
 

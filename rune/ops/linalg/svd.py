@@ -95,7 +95,7 @@ def _reference(a: np.ndarray, *, full_matrices: bool, vectors: bool) -> tuple[np
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(a: Any, *, full_matrices: bool, vectors: bool) -> list[Any]:
+def _expand(a: Value, *, full_matrices: bool, vectors: bool) -> list[Array]:
     m, n = type_of(a).shape[-2:]
     if smaller(m, n) == n:
         return _tall(a, full_matrices, vectors)
@@ -122,7 +122,7 @@ def _tall(a: Any, full_matrices: bool, vectors: bool) -> list[Any]:
     return [u, values, adjoint(_completed(turned))]
 
 
-def _completed(a: Any) -> Any:
+def _completed(a: Value) -> Any:
     """Orthonormal columns in the direction of orthogonal ones, and others for those that are 0."""
     q, r = qr(a, full_matrices=False)
     on = diagonal(r)

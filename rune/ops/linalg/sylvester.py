@@ -19,7 +19,7 @@ Source: Bartels & Stewart 1972, Comm. ACM 15(9); Björck & Hammarling 1983, Line
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import add, cast, div, eq, gt, logical_and, logical_not, mul, ne, neg, select, sub
@@ -57,6 +58,9 @@ from rune.ops.matrix_helpers import (
 )
 from rune.ops.movement import pad, reverse
 from rune.ops.transcendental import sqrt
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 COMPLEX = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
 
@@ -138,8 +142,8 @@ def _by_diagonals(a: np.ndarray, b: np.ndarray, c: np.ndarray, first: int, limit
 
 
 def _expand(
-    a: Any, b: Any, ta: Any, za: Any, tb: Any, zb: Any, c: Any, *, transposed: bool, below: bool = False
-) -> Any:
+    a: Value, b: Value, ta: Value, za: Value, tb: Value, zb: Value, c: Value, *, transposed: bool, below: bool = False
+) -> Array:
     dtype = type_of(c).dtype
     c = keep(under_blocks(b), c) if below else c
     if transposed:
@@ -157,7 +161,7 @@ def _expand(
     return keep(under_blocks(b), solution) if below else solution
 
 
-def under_blocks(t: Any) -> Any:
+def under_blocks(t: Value) -> Array:
     """Where quasi-triangular matrices are zero: below their 1 × 1 and 2 × 2 blocks."""
     shape = type_of(t).shape
     row, column = rows(shape), columns(shape)
@@ -171,7 +175,7 @@ def _turned_round(x: Any) -> Any:
     return reverse(x, axes=(n - 2, n - 1))
 
 
-def _diagonal_steps(a: Any, b: Any, c: Any, first: Size, limit: Size) -> Any:
+def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> Any:
     """X of upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d).
 
     Of the steps from `first` to `limit`; zeros elsewhere.
@@ -185,7 +189,7 @@ def _diagonal_steps(a: Any, b: Any, c: Any, first: Size, limit: Size) -> Any:
     # In row i of `others`: every element's row, so that the diagonal of B is met at i + d.
     others = _padded(from_diagonal(diagonal(b)), m)
 
-    def step(k: Any, x: Any) -> list[Any]:
+    def step(k: Value, x: Value) -> list[Array]:
         t = add(k, size_of(first))
         met = window(_padded(swapped(x), m), -2, t, m)
         from_a = _row_sums(mul(a, met))
@@ -199,19 +203,19 @@ def _diagonal_steps(a: Any, b: Any, c: Any, first: Size, limit: Size) -> Any:
     return solution
 
 
-def size_of(size: Size) -> Any:
+def size_of(size: Size) -> Value:
     """A size as an i32 value."""
     return size_value(size, dtypes.i32)
 
 
-def _padded(x: Any, m: Size) -> Any:
+def _padded(x: Value, m: Size) -> Array:
     """m - 1 rows of zeros above and below."""
     n = type_of(x).ndim
     edge = (*(0 for _ in range(n - 2)), m - 1, 0)
     return pad(x, number(0, x), low=edge, high=edge, interior=(0,) * n)
 
 
-def _row_sums(x: Any) -> Any:
+def _row_sums(x: Value) -> Array:
     return reduce_sum(x, axes=(type_of(x).ndim - 1,))
 
 
@@ -275,7 +279,7 @@ def _root_reference(t: np.ndarray) -> np.ndarray:
     return r
 
 
-def _root_expand(t: Any) -> Any:
+def _root_expand(t: Value) -> Any:
     shape = type_of(t).shape
     n = shape[-1]
     if n == 0:
@@ -284,7 +288,7 @@ def _root_expand(t: Any) -> Any:
     columns_of_t = _padded(swapped(t), n)
     others = _padded(from_diagonal(roots), n)
 
-    def step(k: Any, r: Any) -> list[Any]:
+    def step(k: Value, r: Value) -> list[Array]:
         d = add(k, np.int32(1))
         start = add(d, size_of(n - 1))
         met = window(_padded(swapped(r), n), -2, start, n)

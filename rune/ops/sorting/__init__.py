@@ -52,7 +52,7 @@ def last_axis(name: str, x: ArrayType) -> Any:
     return x.shape[-1]
 
 
-def _moved(tangents: Sequence[Value], positions: Value) -> list[Any]:
+def _moved(tangents: Sequence[Value], positions: Value) -> list[Array | None]:
     return [None if t is None else take_last(t, positions) for t in tangents]
 
 
