@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rune import dtypes, ops, tree
 from rune import numpy as rnp
-from rune.array import Array
 from rune.core.axes import Name
 from rune.core.axes import axis_size as size_of
 from rune.core.interpreter import type_of
@@ -23,6 +22,8 @@ from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.ops.conventions import normalised_axis
 from rune.typing import ArrayLike
+
+T = TypeVar("T")  # an array, or a tree of arrays
 
 
 def _names(axis_name: Name) -> tuple[Hashable, ...]:
@@ -76,7 +77,7 @@ def _over_names(primitive: Any, operation: str) -> Callable[[Any, Name], Any]:
             x = primitive(x, axis_name=name)
         return x
 
-    def function(x: ArrayLike, axis_name: Name) -> Any:
+    def function(x: Any, axis_name: Name) -> Any:
         return tree.map(lambda leaf: one(leaf, _names(axis_name)), x)
 
     function.__name__ = function.__qualname__ = operation
@@ -88,7 +89,7 @@ _pmax = _over_names(ops.pmax, "pmax")
 _pmin = _over_names(ops.pmin, "pmin")
 
 
-def psum(x: ArrayLike, axis_name: Name) -> Array:
+def psum(x: T, axis_name: Name) -> T:
     """The sum over all lanes, in each of them. A Python number gives a Python number.
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
@@ -105,7 +106,7 @@ def psum(x: ArrayLike, axis_name: Name) -> Array:
     return _psum(x, axis_name)
 
 
-def pmean(x: ArrayLike, axis_name: Name) -> Any:
+def pmean(x: T, axis_name: Name) -> T:
     """The mean over all lanes, in each of them.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -119,7 +120,7 @@ def pmean(x: ArrayLike, axis_name: Name) -> Any:
     return tree.map(lambda leaf: psum(leaf, axis_name) / axis_size(axis_name), x)
 
 
-def pmax(x: Any, axis_name: Name) -> Any:
+def pmax(x: T, axis_name: Name) -> T:
     """The largest over all lanes, in each of them. Not differentiable.
 
     Shapes: any, kept. Types: real, that of `x`; bools become i32.
@@ -133,7 +134,7 @@ def pmax(x: Any, axis_name: Name) -> Any:
     return _pmax(x, axis_name)
 
 
-def pmin(x: Any, axis_name: Name) -> Any:
+def pmin(x: T, axis_name: Name) -> T:
     """The smallest over all lanes, in each of them. Not differentiable.
 
     Shapes: any, kept. Types: real, that of `x`; bools become i32.
@@ -147,7 +148,7 @@ def pmin(x: Any, axis_name: Name) -> Any:
     return _pmin(x, axis_name)
 
 
-def all_gather(x: ArrayLike, axis_name: Name, *, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather(x: T, axis_name: Name, *, axis: int = 0, tiled: bool = False) -> T:
     """The values of all lanes, in each of them.
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
@@ -182,7 +183,7 @@ def _longer(type: ArrayType) -> ArrayType:
     return type.with_shape((1, *type.shape))
 
 
-def psum_scatter(x: Any, axis_name: Name, *, scatter_dimension: int = 0, tiled: bool = False) -> Any:
+def psum_scatter(x: T, axis_name: Name, *, scatter_dimension: int = 0, tiled: bool = False) -> T:
     """The sum over all lanes, each lane receiving its own part.
 
     scatter_dimension:  the axis that is scattered: its size is the number of lanes, and it is
@@ -226,7 +227,7 @@ def _parts(operation: str, x: Any, axis: int, lanes: Any, tiled: bool) -> Any:
     return x
 
 
-def all_to_all(x: Any, axis_name: Name, split_axis: int, concat_axis: int, *, tiled: bool = False) -> Any:
+def all_to_all(x: T, axis_name: Name, split_axis: int, concat_axis: int, *, tiled: bool = False) -> T:
     """Lane i's part j goes to lane j, as its part i.
 
     split_axis:   the axis that is dealt out: as long as there are lanes, or, `tiled`, a multiple.
@@ -264,7 +265,7 @@ def _joined(x: Any, axis: int) -> Any:
     return rnp.reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
-def ppermute(x: ArrayLike, axis_name: Name, perm: Sequence[tuple[int, int]]) -> Array:
+def ppermute(x: T, axis_name: Name, perm: Sequence[tuple[int, int]]) -> T:
     """Each lane's value goes to another; zeros where none is sent to.
 
     perm:    pairs (lane that sends, lane that receives).
@@ -292,7 +293,7 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Size) -> None:
             )
 
 
-def pshuffle(x: ArrayLike, axis_name: Name, perm: Sequence[int]) -> Array:
+def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
     """Lane i receives what lane perm[i] holds.
 
     Shapes: any, kept. Types: that of `x`.
@@ -307,7 +308,7 @@ def pshuffle(x: ArrayLike, axis_name: Name, perm: Sequence[int]) -> Array:
     return ppermute(x, axis_name, [(sender, lane) for lane, sender in enumerate(perm)])
 
 
-def pswapaxes(x: Any, axis_name: Name, axis: int) -> Any:
+def pswapaxes(x: T, axis_name: Name, axis: int) -> T:
     """The lanes and an axis of as many elements, exchanged.
 
     Shapes: any, kept. Types: that of `x`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rune import dtypes, ops, tree
 from rune.array import Array
@@ -36,6 +36,8 @@ _TEXT = """{doc}
     >>> lax.{name}(rnp.array({example}), (1,))
     {shown}
     """
+
+T = TypeVar("T")  # an array, or a tree of arrays
 
 
 def _reduction(name: str, primitive: Callable[..., Any], doc: str, example: str, shown: str, refused: str) -> Any:
@@ -103,9 +105,7 @@ _KNOWN: dict[Callable[..., Any], Primitive] = {
 }
 
 
-def reduce(
-    operands: ArrayLike, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int]
-) -> Array:
+def reduce(operands: T, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int]) -> T:
     """All elements along `dimensions` combined, each result beginning with its initial value.
 
     operands, init_values:  trees of the same structure; arrays of one shape, and rank-0 values

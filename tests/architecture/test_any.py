@@ -21,7 +21,7 @@ BUDGETS: dict[str, int] = {
     "rune.dtypes": 9,
     "rune.effects": 33,
     "rune.errors": 1,
-    "rune.lax": 288,
+    "rune.lax": 277,
     "rune.locks": 1,
     "rune.lowering": 172,
     "rune.nn": 250,
