@@ -53,6 +53,18 @@ def vector() -> Array:
     return rnp.ones(3)
 
 
+def test_creation_movement_and_sums_give_arrays():
+    x = rnp.ones((2, 3))
+
+    assert_type(x, Array)
+    assert_type(rnp.arange(3), Array)
+    assert_type(rnp.reshape(x, (6,)), Array)
+    assert_type(rnp.transpose(x), Array)
+    assert_type(rnp.sum(x, axis=0), Array)
+    assert_type(rnp.dot(x, x.T), Array)
+    assert isinstance(rnp.sum(x), Array)
+
+
 def test_operators_give_arrays():
     x = vector()
 

@@ -181,7 +181,7 @@ def _filled(shape: Shape, fill: Any, dtype: Any) -> Array:
     return ops.broadcast(fill, shape=shape, axes=())
 
 
-def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Any:
+def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
     """Zeros.
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]. Types: f32 unless dtype is given.
@@ -196,7 +196,7 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | 
     return placed(out, device)
 
 
-def ones(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Any:
+def ones(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
     """Ones.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
@@ -334,7 +334,7 @@ def arange(
     dtype: DTypeLike | None = None,
     *,
     device: str | Device | None = None,
-) -> Any:
+) -> Array:
     """start, start + step, … below stop; arange(n) counts from 0 to n - 1.
 
     Shapes: three scalars -> [ceil((stop - start) / step)].

@@ -48,7 +48,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = Non
     return _joined("concatenate", operands, axis, dtype)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     """`concatenate` under the name of the array API standard.
 
     Shapes: equal, except along `axis`. Types: promoted together.
@@ -160,7 +160,7 @@ def column_stack(tup: Any) -> Array:
     return _stacked("column_stack", tup, column, 1, None)
 
 
-def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`values` joined behind `arr`, both flattened for axis None.
 
     Shapes: equal, except along `axis`; [M + N] for None. Types: promoted together.

@@ -45,7 +45,7 @@ def matmul(
     return c.matmul(*_pair("matmul", a, b, preferred_element_type))
 
 
-def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Any:
+def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """Sum of products over the last axis of `a` and the last but one of `b`.
 
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.

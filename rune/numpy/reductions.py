@@ -77,7 +77,7 @@ def sum(
     initial: Any = None,
     where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """Sum of elements.
 
     Shapes: any -> [] unless an axis is given.
@@ -152,7 +152,7 @@ def _extremum(
     keepdims: bool,
     initial: ArrayLike | None,
     where: ArrayLike | None,
-) -> Any:
+) -> Array:
     refuse(name, out=out)
     if where is not None and initial is None:
         raise ArgumentError(f"{name}: cannot use where= without initial= (a slice may be empty)")
@@ -194,7 +194,7 @@ def min(
     keepdims: bool = False,
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> Any:
+) -> Array:
     """Smallest element; NaN if there is one. Ties and errors as for `max`.
 
     Shapes: any -> [] unless an axis is given. Types: that of `a`.
@@ -274,7 +274,7 @@ def any(
 
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
-) -> Any:
+) -> Array:
     """Whether every element is nonzero.
 
     Shapes: any -> [] unless an axis is given. Types: bool.
@@ -440,7 +440,7 @@ def _difference(x: ArrayLike, axis: int) -> Any:
     return (ops.ne if type_of(x).dtype == dtypes.bool_ else ops.sub)(late, early)
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """Differences of the flattened array, with values put before and after them.
 
     Shapes: to_begin of B, ary of N, to_end of E elements -> [B + N - 1 + E]. Types: that of `ary`.

@@ -20,7 +20,7 @@ from rune.ops.scalars import int_bounds
 from rune.typing import ArrayLike, Axis
 
 
-def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """The same elements in another shape; one size may be -1.
 
     Shapes: any -> `shape`. Types: that of `a`.
@@ -55,7 +55,7 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
     return reshape(a, -1, order)
 
 
-def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Axes permuted; reversed for None.
 
     Shapes: [N_0, N_1, …] -> [N_axes[0], N_axes[1], …]. Types: that of `a`.
@@ -81,7 +81,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     return c.transpose(value("permute_dims", a), axes)
 
 
-def matrix_transpose(x: ArrayLike, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two axes exchanged.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: that of `x`.
@@ -148,7 +148,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(a, origin, place - 1 if place > origin else place)
 
 
-def expand_dims(a: ArrayLike, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: Any) -> Array:
     """Axes of size 1 inserted, so that they stand at `axis` of the result.
 
     Shapes: [*A, *B] -> [*A, 1, *B]. Types: that of `a`.
@@ -161,7 +161,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Any:
     return c.expand_dims(value("expand_dims", a), axis)
 
 
-def squeeze(a: ArrayLike, axis: Axis = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """Axes of size 1 removed: all, or the given.
 
     Shapes: [*A, 1, *B] -> [*A, *B]. Types: that of `a`.
@@ -177,7 +177,7 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Any:
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast_to(array: Any, shape: Any) -> Any:
+def broadcast_to(array: Any, shape: Any) -> Array:
     """`array` stretched to `shape` by NumPy's rules.
 
     Shapes: any -> `shape`. Types: that of `array`.

@@ -134,7 +134,7 @@ def argpartition(a: ArrayLike, kth: Any, axis: int | None = -1) -> Array:
     return o.argsort(_checked_kth("argpartition", a, kth, axis), axis)
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Any, axis: int = -1) -> Array:
     """The positions that sort by the last key, among equals by the one before it, and so on.
 
     Shapes: keys, a sequence of [*B, N] or one array [K, *B, N] -> [*B, N]. Types: i32.

@@ -25,7 +25,7 @@ BUDGETS: dict[str, int] = {
     "rune.locks": 1,
     "rune.lowering": 172,
     "rune.nn": 250,
-    "rune.numpy": 780,
+    "rune.numpy": 762,
     "rune.ops": 687,
     "rune.optim": 157,
     "rune.options": 4,

@@ -215,7 +215,7 @@ def test_an_unknown_mode_is_refused(mode: str):
 
 def test_an_unknown_option_is_refused():
     with pytest.raises(TypeError, match=r"at: cannot use sorted= \(one of mode, unique_indices"):
-        rnp.zeros(3).at[0].set(1.0, sorted=True)
+        rnp.zeros(3).at[0].set(1.0, sorted=True)  # type: ignore[call-arg]
 
 
 # --- dtypes -----------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ class _MultivariateNormal:
         if cov.ndim != 2 or cov.shape[0] != cov.shape[1] or cov.shape[0] == 0:
             raise ShapeError(f"stats.multivariate_normal: cannot use cov of shape {cov.shape}")
         log_det = 2.0 * rnp.sum(rnp.log(rnp.diagonal(linalg.cholesky(cov))))
-        return 0.5 * (cov.shape[0] * (1 + math.log(2 * math.pi)) + log_det)
+        return 0.5 * (log_det + cov.shape[0] * (1 + math.log(2 * math.pi)))
 
 
 dirichlet = _Dirichlet()
