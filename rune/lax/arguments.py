@@ -7,7 +7,6 @@ with sizes 1 that stretch, or there are rank-0 operands beside ranked ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,14 +14,15 @@ from rune import dtypes
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError, ShapeError
-from rune.numpy.arguments import elementwise, value
+from rune.numpy import docstrings
+from rune.numpy.arguments import value
 from rune.ops.conventions import normalised_axes
+from rune.ops.elementwise_table import Row
 from rune.ops.promote import promoted
 from rune.typing import ArrayLike
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-Unary = Callable[[Any], Any]
-Binary = Callable[[Any, Any], Any]
+Unary = Callable[[ArrayLike], Array]
+Binary = Callable[[ArrayLike, ArrayLike], Array]
 _KINDS = (frozenset({dtypes.bool_}), dtypes.INTEGER, dtypes.FLOATING, dtypes.COMPLEX, dtypes.KEYS)
 
 
@@ -68,51 +68,20 @@ def numbers(name: str, entries: Sequence[int]) -> tuple[int, ...]:
     return tuple(entries)
 
 
-def documented(function: Function, name: str, doc: str, call: str, shown: str, facts: str) -> Function:
-    """`function` under its public name, with a sentence, facts about its kind, an example."""
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc}\n\n    {facts}\n\n    >>> from rune import lax\n    >>> lax.{call}\n    {shown}\n"
-    return function
+def unary(row: Row) -> Unary:
+    """A function of one array, as its row says."""
+
+    def function(x: ArrayLike) -> Array:
+        return row.rule(value(row.name, x))
+
+    facts = docstrings.elementwise(row.takes, "DtypeError for other dtypes")
+    return docstrings.documented_row(function, row.name, row, facts, "lax")
 
 
-def alike_facts(takes: str) -> str:
-    """The lines of a docstring that hold of each function of operands of one type."""
-    return (
-        f"Shapes: equal, or [] of Python numbers. Types: all alike, {takes}.\n"
-        "    Errors: ArgumentError if an argument is not an array; DtypeError for other or\n"
-        "            unequal dtypes; ShapeError for unequal shapes."
-    )
+def binary(row: Row) -> Binary:
+    """A function of two arrays that are alike, as its row says."""
 
+    def function(x: ArrayLike, y: ArrayLike) -> Array:
+        return row.rule(*alike(row.name, x, y))
 
-def unary(name: str, rule: Unary, doc: str, call: str, shown: str, takes: str = "floats or complex numbers") -> Unary:
-    """A function of one array, documented by a sentence and an example."""
-
-    def function(x: ArrayLike) -> Any:
-        return rule(value(name, x))
-
-    facts = elementwise(takes, "DtypeError for other dtypes")
-    return documented(function, name, doc, f"{name}({call})", shown, facts)
-
-
-def binary(name: str, rule: Binary, doc: str, call: str, shown: str, takes: str = "numbers") -> Binary:
-    """A function of two arrays that are alike, documented by a sentence and an example."""
-
-    def function(x: ArrayLike, y: ArrayLike) -> Any:
-        return rule(*alike(name, x, y))
-
-    return documented(function, name, doc, f"{name}({call})", shown, alike_facts(takes))
-
-
-def weak(text: str) -> str:
-    """How a number computed from Python floats prints."""
-    return f"Array({text}, f32*[], cpu:0)"
-
-
-def whole(text: str) -> str:
-    """How a number computed from Python integers prints."""
-    return f"Array({text}, i32*[], cpu:0)"
-
-
-def truth(text: str) -> str:
-    """How a truth value prints."""
-    return f"Array({text}, bool[], cpu:0)"
+    return docstrings.documented_row(function, row.name, row, docstrings.alike(row.takes), "lax")

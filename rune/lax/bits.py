@@ -10,21 +10,20 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import DtypeError, ShapeError
-from rune.lax.arguments import alike, binary, unary, whole
+from rune.lax.arguments import alike, binary, unary
 from rune.numpy.arguments import value
 from rune.ops import conventions
+from rune.ops.elementwise_table import INTEGERS, ROWS, Row, whole
 from rune.ops.scalars import bit_width
 from rune.typing import ArrayLike
 
-bitwise_not = unary("bitwise_not", ops.logical_not, "~x.", "0", whole("-1"), "integers or bools")
-bitwise_and = binary("bitwise_and", ops.logical_and, "x & y.", "6, 3", whole("2"), "integers or bools")
-bitwise_or = binary("bitwise_or", ops.logical_or, "x | y.", "6, 3", whole("7"), "integers or bools")
-bitwise_xor = binary("bitwise_xor", ops.logical_xor, "x ^ y.", "6, 3", whole("5"), "integers or bools")
-population_count = unary("population_count", ops.popcount, "Bits that are 1.", "7", whole("3"), "integers")
-clz = unary("clz", ops.clz, "Zero bits before the first 1.", "1", whole("31"), "integers")
-shift_left = binary(
-    "shift_left", ops.shl, "x · 2^y; 0 where y is not less than the width.", "3, 2", whole("12"), "integers"
-)
+bitwise_not = unary(ROWS["bitwise_not"])
+bitwise_and = binary(ROWS["bitwise_and"])
+bitwise_or = binary(ROWS["bitwise_or"])
+bitwise_xor = binary(ROWS["bitwise_xor"])
+population_count = unary(ROWS["population_count"])
+clz = unary(ROWS["clz"])
+shift_left = binary(ROWS["shift_left"])
 
 
 def _as_unsigned(x: Any, signed: bool) -> Any:
@@ -43,20 +42,24 @@ def _shift_right(x: Any, y: Any, arithmetic: bool) -> Any:
 
 
 shift_right_arithmetic = binary(
-    "shift_right_arithmetic",
-    lambda x, y: _shift_right(x, y, True),
-    "x / 2^y, copies of the sign bit coming in.",
-    "-8, 1",
-    whole("-4"),
-    "integers",
+    Row(
+        "shift_right_arithmetic",
+        lambda x, y: _shift_right(x, y, True),
+        "x / 2^y, copies of the sign bit coming in.",
+        "-8, 1",
+        whole("-4"),
+        INTEGERS,
+    )
 )
 shift_right_logical = binary(
-    "shift_right_logical",
-    lambda x, y: _shift_right(x, y, False),
-    "The bits of x moved right by y, zeros coming in.",
-    "-8, 28",
-    "Array(15, i32[], cpu:0)",
-    "integers",
+    Row(
+        "shift_right_logical",
+        lambda x, y: _shift_right(x, y, False),
+        "The bits of x moved right by y, zeros coming in.",
+        "-8, 28",
+        "Array(15, i32[], cpu:0)",
+        INTEGERS,
+    )
 )
 
 

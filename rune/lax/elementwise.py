@@ -13,68 +13,69 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError, DtypeError
-from rune.lax.arguments import alike, binary, truth, unary, weak, whole
+from rune.lax.arguments import alike, binary, unary
 from rune.numpy.arguments import static_int, value
-from rune.ops import conventions, extrema
+from rune.ops import conventions
 from rune.ops.complex_numbers import is_complex
+from rune.ops.elementwise_table import NUMBERS, ROWS, Row, weak, whole
 from rune.ops.promote import constant
 from rune.typing import ArrayLike
 
 # --- functions of one real or complex number --------------------------------------------------
 
-sqrt = unary("sqrt", ops.sqrt, "Square root.", "4.0", weak("2."))
-rsqrt = unary("rsqrt", ops.rsqrt, "1 / sqrt(x).", "4.0", weak("0.5"))
-cbrt = unary("cbrt", ops.cbrt, "Cube root, of negatives too.", "8.0", weak("2."), "floats")
-exp = unary("exp", ops.exp, "e to the power x.", "0.0", weak("1."))
-exp2 = unary("exp2", ops.exp2, "2 to the power x.", "3.0", weak("8."))
-expm1 = unary("expm1", ops.expm1, "exp(x) - 1, accurate near 0.", "0.0", weak("0."))
-log = unary("log", ops.log, "Natural logarithm.", "1.0", weak("0."))
-log1p = unary("log1p", ops.log1p, "log(1 + x), accurate near 0.", "0.0", weak("0."))
-logistic = unary("logistic", ops.logistic, "1 / (1 + exp(-x)).", "0.0", weak("0.5"))
-sin = unary("sin", ops.sin, "Sine of x in radians.", "0.0", weak("0."))
-cos = unary("cos", ops.cos, "Cosine of x in radians.", "0.0", weak("1."))
-tan = unary("tan", ops.tan, "Tangent of x in radians.", "0.0", weak("0."))
-asin = unary("asin", ops.asin, "Inverse sine.", "0.0", weak("0."))
-acos = unary("acos", ops.acos, "Inverse cosine.", "1.0", weak("0."))
-atan = unary("atan", ops.atan, "Inverse tangent.", "0.0", weak("0."))
-sinh = unary("sinh", ops.sinh, "Hyperbolic sine.", "0.0", weak("0."))
-cosh = unary("cosh", ops.cosh, "Hyperbolic cosine.", "0.0", weak("1."))
-tanh = unary("tanh", ops.tanh, "Hyperbolic tangent.", "0.0", weak("0."))
-asinh = unary("asinh", ops.asinh, "Inverse hyperbolic sine.", "0.0", weak("0."))
-acosh = unary("acosh", ops.acosh, "Inverse hyperbolic cosine.", "1.0", weak("0."))
-atanh = unary("atanh", ops.atanh, "Inverse hyperbolic tangent.", "0.0", weak("0."))
-erf = unary("erf", ops.erf, "The error function.", "0.0", weak("0."), "floats")
-erfc = unary("erfc", ops.erfc, "1 - erf(x), accurate for large x.", "0.0", weak("1."), "floats")
-erf_inv = unary("erf_inv", ops.erf_inv, "The inverse of erf.", "0.0", weak("0."), "floats")
-floor = unary("floor", ops.floor, "The next whole number below.", "1.5", weak("1."), "floats")
-ceil = unary("ceil", ops.ceil, "The next whole number above.", "1.5", weak("2."), "floats")
-is_finite = unary(
-    "is_finite", ops.is_finite, "Neither NaN nor infinite.", "1.0", truth("True"), "floats; bool comes out"
-)
+sqrt = unary(ROWS["sqrt"])
+rsqrt = unary(ROWS["rsqrt"])
+cbrt = unary(ROWS["cbrt"])
+exp = unary(ROWS["exp"])
+exp2 = unary(ROWS["exp2"])
+expm1 = unary(ROWS["expm1"])
+log = unary(ROWS["log"])
+log1p = unary(ROWS["log1p"])
+logistic = unary(ROWS["logistic"])
+sin = unary(ROWS["sin"])
+cos = unary(ROWS["cos"])
+tan = unary(ROWS["tan"])
+asin = unary(ROWS["asin"])
+acos = unary(ROWS["acos"])
+atan = unary(ROWS["atan"])
+sinh = unary(ROWS["sinh"])
+cosh = unary(ROWS["cosh"])
+tanh = unary(ROWS["tanh"])
+asinh = unary(ROWS["asinh"])
+acosh = unary(ROWS["acosh"])
+atanh = unary(ROWS["atanh"])
+erf = unary(ROWS["erf"])
+erfc = unary(ROWS["erfc"])
+erf_inv = unary(ROWS["erf_inv"])
+floor = unary(ROWS["floor"])
+ceil = unary(ROWS["ceil"])
+is_finite = unary(ROWS["is_finite"])
 
 # --- arithmetic -------------------------------------------------------------------------------
 
-abs = unary("abs", ops.abs, "Absolute value; the modulus of complex numbers.", "-2.0", weak("2."), "numbers")
-neg = unary("neg", ops.neg, "-x.", "2.0", weak("-2."), "numbers")
-sign = unary("sign", ops.sign, "-1, 0 or 1; x / |x| of complex numbers.", "-2.0", weak("-1."), "numbers")
-square = unary("square", lambda x: ops.mul(x, x), "x · x.", "3.0", weak("9."), "numbers")
+abs = unary(ROWS["abs"])
+neg = unary(ROWS["neg"])
+sign = unary(ROWS["sign"])
+square = unary(Row("square", lambda x: ops.mul(x, x), "x · x.", "3.0", weak("9."), NUMBERS))
 reciprocal = unary(
-    "reciprocal",
-    lambda x: conventions.true_divide(constant(1, x), x),
-    "1 / x.",
-    "4.0",
-    weak("0.25"),
-    "all; bools and integers become floats",
+    Row(
+        "reciprocal",
+        lambda x: conventions.true_divide(constant(1, x), x),
+        "1 / x.",
+        "4.0",
+        weak("0.25"),
+        "all; bools and integers become floats",
+    )
 )
-add = binary("add", ops.add, "x + y.", "1.0, 2.0", weak("3."))
-sub = binary("sub", ops.sub, "x - y.", "3.0, 2.0", weak("1."))
-mul = binary("mul", ops.mul, "x · y.", "3.0, 2.0", weak("6."))
-div = binary("div", ops.div, "x / y; of integers, rounded towards zero.", "-7, 2", whole("-3"))
-rem = binary("rem", ops.rem, "x - y · trunc(x / y), of the sign of x.", "-7, 2", whole("-1"))
-max = binary("max", extrema.larger, "The greater; NaN where either is.", "1.0, 2.0", weak("2."))
-min = binary("min", extrema.smaller, "The lesser; NaN where either is.", "1.0, 2.0", weak("1."))
-atan2 = binary("atan2", ops.atan2, "The angle of (y, x): atan2(y, x).", "0.0, 1.0", weak("0."), "floats")
-nextafter = binary("nextafter", ops.nextafter, "The next number from x towards y.", "0.0, 0.0", weak("0."), "floats")
+add = binary(ROWS["add"])
+sub = binary(ROWS["sub"])
+mul = binary(ROWS["mul"])
+div = binary(Row("div", ops.div, "x / y; of integers, rounded towards zero.", "-7, 2", whole("-3"), NUMBERS))
+rem = binary(Row("rem", ops.rem, "x - y · trunc(x / y), of the sign of x.", "-7, 2", whole("-1"), NUMBERS))
+max = binary(ROWS["max"])
+min = binary(ROWS["min"])
+atan2 = binary(ROWS["atan2"])
+nextafter = binary(ROWS["nextafter"])
 
 
 def pow(x: Any, y: Any) -> Any:
@@ -167,12 +168,12 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
 # --- comparisons and selection ----------------------------------------------------------------
 
-eq = binary("eq", ops.eq, "x == y.", "1.0, 1.0", truth("True"), "any; bool comes out")
-ne = binary("ne", ops.ne, "x != y.", "1.0, 1.0", truth("False"), "any; bool comes out")
-lt = binary("lt", ops.lt, "x < y.", "1.0, 2.0", truth("True"), "any but complex; bool comes out")
-le = binary("le", ops.le, "x <= y.", "1.0, 1.0", truth("True"), "any but complex; bool comes out")
-gt = binary("gt", ops.gt, "x > y.", "1.0, 2.0", truth("False"), "any but complex; bool comes out")
-ge = binary("ge", ops.ge, "x >= y.", "1.0, 1.0", truth("True"), "any but complex; bool comes out")
+eq = binary(ROWS["eq"])
+ne = binary(ROWS["ne"])
+lt = binary(ROWS["lt"])
+le = binary(ROWS["le"])
+gt = binary(ROWS["gt"])
+ge = binary(ROWS["ge"])
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
@@ -262,10 +263,12 @@ def conj(x: Any) -> Any:
 
 
 complex = binary(
-    "complex",
-    ops.complex,
-    "The complex numbers x + i y of two floats.",
-    "1.0, 2.0",
-    "Array(1.+2.j, c64*[], cpu:0)",
-    "floats; complex numbers come out",
+    Row(
+        "complex",
+        ops.complex,
+        "The complex numbers x + i y of two floats.",
+        "1.0, 2.0",
+        "Array(1.+2.j, c64*[], cpu:0)",
+        "floats; complex numbers come out",
+    )
 )

@@ -8,7 +8,9 @@ from typing import Any
 from rune import ops
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError
-from rune.lax.arguments import alike, alike_facts, documented
+from rune.lax.arguments import alike
+from rune.numpy import docstrings
+from rune.ops.elementwise_table import FLOATS
 from rune.scipy import special
 from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
@@ -28,7 +30,7 @@ def _special(name: str, rule: Any, doc: str, call: str, shown: str, operands: st
     function.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=Any) for n in names], return_annotation=Any
     )
-    return documented(function, name, doc, f"{name}({call})", shown, alike_facts("floats"))
+    return docstrings.documented(function, name, doc, docstrings.alike(FLOATS), f"lax.{name}({call})", shown)
 
 
 def _shown(number: str, dtype: str) -> str:

@@ -7,10 +7,9 @@ refused by name. Sizes and axes must be Python integers, since shapes are known 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from textwrap import wrap
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +26,6 @@ from rune.ops.operators import Operators
 from rune.ops.promote import operand, promoted, unrounded
 from rune.transforms.compile.placement import device_put
 from rune.typing import ArrayLike
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def value(name: str, x: Any) -> Any:
@@ -221,27 +218,3 @@ def known(name: str, x: ArrayLike, needed: str) -> np.ndarray:
 def rank(x: Any) -> int:
     """Number of axes of any value."""
     return len(type_of(x).shape)
-
-
-def elementwise(types: str = "", refused: str = "") -> str:
-    """The lines of a docstring that hold of each function of one array's elements."""
-    return _facts("any, kept", types, refused)
-
-
-def broadcast(types: str = "", refused: str = "") -> str:
-    """The lines of a docstring that hold of each function of several arrays' elements."""
-    return _facts("broadcast together", types, refused, "ShapeError for shapes that do not fit")
-
-
-def _facts(shapes: str, types: str, *refused: str) -> str:
-    errors = ["ArgumentError if an argument is not an array", *filter(None, refused)]
-    lines = [f"Shapes: {shapes}." + (f" Types: {types}." if types else "")]
-    lines += wrap(f"Errors: {'; '.join(errors)}.", 92, subsequent_indent=" " * 8)
-    return "\n    ".join(lines)
-
-
-def documented(function: Function, name: str, doc: str, call: str, shown: str, facts: str) -> Function:
-    """`function` under its public name, with a sentence, what holds of its kind, an example."""
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc}\n\n    {facts}\n\n    >>> import rune.numpy as rnp\n    >>> rnp.{call}\n    {shown}\n"
-    return function

@@ -14,11 +14,13 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.core.primitive import Primitive
-from rune.numpy.arguments import broadcast, documented, elementwise, floating, inexact, refuse, static_int, value
+from rune.numpy.arguments import floating, inexact, refuse, static_int, value
+from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
+from rune.numpy.transcendental import real_pair, same_dtype
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops import extrema
+from rune.ops.elementwise_table import ROWS, Row
 from rune.ops.promote import apply, as_type, broadcast_together, constant, promoted, unrounded
 from rune.typing import ArrayLike
 
@@ -34,37 +36,30 @@ _NUMBERS, _FLOATS = f"{_TOGETHER}; bools become integers", "bools and integers b
 _KEPT = "that of `x`"
 
 
-def _binary(name: str, primitive: Primitive, doc: str, call: str, shown: str, refused: str = "") -> Binary:
+def _binary(name: str, row: Row, types: str = _TOGETHER, refused: str = "") -> Binary:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-        return apply(primitive, x1, x2)
+        return apply(row.primitive, x1, x2)
 
-    return documented(function, name, doc, call, shown, broadcast(_TOGETHER, refused))
+    return documented_row(function, name, row, broadcast(types, refused), "rnp")
 
 
 def _convention(name: str, rule: Binary, doc: str, call: str, shown: str, types: str, refused: str = "") -> Binary:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return rule(x1, x2)
 
-    return documented(function, name, doc, call, shown, broadcast(types, refused))
+    return documented(function, name, doc, broadcast(types, refused), f"rnp.{call}", shown)
 
 
-add = _binary(
-    "add",
-    ops.add,
-    "Sum of x1 and x2; of bools, their logical or.",
-    "add(rnp.arange(2), 1)",
-    "Array([1, 2], i32[2], cpu:0)",
-)
-subtract = _binary(
-    "subtract", ops.sub, "x1 - x2.", "subtract(rnp.arange(2), 1)", "Array([-1,  0], i32[2], cpu:0)", _NO_BOOLS
-)
-multiply = _binary(
-    "multiply",
-    ops.mul,
-    "Product of x1 and x2; of bools, their logical and.",
-    "multiply(rnp.arange(2), 3)",
-    "Array([0, 3], i32[2], cpu:0)",
-)
+def _extremum(name: str, row: Row) -> Binary:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        return row.rule(x1, x2)
+
+    return documented_row(function, name, row, broadcast(_ORDERED), "rnp")
+
+
+add = _binary("add", ROWS["add"], f"{_TOGETHER}; of bools, the logical or")
+subtract = _binary("subtract", ROWS["sub"], refused=_NO_BOOLS)
+multiply = _binary("multiply", ROWS["mul"], f"{_TOGETHER}; of bools, the logical and")
 divide = _convention(
     "divide",
     c.true_divide,
@@ -103,22 +98,8 @@ power = _convention(
     "DtypeError for an integer to a negative Python integer",
 )
 pow = power
-maximum = _convention(
-    "maximum",
-    extrema.larger,
-    "The larger of x1 and x2; NaN if either is NaN.",
-    "maximum(rnp.arange(3), 1)",
-    "Array([1, 1, 2], i32[3], cpu:0)",
-    _ORDERED,
-)
-minimum = _convention(
-    "minimum",
-    extrema.smaller,
-    "The smaller of x1 and x2; NaN if either is NaN.",
-    "minimum(rnp.arange(3), 1)",
-    "Array([0, 1, 1], i32[3], cpu:0)",
-    _ORDERED,
-)
+maximum = _extremum("maximum", ROWS["max"])
+minimum = _extremum("minimum", ROWS["min"])
 
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -196,12 +177,17 @@ def _unary(name: str, rule: Rule, doc: str, call: str, shown: str, types: str, r
     def function(x: ArrayLike, /) -> Array:
         return rule(value(name, x))
 
-    return documented(function, name, doc, call, shown, elementwise(types, refused))
+    return documented(function, name, doc, elementwise(types, refused), f"rnp.{call}", shown)
 
 
-def _rounding(primitive: Primitive) -> Rule:
+def _rounding(name: str, row: Row) -> Unary:
     """Integers and bools are whole already."""
-    return lambda x: primitive(x) if type_of(x).dtype in dtypes.INEXACT else x
+
+    def function(x: ArrayLike, /) -> Array:
+        number = value(name, x)
+        return row.rule(number) if type_of(number).dtype in dtypes.INEXACT else number
+
+    return documented_row(function, name, row, elementwise(f"{_KEPT}; integers as they are", _NO_COMPLEX), "rnp")
 
 
 def _square(x: ArrayLike) -> Array:
@@ -217,15 +203,7 @@ def _reciprocal(x: Array) -> Array:
 positive = _unary(
     "positive", lambda x: x, "x itself.", "positive(rnp.array([-1]))", "Array([-1], i32[1], cpu:0)", _KEPT
 )
-negative = _unary(
-    "negative",
-    ops.neg,
-    "-x; unsigned integers wrap.",
-    "negative(rnp.array([1, -2]))",
-    "Array([-1,  2], i32[2], cpu:0)",
-    _KEPT,
-    _NO_BOOLS,
-)
+negative = same_dtype("negative", ROWS["neg"], _NO_BOOLS)
 absolute = _unary(
     "absolute",
     c.absolute,
@@ -244,15 +222,7 @@ fabs = _unary(
     _FLOATS,
     _NO_COMPLEX,
 )
-sign = _unary(
-    "sign",
-    ops.sign,
-    "-1, 0 or 1; NaN of NaN. The derivative is 0.",
-    "sign(rnp.array([3, 0, -2]))",
-    "Array([ 1,  0, -1], i32[3], cpu:0)",
-    _KEPT,
-    _NO_BOOLS,
-)
+sign = same_dtype("sign", ROWS["sign"], _NO_BOOLS)
 square = _unary(
     "square",
     _square,
@@ -269,33 +239,9 @@ reciprocal = _unary(
     "Array([0.5 , 0.25], f32[2], cpu:0)",
     _FLOATS,
 )
-floor = _unary(
-    "floor",
-    _rounding(ops.floor),
-    "The largest whole number not above x; integers as they are.",
-    "floor(rnp.array([1.5, -1.5]))",
-    "Array([ 1., -2.], f32[2], cpu:0)",
-    _KEPT,
-    _NO_COMPLEX,
-)
-ceil = _unary(
-    "ceil",
-    _rounding(ops.ceil),
-    "The smallest whole number not below x; integers as they are.",
-    "ceil(rnp.array([1.5, -1.5]))",
-    "Array([ 2., -1.], f32[2], cpu:0)",
-    _KEPT,
-    _NO_COMPLEX,
-)
-trunc = _unary(
-    "trunc",
-    _rounding(ops.trunc),
-    "x without its fraction; integers as they are.",
-    "trunc(rnp.array([1.5, -1.5]))",
-    "Array([ 1., -1.], f32[2], cpu:0)",
-    _KEPT,
-    _NO_COMPLEX,
-)
+floor = _rounding("floor", ROWS["floor"])
+ceil = _rounding("ceil", ROWS["ceil"])
+trunc = _rounding("trunc", ROWS["trunc"])
 fix = trunc
 rint = _unary(
     "rint",
@@ -341,32 +287,8 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     return c.clip(arr, min, max)
 
 
-def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The magnitude of x1 with the sign of x2, as floats.
-
-    Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.copysign(rnp.array([1.0, 2.0]), -0.0)
-    Array([-1., -2.], f32[2], cpu:0)
-    """
-    return ops.copysign(*promoted("copysign", x1, x2, kind="inexact"))
-
-
-def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The float after x1 towards x2.
-
-    Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
-
-    >>> import rune.numpy as rnp
-    >>> float(rnp.nextafter(rnp.float32(1), 2)) - 1 == 2.0**-23
-    True
-    """
-    return ops.nextafter(*promoted("nextafter", x1, x2, kind="inexact"))
+copysign = real_pair("copysign", ROWS["copysign"])
+nextafter = real_pair("nextafter", ROWS["nextafter"])
 
 
 def heaviside(x1: Any, x2: Any, /) -> Array:

@@ -12,10 +12,13 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.errors import ArgumentError, ShapeError
-from rune.numpy.arguments import broadcast, documented, elementwise, floating, listed, refuse, value, values
+from rune.numpy.arguments import floating, listed, refuse, value, values
+from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
 from rune.numpy.positions import nonzero
+from rune.numpy.transcendental import same_dtype
 from rune.ops import conventions as c
 from rune.ops import statistics as st
+from rune.ops.elementwise_table import ANY, ROWS, Row
 from rune.ops.family import fit
 from rune.ops.promote import apply, broadcast_together, constant, promoted, scalar_kind, unrounded
 from rune.typing import ArrayLike
@@ -27,21 +30,19 @@ Binary = Callable[[ArrayLike, ArrayLike], Array]
 _NO_COMPLEX, _NO_FLOATS = "DtypeError for complex numbers", "DtypeError for floats"
 
 
-def _compare(name: str, primitive: Primitive, doc: str, shown: str, refused: str = "") -> Binary:
-    def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-        return apply(primitive, x1, x2)
+def _compare(name: str, row: Row) -> Binary:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        return apply(row.primitive, x1, x2)
 
-    return documented(
-        function, name, doc, f"{name}(rnp.arange(3), 1)", f"Array({shown}, bool[3], cpu:0)", broadcast("bool", refused)
-    )
+    return documented_row(function, name, row, broadcast("bool", "" if row.takes == ANY else _NO_COMPLEX), "rnp")
 
 
-equal = _compare("equal", ops.eq, "Whether x1 == x2; False for NaN.", "[False,  True, False]")
-not_equal = _compare("not_equal", ops.ne, "Whether x1 != x2.", "[ True, False,  True]")
-less = _compare("less", ops.lt, "Whether x1 < x2.", "[ True, False, False]", _NO_COMPLEX)
-less_equal = _compare("less_equal", ops.le, "Whether x1 <= x2.", "[ True,  True, False]", _NO_COMPLEX)
-greater = _compare("greater", ops.gt, "Whether x1 > x2.", "[False, False,  True]", _NO_COMPLEX)
-greater_equal = _compare("greater_equal", ops.ge, "Whether x1 >= x2.", "[False,  True,  True]", _NO_COMPLEX)
+equal = _compare("equal", ROWS["eq"])
+not_equal = _compare("not_equal", ROWS["ne"])
+less = _compare("less", ROWS["lt"])
+less_equal = _compare("less_equal", ROWS["le"])
+greater = _compare("greater", ROWS["gt"])
+greater_equal = _compare("greater_equal", ROWS["ge"])
 
 
 def _truths(name: str, xs: Sequence[ArrayLike]) -> list[Any]:
@@ -53,9 +54,8 @@ def _logical(name: str, primitive: Primitive, doc: str, shown: str) -> Binary:
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
         return primitive(*_truths(name, (x1, x2)))
 
-    return documented(
-        function, name, doc, f"{name}(rnp.arange(2), True)", f"Array({shown}, bool[2], cpu:0)", broadcast("bool")
-    )
+    example = f"rnp.{name}(rnp.arange(2), True)"
+    return documented(function, name, doc, broadcast("bool"), example, f"Array({shown}, bool[2], cpu:0)")
 
 
 logical_and = _logical("logical_and", ops.logical_and, "Whether both are nonzero.", "[False,  True]")
@@ -76,74 +76,30 @@ def logical_not(x: ArrayLike, /) -> Array:
     return ops.logical_not(*_truths("logical_not", (x,)))
 
 
-def _bits(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
-    def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-        return apply(primitive, x1, x2)
+def _bits(name: str, row: Row) -> Binary:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        return apply(row.primitive, x1, x2)
 
-    facts = broadcast("promoted together", _NO_FLOATS)
-    return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)", facts)
+    return documented_row(function, name, row, broadcast("promoted together", _NO_FLOATS), "rnp")
 
 
-def _shift(name: str, primitive: Primitive, doc: str, call: str, shown: str) -> Binary:
-    def function(x1: ArrayLike, x2: ArrayLike, /) -> Any:
-        return primitive(*promoted(name, x1, x2, kind="numeric"))
+def _shift(name: str, row: Row) -> Binary:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        return row.rule(*promoted(name, x1, x2, kind="numeric"))
 
     facts = broadcast("promoted together; bools become integers", _NO_FLOATS)
-    return documented(function, name, doc, call, f"Array({shown}, i32[2], cpu:0)", facts)
+    return documented_row(function, name, row, facts, "rnp")
 
 
-bitwise_and = _bits(
-    "bitwise_and",
-    ops.logical_and,
-    "Bits set in both; of bools, the logical and.",
-    "bitwise_and(rnp.array([5, 6]), 3)",
-    "[1, 2]",
-)
-bitwise_or = _bits(
-    "bitwise_or",
-    ops.logical_or,
-    "Bits set in one or both; of bools, the logical or.",
-    "bitwise_or(rnp.array([5, 6]), 3)",
-    "[7, 7]",
-)
-bitwise_xor = _bits(
-    "bitwise_xor",
-    ops.logical_xor,
-    "Bits set in exactly one; of bools, the logical xor.",
-    "bitwise_xor(rnp.array([5, 6]), 3)",
-    "[6, 5]",
-)
-left_shift = _shift(
-    "left_shift",
-    ops.shl,
-    "x1 * 2**x2 as bits; 0 for a count of the width or more.",
-    "left_shift(rnp.array([1, 3]), 2)",
-    "[ 4, 12]",
-)
-right_shift = _shift(
-    "right_shift",
-    ops.shr,
-    "x1 // 2**x2 as bits; the sign fills in for signed dtypes.",
-    "right_shift(rnp.array([-8, 8]), 2)",
-    "[-2,  2]",
-)
+bitwise_and = _bits("bitwise_and", ROWS["bitwise_and"])
+bitwise_or = _bits("bitwise_or", ROWS["bitwise_or"])
+bitwise_xor = _bits("bitwise_xor", ROWS["bitwise_xor"])
+left_shift = _shift("left_shift", ROWS["shift_left"])
+right_shift = _shift("right_shift", ROWS["shift_right"])
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
-def invert(x: ArrayLike, /) -> Array:
-    """All bits flipped; of bools, the logical not.
-
-    Shapes: any, kept. Types: that of `x`.
-    Errors: ArgumentError if an argument is not an array; DtypeError for anything but integers and
-            bools.
-
-    >>> import rune.numpy as rnp
-    >>> rnp.invert(rnp.array([0, 5]))
-    Array([-1, -6], i32[2], cpu:0)
-    """
-    return ops.logical_not(value("invert", x))
-
-
+invert = same_dtype("invert", ROWS["bitwise_not"], _NO_FLOATS)
 bitwise_not = bitwise_invert = invert
 
 
@@ -176,14 +132,8 @@ def _test(name: str, rule: Unary, otherwise: bool, doc: str, shown: str, refused
             return rule(x)
         return fit(value(name, otherwise), type_of(x).shape)
 
-    return documented(
-        function,
-        name,
-        doc,
-        f"{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))",
-        f"Array({shown}, bool[3], cpu:0)",
-        elementwise("bool", refused),
-    )
+    example, printed = f"rnp.{name}(rnp.array([-rnp.inf, rnp.nan, 0.0]))", f"Array({shown}, bool[3], cpu:0)"
+    return documented(function, name, doc, elementwise("bool", refused), example, printed)
 
 
 def _equals(name: str, number: float) -> Unary:

@@ -15,11 +15,12 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
-from rune.core.primitive import Primitive
 from rune.errors import DtypeError
-from rune.numpy.arguments import documented, elementwise, inexact
+from rune.numpy.arguments import inexact, value
+from rune.numpy.docstrings import broadcast, documented_row, elementwise
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
+from rune.ops.elementwise_table import INEXACT, ROWS, Row, weak
 from rune.ops.promote import constant, promoted
 from rune.typing import ArrayLike
 
@@ -30,12 +31,29 @@ _FLOATS = "bools and integers become floats"
 _NO_COMPLEX = "DtypeError for complex numbers"
 
 
-def _real(name: str, primitive: Primitive | Unary, doc: str, call: str, shown: str, refused: str = "") -> Unary:
+def _real(name: str, row: Row) -> Unary:
     def function(x: ArrayLike, /) -> Array:
-        return primitive(inexact(name, x))
+        return row.rule(inexact(name, x))
 
-    facts = elementwise(_FLOATS, refused)
-    return documented(function, name, doc, call, f"Array({shown}, f32*[], cpu:0)", facts)
+    return documented_row(function, name, row, elementwise(_FLOATS, "" if row.takes == INEXACT else _NO_COMPLEX), "rnp")
+
+
+def same_dtype(name: str, row: Row, refused: str) -> Unary:
+    """A function that gives the dtype it takes, under NumPy's name."""
+
+    def function(x: ArrayLike, /) -> Array:
+        return row.rule(value(name, x))
+
+    return documented_row(function, name, row, elementwise("that of `x`", refused), "rnp")
+
+
+def real_pair(name: str, row: Row) -> Callable[[ArrayLike, ArrayLike], Array]:
+    """A function of two reals under NumPy's name: promoted together, as floats."""
+
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        return row.rule(*promoted(name, x1, x2, kind="inexact"))
+
+    return documented_row(function, name, row, broadcast(_FLOATS, _NO_COMPLEX), "rnp")
 
 
 def _scaled(factor: float) -> Unary:
@@ -50,47 +68,34 @@ def _log10(x: ArrayLike) -> Array:
     return ops.complex(scaled(ops.real(natural)), scaled(ops.imag(natural)))
 
 
-sqrt = _real("sqrt", ops.sqrt, "Square root; NaN of negatives.", "sqrt(4)", "2.")
-cbrt = _real("cbrt", ops.cbrt, "Cube root, of negatives too.", "cbrt(-8)", "-2.", _NO_COMPLEX)
-exp = _real("exp", ops.exp, "e to the power x.", "exp(0)", "1.")
-exp2 = _real("exp2", ops.exp2, "2 to the power x.", "exp2(3)", "8.")
-expm1 = _real("expm1", ops.expm1, "exp(x) - 1, accurate near 0.", "expm1(0)", "0.")
-log = _real("log", ops.log, "Natural logarithm; -inf of 0, NaN of negatives.", "log(1)", "0.")
-log2 = _real("log2", ops.log2, "Logarithm to base 2.", "log2(8)", "3.")
-log1p = _real("log1p", ops.log1p, "log(1 + x), accurate near 0.", "log1p(0)", "0.")
-log10 = _real("log10", _log10, "Logarithm to base 10.", "log10(1)", "0.")
-sin = _real("sin", ops.sin, "Sine of x in radians.", "sin(0)", "0.")
-cos = _real("cos", ops.cos, "Cosine of x in radians.", "cos(0)", "1.")
-tan = _real("tan", ops.tan, "Tangent of x in radians.", "tan(0)", "0.")
-arcsin = _real("arcsin", ops.asin, "Inverse sine, in [-π/2, π/2].", "arcsin(0)", "0.")
-arccos = _real("arccos", ops.acos, "Inverse cosine, in [0, π].", "arccos(1)", "0.")
-arctan = _real("arctan", ops.atan, "Inverse tangent, in [-π/2, π/2].", "arctan(0)", "0.")
-sinh = _real("sinh", ops.sinh, "Hyperbolic sine.", "sinh(0)", "0.")
-cosh = _real("cosh", ops.cosh, "Hyperbolic cosine.", "cosh(0)", "1.")
-tanh = _real("tanh", ops.tanh, "Hyperbolic tangent.", "tanh(0)", "0.")
-arcsinh = _real("arcsinh", ops.asinh, "Inverse hyperbolic sine.", "arcsinh(0)", "0.")
-arccosh = _real("arccosh", ops.acosh, "Inverse hyperbolic cosine.", "arccosh(1)", "0.")
-arctanh = _real("arctanh", ops.atanh, "Inverse hyperbolic tangent.", "arctanh(0)", "0.")
+sqrt = _real("sqrt", ROWS["sqrt"])
+cbrt = _real("cbrt", ROWS["cbrt"])
+exp = _real("exp", ROWS["exp"])
+exp2 = _real("exp2", ROWS["exp2"])
+expm1 = _real("expm1", ROWS["expm1"])
+log = _real("log", ROWS["log"])
+log2 = _real("log2", ROWS["log2"])
+log1p = _real("log1p", ROWS["log1p"])
+log10 = _real("log10", Row("log10", _log10, "Logarithm to base 10.", "1.0", weak("0."), INEXACT))
+sin = _real("sin", ROWS["sin"])
+cos = _real("cos", ROWS["cos"])
+tan = _real("tan", ROWS["tan"])
+arcsin = _real("arcsin", ROWS["asin"])
+arccos = _real("arccos", ROWS["acos"])
+arctan = _real("arctan", ROWS["atan"])
+sinh = _real("sinh", ROWS["sinh"])
+cosh = _real("cosh", ROWS["cosh"])
+tanh = _real("tanh", ROWS["tanh"])
+arcsinh = _real("arcsinh", ROWS["asinh"])
+arccosh = _real("arccosh", ROWS["acosh"])
+arctanh = _real("arctanh", ROWS["atanh"])
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
-deg2rad = _real("deg2rad", _scaled(math.pi / 180), "Degrees to radians.", "deg2rad(0)", "0.")
-rad2deg = _real("rad2deg", _scaled(180 / math.pi), "Radians to degrees.", "rad2deg(0)", "0.")
+deg2rad = _real("deg2rad", Row("deg2rad", _scaled(math.pi / 180), "Degrees to radians.", "0.0", weak("0."), INEXACT))
+rad2deg = _real("rad2deg", Row("rad2deg", _scaled(180 / math.pi), "Radians to degrees.", "0.0", weak("0."), INEXACT))
 radians, degrees = deg2rad, rad2deg
 
 
-def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Angle of the point (x2, x1), in [-π, π].
-
-    Shapes: broadcast together. Types: bools and integers become floats.
-    Errors: ArgumentError if an argument is not an array; DtypeError for complex numbers; ShapeError
-            for shapes that do not fit.
-
-    >>> import rune.numpy as rnp
-    >>> float(rnp.arctan2(0.0, 1.0))
-    0.0
-    """
-    return ops.atan2(*promoted("arctan2", x1, x2, kind="inexact"))
-
-
+arctan2 = real_pair("arctan2", ROWS["atan2"])
 atan2 = arctan2
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.dims import Size
-from rune.numpy.arguments import documented, floating, static_size, value
+from rune.numpy.arguments import floating, static_size, value
 from rune.numpy.arithmetic import abs, maximum
 from rune.numpy.creation import arange, ones, zeros
+from rune.numpy.docstrings import documented
 from rune.numpy.logic import where
 from rune.numpy.transcendental import cos, exp, sqrt
 from rune.numpy.types import finfo
@@ -51,7 +52,7 @@ def _cosines(name: str, doc: str, *weights: float) -> Callable[[Any], Any]:
         "hamming": "Array([0.08, 1.  , 0.08], f32[3], cpu:0)",
         "blackman": "Array([0., 1., 0.], f32[3], cpu:0)",
     }[name]
-    return documented(window, name, doc, f"{name}(3).round(5) + 0", shown, _SHAPE)
+    return documented(window, name, doc, _SHAPE, f"rnp.{name}(3).round(5) + 0", shown)
 
 
 hanning = _cosines("hanning", "A raised cosine that ends in zeros.", 0.5, 0.5)

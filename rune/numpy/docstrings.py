@@ -1,0 +1,49 @@
+"""Docstrings of functions made from a table: a sentence, the facts of their kind, an example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import wrap
+from typing import Any, TypeVar
+
+from rune.ops.elementwise_table import Row
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_IMPORTS = {"rnp": "import rune.numpy as rnp", "lax": "from rune import lax"}
+
+
+def elementwise(types: str = "", refused: str = "") -> str:
+    """The lines of a docstring that hold of each function of one array's elements."""
+    return _facts("any, kept", types, refused)
+
+
+def broadcast(types: str = "", refused: str = "") -> str:
+    """The lines of a docstring that hold of each function of several arrays' elements."""
+    return _facts("broadcast together", types, refused, "ShapeError for shapes that do not fit")
+
+
+def alike(takes: str) -> str:
+    """The lines of a docstring that hold of each function of operands of one shape and dtype."""
+    refused = ("DtypeError for other or unequal dtypes", "ShapeError for unequal shapes")
+    return _facts("equal, or [] of Python numbers", f"all alike, {takes}", *refused)
+
+
+def _facts(shapes: str, types: str, *refused: str) -> str:
+    errors = ["ArgumentError if an argument is not an array", *filter(None, refused)]
+    lines = [f"Shapes: {shapes}." + (f" Types: {types}." if types else "")]
+    lines += wrap(f"Errors: {'; '.join(errors)}.", 92, subsequent_indent=" " * 8)
+    return "\n    ".join(lines)
+
+
+def documented(function: Function, name: str, sentence: str, facts: str, example: str, shown: str) -> Function:
+    """`function` under its public name, with a docstring; an example begins with a namespace."""
+    imports = _IMPORTS[example.partition(".")[0]]
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{sentence}\n\n    {facts}\n\n    >>> {imports}\n    >>> {example}\n    {shown}\n"
+    return function
+
+
+def documented_row(function: Function, name: str, row: Row, facts: str, namespace: str) -> Function:
+    """`function` under its name in a namespace, with what its row of the table says."""
+    return documented(function, name, row.sentence, facts, f"{namespace}.{name}({row.arguments})", row.result)
