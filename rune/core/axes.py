@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from rune.core.higher import calls, subprograms
 from rune.core.interpreter import Interpreter, current
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
+from rune.dims import Size
 from rune.errors import UnboundAxisError
 
 Name = Hashable
@@ -46,7 +46,7 @@ def batched_axis(program: Program) -> Name | None:
     return name if name is not None and name in free_axes(program) else None
 
 
-def axis_size(name: Name) -> Any:
+def axis_size(name: Name) -> Size:
     """How many lanes the axis has here. Errors: UnboundAxisError if no transformation names it."""
     crossed: list[Interpreter] = []
     interpreter: Interpreter | None = current()
@@ -64,7 +64,7 @@ def axis_size(name: Name) -> Any:
     return size
 
 
-def fits(axes: Mapping[Name, Any]) -> bool:
+def fits(axes: Mapping[Name, Size]) -> bool:
     """Whether each of these axes has this size here."""
     try:
         return all(axis_size(name) == size for name, size in axes.items())
@@ -92,7 +92,7 @@ def _mentioned(equation: Equation) -> frozenset[Name]:
     return mentioned(equation.primitive, equation.operands, equation.params)
 
 
-def mentioned(primitive: Primitive, args: Sequence[Any], params: Mapping[str, object]) -> frozenset[Name]:
+def mentioned(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
     named = () if primitive.over_lanes is None else (params["axis_name"],)
     held = (c.program for c in calls(primitive, args, params))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rune.core.printer import Names
 
 if TYPE_CHECKING:
-    from rune.core.program import Atom, Equation, Program
+    from rune.core.program import Atom, Equation, Program, Var
 
 SECONDS = 20  # that `dot` may take for a drawing
 
@@ -115,7 +115,7 @@ def program_graph(program: Program) -> Graph:
     """
     names = Names()
     sources = (*program.inputs, *(v for v, _ in program.constants))
-    makers: dict[Any, str] = {v: f"v{n}" for n, v in enumerate(sources)}
+    makers: dict[Var, str] = {v: f"v{n}" for n, v in enumerate(sources)}
     nodes = [Node(maker, names.binding(v), "value") for v, maker in makers.items()]
     edges: list[Edge] = []
     for number, equation in enumerate(program.equations):

@@ -58,12 +58,12 @@ class HigherOrder(Direct):
     keeping: Rule | None = None
 
 
-def calls(primitive: Primitive, args: Sequence[Any], params: Mapping[str, object]) -> tuple[Calls, ...]:
+def calls(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> tuple[Calls, ...]:
     """How an equation of these operands and parameters runs the programs that it holds."""
     return primitive.calls(*args, **params) if isinstance(primitive, HigherOrder) else ()
 
 
-def called_once(primitive: Primitive, args: Sequence[Any], params: Mapping[str, object]) -> Program | None:
+def called_once(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> Program | None:
     """The program that such an equation stands for: it runs it once, on its own operands."""
     once = (c.program for c in calls(primitive, args, params) if c.runs is Runs.ONCE)
     return next(once, None)

@@ -20,6 +20,8 @@ from rune import config, dtypes
 from rune.core.depth import FLAT, make_room
 from rune.core.leaks import refuse_leaks
 from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
 from rune.errors import Frame, in_copied_context
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class Interpreter:
 
     __slots__ = ("__weakref__", "depth", "live", "parent")
     axis: Hashable | None = None
-    size: Any = None
+    size: Size  # of the named axis
 
     def __init__(self, parent: Interpreter | None):
         self.parent = parent
@@ -45,7 +47,7 @@ class Interpreter:
         if self.depth > FLAT:
             make_room(self.depth)
 
-    def trace(self, function: Callable[..., R], *args: Any) -> R:
+    def trace(self, function: Callable[..., R], *args: object) -> R:
         """`function(*args)` with this interpreter the current one; its tracers are dead afterwards.
 
         It runs in a copy of the context (`errors.in_copied_context`), so no interrupt can leave
@@ -54,11 +56,11 @@ class Interpreter:
         """
         return in_copied_context(_trace, self, function, args)
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The result of `primitive` on `args`; a list for primitives with several results."""
         raise NotImplementedError(type(self).__name__)
 
-    def asked_for_axis(self, name: Hashable, size: Any) -> None:
+    def asked_for_axis(self, name: Hashable, size: Size) -> None:
         """Take notice that a named axis outside this interpreter was asked for."""
 
 
@@ -112,11 +114,11 @@ class use:
     def __enter__(self) -> None:
         self.token = _current.set(self.interpreter)
 
-    def __exit__(self, error: Any, value: Any, traceback: Any) -> None:
+    def __exit__(self, error: object, value: object, traceback: object) -> None:
         _current.reset(self.token)
 
 
-def _trace(interpreter: Interpreter, function: Callable[..., R], args: Sequence[Any]) -> R:
+def _trace(interpreter: Interpreter, function: Callable[..., R], args: Sequence[Value]) -> R:
     _current.set(interpreter)
     try:
         result = function(*args)
@@ -142,16 +144,16 @@ def type_of(value: Any) -> ArrayType:
     return ArrayType(value.shape, value.dtype) if scalar is None else ArrayType((), *scalar)
 
 
-def literal(value: Any, dtype: np.dtype) -> np.ndarray:
+def literal(value: object, dtype: np.dtype) -> np.ndarray:
     """A typed rank-0 constant for use in rules."""
     return np.asarray(value).astype(dtype)
 
 
-def literal_like(value: Any, like: Any) -> np.ndarray:
+def literal_like(value: object, like: object) -> np.ndarray:
     """A typed rank-0 constant with the dtype of `like`."""
     return literal(value, type_of(like).dtype)
 
 
-def is_differentiable(value: Any) -> bool:
+def is_differentiable(value: object) -> bool:
     """Whether `value` can carry a tangent."""
     return type_of(value).dtype in dtypes.INEXACT

@@ -60,7 +60,7 @@ def holder_of(values: Sequence[Value]) -> tuple[Any, str] | None:
     return None
 
 
-def _is_container(value: Any, visited: set[int]) -> bool:
+def _is_container(value: object, visited: set[int]) -> bool:
     return id(value) not in visited and not isinstance(value, FrameType)
 
 

@@ -24,7 +24,7 @@ from rune.core.primitive import Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.reading import reading
 from rune.core.types import ArrayType, Shape
-from rune.dims import Dim, symbol
+from rune.dims import Dim, Size, symbol
 from rune.dims import parse as parse_size
 from rune.errors import CheckError, DimensionError
 
@@ -61,7 +61,7 @@ class Unread:
             hint="pass functions= to parse_program",
         )
 
-    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+    def __call__(self, *_: object, **__: object) -> NoReturn:
         """Errors: UnreadError, always."""
         self._refuse()
 
@@ -76,7 +76,7 @@ def parse(
     text: str,
     primitives: Mapping[str, Primitive],
     records: Mapping[str, type] | None = None,
-    functions: Mapping[str, Any] | None = None,
+    functions: Mapping[str, Callable[..., object]] | None = None,
 ) -> Program:
     """The program that `text` prints.
 
@@ -301,7 +301,7 @@ class _Reader:
         """The dimensions between the brackets of a type."""
         return tuple(map(self.dimension, text.split(","))) if text.strip() else ()
 
-    def dimension(self, text: str) -> Any:
+    def dimension(self, text: str) -> Size:
         """An integer, or an expression in the declared sizes."""
         try:
             return parse_size(text, self.sizes)

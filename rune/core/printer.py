@@ -24,7 +24,7 @@ class Names:
     """Numbers for variables, in the order of first use."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[Var, int] = {}
 
     def of(self, var: Var) -> str:
         """`%3`."""
@@ -88,7 +88,7 @@ def _all_types(program: Program) -> Iterable[ArrayType]:
         yield from (v.type for v in equation.results)
 
 
-def _sizes(value: Any) -> Iterable[Any]:
+def _sizes(value: object) -> Iterable[Any]:
     if isinstance(value, Dim):
         yield from symbols(value)
     elif isinstance(value, tuple):
@@ -124,7 +124,7 @@ def param(value: Any, depth: int = 0) -> str:
     return str(value)
 
 
-def _is_record(value: Any) -> bool:
+def _is_record(value: object) -> bool:
     """A dataclass that prints as its fields; not one that holds a function and prints its name."""
     if not is_dataclass(value) or isinstance(value, Dim | type):
         return False

@@ -6,7 +6,7 @@ duplicate programs. Cost: linear in the number of equations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def _bound(match: dict[Var, Var], first: tuple[Var, ...], second: tuple[Var, ...
     return [v.type for v in first] == [v.type for v in second]
 
 
-def _same_constant(a: tuple[Var, Any], b: tuple[Var, Any]) -> bool:
+def _same_constant(a: tuple[Var, object], b: tuple[Var, object]) -> bool:
     (x, value), (y, other) = a, b
     return _same_value(np.asarray(value, x.type.dtype), np.asarray(other, y.type.dtype))
 
@@ -65,7 +65,7 @@ def _same_params(a: Mapping[str, object], b: Mapping[str, object]) -> bool:
     return a.keys() == b.keys() and all(_same_param(a[k], b[k]) for k in a)
 
 
-def _same_param(a: Any, b: Any) -> bool:
+def _same_param(a: object, b: object) -> bool:
     if isinstance(a, Program) and isinstance(b, Program):
         return same_program(a, b)
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -93,7 +93,7 @@ def _same_but_nan(x: np.ndarray, y: np.ndarray) -> bool:
 # --- the same as a key ------------------------------------------------------------------------
 
 
-def program_key(program: Program) -> tuple[Any, ...]:
+def program_key(program: Program) -> tuple[Hashable, ...]:
     """A hashable value that two programs share only if they are the same, user's lines included.
 
     For programs without constants. Cost: linear in the number of equations, nested ones included.
@@ -101,7 +101,7 @@ def program_key(program: Program) -> tuple[Any, ...]:
     return _key(program, {})
 
 
-def _key(program: Program, numbered: dict[Program, int]) -> tuple[Any, ...]:
+def _key(program: Program, numbered: dict[Program, int]) -> tuple[Hashable, ...]:
     assert not program.constants, "captured values are inputs"
     numbers: dict[Var, int] = {}
 
@@ -120,11 +120,11 @@ def _key(program: Program, numbered: dict[Program, int]) -> tuple[Any, ...]:
     return program.name, inputs, lines, read(program.outputs)
 
 
-def _params_key(params: Mapping[str, object], numbered: dict[Program, int]) -> tuple[Any, ...]:
+def _params_key(params: Mapping[str, object], numbered: dict[Program, int]) -> tuple[Hashable, ...]:
     return tuple((name, _param_key(params[name], numbered)) for name in sorted(params))
 
 
-def _param_key(value: Any, numbered: dict[Program, int]) -> Any:
+def _param_key(value: object, numbered: dict[Program, int]) -> Hashable:
     if isinstance(value, tuple):
         return tuple(_param_key(v, numbered) for v in value)
     if not isinstance(value, Program):

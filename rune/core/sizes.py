@@ -107,7 +107,7 @@ def _dims_of(program: Program) -> Iterator[Dim]:
             yield from _dims_in(var.type.shape)
 
 
-def _dims_in(value: Any) -> Iterator[Dim]:
+def _dims_in(value: object) -> Iterator[Dim]:
     if isinstance(value, Dim):
         yield value
     elif isinstance(value, tuple):

@@ -20,7 +20,8 @@ from rune.core.interpreter import Interpreter, Tracer, current, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
-from rune.dims import UndecidedComparison
+from rune.core.values import Value
+from rune.dims import Size, UndecidedComparison
 from rune.errors import TransformError, user_frame
 
 FlatFunction = Callable[..., Sequence[Any]]
@@ -57,10 +58,10 @@ class Stage(Interpreter):
         super().__init__(parent)
         self.tracer = _tracer[0]
         self.equations: list[Equation] = []
-        self.captured: dict[int, tuple[Var, Any]] = {}
+        self.captured: dict[int, tuple[Var, Value]] = {}
         self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of NumPy data, by their id
         self.inputs: list[Var] = []
-        self.axes: dict[Hashable, Any] = {}  # named axes outside that the function asked for
+        self.axes: dict[Hashable, Size] = {}  # named axes outside that the function asked for
         self.kept = False  # whether a caller holds the program for as long as it is useful
 
     def inner(self) -> Stage:
@@ -72,26 +73,22 @@ class Stage(Interpreter):
         inputs = [self.new_input(t) for t in types]
         return self.trace(lambda: self.program(list(function(*inputs)), name))
 
-    def asked_for_axis(self, name: Hashable, size: Any) -> None:
+    def asked_for_axis(self, name: Hashable, size: Size) -> None:
         """Remember that the program is made for this axis."""
         self.axes[name] = size
 
     def new_input(self, type: ArrayType) -> StageTracer:
         """A tracer for one more input."""
-        var = Var(type)
-        self.inputs.append(var)
-        return self._trace(var)
-
-    def _trace(self, var: Var) -> StageTracer:
-        tracer = self.tracer(self, var)
+        self.inputs.append(Var(type))
+        tracer = self.tracer(self, self.inputs[-1])
         tracer.frame = user_frame()
         return tracer
 
-    def owns(self, value: Any) -> bool:
+    def owns(self, value: Value) -> bool:
         """True for this stage's own tracers."""
         return isinstance(value, StageTracer) and value.interpreter is self
 
-    def atom(self, value: Any) -> Atom:
+    def atom(self, value: Value) -> Atom:
         """The variable or literal that stands for `value`."""
         if isinstance(value, StageTracer) and value.interpreter is self:
             return value.variable
@@ -101,14 +98,14 @@ class Stage(Interpreter):
             return self._capture(value)
         return as_literal(value) or self._capture(value)
 
-    def _capture(self, value: Any) -> Var:
+    def _capture(self, value: Value) -> Var:
         # The value is kept beside its id, so that the id cannot be taken by another object.
         value = self._as_now(value)
         if id(value) not in self.captured:
             self.captured[id(value)] = (Var(type_of(value)), value)
         return self.captured[id(value)][0]
 
-    def _as_now(self, value: Any) -> Any:
+    def _as_now(self, value: Value) -> Value:
         """A copy of NumPy data, which may be written to later, unless a stage around makes one."""
         if not isinstance(value, np.ndarray) or _stage_around(self.parent) is not None:
             return value
@@ -118,11 +115,11 @@ class Stage(Interpreter):
             self.copies[id(value)] = value, copy
         return copy
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """Write one equation; its results are tracers."""
         return self.write(primitive, args, params)
 
-    def write(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def write(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """Write one equation, even if a subclass overrides `process`."""
         atoms = tuple(map(self.atom, args))
         out = _typed(primitive, [a.type for a in atoms], params)
@@ -135,7 +132,7 @@ class Stage(Interpreter):
             tracer.frame = frame
         return tracers if primitive.multiple_results else tracers[0]
 
-    def program(self, outputs: Sequence[Any], name: str) -> Staged:
+    def program(self, outputs: Sequence[Value], name: str) -> Staged:
         """The program written so far, its captured values leading the inputs."""
         atoms = tuple(map(self.atom, outputs))
         captured = tuple(self.captured.values())
@@ -149,8 +146,8 @@ class Staged:
     """A program and the values for its leading inputs."""
 
     program: Program
-    captured: tuple[Any, ...]
-    axes: Mapping[Hashable, Any] = field(default_factory=dict)  # named axes that were asked for
+    captured: tuple[Value, ...]
+    axes: Mapping[Hashable, Size] = field(default_factory=dict)  # named axes that were asked for
 
     @property
     def own_inputs(self) -> tuple[Var, ...]:
@@ -174,7 +171,7 @@ class Staged:
         return replace(self.program, inputs=self.own_inputs, constants=constants)
 
 
-def _typed(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, Any]) -> Any:
+def _typed(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, object]) -> Any:
     try:
         return primitive.type_rule(*types, **params)
     except UndecidedComparison as error:

@@ -7,7 +7,7 @@ numbers of Python, whose type is weak. `rune.ops.promote` makes values of operan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -35,3 +35,4 @@ class SupportsArray(Protocol):
 Value: TypeAlias = Typed | np.ndarray | np.generic | bool | int | float | complex
 Operand: TypeAlias = Value | SupportsArray | Dim
 Values: TypeAlias = Sequence[Value | None]  # None: unknown, or a cotangent of zero
+V = TypeVar("V", bound=Operand)  # of functions that may give back what they take

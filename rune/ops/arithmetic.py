@@ -86,7 +86,9 @@ def _select_reference(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np
     return scalars.choose(condition, a, b)
 
 
-def _select_transpose(ct: Value, linear: Batched, condition: Value, a: Any, b: Any) -> list[Array | None]:
+def _select_transpose(
+    ct: Value, linear: Batched, condition: Value, a: Value | ArrayType, b: Value | ArrayType
+) -> list[Array | None]:
     zero = literal_like(0, ct)
     return [
         None,
@@ -138,7 +140,7 @@ sub: Primitive = _same(
 )
 
 
-def _mul_transpose(ct: Value, linear: Batched, a: Any, b: Any) -> list[Array | None]:
+def _mul_transpose(ct: Value, linear: Batched, a: Value | ArrayType, b: Value | ArrayType) -> list[Array | None]:
     return [mul(ct, b), None] if linear[0] else [None, mul(ct, a)]
 
 

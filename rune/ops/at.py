@@ -41,7 +41,7 @@ MODES = {
 MOST_TIMES = 16  # so often `apply` may have to change one element of a traced index array
 
 
-A = TypeVar("A")  # an array, or a tracer
+A = TypeVar("A", bound=Operand)  # an array, or a tracer
 
 
 class How(TypedDict, total=False):
@@ -73,7 +73,7 @@ class At(Generic[A]):
     def __init__(self, x: A):
         self._x = x
 
-    def __getitem__(self, index: Any) -> AtIndex[A]:
+    def __getitem__(self, index: object) -> AtIndex[A]:
         return AtIndex(self._x, index)
 
 
@@ -87,14 +87,14 @@ class AtIndex(Generic[A]):
 
     __slots__ = ("_index", "_x")
 
-    def __init__(self, x: A, index: Any):
+    def __init__(self, x: A, index: object):
         self._x, self._index = x, index
 
     def get(
         self,
         *,
         mode: str | None = None,
-        fill_value: Any = None,
+        fill_value: Operand | None = None,
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
         wrap_negative_indices: bool = True,
@@ -239,7 +239,9 @@ class AtIndex(Generic[A]):
         """function(elements) in the place of distinct elements."""
         return self.set(function(self._elements(self._x, how)), **how)
 
-    def _write(self, combine: Primitive | None, scatter: Any, values: Any, how: How) -> A:
+    def _write(
+        self, combine: Primitive | None, scatter: Primitive | Callable[..., Array], values: Operand, how: How
+    ) -> A:
         """Values, or combine(elements, values), at a basic index; a scatter of them at others."""
         kind = _check(how)
         if scalar_mask(self._x, self._index) is not None:
@@ -250,7 +252,7 @@ class AtIndex(Generic[A]):
             return change_window(self._x, entries, combine, values)
         return scattered(scatter, self._x, entries, values, kind)
 
-    def _of_all(self, combine: Primitive | None, values: Any) -> A:
+    def _of_all(self, combine: Primitive | None, values: Operand) -> A:
         """What a mask of rank 0 names: all, with an axis in front, or nothing."""
         if not scalar_mask(self._x, self._index):
             return self._x
@@ -304,7 +306,7 @@ def _scatter_sub(x: Value, indices: Value, updates: Value, **params: object) -> 
 
 
 # NumPy's sum and product of two bools are bool.
-_OF_BOOL: dict[Any, tuple[Primitive, Primitive]] = {
+_OF_BOOL: dict[object, tuple[Primitive, Primitive]] = {
     indexing.scatter_add: (a.logical_or, scatters.scatter_max),
     scatters.multiply_at: (a.logical_and, scatters.scatter_min),
 }

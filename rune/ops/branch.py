@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def _branch_type(*types: ArrayType, branches: tuple[Program, ...]) -> tuple[Arra
     return branches[0].output_types
 
 
-def _run_branch(number: Any, *args: Any, branches: tuple[Program, ...]) -> list[Any]:
+def _run_branch(number: Value, *args: Value, branches: tuple[Program, ...]) -> list[Value]:
     chosen = min(max(int(np.asarray(number)), 0), len(branches) - 1)
     return eval_program(branches[chosen], args)
 
@@ -46,7 +46,7 @@ def _branch_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
-def _branch_calls(number: Any, *operands: Any, branches: tuple[Program, ...]) -> tuple[Calls, ...]:
+def _branch_calls(number: Value, *operands: Value, branches: tuple[Program, ...]) -> tuple[Calls, ...]:
     return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
 
 
@@ -70,7 +70,7 @@ def cond_as_branch(number: Value, *operands: Value, branches: tuple[Program, ...
     return _bind_branch(number, operands, {f"branch{k}": program for k, program in enumerate(branches)})
 
 
-def apart_as_branch(*operands: Any, program: Program) -> list[Any]:
+def apart_as_branch(*operands: Value, program: Program) -> list[Array]:
     """A branch without an alternative: a step of its own, once all operands are there, so that
     nothing within it is merged with equal values outside."""
     return _bind_branch(np.int32(0), operands, {program.name: program})

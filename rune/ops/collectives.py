@@ -17,7 +17,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
-from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive
+from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive, Rule
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -37,25 +37,25 @@ def _same(x: ArrayType, **_: object) -> ArrayType:
     return x.strong()
 
 
-def _mapped(itself: Callable[[], Primitive]) -> Callable[..., Any]:
+def _mapped(itself: Callable[[], Primitive]) -> Rule:
     """The batch rule, for another axis, of a collective that does not name axes of its operand."""
 
-    def batch(batched: Batched, size: Any, *args: Any, **params: Any) -> tuple[Any, bool]:
+    def batch(batched: Batched, size: Size, *args: Value, **params: object) -> tuple[Array, bool]:
         return itself()(*args, **params), any(batched)
 
     return batch
 
 
-def _shifted(itself: Callable[[], Primitive], *axes: str) -> Callable[..., Any]:
+def _shifted(itself: Callable[[], Primitive], *axes: str) -> Rule:
     """The batch rule, for another axis, of one whose parameters `axes` name axes."""
 
-    def batch(batched: Batched, size: Any, x: Any, **params: Any) -> tuple[Any, bool]:
+    def batch(batched: Batched, size: Size, x: Value, **params: Any) -> tuple[Array, bool]:
         return itself()(x, **{**params, **{name: params[name] + 1 for name in axes}}), True
 
     return batch
 
 
-def _linear(itself: Callable[[], Primitive]) -> tuple[Callable[..., Any]]:
+def _linear(itself: Callable[[], Primitive]) -> tuple[Rule]:
     return (lambda tangent, x, output, **params: itself()(tangent, **params),)
 
 
@@ -84,7 +84,7 @@ psum: Primitive = Primitive(
 
 
 def _extremum(name: str, reduce: Primitive) -> Primitive:
-    def over_lanes(batched: Batched, size: Any, x: Any, axis_name: Hashable) -> tuple[Any, bool]:
+    def over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable) -> tuple[Any, bool]:
         return reduce(x, axes=(0,)) if batched[0] else x, False
 
     primitive = Primitive(
@@ -105,12 +105,12 @@ pmin = _extremum("pmin", reduce_min)
 # --- exchange -----------------------------------------------------------------------------------
 
 
-def _gathered_type(x: ArrayType, *, axis: int, lanes: Any, axis_name: Hashable) -> ArrayType:
+def _gathered_type(x: ArrayType, *, axis: int, lanes: Size, axis_name: Hashable) -> ArrayType:
     return x.strong().with_shape((*x.shape[:axis], lanes, *x.shape[axis:]))
 
 
 def _gather_over_lanes(
-    batched: Batched, size: Size, x: Value, *, axis: int, lanes: Any, axis_name: Hashable
+    batched: Batched, size: Size, x: Value, *, axis: int, lanes: Size, axis_name: Hashable
 ) -> tuple[Array, bool]:
     return move_axis(_all_lanes(x, batched[0], size), 0, axis), False
 
@@ -126,13 +126,13 @@ all_gather: Primitive = Primitive(
 )
 
 
-def _scattered_type(x: ArrayType, *, scatter_axis: int, lanes: Any, axis_name: Hashable) -> ArrayType:
+def _scattered_type(x: ArrayType, *, scatter_axis: int, lanes: Size, axis_name: Hashable) -> ArrayType:
     return x.strong().with_shape((*x.shape[:scatter_axis], *x.shape[scatter_axis + 1 :]))
 
 
 def _scatter_over_lanes(
-    batched: Batched, size: Any, x: Any, *, scatter_axis: int, lanes: Any, axis_name: Hashable
-) -> tuple[Any, bool]:
+    batched: Batched, size: Size, x: Value, *, scatter_axis: int, lanes: Size, axis_name: Hashable
+) -> tuple[Array, bool]:
     total, _ = _psum_over_lanes(batched, size, x, axis_name)
     return move_axis(total, scatter_axis, 0), True
 
@@ -148,15 +148,15 @@ psum_scatter: Primitive = Primitive(
 )
 
 
-def _exchanged_type(x: ArrayType, *, split_axis: int, concat_axis: int, lanes: Any, axis_name: Hashable) -> ArrayType:
+def _exchanged_type(x: ArrayType, *, split_axis: int, concat_axis: int, lanes: Size, axis_name: Hashable) -> ArrayType:
     shape = [*x.shape[:split_axis], *x.shape[split_axis + 1 :]]
     shape.insert(concat_axis, lanes)
     return x.strong().with_shape(tuple(shape))
 
 
 def _exchange_over_lanes(
-    batched: Batched, size: Any, x: Any, *, split_axis: int, concat_axis: int, lanes: Any, axis_name: Hashable
-) -> tuple[Any, bool]:
+    batched: Batched, size: Size, x: Value, *, split_axis: int, concat_axis: int, lanes: Size, axis_name: Hashable
+) -> tuple[Array, bool]:
     senders_first = _all_lanes(x, batched[0], size)
     receivers_first = move_axis(senders_first, split_axis + 1, 0)  # then the senders
     return move_axis(receivers_first, 1, concat_axis + 1), True

@@ -17,7 +17,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.lower import Parts
-from rune.core.primitive import Primitive
+from rune.core.primitive import Primitive, Rule
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.family import Batched, elementwise, joint_shape, require, same_dtype
@@ -40,7 +40,7 @@ def is_complex(x: Any) -> bool:
     return type.dtype in dtypes.COMPLEX
 
 
-def _part_type(name: str) -> Any:
+def _part_type(name: str) -> Rule:
     def type_rule(x: ArrayType) -> ArrayType:
         require(name, dtypes.COMPLEX, "complex", x)
         return ArrayType(x.shape, PART[x.dtype], x.weak)
@@ -71,7 +71,7 @@ def _zero_part(x: Value) -> np.ndarray:
     return literal(0, real_dtype(dtype))
 
 
-def _complex_transpose(ct: Value, linear: Batched, x: Any, y: Any) -> list[Array | None]:
+def _complex_transpose(ct: Value, linear: Batched, x: Value | ArrayType, y: Value | ArrayType) -> list[Array | None]:
     return [real(ct) if linear[0] else None, imag(conj(ct)) if linear[1] else None]
 
 

@@ -27,7 +27,7 @@ def either(real: Function, plane: Function) -> Function:
     return apply
 
 
-def _from_parts(real: NDArray[Any], imag: NDArray[Any], dtype: np.dtype) -> Plane:
+def _from_parts(real: np.ndarray, imag: np.ndarray, dtype: np.dtype) -> Plane:
     """real + imag i; not as a sum, which makes NaN of an infinite part."""
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape), dtype)
     out.real, out.imag = real, imag

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
-from rune.core.values import Value
+from rune.core.values import V, Value
 from rune.dims import Size, product
 from rune.ops.arithmetic import convert, mul, zero_like
 from rune.ops.contraction import dot_general
@@ -46,7 +46,7 @@ def expand(lhs: Value, rhs: Value, **params: Any) -> Array:
 # --- without gaps -----------------------------------------------------------------------------
 
 
-def _transposed(x: Value, permutation: Ints) -> Any:
+def _transposed(x: V, permutation: Ints) -> Any:
     return x if permutation == tuple(range(len(permutation))) else transpose(x, permutation=permutation)
 
 
@@ -110,7 +110,7 @@ def _is_few(size: Size) -> bool:
     return isinstance(size, int) and size <= FEW
 
 
-def _one_by_one(patches: Any, w: Any, conv: Conv) -> Any:
+def _one_by_one(patches: Value, w: Value, conv: Conv) -> Array:
     """Groups of one input feature (depthwise), which lie side by side: a sum over the window alone.
 
     Shapes: patches [g, n, 1, *O, *K], w [g, o, 1, *K].
@@ -136,7 +136,7 @@ def _one_by_one(patches: Any, w: Any, conv: Conv) -> Any:
     return reshape(convert(sums, dtype=dtype), shape=joined)
 
 
-def _spread_by_role(x: Any, roles: Ints, order: Sequence[int], shape: Shape) -> Any:
+def _spread_by_role(x: Value, roles: Ints, order: Sequence[int], shape: Shape) -> Value:
     """`x`, whose axes have these roles, in the order of roles, repeated along those it lacks."""
     present = [role for role in order if role in roles]
     ordered = _transposed(x, tuple(roles.index(role) for role in present))

@@ -97,7 +97,7 @@ def floor_divide(x: Operand, y: Operand) -> Array:
     return a.select(down, a.sub(quotient, constant(1, quotient)), quotient)
 
 
-def _floor_divide_floats(x: Any, y: Any) -> Array:
+def _floor_divide_floats(x: Operand, y: Operand) -> Array:
     # (x - rest) / y is a whole number up to rounding; x / y alone may round across one.
     remainder = a.rem(x, y)
     quotient = a.div(a.sub(x, remainder), y)
@@ -114,7 +114,7 @@ def truncated_remainder(x: Operand, y: Operand) -> Array:
     return _truncated_remainder(*promoted("fmod", x, y, kind="numeric"))
 
 
-def _truncated_remainder(x: Operand, y: Any) -> Array:
+def _truncated_remainder(x: Operand, y: Operand) -> Array:
     if type_of(x).dtype in dtypes.INTEGER:
         x = a.select(a.eq(y, constant(0, y)), constant(0, x), x)
     return a.rem(x, y)
@@ -215,7 +215,7 @@ def _round_integer(x: Value, unit: int) -> Array:
     return a.mul(a.add(quotient, a.convert(up, dtype=type_of(x).dtype)), constant(unit, x))
 
 
-def astype(x: Any, dtype: np.dtype) -> Any:
+def astype(x: Operand, dtype: np.dtype) -> Any:
     """Conversion to `dtype`; to bool, whether nonzero."""
     x = operand("astype", x)
     type = type_of(x)
@@ -227,11 +227,11 @@ def astype(x: Any, dtype: np.dtype) -> Any:
 # --- complex numbers --------------------------------------------------------------------------
 
 
-def _require_numbers(name: str, x: Any) -> None:
+def _require_numbers(name: str, x: Operand) -> None:
     f.require(name, dtypes.ANY, "numeric", type_of(x))
 
 
-def real(x: Any) -> Any:
+def real(x: Operand) -> Any:
     """The real part; a real value itself."""
     _require_numbers("real", x)
     return cn.real(x) if cn.is_complex(x) else x
@@ -264,7 +264,7 @@ def is_finite(x: Operand) -> Array:
 # --- shapes -----------------------------------------------------------------------------------
 
 
-def reshape(x: Operand, shape: Any) -> Any:
+def reshape(x: Operand, shape: Size | tuple[Size, ...] | list[Size]) -> Any:
     """Another shape of the same size; one size may be -1. Errors: ShapeError."""
     x = operand("reshape", x)
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)

@@ -26,7 +26,7 @@ import numpy as np
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
-from rune.core.values import Value
+from rune.core.values import V, Value
 from rune.dims import Size, product
 from rune.errors import ShapeError
 from rune.ops import conv_expansion
@@ -199,13 +199,13 @@ def _wrt_lhs(ct: Value, shape: Shape, rhs: Value, conv: Conv) -> Array:
     return _groups_moved(cotangent, x_spec[1], x_spec[0], of_batches)
 
 
-def _features_swapped(kernel: Value, spec: Ints, groups: Size) -> tuple[Any, Ints]:
+def _features_swapped(kernel: Value, spec: Ints, groups: Size) -> tuple[Value, Ints]:
     """The kernel whose out features are its in features, group by group, and its axes."""
     out, inner, *spatial = spec
     return _groups_moved(kernel, out, inner, groups), (inner, out, *spatial)
 
 
-def _groups_moved(x: Value, source: int, target: int, groups: Size) -> Any:
+def _groups_moved(x: V, source: int, target: int, groups: Size) -> V:
     """[g r] at `source` becomes r, and t at `target` becomes [g t]."""
     if groups == 1:
         return x
@@ -262,7 +262,7 @@ def _batch(batched: Batched, size: Size, lhs: Value, rhs: Value, **params: Any) 
     return _unfolded(result, y_spec[1], size, groups), True
 
 
-def _no_lanes(batched: Batched, lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
+def _no_lanes(batched: Batched, lhs: Value, rhs: Value, params: dict[str, Any]) -> Array:
     """The result of none at all: no group can be made of it."""
     types = [type_of(x).with_shape(type_of(x).shape[int(b) :]) for x, b in zip((lhs, rhs), batched)]
     one = _type_rule(*types, **params)
@@ -278,7 +278,7 @@ def _folded(x: Value, axis: int, groups: Size) -> Array:
     return reshape(split, shape=(*inner[:axis], lanes * inner[axis], *inner[axis + 1 :]))
 
 
-def _unfolded(y: Value, axis: int, lanes: Any, groups: Size) -> Array:
+def _unfolded(y: Value, axis: int, lanes: Size, groups: Size) -> Array:
     """[g, B, n] in `axis` back to lanes [B, …] and [g, n] there."""
     shape = type_of(y).shape
     inner = shape[axis] // (groups * lanes)

@@ -7,7 +7,7 @@ Source: the order of numpy.sort and numpy.maximum.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rune import dtypes
 from rune.core.interpreter import type_of
@@ -55,7 +55,7 @@ def smaller_number(x: Operand, y: Operand) -> Array:
     return a.select(a.logical_or(in_order, a.ne(y, y)), x, y)
 
 
-def not_below(x: Any, y: Any) -> Array:
+def not_below(x: Operand, y: Operand) -> Array:
     """x >= y of complex numbers; False where a part is NaN."""
     (x_real, x_imag), (y_real, y_imag) = ((cn.real(z), cn.imag(z)) for z in (x, y))
     numbers = a.logical_and(a.eq(x_imag, x_imag), a.eq(y_imag, y_imag))

@@ -18,7 +18,7 @@ from rune.core.interpreter import literal, type_of
 from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source, View
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
-from rune.core.values import Value
+from rune.core.values import V, Value
 from rune.dims import Size, flat_index, product
 from rune.errors import DtypeError, ShapeError, TransformError
 
@@ -81,7 +81,7 @@ def fit(value: Value, shape: Shape) -> Value:
     return broadcast(value, shape=shape, axes=())
 
 
-def unfit(cotangent: Value, type: ArrayType) -> Any:
+def unfit(cotangent: V, type: ArrayType) -> V:
     """The cotangent of an operand that `fit` may have broadcast: summed to rank 0."""
     cotangent_type = type_of(cotangent)
     if cotangent_type.shape == type.shape:
@@ -118,7 +118,7 @@ def _fitted(rule: JvpRule) -> JvpRule:
     if isinstance(rule, Zero | NOT_DIFFERENTIABLE):
         return rule
 
-    def fitted(tangent: Value, *values: Value, **params: object) -> Any:
+    def fitted(tangent: Value, *values: Value, **params: object) -> Value | None:
         product = rule(tangent, *values, **params)
         return None if product is None else fit(product, type_of(values[-1]).shape)
 

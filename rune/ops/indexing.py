@@ -13,7 +13,7 @@ Source: XLA operation semantics, Gather and Scatter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ def _gather_type(
 
 
 def _gather_reference(
-    operand: np.ndarray, indices: np.ndarray, fill: np.ndarray, *, dims: IndexDims, slice_sizes: Any, mode: str
+    operand: np.ndarray, indices: np.ndarray, fill: np.ndarray, *, dims: IndexDims, slice_sizes: Shape, mode: str
 ) -> np.ndarray:
     shape: Any = result_shape(type_of(indices), dims, slice_sizes)
     if 0 in shape or 0 in operand.shape:
@@ -80,7 +80,7 @@ def _starts_inside(operand: np.ndarray, indices: np.ndarray, dims: IndexDims) ->
     return within(indices, operand.shape[dims.start_map[0]] - 1)
 
 
-def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice_sizes: Any) -> np.ndarray | None:
+def _rows_taken(operand: np.ndarray, indices: np.ndarray, dims: IndexDims, slice_sizes: Shape) -> np.ndarray | None:
     """By np.take, whole rows together, where one axis is indexed and the others are whole.
 
     Indices are clamped. None for other windows, and where each lane has an operand of its own.
@@ -113,7 +113,7 @@ def _gather_transpose(
     mode: str,
 ) -> list[Array | None]:
     params = {"dims": dims, "slice_sizes": slice_sizes, "mode": mode}
-    cotangents: list[Any] = [None, None, None]
+    cotangents: list[Array | None] = [None, None, None]
     shape = operand.shape if linear[0] else type_of(operand).shape
     if linear[0]:
         cotangents[0] = scatter_add(fit(zero_like(ct), shape), indices, ct, **params)
@@ -156,7 +156,9 @@ def _operand_lanes(dims: IndexDims) -> IndexDims:
     return replace(shifted, offset=(0, *shifted.offset), indices_batching=dims.indices_batching)
 
 
-def _gather_batched_fill(batched: Batched, size: Any, operand: Any, indices: Any, fill: Any, params: dict) -> Any:
+def _gather_batched_fill(
+    batched: Batched, size: Size, operand: Value, indices: Value, fill: Value, params: dict
+) -> Array:
     zero, no = zero_like(fill), np.zeros((), np.bool_)
     where = (batched[0] or not batched[1], batched[1], False)
     operand = operand if where[0] == batched[0] else repeat_lane(operand, size)
@@ -166,7 +168,7 @@ def _gather_batched_fill(batched: Batched, size: Any, operand: Any, indices: Any
     return select(mask, gathered, broadcast(fill, shape=type_of(gathered).shape, axes=(0,)))
 
 
-def read_back(x: Value, indices: Operand, params: Mapping[str, object], absent: Any = 0) -> Array:
+def read_back(x: Value, indices: Operand, params: Mapping[str, object], absent: Value = 0) -> Array:
     """What a scatter with the same parameters writes to: `absent` for windows that it drops."""
     mode = "clip" if params["mode"] == "clip" else "fill"
     return gather(x, indices, literal_like(absent, x), **{**params, "mode": mode})
@@ -224,9 +226,9 @@ def _scatter_type(name: str, kind: str) -> Rule:
     return type_rule
 
 
-def _scatter_reference(write: Any) -> Rule:
+def _scatter_reference(write: Callable[[np.ndarray, np.ndarray, np.ndarray], None]) -> Rule:
     def reference(
-        operand: np.ndarray, indices: np.ndarray, updates: np.ndarray, *, dims: IndexDims, slice_sizes: Any, mode: str
+        operand: np.ndarray, indices: np.ndarray, updates: np.ndarray, *, dims: IndexDims, slice_sizes: Shape, mode: str
     ) -> np.ndarray:
         out = np.array(operand, order="C")
         if updates.size and operand.size:
@@ -263,7 +265,7 @@ def scatter_primitive(
     name: str,
     kind: str,
     combine: str | None,
-    write: Any,
+    write: Callable[[np.ndarray, np.ndarray, np.ndarray], None],
     jvp: Rule,
     transpose: Rule | None = None,
     linear_in: tuple[tuple[int, ...], ...] = ((0, 2),),
@@ -336,7 +338,7 @@ def _last_written(x: ArrayType, indices: Operand, u: ArrayType, params: Any) -> 
 # --- derivatives ------------------------------------------------------------------------------
 
 
-def tangent_or_zeros(d: Value | None, primal: Value) -> Any:
+def tangent_or_zeros(d: Value | None, primal: Value) -> Value:
     """A tangent, zeros for None."""
     return zeros_like(primal) if d is None else d
 
@@ -349,7 +351,7 @@ def _scatter_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Val
 def _scatter_transpose(
     ct: Value, linear: Batched, operand: ArrayType, indices: Operand, updates: Any, **params: Any
 ) -> list[Array | None]:
-    cotangents: list[Any] = [None, None, None]
+    cotangents: list[Array | None] = [None, None, None]
     u = updates if linear[2] else type_of(updates)
     if linear[0]:
         cotangents[0] = scatter(ct, indices, fit(zero_like(ct), u.shape), **params)
@@ -361,14 +363,14 @@ def _scatter_transpose(
     return cotangents
 
 
-def _add_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Any:
+def _add_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, **params: object) -> Value | None:
     (dx, _, du), (x, i, _) = tangents, args
     return dx if du is None else scatter_add(tangent_or_zeros(dx, x), i, du, **params)
 
 
 def _add_transpose(
-    ct: Value, linear: Batched, operand: Any, indices: Value, updates: ArrayType, **params: object
-) -> list[Any]:
+    ct: Value, linear: Batched, operand: Value, indices: Value, updates: ArrayType, **params: object
+) -> list[Value | None]:
     of_updates = read_back(ct, indices, params) if linear[2] else None
     return [ct if linear[0] else None, None, of_updates]
 

@@ -110,7 +110,7 @@ def _loop_type(*types: ArrayType, body: Program, **_: object) -> tuple[ArrayType
     return body.output_types
 
 
-def _run_loop(*args: Any, consts: int, body: Program, condition: Program | None, count: Size | None) -> list[Any]:
+def _run_loop(*args: Value, consts: int, body: Program, condition: Program | None, count: Size | None) -> list[Value]:
     """The meaning: step by step."""
     arrays = [np.zeros(t.shape, t.dtype) for t in body.input_types[1 + len(args) :]]
     state = [*args[consts:], *arrays]
@@ -161,7 +161,7 @@ def _loop_dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     )
 
 
-def _loop_calls(*args: Any, body: Program, condition: Program | None, **_: object) -> tuple[Calls, ...]:
+def _loop_calls(*args: Value, body: Program, condition: Program | None, **_: object) -> tuple[Calls, ...]:
     """Both take the step, consts and carry; the body also the arrays, which the loop makes."""
     arrays = (None for _ in body.inputs[1 + len(args) :])
     of_body = Calls(body, (None, *args, *arrays), Runs.LOOP)
@@ -251,7 +251,7 @@ def scan_as_loop(
         return [*first, *(fit(literal(0, t.dtype), t.shape) for t in arrays)]
     unroll, unsliced = _unrolled(length, unroll), (*shared, *stacked)
 
-    def steps(t: Value, *xs: Value) -> list[Any]:
+    def steps(t: Value, *xs: Value) -> list[Value]:
         """`unroll` steps of the body, from state to state."""
         const_values, state = xs[:consts], list(xs[len(unsliced) :])
         for row in _rows(t, length, unroll, reverse):

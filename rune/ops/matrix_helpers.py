@@ -16,7 +16,7 @@ from rune import dtypes
 from rune.core.interpreter import literal, literal_like, type_of
 from rune.core.primitive import Primitive, Rule
 from rune.core.types import ArrayType, Shape
-from rune.core.values import Operand, Value
+from rune.core.values import Operand, V, Value
 from rune.dims import Size
 from rune.errors import DtypeError, ShapeError
 from rune.ops.arithmetic import add, cast, eq, ge, gt, le, mul, ne, select
@@ -84,22 +84,22 @@ def batch_leading(primitive: Callable[[], Primitive]) -> Rule:
 # --- numbers ----------------------------------------------------------------------------------
 
 
-def real_part(x: Value) -> Any:
+def real_part(x: V) -> V:
     """The real part; a real value itself."""
     return real(x) if type_of(x).dtype in dtypes.COMPLEX else x
 
 
-def conjugate(x: Value) -> Any:
+def conjugate(x: V) -> V:
     """The complex conjugate; a real value itself."""
     return conj(x) if type_of(x).dtype in dtypes.COMPLEX else x
 
 
-def as_dtype_of(x: Value, like: Value) -> Any:
+def as_dtype_of(x: Value, like: Value) -> Array:
     """A real value as a number of the dtype of `like`."""
     return cast(x, type_of(like).dtype)
 
 
-def number(value: Any, like: Operand) -> np.ndarray:
+def number(value: Value, like: Operand) -> np.ndarray:
     """A rank-0 constant of the dtype of `like`."""
     return literal_like(value, like)
 
@@ -126,7 +126,7 @@ def swapped(a: Value) -> Array:
     return transpose(a, permutation=(*range(n - 2), n - 1, n - 2))
 
 
-def adjoint(a: Value) -> Any:
+def adjoint(a: Value) -> Array:
     """The conjugate transposed matrices."""
     return conjugate(swapped(a))
 
@@ -156,7 +156,7 @@ def columns(shape: Shape) -> Array:
     return iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
 
 
-def keep(mask: Value, x: Any) -> Array:
+def keep(mask: Value, x: Operand) -> Array:
     """`x` where the mask holds, zero elsewhere."""
     return select(mask, x, number(0, x))
 
@@ -220,7 +220,7 @@ def off_diagonal(a: Value) -> Array:
 # --- windows ----------------------------------------------------------------------------------
 
 
-def part(a: Value, axis: int, start: Size, limit: Size) -> Any:
+def part(a: Value, axis: int, start: Size, limit: Size) -> Array:
     """The elements start to limit of one axis; both are sizes."""
     shape = type_of(a).shape
     axis %= len(shape)
@@ -229,7 +229,7 @@ def part(a: Value, axis: int, start: Size, limit: Size) -> Any:
     return slice_(a, start=low, limit=high, stride=(1,) * len(shape))
 
 
-def corner(a: Value, m: Size, n: Size) -> Any:
+def corner(a: V, m: Size, n: Size) -> V:
     """The first m rows and n columns."""
     *lead, p, q = type_of(a).shape
     if (p, q) == (m, n):
@@ -256,7 +256,7 @@ def _starts(ndim: int, axis: int, start: Value) -> list[Value]:
     return [start if i == axis else np.zeros((), np.int32) for i in range(ndim)]
 
 
-def grown(a: Value, m: Size, n: Size) -> Any:
+def grown(a: V, m: Size, n: Size) -> V:
     """The matrices padded by zeros to m rows and n columns, below and on the right."""
     *lead, p, q = type_of(a).shape
     if (p, q) == (m, n):
@@ -265,7 +265,7 @@ def grown(a: Value, m: Size, n: Size) -> Any:
     return pad(a, number(0, a), low=none, high=(*none[2:], m - p, n - q), interior=none)
 
 
-def grown_by_identity(a: Any, n: Size) -> Any:
+def grown_by_identity(a: V, n: Size) -> V:
     """Square matrices padded to size n, with ones on what is new of the diagonal."""
     shape = type_of(a).shape
     size = shape[-1]
@@ -287,7 +287,7 @@ def permuted_rows(a: Value, order: Value) -> Array:
     return gather(a, indices, number(0, a), dims=dims, slice_sizes=sizes, mode="promise_in_bounds")
 
 
-def spread(x: Value, shape: Shape) -> Any:
+def spread(x: Value, shape: Shape) -> Value:
     """`x`, of as many axes, broadcast to `shape` where it has size 1."""
     return broadcast(x, shape=shape, axes=tuple(range(len(shape))))
 
@@ -297,12 +297,12 @@ def full(value: Value, shape: Shape) -> Array:
     return broadcast(value, shape=shape, axes=())
 
 
-def zeros(like: Value) -> Any:
+def zeros(like: Value) -> Array:
     """Zeros of the shape and dtype of `like`."""
     return full(number(0, like), type_of(like).shape)
 
 
-def steps(count: Size, body: Callable[..., Sequence[Any]], *carry: Value) -> list[Any]:
+def steps(count: Size, body: Callable[..., Sequence[Value]], *carry: Value) -> list[Any]:
     """`repeat`, whose body is not even written down for no steps: it may look at what is not."""
     return list(carry) if count == 0 else repeat(count, body, *carry)
 
@@ -320,7 +320,7 @@ def next_multiple(n: Any, block: Any) -> Any:
 # --- elements ---------------------------------------------------------------------------------
 
 
-def elements(a: Value) -> list[list[Any]]:
+def elements(a: Value) -> list[list[Array]]:
     """Small matrices element by element, each an array over the lanes [*B]."""
     *lead, m, n = type_of(a).shape
     return [[_element(a, tuple(lead), i, j) for j in range(n)] for i in range(m)]
@@ -331,7 +331,7 @@ def _element(a: Value, lead: Shape, i: int, j: int) -> Array:
     return reshape(slice_(a, start=low, limit=high, stride=(1,) * len(low)), shape=lead)
 
 
-def from_elements(entries: Sequence[Sequence[Any]], lead: Shape) -> Array:
+def from_elements(entries: Sequence[Sequence[Value]], lead: Shape) -> Array:
     """The matrices of these elements; rank-0 elements are the same in all lanes."""
     n = len(lead)
     matrix_rows = [

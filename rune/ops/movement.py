@@ -63,7 +63,9 @@ def _slice_type(x: ArrayType, *, start: Shape, limit: Shape, stride: tuple[int, 
     return x.with_shape(tuple((h - lo + s - 1) // s for lo, h, s in zip(start, limit, stride, strict=True)))
 
 
-def _slice_reference(x: np.ndarray, *, start: Any, limit: Any, stride: Any) -> np.ndarray:
+def _slice_reference(
+    x: np.ndarray, *, start: tuple[int, ...], limit: tuple[int, ...], stride: tuple[int, ...]
+) -> np.ndarray:
     return x[tuple(slice(*bounds) for bounds in zip(start, limit, stride, strict=True))]
 
 
@@ -126,7 +128,9 @@ def _padded(size: Size, low: Size, high: Size, interior: int) -> Size:
     return spread + low + high
 
 
-def _pad_reference(x: np.ndarray, value: np.ndarray, *, low: Any, high: Any, interior: Any) -> np.ndarray:
+def _pad_reference(
+    x: np.ndarray, value: np.ndarray, *, low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]
+) -> np.ndarray:
     shape = tuple(map(_padded, x.shape, low, high, interior))
     out = np.full(shape, value, x.dtype)
     target, source = [], []
@@ -254,14 +258,14 @@ def _concatenate_type(*types: ArrayType, axis: int) -> ArrayType:
             raise ShapeError(
                 f"concatenate: cannot join {types_text(types)} along axis {axis} (all other axes must agree)"
             )
-    total: Any = 0
+    total: Size = 0
     for t in types:
         total = total + t.shape[axis]
     shape = (*first[:axis], total, *first[axis + 1 :])
     return ArrayType(shape, dtype, all(t.weak for t in types))
 
 
-def _concatenate_jvp(tangents: Any, args: Any, y: Value, *, axis: int) -> Array:
+def _concatenate_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, *, axis: int) -> Array:
     """All tangents at once: those that are zero become arrays of zeros."""
     filled = [fit(zero_like(a), type_of(a).shape) if t is None else t for t, a in zip(tangents, args, strict=True)]
     return concatenate(*filled, axis=axis)
@@ -279,7 +283,7 @@ def _concatenate_transpose(ct: Value, linear: Batched, *inputs: Any, axis: int) 
     return cotangents
 
 
-def spread_batches(batched: Batched, size: Size, args: Any) -> list[Array]:
+def spread_batches(batched: Batched, size: Size, args: Sequence[Value]) -> list[Value]:
     """Every argument with a leading batch axis; those without are broadcast."""
     return [a if b else repeat_lane(a, size) for a, b in zip(args, batched, strict=True)]
 

@@ -7,14 +7,13 @@ Source: XLA operation semantics, ReducePrecision.
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
 from rune.core.interpreter import literal_like, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.ops import arithmetic as a
 from rune.ops.family import KINDS, elementwise, require
@@ -72,7 +71,7 @@ def _rounded(x: np.ndarray, dropped: int) -> np.ndarray:
     return np.where(np.isfinite(x), rounded_bits.reshape(-1).view(x.dtype).reshape(x.shape), x)
 
 
-def _reduce_precision_expand(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
+def _reduce_precision_expand(x: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
     dtype = type_of(x).dtype
     rounded = _rounded_mantissa(x, _dropped(dtype, mantissa_bits))
     top, least = _limits(dtype, exponent_bits)
@@ -86,7 +85,7 @@ def _reduce_precision_expand(x: Any, *, exponent_bits: int, mantissa_bits: int) 
     return a.select(a.ne(x, x), x, rounded)
 
 
-def _rounded_mantissa(x: Any, dropped: int) -> Any:
+def _rounded_mantissa(x: Value, dropped: int) -> Value:
     if not dropped:
         return x
     dtype = type_of(x).dtype

@@ -68,7 +68,7 @@ def _in_numpy(value: Value, dtype: np.dtype) -> np.ndarray:
         return np.asarray(value).astype(dtype, copy=False)
 
 
-def refuse_mask(name: str, value: Any) -> None:
+def refuse_mask(name: str, value: object) -> None:
     """Errors: ArgumentError for a masked array of NumPy's: its mask would be lost."""
     if type(value) is not np.ndarray and hasattr(value, "filled"):
         raise ArgumentError(
@@ -83,7 +83,7 @@ def opened(value: Any) -> Any:
     return value if stands_for is None else stands_for(value)
 
 
-def _hint(value: Any) -> str | None:
+def _hint(value: object) -> str | None:
     if isinstance(value, list | tuple):
         return "convert with rune.numpy.array(...)"
     if value is None or tree.all_leaves([value]):
@@ -91,7 +91,7 @@ def _hint(value: Any) -> str | None:
     return "it is a tree of arrays: rune.tree.map applies a function to each of them"
 
 
-def scalar_kind(value: Any) -> tuple[np.dtype, bool]:
+def scalar_kind(value: object) -> tuple[np.dtype, bool]:
     """(dtype, weak) as which an operand promotes: NumPy's of 64 bits as those of 32, a symbolic
     size as a Python integer."""
     scalar = dtypes.scalar_type(0 if isinstance(value, Dim) else value)
@@ -182,7 +182,7 @@ def _typed(scalar: Scalar, dtype: np.dtype) -> np.ndarray:
     return np.asarray(scalar).astype(dtype)
 
 
-def constant(number: float, like: Any) -> Value:
+def constant(number: float, like: object) -> Value:
     """`number` in the dtype of `like`, and weak where `like` is weak."""
     type = type_of(like)
     if not type.weak or type.dtype in dtypes.COMPLEX:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -55,11 +55,11 @@ CHUNK = 1 << 14  # elements that the reference computes at a time, so that they 
 # --- arithmetic -------------------------------------------------------------------------------
 
 
-def _rotate_numpy(x: Any, by: int) -> Value:
+def _rotate_numpy(x: np.ndarray, by: int) -> Value:
     return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
 
 
-def _products_numpy(x: Value, y: Any) -> tuple[Value, Value]:
+def _products_numpy(x: Value, y: np.ndarray) -> tuple[Value, Value]:
     wide = np.asarray(x, np.uint64) * np.asarray(y, np.uint64)
     return (wide >> np.uint64(32)).astype(np.uint32), wide.astype(np.uint32)
 
@@ -219,7 +219,7 @@ def _bits_reference(key: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.nda
     return out.reshape((*key.shape, *shape))
 
 
-def _bits_expand(key: Value, *, shape: Shape, dtype: np.dtype) -> Any:
+def _bits_expand(key: Value, *, shape: Shape, dtype: np.dtype) -> Value:
     keys, words = type_of(key), _along(words_of(key), shape)
     positions = _for_every_key(_positions(shape), keys.shape, shape)
     first, second, mixed = generator(keys).sample(EQUATIONS, words, positions)
@@ -324,7 +324,7 @@ def _seed_reference(*halves: np.ndarray, impl: str) -> np.ndarray:
     return stored_keys(GENERATORS[impl].seed(NUMPY, halves), dtypes.KEY_OF[impl])
 
 
-def _seed_expand(*halves: Any, impl: str) -> Any:
+def _seed_expand(*halves: Value, impl: str) -> Value:
     return key_of_words(*GENERATORS[impl].seed(EQUATIONS, halves), impl=impl)
 
 

@@ -93,7 +93,7 @@ def _prod_jvp(dx: Value, x: Value, y: Value, *, axes: Axes) -> Array:
 
 
 def _count(shape: tuple, axes: Axes) -> Any:
-    total: Any = 1
+    total: Size = 1
     for axis in axes:
         total = total * shape[axis]
     return total
@@ -200,8 +200,8 @@ def _shift(x: Value, by: int, axis: int, fill: Value, from_end: bool) -> Array:
     return pad(x, fill, low=low, high=high, interior=(0,) * len(amount))
 
 
-def _doubling_jvp(combine: Rule, identity: Callable[[Any], Any]) -> JvpRule:
-    def rule(dx: Value, x: Value, y: Value, *, axis: int, reverse: bool) -> Any:
+def _doubling_jvp(combine: Rule, identity: Callable[[Value], Value]) -> JvpRule:
+    def rule(dx: Value, x: Value, y: Value, *, axis: int, reverse: bool) -> Value:
         value, tangent, by = x, dx, 1
         most = bounds(type_of(x).shape[axis])[1]
         if most is None:
@@ -239,7 +239,7 @@ def _cumulative_type(name: str, kind: str) -> Rule:
     return type_rule
 
 
-def _cumulative_reference(ufunc: Any) -> Rule:
+def _cumulative_reference(ufunc: np.ufunc) -> Rule:
     def reference(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
         ordered = np.flip(x, axis) if reverse else x
         total = ufunc.accumulate(ordered, axis=axis, dtype=wide(x.dtype)).astype(x.dtype)
@@ -249,7 +249,7 @@ def _cumulative_reference(ufunc: Any) -> Rule:
 
 
 def _cumulative(
-    name: str, kind: str, combine: str, ufunc: Any, jvp: JvpRule, transpose_rule: Rule | None = None
+    name: str, kind: str, combine: str, ufunc: np.ufunc, jvp: JvpRule, transpose_rule: Rule | None = None
 ) -> Primitive:
     def batch(batched: Batched, size: Size, x: Value, *, axis: int, reverse: bool) -> tuple[Array, bool]:
         return primitive(x, axis=axis + 1, reverse=reverse), True

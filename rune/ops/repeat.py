@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 
-def repeat(count: Size, body: Callable[..., Sequence[Any]], *carry: Value) -> list[Array]:
+def repeat(count: Size, body: Callable[..., Sequence[Value]], *carry: Value) -> list[Array]:
     """The carry after `count` steps; body(i, *carry) -> carry, with i = 0, 1, … an i32 scalar."""
     return bind_loop(_staged_step(body, _types(carry)), None, count, (), carry)
 
 
-def repeat_while(condition: Callable[..., Any], body: Callable[..., Sequence[Any]], *carry: Value) -> list[Array]:
+def repeat_while(condition: Callable[..., Value], body: Callable[..., Sequence[Value]], *carry: Value) -> list[Array]:
     """The first carry for which condition(*carry) is false; body(*carry) -> carry."""
     types = _types(carry)
     asks = stage_within(lambda _, *xs: [condition(*xs)], [COUNTER, *types], "condition")
@@ -36,9 +36,9 @@ def repeat_while(condition: Callable[..., Any], body: Callable[..., Sequence[Any
 
 
 def repeat_rows(
-    body: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
-    carry: Sequence[Any],
-    rows: Sequence[Any],
+    body: Callable[..., tuple[Sequence[Value], Sequence[Value]]],
+    carry: Sequence[Value],
+    rows: Sequence[Value],
     *,
     reverse: bool = False,
 ) -> tuple[list[Any], list[Any]]:
@@ -50,7 +50,7 @@ def repeat_rows(
     types, arrays = _types(carry), _types(rows)
     count = len(types)
 
-    def step(*xs: Any) -> list[Any]:
+    def step(*xs: Value) -> list[Value]:
         after, results = body(xs[:count], xs[count:])
         return [*_fitted(after, types), *results]
 
@@ -75,14 +75,14 @@ def _types(values: Sequence[Value]) -> list[ArrayType]:
     return [type_of(x).strong() for x in values]
 
 
-def _staged_step(body: Callable[..., Sequence[Any]], types: Sequence[ArrayType]) -> Staged:
+def _staged_step(body: Callable[..., Sequence[Value]], types: Sequence[ArrayType]) -> Staged:
     """The body's program, its results of the carry's shapes where they were left to broadcast."""
     staged = stage_within(lambda *xs: _fitted(body(*xs), types), [COUNTER, *types], "body")
     _require_carry(staged.program.output_types, types)
     return staged
 
 
-def _fitted(values: Sequence[Value], types: Sequence[ArrayType]) -> list[Any]:
+def _fitted(values: Sequence[Value], types: Sequence[ArrayType]) -> list[Value]:
     return [fit(x, t.shape) for x, t in zip(values, types, strict=True)]
 
 

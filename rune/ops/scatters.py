@@ -75,7 +75,7 @@ def _products(x: ArrayType, indices: Value, u: Value, params: Any) -> tuple[Arra
     place = reshape(numbers(groups), shape=x.shape)
     group = reshape(read_back(place, indices, params, -1), shape=(total,))
     number = reshape(window_numbers(indices, params["dims"], shape), shape=(total,))
-    halves: list[tuple[Any, Any]] = []
+    halves: list[tuple[Array, Value]] = []
     for bit in reversed(range(_bits(windows_meeting(indices, params["dims"])))):
         side = logical_and(shr(number, _i32(bit)), _i32(1))
         half = add(add(group, group), side)  # still negative for what is out of bounds

@@ -10,12 +10,13 @@ value. Numbers out of bounds are left out (mode "fill", "drop"), or taken to the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
+from rune.core.primitive import Primitive
 from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, DtypeError, ShapeError, TracerIntegerConversionError
@@ -26,6 +27,9 @@ from rune.ops.promote import operand
 from rune.ops.reduction import reduce_max
 from rune.ops.scalars import int_bounds
 from rune.ops.scatters import multiply_at, scatter_max, scatter_min
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 _MODES = {None: "fill", "fill": "fill", "drop": "fill", "clip": "clip", "promise_in_bounds": "promise_in_bounds"}
 Segments = Callable[..., Any]
@@ -40,7 +44,7 @@ def _limit(x: Value, largest: bool) -> Value:
     return literal_like(np.inf if largest else -np.inf, x)
 
 
-def _count(name: str, ids: Value, num_segments: Any) -> Size:
+def _count(name: str, ids: Value, num_segments: Size | None) -> Size:
     """The number of segments: given, or one more than the largest number."""
     if num_segments is not None:
         count = num_segments if isinstance(num_segments, Dim) else num_segments.__index__()
@@ -73,11 +77,13 @@ _DOC = """{what} of the rows that bear each number.
     """
 
 
-def _segments(name: str, scatter: Any, identity: Callable[[Any], Any], what: str, shown: str) -> Segments:
+def _segments(
+    name: str, scatter: Primitive | Callable[..., Array], identity: Callable[[Value], Value], what: str, shown: str
+) -> Segments:
     def function(
         data: Value,
         segment_ids: Value,
-        num_segments: Any = None,
+        num_segments: Size | None = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         bucket_size: int | None = None,

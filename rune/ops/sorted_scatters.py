@@ -14,7 +14,7 @@ Source: segmented scan by doubling, Hillis & Steele, "Data parallel algorithms",
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from rune import dtypes
 from rune.core.interpreter import literal, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.dims import Size, bounds, product
 from rune.ops.arithmetic import add, cast, eq, ge, logical_and, logical_not, lt, max, min, mul, select, shl, sub
 from rune.ops.creation import iota
@@ -32,6 +33,9 @@ from rune.ops.indexing import gather
 from rune.ops.movement import inverse, slice_, transpose
 from rune.ops.repeat import repeat
 from rune.ops.sorting import positions_like, search_sorted, sort, take_last
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 COMBINE: dict[str, Primitive] = {"add": add, "mul": mul, "max": max, "min": min}
 
@@ -52,8 +56,15 @@ def is_of_rows(operand: ArrayType, dims: IndexDims, slice_sizes: Shape) -> bool:
 
 
 def scatter_by_sorting(
-    combine: str | None, operand: Any, indices: Any, updates: Any, *, dims: IndexDims, slice_sizes: Shape, mode: str
-) -> Any:
+    combine: str | None,
+    operand: Value,
+    indices: Value,
+    updates: Value,
+    *,
+    dims: IndexDims,
+    slice_sizes: Shape,
+    mode: str,
+) -> Value:
     """What the scatter that combines in this way gives, for windows that are rows."""
     shape = type_of(operand).shape
     placed = scattered_axes(dims)
@@ -68,12 +79,12 @@ def scatter_by_sorting(
     return transpose(ordered, permutation=inverse(order))
 
 
-def _as_rows(x: Any, axes: int) -> Any:
+def _as_rows(x: Value, axes: int) -> Value:
     shape = type_of(x).shape
     return reshape(x, shape=(product(shape[:axes]), product(shape[axes:])))
 
 
-def _places(shape: Shape, placed: tuple[int, ...], indices: Any, dims: IndexDims, mode: str) -> Any:
+def _places(shape: Shape, placed: tuple[int, ...], indices: Value, dims: IndexDims, mode: str) -> Value:
     """The number of each update's row [U] as i32; the number of rows for what is left out."""
     batch = type_of(indices).shape[:-1]
     place, inside = fit(_i32(0), batch), fit(np.asarray(True), batch)
@@ -92,14 +103,14 @@ def _places(shape: Shape, placed: tuple[int, ...], indices: Any, dims: IndexDims
     return reshape(numbers, shape=(product(batch),))
 
 
-def _component(indices: Any, number: int) -> Any:
+def _component(indices: Value, number: int) -> Value:
     *batch, _ = type_of(indices).shape
     start, limit = (0,) * len(batch), tuple(batch)
     column = slice_(indices, start=(*start, number), limit=(*limit, number + 1), stride=(1,) * (len(batch) + 1))
     return reshape(column, shape=limit)
 
 
-def _within(raw: Any, size: Size) -> tuple[Any, Any]:
+def _within(raw: Value, size: Size) -> tuple[Array, Array]:
     """Positions moved inside 0…size-1 as i32, and where they were there."""
     dtype = type_of(raw).dtype
     last = size_value(size - 1, dtype)
@@ -108,7 +119,7 @@ def _within(raw: Any, size: Size) -> tuple[Any, Any]:
     return cast(max(min(raw, last), zero), dtypes.i32), inside
 
 
-def _combined_rows(combine: str | None, rows: Any, places: Any, updates: Any) -> Any:
+def _combined_rows(combine: str | None, rows: Value, places: Value, updates: Value) -> Value:
     """Rows [S, W] changed by the rows `given` [U, W] at `places` [U]."""
     places, order = sort(places, positions_like(places), num_keys=1)
     updates = _rows_at(updates, order)
@@ -124,12 +135,12 @@ def _combined_rows(combine: str | None, rows: Any, places: Any, updates: Any) ->
     return select(changes, new, rows)
 
 
-def _runs_combined(combine: Primitive, places: Any, updates: Any) -> Any:
+def _runs_combined(combine: Primitive, places: Value, updates: Value) -> Value:
     """For every row what the rows of its place make, up to and with itself."""
     (count,) = type_of(places).shape
     number = iota(shape=(count,), axis=0, dtype=dtypes.i32)
 
-    def step(i: Any, sums: Any) -> list[Any]:
+    def step(i: Value, sums: Value) -> list[Value]:
         before = sub(number, shl(_i32(1), i))
         is_there = ge(before, _i32(0))
         before = max(before, _i32(0))
@@ -142,11 +153,11 @@ def _runs_combined(combine: Primitive, places: Any, updates: Any) -> Any:
     return repeat(levels, step, updates)[0] if levels else updates
 
 
-def _like_rows(mask: Any, rows: Any) -> Any:
+def _like_rows(mask: Value, rows: Value) -> Value:
     return broadcast(mask, shape=type_of(rows).shape, axes=(0,))
 
 
-def _rows_at(rows: Any, numbers: Any) -> Any:
+def _rows_at(rows: Value, numbers: Value) -> Value:
     """The rows [N, W] of these numbers [M]: [M, W]."""
     count, width = type_of(numbers).shape[0], type_of(rows).shape[1]
     return gather(

@@ -28,6 +28,7 @@ from rune.ops.sorting import sort
 
 if TYPE_CHECKING:
     from rune.array import Array
+    from rune.typing import DTypeLike
 
 
 def reduce(name: str, primitive: Primitive, x: Operand, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -44,7 +45,7 @@ def _kept(out: Value, shape: tuple, axes: tuple[int, ...]) -> Array:
     return f.reshape(out, shape=tuple(1 if i in axes else d for i, d in enumerate(shape)))
 
 
-def summable(x: Any, dtype: Any = None) -> Any:
+def summable(x: Operand, dtype: DTypeLike | None = None) -> Any:
     """`x` in the dtype that a sum of it has: small integers and bool widen to the default width."""
     if dtype is not None:
         return astype(x, dtypes.as_dtype(dtype))
@@ -55,7 +56,7 @@ def summable(x: Any, dtype: Any = None) -> Any:
     return astype(x, wide) if current.itemsize < wide.itemsize else x
 
 
-def sum(x: Operand, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Operand, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Array:
     """Sum over axes."""
     return reduce("sum", f.reduce_sum, summable(operand("sum", x), dtype), axis, keepdims)
 
@@ -68,7 +69,7 @@ def prod(x: Value, axis: Axis = None, dtype: np.dtype | None = None, keepdims: b
 # --- moments ----------------------------------------------------------------------------------
 
 
-def _inexact(name: str, x: Operand, dtype: Any) -> tuple[Any, np.dtype]:
+def _inexact(name: str, x: Operand, dtype: DTypeLike | None) -> tuple[Any, np.dtype]:
     """The operand in the dtype to compute in, and the dtype of the result."""
     x = operand(name, x) if dtype is None else astype(x, dtypes.as_dtype(dtype))
     (x,) = promoted(name, x, kind="inexact")
@@ -88,7 +89,7 @@ def _count(x: Operand, axes: tuple[int, ...]) -> Size:
     return product(type_of(x).shape[i] for i in axes)
 
 
-def mean(x: Operand, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def mean(x: Operand, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Array:
     """Arithmetic mean over axes; integers as floats, but in `dtype`, if it is an integer's."""
     x, result_dtype = _inexact("mean", x, dtype)
     result_dtype = result_dtype if dtype is None else dtypes.as_dtype(dtype)
@@ -103,7 +104,12 @@ def _share(total: Value, count: Size) -> Array:
 
 
 def var(
-    x: Value, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, mean: Any = None
+    x: Value,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    mean: Operand | None = None,
 ) -> Array:
     """Mean squared distance from the mean, divided by the count minus `ddof`; always real."""
     x, result_dtype = _inexact("var", x, dtype)
@@ -128,7 +134,14 @@ def left_over(count: Value, ddof: Value) -> Value:
     return a.max(a.sub(count, less), literal_like(0, count))
 
 
-def std(x: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, mean: Any = None) -> Any:
+def std(
+    x: Value,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    mean: Operand | None = None,
+) -> Any:
     """Square root of the variance."""
     x, result_dtype = _inexact("std", x, dtype)
     root = transcendental.sqrt(var(x, axis, None, ddof, keepdims, mean))
@@ -188,7 +201,7 @@ def any(x: Value, axis: Axis = None, keepdims: bool = False) -> Array:
     return reduce("any", reduction.reduce_or, x, axis, keepdims)
 
 
-def all(x: Value, axis: Axis = None, keepdims: bool = False) -> Any:
+def all(x: Value, axis: Axis = None, keepdims: bool = False) -> Array:
     """True where every element is nonzero."""
     x = astype(operand("all", x), dtypes.bool_)
     return reduce("all", reduction.reduce_and, x, axis, keepdims)
@@ -217,12 +230,12 @@ def _arg(primitive: Primitive, x: Value, axis: int | None, keepdims: bool) -> Ar
 # --- running ----------------------------------------------------------------------------------
 
 
-def cumsum(x: Value, axis: int | None = None, dtype: Any = None) -> Array:
+def cumsum(x: Value, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
     """Running sum; over the flattened array for None."""
     return cumulative("cumsum", reduction.cumsum, summable(operand("cumsum", x), dtype), axis)
 
 
-def cumprod(x: Value, axis: int | None = None, dtype: Any = None) -> Array:
+def cumprod(x: Value, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
     """Running product; over the flattened array for None."""
     return cumulative("cumprod", reduction.cumprod, summable(operand("cumprod", x), dtype), axis)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Entries = Sequence[Any]
 
 
-def read(x: Any, index: Any, mode: str = "promise_in_bounds", fill: Value | None = None, wrap: bool = True) -> Any:
+def read(x: Any, index: object, mode: str = "promise_in_bounds", fill: Value | None = None, wrap: bool = True) -> Any:
     """x[index]; an index out of bounds is clamped, or reads `fill`, 0 for None, with mode "fill".
 
     wrap: whether a negative index counts from the end.
@@ -85,7 +85,7 @@ def scalar_mask(x: Any, index: Any) -> bool | None:
     return bool(np.asarray(item))
 
 
-def absent(x: Any, fill_value: Any = None) -> Value:
+def absent(x: Any, fill_value: Operand | None = None) -> Value:
     """What an index out of bounds reads: unless given, NaN, the least signed or the largest
     unsigned integer, True, the key of largest words."""
     dtype = type_of(x).dtype
@@ -104,7 +104,7 @@ def absent(x: Any, fill_value: Any = None) -> Value:
 # --- what an index is made of -----------------------------------------------------------------
 
 
-def parse(x: Any, index: Any, wrap: bool = True, outside: bool = False, promised: bool = False) -> list[Any]:
+def parse(x: Any, index: object, wrap: bool = True, outside: bool = False, promised: bool = False) -> list[Any]:
     """The entries of an index, wrapped.
 
     outside:  whether integers out of bounds are kept, as arrays.
@@ -122,13 +122,13 @@ def are_numbers(entries: Entries) -> bool:
     return all(map(_is_number_or_run, entries))
 
 
-def _is_number_or_run(entry: Any) -> bool:
+def _is_number_or_run(entry: object) -> bool:
     if isinstance(entry, slice):
         return entry.step in (None, 1)
     return not is_advanced(entry) or type_of(entry).ndim == 0
 
 
-def raw_entries(x: Operand, index: Any) -> list[Any]:
+def raw_entries(x: Operand, index: object) -> list[Any]:
     """One entry per axis (plus None): ... filled up with full slices, masks turned to integers."""
     shape = type_of(x).shape
     items = [_item(x, e) for e in (index if isinstance(index, tuple) else (index,))]
@@ -150,7 +150,7 @@ def raw_entries(x: Operand, index: Any) -> list[Any]:
     return entries
 
 
-def modular(x: Any, index: Value) -> tuple[Any, ...]:
+def modular(x: Any, index: object) -> tuple[Any, ...]:
     """An index whose positions are those of `index` modulo the sizes of the axes."""
     sizes = iter(type_of(x).shape)
     return tuple(e if e is None else _modular(e, next(sizes)) for e in raw_entries(x, index))
@@ -185,17 +185,17 @@ def _item(x: Operand, entry: Any) -> Any:
     return array
 
 
-def _axes_taken(item: Any) -> int:
+def _axes_taken(item: object) -> int:
     if item is None or item is Ellipsis:
         return 0
     return type_of(item).ndim if _is_mask(item) else 1
 
 
-def _is_mask(item: Any) -> bool:
+def _is_mask(item: object) -> bool:
     return is_advanced(item) and type_of(item).dtype == dtypes.bool_
 
 
-def _mask_entries(x: Operand, mask: Any, axis: int) -> list[Value]:
+def _mask_entries(x: Operand, mask: object, axis: int) -> list[Value]:
     if isinstance(mask, Tracer):
         raise _traced_mask(x, mask)
     mask_type = type_of(mask)
@@ -206,7 +206,7 @@ def _mask_entries(x: Operand, mask: Any, axis: int) -> list[Value]:
     return [np.asarray(i, np.int32) for i in np.nonzero(np.asarray(mask))]
 
 
-def _traced_mask(x: Any, mask: Value) -> NonConcreteBooleanIndexError:
+def _traced_mask(x: Operand, mask: Value) -> NonConcreteBooleanIndexError:
     return NonConcreteBooleanIndexError(
         f"index: cannot index with a traced mask {type_of(mask)} into {type_of(x)} "
         "(the result's shape would depend on its values)",
@@ -214,7 +214,7 @@ def _traced_mask(x: Any, mask: Value) -> NonConcreteBooleanIndexError:
     )
 
 
-def is_advanced(entry: Any) -> bool:
+def is_advanced(entry: object) -> bool:
     """Whether an entry is an index array."""
     return not (entry is None or entry is Ellipsis or isinstance(entry, slice | int))
 
@@ -237,7 +237,7 @@ def _placed(entry: Any, axis: int, size: Size, wrap: bool, outside: bool) -> Any
     return _beyond(at, 0 if at < 0 else size - 1, outside)
 
 
-def _nothing(entry: Any, axis: int) -> AxisError:
+def _nothing(entry: object, axis: int) -> AxisError:
     return AxisError(f"index: cannot read element {entry} of axis {axis} (size 0)")
 
 
@@ -343,7 +343,7 @@ class Vectors:
     component of every vector.
     """
 
-    indices: Any  # [*batch, number of axes + number of parts]
+    indices: Array  # [*batch, number of axes + number of parts]
     batch: Shape
     axes: tuple[int, ...]  # indexed axes of the operand
     position: int  # where the batch axes stand among the axes of the result

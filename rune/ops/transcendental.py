@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -157,7 +157,7 @@ def _wrapped_power(x: np.ndarray, exponent: int) -> np.ndarray:
     return np.asarray(result, x.dtype)
 
 
-def _integer_pow_expand(x: Value, *, exponent: int) -> Any:
+def _integer_pow_expand(x: Value, *, exponent: int) -> Value:
     """Repeated squaring: about 2 log2(exponent) products."""
     result, square, remaining = fit(literal_like(1, x), type_of(x).shape), x, builtins.abs(exponent)
     first = True

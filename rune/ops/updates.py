@@ -6,7 +6,7 @@ it can be. Index arrays go to one scatter, whose windows may be parts of the axe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from rune import dtypes
 from rune.core.interpreter import Tracer, type_of
 from rune.core.primitive import Primitive
 from rune.core.types import Shape
-from rune.core.values import Operand, Value
+from rune.core.values import Operand, V, Value
 from rune.dims import Dim, Size, product
 from rune.ops.arithmetic import select, zero_like
 from rune.ops.family import fit, reshape, size_value
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rune.array import Array
 
 
-def change_window(x: Any, entries: Entries, combine: Primitive | None, values: Operand) -> Any:
+def change_window(x: V, entries: Entries, combine: Primitive | None, values: Operand) -> V:
     """x with values, or combine(window, values), in the window that basic entries name."""
     indices = [e for e in entries if e is not None]
     parts = ranges(type_of(x).shape, indices)
@@ -52,11 +52,11 @@ def change_window(x: Any, entries: Entries, combine: Primitive | None, values: O
     return _put_back(x, parts, _reshaped(values, sizes))
 
 
-def _reshaped(x: Operand, shape: Shape) -> Any:
+def _reshaped(x: V, shape: Shape) -> V:
     return x if type_of(x).shape == shape else reshape(x, shape=shape)
 
 
-def _put_back(x: Operand, parts: Sequence[Range], window: Value) -> Any:
+def _put_back(x: Operand, parts: Sequence[Range], window: Operand) -> Any:
     """x with a window in the place that it was sliced from."""
     shape, sizes = type_of(x).shape, type_of(window).shape
     flipped = tuple(i for i, p in enumerate(parts) if p.flipped)
@@ -76,13 +76,15 @@ def _put_back(x: Operand, parts: Sequence[Range], window: Value) -> Any:
     return select(named, pad(window, zero_like(window), **place), x)
 
 
-def scattered(scatter: Any, x: Any, entries: Entries, values: Operand, mode: str) -> Any:
+def scattered(scatter: Any, x: Operand, entries: Entries, values: Operand, mode: str) -> Any:
     """x updated by `scatter` (a primitive, or made of one) at index arrays and slices."""
     ranked, entries = with_new_axes(x, entries)
     return _reshaped(_scattered(scatter, ranked, entries, values, mode), type_of(x).shape)
 
 
-def _scattered(scatter: Any, x: Value, entries: Entries, values: Operand, mode: str) -> Array:
+def _scattered(
+    scatter: Primitive | Callable[..., Array], x: Value, entries: Entries, values: Operand, mode: str
+) -> Array:
     shape = type_of(x).shape
     basic = [e if isinstance(e, slice) else slice(None) for e in entries]
     slices = ranges(shape, basic)
@@ -99,7 +101,7 @@ def _scattered(scatter: Any, x: Value, entries: Entries, values: Operand, mode: 
     return scatter(x, vectors.indices, updates, dims=dims, slice_sizes=window, mode=mode)
 
 
-def most_times(x: Any, index: Any, wrap: bool, clip: bool) -> tuple[Size, bool]:
+def most_times(x: Operand, index: object, wrap: bool, clip: bool) -> tuple[Size, bool]:
     """How often x[index] names one element, and True; or how many indices there are, and False.
 
     wrap: negative indices count from the end. clip: those out of bounds name the nearest.

@@ -43,20 +43,20 @@ class Monoid:
     """An associative operation with an identity."""
 
     reduction: Primitive
-    ufunc: Any
+    ufunc: np.ufunc
     kind: str
     identity: Callable[[np.dtype], Any]
 
 
-def _least(dtype: np.dtype) -> Any:
+def _least(dtype: np.dtype) -> complex | np.generic:
     return _extreme(dtype, -np.inf, "min")
 
 
-def _greatest(dtype: np.dtype) -> Any:
+def _greatest(dtype: np.dtype) -> complex | np.generic:
     return _extreme(dtype, np.inf, "max")
 
 
-def _extreme(dtype: np.dtype, infinite: float, end: str) -> Any:
+def _extreme(dtype: np.dtype, infinite: float, end: str) -> complex | np.generic:
     if dtype == dtypes.bool_:
         return end == "max"
     if dtype in dtypes.INTEGER:
@@ -157,7 +157,7 @@ def _type_rule(x: ArrayType, *, combine: str, **params: object) -> ArrayType:
     return x.with_shape(counts(x.shape, slide))
 
 
-def _laid_out(x: Value, slide: Slide, fill: Value) -> tuple[Any, Ints]:
+def _laid_out(x: Value, slide: Slide, fill: Value) -> tuple[Value, Ints]:
     """All windows of x, and the axes of the result that are the windows' own."""
     padded = pad(x, fill, **slide.pads) if slide.is_padded else x
     axes = slide.axes
@@ -185,7 +185,7 @@ def _reference(x: np.ndarray, *, combine: str, **params: object) -> np.ndarray:
     return np.ascontiguousarray(padded).astype(x.dtype, copy=False)
 
 
-def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: Any, dtype: np.dtype) -> np.ndarray:
+def _reduce_axis(x: np.ndarray, axis: int, slide: Slide, ufunc: np.ufunc, dtype: np.dtype) -> np.ndarray:
     stride, dilation, size = slide.strides[axis], slide.window_dilation[axis], slide.window[axis]
     assert isinstance(size, int)
     count = window_count(x.shape[axis], size, stride, dilation)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def _check_window(name: str, operand: ArrayType, sizes: Shape) -> None:
         raise ShapeError(f"{name}: cannot fit a window of {sizes} in {operand}")
 
 
-def _windows(operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Any) -> tuple[slice, ...]:
+def _windows(operand: np.ndarray, starts: Sequence[np.ndarray], sizes: Shape) -> tuple[slice, ...]:
     return tuple(
         slice(at, at + n)
         for at, n in ((_clamp(int(s), d - n), n) for s, d, n in zip(starts, operand.shape, sizes, strict=True))

@@ -137,7 +137,7 @@ def weighted(x: Operand, axis: int, n: Size, weight: float) -> Array:
     return _scaled(x, select(is_end, literal(1, dtype), literal(weight, dtype)))
 
 
-def _scaled(x: Any, factor: Value) -> Array:
+def _scaled(x: Operand, factor: Value) -> Array:
     return complex(mul(real(x), factor), mul(imag(x), factor))
 
 

@@ -11,7 +11,7 @@ transform algorithms", IEEE Trans. ASSP 35(6), §II.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def _by_summation(x: Pair, axis: int) -> Pair:
     sizes = tuple(1 if d == axis else size for d, size in enumerate(shape))
     others = tuple(d for d in range(len(shape)) if d != axis)
 
-    def step(j: Any, turns: Any, *sums: Any) -> list[Any]:
+    def step(j: Value, turns: Value, *sums: Value) -> list[Value]:
         starts = [j if d == axis else np.int32(0) for d in range(len(shape))]
         row = (dynamic_slice(v, *starts, sizes=sizes) for v in x)
         real, imag = (reshape(v, shape=tuple(shape[d] for d in others)) for v in row)
@@ -180,7 +180,7 @@ def _without_ends(x: Value, axis: int) -> Array:
     return a.select(is_end, literal(0, type_of(x).dtype), x)
 
 
-def _to_real_whole(x: Pair, axis: int, n: Any) -> Array:
+def _to_real_whole(x: Pair, axis: int, n: Size) -> Array:
     """The same by all n frequencies: those from 1 on return, conjugated, from the other end."""
     size = shape_of(x)[axis]
     mirrored = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))

@@ -51,7 +51,7 @@ def _has_bit(x: Value, bit: int) -> Array:
     return a.ne(a.logical_and(x, literal_like(bit, x)), literal_like(0, x))
 
 
-def square_modulo(x: Value, n: int) -> Any:
+def square_modulo(x: Value, n: int) -> Value:
     """x² mod n for 0 <= x < n: Horner's rule over hexadecimal digits, none of which overflows."""
     result, modulus = literal_like(0, x), literal_like(n, x)
     for shift in reversed(range(0, max(1, (n - 1).bit_length()), 4)):

@@ -22,6 +22,7 @@ from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.dims import Size
 from rune.ops.arithmetic import add, div, eq, ge, gt, mul, ne, select, sub
 from rune.ops.family import broadcast
 from rune.ops.linalg.small import is_small, over_matrices
@@ -117,12 +118,12 @@ def _expand(a: Value) -> Array:
     return _or_all_nan(factor)
 
 
-def _blocked(a: Any) -> Any:
+def _blocked(a: Value) -> Array:
     n = type_of(a).shape[-1]
     size = next_multiple(n, BLOCK)
     padded = grown_by_identity(a, size)
 
-    def step(k: Any, out: Any) -> list[Any]:
+    def step(k: Value, out: Value) -> list[Value]:
         start = mul(k, np.int32(BLOCK))
         block_rows = window(out, -2, start, BLOCK)
         panel = sub(window(padded, -1, start, BLOCK), matmul(out, adjoint(block_rows)))
@@ -132,7 +133,7 @@ def _blocked(a: Any) -> Any:
     return corner(out, n, n)
 
 
-def _columns(a: Value, panel: Value, start: Any) -> Array:
+def _columns(a: Value, panel: Value, start: Value) -> Array:
     """Columns of L, from those of A less what earlier columns give. `start` is the first's number.
 
     Shapes: a [*B, N, N], panel [*B, N, K] -> [*B, N, K].
@@ -170,7 +171,7 @@ def _or_all_nan(factor: Value) -> Any:
     return select(failed, lower_triangle(full(nan_like(factor), shape)), factor)
 
 
-def _last(n: Any) -> int:
+def _last(n: Size) -> int:
     # A window is clamped to the matrix, so any large number names the last of a symbolic size.
     return n - 1 if isinstance(n, int) else np.iinfo(np.int32).max
 
@@ -195,7 +196,7 @@ def _written_out(a: Value) -> Any:
     return from_elements(checked, lead)
 
 
-def _less_products(x: Value, first: list[Array], second: list[Array]) -> Any:
+def _less_products(x: Value, first: list[Array], second: list[Array]) -> Value:
     for p, q in zip(first, second, strict=True):
         x = sub(x, mul(p, conjugate(q)))
     return x

@@ -55,7 +55,7 @@ def reflect(packed: Value, taus: Value, x: Value, *, transposed: bool) -> Array:
     return sub(x, matmul(v, scaled_rows(conjugate(taus), inner)))
 
 
-def product_jvp(packed: Any, taus: Any, da: Any, dtaus: Any, width: Size) -> Any:
+def product_jvp(packed: Value, taus: Value, da: Any, dtaus: Value, width: Size) -> Value:
     """The tangent of the first columns of H₁ … H_K; of a tangent that is None, no part.
 
     Shapes: packed, da [*B, M, K], taus, dtaus [*B, K] -> [*B, M, width].
@@ -77,12 +77,12 @@ def product_jvp(packed: Any, taus: Any, da: Any, dtaus: Any, width: Size) -> Any
     return neg(out if from_vectors is None else add(out, from_vectors))
 
 
-def _weighted(over: Value, taus: Value, x: Any) -> Array:
+def _weighted(over: Value, taus: Value, x: Value) -> Array:
     """(1 + D U)⁻¹ X."""
     return triangular_solve(scaled_rows(taus, over), x, lower=False, unit_diagonal=True)
 
 
-def reflections_jvp(packed: Any, taus: Any, dq: Any) -> tuple[Any, Any]:
+def reflections_jvp(packed: Value, taus: Value, dq: Value) -> tuple[Value, Value]:
     """The tangents of the vectors, below the diagonal, and of the taus where Q moves by `dq`.
 
     With E - Q = V R, C = V₁⁻¹ (-Q̇₁) and S the strict lower triangle of C R⁻¹: V̇₁ = V₁ S,
@@ -108,12 +108,12 @@ def reflections_jvp(packed: Any, taus: Any, dq: Any) -> tuple[Any, Any]:
     return dv, diagonal(dr)
 
 
-def _over(x: Any, r: Any) -> Any:
+def _over(x: Value, r: Value) -> Value:
     """X R⁻¹ for an upper triangular R."""
     return swapped(triangular_solve(swapped(r), swapped(x), lower=True, unit_diagonal=False))
 
 
-def _with_last_one(r: Any) -> Any:
+def _with_last_one(r: Value) -> Value:
     shape = type_of(r).shape
     last = size_value(shape[-1] - 1, dtypes.i32)
     return select(logical_and(eq(rows(shape), last), eq(columns(shape), last)), number(1, r), r)

@@ -13,7 +13,7 @@ Of H and C nothing else is read than what these equations mention.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -101,7 +101,7 @@ def _expand(h: Value, c: Value, *, transposed: bool) -> Array:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _wrt_h(dh: Any, h: Any, c: Any, out: Any, *, transposed: bool) -> Any:
+def _wrt_h(dh: Value, h: Value, c: Value, out: Value, *, transposed: bool) -> Value:
     """The equation's own derivative: L Ḣ - Ḣ L goes to the other side."""
     dh = upper_triangle(dh, -1)
     dh = swapped(dh) if transposed else dh
@@ -109,11 +109,11 @@ def _wrt_h(dh: Any, h: Any, c: Any, out: Any, *, transposed: bool) -> Any:
     return hessenberg_commutator(h, change, transposed=transposed)
 
 
-def _wrt_c(dc: Any, h: Any, c: Any, out: Any, *, transposed: bool) -> Any:
+def _wrt_c(dc: Value, h: Value, c: Value, out: Value, *, transposed: bool) -> Value:
     return hessenberg_commutator(h, dc, transposed=transposed)
 
 
-def _transpose(ct: Any, linear: Batched, h: Any, c: Any, *, transposed: bool) -> list[Any]:
+def _transpose(ct: Value, linear: Batched, h: Value, c: Value, *, transposed: bool) -> list[Array | None]:
     return [None, hessenberg_commutator(h, ct, transposed=not transposed)]
 
 

@@ -92,7 +92,7 @@ def _solve_jvp(primals: Sequence[Value], tangents: Sequence[Value | None], param
     return [x], [linear_solve(a, factors, order, change, transposed=False)]
 
 
-def _solve_transpose(ct: Sequence[Any], linear: Batched, a: Any, b: Any) -> list[Any]:
+def _solve_transpose(ct: Sequence[Value], linear: Batched, a: Value, b: Value) -> list[Array | None]:
     factors, _, order = lu(stop_gradient(a))
     return [None, linear_solve(a, factors, order, ct[0], transposed=True)]
 
@@ -156,7 +156,7 @@ def _trace_of_solution(a: Value, da: Value) -> Array:
     return reduce_sum(diagonal(solution), axes=(type_of(a).ndim - 2,))
 
 
-def _det_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
+def _det_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
     """Of regular matrices; `rune.numpy.linalg.det` has one for all."""
     (a,), (da,) = primals, tangents
     determinant = det(a)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.arithmetic import abs, cast, div, eq, mul, select, sub
 from rune.ops.complex_numbers import complex, conj, imag, real
 from rune.ops.creation import iota
@@ -49,6 +50,9 @@ from rune.ops.matrix_helpers import (
     scaled_columns,
 )
 from rune.ops.reduction import argmax
+
+if TYPE_CHECKING:
+    from rune.array import Array
 
 COMPLEX = {dtypes.f32: dtypes.c64, dtypes.f64: dtypes.c128}
 
@@ -117,7 +121,9 @@ def _normalised(v: np.ndarray) -> np.ndarray:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Array], list[Array]]:
     (a,), (da,) = primals, tangents
     outs = eig(a, left=params["left"], right=True)
     w, v = outs[0], outs[-1]
@@ -132,7 +138,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return outs[: len(moves)], moves
 
 
-def _turned(w: Any, v: Any, inside: Any) -> Any:
+def _turned(w: Value, v: Value, inside: Value) -> Array:
     """V F∘X, each column less a multiple of its own: of the same length, its largest part real."""
     free = matmul(v, mul(inverse_gaps(w), inside))
     rows = type_of(v).ndim - 2
@@ -141,7 +147,7 @@ def _turned(w: Any, v: Any, inside: Any) -> Any:
     return sub(free, scaled_columns(v, complex(along, turn)))
 
 
-def _at_largest(v: Any) -> Any:
+def _at_largest(v: Value) -> Value:
     """The inverse of every column's largest component, in its place among zeros."""
     shape = type_of(v).shape
     row = len(shape) - 2

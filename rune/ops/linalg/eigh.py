@@ -28,7 +28,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.ops.arithmetic import add, div, eq, gt, logical_and, lt, mul, select, sub
 from rune.ops.complex_numbers import real_dtype
@@ -106,7 +106,7 @@ def _expand(a: Value, *, lower: bool, vectors: bool) -> list[Array]:
     return [values, swapped(permuted_rows(swapped(basis), order))]
 
 
-def _leading(shape: Sequence[Any]) -> tuple[int, ...]:
+def _leading(shape: Shape) -> tuple[int, ...]:
     return tuple(range(len(shape) - 2))
 
 
@@ -158,7 +158,9 @@ def _round(number_: Value, work: Value, *basis: Value) -> list[Array]:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, Any]
+) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     w, v = eigh(a, lower=params["lower"], vectors=True)
     turned = matmul(hermitian(da, params["lower"]), v)

@@ -17,14 +17,14 @@ Source:     Golub & Van Loan 4e, §7.4.2 (algorithm 7.4.2), §7.4.5 (theorem 7.4
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import add, div, gt, mul, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex
@@ -118,12 +118,12 @@ def _times_column(a: np.ndarray, column: np.ndarray) -> np.ndarray:
 # --- expansion --------------------------------------------------------------------------------
 
 
-def expanded(a: Any) -> list[Any]:
+def expanded(a: Value) -> list[Value]:
     """Reflection k is turned from column k below row k + 1, and applied from both sides."""
     *lead, n, _ = type_of(a).shape
     count = reflections(n)
 
-    def step(k: Any, work: Any, taus: Any) -> list[Any]:
+    def step(k: Value, work: Value, taus: Value) -> list[Value]:
         v, tau, packed = reflection(window(work, -1, k, 1), add(k, np.int32(1)))
         shape = type_of(work).shape
         inner = matmul(adjoint(v), work)
@@ -138,21 +138,23 @@ def expanded(a: Any) -> list[Any]:
     return [packed, reshape(taus, shape=(*lead, count))]
 
 
-def _outer(column: Any, row: Any, shape: Any) -> Any:
+def _outer(column: Value, row: Value, shape: Shape) -> Value:
     return mul(spread(column, shape), spread(row, shape))
 
 
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     packed, taus = hessenberg(a)
     dh, dv, dtaus = form_jvp(packed, taus, upper_triangle(packed, -1), da)
     return [packed, taus], [add(upper_triangle(dh, -1), dv), dtaus]
 
 
-def form_jvp(packed: Any, taus: Any, h: Any, da: Any) -> tuple[Any, Any, Any]:
+def form_jvp(packed: Value, taus: Value, h: Value, da: Value) -> tuple[Value, Value, Value]:
     """The tangents of H, of the vectors below its subdiagonal, and of the taus."""
     n = type_of(h).shape[-1]
     if n == 0:
@@ -166,7 +168,7 @@ def form_jvp(packed: Any, taus: Any, h: Any, da: Any) -> tuple[Any, Any, Any]:
     return dh, _padded(dv, (1, 0), (0, 1)), dtaus
 
 
-def _in_basis(q: Any, a: Any) -> Any:
+def _in_basis(q: Value, a: Value) -> Value:
     """Qᴴ A Q for the Q that has `q` behind a first row and column of the identity."""
     last = type_of(a).ndim - 1
     n = type_of(a).shape[-1]
@@ -175,7 +177,7 @@ def _in_basis(q: Any, a: Any) -> Any:
     return concatenate(part(right, -2, 0, 1), below, axis=last - 1)
 
 
-def _turn(h: Any, inside: Any) -> tuple[Any, Any]:
+def _turn(h: Value, inside: Value) -> tuple[Value, Value]:
     """The skew-Hermitian X with a first row and column of zeros, and M - X H + H X."""
     below = hessenberg_commutator(h, inside, transposed=False)
     turn = sub(below, adjoint(below))
@@ -186,11 +188,11 @@ def _turn(h: Any, inside: Any) -> tuple[Any, Any]:
     return add(turn, phases), _moved(dh, phases, h)
 
 
-def _moved(inside: Any, turn: Any, h: Any) -> Any:
+def _moved(inside: Value, turn: Value, h: Value) -> Value:
     return add(sub(inside, matmul(turn, h)), matmul(h, turn))
 
 
-def _phases(h: Any, dh: Any) -> Any:
+def _phases(h: Value, dh: Value) -> Value:
     """The imaginary diagonal of X, from 0 on, that keeps the subdiagonal real."""
     n = type_of(h).shape[-1]
     here, change = (diagonal(part(part(x, -2, 1, n), -1, 0, n - 1)) for x in (h, dh))
@@ -203,7 +205,7 @@ def _phases(h: Any, dh: Any) -> Any:
     return from_diagonal(complex(zeros(angles), angles))
 
 
-def _padded(a: Any, low: tuple[int, int], high: tuple[int, int]) -> Any:
+def _padded(a: Value, low: tuple[int, int], high: tuple[int, int]) -> Value:
     none = (0,) * (type_of(a).ndim - 2)
     return pad(a, number(0, a), low=(*none, *low), high=(*none, *high), interior=(*none, 0, 0))
 

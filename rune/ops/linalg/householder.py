@@ -9,7 +9,7 @@ Source: Golub & Van Loan 4e, §5.2; Schreiber & Van Loan 1989, SIAM J. Sci. Stat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def factorise(a: Value, count: Size) -> list[Array]:
     reach = next_multiple(count, block)
     wide = grown(a, m, n if n > reach else reach)
 
-    def step(k: Any, work: Any, taus: Any) -> list[Any]:
+    def step(k: Value, work: Value, taus: Value) -> list[Value]:
         start = mul(k, np.int32(block))
         packed, panel_taus = _panel(window(work, -1, start, block), start, block)
         updated = _applied_on_the_right(work, packed, panel_taus, start, block)
@@ -85,7 +85,7 @@ def factorise(a: Value, count: Size) -> list[Array]:
     return [corner(packed, m, n), reshape(part(taus, -2, 0, count), shape=(*lead, count))]
 
 
-def _applied_on_the_right(work: Any, packed: Any, taus: Any, start: Any, block: Size) -> Any:
+def _applied_on_the_right(work: Value, packed: Value, taus: Value, start: Value, block: Size) -> Value:
     """The block's Qᴴ on the columns behind it."""
     v = unit_vectors(packed, start)
     inner = matmul(adjoint(triangular_factor(v, taus)), matmul(adjoint(v), work))
@@ -93,7 +93,7 @@ def _applied_on_the_right(work: Any, packed: Any, taus: Any, start: Any, block: 
     return select(behind, sub(work, matmul(v, inner)), work)
 
 
-def _panel(a: Value, start: Any, count: Size) -> list[Array]:
+def _panel(a: Value, start: Value, count: Size) -> list[Array]:
     """The first `count` columns reflected, from row `start` on. taus are [*B, count, 1]."""
     shape = type_of(a).shape
     column = columns(shape)
@@ -170,7 +170,7 @@ def _scalars(head: Value, tail: Value) -> tuple[Array, Array, Array]:
 # --- blocks of reflections --------------------------------------------------------------------
 
 
-def unit_vectors(packed: Value, start: Any) -> Array:
+def unit_vectors(packed: Value, start: Value) -> Array:
     """The vectors of reflections start, start + 1, …: zeros above and ones in their own row."""
     shape = type_of(packed).shape
     row, diagonal_row = rows(shape), add(columns(shape), start)
@@ -208,7 +208,7 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
     reach = next_multiple(count, block)
     packed, taus = grown(packed, m, reach), grown(taus, reach, 1)
 
-    def step(i: Any, q: Any) -> list[Any]:
+    def step(i: Value, q: Value) -> list[Value]:
         first = mul(sub(np.int32(reach // block - 1), i), np.int32(block))
         v = unit_vectors(window(packed, -1, first, block), first)
         return [_reflected(q, v, triangular_factor(v, window(taus, -2, first, block)))]
@@ -217,5 +217,5 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
     return product
 
 
-def _reflected(x: Value, v: Value, t: Value) -> Any:
+def _reflected(x: Value, v: Value, t: Value) -> Array:
     return sub(x, matmul(v, matmul(t, matmul(adjoint(v), x))))

@@ -13,7 +13,7 @@ Source: Golub & Van Loan 4e, §8.5 (rotations, the parallel ordering); Brent & L
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -117,10 +117,10 @@ class Turn:
     what a small rotation leaves as it is gets no rounding.
     """
 
-    partner: Any  # i32[N]
-    d: Any  # 1 - cos, real [*B, N]
-    s: Any  # sin, times the direction of the product with the partner [*B, N]
-    e: Any  # real [*B, N]
+    partner: Value  # i32[N]
+    d: Value  # 1 - cos, real [*B, N]
+    s: Value  # sin, times the direction of the product with the partner [*B, N]
+    e: Value  # real [*B, N]
 
 
 def rotations(squares: Value, product: Value, partner: Value) -> Turn:

@@ -20,13 +20,14 @@ Source:     Golub & Van Loan 4e, §3.4; recursion: Toledo 1997, SIAM J. Matrix A
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.arithmetic import add, ge, select
 from rune.ops.family import size_value
 from rune.ops.linalg.lu_expand import expand
@@ -49,6 +50,9 @@ from rune.ops.matrix_helpers import (
     with_unit_diagonal,
 )
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 
 def _type(a: ArrayType) -> tuple[ArrayType, ...]:
     require_matrices("lu", a)
@@ -57,7 +61,9 @@ def _type(a: ArrayType) -> tuple[ArrayType, ...]:
     return a.strong(), pivots, ArrayType((*lead, m), dtypes.i32)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Array], list[Array | None]]:
     """With X = L⁻¹ (P Ȧ) U⁻¹:  L̇ = L tril(X, -1),  U̇ = triu(X) U.
 
     A rectangular factor is completed by the identity: its new columns, or rows, stay what they are.
@@ -71,7 +77,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return [factors, pivots, order], [add(dl, du), None, None]
 
 
-def _square_factors(factors: Any) -> tuple[Any, Any]:
+def _square_factors(factors: Value) -> tuple[Value, Value]:
     """L [*B, M, M] and U [*B, N, N]."""
     m, n = type_of(factors).shape[-2:]
     k = smaller(m, n)
@@ -85,7 +91,7 @@ def _square_factors(factors: Any) -> tuple[Any, Any]:
     return lower, select(new, eye(shape, dtype), upper)
 
 
-def _over_upper(x: Any, upper: Any) -> Any:
+def _over_upper(x: Value, upper: Value) -> Value:
     """X U⁻¹."""
     solution = triangular_solve(swapped(upper), swapped(x), lower=True, unit_diagonal=False)
     return swapped(solution)

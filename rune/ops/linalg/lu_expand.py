@@ -14,6 +14,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.values import Value
+from rune.dims import Size
 from rune.ops.arithmetic import abs as absolute
 from rune.ops.arithmetic import add, div, eq, ge, gt, logical_and, logical_or, mul, ne, select, sub
 from rune.ops.complex_numbers import imag, real
@@ -73,7 +74,7 @@ def size(x: Value) -> Array:
 # --- columns ----------------------------------------------------------------------------------
 
 
-def _eliminated(a: Value, start: Any, count: Any) -> list[Array]:
+def _eliminated(a: Value, start: Value, count: Size) -> list[Array]:
     """The first `count` columns eliminated from row `start` on.
 
     Shapes: a [*B, M, N] -> lu [*B, M, N], pivots [*B, count], permutation [*B, M].
@@ -84,7 +85,7 @@ def _eliminated(a: Value, start: Any, count: Any) -> list[Array]:
     order = iota(shape=(*lead, m, 1), axis=len(lead), dtype=dtypes.i32)
     pivots = full(np.int32(0), (*lead, count, 1))
 
-    def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Any]:
+    def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Value]:
         here = add(start, k)
         chosen = _pivot_row(window(work, -1, k, 1), here)
         work, order = _exchanged(work, here, chosen), _exchanged(order, here, chosen)
@@ -126,14 +127,14 @@ def _exchanged(x: Value, here: Value, chosen: Value) -> Array:
 # --- blocks -----------------------------------------------------------------------------------
 
 
-def _blocked(a: Any, count: Any) -> list[Any]:
+def _blocked(a: Value, count: Size) -> list[Array]:
     *lead, m, n = type_of(a).shape
     reach = next_multiple(count, BLOCK)
     height, width = max(m, reach), max(n, reach)
     order = iota(shape=(*lead, height, 1), axis=len(lead), dtype=dtypes.i32)
     pivots = full(np.int32(0), (*lead, reach, 1))
 
-    def step(k: Any, work: Any, pivots: Any, order: Any) -> list[Any]:
+    def step(k: Value, work: Value, pivots: Value, order: Value) -> list[Value]:
         start = mul(k, np.int32(BLOCK))
         done, swaps, permutation = _eliminated(window(work, -1, start, BLOCK), start, BLOCK)
         permuted = put(permuted_rows(work, permutation), -1, start, done)
@@ -145,7 +146,7 @@ def _blocked(a: Any, count: Any) -> list[Any]:
     return [corner(lu, m, n), pivots, reshape(part(order, -2, 0, m), shape=(*lead, m))]
 
 
-def _updated(work: Any, start: Any, done: Any) -> Any:
+def _updated(work: Value, start: Value, done: Value) -> Value:
     """Rows of U right of the block, and what is below them less L times these rows."""
     end = add(start, np.int32(BLOCK))
     block_rows = window(work, -2, start, BLOCK)
@@ -165,7 +166,7 @@ def _written_out(a: Value) -> list[Any]:
     *lead, m, n = type_of(a).shape
     work = elements(a)
     order = [[np.asarray(i, np.int32)] for i in range(m)]
-    pivots: list[Any] = []
+    pivots: list[Value] = []
     for k in range(min(m, n)):
         chosen = _greatest([row[k] for row in work[k:]], k)
         pivots.append(chosen)

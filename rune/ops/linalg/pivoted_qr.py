@@ -16,7 +16,7 @@ Source: Businger & Golub 1965, Numer. Math. 7; Golub & Van Loan 4e, §5.4.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -143,7 +143,7 @@ def _exchanged(a: Value, k: Value, chosen: Value) -> Array:
     return select(eq(column, k), spread(other, shape), select(is_chosen, first, a))
 
 
-def reflected(packed: Any, taus: Any, *, full_matrices: bool) -> tuple[Any, Any]:
+def reflected(packed: Value, taus: Value, *, full_matrices: bool) -> tuple[Value, Value]:
     """Q and R from reflections, as `qr` gives them."""
     m = type_of(packed).shape[-2]
     k = type_of(taus).shape[-1]
@@ -155,7 +155,9 @@ def reflected(packed: Any, taus: Any, *, full_matrices: bool) -> tuple[Any, Any]
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Array], list[Value | None]]:
     (a,), (da,) = primals, tangents
     packed, taus, order = geqp3(a)
     ordered = swapped(permuted_rows(swapped(da), order))

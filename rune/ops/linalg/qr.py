@@ -17,7 +17,7 @@ Source: derivative, Walter & Lehmann 2010, arXiv:1009.6112; Liao et al. 2019, ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rune import dtypes
 from rune.core.interpreter import type_of
@@ -78,19 +78,19 @@ def _geqrf_type(a: ArrayType) -> tuple[ArrayType, ArrayType]:
     return a.strong(), ArrayType((*lead, smaller(m, n)), a.dtype)
 
 
-def _geqrf_expand(a: Any) -> list[Any]:
+def _geqrf_expand(a: Value) -> list[Array]:
     return householder.factorise(a, smaller(*type_of(a).shape[-2:]))
 
 
 def _geqrf_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-) -> tuple[list[Any], list[Any]]:
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Value], list[Value]]:
     ((a,), (da,)) = primals, tangents
     packed, taus = geqrf(a)
     return [packed, taus], list(reflected_jvp(packed, taus, da))
 
 
-def reflected_jvp(packed: Any, taus: Any, da: Any) -> tuple[Any, Any]:
+def reflected_jvp(packed: Value, taus: Value, da: Value) -> tuple[Value, Value]:
     """The tangents of a factorisation by reflections, of the matrix that they reflect."""
     m, n = type_of(packed).shape[-2:]
     k = type_of(taus).shape[-1]
@@ -129,7 +129,7 @@ def _product_expand(a: Value, taus: Value) -> Array:
     return householder.product(part(a, -1, 0, type_of(taus).shape[-1]), taus, n)
 
 
-def _product_jvp(tangents: Sequence[Any], primals: Sequence[Any], q: Any) -> Any:
+def _product_jvp(tangents: Sequence[Value], primals: Sequence[Value], q: Value) -> Value:
     a, taus = primals
     k = type_of(taus).shape[-1]
     da = None if tangents[0] is None else part(tangents[0], -1, 0, k)
@@ -174,7 +174,7 @@ def _expand(a: Value, *, full_matrices: bool) -> list[Array]:
 
 def _jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Value], list[Value]]:
     ((a,), (da,)) = primals, tangents
     m, n = type_of(a).shape[-2:]
     q, r = qr(a, **params)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def _reference(a: np.ndarray, *, vectors: bool) -> tuple[np.ndarray, ...]:
 
 def _jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     t, z = schur(a, vectors=True)
     turn, dt = _turn(t, matmul(matmul(adjoint(z), da), z))
@@ -98,7 +98,7 @@ def _turn(t: Value, inside: Value) -> tuple[Array, Array]:
     return turn, select(under_blocks(t), number(0, t), dt)
 
 
-def _triangular(t: Value) -> tuple[Any, Any]:
+def _triangular(t: Value) -> tuple[Value, Value]:
     """A complex triangular form, and its basis in that of T."""
     wide = cast(t, COMPLEX.get(type_of(t).dtype, type_of(t).dtype))
     one = eye(type_of(t).shape, type_of(wide).dtype)
@@ -109,7 +109,7 @@ def _moved(inside: Value, turn: Value, t: Value) -> Array:
     return add(sub(inside, matmul(turn, t)), matmul(t, turn))
 
 
-def _turn_of_blocks(t: Value, dt: Value) -> Any:
+def _turn_of_blocks(t: Value, dt: Value) -> Value:
     """The angles (Ṫ₂₂ - Ṫ₁₁) / 2 (b + c) that keep blocks [[a, b], [c, a]] in their form."""
     n = type_of(t).shape[-1]
     if n == 0:

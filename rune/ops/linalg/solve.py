@@ -10,6 +10,7 @@ Source: implicit differentiation, Giles 2008, §2.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def _permuted(b: Value, order: Value) -> Any:
     return concatenate(*(_chosen(rows, n) for n in numbers), axis=type_of(b).ndim - 2)
 
 
-def _permuted_back(x: Any, order: Any) -> Any:
+def _permuted_back(x: Value, order: Value) -> Any:
     """Row i of `x` as row order[i]."""
     shape = type_of(order).shape
     if is_small(_as_matrix(order)):
@@ -118,7 +119,7 @@ def _numbers(order: Value) -> list[Array]:
     return [reshape(x, shape=tuple(lead)) for x in cut]
 
 
-def _place(numbers: list[Any], i: int) -> Any:
+def _place(numbers: Sequence[Value], i: int) -> Value:
     """Where number i stands."""
     place = np.asarray(0, np.int32)
     for k, number in enumerate(numbers[1:], 1):
@@ -139,12 +140,12 @@ def _chosen(rows: list[Array], number: Value) -> Array:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp_a(da: Any, a: Any, factors: Any, order: Any, b: Any, x: Any, *, transposed: bool) -> Any:
+def _jvp_a(da: Value, a: Value, factors: Value, order: Value, b: Value, x: Value, *, transposed: bool) -> Value:
     change = matmul(swapped(da) if transposed else da, x)
     return neg(linear_solve(a, factors, order, change, transposed=transposed))
 
 
-def _jvp_b(db: Any, a: Any, factors: Any, order: Any, b: Any, x: Any, *, transposed: bool) -> Any:
+def _jvp_b(db: Value, a: Value, factors: Value, order: Value, b: Value, x: Value, *, transposed: bool) -> Value:
     return linear_solve(a, factors, order, db, transposed=transposed)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def _expand(a: Value, *, full_matrices: bool, vectors: bool) -> list[Array]:
     return [adjoint(x) if x is not factors[1] else x for x in reversed(factors)] if vectors else factors
 
 
-def _tall(a: Any, full_matrices: bool, vectors: bool) -> list[Any]:
+def _tall(a: Value, full_matrices: bool, vectors: bool) -> list[Array]:
     """Of at least as many rows as columns. R = P S Wᴴ with Rᴴ P = W S, so A = Q P S Wᴴ."""
     shape = type_of(a).shape
     m, n = shape[-2:]
@@ -122,7 +122,7 @@ def _tall(a: Any, full_matrices: bool, vectors: bool) -> list[Any]:
     return [u, values, adjoint(_completed(turned))]
 
 
-def _completed(a: Value) -> Any:
+def _completed(a: Value) -> Value:
     """Orthonormal columns in the direction of orthogonal ones, and others for those that are 0."""
     q, r = qr(a, full_matrices=False)
     on = diagonal(r)
@@ -137,7 +137,7 @@ def _completed(a: Value) -> Any:
 
 def _jvp(
     primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     m, n = type_of(a).shape[-2:]
     k = smaller(m, n)
@@ -189,7 +189,7 @@ def _moved(u: Value, s: Value, turn: Value, beside: Value, inside: Value, m: Siz
     return add(within, scaled_columns(leaving, inverse))
 
 
-def _with_rest(du: Value, u: Value, full: Value) -> Any:
+def _with_rest(du: Value, u: Value, full: Value) -> Value:
     """The tangent of all columns: those that complete U stay orthogonal to it, and no more."""
     m, k = type_of(u).shape[-2:]
     if type_of(full).shape[-1] == k:

@@ -19,7 +19,7 @@ Source: Bartels & Stewart 1972, Comm. ACM 15(9); Björck & Hammarling 1983, Line
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -169,13 +169,13 @@ def under_blocks(t: Value) -> Array:
     return logical_and(gt(row, column), logical_not(beside))
 
 
-def _turned_round(x: Any) -> Any:
+def _turned_round(x: Value) -> Value:
     """Rows and columns backwards."""
     n = type_of(x).ndim
     return reverse(x, axes=(n - 2, n - 1))
 
 
-def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> Any:
+def _diagonal_steps(a: Value, b: Value, c: Value, first: Size, limit: Size) -> Value:
     """X of upper triangular A and B. Diagonal d = step - (m - 1) has the elements (i, i + d).
 
     Of the steps from `first` to `limit`; zeros elsewhere.
@@ -222,23 +222,25 @@ def _row_sums(x: Value) -> Array:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _wrt_a(da: Any, *args: Any, transposed: bool, **params: Any) -> Any:
+def _wrt_a(da: Value, *args: Value, transposed: bool, **params: object) -> Value:
     *inputs, _, x = args
     change = matmul(swapped(da) if transposed else da, x)
     return sylvester(*inputs, neg(change), transposed=transposed, **params)
 
 
-def _wrt_b(db: Any, *args: Any, transposed: bool, **params: Any) -> Any:
+def _wrt_b(db: Value, *args: Value, transposed: bool, **params: object) -> Value:
     *inputs, _, x = args
     change = matmul(x, swapped(db) if transposed else db)
     return sylvester(*inputs, neg(change), transposed=transposed, **params)
 
 
-def _wrt_c(dc: Any, *args: Any, **params: Any) -> Any:
+def _wrt_c(dc: Value, *args: Value, **params: object) -> Value:
     return sylvester(*args[:-2], dc, **params)
 
 
-def _transpose(ct: Any, linear: Batched, *inputs: Any, transposed: bool, **params: Any) -> list[Any]:
+def _transpose(
+    ct: Value, linear: Batched, *inputs: Value | ArrayType, transposed: bool, **params: object
+) -> list[Array | None]:
     return [*(None,) * 6, sylvester(*inputs[:-1], ct, transposed=not transposed, **params)]
 
 
@@ -279,7 +281,7 @@ def _root_reference(t: np.ndarray) -> np.ndarray:
     return r
 
 
-def _root_expand(t: Value) -> Any:
+def _root_expand(t: Value) -> Value:
     shape = type_of(t).shape
     n = shape[-1]
     if n == 0:
@@ -305,7 +307,7 @@ def _root_expand(t: Value) -> Any:
     return root
 
 
-def _root_jvp(dt: Any, t: Any, r: Any) -> Any:
+def _root_jvp(dt: Value, t: Value, r: Value) -> Value:
     """R R' + R' R = T'."""
     unit = eye(type_of(r).shape, COMPLEX.get(type_of(r).dtype, type_of(r).dtype))
     factor = stop_gradient(cast(r, type_of(unit).dtype))

@@ -160,7 +160,7 @@ def _by_rows(a: Value, b: Value, unit: bool) -> Array:
     return out
 
 
-def _in_blocks(a: Any, b: Any, unit: bool) -> Any:
+def _in_blocks(a: Value, b: Value, unit: bool) -> Value:
     n, count = type_of(a).shape[-1], type_of(b).shape[-1]
     block = BLOCK if n <= 512 else WIDE
     size = next_multiple(n, block)
@@ -168,7 +168,7 @@ def _in_blocks(a: Any, b: Any, unit: bool) -> Any:
     sides = grown(b, size, count)
     inverses = _diagonal_inverses(padded, block, unit)
 
-    def step(k: Any, out: Any) -> list[Any]:
+    def step(k: Value, out: Value) -> list[Value]:
         start = mul(k, np.int32(block))
         # Unknowns from `start` on are still zero, so that the triangle needs no mask.
         right_side = sub(window(sides, -2, start, block), matmul(window(padded, -2, start, block), out))
@@ -178,7 +178,7 @@ def _in_blocks(a: Any, b: Any, unit: bool) -> Any:
     return corner(out, n, count)
 
 
-def _diagonal_inverses(a: Any, block: int, unit: bool) -> Any:
+def _diagonal_inverses(a: Value, block: int, unit: bool) -> Value:
     """Inverses of the diagonal blocks. Shapes: [*B, N, N] -> [*B, N, block]."""
     *lead, n, _ = type_of(a).shape
     count, first = n // block, len(lead)
@@ -227,7 +227,7 @@ def _beside(x: Value, row: Value) -> Array:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp_a(da: Any, a: Any, b: Any, x: Any, *, lower: bool, unit_diagonal: bool) -> Any:
+def _jvp_a(da: Value, a: Value, b: Value, x: Value, *, lower: bool, unit_diagonal: bool) -> Value:
     """-A⁻¹ Ȧ X, of the triangle that is read."""
     k = 1 if unit_diagonal else 0
     read = lower_triangle(da, -k) if lower else upper_triangle(da, k)

@@ -13,7 +13,7 @@ Source: Golub & Van Loan 4e, §4.3.6, with pivoting as LAPACK's gtsv; derivative
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def _one_by_one(lower: list, main: list, upper: list, side: list) -> list:
 # --- expansion --------------------------------------------------------------------------------
 
 
-def _expand(lower: Value, main: Value, upper: Value, b: Value) -> Any:
+def _expand(lower: Value, main: Value, upper: Value, b: Value) -> Value:
     """As the reference: a row that is pending, and the next one."""
     n = type_of(main).shape[-1]
     if n == 0:
@@ -145,7 +145,7 @@ def _row(x: Value, k: int) -> Array:
     return reshape(part(x, 0, k, k + 1), shape=shape[1:])
 
 
-def _eliminate(pending: Sequence[Value], row: Sequence[Value]) -> tuple[list[Any], list[Any]]:
+def _eliminate(pending: Sequence[Value], row: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     """The larger pivot of the two comes first; diagonals [*B], right-hand sides [*B, K]."""
     (here, right, side), (*below, next_side) = pending, row
     keeps = le(size(below[0]), size(here))
@@ -160,7 +160,7 @@ def _eliminate(pending: Sequence[Value], row: Sequence[Value]) -> tuple[list[Any
     return [here, right, side], [*pivots, first]
 
 
-def _substitute(known: Sequence[Value], row: Sequence[Value]) -> tuple[list[Any], list[Any]]:
+def _substitute(known: Sequence[Value], row: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     (one, two), (pivot, right, second, side) = known, row
     right_side = sub(sub(side, mul(_beside(right, one), one)), mul(_beside(second, two), two))
     solution = div(right_side, _beside(pivot, right_side))
@@ -176,7 +176,7 @@ def _beside(x: Value, side: Value) -> Array:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(tangents: Sequence[Any], primals: Sequence[Any], x: Any) -> Any:
+def _jvp(tangents: Sequence[Value], primals: Sequence[Value], x: Value) -> Value:
     diagonals = primals[:3]
     change = tangents[3]
     for offset, tangent in zip((-1, 0, 1), tangents, strict=False):
@@ -186,12 +186,12 @@ def _jvp(tangents: Sequence[Any], primals: Sequence[Any], x: Any) -> Any:
     return tridiagonal_solve(*diagonals, change)
 
 
-def _columns(diagonal: Any, x: Any) -> Any:
+def _columns(diagonal: Value, x: Value) -> Value:
     shape = type_of(x).shape
     return broadcast(diagonal, shape=shape, axes=tuple(range(len(shape) - 1)))
 
 
-def _shifted(x: Any, offset: int, axis: int) -> Any:
+def _shifted(x: Value, offset: int, axis: int) -> Value:
     """Element i + offset as element i; zeros from outside."""
     ndim = type_of(x).ndim
     low = tuple(-offset if i == axis % ndim else 0 for i in range(ndim))
@@ -199,7 +199,7 @@ def _shifted(x: Any, offset: int, axis: int) -> Any:
     return pad(x, number(0, x), low=low, high=high, interior=(0,) * ndim)
 
 
-def _transpose(ct: Any, linear: Batched, lower: Any, main: Any, upper: Any, b: Any) -> list[Any]:
+def _transpose(ct: Value, linear: Batched, lower: Value, main: Value, upper: Value, b: Value) -> list[Array | None]:
     cotangent = tridiagonal_solve(_shifted(upper, -1, -1), main, _shifted(lower, 1, -1), ct)
     return [None, None, None, cotangent]
 

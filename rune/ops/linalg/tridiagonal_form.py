@@ -14,7 +14,6 @@ Source: Golub & Van Loan 4e, §8.3.1 (algorithm 8.3.1); it is the Hessenberg for
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from rune.core.interpreter import type_of
 from rune.core.lower import Library
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops.arithmetic import add
 from rune.ops.complex_numbers import real_dtype
 from rune.ops.linalg.hessenberg import expanded, form_jvp, reduced, reflections
@@ -59,20 +59,20 @@ def _reference(a: np.ndarray, *, lower: bool) -> tuple[np.ndarray, ...]:
     return packed, d, e, taus
 
 
-def _expand(a: Any, *, lower: bool) -> list[Any]:
+def _expand(a: Value, *, lower: bool) -> list[Value]:
     if not lower:
         return _backwards(_expand(*_backwards([a]), lower=True))
     packed, taus = expanded(hermitian(a))
     return [packed, real_part(diagonal(packed)), real_part(_below_diagonal(packed)), taus]
 
 
-def _backwards(xs: Sequence[Any]) -> list[Any]:
+def _backwards(xs: Sequence[Value]) -> list[Value]:
     """A matrix and what belongs to it with rows and columns from the last to the first."""
     last = type_of(xs[0]).ndim - 1
     return [reverse(xs[0], axes=(last - 1, last)), *(reverse(x, axes=(last - 1,)) for x in xs[1:])]
 
 
-def _below_diagonal(a: Any) -> Any:
+def _below_diagonal(a: Value) -> Value:
     n = type_of(a).shape[-1]
     count = reflections(n)
     return diagonal(part(part(a, -2, n - count, n), -1, 0, count))
@@ -81,7 +81,9 @@ def _below_diagonal(a: Any) -> Any:
 # --- derivative -------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]
+) -> tuple[list[Value], list[Value]]:
     (a,), (da,) = primals, tangents
     outs = tridiagonal(a, **params)
     if params["lower"]:
@@ -89,7 +91,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return outs, _backwards(_lower_jvp(_backwards(outs), *_backwards([da])))
 
 
-def _lower_jvp(outs: Sequence[Any], da: Any) -> list[Any]:
+def _lower_jvp(outs: Sequence[Value], da: Value) -> list[Value]:
     packed, _, _, taus = outs
     form = hermitian(upper_triangle(packed, -1))
     dh, dv, dtaus = form_jvp(packed, taus, form, hermitian(da))

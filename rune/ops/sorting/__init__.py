@@ -45,7 +45,7 @@ def positions_like(x: Value) -> Array:
     return iota(shape=shape, axis=len(shape) - 1, dtype=dtypes.i32)
 
 
-def last_axis(name: str, x: ArrayType) -> Any:
+def last_axis(name: str, x: ArrayType) -> Size:
     """The size of the axis that is sorted. Errors: ShapeError for rank 0."""
     if not x.shape:
         raise ShapeError(f"{name}: cannot order {x} (at least one axis required)")
@@ -127,7 +127,7 @@ def _top_k_reference(x: np.ndarray, *, k: int) -> tuple[np.ndarray, ...]:
     return order.take_rows(x, positions), positions.astype(np.int32)
 
 
-def _top_k_expand(x: Any, *, k: int) -> list[Any]:
+def _top_k_expand(x: Value, *, k: int) -> list[Value]:
     keys = [network.reversed_order(key) for key in network.ordered(x)]
     permutation = network.permutation(keys)
     shape = type_of(x).shape
@@ -136,12 +136,12 @@ def _top_k_expand(x: Any, *, k: int) -> list[Any]:
     return [take_last(x, positions), positions]
 
 
-def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Rules:
+def _top_k_jvp(primals: Sequence[Value], tangents: Sequence[Value], params: Mapping[str, object]) -> Rules:
     values, positions = top_k(*primals, **params)
     return [values, positions], [*_moved(tangents, positions), None]
 
 
-def _top_k_batch(batched: Batched, size: Any, x: Any, *, k: int) -> Rules:
+def _top_k_batch(batched: Batched, size: Size, x: Value, *, k: int) -> Rules:
     return top_k(x, k=k), [True, True]
 
 

@@ -59,13 +59,13 @@ def permutation(keys: Sequence[Value]) -> Array:
     return _run([*(k for key in keys for k in ordered(key)), numbers])[-1]
 
 
-def sort_integers(x: Any) -> Any:
+def sort_integers(x: Value) -> Any:
     """Integers or bools, sorted along the last axis."""
     (key,) = ordered(x)
     return cast(_run([key])[0], type_of(x).dtype)
 
 
-def ordered(key: Value) -> list[Any]:
+def ordered(key: Value) -> Sequence[Value]:
     """Integers of 32 or 64 bits, most significant first, that compare as the elements do."""
     dtype = type_of(key).dtype
     if dtype in dtypes.COMPLEX:
@@ -86,7 +86,7 @@ def _float_order(x: Value, integer: np.dtype) -> Array:
     return select(ne(x, x), literal_like(most, bits), order)
 
 
-def reversed_order(key: Any) -> Any:
+def reversed_order(key: Value) -> Value:
     """An integer key for the opposite order."""
     return logical_not(key)
 

@@ -11,7 +11,7 @@ Source: binary search, Knuth, The Art of Computer Programming 3, section 6.2.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -36,7 +36,7 @@ BLOCK = 16_384  # values that are searched for together
 MOST_KEYS = 1 << 16  # what the cache holds
 
 
-def _type(x: ArrayType, values: ArrayType, *, side: str) -> ArrayType:
+def _type(x: ArrayType, values: ArrayType, *, side: Literal["left", "right"]) -> ArrayType:
     require("search_sorted", dtypes.ANY, "numeric or bool", x, values)
     same_dtype("search_sorted", x, values)
     if not x.shape or x.shape[:-1] != values.shape[:-1]:
@@ -44,7 +44,7 @@ def _type(x: ArrayType, values: ArrayType, *, side: str) -> ArrayType:
     return ArrayType(values.shape, dtypes.i32)
 
 
-def _reference(x: np.ndarray, values: np.ndarray, *, side: str) -> np.ndarray:
+def _reference(x: np.ndarray, values: np.ndarray, *, side: Literal["left", "right"]) -> np.ndarray:
     keys, wanted = order.search_keys(x), order.search_keys(values)
     positions = np.zeros(values.shape, np.int32)
     for row in np.ndindex(*values.shape[:-1]):
@@ -73,7 +73,7 @@ def _searched(keys: np.ndarray, wanted: np.ndarray, side: Any) -> np.ndarray:
     return np.minimum(positions, len(keys))
 
 
-def _expand(x: Value, values: Value, *, side: str) -> Any:
+def _expand(x: Value, values: Value, *, side: Literal["left", "right"]) -> Value:
     rows, wanted = network.ordered(x), network.ordered(values)
     shape, size = type_of(values).shape, type_of(x).shape[-1]
     most, one = bounds(size)[1], literal(1, dtypes.i32)
@@ -93,13 +93,15 @@ def _expand(x: Value, values: Value, *, side: str) -> Any:
     return repeat(31 if most is None else most.bit_length(), step, low, high)[0] if most else low
 
 
-def _is_before(here: Sequence[Value], wanted: Sequence[Value], side: str) -> Array:
+def _is_before(here: Sequence[Value], wanted: Sequence[Value], side: Literal["left", "right"]) -> Array:
     if side == "left":
         return network.less(here, wanted)
     return logical_not(network.less(wanted, here))
 
 
-def _batch(batched: Batched, size: Size, x: Value, values: Value, *, side: str) -> tuple[Array, bool]:
+def _batch(
+    batched: Batched, size: Size, x: Value, values: Value, *, side: Literal["left", "right"]
+) -> tuple[Array, bool]:
     return search_sorted(*spread_batches(batched, size, (x, values)), side=side), True
 
 
