@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import rune
+from rune.core import graph
 from rune.core.graph import Edge, Graph, Node
 
 GRAPH = Graph("g", (Node("a", "x"), Node("b", "y", "call")), (Edge("a", "b", "v"),), "a -> b <ok>")
@@ -50,6 +51,14 @@ def test_without_dot_a_notebook_shows_the_text_and_says_why(path: Path):
 
     assert "# no drawing: graphviz's `dot` is not installed" in shown.replace("&#x27;", "'")
     assert "a -&gt; b &lt;ok&gt;" in shown
+
+
+def test_a_drawing_that_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch):
+    script(path, "exec /bin/sleep 60")
+    monkeypatch.setattr(graph, "SECONDS", 0.1)
+
+    with pytest.raises(TimeoutError, match=r"graphviz's `dot` took longer than 0.1 s"):
+        GRAPH.to_svg()
 
 
 def test_when_dot_fails_a_notebook_shows_the_text_and_says_why(path: Path):

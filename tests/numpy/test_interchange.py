@@ -19,6 +19,7 @@ from rune import dtypes
 from rune.array import Array, committed_to
 from rune.backends import Device, dlpack
 from rune.core.types import ArrayType
+from rune.errors import DtypeError
 from tests.backends.cuda.fake import TARGET, FakeCuda, opened
 from tests.support.arrays import array
 from tests.support.close import same
@@ -259,6 +260,14 @@ def test_the_cuda_array_interface_says_where_the_elements_are(on_cuda: tuple[Arr
     assert (interface["version"], interface["shape"], interface["typestr"]) == (3, (3, 4), "<f4")
     assert (read_only, interface["strides"], interface["stream"]) == (True, None, None)
     same(X, fake.at(address, X.nbytes).view(np.float32).reshape(X.shape))
+
+
+def test_the_cuda_array_interface_has_no_name_for_bf16(on_cuda: tuple[Array, FakeCuda]):
+    x, _ = on_cuda
+    narrow = Array(x.buffer, ArrayType(X.shape, dtypes.bf16), x.place)
+
+    with pytest.raises(DtypeError, match=r"cannot describe bf16\[3,4\] by __cuda_array_interface__"):
+        _ = narrow.__cuda_array_interface__
 
 
 def test_there_is_no_cuda_array_interface_elsewhere():

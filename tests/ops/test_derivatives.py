@@ -184,6 +184,19 @@ def test_a_primitive_without_a_derivative_is_an_error_and_never_a_zero():
         rune.grad(lambda x: bare(x))(1.0)
 
 
+def test_a_primitive_without_a_meaning_in_numpy_is_refused_by_eager_code():
+    with pytest.raises(MissingRule, match=r"evaluate: cannot run bare \(it has no meaning in NumPy\)"):
+        Primitive("bare", "test", lambda x: x)(1.0)
+
+
+def test_what_numpy_refuses_is_raised_as_numpy_says_it():
+    def refuse(_: object) -> None:
+        raise ValueError("no such mode")
+
+    with pytest.raises(ValueError, match="no such mode"):
+        Primitive("bare", "test", lambda x: x, refuse)(1.0)
+
+
 def test_a_linear_primitive_without_a_transpose_is_an_error_and_never_a_zero():
     bare = Primitive("bare", "test", lambda x: x, lambda x: x, jvp=(lambda dx, x, y: bare(dx),))
 

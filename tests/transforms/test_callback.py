@@ -18,7 +18,7 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends import devices
-from rune.errors import ArgumentError, DeviceError, TransformError
+from rune.errors import ArgumentError, DeviceError, OutOfMemory, TransformError
 from tests.support.arrays import array
 from tests.support.close import near, same
 
@@ -321,6 +321,15 @@ def test_an_error_in_the_function_is_raised_as_it_is_and_leaves_everything_usabl
             function(1.0)
 
     assert float(jit(lambda x: x + 1.0)(1.0)) == 2.0
+
+
+@everywhere
+def test_a_lack_of_memory_in_the_function_is_raised_as_the_function_says_it(device: str):
+    def refuse(_: Any) -> Any:
+        raise OutOfMemory("no room for the answer")
+
+    with pytest.raises(OutOfMemory, match="no room for the answer"):
+        on(device)(lambda x: rune.pure_callback(refuse, F32, x) + 1.0)(1.0)
 
 
 def test_after_an_error_nothing_more_is_called():

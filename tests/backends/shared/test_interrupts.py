@@ -38,6 +38,26 @@ def interrupt() -> None:
 # --- sections that handlers wait for ----------------------------------------------------------
 
 
+def test_a_handler_that_raises_while_the_others_are_put_off_leaves_them_all_in_place(monkeypatch):
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    put_off, interrupts = signal.signal, [KeyboardInterrupt()]
+
+    def interrupted(number: int, handler: Any) -> Any:
+        if number == signal.SIGTERM and interrupts:
+            raise interrupts.pop()
+        return put_off(number, handler)
+
+    put_off(signal.SIGTERM, lambda *_: None)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(signal, "signal", interrupted)
+            with pytest.raises(KeyboardInterrupt), deferred():
+                pass
+        assert signal.getsignal(signal.SIGINT) is before[0]
+    finally:
+        put_off(signal.SIGTERM, before[1])
+
+
 def test_a_signal_within_the_block_is_handled_at_its_end():
     steps: list[int] = []
 

@@ -16,6 +16,7 @@ import pytest
 
 import rune
 import rune.numpy as rnp
+from rune import lax
 from rune.errors import EscapedTracerError, TransformError
 from tests.support.arrays import array
 from tests.support.close import near, same
@@ -404,3 +405,25 @@ def test_a_rule_that_is_not_linear_cannot_be_transposed():
 def test_a_function_without_a_rule_cannot_be_called():
     with pytest.raises(TransformError, match="it has no rule"):
         rune.custom_jvp(lambda x: x)(1.0)
+
+
+def _with_rule(tangent_rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    function = rune.custom_jvp(lambda x: x)
+    function.defjvp(lambda primals, tangents: (primals[0], tangent_rule(tangents[0])))
+    return function
+
+
+def test_a_rule_that_solves_a_system_of_its_tangent_is_refused_where_it_is_transposed():
+    def diagonal(t: Any) -> Any:
+        return lax.custom_linear_solve(lambda v: t * v, array([1.0, 1.0]), lambda matvec, b: b, lambda matvec, b: b)
+
+    with pytest.raises(TransformError, match=r"custom_linear_solve: cannot transpose \(it is linear only in b\)"):
+        rune.grad(lambda x: rnp.sum(_with_rule(diagonal)(x)))(array([1.0, 2.0]))
+
+
+def test_a_rule_whose_loop_runs_as_long_as_its_tangent_says_is_refused_where_it_is_transposed():
+    def loop(t: Any) -> Any:
+        return lax.while_loop(lambda s: s[1] < 3.0, lambda s: (s[0], s[1] + s[0]), (t, t))[1]
+
+    with pytest.raises(TransformError, match=r"cannot transpose while \(its condition depends on a linear value\)"):
+        rune.grad(_with_rule(loop))(1.0)
