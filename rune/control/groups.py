@@ -4,11 +4,11 @@ The types of the inputs are written once, as a record with a list or a single ty
 The function gets the same record filled with values, so nobody counts positions:
 
     @dataclass(frozen=True, slots=True)
-    class State(Groups):
-        number: Any
-        carry: list[Any]
+    class State(Groups[T]):
+        number: T
+        carry: list[T]
 
-    def step(state: State) -> list[Any]:
+    def step(state: State[Value]) -> list[Value]:
         return State(add(state.number, ONE), state.carry).flat()
 
     program = stage_grouped(step, State(COUNTER, carry_types), "step")
@@ -18,32 +18,36 @@ Such a record serves for types, for values and for flags alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from rune.core.program import Program
 from rune.core.staging import stage
+from rune.core.types import ArrayType
+from rune.core.values import Value
+
+T = TypeVar("T")  # a value, a type or a flag
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Generic[T]):
     """A record whose fields are single values, lists, other groups, or None for an absent group."""
 
-    def flat(self) -> list[Any]:
+    def flat(self) -> list[T]:
         """All values in the order of the fields."""
         return [v for group in self._groups() for v in _flat(group)]
 
-    def filled(self, values: Iterable[Any]) -> Self:
+    def filled(self, values: Iterable[object]) -> Self:
         """A record of the same lengths with these values."""
         following = iter(values)
         return type(self)(*(_filled(group, following) for group in self._groups()))
 
-    def _groups(self) -> list[Any]:
+    def _groups(self) -> list[object]:
         return [getattr(self, field.name) for field in fields(self)]
 
 
-def _flat(group: Any) -> list[Any]:
+def _flat(group: object) -> list[Any]:
     if group is None:
         return []
     if isinstance(group, Groups):
@@ -51,7 +55,7 @@ def _flat(group: Any) -> list[Any]:
     return group if isinstance(group, list) else [group]
 
 
-def _filled(group: Any, values: Iterator[Any]) -> Any:
+def _filled(group: object, values: Iterator[object]) -> object:
     if group is None:
         return None
     if isinstance(group, Groups):
@@ -59,10 +63,7 @@ def _filled(group: Any, values: Iterator[Any]) -> Any:
     return [next(values) for _ in group] if isinstance(group, list) else next(values)
 
 
-G = TypeVar("G", bound=Groups)
-
-
-def stage_grouped(function: Callable[[G], list[Any]], types: G, name: str) -> Program:
+def stage_grouped(function: Callable[[Any], Sequence[Value]], types: Groups[ArrayType], name: str) -> Program:
     """The program of a function of one record; its inputs have these types, in order."""
     staged = stage(lambda *args: function(types.filled(args)), types.flat(), name)
     return staged.closed()

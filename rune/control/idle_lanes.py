@@ -37,7 +37,7 @@ def constant(x: Value) -> Any:
     return stop_gradient(x) if is_differentiable(x) else x
 
 
-def guarded(chosen: Value, x: Value, batched: bool, size: Size) -> tuple[Any, bool]:
+def guarded(chosen: Value, x: Value, batched: bool, size: Size) -> tuple[Value, bool]:
     """An operand that only the chosen lanes send derivatives to, and whether it has lanes."""
     if not is_differentiable(x):
         return x, batched
@@ -46,7 +46,7 @@ def guarded(chosen: Value, x: Value, batched: bool, size: Size) -> tuple[Any, bo
     return select_lanes(chosen, lanes, stop_gradient(lanes)), True
 
 
-def borrowed(chosen: Value, values: Sequence[Value], batched: Sequence[bool]) -> list[Any]:
+def borrowed(chosen: Value, values: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
     """Operands in which the lanes that are not chosen hold the value of the first chosen one."""
     if type_of(chosen).shape[0] == 0:
         return list(values)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rune.array import Array
-from rune.control.groups import Groups, stage_grouped
+from rune.control.groups import Groups, T, stage_grouped
 from rune.control.programs import Flags, arranged, omit, parts, pick, scatter, union
 from rune.core.dead_code import needed_inputs, prune
 from rune.core.evaluate import eval_program
 from rune.core.program import Atom, Program
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops import add
 from rune.transforms.batching.vmap import batch_program
@@ -28,18 +28,18 @@ Counts = tuple[int, int]  # of consts and carries
 
 
 @dataclass(frozen=True, slots=True)
-class BodyGroups(Groups):
+class BodyGroups(Groups[T]):
     """The inputs of a body by use, the operands of its loop, or a flag or type for each of them.
 
     Where the body has a row, its loop has an array of rows.
     """
 
-    consts: list[Any]
-    carries: list[Any]
-    rows: list[Any]
+    consts: list[T]
+    carries: list[T]
+    rows: list[T]
 
     @staticmethod
-    def of(values: Sequence[Any], counts: Counts) -> BodyGroups:
+    def of(values: Sequence[T], counts: Counts) -> BodyGroups[T]:
         """The values of a body or loop with so many consts and carries."""
         return BodyGroups(*parts(values, *counts))
 
@@ -269,14 +269,14 @@ def _tidy(program: Program) -> Program:
 
 
 @dataclass(frozen=True, slots=True)
-class TransposeInputs(Groups):
+class TransposeInputs(Groups[T]):
     """What the body of a loop of cotangents takes."""
 
-    known_consts: list[Any]
-    carry_cts: list[Any]  # of the carries after the step
-    const_sums: list[Any]  # cotangents of linear consts, summed over the steps so far
-    known_rows: list[Any]
-    row_cts: list[Any]  # of the results' rows
+    known_consts: list[T]
+    carry_cts: list[T]  # of the carries after the step
+    const_sums: list[T]  # cotangents of linear consts, summed over the steps so far
+    known_rows: list[T]
+    row_cts: list[T]  # of the results' rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +323,7 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
         row_cts=pick(body.output_types[counts[1] :], rows),
     )
 
-    def run(inputs: TransposeInputs) -> list[Array]:
+    def run(inputs: TransposeInputs[Value]) -> list[Array]:
         known = [*inputs.known_consts, *inputs.known_rows]
         outs = eval_program(program, [*known, *inputs.carry_cts, *inputs.row_cts])
         const_cts, carry_cts, row_cts = parts(outs, sum(nonzero_consts), sum(carries))

@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rune.core.evaluate import eval_program
 from rune.core.higher import subprograms
@@ -20,6 +20,7 @@ from rune.core.program import Equation, Program, Var
 from rune.core.sizes import Sizes, match_sizes
 from rune.core.staging import stage
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import CheckError
 from rune.ops.family import types_text, zeros_of
 from rune.transforms.compile.placement import place_of_call
@@ -28,35 +29,39 @@ from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.call_rules import closed_call
 from rune.transforms.programs.memo import per_program
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 Flags = tuple[bool, ...]
+T = TypeVar("T")
 
 
 # --- lists ------------------------------------------------------------------------------------
 
 
-def parts(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+def parts(values: Sequence[T], *counts: int) -> list[list[T]]:
     """The values cut into pieces of these lengths, and one more piece with all that follow."""
     ends = [0, *itertools.accumulate(counts), len(values)]
     return [list(values[a:b]) for a, b in itertools.pairwise(ends)]
 
 
-def pick(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+def pick(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
     """The values that are flagged."""
     return [v for v, f in zip(values, flags, strict=True) if f]
 
 
-def omit(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+def omit(values: Iterable[T], flags: Iterable[bool]) -> list[T]:
     """The values that are not flagged."""
     return [v for v, f in zip(values, flags, strict=True) if not f]
 
 
-def scatter(values: Iterable[Any], flags: Iterable[bool]) -> list[Any]:
+def scatter(values: Iterable[T], flags: Iterable[bool]) -> list[T | None]:
     """The next value for every flag that is set, None for the others: the inverse of `pick`."""
     picked = iter(values)
     return [next(picked) if f else None for f in flags]
 
 
-def merge(flags: Iterable[bool], yes: Iterable[Any], no: Iterable[Any]) -> list[Any]:
+def merge(flags: Iterable[bool], yes: Iterable[T], no: Iterable[T]) -> list[T]:
     """The next of `yes` for every flag that is set, of `no` for the others."""
     first, second = iter(yes), iter(no)
     return [next(first) if f else next(second) for f in flags]
@@ -67,7 +72,7 @@ def union(*flags: Sequence[bool]) -> Flags:
     return tuple(any(column) for column in zip(*flags, strict=True))
 
 
-def nonzero_flags(values: Iterable[Any]) -> Flags:
+def nonzero_flags(values: Iterable[object]) -> Flags:
     """Which values are not None, the symbolic zero."""
     return tuple(v is not None for v in values)
 
@@ -116,7 +121,7 @@ def with_slots(program: Program, count: int, numbers: Sequence[int], slots: Sequ
     It fills the other slots with zeros.
     """
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Value]:
         outs, slot_values = parts(eval_program(program, args), count)
         by_number = dict(zip(numbers, slot_values, strict=True))
         filled = (by_number[i] if i in by_number else zeros_of(t) for i, t in enumerate(slots))
@@ -156,7 +161,7 @@ def sizes_for(name: str, program: Program, types: Sequence[ArrayType]) -> Sizes:
     return sizes
 
 
-def types_of(values: Iterable[Any]) -> list[ArrayType]:
+def types_of(values: Iterable[object]) -> list[ArrayType]:
     """The types of values; a type among them stands for a value that is not known."""
     return [v if isinstance(v, ArrayType) else type_of(v) for v in values]
 
@@ -170,7 +175,7 @@ def refuse(name: str, program: Program, types: Sequence[ArrayType]) -> None:
 # --- evaluating -------------------------------------------------------------------------------
 
 
-def run_equation(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+def run_equation(primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> list[Array]:
     """The results of one equation, compiled, for concrete arguments."""
     types = tuple(type_of(a) for a in args)
     # Remembered by types and parameters: a program holds what was compiled for it.
@@ -186,7 +191,7 @@ def one_equation(primitive: Primitive, types: tuple, params: tuple) -> Program:
 # --- sizes and unused results -----------------------------------------------------------------
 
 
-def closed(program: Program, sizes: Sizes) -> tuple[Program, list[Any]]:
+def closed(program: Program, sizes: Sizes) -> tuple[Program, list[Value]]:
     """The program with everything it needs as inputs, and the values of the new leading ones.
 
     These are sizes that no other input tells, and arrays that the program closes over.

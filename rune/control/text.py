@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from rune.control.branch.primitive import cond
 from rune.control.implicit.linear_solve import linear_solve
@@ -18,7 +17,7 @@ PRIMITIVES = {**stage.PRIMITIVES, **{p.name: p for p in CONTROL}}
 RECORDS = {**stage.RECORDS, **{r.__name__: r for r in (Checkpoints, GrowingResiduals)}}
 
 
-def parse_program(text: str, functions: Mapping[str, Any] | None = None) -> Program:
+def parse_program(text: str, functions: Mapping[str, Callable[..., object]] | None = None) -> Program:
     """The program that prints as `text`; it may use every primitive of rune.
 
     functions: the Python functions that the text only names, as "<rule of f>". A program with one

@@ -26,7 +26,7 @@ from rune.control.programs import parts
 from rune.core.interpreter import current
 from rune.core.program import Equation, Program, Var
 from rune.core.same import program_key
-from rune.core.staging import Stage, is_kept, stage
+from rune.core.staging import Stage, StageTracer, is_kept, stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
@@ -59,7 +59,7 @@ class Traced:
         return self.program.output_types[self.numbered :]
 
     @property
-    def counter(self) -> list[Any]:
+    def counter(self) -> list[Value]:
         """The number of the first step, if steps are numbered."""
         return [np.uint32(0)] if self.numbered else []
 
@@ -75,9 +75,9 @@ def trace(function: Flat, types: Sequence[ArrayType], *, is_step: bool = False) 
     is_step: the function is the body of a loop, whose effects may ask for the number of the step.
     """
     recorders: list[Recorder] = []
-    numbers: list[Any] = []
+    numbers: list[StageTracer] = []
 
-    def number(writer: Stage) -> Any:
+    def number(writer: Stage) -> StageTracer:
         if not numbers:  # added on demand: most loops need no counter
             numbers.append(writer.new_input(NUMBER))
         return numbers[0]
@@ -114,7 +114,7 @@ def share_captured(traced: Sequence[Traced]) -> list[Traced]:
     values = {place: v for t in traced for place, v in _places(t.captured).items()}
     types = {place: var.type for variables in captured_vars for place, var in variables.items()}
 
-    def widened(t: Traced, variables: Mapping[Any, Var]) -> Traced:
+    def widened(t: Traced, variables: Mapping[tuple[int, int], Var]) -> Traced:
         leading = (variables.get(place) or Var(types[place]) for place in values)
         inputs = (*leading, *t.program.inputs[len(t.captured) :])
         return replace(t, program=replace(t.program, inputs=inputs), captured=tuple(values.values()))
@@ -122,10 +122,10 @@ def share_captured(traced: Sequence[Traced]) -> list[Traced]:
     return [widened(t, variables) for t, variables in zip(traced, captured_vars)]
 
 
-def _places(values: Sequence[Value]) -> dict[tuple[int, int], Any]:
+def _places(values: Sequence[Value]) -> dict[tuple[int, int], Value]:
     """The values by identity, and by how often they have occurred before."""
     counts: Counter[int] = Counter()
-    places: dict[tuple[int, int], Any] = {}
+    places: dict[tuple[int, int], Value] = {}
     for v in values:
         places[id(v), counts[id(v)]] = v
         counts[id(v)] += 1
@@ -134,7 +134,7 @@ def _places(values: Sequence[Value]) -> dict[tuple[int, int], Any]:
 
 def tell_one_of(traced: Sequence[Traced]) -> None:
     """Tell the handlers outside the most that any one of the programs uses."""
-    needs: dict[Any, Need] = {}
+    needs: dict[object, Need] = {}
     for need in (n for t in traced for n in t.needs):
         kind = need.about.kind
         needs[kind] = need.or_else(needs[kind]) if kind in needs else need

@@ -29,7 +29,7 @@ def value_leaves(name: str, leaves: Sequence[Operand], treedef: tree.TreeDef) ->
     return [x if _is_value(x) else _host_leaf(name, i, x, treedef) for i, x in enumerate(leaves)]
 
 
-def array_leaves(name: str, leaves: Sequence[Value], treedef: tree.TreeDef) -> list[Any]:
+def array_leaves(name: str, leaves: Sequence[Value], treedef: tree.TreeDef) -> list[Value]:
     """The leaves as values that cannot be written to: NumPy data is copied into arrays.
 
     For transformations that may keep an argument or return it unchanged. Errors: as value_leaves.
@@ -44,11 +44,11 @@ def unshared(value: Operand) -> Any:
     return value
 
 
-def _is_value(x: Any) -> bool:
+def _is_value(x: object) -> bool:
     return type(x) is Array or isinstance(x, Tracer) or dtypes.scalar_type(x) is not None
 
 
-def _host_leaf(name: str, number: int, value: Any, treedef: tree.TreeDef) -> Value:
+def _host_leaf(name: str, number: int, value: Operand, treedef: tree.TreeDef) -> Value:
     if isinstance(value, Dim) or hasattr(value, "__rune_array__"):
         return operand(name, value)
     value = dtypes.native(value) if isinstance(value, np.ndarray | np.generic) else value
@@ -80,7 +80,7 @@ def key_path(number: int, treedef: tree.TreeDef) -> str:
     return next(tree.keystr(path) for path, leaf in tree.leaves_with_path(marked) if leaf == number)
 
 
-def named(wrapper: Callable[..., Any], function: Callable[..., Any], by: str) -> Callable[..., Any]:
+def named(wrapper: Callable[..., object], function: Callable[..., object], by: str) -> Callable[..., Any]:
     """`wrapper` with the name and docstring of `function`."""
     # Attributes are not copied: a wrapper like `Jitted` has some of the same names.
     functools.update_wrapper(wrapper, function, updated=())
@@ -88,7 +88,7 @@ def named(wrapper: Callable[..., Any], function: Callable[..., Any], by: str) ->
     return wrapper
 
 
-def function_name(function: Callable[..., Any]) -> str:
+def function_name(function: Callable[..., object]) -> str:
     """A name for programs: the function's own, letters and digits only."""
     while isinstance(function, functools.partial | tree.Partial):
         function = function.func
@@ -97,7 +97,7 @@ def function_name(function: Callable[..., Any]) -> str:
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name).strip("_") or "f"
 
 
-def required_number(name: str, what: str, value: Any, least: float = -math.inf, most: float = math.inf) -> Any:
+def required_number(name: str, what: str, value: object, least: float = -math.inf, most: float = math.inf) -> Any:
     """`value`, if it is an array or a number in least…most.
 
     Errors: ArgumentError for any other object, and for a number out of range.
@@ -111,13 +111,13 @@ def required_number(name: str, what: str, value: Any, least: float = -math.inf, 
     return value
 
 
-def require_callable(name: str, function: Any) -> None:
+def require_callable(name: str, function: object) -> None:
     """Raise TransformError unless `function` can be called."""
     if not callable(function):
         raise TransformError(f"{name}: cannot transform {type(function).__name__} (not callable)")
 
 
-def is_same_static(a: Any, b: Any) -> bool:
+def is_same_static(a: object, b: object) -> bool:
     """Whether Python values are the same: of one type, and equal if they can be compared."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(is_same_static, a, b))

@@ -25,6 +25,7 @@ from rune.core.lower import Host
 from rune.core.primitive import Direct, Effect
 from rune.core.program import Program
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError, at_line
 from rune.ops.family import reshape
@@ -50,7 +51,7 @@ class HostCall:
     def __init__(
         self,
         kind: str,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         treedef: tree.TreeDef,
         statics: Mapping[int, Any],
         out_tree: TreeDef,
@@ -97,7 +98,7 @@ class HostCall:
             self._refuse(how)
         return [self._checked(i, t, o) for i, (t, o) in enumerate(zip(results, outs, strict=True))]
 
-    def _checked(self, number: int, expected: ArrayType, value: Any) -> np.ndarray:
+    def _checked(self, number: int, expected: ArrayType, value: object) -> np.ndarray:
         host = value.numpy() if type(value) is Array else np.asarray(value)
         host = np.asarray(host_as(host, expected)) if host.dtype in dtypes.ANY else host
         if not is_layout(ArrayType(host.shape, host.dtype), expected):
@@ -113,7 +114,7 @@ class HostCall:
 class LaneByLane:
     """A host function on all lanes, one call after another."""
 
-    def __init__(self, call: Any, batched: Sequence[bool]):
+    def __init__(self, call: HostCall | LaneByLane, batched: Sequence[bool]):
         self.call, self.batched = call, tuple(batched)
         self.kind, self.name = call.kind, call.name
 
@@ -146,9 +147,9 @@ class LaneByLane:
 
 
 def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
+    callback: Callable[..., object],
+    result_shape_dtypes: object,
+    *args: object,
     vmap_method: Method | None = None,
     **kwargs: object,
 ) -> Any:
@@ -172,7 +173,7 @@ def pure_callback(
 
 
 def io_callback(
-    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, ordered: bool = False, **kwargs: object
+    callback: Callable[..., object], result_shape_dtypes: object, *args: object, ordered: bool = False, **kwargs: object
 ) -> Any:
     """The result of a Python function with side effects, called once each time the program runs.
 
@@ -193,7 +194,7 @@ def io_callback(
     return _call("io_callback", callback, result_shape_dtypes, args, kwargs, effect, "sequential")
 
 
-def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: object) -> None:
+def debug_callback(callback: Callable[..., object], *args: object, ordered: bool = False, **kwargs: object) -> None:
     """Call a Python function for its side effects when the program runs; `rune.debug.callback`."""
     effect = Effect.ORDERED if ordered else Effect.UNORDERED
     _call("debug.callback", callback, None, args, kwargs, effect, "sequential")
@@ -201,8 +202,8 @@ def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = Fal
 
 def _call(
     kind: str,
-    callback: Callable[..., Any],
-    declared: Any,
+    callback: Callable[..., object],
+    declared: object,
     args: tuple,
     kwargs: dict[str, Any],
     effect: Effect | None,
@@ -232,7 +233,7 @@ def _declared(kind: str, structs: Sequence[Any], out_tree: tree.TreeDef) -> list
     return leaf_types(kind, like, out_tree)
 
 
-def _is_value(leaf: Any) -> bool:
+def _is_value(leaf: object) -> bool:
     if type(leaf) is Array or isinstance(leaf, Tracer | Dim) or dtypes.scalar_type(leaf):
         return True
     return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype in dtypes.ANY
@@ -241,7 +242,7 @@ def _is_value(leaf: Any) -> bool:
 # --- the primitive --------------------------------------------------------------------------------
 
 
-def _run(*args: Any, call: Any, results: Sequence[ShapeDtypeStruct], **_: Any) -> list[Array]:
+def _run(*args: Value, call: HostCall | LaneByLane, results: Sequence[ShapeDtypeStruct], **_: object) -> list[Array]:
     types = [s.type for s in results]
     place = placement(call.kind, args)
     outs = call([np.asarray(a, type_of(a).dtype) for a in args], types)
@@ -249,7 +250,7 @@ def _run(*args: Any, call: Any, results: Sequence[ShapeDtypeStruct], **_: Any) -
     return [put(np.array(o), t, place) for o, t in zip(outs, types, strict=True)]
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     call = params["call"]
     if call.kind != "debug.callback":
         raise TransformError(
@@ -263,8 +264,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
 def _batch(
     batched: Sequence[bool],
     size: Size,
-    *args: Any,
-    call: Any,
+    *args: Value,
+    call: HostCall | LaneByLane,
     results: tuple[ShapeDtypeStruct, ...],
     effect: Effect | None,
     method: Method | None,
@@ -287,7 +288,7 @@ def _batch(
     return outs, (True,) * len(structs)
 
 
-def _expanded(value: Any) -> Any:
+def _expanded(value: Value) -> Array:
     return reshape(value, shape=(1, *type_of(value).shape))
 
 

@@ -33,7 +33,7 @@ class ShapeDtypeStruct:
     dtype: Any  # a NumPy dtype, or the KeyDtype of keys
     weak_type: bool
 
-    def __init__(self, shape: Sequence[Size], dtype: Any, weak_type: bool = False):
+    def __init__(self, shape: Sequence[Size], dtype: object, weak_type: bool = False):
         object.__setattr__(self, "shape", tuple(shape))
         object.__setattr__(self, "dtype", dtypes.public(dtypes.as_dtype(dtype)))
         object.__setattr__(self, "weak_type", weak_type)
@@ -78,11 +78,11 @@ def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[
     return [_type(x, v) for x, v in zip(leaves, values, strict=True)]
 
 
-def _type(leaf: Any, value: Value) -> ArrayType:
+def _type(leaf: object, value: Value) -> ArrayType:
     return leaf if isinstance(leaf, ArrayType) else type_of(leaf if isinstance(leaf, ShapeDtypeStruct) else value)
 
 
-def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: object) -> Any:
+def eval_shape(function: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """The tree of results of `function` as ShapeDtypeStructs; nothing is computed.
 
     Arguments are arrays, numbers, ShapeDtypeStructs, or ArrayTypes (whose sizes may be symbolic).

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from types import ModuleType
 
 from rune import locks
 
 
 @functools.cache
-def compiler() -> Any:
+def compiler() -> ModuleType:
     """The lowering: for the first program that is compiled."""
     return locks.load("rune.lowering.pipeline")
 
 
 @functools.cache
-def watch() -> Any:
+def watch() -> ModuleType:
     """Programs that watch for NaNs and bounds: for the first check of these."""
     return locks.load("rune.lowering.watch")
 
 
 @functools.cache
-def native_calls() -> Any:
+def native_calls() -> ModuleType:
     """Descriptions of calls for native code: for the first call that is made a second time."""
     return locks.load("rune.transforms.compile.native_calls")
 
 
 @functools.cache
-def plan_check() -> Any:
+def plan_check() -> ModuleType:
     """The checks of plans: for `check_stages`."""
     return locks.load("rune.backends.shared.plan_check")
 
 
 @functools.cache
-def timing() -> Any:
+def timing() -> ModuleType:
     """Executables that time their steps: for `profile`."""
     return locks.load("rune.backends.shared.timing")

@@ -82,7 +82,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         """The single element as a Python scalar, if there is a value."""
         return np.asarray(self._number()).item()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
         check_live(self)
         self._refuse(
             TracerArrayConversionError,
@@ -93,7 +93,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
     def __copy__(self) -> ValueTracer:
         return self
 
-    def __deepcopy__(self, memo: Any) -> ValueTracer:
+    def __deepcopy__(self, memo: object) -> ValueTracer:
         return self
 
     def __repr__(self) -> str:

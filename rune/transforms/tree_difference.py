@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from rune import tree
 from rune.tree import TreeDef
@@ -26,7 +25,7 @@ def mismatch(a: TreeDef, b: TreeDef, only_in_a: Words, only_in_b: Words, otherwi
     return otherwise.format(shown(a), shown(b))
 
 
-def results_differ(expected: Any, actual: Any) -> str:
+def results_differ(expected: TreeDef, actual: TreeDef) -> str:
     """How the results of a rule differ from those of its function."""
     return mismatch(
         expected,
@@ -55,6 +54,6 @@ def shown(treedef: tree.TreeDef) -> str:
     return "a single value" if text == "*" else text
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """What a value is, for messages: its type if it is an array, else that of Python."""
     return str(getattr(value, "type", type(value).__name__))

@@ -14,7 +14,7 @@ BUDGETS: dict[str, int] = {
     "rune.array_methods": 24,
     "rune.backends": 256,
     "rune.config": 15,
-    "rune.control": 307,
+    "rune.control": 94,
     "rune.core": 40,
     "rune.debug": 11,
     "rune.dims": 21,
@@ -34,7 +34,7 @@ BUDGETS: dict[str, int] = {
     "rune.scipy": 262,
     "rune.settings": 1,
     "rune.tracebacks": 3,
-    "rune.transforms": 543,
+    "rune.transforms": 214,
     "rune.tree": 130,
     "rune.typing": 1,
 }

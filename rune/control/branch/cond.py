@@ -19,12 +19,17 @@ from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.tree_difference import mismatch, paths
+from rune.tree import TreeDef
 
 _MISSING = object()
 
 
 def cond(
-    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _MISSING
+    pred: object,
+    true_fun: Callable[..., object],
+    false_fun: Callable[..., object],
+    *operands: object,
+    operand: object = _MISSING,
 ) -> Any:
     """`true_fun(*operands)` if `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
@@ -51,7 +56,9 @@ def cond(
     return _choose("cond", ("false_fun", "true_fun"), number, (false_fun, true_fun), arguments)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING) -> Any:
+def switch(
+    index: object, branches: Sequence[Callable[..., object]], *operands: object, operand: object = _MISSING
+) -> Any:
     """`branches[index](*operands)`; an index out of range means the first or the last branch.
 
     operands:  as for `cond`.
@@ -78,7 +85,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     return _choose("switch", names, number, branches, arguments)
 
 
-def _scalar(name: str, what: str, value: Any, allowed: frozenset[np.dtype], kind: str) -> Any:
+def _scalar(name: str, what: str, value: object, allowed: frozenset[np.dtype], kind: str) -> Any:
     """The value, if it is an array or number of rank 0 and of an allowed dtype."""
     leaves, treedef = tree.flatten(value)
     if treedef.num_nodes != 1 or not leaves:
@@ -90,7 +97,7 @@ def _scalar(name: str, what: str, value: Any, allowed: frozenset[np.dtype], kind
     return scalar
 
 
-def _predicate(pred: Any) -> Any:
+def _predicate(pred: object) -> Any:
     """A bool of rank 0."""
     value = _scalar("cond", "pred", pred, dtypes.ANY - dtypes.COMPLEX, "bool or real number")
     dtype = type_of(value).dtype
@@ -98,7 +105,7 @@ def _predicate(pred: Any) -> Any:
     return value if dtype == dtypes.bool_ else ne(value, literal(0, dtype))
 
 
-def _index(index: Any, count: int) -> Any:
+def _index(index: object, count: int) -> Any:
     """The number of a branch as i32."""
     value = _scalar("switch", "the index", index, dtypes.INTEGER, "integer")
     dtype = type_of(value).dtype
@@ -108,7 +115,11 @@ def _index(index: Any, count: int) -> Any:
 
 
 def _choose(
-    name: str, labels: Sequence[str], number: Any, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
+    name: str,
+    labels: Sequence[str],
+    number: object,
+    functions: Sequence[Callable[..., object]],
+    operands: Sequence[object],
 ) -> Any:
     leaves, treedef = tree.flatten(tuple(operands))
     leaves = value_leaves(name, leaves, treedef)
@@ -149,7 +160,7 @@ def _check_results(name: str, labels: Sequence[str], traced: Sequence[Traced]) -
                 )
 
 
-def _difference(a: Any, b: Any, of_a: str, of_b: str) -> str:
+def _difference(a: TreeDef, b: TreeDef, of_a: str, of_b: str) -> str:
     return mismatch(
         a,
         b,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy as np
 
@@ -86,12 +86,12 @@ def _type_rule(*types: ArrayType, branches: Branches) -> tuple[ArrayType, ...]:
     return tuple(ArrayType(row[0].shape, row[0].dtype, all(t.weak for t in row)) for row in zip(*columns, strict=True))
 
 
-def _interpret(evaluate: Callable[..., list], number: Any, *operands: Value, branches: Branches):
+def _interpret(evaluate: Callable[..., list], number: SupportsInt, *operands: Value, branches: Branches):
     chosen = sorted((0, int(number), len(branches) - 1))[1]
     return evaluate(branches[chosen], operands)
 
 
-def _bind(number: Any, branches: Branches, sizes: Sequence[Sizes], operands: Sequence[Value]) -> list[Array]:
+def _bind(number: object, branches: Branches, sizes: Sequence[Sizes], operands: Sequence[Value]) -> list[Array]:
     closed_branches, leading = closed_together(branches, sizes)
     return cond(number, *leading, *operands, branches=closed_branches)
 
@@ -106,7 +106,7 @@ def _jvp_branches(first: Program, others: Branches, nonzero: Flags) -> tuple[Bra
     return tuple(jvp_program(b, nonzero, nonzero_results)[0] for b in branches), nonzero_results
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     # The number of the branch is an integer and has no tangent.
     first, *others = params["branches"]
     rewritten, nonzero_results = _jvp_branches(first, tuple(others), nonzero_flags(tangents[1:]))
@@ -156,7 +156,9 @@ def _split_branches(first: Program, others: Branches, unknown: Flags) -> _Split:
     return _Split(tuple(known_branches), tuple(unknown_branches), tuple(passed), known_outputs)
 
 
-def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]) -> list[Any]:
+def _partial(
+    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Value]:
     number, *operands = args
     if unknown[0]:  # which branch runs is not known, so nothing can run
         return partial.write(cond, args, params)
@@ -183,8 +185,8 @@ def _transpose_branches(first: Program, others: Branches, linear: Flags, nonzero
 
 
 def _transpose(
-    cts: Sequence[Value], linear: Sequence[bool], number: Any, *operands: Any, branches: Branches
-) -> list[Any]:
+    cts: Sequence[Value], linear: Sequence[bool], number: object, *operands: Any, branches: Branches
+) -> list[Array | None]:
     if linear[0]:
         raise not_linear("cond", "the choice of its branch depends on the tangents")
     is_linear = tuple(linear[1:])
@@ -208,7 +210,7 @@ def _batch_branches(first: Program, others: Branches, batched: Flags, size: Size
 
 def _batch(
     batched: Sequence[bool], size: Size, number: Value, *operands: Value, branches: Branches
-) -> tuple[list[Any], Sequence[bool]]:
+) -> tuple[Sequence[Value], Sequence[bool]]:
     if batched[0]:
         outs = _every_branch(batched[1:], size, number, operands, branches)
         return outs, [True] * len(outs)
@@ -219,12 +221,12 @@ def _batch(
 
 def _every_branch(
     batched: Sequence[bool], size: Size, number: Value, operands: Sequence[Value], branches: Branches
-) -> list[Array]:
+) -> Sequence[Value]:
     """All branches run, and each lane selects the results of its own."""
     refuse_io("cond", branches)  # every branch would print, chosen or not
     # An index out of range means the nearest branch, in every lane as outside vmap.
     number = max(min(number, np.int32(len(branches) - 1)), np.int32(0))
-    outs: list[Any] = []
+    outs: Sequence[Value] = []
     for i, b in enumerate(branches):
         chosen = eq(number, np.int32(i))
         # On operands that its author never meant, a loop might not end.
@@ -241,7 +243,7 @@ def _is_loop(equation: Equation) -> bool:
 
 def _on_every_lane(
     chosen: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
-) -> list[Any]:
+) -> Sequence[Value]:
     guarded_operands = [guarded(chosen, x, lanes, size) for x, lanes in zip(operands, batched)]
     flags = tuple(lanes for _, lanes in guarded_operands)
     forced = (True,) * len(branch.outputs)
@@ -249,7 +251,9 @@ def _on_every_lane(
     return eval_program(rewritten, [x for x, _ in guarded_operands])
 
 
-def _if_chosen(chosen: Any, branch: Program, batched: Sequence[bool], size: Any, operands: Sequence[Any]) -> list[Any]:
+def _if_chosen(
+    chosen: Value, branch: Program, batched: Sequence[bool], size: Size, operands: Sequence[Value]
+) -> Sequence[Value]:
     """The branch, if any lane chose it; the other lanes borrow the operands of one that did."""
     forced = (True,) * len(branch.outputs)
     rewritten, _ = batch_program(branch, tuple(batched), own_size(size, branch), forced)
@@ -292,7 +296,7 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
     return keep_of_cond(equation, keeps, _sizes(equation.params["branches"], types))
 
 
-def _calls(number: Any, *operands: Any, branches: Branches) -> tuple[Calls, ...]:
+def _calls(number: object, *operands: object, branches: Branches) -> tuple[Calls, ...]:
     return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
 
 

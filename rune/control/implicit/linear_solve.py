@@ -23,6 +23,8 @@ from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.sizes import match_sizes, type_with_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops import neg, sub
 from rune.ops.family import zeros_of
@@ -39,7 +41,7 @@ Params = Mapping[str, Any]
 
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
-    b: Any,
+    b: object,
     solve: Callable[[Callable[[Any], Any], Any], Any],
     transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
     symmetric: bool = False,
@@ -92,7 +94,7 @@ def custom_linear_solve(
     return tree.unflatten(traced[1].out_tree, outs)
 
 
-def _transposed(matvec: Callable[[Any], Any], like: Any) -> Callable[[Any], Any]:
+def _transposed(matvec: Callable[[Any], Any], like: object) -> Callable[[Any], Any]:
     return lambda v: linear_transpose(matvec, like)(v)[0]
 
 
@@ -109,12 +111,12 @@ def _check(traced: Sequence[Traced], types: Sequence[ArrayType], has_aux: bool) 
 # --- rules ------------------------------------------------------------------------------------
 
 
-def _type_rule(*types: ArrayType, program: Program, **_: Any) -> tuple[ArrayType, ...]:
+def _type_rule(*types: ArrayType, program: Program, **_: object) -> tuple[ArrayType, ...]:
     sizes = match_sizes(program.input_types, types, f"{program.name}: cannot run")
     return tuple(type_with_sizes(t, sizes) for t in program.output_types)
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Params) -> Any:
     """A dx = db - dA x."""
     outs = linear_solve(*primals, **params)
     consts, _ = parts(primals, params["consts"])
@@ -129,7 +131,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any
     return outs, [*linear_solve(*consts, *filled, **params)[: len(db)], *aux_tangents]
 
 
-def _operator_tangents(operator: Program, consts: Sequence[Any], dconsts: Sequence[Any], x: Sequence[Any]) -> list[Any]:
+def _operator_tangents(
+    operator: Program, consts: Sequence[Value], dconsts: Sequence[Value | None], x: Sequence[Value]
+) -> list[Value | None]:
     """dA x, with None for zero."""
     nonzero = (*(d is not None for d in dconsts), *(False for _ in x))
     if not any(nonzero):
@@ -139,21 +143,21 @@ def _operator_tangents(operator: Program, consts: Sequence[Any], dconsts: Sequen
     return [next(outs) if is_nonzero else None for is_nonzero in nonzero_results]
 
 
-def _difference(a: Any, b: Any) -> Any:
+def _difference(a: Value | None, b: Value | None) -> Value | None:
     if b is None:
         return a
     return neg(b) if a is None else sub(a, b)
 
 
 def _transpose(
-    cts: Sequence[Any],
+    cts: Sequence[Value | None],
     linear: Sequence[bool],
     *inputs: Any,
     consts: int,
     operator: Program,
     program: Program,
     transposed: tuple[Program, ...],
-) -> list[Any]:
+) -> list[Value | None]:
     """Aᵀ b̄ = x̄."""
     known, b = parts(inputs, consts)
     if any(linear[:consts]) or not all(linear[consts:]):
@@ -172,13 +176,13 @@ def _transpose(
 
 def _batch(
     batched: Sequence[bool],
-    size: Any,
-    *args: Any,
+    size: Size,
+    *args: Value,
     consts: int,
     operator: Program,
     program: Program,
     transposed: tuple[Program, ...],
-) -> tuple[list[Any], list[bool]]:
+) -> tuple[list[Value], list[bool]]:
     """A system for every lane: the four programs on all lanes, and every vector has lanes."""
     known, b = parts(args, consts)
     flags = (*batched[:consts], *(True for _ in b))
@@ -200,7 +204,7 @@ def _batch(
 
 
 def _calls(
-    *args: Any, program: Program, operator: Program, transposed: tuple[Program, ...], **_: Any
+    *args: object, program: Program, operator: Program, transposed: tuple[Program, ...], **_: object
 ) -> tuple[Calls, ...]:
     """The solution is computed; the operator and the transposed two serve derivatives."""
     others = (Calls(p, args, Runs.NEVER) for p in (operator, *transposed))

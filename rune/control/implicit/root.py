@@ -7,11 +7,12 @@ Source: the implicit function theorem; Blondel et al. 2022, arXiv:2105.15183.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import dtypes, tree
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.ops import neg, zeros_like
 from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
@@ -24,7 +25,7 @@ Function = Callable[[Any], Any]
 
 def custom_root(
     f: Function,
-    initial_guess: Any,
+    initial_guess: object,
     solve: Callable[[Function, Any], Any],
     tangent_solve: Callable[[Function, Any], Any],
     has_aux: bool = False,
@@ -58,11 +59,11 @@ def custom_root(
         return lambda x: converted(x, *values)
 
     @custom_jvp
-    def root(guess: Any, values: Any) -> Any:
+    def root(guess: object, values: Any) -> Any:
         return solve(at(values), guess)
 
     @root.defjvp
-    def rule(primals: Any, tangents: Any) -> Any:
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         guess, values = primals
         solution = root(guess, values)
         x, aux = solution if has_aux else (solution, None)
@@ -75,7 +76,7 @@ def custom_root(
     return root(initial_guess, hidden)
 
 
-def _zeros(leaf: Any) -> Any:
+def _zeros(leaf: Value) -> Any:
     """The zero tangent of a leaf."""
     type = type_of(leaf)
     return zeros_like(leaf) if type.dtype in dtypes.INEXACT else float0_zeros(type)

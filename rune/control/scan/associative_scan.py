@@ -12,6 +12,7 @@ from typing import Any
 from rune import tree
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import ArgumentError, AxisError, TransformError
 from rune.ops import concatenate, reshape, slice_
 from rune.ops import reverse as reversed_axes
@@ -22,7 +23,7 @@ from rune.transforms.tree_difference import shown
 Leaves = Sequence[Any]
 
 
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[Any, Any], Any], elems: object, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes `fn(...fn(fn(x0, x1), x2)..., xi)` of the slices of `elems` along `axis`.
 
     fn:       an associative function of two trees like `elems`, with any size along `axis`; it
@@ -49,7 +50,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     if not leaves:
         return elems
 
-    def combine(a: Leaves, b: Leaves) -> list[Any]:
+    def combine(a: Leaves, b: Leaves) -> list[Value]:
         out = fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b))
         out_leaves, out_tree = tree.flatten(out)
         if out_tree != treedef:
@@ -99,7 +100,7 @@ def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequ
     if n < 2:
         return x
 
-    def cut(xs: Leaves, start: int, limit: int, step: int = 1) -> list[Any]:
+    def cut(xs: Leaves, start: int, limit: int, step: int = 1) -> list[Value]:
         return [_slice(v, a, start, limit, step) for v, a in zip(xs, axes)]
 
     pairs = combine(cut(x, 0, n - n % 2, 2), cut(x, 1, n, 2))
@@ -111,7 +112,7 @@ def _prefixes(combine: Callable[[Leaves, Leaves], Leaves], x: Leaves, axes: Sequ
     return [_interleaved(e, o, a, n) for e, o, a in zip(even, odd, axes)]
 
 
-def _slice(x: Any, axis: int, start: int, limit: int, step: int) -> Any:
+def _slice(x: object, axis: int, start: int, limit: int, step: int) -> Any:
     shape = type_of(x).shape
     return slice_(
         x,
@@ -121,7 +122,7 @@ def _slice(x: Any, axis: int, start: int, limit: int, step: int) -> Any:
     )
 
 
-def _interleaved(even: Any, odd: Any, axis: int, count: int) -> Any:
+def _interleaved(even: object, odd: object, axis: int, count: int) -> Any:
     """even[0], odd[0], even[1], odd[1], …: `count` slices."""
     shape = type_of(even).shape
     if type_of(odd).shape[axis] < shape[axis]:

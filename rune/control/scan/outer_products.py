@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rune import dims
 from rune.array import Array
@@ -21,6 +20,7 @@ from rune.control.programs import omit, parts
 from rune.core.dead_code import prune
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.values import Value
+from rune.dims import Size
 from rune.ops import add, dot_general, transpose
 from rune.transforms.programs.memo import per_program
 
@@ -109,7 +109,7 @@ class _Rows:
             return None
         return tuple(self._numbered(f) for f in factors if f is not None)
 
-    def _factors(self, equation: Equation) -> tuple[Var, Var, Any, tuple] | None:
+    def _factors(self, equation: Equation) -> tuple[Var, Var, Numbers, tuple] | None:
         """The factors of a product, its dimension numbers, and the permutations after it."""
         permutations: list[tuple[int, ...]] = []
         while equation.primitive is transpose:
@@ -127,12 +127,12 @@ class _Rows:
             return None
         return lhs, rhs, equation.params["dimension_numbers"], tuple(permutations)
 
-    def _are_smaller(self, factors: Sequence[Any], total: Var) -> bool:
+    def _are_smaller(self, factors: Sequence[tuple[Var, Var, Numbers, tuple]], total: Var) -> bool:
         new = {v for lhs, rhs, *_ in factors for v in (lhs, rhs)} - set(self.rows)
-        size: Any = sum((dims.product(v.type.shape) for v in new), start=0)
+        size: Size = sum((dims.product(v.type.shape) for v in new), start=0)
         return dims.less(size, dims.product(total.type.shape)) is True
 
-    def _numbered(self, factors: tuple[Var, Var, Any, tuple]) -> Product:
+    def _numbered(self, factors: tuple[Var, Var, Numbers, tuple]) -> Product:
         lhs, rhs, numbers, permutations = factors
         # A factor of two products is yielded once.
         self.rows += [v for v in dict.fromkeys((lhs, rhs)) if v not in self.rows]

@@ -80,13 +80,13 @@ def _type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     return (*carries, *(t.with_shape((params["length"], *t.shape)) for t in rows))
 
 
-def _bind(body: Program, sizes: Sizes, operands: BodyGroups, params: Params) -> list[Array]:
+def _bind(body: Program, sizes: Sizes, operands: BodyGroups[Value], params: Params) -> list[Array]:
     """The results of a scan; its length, direction and unrolling are those of `params`."""
     args, scan_params = _equation(body, sizes, operands, params)
     return scan(*args, **scan_params)
 
 
-def _equation(body: Program, sizes: Sizes, operands: BodyGroups, params: Params) -> tuple[list[Any], Params]:
+def _equation(body: Program, sizes: Sizes, operands: BodyGroups[Value], params: Params) -> tuple[list[Value], Params]:
     """The operands and parameters of a scan of this body."""
     closed_body, leading = closed(body, sizes)
     counts = {"consts": len(leading) + len(operands.consts), "carries": len(operands.carries)}
@@ -102,7 +102,7 @@ def _interpret(
     unroll: int,
     consts: int,
     carries: int,
-) -> list[Any]:
+) -> list[Value]:
     """The meaning: step by step, row by row."""
     operands = BodyGroups.of(args, (consts, carries))
     carry, rows = operands.carries, []
@@ -146,7 +146,7 @@ def _values_and_tangents(pairs: Sequence[tuple[Any, Any]]) -> list[Value]:
     return [*(p for p, _ in pairs), *(t for _, t in pairs if t is not None)]
 
 
-def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Any]:
+def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Value]:
     split = _split_scan(args, tuple(unknown), params)
     unknown_results = partial.write(scan, split.operands, split.params)
     return merge(split.unknown_results, unknown_results, split.known)
@@ -160,8 +160,8 @@ class _SplitScan:
     operands, params:  the equation of the unknown part
     """
 
-    known: list[Any]
-    operands: list[Any]
+    known: Sequence[Value]
+    operands: Sequence[Value]
     params: Params
     unknown_results: Flags
 
@@ -175,7 +175,7 @@ def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitSc
     known = BodyGroups(
         omit(operands.consts, flags.consts), omit(operands.carries, split.carries), omit(operands.rows, flags.rows)
     )
-    outs: list[Any] = []
+    outs: list[Array] = []
     if split.known.outputs:  # else there is nothing to run yet
         outs = _bind(split.known, sizes, known, params)
     last, rows = parts(outs, len(known.carries))
@@ -190,14 +190,14 @@ def _split_scan(args: Sequence[Any], unknown: Flags, params: Params) -> _SplitSc
     return _SplitScan(known_results, unknown_args, unknown_params, (*split.carries, *split.results))
 
 
-def shared_residuals(split: SplitBody, sizes: Sizes, consts: Sequence[Value]) -> list[Any]:
+def shared_residuals(split: SplitBody, sizes: Sizes, consts: Sequence[Value]) -> list[Value]:
     """The residuals that no step changes; those that need computing are computed here, once."""
     program, leading = closed(split.hoisted, sizes)
     hoisted = eval_program(program, [*leading, *(consts[n] for n in split.hoisted_from)])
     return [*(consts[n] for n in split.shared), *hoisted]
 
 
-def _transpose_scan(cts: Sequence[Value], args: Sequence[Any], params: Params) -> BodyGroups:
+def _transpose_scan(cts: Sequence[Value], args: Sequence[Any], params: Params) -> BodyGroups[Array | None]:
     """Cotangents of the operands of a scan that is linear in its carries.
 
     A linear operand is given as its type.
@@ -239,7 +239,9 @@ def _total(products: Sequence[Product], rows: Sequence[Value]) -> Array:
     return functools.reduce(add, (p.of(rows) for p in products))
 
 
-def _transpose(cts: Sequence[Value], linear: Sequence[bool], *inputs: Any, **params: Any) -> list[Array | None]:
+def _transpose(
+    cts: Sequence[Value], linear: Sequence[bool], *inputs: Value | ArrayType, **params: Any
+) -> list[Array | None]:
     flags = BodyGroups.of(linear, (params["consts"], params["carries"]))
     if all(flags.carries):
         return _transpose_scan(cts, inputs, params).flat()
@@ -260,7 +262,7 @@ def _transpose(cts: Sequence[Value], linear: Sequence[bool], *inputs: Any, **par
 # --- lanes ------------------------------------------------------------------------------------
 
 
-def _batch(batched: Sequence[bool], size: Size, *args: Operand, **params: Any) -> tuple[list[Any], list[bool]]:
+def _batch(batched: Sequence[bool], size: Size, *args: Operand, **params: Any) -> tuple[list[Value], list[bool]]:
     counts, body = (params["consts"], params["carries"]), params["body"]
     batched_body, carries, rows = batch_body(body, counts, tuple(batched), own_size(size, body))
     operands, flags = BodyGroups.of(args, counts), BodyGroups.of(batched, counts)
@@ -297,7 +299,7 @@ def _keeping(equation: Equation, keeps: Keeps) -> Replay | None:
     return keep_of_scan(equation, keeps, _sizes(types_of(equation.operands), equation.params))
 
 
-def _calls(*args: Any, body: Program, consts: int, carries: int, **_: object) -> tuple[Calls, ...]:
+def _calls(*args: object, body: Program, consts: int, carries: int, **_: object) -> tuple[Calls, ...]:
     unsliced, arrays = parts(args, consts + carries)
     return (Calls(body, (*unsliced, *(None for _ in arrays)), Runs.LOOP),)
 

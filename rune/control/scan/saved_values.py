@@ -7,12 +7,12 @@ carry that can be computed from them needs no earlier step.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from rune.control.programs import omit
 from rune.core.program import Equation, Var
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.types import ArrayType
+from rune.dims import Size
 from rune.transforms.checkpoint.saved_values import Keeps, Replay, split_kept
 
 
@@ -47,5 +47,5 @@ def keep_of_scan(equation: Equation, keeps: Keeps, sizes: Sizes) -> Replay | Non
     return Replay(saving, replay, tuple(dict.fromkeys(saved_rows)))
 
 
-def _stacked(row: ArrayType, length: Any) -> ArrayType:
+def _stacked(row: ArrayType, length: Size) -> ArrayType:
     return row.with_shape((length, *row.shape))

@@ -25,8 +25,8 @@ from rune.tree import TreeDef
 
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any = None,
+    init: object,
+    xs: object = None,
     length: Any = None,
     reverse: bool = False,
     unroll: int | bool = 1,
@@ -57,8 +57,8 @@ def scan(
 def scan_named(
     carry: Carry,
     f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any,
+    init: object,
+    xs: object,
     length: Any,
     reverse: bool,
     unroll: int | bool,
@@ -101,11 +101,11 @@ def scan_named(
 class _Body:
     """The user's function, which must return a pair."""
 
-    def __init__(self, function: Callable[..., Any], init_tree: TreeDef):
+    def __init__(self, function: Callable[..., object], init_tree: TreeDef):
         self.function, self.carry_tree = function, init_tree
         self.__name__ = getattr(function, "__name__", type(function).__name__)
 
-    def __call__(self, carry: Any, x: Any) -> tuple[Any, Any]:
+    def __call__(self, carry: object, x: object) -> tuple[Any, Any]:
         pair = self.function(carry, x)
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ArgumentError(
@@ -117,7 +117,7 @@ class _Body:
         return tuple(pair)
 
 
-def _steps(name: str, rows: Sequence[Any], treedef: tree.TreeDef, length: Any) -> Size:
+def _steps(name: str, rows: Sequence[object], treedef: tree.TreeDef, length: Any) -> Size:
     """The number of steps, which all leading axes and `length` must agree on."""
     axis_sizes = [(f"xs{key_path(i, treedef)}", _leading(name, x, i, treedef)) for i, x in enumerate(rows)]
     if length is not None:
@@ -134,7 +134,7 @@ def _steps(name: str, rows: Sequence[Any], treedef: tree.TreeDef, length: Any) -
     return steps
 
 
-def _leading(name: str, x: Any, number: int, treedef: tree.TreeDef) -> Size:
+def _leading(name: str, x: object, number: int, treedef: tree.TreeDef) -> Size:
     shape = type_of(x).shape
     if not shape:
         raise AxisError(
@@ -169,7 +169,7 @@ def _written_out(unroll: int | bool, steps: Size) -> int:
     return max(operator.index(unroll), 1)
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], Any], xs: object, *, batch_size: int | None = None) -> Any:
     """`f` applied to one row of `xs` after another, the results stacked.
 
     Unlike vmap it works on one row at a time, and needs the memory for one.
@@ -201,25 +201,25 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     return tree.map(lambda a, b: concatenate(a, b, axis=0), results, last)
 
 
-def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
-    def step(carry: Any, x: Any) -> tuple[Any, Any]:
+def _mapped(f: Callable[[Any], Any], xs: object) -> Any:
+    def step(carry: object, x: object) -> tuple[Any, Any]:
         return carry, f(x)
 
     step.__name__ = getattr(f, "__name__", "f")  # the program bears the name of the user's function
     return scan_named(Carry("map", tree.structure(None)), step, None, xs, None, False, 1)[1]
 
 
-def _batches(x: Any, count: Size, size: int) -> Any:
+def _batches(x: object, count: Size, size: int) -> Any:
     rows = _rows(x, 0, count * size)
     return reshape(rows, shape=(count, size, *type_of(rows).shape[1:]))
 
 
-def _rows(x: Any, start: Size, limit: Size) -> Any:
+def _rows(x: object, start: Size, limit: Size) -> Any:
     shape = type_of(x).shape
     zeros = (0,) * (len(shape) - 1)
     return slice_(x, start=(start, *zeros), limit=(limit, *shape[1:]), stride=(1,) * len(shape))
 
 
-def _joined(x: Any) -> Any:
+def _joined(x: object) -> Any:
     count, size, *row_shape = type_of(x).shape
     return reshape(x, shape=(count * size, *row_shape))

@@ -7,12 +7,11 @@ compiled for many numbers of steps; the steps beyond the count leave the carry a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rune.control.branch.primitive import cond
-from rune.control.groups import Groups, stage_grouped
+from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import SplitBody
 from rune.control.programs import parts
 from rune.control.scan.primitive import scan
@@ -22,6 +21,7 @@ from rune.control.while_loop.rules import Loop, LoopOperands
 from rune.core.interpreter import use
 from rune.core.primitive import Primitive
 from rune.core.program import Program
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops import add, convert, lt
 from rune.transforms.derivatives.linearize import Partial
@@ -29,7 +29,9 @@ from rune.transforms.programs.memo import per_program
 from rune.transforms.tracers import ValueTracer
 
 
-def as_scan(while_: Primitive, interpreter: Partial, loop: Loop, split: SplitBody, unknown: LoopOperands) -> list[Any]:
+def as_scan(
+    while_: Primitive, interpreter: Partial, loop: Loop, split: SplitBody, unknown: LoopOperands[bool]
+) -> list[Value]:
     """The loop as a scan of as many steps, which is then split into known and linear itself."""
     steps = _count(while_, loop, split, unknown)
     body = _stopping(loop.body, len(loop.body_consts))
@@ -49,7 +51,7 @@ def as_scan(while_: Primitive, interpreter: Partial, loop: Loop, split: SplitBod
     return outs[1:]  # without the counter
 
 
-def _count(while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands) -> int:
+def _count(while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands[bool]) -> int:
     """How many steps the loop takes. Errors: TransformError if that is not known now."""
     known = known_operands(loop, split, unknown)
     nothing = (False,) * len(known.carry)  # no carry is recorded, so 2 rows are as good as any
@@ -61,7 +63,7 @@ def _count(while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperand
             "while_loop: cannot keep growing residuals (its number of steps is not known here)",
             hint="differentiate outside jit and vmap, or pass reverse=rune.Checkpoints()",
         )
-    return int(value)
+    return int(np.asarray(value))
 
 
 def rounded_up(steps: int) -> int:
@@ -71,13 +73,13 @@ def rounded_up(steps: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _StoppingInputs(Groups):
+class _StoppingInputs(Groups[T]):
     """What the body of the scan takes; `steps` is the number of steps of the loop."""
 
-    steps: Any
-    consts: list[Any]
-    number: Any
-    carry: list[Any]
+    steps: T
+    consts: list[T]
+    number: T
+    carry: list[T]
 
 
 @per_program
@@ -86,7 +88,7 @@ def _stopping(body: Program, consts: int) -> Program:
     # A branch and not a select: the body must not run on a carry that the loop has left.
     stay = Program(body.inputs, (), body.inputs[consts:], name="stay")
 
-    def run(inputs: _StoppingInputs) -> list[Any]:
+    def run(inputs: _StoppingInputs[Value]) -> list[Value]:
         branch = convert(lt(inputs.number, inputs.steps), dtype=COUNTER.dtype)
         number = add(inputs.number, ONE)
         return [number, *cond(branch, *inputs.consts, *inputs.carry, branches=(stay, body))]

@@ -22,7 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.array import Array
-from rune.control.groups import Groups, stage_grouped
+from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import batch_body, prune_body
 from rune.control.programs import Flags, closed, is_layout, parts, pick, refuse, sizes_for, types_of
 from rune.control.while_loop.checkpoints import Checkpoints, row_at
@@ -52,7 +52,7 @@ ONE, ZERO = np.int32(1), np.int32(0)
 
 
 @dataclass(frozen=True, slots=True)
-class LinearOperands(Groups):
+class LinearOperands(Groups[T]):
     """The operands of `while_linear`, or a flag or type for each of them, by use.
 
     steps:          how many steps the loop took
@@ -63,15 +63,15 @@ class LinearOperands(Groups):
     linear_carry:   what the loop carries and is linear in
     """
 
-    steps: Any
-    step_consts: list[Any]
-    shared: list[Any]
-    checkpoints: list[Any]
-    linear_consts: list[Any]
-    linear_carry: list[Any]
+    steps: T
+    step_consts: list[T]
+    shared: list[T]
+    checkpoints: list[T]
+    linear_consts: list[T]
+    linear_carry: list[T]
 
     @staticmethod
-    def of(values: Sequence[Any], params: Params) -> LinearOperands:
+    def of(values: Sequence[T], params: Params) -> LinearOperands[T]:
         """The operands of an equation with these parameters."""
         counts = [params[n] for n in ("consts", "shared", "checkpoints", "linear_consts")]
         (steps,), *groups = parts(values, 1, *counts)
@@ -100,10 +100,10 @@ class LinearLoop:
     step: Program
     linear_step: Program
     sizes: Sizes
-    operands: LinearOperands
+    operands: LinearOperands[Value]
     reverse: Checkpoints
 
-    def equation(self) -> tuple[list[Any], Params]:
+    def equation(self) -> tuple[list[Value], Params]:
         """The operands and parameters of its equation."""
         # Both programs bring their own leading inputs, so each group of operands grows in front.
         step, step_leading = closed(self.step, self.sizes)
@@ -117,7 +117,7 @@ class LinearLoop:
         return operands.flat(), params
 
 
-def program_sizes(operands: Sequence[Any], params: Params) -> Sizes:
+def program_sizes(operands: Sequence[object], params: Params) -> Sizes:
     """The values of both programs' sizes; a name means the same in both."""
     types = LinearOperands.of(types_of(operands), params)
     step: Program = params["step"]
@@ -155,28 +155,28 @@ def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _ForwardState(Groups):
+class _ForwardState(Groups[T]):
     """The carry of the loop that takes both steps together."""
 
-    number: Any
-    carry: list[Any]
-    linear_carry: list[Any]
+    number: T
+    carry: list[T]
+    linear_carry: list[T]
 
 
 @dataclass(frozen=True, slots=True)
-class _ForwardInputs(Groups):
-    step_consts: list[Any]
-    shared: list[Any]
-    linear_consts: list[Any]
-    state: _ForwardState
+class _ForwardInputs(Groups[T]):
+    step_consts: list[T]
+    shared: list[T]
+    linear_consts: list[T]
+    state: _ForwardState[T]
 
 
-def expand(while_: Primitive, *operands: Value, **params: Any) -> list[Array]:
+def expand(while_: Primitive, *operands: Value, **params: Any) -> list[Value]:
     """A loop that takes the steps again together with the linear steps."""
     grouped = LinearOperands.of(operands, params)
     # Row 0 always holds the first carry: position 0 is a multiple of every stride.
-    first_carry = [row_at(rows, ZERO) for rows in grouped.checkpoints]
-    start = _ForwardState(ZERO, first_carry, grouped.linear_carry)
+    first_carry: list[Value] = [row_at(rows, ZERO) for rows in grouped.checkpoints]
+    start: _ForwardState[Value] = _ForwardState(ZERO, first_carry, grouped.linear_carry)
     counts = params["consts"], params["shared"], params["linear_consts"]
     body = _forward(params["step"], params["linear_step"], counts)
     consts = [*grouped.step_consts, *grouped.shared, *grouped.linear_consts]
@@ -201,7 +201,7 @@ def _forward(step: Program, linear: Program, counts: tuple[int, int, int]) -> Pr
         linear.input_types, shared, linear_consts, len(linear.outputs)
     )
 
-    def run(inputs: _ForwardInputs) -> list[Array]:
+    def run(inputs: _ForwardInputs[Value]) -> list[Array]:
         state = inputs.state
         outs = eval_program(step, [*inputs.step_consts, *state.carry])
         next_carry, residuals = parts(outs, len(carry_types))
@@ -218,8 +218,8 @@ def _forward(step: Program, linear: Program, counts: tuple[int, int, int]) -> Pr
 
 
 def jvp(
-    while_: Primitive, primals: Sequence[Any], tangents: Sequence[Any], params: Params
-) -> tuple[list[Any], list[Any]]:
+    while_: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None], params: Params
+) -> tuple[list[Value], list[Value]]:
     """The tangents of the loop that it stands for."""
     return jvp_flat(lambda *xs: expand(while_, *xs, **params), primals, tangents)
 
@@ -228,10 +228,10 @@ def partial(
     while_: Primitive,
     while_linear: Primitive,
     interpreter: Partial,
-    args: Sequence[Any],
+    args: Sequence[Value],
     unknown: Sequence[bool],
     params: Params,
-) -> list[Any]:
+) -> list[Value]:
     """Written down if only the linear operands are unknown, else expanded."""
     flags = LinearOperands.of(unknown, params)
     # With an unknown residual it is no linear map of what is unknown: the loop is taken apart.
@@ -243,7 +243,7 @@ def partial(
 
 def batch(
     while_: Primitive, while_linear: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: Any
-) -> tuple[list[Any], Sequence[bool]]:
+) -> tuple[Sequence[Value], Sequence[bool]]:
     """The same on all lanes; the loop that it stands for, if lanes differ in their steps."""
     operands, lanes = LinearOperands.of(args, params), LinearOperands.of(batched, params)
     if lanes.steps:  # one walk cannot start at a different last step in every lane
@@ -279,7 +279,7 @@ def batch(
     return while_linear(*lane_args, **lane_params), linear_carries
 
 
-def _lanes_in_rows(rows: Any, size: Size, is_batched: bool) -> Any:
+def _lanes_in_rows(rows: Value, size: Size, is_batched: bool) -> Any:
     """Rows of carries that have lanes: the axis of lanes comes after that of the rows."""
     return move_axis(rows if is_batched else repeat_lane(rows, size), 0, 1)
 
@@ -290,7 +290,7 @@ class _Pruned:
 
     step: Program
     linear_step: Program
-    needed: LinearOperands
+    needed: LinearOperands[bool]
 
 
 @per_program
@@ -302,7 +302,9 @@ def _pruned(step: Program, linear: Program, counts: tuple[int, int, int, int], w
     # The step needs to yield only the residuals that are still read.
     small_step, step_inputs, _ = prune_body(step, (consts, checkpoints), (*(False,) * checkpoints, *residuals))
     need_step_consts, need_checkpoints = parts(step_inputs, consts)
-    needed = LinearOperands(True, need_step_consts, need_shared, need_checkpoints, need_linear_consts, list(carries))
+    needed: LinearOperands[bool] = LinearOperands(
+        True, need_step_consts, need_shared, need_checkpoints, need_linear_consts, list(carries)
+    )
     return _Pruned(small_step, small_linear, needed)
 
 

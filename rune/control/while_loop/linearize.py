@@ -53,8 +53,8 @@ def partial(
 
 
 def transpose(
-    while_: Primitive, cts: Sequence[Any], is_linear: Sequence[bool], *operands: Any, **params: Any
-) -> list[Any]:
+    while_: Primitive, cts: Sequence[Value | None], is_linear: Sequence[bool], *operands: object, **params: object
+) -> list[Value | None]:
     """Cotangents of the linear operands of a loop. What the other operands decide runs first.
 
     A linear operand is given as its type.
@@ -80,7 +80,7 @@ def transpose(
     ]
 
 
-def _split(loop: Loop, unknown: LoopOperands) -> SplitBody | None:
+def _split(loop: Loop, unknown: LoopOperands[bool]) -> SplitBody | None:
     """The body split, or None if the number of steps depends on what is unknown."""
     _, consts, carries = loop.counts
     split = split_body(loop.body, (consts, carries), (*unknown.body_consts, *unknown.carry))
@@ -89,7 +89,9 @@ def _split(loop: Loop, unknown: LoopOperands) -> SplitBody | None:
     return None if any(u and r for u, r in zip(condition_unknown, read)) else split
 
 
-def _run_known(while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands) -> tuple[list[Any], LinearLoop]:
+def _run_known(
+    while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands[bool]
+) -> tuple[list[Any], LinearLoop]:
     """The known carry at the end, and the loop of what is linear.
 
     A type may stand for an unknown operand.

@@ -8,12 +8,16 @@ is known only after it has run.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rune.control.programs import run_equation
 from rune.control.while_loop import linear_loop, linearize, rules, walk_back
 from rune.core.higher import HigherOrder
+from rune.core.values import Value
 from rune.ops.loop import while_as_loop
+
+if TYPE_CHECKING:
+    pass
 
 while_ = HigherOrder(
     "while",
@@ -32,7 +36,7 @@ while_ = HigherOrder(
 )
 
 
-def _expand(*args: Any, **params: Any) -> list[Any]:
+def _expand(*args: Value, **params: object) -> list[Value]:
     return linear_loop.expand(while_, *args, **params)
 
 

@@ -10,10 +10,9 @@ of steps, which nobody knew before, and which the linear part is run with.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rune.array import Array
-from rune.control.groups import Groups, stage_grouped
+from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import SplitBody, prune_body
 from rune.control.programs import Flags, omit, parts, pick, with_inputs
 from rune.control.while_loop.checkpoints import checkpoint_before, rows_for, slot, stride, with_row
@@ -25,6 +24,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.sizes import type_with_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.ops import add, eq
 from rune.ops.family import zeros_of
 from rune.transforms.programs.memo import per_program
@@ -34,17 +34,17 @@ from rune.transforms.programs.memo import per_program
 class KnownOperands:
     """The operands of a loop that are known when it is differentiated."""
 
-    consts: list[Any]
-    carry: list[Any]
+    consts: list[Value]
+    carry: list[Value]
 
 
-def known_operands(loop: Loop, split: SplitBody, unknown: LoopOperands) -> KnownOperands:
+def known_operands(loop: Loop, split: SplitBody, unknown: LoopOperands[bool]) -> KnownOperands:
     """The operands of the body that are known, and whose carries stay known."""
     return KnownOperands(omit(loop.body_consts, unknown.body_consts), omit(loop.carry, split.carries))
 
 
 @dataclass(frozen=True, slots=True)
-class RecordingState(Groups):
+class RecordingState(Groups[T]):
     """The carry of a recording loop.
 
     number:       how many steps have been taken
@@ -52,15 +52,15 @@ class RecordingState(Groups):
     carry:        the known carry of the loop itself
     """
 
-    number: Any
-    checkpoints: list[Any]
-    carry: list[Any]
+    number: T
+    checkpoints: list[T]
+    carry: list[T]
 
 
 @dataclass(frozen=True, slots=True)
-class _RecordingInputs(Groups):
-    consts: list[Any]
-    state: RecordingState
+class _RecordingInputs(Groups[T]):
+    consts: list[T]
+    state: RecordingState[T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Recording:
     """The body of a recording loop, and the types of its carry."""
 
     body: Program
-    state_types: RecordingState
+    state_types: RecordingState[ArrayType]
 
 
 @per_program
@@ -81,7 +81,7 @@ def recording(body: Program, count: int, consts: int, slots: int, checkpointed: 
     # Residuals are recomputed on the way back: recording them would need memory for every step.
     without_residuals, _ = needed_inputs(body, tuple(i < count for i in range(len(body.outputs))))
 
-    def run(inputs: _RecordingInputs) -> list[Array]:
+    def run(inputs: _RecordingInputs[Value]) -> list[Array]:
         state = inputs.state
         position = checkpoint_before(state.number, stride(state.number, slots))
         is_checkpoint, row = eq(position, state.number), slot(state.number, slots)
@@ -129,13 +129,13 @@ def known_step(body: Program, count: int, consts: int, slots: int) -> KnownStep:
 
 def run_recording(
     while_: Primitive, loop: Loop, split: SplitBody, known: KnownOperands, recording: Recording
-) -> RecordingState:
+) -> RecordingState[Value]:
     """The end of a recording loop: the number of its steps, checkpoints, and the last carry."""
     types = recording.state_types
     # A row that was never written is never read.
     checkpoints = [zeros_of(type_with_sizes(t, loop.body_sizes)) for t in types.checkpoints]
     condition = _known_condition(loop.condition, len(loop.condition_consts), split.carries, tuple(types.flat()))
-    start = RecordingState(ZERO, checkpoints, known.carry)
+    start: RecordingState[Value] = RecordingState(ZERO, checkpoints, known.carry)
     recording_loop = replace(
         loop, condition=condition, body=recording.body, body_consts=known.consts, carry=start.flat()
     )

@@ -20,7 +20,7 @@ from typing import Any
 
 from rune import dtypes
 from rune.array import Array
-from rune.control.groups import Groups, stage_grouped
+from rune.control.groups import Groups, T, stage_grouped
 from rune.control.idle_lanes import borrowed, constant, select_lanes
 from rune.control.loop_bodies import batch_body, jvp_body, prune_body
 from rune.control.programs import (
@@ -60,15 +60,15 @@ TRUTH = ArrayType((), dtypes.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class LoopOperands(Groups):
+class LoopOperands(Groups[T]):
     """The operands of `while`, or a flag for each of them, by use."""
 
-    condition_consts: list[Any]
-    body_consts: list[Any]
-    carry: list[Any]
+    condition_consts: list[T]
+    body_consts: list[T]
+    carry: list[T]
 
     @staticmethod
-    def of(values: Sequence[Any], params: Params) -> LoopOperands:
+    def of(values: Sequence[T], params: Params) -> LoopOperands[T]:
         """The operands of an equation with these parameters."""
         return LoopOperands(*parts(values, params["condition_consts"], params["body_consts"]))
 
@@ -147,7 +147,7 @@ def type_rule(*types: ArrayType, **params: object) -> tuple[ArrayType, ...]:
     return out_types
 
 
-def calls(*args: Any, **params: object) -> tuple[Calls, ...]:
+def calls(*args: object, **params: object) -> tuple[Calls, ...]:
     """Both programs take consts of their own, and the carry."""
     loop = unpacked(args, params)
     return (
@@ -170,7 +170,7 @@ def interpret(evaluate: Callable[..., list], *args: Value, **params: object) -> 
 
 def jvp(
     while_: Primitive, primals: Sequence[Value], tangents: Sequence[Value | None], params: Params
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Value], list[Value | None]]:
     """A loop whose carry holds tangents beside values."""
     loop, loop_tangents = unpacked(primals, params), LoopOperands.of(tangents, params)
     _, consts, count = loop.counts
@@ -200,7 +200,7 @@ def jvp(
 
 def batch(
     while_: Primitive, batched: Sequence[bool], size: Size, *args: Value, **params: object
-) -> tuple[list[Any], Sequence[bool]]:
+) -> tuple[list[Value], Sequence[bool]]:
     """A loop over all lanes, which goes on while any lane does."""
     loop, flags = unpacked(args, params), LoopOperands.of(batched, params)
     program_size = own_size(size, loop.condition, loop.body)
@@ -215,8 +215,8 @@ def batch(
 
 
 def _consts_of_freezing(
-    loop: Loop, lane_condition: Program, batched: LoopOperands, carry: Sequence[Value]
-) -> list[Array]:
+    loop: Loop, lane_condition: Program, batched: LoopOperands[bool], carry: Sequence[Value]
+) -> list[Value]:
     """Consts of the condition, consts of the body, and the first carry.
 
     A lane that takes no step borrows the last two from a lane that does.
@@ -267,19 +267,19 @@ def _any_lane(lane_condition: Program) -> Program:
 
 
 @dataclass(frozen=True, slots=True)
-class _FreezingInputs(Groups):
+class _FreezingInputs(Groups[T]):
     """What the body takes in a loop whose lanes finish at different steps."""
 
-    condition_consts: list[Any]
-    body_consts: list[Any]
-    first_carry: list[Any]
-    carry: list[Any]
+    condition_consts: list[T]
+    body_consts: list[T]
+    first_carry: list[T]
+    carry: list[T]
 
 
 def _freezing(lane_condition: Program, body: Program, condition_consts: int, consts: int) -> Program:
     """The body that changes only the lanes for which the condition holds."""
 
-    def run(inputs: _FreezingInputs) -> list[Array]:
+    def run(inputs: _FreezingInputs[Value]) -> list[Array]:
         carry = inputs.carry
         (is_going,) = eval_program(lane_condition, [*inputs.condition_consts, *carry])
         # A finished lane may have left the values that the body was written for.
@@ -302,7 +302,7 @@ class _Pruned:
 
     condition: Program
     body: Program
-    needed: LoopOperands
+    needed: LoopOperands[bool]
 
 
 @per_program

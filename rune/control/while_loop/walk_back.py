@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rune.array import Array
-from rune.control.groups import Groups, stage_grouped
+from rune.control.groups import Groups, T, stage_grouped
 from rune.control.loop_bodies import transpose_body
 from rune.control.programs import nonzero_flags, parts, pick, scatter, types_of
 from rune.control.while_loop.checkpoints import Checkpoints, checkpoint_before, row_at, rows_for, slot, stride, with_row
@@ -56,7 +56,7 @@ SECOND_ORDER = Checkpoints(8)
 
 
 @dataclass(frozen=True, slots=True)
-class CarryStack(Groups):
+class CarryStack(Groups[T]):
     """Carries between checkpoints, saved on the way to a later one.
 
     depth:      how many there are
@@ -64,17 +64,17 @@ class CarryStack(Groups):
     carries:    an array for each value of the carry, with a row for each position
     """
 
-    depth: Any
-    positions: Any
-    carries: list[Any]
+    depth: T
+    positions: T
+    carries: list[T]
 
 
-def _stack_types(carry_types: Sequence[ArrayType], capacity: int) -> CarryStack:
+def _stack_types(carry_types: Sequence[ArrayType], capacity: int) -> CarryStack[ArrayType]:
     return CarryStack(COUNTER, rows_for(COUNTER, capacity), [rows_for(t, capacity) for t in carry_types])
 
 
 @dataclass(frozen=True, slots=True)
-class _WalkState(Groups):
+class _WalkState(Groups[T]):
     """The carry of the loop over the steps.
 
     remaining:  how many steps are still to be transposed
@@ -83,23 +83,23 @@ class _WalkState(Groups):
                 consts the sums of their cotangents so far
     """
 
-    remaining: Any
-    stack: CarryStack | None
-    cts: list[Any]
+    remaining: T
+    stack: CarryStack[T] | None
+    cts: list[T]
 
 
 @dataclass(frozen=True, slots=True)
-class _WalkInputs(Groups):
-    spacing: Any  # the stride of the checkpoints that remain
-    step_consts: list[Any]
-    shared: list[Any]
-    checkpoints: list[Any]
-    state: _WalkState
+class _WalkInputs(Groups[T]):
+    spacing: T  # the stride of the checkpoints that remain
+    step_consts: list[T]
+    shared: list[T]
+    checkpoints: list[T]
+    state: _WalkState[T]
 
 
 def transpose(
     while_: Primitive, cts: Sequence[Value | None], is_linear: Sequence[bool], *operands: Any, **params: Any
-) -> list[Any]:
+) -> list[Value | None]:
     """Cotangents of the linear operands. A linear operand is given as its type."""
     types = LinearOperands.of(types_of(operands), params)
     linear_step: Program = params["linear_step"]
@@ -124,17 +124,17 @@ def transpose(
 
 
 def _walk(
-    while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program, cts: list[Any]
-) -> list[Array]:
+    while_: Primitive, operands: Sequence[Any], params: Params, transposed_step: Program, cts: list[Value]
+) -> list[Value]:
     """The cotangents after the transpose of every step was applied to them, last step first."""
     grouped, capacity = LinearOperands.of(operands, params), params["reverse"].count
     counts = params["consts"], params["shared"]
     body = _walk_body(params["step"], while_, transposed_step, counts, capacity)
-    stack = None
+    stack: CarryStack[Value] | None = None
     if grouped.checkpoints:
         types = _stack_types(grouped.carry_types, capacity)
         stack = CarryStack(ZERO, zeros_of(types.positions), [*map(zeros_of, types.carries)])
-    start = _WalkState(grouped.steps, stack, cts)
+    start: _WalkState[Value] = _WalkState(grouped.steps, stack, cts)
     # The stride that was in force at the last step tells which checkpoints are still there.
     spacing = stride(sub(grouped.steps, ONE), capacity)
     consts = [spacing, *grouped.step_consts, *grouped.shared, *grouped.checkpoints]
@@ -166,7 +166,7 @@ def _walk_body(
     next_carry_of, _ = needed_inputs(step, is_carry)
     residuals_of, _ = needed_inputs(step, tuple(not c for c in is_carry))
 
-    def run(inputs: _WalkInputs) -> list[Array]:
+    def run(inputs: _WalkInputs[Value]) -> list[Array]:
         state = inputs.state
         number, stack, carry = sub(state.remaining, ONE), None, []
         if state.stack is not None:
@@ -191,28 +191,33 @@ def _walk_body(
 
 
 @dataclass(frozen=True, slots=True)
-class _AdvanceState(Groups):
+class _AdvanceState(Groups[T]):
     """The carry of a loop that steps forward to a target.
 
     next_push:  the next position whose carry goes onto the stack
     """
 
-    position: Any
-    next_push: Any
-    stack: CarryStack
-    carry: list[Any]
+    position: T
+    next_push: T
+    stack: CarryStack[T]
+    carry: list[T]
 
 
 @dataclass(frozen=True, slots=True)
-class _AdvanceInputs(Groups):
-    target: Any
-    step_consts: list[Any]
-    state: _AdvanceState
+class _AdvanceInputs(Groups[T]):
+    target: T
+    step_consts: list[T]
+    state: _AdvanceState[T]
 
 
 def _carry_before(
-    while_: Primitive, next_carry_of: Program, number: Value, inputs: _WalkInputs, stack: CarryStack, capacity: int
-) -> tuple[CarryStack, list[Any]]:
+    while_: Primitive,
+    next_carry_of: Program,
+    number: Value,
+    inputs: _WalkInputs[Value],
+    stack: CarryStack[Value],
+    capacity: int,
+) -> tuple[CarryStack[Value], list[Value]]:
     """The carry that step `number` started with, and the stack for the steps before it."""
     # With an empty stack `top` is 0: what is read there is not selected.
     is_filled, top = gt(stack.depth, ZERO), max(sub(stack.depth, ONE), ZERO)
@@ -234,7 +239,7 @@ def _carry_before(
     return _popped(end.stack, number), end.carry
 
 
-def _popped(stack: CarryStack, number: Value) -> CarryStack:
+def _popped(stack: CarryStack[Value], number: Value) -> CarryStack[Value]:
     """The stack without the carry of step `number`, which no earlier step needs."""
     top_position = row_at(stack.positions, max(sub(stack.depth, ONE), ZERO))
     is_top = eq(top_position, number)
@@ -256,7 +261,7 @@ def _advance(next_carry_of: Program, capacity: int) -> Program:
     """The body that takes one step forward, and pushes the new carry if it is its turn."""
     count = len(next_carry_of.outputs)
 
-    def run(inputs: _AdvanceInputs) -> list[Array]:
+    def run(inputs: _AdvanceInputs[Value]) -> list[Array]:
         state, stack = inputs.state, inputs.state.stack
         carry = eval_program(next_carry_of, [*inputs.step_consts, *state.carry])
         position = add(state.position, ONE)

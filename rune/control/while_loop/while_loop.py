@@ -29,7 +29,7 @@ from rune.transforms.tree_difference import shown
 
 
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, *, reverse: Policy = DEFAULT
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: object, *, reverse: Policy = DEFAULT
 ) -> Any:
     """Apply `body_fun` to a tree of arrays as long as `cond_fun` of it is true; the last tree.
 
@@ -57,7 +57,7 @@ def while_loop(
 
 
 def _while_named(
-    carry: Carry, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any, reverse: Policy
+    carry: Carry, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: object, reverse: Policy
 ) -> Any:
     """`while_loop` under the name that messages use for it."""
     first, treedef = tree.flatten(init_val)
@@ -110,10 +110,10 @@ def _check_condition(traced: Traced) -> None:
 
 
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: Operand,
+    upper: Operand,
     body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
+    init_val: object,
     *,
     unroll: int | bool | None = None,
     reverse: Policy = DEFAULT,
@@ -149,7 +149,7 @@ def fori_loop(
             raise ArgumentError(f"fori_loop: cannot count to {type} (integer of rank 0 required)")
 
     # The counter is the first leaf of the carry, and messages hide it.
-    def step(state: Any) -> Any:
+    def step(state: tuple[Any, Any]) -> Any:
         i, value = state
         return i + 1, body_fun(i, value)
 
@@ -185,9 +185,9 @@ def _bound(bound: Operand) -> Value:
 
 
 def _counted(
-    lower: Size, length: Size, body_fun: Callable[[Any, Any], Any], init_val: Any, unroll: int | bool | None
+    lower: Size, length: Size, body_fun: Callable[[Any, Any], Any], init_val: object, unroll: int | bool | None
 ) -> Any:
-    def step(state: Any, _: None) -> tuple[Any, None]:
+    def step(state: tuple[Any, Any], _: None) -> tuple[Any, None]:
         i, value = state
         return (i + 1, body_fun(i, value)), None
 

@@ -25,11 +25,11 @@ class _Unnamed:
 
 
 def pmap(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     axis_name: Name | None = None,
     *,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: object = 0,
+    out_axes: object = 0,
     axis_size: int | None = None,
     static_broadcasted_argnums: Names = None,
     donate_argnums: Names = None,
@@ -52,11 +52,11 @@ def pmap(
     static = as_set(static_broadcasted_argnums, None)
     name = _Unnamed() if axis_name is None else axis_name
 
-    def lanes(*args: Any, **kwargs: Any) -> Any:
+    def lanes(*args: object, **kwargs: object) -> Any:
         dynamic = [i for i in range(len(args)) if i not in static]
 
         # Static arguments go around vmap, which would take them for arrays.
-        def one(*values: Any, **keywords: Any) -> Any:
+        def one(*values: object, **keywords: object) -> Any:
             full_args = list(args)
             for i, value in zip(dynamic, values, strict=True):
                 full_args[i] = value

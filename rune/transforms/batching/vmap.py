@@ -38,7 +38,7 @@ class BatchTracer(ValueTracer):
 
     __slots__ = ("value",)
 
-    def __init__(self, interpreter: Interpreter, value: Any):
+    def __init__(self, interpreter: Interpreter, value: Value):
         self.interpreter, self.value, self.frame = interpreter, value, None
 
     @property
@@ -57,7 +57,7 @@ class Batch(Interpreter):
         super().__init__(parent)
         self.size, self.axis = size, axis
 
-    def split(self, value: Value) -> tuple[Any, bool]:
+    def split(self, value: Value) -> tuple[Value, bool]:
         """(value, is batched)."""
         if isinstance(value, BatchTracer) and value.interpreter is self:
             return value.value, True
@@ -88,7 +88,7 @@ class Batch(Interpreter):
 
 
 def batch_flat(
-    function: Callable[..., Sequence[Any]],
+    function: Callable[..., Sequence[Value]],
     size: Size,
     args: Sequence[Value],
     batched: Sequence[bool],
@@ -134,8 +134,8 @@ def _batch_program(
 
 def vmap(
     function: Callable[P, R],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: object = 0,
+    out_axes: object = 0,
     axis_name: axes.Name | None = None,
     axis_size: int | None = None,
     *,
@@ -158,16 +158,16 @@ def vmap(
     if randomness not in ("different", "same"):
         raise ArgumentError(f"vmap: cannot take randomness={randomness!r} ('different', 'same')")
 
-    def batched_function(*args: Any, **kwargs: object) -> Any:
+    def batched_function(*args: object, **kwargs: object) -> Any:
         leaves, treedef = tree.flatten((args, kwargs))
         leaves = array_leaves("vmap", leaves, treedef)
         where = _spread_axes(in_axes, args, kwargs)
         where = [_checked_axis(x, a) for x, a in zip(leaves, where, strict=True)]
         size = _batch_size(leaves, where, axis_size)
         batch_values = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)]
-        out_tree: list[Any] = []
+        out_tree: list[tree.TreeDef] = []
 
-        def flat(*values: Value) -> list[Any]:
+        def flat(*values: Value) -> list[Value]:
             with nullcontext() if randomness == "same" else _each_lane():
                 outs, result_tree = _flat_results(function, *tree.unflatten(treedef, values))
             out_tree.append(result_tree)
@@ -184,7 +184,7 @@ def vmap(
 
 
 def _flat_results(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, object]
+    function: Callable[..., object], args: Sequence[Value], kwargs: Mapping[str, object]
 ) -> tuple[list[Any], Any]:
     return tree.flatten(function(*args, **kwargs))
 
@@ -197,7 +197,7 @@ def _each_lane() -> effects.Each:
     return lanes(batch.parent, batch.size, lambda value: batch.join(value, True))
 
 
-def _spread_axes(in_axes: Any, args: tuple, kwargs: dict) -> list[int | None]:
+def _spread_axes(in_axes: object, args: tuple, kwargs: dict) -> list[int | None]:
     prefix = list(in_axes) if isinstance(in_axes, list) else in_axes
     if isinstance(prefix, list):
         prefix = tuple(prefix)

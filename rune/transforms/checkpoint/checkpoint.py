@@ -25,6 +25,7 @@ from rune.core.interpreter import is_evaluating, type_of
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import stage
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.ops.branch import apart_as_branch
 from rune.ops.promote import opened
@@ -39,7 +40,7 @@ from rune.transforms.programs.memo import per_program
 
 
 def checkpoint(
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., object] | None = None,
     *,
     prevent_cse: bool = True,
     policy: Saves | None = None,
@@ -64,11 +65,11 @@ def checkpoint(
 
 
 def _checkpointed(
-    function: Callable[..., Any], static: Sequence[int], options: Mapping[str, object]
+    function: Callable[..., object], static: Sequence[int], options: Mapping[str, object]
 ) -> Callable[..., Any]:
     require_callable("checkpoint", function)
 
-    def checkpointed(*args: Any, **kwargs: object) -> Any:
+    def checkpointed(*args: object, **kwargs: object) -> Any:
         statics = _statics(static, args)
         if is_evaluating():  # no derivative is taken: there are no residuals to save
             outs, out_tree = tree.flatten(function(*args, **kwargs))
@@ -77,7 +78,7 @@ def _checkpointed(
         leaves, treedef = tree.flatten((dynamic, kwargs))
         leaves = value_leaves("checkpoint", leaves, treedef)
 
-        def call(chosen: list[Any], options: dict[str, Any]) -> Any:
+        def call(chosen: list[Value], options: dict[str, Any]) -> Any:
             full = list(chosen)
             for i, value in statics.items():
                 full.insert(i, value)
@@ -91,7 +92,7 @@ def _checkpointed(
     return named(checkpointed, function, "checkpoint")
 
 
-def _statics(numbers: Sequence[int], args: Sequence[Any]) -> dict[int, Any]:
+def _statics(numbers: Sequence[int], args: Sequence[object]) -> dict[int, Any]:
     count = len(args)
     for number in numbers:
         if not -count <= number < count:
@@ -99,7 +100,7 @@ def _statics(numbers: Sequence[int], args: Sequence[Any]) -> dict[int, Any]:
     return {i: args[i] for i in sorted(n % count for n in numbers)}
 
 
-def checkpoint_name(value: Any, name: str) -> Any:
+def checkpoint_name(value: object, name: str) -> Any:
     """The value under a name, for the policies of checkpoint that choose by name.
 
     Errors: ArgumentError if an argument is not an array.
@@ -170,7 +171,9 @@ def _is_saved(equation: Equation, policy: Policy) -> bool:
 # --- the primitive --------------------------------------------------------------------------------
 
 
-def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]) -> list[Any]:
+def _partial(
+    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Value]:
     program: Program = params["program"]
     split = split_known(program, tuple(unknown), params["policy"])
     known_args = [a for a, u in zip(args, unknown, strict=True) if not u]
@@ -187,14 +190,14 @@ def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], par
     return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
 
 
-def _run(*args: Any, program: Program, recomputes: bool, **_: Any) -> list[Any]:
+def _run(*args: Value, program: Program, recomputes: bool, **_: object) -> list[Value]:
     if not recomputes:
         return call_rules.evaluated(program, args)
     with config.setting(check_keys=False):  # to draw the same values again does not use a key twice
         return call_rules.evaluated(program, args)
 
 
-def _expand(*args: Any, program: Program, policy: Policy, prevent_cse: bool, recomputes: bool) -> list[Any]:
+def _expand(*args: Value, program: Program, policy: Policy, prevent_cse: bool, recomputes: bool) -> list[Value]:
     if prevent_cse and recomputes:
         return apart(*args, program=program)
     return eval_program(program, args)

@@ -52,7 +52,7 @@ class Simple:
 
     what: str
 
-    def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
+    def __call__(self, primitive: Primitive, *types: ArrayType, **params: object) -> bool:
         """Whether the results of this operation may be saved."""
         return _SIMPLE[self.what](primitive, params)
 
@@ -84,7 +84,7 @@ class Either:
     first: Policy
     second: Policy
 
-    def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
+    def __call__(self, primitive: Primitive, *types: ArrayType, **params: object) -> bool:
         """Whether the results of this operation may be saved."""
         return any(p(primitive, *types, **params) for p in (self.first, self.second))
 
@@ -97,7 +97,7 @@ class Own:
     def __init__(self, saves: Saves):
         self.saves = saves
 
-    def __call__(self, primitive: Primitive, *types: ArrayType, **params: Any) -> bool:
+    def __call__(self, primitive: Primitive, *types: ArrayType, **params: object) -> bool:
         """Whether the results of this operation may be saved."""
         return bool(self.saves(primitive, *types, **params))
 
@@ -192,14 +192,14 @@ def save_from_both_policies(first: Saves, second: Saves) -> Policy:
     return Either(as_policy(first), as_policy(second))
 
 
-def _refuse_offload(*_: Any, **__: Any) -> NoReturn:
+def _refuse_offload(*_: object, **__: object) -> NoReturn:
     raise TransformError(
         "checkpoint: cannot offload residuals to the memory of the host (not supported)",
         hint="keep them with save_only_these_names, or recompute them",
     )
 
 
-def offload_dot_with_no_batch_dims(*args: Any, **options: Any) -> NoReturn:
+def offload_dot_with_no_batch_dims(*args: object, **options: object) -> NoReturn:
     """Refused: residuals stay on their device.
 
     Errors: TransformError, always.
@@ -212,7 +212,7 @@ def offload_dot_with_no_batch_dims(*args: Any, **options: Any) -> NoReturn:
     _refuse_offload(*args, **options)
 
 
-def save_and_offload_only_these_names(*args: Any, **options: Any) -> NoReturn:
+def save_and_offload_only_these_names(*args: object, **options: object) -> NoReturn:
     """Refused: residuals stay on their device.
 
     Errors: TransformError, always.

@@ -13,7 +13,7 @@ Invariant: what must not happen twice, a side effect, is among what is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from rune.core.higher import HigherOrder, called_once
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var
 from rune.core.staging import Stage
+from rune.core.values import Value
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.programs.memo import per_program
 
@@ -72,7 +73,7 @@ class _Inline(Stage):
 
     __slots__ = ()
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Any) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, or inline."""
         called = called_once(primitive, args, params)
         if called is not None and primitive is jit_primitive and "device" not in params:

@@ -137,15 +137,15 @@ class _Walk:
         """Evaluate what the keys of a program depend on. An argument not needed may be None."""
         self._run(program, args, frame, _needed(program))
 
-    def everything(self, program: Program, args: Sequence[Value]) -> list[Any]:
+    def everything(self, program: Program, args: Sequence[Value]) -> list[Value]:
         """The outputs of a program."""
         env = self._run(program, args, self.frame, None)
         return [_value(a, env) for a in program.outputs]
 
     def _run(
         self, program: Program, args: Sequence[Value], frame: Frame | None, needed: frozenset[Var] | None
-    ) -> dict[Var, Any]:
-        env: dict[Var, Any] = dict(program.constants)
+    ) -> dict[Var, Value]:
+        env: dict[Var, Value] = dict(program.constants)
         env.update((v, a) for v, a in zip(program.inputs, args, strict=True) if a is not None)
         types = {v: type_of(a) for v, a in env.items()}
         known = [v for v in program.inputs if v in types]
@@ -161,7 +161,7 @@ class _Walk:
             self._step(equation, params, env, is_wanted)
         return env
 
-    def _step(self, equation: Equation, params: Mapping[str, object], env: dict[Var, Any], is_wanted: bool) -> None:
+    def _step(self, equation: Equation, params: Mapping[str, object], env: dict[Var, Value], is_wanted: bool) -> None:
         uses, frame = _equation_uses_keys(equation), self.frame
         if not (uses or is_wanted):
             return
@@ -187,5 +187,5 @@ class _Walk:
             self.in_while = was_in_while
 
 
-def _value(atom: Atom, env: Mapping[Var, Any]) -> Any:
+def _value(atom: Atom, env: Mapping[Var, Value]) -> Any:
     return atom.value if isinstance(atom, Literal) else env.get(atom)

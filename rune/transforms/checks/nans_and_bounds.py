@@ -8,7 +8,7 @@ Eager operations on the CPU are NumPy's, and checked one by one; all else is a w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from rune.errors import BoundsError, NaNError, in_copied_context, set_line
 from rune.transforms import late_modules
 from rune.transforms.arguments import key_path
 from rune.transforms.programs.memo import per_program
+
+if TYPE_CHECKING:
+    from rune.lowering.watch import Site
 
 _IS = {"NaN": np.isnan, "infinity": np.isinf}
 
@@ -49,7 +52,7 @@ def _watched(program: Program, bounds: bool, nans: bool, infs: bool) -> Any:
     return watch.watched(program, watch.Wanted(bounds, nans, infs))
 
 
-def without_faults(sites: Sequence[Any], outs: Sequence[Array]) -> list[Array]:
+def without_faults(sites: Sequence[Site], outs: Sequence[Array]) -> list[Array]:
     """The results without the fault. Errors: BoundsError or NaNError if there was one."""
     *results, site, index = outs
     number = int(np.asarray(site))
@@ -58,7 +61,7 @@ def without_faults(sites: Sequence[Any], outs: Sequence[Array]) -> list[Array]:
     return results
 
 
-def _raise(site: Any, index: int, results: Sequence[Array]) -> NoReturn:
+def _raise(site: Site, index: int, results: Sequence[Array]) -> NoReturn:
     set_line(site.frame)
     if site.axis is None:
         shape = tuple(d for d in site.type.shape if isinstance(d, int))

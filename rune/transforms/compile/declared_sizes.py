@@ -43,7 +43,7 @@ class SymbolicAxes:
     _known: dict[Any, tuple[ArrayType, ...]] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def of(declared: Any, in_dims: Any) -> SymbolicAxes | None:
+    def of(declared: object, in_dims: object) -> SymbolicAxes | None:
         """The checked declaration; None if nothing is declared.
 
         Errors: ArgumentError if a range or a pattern is not one, or the axes are left open.
@@ -124,7 +124,7 @@ class SymbolicAxes:
             )
         return [p for a, p in zip(args, leading) for _ in tree.leaves(a)]
 
-    def _spread(self, args: Any, static: tuple[int, ...]) -> list[str | None]:
+    def _spread(self, args: object, static: tuple[int, ...]) -> list[str | None]:
         """The patterns of in_dims, one for each leaf of the positional arguments."""
         patterns = self.patterns if isinstance(self.patterns, tuple | list) else (self.patterns,)
         dynamic_patterns = tuple(p for k, p in enumerate(patterns) if k not in static)
@@ -162,7 +162,7 @@ class SymbolicAxes:
             ) from None
 
 
-def _checked_ranges(declared: Any) -> dict[str, tuple[Bound, Bound | None]]:
+def _checked_ranges(declared: object) -> dict[str, tuple[Bound, Bound | None]]:
     """The ranges by name. Errors: ArgumentError if a name is not a string or a range is not one."""
     if not isinstance(declared, Mapping) or not declared:
         raise ArgumentError(f"jit: cannot read dims={declared!r} (no sizes by name)", hint=RANGES)
@@ -175,7 +175,7 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _checked_range(name: str, bounds: Any) -> tuple[Bound, Bound | None]:
+def _checked_range(name: str, bounds: object) -> tuple[Bound, Bound | None]:
     if isinstance(bounds, tuple | list) and len(bounds) == 2:
         low, high = (int(b) if isinstance(b, np.integer) else b for b in bounds)
         if _is_bound(low) and (high is None or _is_bound(high)):
@@ -191,7 +191,7 @@ def _checked_range(name: str, bounds: Any) -> tuple[Bound, Bound | None]:
     )
 
 
-def _is_bound(bound: Any) -> bool:
+def _is_bound(bound: object) -> bool:
     return isinstance(bound, int | str) and not isinstance(bound, bool)
 
 

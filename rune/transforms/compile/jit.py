@@ -39,6 +39,7 @@ from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
+from rune.tree import TreeDef
 
 if TYPE_CHECKING:
     from rune.backends.cpu.calls.describe import Kept
@@ -129,22 +130,22 @@ class Jitted(Generic[P, R]):
             need.tell()
         return traced.out_tree.unflatten(self._run(traced, leaves))
 
-    def _lookup(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Traced, list[Any]]:
+    def _lookup(self, args: tuple, kwargs: Mapping[str, object]) -> tuple[Traced, list[Value]]:
         dynamic, statics = self.marked.split(args, kwargs) if self.marked.static else ((args, kwargs), ())
         leaves, treedef = tree.flatten(dynamic)
         leaves = value_leaves("jit", leaves, treedef)
         return self._find(leaves, treedef, statics)
 
-    def traced(self, *args: Any, **kwargs: object) -> Traced:
+    def traced(self, *args: object, **kwargs: object) -> Traced:
         """The trace for these arguments, made if there is none."""
         return self._lookup(args, kwargs)[0]
 
-    def inputs(self, *args: Any, **kwargs: Any) -> list[Any]:
+    def inputs(self, *args: object, **kwargs: object) -> list[Value]:
         """The values of the program's inputs for these arguments."""
         traced, leaves = self._lookup(args, kwargs)
         return [*traced.captured, *leaves]
 
-    def program(self, *args: Any, **kwargs: object) -> Program:
+    def program(self, *args: object, **kwargs: object) -> Program:
         """The program traced for these arguments, captured values leading the inputs."""
         return self.traced(*args, **kwargs).program
 
@@ -160,7 +161,7 @@ class Jitted(Generic[P, R]):
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
     def __get__(self: Jitted[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Callable[Q, R]: ...
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         """Methods can be jitted: the instance is then the first argument."""
         return self if instance is None else _Bound(self, instance)
 
@@ -210,7 +211,7 @@ class Jitted(Generic[P, R]):
 
     # --- finding the trace ------------------------------------------------------------------
 
-    def _find(self, leaves: Sequence[Value], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Any]]:
+    def _find(self, leaves: Sequence[Value], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         """The trace for these arguments, and its inputs: the arguments, then the hidden ones."""
         types = tuple([type_of(x) for x in leaves])
         if self.symbolic is not None:
@@ -230,29 +231,29 @@ class Jitted(Generic[P, R]):
                     entry = self._get(key)
         return entry[0], [*leaves, *entry[1]]
 
-    def _get(self, key: Key) -> tuple[Traced, list[Any]]:
+    def _get(self, key: Key) -> tuple[Traced, list[Value]]:
         entry = self._shared.fitting(key)
         if entry is None:
             entry = self._make(key)
             self._keep(key, entry)
         return entry
 
-    def _make(self, key: Key) -> tuple[Traced, list[Any]]:
+    def _make(self, key: Key) -> tuple[Traced, list[Value]]:
         note(self.function, key, self._traces)
         treedef, types, statics, _ = key
         entry = self._trace(types, treedef, statics)
         entry[0].key = key
         return entry
 
-    def _keep(self, key: Key, entry: tuple[Traced, list[Any]]) -> None:
+    def _keep(self, key: Key, entry: tuple[Traced, list[Value]]) -> None:
         self._shared.keep(key, entry[0])
 
-    def _trace(self, types: Sequence[ArrayType], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Any]]:
+    def _trace(self, types: Sequence[ArrayType], treedef: tree.TreeDef, statics: tuple) -> tuple[Traced, list[Value]]:
         next(counts.traces)
-        out_trees: list[Any] = []
+        out_trees: list[TreeDef] = []
         recorders: list[effects.Recorder] = []
 
-        def flat(*values: Value) -> list[Any]:
+        def flat(*values: Value) -> list[Value]:
             writer = current()
             assert isinstance(writer, Stage)
             writer.kept = True  # the trace is stored: work on it pays
@@ -290,7 +291,7 @@ class Jitted(Generic[P, R]):
         except (ShapeError, DimensionError) as error:  # a form may fail where exact sizes do not
             return self._run_exact(traced, leaves, error)
 
-    def _run_exact(self, traced: Traced, leaves: Sequence[Any], error: ShapeError | DimensionError) -> list[Any]:
+    def _run_exact(self, traced: Traced, leaves: Sequence[Value], error: ShapeError | DimensionError) -> list[Array]:
         """Run the exact trace in place of a form that failed to compile or to be transformed.
 
         The form is dropped, unless the exact trace fails too. Other traces fail for good reason.
@@ -338,10 +339,10 @@ _GENERAL = Jitted.__call__  # as it is defined
 class _Bound:
     """A jitted method bound to its instance."""
 
-    def __init__(self, jitted: Jitted, instance: Any):
+    def __init__(self, jitted: Jitted, instance: object):
         self.jitted, self.instance = jitted, instance
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call with the instance first."""
         return self.jitted(self.instance, *args, **kwargs)
 
@@ -403,14 +404,14 @@ def jit(function: Callable[P, R], **options: Unpack[Options]) -> Jitted[P, R]: .
 @overload
 def jit(**options: Unpack[Options]) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
-    function: Callable[..., Any] | None = None,
+    function: Callable[..., object] | None = None,
     *,
     static_argnums: Names = None,
     static_argnames: Names = None,
     donate_argnums: Names = None,
     donate_argnames: Names = None,
     dims: Mapping[str, tuple[int | str, int | str | None]] | None = None,
-    in_dims: Any = None,
+    in_dims: object = None,
     device: str | Device | None = None,
 ) -> Any:
     """Compile `function` for the arguments it is called with; composes with every transformation.

@@ -30,7 +30,7 @@ def _run(*args: Value, program: Program, device: str | None = None) -> list[Arra
 
 def _partial(
     partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Array]:
+) -> list[Value]:
     program: Program = params["program"]
     device = {name: value for name, value in params.items() if name == "device"}
     split = split_program(program, tuple(unknown))

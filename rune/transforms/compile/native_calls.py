@@ -45,11 +45,11 @@ class _Indescribable(Exception):
 
 
 def described(
-    args: Sequence[Any],
+    args: Sequence[object],
     kwargs: Mapping[str, object],
     is_static: Callable[[int | str], bool],
     captured: Sequence[Value],
-    executable: Any,
+    executable: object,
     out_types: Sequence[ArrayType],
     out_tree: TreeDef,
     place: Place,
@@ -118,7 +118,7 @@ class _Walk:
         self.buffers: list[np.ndarray] = []
 
     def arguments(
-        self, args: Sequence[Any], kwargs: Mapping[str, object], is_static: Callable[[int | str], bool]
+        self, args: Sequence[object], kwargs: Mapping[str, object], is_static: Callable[[int | str], bool]
     ) -> None:
         """All arguments, those by name in the order in which a tree has them."""
         numbers = {name: len(args) + k for k, name in enumerate(kwargs)}
@@ -132,14 +132,14 @@ class _Walk:
             else:
                 self.tree(value, Fetch.ARGUMENT, number)
 
-    def tree(self, value: Any, fetch: Fetch, key: Any) -> None:
+    def tree(self, value: object, fetch: Fetch, key: object) -> None:
         """An argument: containers of the plain kinds, and leaves."""
         # Last first, so that nodes come in the order of the leaves.
         waiting: list[_Found] = [(value, fetch, 0, key)]
         while waiting:
             waiting.extend(reversed(self.children(*waiting.pop())))
 
-    def children(self, value: Any, fetch: Fetch, parent: int, key: Any) -> list[_Found]:
+    def children(self, value: Any, fetch: Fetch, parent: int, key: object) -> list[_Found]:
         """Add one node; its children, and where they come from."""
         number = len(self.nodes)
         if value is None:
@@ -156,7 +156,7 @@ class _Walk:
             self.leaf(value, fetch, parent, key)
         return []
 
-    def leaf(self, value: Any, fetch: Fetch, parent: int, key: Any) -> None:
+    def leaf(self, value: object, fetch: Fetch, parent: int, key: object) -> None:
         """A leaf; Memory and bytes follow when it is known what the plan takes."""
         if type(value) is Array and value.place.device is None:
             self.add(fetch, parent, key, Check.ARRAY, value.type)
@@ -221,7 +221,7 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
     return tuple(reversed(records)), None
 
 
-def native_method(cls: type, slot: str, general: Callable[..., Any]) -> Any:
+def native_method(cls: type, slot: str, general: Callable[..., object]) -> Any:
     """The method `__call__` of `cls` that makes the calls kept in the slot; None if there is none.
 
     Errors: CompileError.

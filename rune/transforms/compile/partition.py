@@ -31,6 +31,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var, substitute
 from rune.core.side_effects import effect_of
 from rune.core.staging import Stage
+from rune.core.values import Value
 from rune.errors import DeviceError
 from rune.transforms.compile.transfer import devices_within, to_device
 from rune.transforms.programs.memo import per_program
@@ -121,7 +122,7 @@ class _Inline(Stage):
         super().__init__(None)
         self.home = home
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write or inline."""
         called, device = called_once(primitive, args, params), params.get("device")
         if device is not None and called is not None:
@@ -139,7 +140,7 @@ class _Inline(Stage):
             hint="move it before or behind",
         )
 
-    def moved(self, values: Sequence[Any], device: str) -> list[Any]:
+    def moved(self, values: Sequence[Value], device: str) -> list[Value]:
         """The values on a device, committed to it."""
         return [self.write(to_device, [value], {"device": device}) for value in values]
 

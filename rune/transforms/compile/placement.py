@@ -59,7 +59,7 @@ def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
     )
 
 
-def device_put(values: Any, device: str | Device | None = None) -> Any:
+def device_put(values: object, device: str | Device | None = None) -> Any:
     """A tree with every array on `device` and committed to it; arrays there are not copied.
 
     Without a device, arrays stay as they are, and host data becomes arrays on the default device,
@@ -75,7 +75,7 @@ def device_put(values: Any, device: str | Device | None = None) -> Any:
     return tree.map(_as_array if device is None else _putter(device), tree.map(opened, values))
 
 
-def _as_array(value: Any) -> Any:
+def _as_array(value: Value) -> Any:
     return value if isinstance(value, Tracer) else _array(value)
 
 
@@ -101,7 +101,7 @@ def _putter(device: str | Device) -> Callable[[Any], Any]:
     return put_there
 
 
-def device_get(values: Any) -> Any:
+def device_get(values: object) -> Any:
     """A tree with every array as a NumPy array; all copies start before the first is awaited.
 
     Keys, which are not numbers to NumPy, stay rune arrays, in the host's memory.
@@ -115,14 +115,14 @@ def device_get(values: Any) -> Any:
     return tree.map(lambda finish: finish(), begun)
 
 
-def _start_numpy(value: Any) -> Callable[[], Any]:
+def _start_numpy(value: object) -> Callable[[], Any]:
     if type(value) is not Array:
         return lambda: np.asarray(value)
     contents = value.start_numpy()
     return (lambda: Array(contents(), value.type)) if value.type.dtype in dtypes.KEYS else contents
 
 
-def block_until_ready(values: Any) -> Any:
+def block_until_ready(values: object) -> Any:
     """Wait until every array of the tree is computed; returns the tree.
 
     Errors: those of the pending work: DeviceError, OutOfMemory, NaNError.

@@ -23,13 +23,13 @@ Statics = tuple[tuple[int | str, type, Any], ...]  # where; its type, since 1 ==
 class Marked:
     """The static and donated arguments; each number has its parameter's name beside it."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     parameters: tuple[str, ...]  # positional ones, if their number is known
     static: frozenset[int | str]
     donated: frozenset[int | str]
 
     @staticmethod
-    def of(function: Callable[..., Any], static: frozenset[int | str], donated: frozenset[int | str]) -> Marked:
+    def of(function: Callable[..., object], static: frozenset[int | str], donated: frozenset[int | str]) -> Marked:
         """From the numbers and names in the options of `jit`.
 
         Errors: ArgumentError for a number or a name that no argument can have.
@@ -102,7 +102,7 @@ def _each(names: Names) -> Iterable[int | str]:
 Parameters = tuple[inspect.Parameter, ...]
 
 
-def _parameters(function: Callable[..., Any]) -> Parameters | None:
+def _parameters(function: Callable[..., object]) -> Parameters | None:
     """The function's parameters; None if it has no signature."""
     try:
         return tuple(inspect.signature(function).parameters.values())
@@ -119,7 +119,7 @@ def _positional(parameters: Parameters) -> tuple[str, ...]:
 
 
 def _require_known(
-    function: Callable[..., Any], what: str, wanted: frozenset[int | str], parameters: Parameters
+    function: Callable[..., object], what: str, wanted: frozenset[int | str], parameters: Parameters
 ) -> None:
     """Errors: ArgumentError for an argument that the function cannot take."""
     kinds, names = {p.kind for p in parameters}, {p.name for p in parameters}
@@ -145,7 +145,7 @@ def _with_names(wanted: frozenset[int | str], names: tuple[str, ...]) -> frozens
     return frozenset({*(w for w in wanted if isinstance(w, str)), *numbers, *known})
 
 
-def _require_hashable(function: Callable[..., Any], where: int | str, value: Any) -> None:
+def _require_hashable(function: Callable[..., object], where: int | str, value: object) -> None:
     try:
         hash(value)
     except TypeError:

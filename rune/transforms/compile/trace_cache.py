@@ -129,7 +129,7 @@ _shared: weakref.WeakKeyDictionary[Any, dict[Hashable, Traces]] = weakref.WeakKe
 _lock = locks.reentrant()  # the collector may run code that jits
 
 
-def traces_of(function: Callable[..., Any], options: Hashable, name: str) -> Traces:
+def traces_of(function: Callable[..., object], options: Hashable, name: str) -> Traces:
     """The traces shared by all jitted versions of a function with these options.
 
     A function that cannot be a key, or be referenced weakly, gets new ones each time.
@@ -167,7 +167,7 @@ class _Recent:
         self.changes: deque[int] = deque()
         self.bytes, self.next = 0, 0  # bytes of all, and how many start the next eviction
 
-    def count(self, thing: Any, nbytes: int) -> None:
+    def count(self, thing: object, nbytes: int) -> None:
         """Count these bytes for as long as a thing lives."""
         self.changes.append(nbytes)
         weakref.finalize(thing, self.changes.append, -nbytes).atexit = False
@@ -211,7 +211,7 @@ class _Recent:
 _recent = _Recent()
 
 
-def count_bytes(thing: Any, nbytes: int) -> None:
+def count_bytes(thing: object, nbytes: int) -> None:
     """Count machine code as stored, for as long as it lives."""
     _recent.count(thing, nbytes)
 

@@ -21,7 +21,7 @@ from rune.transforms.tree_difference import mismatch
 from rune.tree import TreeDef
 
 
-def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(function: Callable[..., object], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
     """(`converted`, values): `converted(*args, *values)` is `function(*args)`.
 
     The values are those that `function` closes over and that can be differentiated: traced values
@@ -44,7 +44,7 @@ def closure_convert(function: Callable[..., Any], *example_args: Any) -> tuple[C
     hidden = [_is_hidden(v) for v in staged.captured]
     fixed_values = [None if h else v for v, h in zip(staged.captured, hidden, strict=True)]
 
-    def converted(*args: Any) -> Any:
+    def converted(*args: object) -> Any:
         count = len(args) - sum(hidden)
         arg_leaves, arg_tree = tree.flatten(tuple(args[:count]))
         if arg_tree != treedef:
@@ -68,5 +68,5 @@ def _difference(expected: TreeDef, actual: TreeDef) -> str:
     )
 
 
-def _is_hidden(value: Any) -> bool:
+def _is_hidden(value: object) -> bool:
     return isinstance(value, Tracer) and is_differentiable(value)

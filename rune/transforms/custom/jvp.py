@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rune import dtypes, tree
 from rune.core.axes import Name, own_axis
@@ -21,6 +21,7 @@ from rune.core.higher import HigherOrder
 from rune.core.interpreter import is_evaluating, type_of, use
 from rune.core.program import Program
 from rune.core.staging import stage
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops.movement import repeat_lane
@@ -48,6 +49,9 @@ from rune.transforms.programs import call_rules
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.tree_difference import kind_of, mismatch, results_differ
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 KIND = "custom_jvp"
 
 
@@ -69,10 +73,10 @@ class custom_jvp(CustomFunction):
     """
 
     kind = KIND
-    rule: Callable[..., Any] | None = None
+    rule: Callable[..., object] | None = None
     symbolic_zeros = False
 
-    def defjvp(self, rule: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, rule: Callable[..., object], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set rule(primals, tangents) -> (results, tangents of the results).
 
         symbolic_zeros: zero tangents are passed as SymbolicZero objects instead of arrays.
@@ -80,12 +84,12 @@ class custom_jvp(CustomFunction):
         self.rule, self.symbolic_zeros = rule, symbolic_zeros
         return rule
 
-    def defjvps(self, *rules: Callable[..., Any] | None) -> None:
+    def defjvps(self, *rules: Callable[..., object] | None) -> None:
         """Set one rule(tangent, result, *primals) per argument; None if its derivative is 0."""
         if self.nondiff:
             raise TransformError("custom_jvp: cannot use defjvps with nondiff_argnums (use defjvp)")
 
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        def rule(primals: Sequence[object], tangents: Sequence[object]) -> tuple[Any, Any]:
             result = self(*primals)
             terms = [
                 f(t, result, *primals)
@@ -96,7 +100,7 @@ class custom_jvp(CustomFunction):
 
         self.defjvp(rule, symbolic_zeros=True)
 
-    def __call__(self, *args: Any, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function; while a derivative is taken, its rule."""
         if self.rule is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defjvp")
@@ -106,7 +110,7 @@ class custom_jvp(CustomFunction):
         outs, out_tree = on_level(arguments.leaves, rule.with_tree, lambda xs: self._run(arguments, rule, xs))
         return tree.unflatten(out_tree, outs)
 
-    def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
+    def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Value]) -> tuple[list[Any], Any]:
         """Flat results, if nothing is differentiated, and their tree."""
         flat = self.flat(arguments)
         if is_evaluating():  # nothing is traced that would need an equation with the rule
@@ -119,7 +123,7 @@ class custom_jvp(CustomFunction):
         return outs, flat.out_tree
 
 
-def _sum_of(terms: Sequence[Any], result: Any) -> Any:
+def _sum_of(terms: Sequence[object], result: object) -> Any:
     if not terms:
         return tree.map(lambda y: SymbolicZero(tangent_type(type_of(y))), result)
     total = terms[0]
@@ -131,21 +135,21 @@ def _sum_of(terms: Sequence[Any], result: Any) -> Any:
 # --- the rule, as the interpreters see it -------------------------------------------------------
 
 
-class _Rule(Rule):
+class _Rule(Rule[custom_jvp]):
     """The user's rule on flat values: (primals, tangents) -> (results, tangents); None is zero."""
 
     def __init__(self, custom: custom_jvp, arguments: Arguments):
         super().__init__(custom, arguments)
-        self.expected_tree: Any = None  # of the function's result, if that was traced
+        self.expected_tree: tree.TreeDef | None = None  # of the function's result, if that was traced
 
-    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+    def __call__(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[list, list]:
         """Flat results and tangents."""
         outs, out_tangents, out_tree = self.with_tree(primals, tangents)
         if self.expected_tree is not None and out_tree != self.expected_tree:
             self._refuse(results_differ(self.expected_tree, out_tree))
         return outs, out_tangents
 
-    def with_tree(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list, Any]:
+    def with_tree(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[list, list, tree.TreeDef]:
         """The same, and the tree of the results."""
         custom, arguments = self.custom, self.arguments
         types = [tangent_type(type_of(p)) for p in primals]
@@ -173,7 +177,7 @@ class _Rule(Rule):
         checked = [self._checked(o, t, i, out_tree) for i, (o, t) in enumerate(zip(outs, out_tangents))]
         return outs, checked, out_tree
 
-    def _checked(self, out: Any, tangent: Any, number: int, out_tree: tree.TreeDef) -> Any:
+    def _checked(self, out: object, tangent: object, number: int, out_tree: tree.TreeDef) -> Any:
         expected, tangent = tangent_type(type_of(out)), unshared(opened(tangent))
         actual = type_of(tangent)
         if not is_layout(actual, expected):
@@ -190,22 +194,22 @@ class _Rule(Rule):
 class _OnLanes:
     """A rule on all lanes; every result has lanes, even if it does not depend on them."""
 
-    rule: Callable[..., Any]
+    rule: Callable[..., tuple[list, list]]
     batched: tuple[bool, ...]
-    size: Any
+    size: Size
     axis: Name | None
 
     def __repr__(self) -> str:
         return on_lanes(self.rule)
 
-    def __call__(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+    def __call__(self, primals: Sequence[Value], tangents: Sequence[Value | None]) -> tuple[list, list]:
         """Flat results and tangents, lanes leading."""
         nonzero: list[bool] = []
         # A symbolic size has another name in each program; the arguments have the current one.
         sizes = (type_of(p).shape[0] for p, b in zip(primals, self.batched) if b)
         size = next(sizes, self.size)
 
-        def one(*values: Any) -> list[Any]:
+        def one(*values: Value) -> list[Value]:
             lane_tangents = iter(values[len(primals) :])
             directions = [None if t is None else next(lane_tangents) for t in tangents]
             outs, out_tangents = self.rule(values[: len(primals)], directions)
@@ -224,7 +228,7 @@ class _OnLanes:
 # --- the primitive ------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     hidden, program = params["hidden"], params["program"]
     for value, tangent in zip(primals[:hidden], tangents):
         if tangent is not None:
@@ -235,7 +239,14 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, A
     return outs, out_tangents
 
 
-def _batch(batched: Sequence[bool], size: Size, *args: Any, program: Program, rule: Any, hidden: int) -> Any:
+def _batch(
+    batched: Sequence[bool],
+    size: Size,
+    *args: Value,
+    program: Program,
+    rule: Callable[..., tuple[list, list]],
+    hidden: int,
+) -> Any:
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)
@@ -244,13 +255,17 @@ def _batch(batched: Sequence[bool], size: Size, *args: Any, program: Program, ru
     return custom_jvp_call(*operands, program=closed_program, rule=on_lanes, hidden=more), lanes
 
 
-def _partial(partial: Partial, args: Sequence[Any], unknown: Sequence[bool], params: Mapping[str, Any]) -> list[Any]:
+def _partial(
+    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Value]:
     # Splitting into known and unknown parts comes after jvp, so the rule is not needed any more.
     with use(partial):
         return eval_program(params["program"], args)
 
 
-def _transpose(cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, program: Program, **_: Any) -> list[Any]:
+def _transpose(
+    cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **_: object
+) -> list[Array | None]:
     linear_cts = iter(backward(program, linear, inputs, cts))
     return [next(linear_cts) if is_linear else None for is_linear in linear]
 

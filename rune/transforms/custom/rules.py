@@ -14,8 +14,8 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import FunctionType, MethodType, ModuleType
-from typing import Any, NoReturn
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def symbolic_or_zeros(symbolic: bool, type: ArrayType) -> Any:
 class Arguments:
     """The arguments of one call: those to differentiate, flat; the others as passed."""
 
-    leaves: list[Any]
+    leaves: list[Value]
     treedef: tree.TreeDef
     statics: tuple[tuple[int, Any], ...]  # position and value, in order
 
@@ -83,11 +83,11 @@ class Arguments:
         """The arguments that are not differentiated."""
         return tuple(value for _, value in self.statics)
 
-    def trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    def trees(self, leaves: Sequence[object]) -> tuple[Any, ...]:
         """The arguments to differentiate."""
         return tree.unflatten(self.treedef, leaves)
 
-    def all(self, chosen: Sequence[Any]) -> list[Any]:
+    def all(self, chosen: Sequence[object]) -> list[object]:
         """All arguments in their places; `chosen` are those to differentiate."""
         args = list(chosen)
         for position, value in self.statics:
@@ -110,7 +110,7 @@ class CustomFunction:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ):
@@ -121,15 +121,15 @@ class CustomFunction:
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
         self.nondiff = frozenset((*numbers, *_positions(function, names)))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function; while a derivative is taken, its rule."""
         raise NotImplementedError(type(self).__name__)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         """A method: the instance is the first argument."""
         return self if instance is None else functools.partial(self, instance)
 
-    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, object]) -> Arguments:
+    def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Arguments:
         """The arguments of a call, with keywords and defaults put in their places."""
         full = _positional(self.name, self.signature, tuple(args), kwargs)
         # A negative number counts from the last argument; one out of range names no argument here.
@@ -144,10 +144,13 @@ class CustomFunction:
         return Flat(self.kind, lambda *xs: self.function(*arguments.all(xs)), arguments.treedef)
 
 
-class Rule:
+F = TypeVar("F", bound=CustomFunction)
+
+
+class Rule(Generic[F]):
     """A user's rule for calls of one form; equal for equal functions and forms."""
 
-    def __init__(self, custom: Any, arguments: Arguments):
+    def __init__(self, custom: F, arguments: Arguments):
         self.custom, self.arguments = custom, arguments.form()
 
     def __eq__(self, other: object) -> bool:
@@ -163,7 +166,7 @@ class Rule:
         return f"<rule of {self.custom.name}>"
 
 
-def _positions(function: Callable[..., Any], names: Sequence[str]) -> Iterator[int]:
+def _positions(function: Callable[..., object], names: Sequence[str]) -> Iterator[int]:
     known = list(inspect.signature(function).parameters) if names else []
     for name in names:
         if name not in known:
@@ -172,7 +175,7 @@ def _positions(function: Callable[..., Any], names: Sequence[str]) -> Iterator[i
         yield known.index(name)
 
 
-def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+def _signature(function: Callable[..., object]) -> inspect.Signature | None:
     """None for a builtin that has none."""
     try:
         return inspect.signature(function)
@@ -180,7 +183,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _positional(name: str, signature: inspect.Signature | None, args: tuple, kwargs: Any) -> tuple:
+def _positional(name: str, signature: inspect.Signature | None, args: tuple, kwargs: Mapping[str, object]) -> tuple:
     """All arguments by position, defaults included."""
     if not kwargs and (signature is None or len(args) == len(signature.parameters)):
         return args  # the common case
@@ -222,7 +225,7 @@ def on_level(leaves: Sequence[Value], rule: Callable[..., Any], otherwise: Calla
     return [level.join(o, t) for o, t in zip(outs, out_tangents, strict=True)], out_tree
 
 
-def check_closure(kind: str, name: str, *holders: Any) -> None:
+def check_closure(kind: str, name: str, *holders: object) -> None:
     """Refuse a function that closes over a value which is being differentiated."""
     levels = list(_derivatives())
     if levels:
@@ -262,7 +265,7 @@ def as_arrays(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def run_rule(kind: str, name: str, rule: Callable[..., Any], *args: Any) -> Any:
+def run_rule(kind: str, name: str, rule: Callable[..., object], *args: object) -> Any:
     """The results of a user's rule, whose operations report their own lines.
 
     Errors: EscapedTracerError if it uses a value of a transformation that has ended.
@@ -278,7 +281,7 @@ def run_rule(kind: str, name: str, rule: Callable[..., Any], *args: Any) -> Any:
         ) from error
 
 
-def on_lanes(rule: Any) -> str:
+def on_lanes(rule: object) -> str:
     """How a rule on all lanes prints: `<rule of f on lanes>`."""
     return f"<{repr(rule)[1:-1]} on lanes>"
 
@@ -286,7 +289,7 @@ def on_lanes(rule: Any) -> str:
 LEVELS = 4  # of functions, objects and containers that are searched
 
 
-def _tracers_in(holders: Sequence[Any]) -> Iterator[Tracer]:
+def _tracers_in(holders: Sequence[object]) -> Iterator[Tracer]:
     """Traced values in closures, and in the attributes and containers inside them."""
     pending = [(x, 0) for x in holders]
     visited: set[int] = set()
@@ -300,7 +303,7 @@ def _tracers_in(holders: Sequence[Any]) -> Iterator[Tracer]:
             pending += [(x, depth + 1) for x in _held_by(value)]
 
 
-def _held_by(value: Any) -> Sequence[Any]:
+def _held_by(value: object) -> Sequence[object]:
     match value:
         case functools.partial():
             return [value.func, *value.args, *value.keywords.values()]
@@ -318,7 +321,7 @@ def _held_by(value: Any) -> Sequence[Any]:
             return list(getattr(value, "__dict__", {}).values())
 
 
-def _contents(cell: Any) -> Sequence[Any]:
+def _contents(cell: CellType) -> Sequence[object]:
     try:
         return [cell.cell_contents]
     except ValueError:  # a variable that is not bound yet

@@ -26,7 +26,8 @@ from rune.core.primitive import Direct
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.types import ArrayType
-from rune.core.values import Operand, Value
+from rune.core.values import Value
+from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops.family import reduce_sum
 from rune.ops.movement import repeat_lane
@@ -74,14 +75,14 @@ class custom_vjp(CustomFunction):
     """
 
     kind = KIND
-    fwd: Callable[..., Any] | None = None
-    bwd: Callable[..., Any] | None = None
+    fwd: Callable[..., object] | None = None
+    bwd: Callable[..., object] | None = None
     symbolic_zeros = False
 
     def defvjp(
         self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
+        fwd: Callable[..., object],
+        bwd: Callable[..., object],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
@@ -97,7 +98,7 @@ class custom_vjp(CustomFunction):
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    def __call__(self, *args: Any, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function; while a derivative is taken, its rules."""
         if self.fwd is None:
             raise TransformError(f"{KIND}: cannot call {self.name} (it has no rule)", hint="set one with .defvjp")
@@ -122,7 +123,7 @@ class custom_vjp(CustomFunction):
                     hint="let it be differentiated, and give None as its cotangent",
                 )
 
-    def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Any]) -> tuple[list[Any], Any]:
+    def _run(self, arguments: Arguments, rule: _Rule, leaves: Sequence[Value]) -> tuple[list[Any], Any]:
         """Flat results, if nothing is differentiated, and their tree."""
         flat = self.flat(arguments)
         if is_evaluating():  # nothing is traced that would need an equation with the rule
@@ -149,14 +150,16 @@ class CustomVJPPrimal:
 # pullback(residuals, cotangents of the results) -> cotangents of the primals; None is zero
 
 
-class _Rule(Rule):
+class _Rule(Rule[custom_vjp]):
     """The user's fwd on flat values."""
 
     def __init__(self, custom: custom_vjp, arguments: Arguments):
         super().__init__(custom, arguments)
-        self.out_tree: Any = None  # of the function's result, once it is known
+        self.out_tree: tree.TreeDef | None = None  # of the function's result, once it is known
 
-    def forward(self, primals: Sequence[Value], perturbed: Sequence[bool]) -> tuple[list[Any], list[Any], _Pullback]:
+    def forward(
+        self, primals: Sequence[Value], perturbed: Sequence[bool]
+    ) -> tuple[list[Value], list[Value], _Pullback]:
         """Flat results, flat residuals, and the pullback from these and cotangents."""
         leaves = as_arrays(primals)
         if self.custom.symbolic_zeros:
@@ -193,7 +196,7 @@ class _Pullback:
     """The user's bwd on flat values."""
 
     rule: _Rule
-    residual_tree: Any
+    residual_tree: tree.TreeDef
     out_tree: tree.TreeDef
     out_types: tuple[ArrayType, ...]
     in_types: tuple[ArrayType, ...]
@@ -201,7 +204,7 @@ class _Pullback:
     def __repr__(self) -> str:
         return f"<bwd of {self.rule.custom.name}>"
 
-    def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def __call__(self, residuals: Sequence[Value], cts: Sequence[Value | None]) -> list[Value | None]:
         """Cotangents of the arguments, None for zero."""
         custom, arguments = self.rule.custom, self.rule.arguments
         filled = [
@@ -217,7 +220,7 @@ class _Pullback:
         leaves = self._leaves(tuple(bwd_result) if isinstance(bwd_result, list) else bwd_result)
         return [self._checked(i, t, ct) for i, (t, ct) in enumerate(zip(self.in_types, leaves))]
 
-    def _leaves(self, bwd_result: Any) -> list[Array]:
+    def _leaves(self, bwd_result: object) -> list[Array]:
         """One cotangent per leaf of the arguments; None may replace a whole part of the tree."""
         arguments = self.rule.arguments.trees(self.in_types)
         try:
@@ -249,22 +252,24 @@ class _Pullback:
 class _OnLanes:
     """A rule on all lanes; every result has lanes, even if it does not depend on them."""
 
-    rule: Any
+    rule: _Rule | _OnLanes
     batched: tuple[bool, ...]
-    size: Any
+    size: Size
     axis: Name | None
 
     def __repr__(self) -> str:
         return on_lanes(self.rule)
 
-    def forward(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
+    def forward(
+        self, primals: Sequence[Value], perturbed: Sequence[bool]
+    ) -> tuple[list[Value], list[Value], _PullbackOnLanes]:
         """Results and residuals, lanes leading, and the pullback of all lanes."""
         one_lane: list[Any] = []
         # A symbolic size has another name in each program; the arguments have the current one.
         sizes = (type_of(p).shape[0] for p, b in zip(primals, self.batched) if b)
         size = next(sizes, self.size)
 
-        def one(*values: Any) -> list[Any]:
+        def one(*values: Value) -> list[Value]:
             outs, residuals, pullback = self.rule.forward(values, perturbed)
             one_lane.extend((len(outs), pullback))
             return [*outs, *residuals]
@@ -283,22 +288,22 @@ class _OnLanes:
 class _PullbackOnLanes:
     """A pullback on all lanes; an argument without lanes gets the sum over all."""
 
-    pullback: Any
+    pullback: _Pullback | _PullbackOnLanes
     batched: tuple[bool, ...]  # which arguments have lanes
     residuals: tuple[bool, ...]  # which residuals have lanes
-    size: Any
+    size: Size
     axis: Name | None
 
     def __repr__(self) -> str:
         return on_lanes(self.pullback)
 
-    def __call__(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def __call__(self, residuals: Sequence[Value], cts: Sequence[Value | None]) -> list[Value | None]:
         """Cotangents of the arguments, None for zero."""
         nonzero: list[bool] = []
         # A symbolic size has another name in each program; the cotangents have the current one.
         size = next((type_of(ct).shape[0] for ct in cts if ct is not None), self.size)
 
-        def one(*values: Any) -> list[Any]:
+        def one(*values: Value) -> list[Value]:
             lane_cts = iter(values[len(residuals) :])
             filled = [None if ct is None else next(lane_cts) for ct in cts]
             lane_in_cts = self.pullback(values[: len(residuals)], filled)
@@ -316,14 +321,16 @@ class _PullbackOnLanes:
         ]
 
 
-def _with_lanes(value: Any, batched: bool, size: Any) -> Any:
+def _with_lanes(value: Value, batched: bool, size: Size) -> Value:
     return value if batched else repeat_lane(value, size)
 
 
 # --- the linear map -----------------------------------------------------------------------------
 
 
-def linearized(rule: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def linearized(
+    rule: _Rule | _OnLanes, primals: Sequence[Value], tangents: Sequence[Value | None]
+) -> tuple[list[Value], list[Value | None]]:
     """Results, and their tangents: an unknown linear map of the nonzero tangents."""
     perturbed = tuple(t is not None for t in tangents)
     outs, residuals, pullback = rule.forward(primals, perturbed)
@@ -344,7 +351,7 @@ def linearized(rule: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tu
     return outs, [next(linear_results) if is_differentiable(o) else None for o in outs]
 
 
-def _refuse_forward(*_: Any, pullback: Any, **__: Any) -> NoReturn:
+def _refuse_forward(*_: object, pullback: object, **__: object) -> NoReturn:
     raise TransformError(
         f"{KIND}: cannot apply forward-mode differentiation (jvp) to a custom_vjp function "
         f"({pullback!r} is a rule for cotangents only)",
@@ -356,12 +363,12 @@ def _lin_transpose(
     cts: Sequence[Value],
     linear: Sequence[bool],
     *inputs: Any,
-    pullback: Any,
+    pullback: _Pullback | _PullbackOnLanes,
     residuals: int,
     perturbed: tuple[bool, ...],
     active: tuple[bool, ...],
     **_: object,
-) -> list[Any]:
+) -> list[Value | None]:
     active_cts = iter(cts)
     in_cts = pullback(inputs[:residuals], [next(active_cts) if a else None for a in active])
     return [None] * residuals + [ct for ct, p in zip(in_cts, perturbed, strict=True) if p]
@@ -383,7 +390,7 @@ custom_lin = Direct(
 # --- the primitive ------------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Operand], tangents: Sequence[Operand], params: Mapping[str, Any]) -> Any:
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
     hidden, program = params["hidden"], params["program"]
     for value, tangent in zip(primals[:hidden], tangents):
         if tangent is not None:
@@ -394,7 +401,9 @@ def _jvp(primals: Sequence[Operand], tangents: Sequence[Operand], params: Mappin
     return outs, out_tangents
 
 
-def _batch(batched: Sequence[bool], size: Any, *args: Any, program: Program, rule: Any, hidden: int) -> Any:
+def _batch(
+    batched: Sequence[bool], size: Size, *args: Value, program: Program, rule: _Rule | _OnLanes, hidden: int
+) -> Any:
     lanes = (True,) * len(program.outputs)
     rewritten, _ = batch_program(program, tuple(batched), own_size(size, program), lanes)
     closed_program, operands = call_rules.closed_call(rewritten, {}, args)

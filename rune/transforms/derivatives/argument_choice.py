@@ -20,16 +20,16 @@ class Chosen:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         argnums: int | Sequence[int],
-        args: Sequence[Any],
+        args: Sequence[object],
         kwargs: Mapping[str, object],
     ):
         self.function, self.args, self.kwargs = function, args, kwargs
         self.numbers = _argument_numbers(argnums, len(args))
         self.values = tuple(args[i] for i in self.numbers)
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: object) -> Any:
         """The result for other values of the chosen arguments."""
         full = list(self.args)
         for i, value in zip(self.numbers, values, strict=True):

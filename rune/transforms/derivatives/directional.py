@@ -18,7 +18,9 @@ from rune.transforms.derivatives.tangents import filled, filled_as, tangent_of
 from rune.transforms.tree_difference import mismatch
 
 
-def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+def jvp(
+    function: Callable[..., object], primals: Sequence[object], tangents: Sequence[object], has_aux: bool = False
+) -> Any:
     """(outputs, tangents of the outputs) at `primals` in the direction `tangents`; then aux.
 
     Shapes: each tangent as its primal. Types: as its primal; float0 for integers.
@@ -39,7 +41,7 @@ def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence
 
 
 def _directions(
-    name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, tangents: Sequence[Any]
+    name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, tangents: Sequence[object]
 ) -> list[Array | None]:
     """One tangent per leaf of these types, None for an integer leaf."""
     leaves, tangent_tree = tree.flatten(tuple(tangents))
@@ -58,7 +60,7 @@ def _directions(
 class LinearFunction(LinearNode):
     """The map from tangents of the inputs to tangents of the outputs: a tree of residuals."""
 
-    def __call__(self, *tangents: Any) -> Any:
+    def __call__(self, *tangents: object) -> Any:
         """Tangents of the outputs. Errors: TransformError names the path that differs."""
         form = self.form
         in_tangents = _directions("linearize", form.types, form.treedef, tangents)
@@ -70,7 +72,7 @@ class LinearFunction(LinearNode):
 tree.register_node_class(LinearFunction)
 
 
-def linearize(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(function: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     """(outputs, the linear map from tangents to tangents) at `primals`; with `has_aux`, also aux.
 
     The map is a tree of its residuals: a jitted function may return it, or take it.

@@ -18,7 +18,7 @@ from rune.transforms.derivatives.tangents import number_as_array
 class Flat:
     """A tree function as a flat one; remembers the tree of its last result."""
 
-    def __init__(self, name: str, function: Callable[..., Any], treedef: tree.TreeDef):
+    def __init__(self, name: str, function: Callable[..., object], treedef: tree.TreeDef):
         self.name, self.function, self.treedef = name, function, treedef
         self.out_tree: Any = None
 
@@ -28,7 +28,7 @@ class Flat:
         return array_leaves(self.name, outs, self.out_tree)
 
 
-def flatten(name: str, function: Callable[..., Any], args: Sequence[Any]) -> tuple[list, Flat]:
+def flatten(name: str, function: Callable[..., object], args: Sequence[object]) -> tuple[list, Flat]:
     """The leaves of the arguments, and `function` as a function of these leaves."""
     require_callable(name, function)
     leaves, treedef = tree.flatten(tuple(args))
@@ -39,11 +39,11 @@ def flatten(name: str, function: Callable[..., Any], args: Sequence[Any]) -> tup
 class Aux:
     """Splits (value, aux): differentiates the value, and keeps aux as plain values."""
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., object]):
         self.function = function
         self.aux: Any = None  # the second part of the last result, without tangents
 
-    def __call__(self, *args: Any, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The value alone."""
         result = self.function(*args, **kwargs)
         if not isinstance(result, tuple) or len(result) != 2:

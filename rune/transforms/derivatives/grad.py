@@ -16,6 +16,7 @@ from rune import dtypes, tree
 from rune.array import Array
 from rune.core.interpreter import is_differentiable, type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import TransformError
 from rune.transforms.arguments import named, require_callable
 from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, require_result
@@ -64,7 +65,7 @@ def grad(
     """
     both = value_and_grad(function, argnums, has_aux, holomorphic, allow_int)
 
-    def gradient(*args: Any, **kwargs: object) -> Any:
+    def gradient(*args: object, **kwargs: object) -> Any:
         value, derivative = both(*args, **kwargs)
         return (derivative, value[1]) if has_aux else derivative
 
@@ -103,7 +104,7 @@ def value_and_grad(
     """
     require_callable("grad", function)
 
-    def value_and_gradient(*args: Any, **kwargs: object) -> Any:
+    def value_and_gradient(*args: object, **kwargs: object) -> Any:
         main = Aux(function) if has_aux else function
         chosen = Chosen(main, argnums, args, kwargs)
         require_inputs("grad", chosen, holomorphic, allow_int)
@@ -115,7 +116,7 @@ def value_and_grad(
     return named(value_and_gradient, function, "value_and_grad")
 
 
-def _one_for(value: Any, holomorphic: bool) -> Array:
+def _one_for(value: object, holomorphic: bool) -> Array:
     """The cotangent 1 of a scalar. Errors: TransformError if the value is anything else."""
     leaves = tree.leaves(value)
     if len(leaves) != 1 or leaves[0] is not value:
@@ -136,7 +137,7 @@ def _one_for(value: Any, holomorphic: bool) -> Array:
 # --- vjp --------------------------------------------------------------------------------------
 
 
-def vjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(function: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 
     The map is a tree of its residuals: a jitted function may return it, or take it.
@@ -160,7 +161,7 @@ class VjpFunction(LinearNode):
     """The map from cotangents of the outputs to cotangents of the inputs: a tree of residuals.
     Call it any number of times."""
 
-    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
+    def __call__(self, cotangents: object) -> tuple[Any, ...]:
         """One cotangent tree per argument. Errors: TransformError names the path that differs."""
         form = self.form
         cts = cotangents_of("vjp", form.out_types, form.out_tree, cotangents)
@@ -173,7 +174,7 @@ class VjpFunction(LinearNode):
 tree.register_node_class(VjpFunction)
 
 
-def pull_back(linear: LinearMap, cotangents: Sequence[Any]) -> list[Array | None]:
+def pull_back(linear: LinearMap, cotangents: Sequence[Value | None]) -> list[Array | None]:
     """Cotangents of the active inputs, None for zero."""
     count = len(linear.residuals)
     # The linear program takes the residuals first, which are known, then the tangents.

@@ -40,8 +40,8 @@ Mode = Literal["forward", "reverse"]
 class _At:
     """A flat function linearized at a point."""
 
-    leaves: Sequence[Any]
-    outs: Sequence[Any]
+    leaves: Sequence[Value]
+    outs: Sequence[Value]
     linear: LinearMap
     active: tuple[bool, ...]  # which leaves have a derivative
 
@@ -58,10 +58,10 @@ class _Options:
     allow_int: bool = False
 
 
-def _jacobian(function: Callable[..., Any], options: _Options) -> Callable[..., Any]:
+def _jacobian(function: Callable[..., object], options: _Options) -> Callable[..., Any]:
     require_callable(options.name, function)
 
-    def jacobian(*args: Any, **kwargs: object) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> Any:
         main = Aux(function) if options.has_aux else function
         chosen = Chosen(main, options.argnums, args, kwargs)
         _require_inputs(chosen, options)
@@ -127,7 +127,7 @@ def _basis(type: ArrayType) -> Array:
     return reshape(cast(eq(row, column), type.dtype), shape=(count, *type.shape))
 
 
-def _on_lanes(function: Callable[[Any], Any], basis: Value) -> list[Any]:
+def _on_lanes(function: Callable[[Any], Any], basis: Value) -> list[Value]:
     """The results of `function` on every row of the basis, lanes leading."""
     count = type_of(basis).shape[0]
     outs, batched = batch_flat(function, count, [basis], [True])
@@ -140,7 +140,7 @@ def _column(at: _At, number: int) -> list[Value]:
     if not at.active[number]:
         return [_nothing(type_of(o), type) for o in at.outs]
 
-    def along(direction: Value) -> list[Any]:
+    def along(direction: Value) -> list[Value]:
         every = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
         out_tangents = at.linear([t for t, a in zip(every, at.active, strict=True) if a])
         pairs = zip(at.outs, out_tangents, strict=True)
@@ -163,7 +163,7 @@ def _row(at: _At, number: int) -> list[Value]:
     type = type_of(at.outs[number])
     types = [type_of(x) for x in at.leaves]
 
-    def back(cotangent: Value) -> list[Any]:
+    def back(cotangent: Value) -> list[Value]:
         cts = [cotangent if o == number else None for o in range(len(at.outs))]
         in_cts = pull_back(at.linear, cts)
         return [filled_as(t, ct) for t, ct in zip(active, in_cts, strict=True)]
@@ -188,7 +188,7 @@ def _split_first(x: Value, shape: tuple) -> Array:
 
 
 def jacfwd(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+    function: Callable[..., object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
     """The Jacobian by forward mode: vmap of jvp over the inputs. Cheap for few inputs.
 
@@ -203,7 +203,7 @@ def jacfwd(
 
 
 def jacrev(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -224,7 +224,7 @@ def jacrev(
 
 
 def jacobian(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -248,7 +248,7 @@ def jacobian(
 
 
 def hessian(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+    function: Callable[..., object], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
     """The Hessian, forward over reverse.
 
@@ -262,7 +262,7 @@ def hessian(
     return jacfwd(inner, argnums, has_aux, holomorphic)
 
 
-def hvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def hvp(function: Callable[..., object], primals: Sequence[object], tangents: Sequence[object]) -> Any:
     """The product of the Hessian of a scalar function with a vector, without the Hessian.
 
     Forward over reverse: costs about two gradients, whatever the number of arguments.

@@ -7,18 +7,16 @@ A value that does not belong to this interpreter is a constant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rune.core.interpreter import Interpreter, Tracer, current, is_differentiable, type_of, use
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive, Zero
-from rune.core.values import Value
+from rune.core.values import Value, Values
 from rune.errors import MissingRule, TransformError
 from rune.ops import add
 from rune.ops.family import fit
 from rune.transforms.tracers import ValueTracer
-
-Tangents = Sequence[Any]
 
 
 class JvpTracer(ValueTracer):
@@ -74,7 +72,7 @@ class Jvp(Interpreter):
             return self.join(out, push(primitive, primals, tangents, out, params))
 
 
-def push(primitive: Primitive, primals: Tangents, tangents: Tangents, out: Value, params: Mapping) -> Any:
+def push(primitive: Primitive, primals: Sequence[Value], tangents: Values, out: Value, params: Mapping) -> Any:
     """The tangent of `out`: the sum of each argument's rule; None if every one is zero.
 
     Errors: MissingRule without a rule; TransformError if the rule refuses.
@@ -96,7 +94,7 @@ def push(primitive: Primitive, primals: Tangents, tangents: Tangents, out: Value
     return None if total is None else fit(total, type_of(out).shape)
 
 
-def jvp_flat(function: Any, primals: Sequence[Value], tangents: Tangents) -> tuple[list, list]:
+def jvp_flat(function: Callable[..., Sequence[Value]], primals: Sequence[Value], tangents: Values) -> tuple[list, list]:
     """Outputs and tangents (None for zero) of a flat function."""
     interpreter = Jvp(current())
     args = [interpreter.join(p, t) for p, t in zip(primals, tangents, strict=True)]

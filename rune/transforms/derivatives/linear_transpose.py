@@ -27,7 +27,7 @@ from rune.transforms.eval_shape import leaf_types
 NAME = "linear_transpose"
 
 
-def linear_transpose(function: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+def linear_transpose(function: Callable[..., object], *primals: object) -> Callable[..., Any]:
     """The transposed function: from a cotangent of the result to those of the arguments.
 
     primals: arrays or ShapeDtypeStructs; only their types count.
@@ -48,7 +48,7 @@ def linear_transpose(function: Callable[..., Any], *primals: Any) -> Callable[..
     linear, nonzero = _derivative(staged.program, len(staged.captured))
     known = [False] * len(staged.captured) + [True] * len(types)
 
-    def transposed(cotangent: Any) -> tuple[Any, ...]:
+    def transposed(cotangent: object) -> tuple[Any, ...]:
         cts = cotangents_of(NAME, out_types, out_tree, cotangent)
         read = [ct for ct, n in zip(cts, nonzero, strict=True) if n]
         values = [*staged.captured, *(None for _ in types)]

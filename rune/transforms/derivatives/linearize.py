@@ -35,7 +35,7 @@ class Spread:
 
     value: Any
     primitive: Primitive
-    args: Sequence[Any]
+    args: Sequence[Value]
     params: Mapping[str, Any]
     depth: int
     written: Var | None = None  # its variable in the linear program, once that computes it
@@ -101,14 +101,14 @@ class LinearMap:
     residuals: tuple[Any, ...]
     nonzero: tuple[bool, ...]  # which outputs depend on the inputs at all
 
-    def __call__(self, tangents: Sequence[Value]) -> list[Any]:
+    def __call__(self, tangents: Sequence[Value]) -> list[Value | None]:
         """Output tangents, None for those that are zero."""
         out_tangents = iter(eval_program(self.program, [*self.residuals, *tangents]))
         return [next(out_tangents) if n else None for n in self.nonzero]
 
 
 def linearize_flat(
-    function: Callable[..., Sequence[Any]], primals: Sequence[Value], active: Sequence[bool]
+    function: Callable[..., Sequence[Value]], primals: Sequence[Value], active: Sequence[bool]
 ) -> tuple[list[Any], LinearMap]:
     """Outputs, and the linear map from the tangents of the active arguments."""
     # Jvp runs inside Partial: the rules of known primals are computed, those of tangents written.

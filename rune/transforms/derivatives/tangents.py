@@ -54,7 +54,7 @@ def tangent_of(name: str, primal: ArrayType, tangent: Any) -> Array | None:
 _FLOAT0 = "the tangent of an integer is numpy.zeros(shape, rune.float0)"
 
 
-def host_as(value: Any, expected: ArrayType) -> Any:
+def host_as(value: object, expected: ArrayType) -> Any:
     """NumPy data as an array: of its own dtype if that is expected, else of the canonical one.
 
     An object that stands for an array becomes that array, and so does a Python number.
@@ -67,7 +67,7 @@ def host_as(value: Any, expected: ArrayType) -> Any:
     return as_array(value, value.dtype if is_expected else dtypes.canonical(value.dtype))
 
 
-def require_array(name: str, what: str, value: Any) -> None:
+def require_array(name: str, what: str, value: object) -> None:
     """Errors: TransformError if the value is neither an array nor a number."""
     is_array = hasattr(value, "dtype") and hasattr(value, "shape")
     if not (is_array or dtypes.scalar_type(value) is not None):
@@ -101,7 +101,9 @@ def filled_as(type: ArrayType, ct: Value | None) -> Value:
     return zeros(type) if ct is None else ct
 
 
-def cotangents_of(name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, cotangents: Any) -> list[Array | None]:
+def cotangents_of(
+    name: str, types: Sequence[ArrayType], treedef: tree.TreeDef, cotangents: object
+) -> list[Array | None]:
     """Cotangents as derivatives use them: None for an output that has no derivative.
 
     Errors: TransformError if the tree differs from that of the outputs, or a shape or dtype:
@@ -133,7 +135,7 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tre
     return ct
 
 
-def number_as_array(value: Any) -> Any:
+def number_as_array(value: object) -> Any:
     """A Python number that has a derivative as a weak array of rank 0; others unchanged.
 
     Rules compute with primals and tangents as arrays; a Python number would raise for 1 / 0.0, and

@@ -18,9 +18,11 @@ from typing import Any
 from weakref import WeakSet
 
 from rune import tree
+from rune.config import Config
 from rune.core.types import ArrayType
 from rune.transforms.arguments import function_name, leaf_path
 from rune.transforms.tree_difference import paths, shown
+from rune.tree import TreeDef
 
 Key = tuple[Any, tuple[ArrayType, ...], tuple, Any]  # tree, types, static values, configuration
 
@@ -52,7 +54,7 @@ def explain_cache_misses() -> Iterator[list[str]]:
         _collecting.reset(token)
 
 
-def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None:
+def note(function: Callable[..., object], key: Key, known: Collection[Key]) -> None:
     """Record why a trace is about to be made, if a block around the call collects reasons."""
     code = _code(function)
     if collectors := _collecting.get():
@@ -66,14 +68,14 @@ def note(function: Callable[..., Any], key: Key, known: Collection[Key]) -> None
         _traced.add(code)
 
 
-def _code(function: Any) -> CodeType | None:
+def _code(function: object) -> CodeType | None:
     """The code of a function; for a partial, of the function inside it."""
     while isinstance(function, functools.partial | tree.Partial):
         function = function.func
     return getattr(function, "__code__", None)
 
 
-def _first(function: Callable[..., Any], code: CodeType | None) -> str:
+def _first(function: Callable[..., object], code: CodeType | None) -> str:
     if code not in _traced:
         return "it has not been called before"
     if (getattr(function, "__module__", None) or "").startswith("rune."):
@@ -100,7 +102,7 @@ def _between(before: Key, now: Key) -> Iterator[str]:
     yield from _of_values("setting", _settings(before[3]), _settings(now[3]))
 
 
-def _of_trees(old: Any, new: Any) -> str:
+def _of_trees(old: TreeDef, new: TreeDef) -> str:
     before, now = (dict.fromkeys(paths(treedef)) for treedef in (old, new))
     lost = next((path for path in before if path not in now), None)
     gained = next((path for path in now if path not in before), None)
@@ -134,7 +136,7 @@ def _statics(statics: tuple) -> dict[Any, Any]:
     return {where: value for where, _, value in statics}
 
 
-def _settings(config: Any) -> dict[str, Any]:
+def _settings(config: Config) -> dict[str, Any]:
     return {f.name: getattr(config, f.name) for f in fields(config)}
 
 

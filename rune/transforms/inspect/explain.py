@@ -127,7 +127,7 @@ def _section(title: str, text: str) -> str:
     return f"--- {title} {'-' * max(0, _WIDTH - len(title))}\n{text}"
 
 
-def explain(function: Callable[..., Any], device: str | Device | None = None) -> Callable[..., Any]:
+def explain(function: Callable[..., object], device: str | Device | None = None) -> Callable[..., Any]:
     """A function from arguments to the explanation of `function` compiled for them.
 
     The function is traced and compiled, not run. The result is an `Explanation`, or for a
@@ -145,7 +145,7 @@ def explain(function: Callable[..., Any], device: str | Device | None = None) ->
     """
     jitted = function if isinstance(function, Jitted) else jit(function)
 
-    def of_call(*args: Any, **kwargs: object) -> Explanation | SpanningExplanation:
+    def of_call(*args: object, **kwargs: object) -> Explanation | SpanningExplanation:
         traced = jitted.traced(*args, **kwargs)
         name = device or jitted.device
         place = committed_to(on(name)) if name else default_place()

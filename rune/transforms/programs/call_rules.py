@@ -19,6 +19,8 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program
 from rune.core.sizes import Sizes, match_sizes, type_with_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.held_programs import jvp_program, transpose_program
 from rune.transforms.programs.captured_arrays import opened
@@ -29,13 +31,13 @@ Params = Mapping[str, Any]
 Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
 
 
-def type_rule(*types: ArrayType, program: Program, **_: Any) -> tuple[ArrayType, ...]:
+def type_rule(*types: ArrayType, program: Program, **_: object) -> tuple[ArrayType, ...]:
     """The program's output types, with its symbolic sizes as the arguments have them."""
     sizes = sizes_of(program, types)
     return tuple(type_with_sizes(t, sizes) for t in program.output_types)
 
 
-def calls(*args: Any, program: Program, **_: Any) -> tuple[Calls, ...]:
+def calls(*args: object, program: Program, **_: object) -> tuple[Calls, ...]:
     """The program runs once, on the operands."""
     return (Calls(program, args, Runs.ONCE),)
 
@@ -45,14 +47,14 @@ def sizes_of(program: Program, types: Sequence[ArrayType]) -> Sizes:
     return match_sizes(program.input_types, types, f"{program.name}: cannot run")
 
 
-def closed_call(program: Program, sizes: Sizes, args: Sequence[Any]) -> tuple[Program, list[Any]]:
+def closed_call(program: Program, sizes: Sizes, args: Sequence[Value]) -> tuple[Program, list[Value]]:
     """A program whose operands tell all that it needs, and those operands."""
     closed_program, witnesses = with_witnesses(program, sizes)
     closed_program, values = opened(closed_program)
     return closed_program, [*values, *witnesses, *args]
 
 
-def evaluated(program: Program, args: Sequence[Any]) -> list[Any]:
+def evaluated(program: Program, args: Sequence[Value]) -> list[Value]:
     """The results of a program as users may have them: a number that stands in it is an array.
 
     As a NumPy array it would take a canonical dtype where it is used next.
@@ -64,7 +66,9 @@ def evaluated(program: Program, args: Sequence[Any]) -> list[Any]:
     ]
 
 
-def bind_call(primitive: Primitive, params: Params, program: Program, sizes: Sizes, args: Sequence[Any]) -> list[Any]:
+def bind_call(
+    primitive: Primitive, params: Params, program: Program, sizes: Sizes, args: Sequence[Value]
+) -> list[Value]:
     """The results of calling `program` on `args` by an equation of the primitive."""
     closed_program, operands = closed_call(program, sizes, args)
     return bind(primitive, *operands, **{**params, "program": closed_program})
@@ -73,7 +77,7 @@ def bind_call(primitive: Primitive, params: Params, program: Program, sizes: Siz
 def jvp_rule(itself: Itself) -> Callable[..., Any]:
     """jvp_equation: call the program of primals and tangents."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+    def jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Params) -> Any:
         program: Program = params["program"]
         rewritten, nonzero = jvp_program(program, tuple(t is not None for t in tangents))
         nonzero_tangents = [t for t in tangents if t is not None]
@@ -89,8 +93,8 @@ def transpose_rule(itself: Itself) -> Callable[..., Any]:
     """transpose: call the transposed program on what is known and the cotangents."""
 
     def transpose(
-        cts: Sequence[Any], linear: Sequence[bool], *inputs: Any, program: Program, **params: Any
-    ) -> list[Any]:
+        cts: Sequence[Value | None], linear: Sequence[bool], *inputs: Any, program: Program, **params: object
+    ) -> list[Value | None]:
         nonzero = tuple(ct is not None for ct in cts)
         rewritten, out_nonzero = transpose_program(program, tuple(linear), nonzero)
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
@@ -106,7 +110,7 @@ def transpose_rule(itself: Itself) -> Callable[..., Any]:
 def batch_rule(itself: Itself) -> Callable[..., Any]:
     """batch: call the program of all lanes."""
 
-    def batch(batched: Sequence[bool], size: Any, *args: Any, program: Program, **params: Any) -> Any:
+    def batch(batched: Sequence[bool], size: Size, *args: Value, program: Program, **params: object) -> Any:
         rewritten, out_batched = batch_program(program, tuple(batched), own_size(size, program))
         return bind_call(itself(), params, rewritten, {}, args), out_batched
 

@@ -7,13 +7,13 @@ equations have none: the code that binds such an equation passes the arrays as l
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from rune.core.program import Program
+from rune.core.values import Value
 from rune.transforms.programs.memo import per_program
 
 
-def opened(program: Program) -> tuple[Program, list[Any]]:
+def opened(program: Program) -> tuple[Program, list[Value]]:
     """The program with its constants as new leading inputs, and the values for these."""
     if not program.constants:
         return program, []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from rune import ops, tree
 from rune.core.interpreter import Tracer
@@ -22,7 +21,7 @@ PRIMITIVES: Mapping[str, Primitive] = {**ops.BY_NAME, **{p.name: p for p in (*op
 RECORDS: Mapping[str, type] = {r.__name__: r for r in (ops.IndexDims, *OWN_RECORDS)}
 
 
-def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
+def make_program(function: Callable[..., object]) -> Callable[..., Program]:
     """A function from arguments to the program of `function`. JAX calls this make_jaxpr.
 
     Arguments are arrays, numbers, ShapeDtypeStructs or ArrayTypes. Closed-over arrays are the
@@ -40,11 +39,11 @@ def make_program(function: Callable[..., Any]) -> Callable[..., Program]:
     """
     require_callable("make_program", function)
 
-    def make(*args: Any, **kwargs: object) -> Program:
+    def make(*args: object, **kwargs: object) -> Program:
         leaves, treedef = tree.flatten((args, kwargs))
         types = leaf_types("make_program", leaves, treedef)
 
-        def flat(*values: Value) -> list[Any]:
+        def flat(*values: Value) -> list[Value]:
             a, k = tree.unflatten(treedef, values)
             outs, out_tree = tree.flatten(function(*a, **k))
             return value_leaves("make_program", outs, out_tree)
@@ -61,7 +60,7 @@ def parse_program(
     text: str,
     primitives: Mapping[str, Primitive] = PRIMITIVES,
     records: Mapping[str, type] = RECORDS,
-    functions: Mapping[str, Any] | None = None,
+    functions: Mapping[str, Callable[..., object]] | None = None,
 ) -> Program:
     """The program whose text this is, made of these primitives.
 

@@ -13,11 +13,11 @@ from typing import Any
 from rune.core.program import Program
 
 
-def per_program(rewrite: Callable[..., Any]) -> Callable[..., Any]:
+def per_program(rewrite: Callable[..., object]) -> Callable[..., Any]:
     """Memoise `rewrite(program, *key)` by the program's identity and the key."""
 
     @functools.wraps(rewrite)
-    def remembered(program: Program, *key: Any) -> Any:
+    def remembered(program: Program, *key: object) -> Any:
         known = program.derived.setdefault(rewrite, {})
         if key not in known:
             known[key] = rewrite(program, *key)

@@ -18,12 +18,13 @@ from rune import dims, dtypes
 from rune.core.program import Program, Var
 from rune.core.sizes import Sizes, mentioned_sizes, untold_sizes
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.family import broadcast
 from rune.transforms.programs.memo import per_program
 
 
-def with_witnesses(program: Program, sizes: Sizes) -> tuple[Program, list[Any]]:
+def with_witnesses(program: Program, sizes: Sizes) -> tuple[Program, list[Value]]:
     """A program whose inputs have all its sizes in their shapes, and the new leading inputs.
 
     sizes: the sizes in the current context, by name; a size that is missing means itself.
