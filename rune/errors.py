@@ -119,14 +119,14 @@ def user_frame() -> Frame | None:
         return line
     frame = sys._getframe(1)
     # The first test decides nearly always, and operations that are traced wait for it.
-    while frame is not None and (frame.f_code.co_filename.startswith(_PACKAGE) or _is_generated(frame)):
+    while frame is not None and (frame.f_code.co_filename.startswith(_PACKAGE) or is_generated(frame)):
         frame = frame.f_back
     if frame is None:
         return None
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
-def _is_generated(frame: FrameType) -> bool:
+def is_generated(frame: FrameType) -> bool:
     """Whether Python wrote the method, for a dataclass of the package."""
     file = frame.f_globals.get("__file__") or ""
     return frame.f_code.co_filename == "<string>" and file.startswith(_PACKAGE)

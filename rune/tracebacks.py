@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
-from rune.errors import RuneError
+from rune.errors import RuneError, is_generated
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 NOTE = "(frames inside rune are hidden; RUNE_TRACEBACK=full shows them)"
@@ -25,13 +25,17 @@ def users_frames(trace: TracebackType | None) -> TracebackType | None:
     while step is not None:
         frames.append(step)
         step = step.tb_next
-    users = [f for f in frames if not f.tb_frame.f_code.co_filename.startswith(_PACKAGE)]
+    users = [f for f in frames if not _is_of_the_package(f.tb_frame)]
     if not users:
         return trace
     trace_back: TracebackType | None = None
     for f in reversed(users):
         trace_back = TracebackType(trace_back, f.tb_frame, f.tb_lasti, f.tb_lineno)
     return trace_back
+
+
+def _is_of_the_package(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_PACKAGE) or is_generated(frame)
 
 
 def _shortened(error: BaseException, trace: TracebackType | None) -> TracebackType | None:

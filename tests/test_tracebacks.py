@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 
 import rune
+from rune.scipy.interpolate import BSpline
 from rune.tracebacks import NOTE, users_frames
 
 SCRIPT = """
@@ -35,6 +37,16 @@ def test_a_script_that_fails_shows_its_own_lines_alone(tmp_path: Path):
     assert "inv: cannot take f32[2,3]" in text
     assert NOTE in text
     assert 'rune/transforms/compile/jit.py"' not in text
+
+
+def test_a_line_that_python_wrote_for_a_dataclass_is_hidden_as_well():
+    with pytest.raises(rune.errors.ArgumentError) as caught:
+        BSpline(rune.numpy.ones(4), rune.numpy.ones(2), -1)
+
+    trace = users_frames(caught.tb)
+
+    assert trace is not None
+    assert [f.f_code.co_filename for f, _ in traceback.walk_tb(trace)] == [__file__]
 
 
 def test_all_lines_are_shown_where_that_is_asked_for(tmp_path: Path):

@@ -12,16 +12,22 @@ import os
 
 from rune.errors import DeviceError
 
-_forks = 0  # between the first process and this one
+
+class _Lineage:
+    """How many forks lie between the first process and this one."""
+
+    __slots__ = ("forks",)
+
+    def __init__(self) -> None:
+        self.forks = 0
+
+    def count(self) -> None:
+        self.forks += 1
 
 
-def _count() -> None:
-    global _forks
-    _forks += 1
-
-
+_lineage = _Lineage()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_count)
+    os.register_at_fork(after_in_child=_lineage.count)
 
 
 class Loaded:
@@ -35,10 +41,10 @@ class Loaded:
 
     def check(self) -> None:
         """Load the driver here, or make sure that it was. Errors: DeviceError in a child."""
-        if self._forks == _forks:
+        if self._forks == _lineage.forks:
             return
         if self._forks is None:
-            self._forks = _forks
+            self._forks = _lineage.forks
             return
         raise DeviceError(
             f"{self.name}: cannot be used in a forked process (its parent has loaded the driver)",

@@ -259,7 +259,7 @@ def test_what_the_driver_refuses_once_does_not_lose_the_context(device: Any, fak
 
 
 def test_a_forked_process_is_refused(device: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(forks, "_forks", forks._forks + 1)
+    monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
 
     with pytest.raises(DeviceError, match="cuda: cannot be used in a forked process"):
         device.synchronize()

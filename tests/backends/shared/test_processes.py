@@ -105,7 +105,7 @@ def test_a_child_computes_on_the_host_as_its_parent_does(device: str):
 
 def test_a_driver_that_the_parent_never_loaded_is_free_to_the_child(monkeypatch: Any):
     loaded = forks.Loaded("opencl")
-    monkeypatch.setattr(forks, "_forks", forks._forks + 1)
+    monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
 
     loaded.check()
     loaded.check()
@@ -114,7 +114,7 @@ def test_a_driver_that_the_parent_never_loaded_is_free_to_the_child(monkeypatch:
 def test_a_driver_that_the_parent_loaded_is_refused_to_the_child_with_a_hint(monkeypatch: Any):
     loaded = forks.Loaded("opencl")
     loaded.check()
-    monkeypatch.setattr(forks, "_forks", forks._forks + 1)
+    monkeypatch.setattr(forks._lineage, "forks", forks._lineage.forks + 1)
 
     with pytest.raises(DeviceError, match="opencl: cannot be used in a forked process") as it:
         loaded.check()
