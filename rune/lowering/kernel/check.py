@@ -82,6 +82,7 @@ def _limits(dtype: np.dtype) -> tuple[float, float]:
         high = 448.0 if dtype == dtypes.f8_e4m3 else math.inf
         return -high, high
     if dtype in dtypes.SIGNED:
+        # Not np.iinfo: it does not know 4-bit integers.
         half = 1 << (bit_width(dtype) - 1)
         return -half, half - 1
     return 0, 1 if dtype == dtypes.bool_ else (1 << bit_width(dtype)) - 1
@@ -91,6 +92,7 @@ _REAL = dtypes.INTEGER | dtypes.FLOATING | {dtypes.bool_}
 _BITS = dtypes.INTEGER | {dtypes.bool_}
 
 COMBINE: dict[str, Combine] = {
+    # 0.0 and not -0.0: a sum of no elements is 0.0, as in NumPy.
     "add": Combine(np.add, lambda d: const(0, d), dtypes.NUMERIC),
     "mul": Combine(np.multiply, lambda d: const(1, d), dtypes.NUMERIC),
     "max": Combine(np.maximum, _least, _REAL),
@@ -127,6 +129,7 @@ class _Scope:
     loops: tuple[For, ...] = ()
     in_if: bool = False
 
+    # One namespace: C and LLVM would shadow a loop variable by a local of the same name.
     def taken(self, name: str) -> bool:
         return name in self.names or name in self.buffers or name in self.symbols
 
@@ -164,6 +167,7 @@ class _Checker:
                 self.fail(f"{s.name} in [{x}] is no index symbol here")
             declared = dims.symbol(s.name, s.low, s.high)
             known = scope.symbols[s.name]
+            # Symbols are interned, so one symbol with the same bounds is the same object.
             known = self.symbols.setdefault(s.name, declared) if known is None else known
             if known is not declared:
                 elsewhere = f"elsewhere {_range(known)}"
@@ -175,6 +179,8 @@ class _Checker:
             part, depth = pending.pop()
             count += 1
             if depth > MAX_DEPTH or count > MAX_NODES:
+                # Counting stops at the limit; the message wants the whole, which is worth a second
+                # walk only here.
                 self.fail("an expression of {} levels and {} nodes".format(*_measure(expr)))
             pending += [(inner, depth + 1) for inner in operands(part)]
             wrong = type_error(part)
@@ -210,6 +216,7 @@ class _Checker:
 
     def body(self, body: Body, scope: _Scope) -> None:
         for stmt in body:
+            # Expressions come before the statement binds its name: `x = x + 1` may not mean itself.
             for expr in expressions(stmt):
                 self.expr(expr, scope)
             self.stmt(stmt, scope)
@@ -276,6 +283,8 @@ class _Checker:
         self.require(isinstance(stmt.size, int) and stmt.size > 0, f"{stmt.name}[{stmt.size}]")
         if stmt.space is AddressSpace.SHARED:
             at_grid = all(loop.kind is Kind.GRID for loop in scope.loops)
+            # A workgroup's memory is declared once per kernel; inside the threads each would have
+            # its own.
             self.require(at_grid and not scope.in_if, f"{stmt.name} is shared, within the threads")
         scope.buffers[stmt.name] = _Buffer(stmt.dtype, True)
 
@@ -284,14 +293,17 @@ class _Checker:
         self.size(loop.extent, scope)
         frozen = scope.frozen
         if loop.kind is Kind.GRID:
+            # The host launches the grid, and all that it knows is the sizes.
             host = not isinstance(loop.extent, Dim) or size_names(loop.extent) <= {*self.code.sizes}
             self.require(host, f"grid {loop.var} of extent {loop.extent}, not of sizes alone")
         elif loop.kind is Kind.WORKGROUP:
+            # Drivers want the group's size when they compile.
             static = isinstance(loop.extent, int)
             self.require(static, f"workgroup {loop.var} of extent {loop.extent}, not static")
         elif loop.kind is Kind.VECTOR:
             inside = any(outer.kind is Kind.VECTOR for outer in scope.loops)
             self.require(not inside, f"vector {loop.var} is inside another")
+            # Lanes hold partial results until the loop ends, so a Var has no value meanwhile.
             frozen = frozen | (names_assigned(loop.body) & scope.variables)
         scope.symbols[loop.var] = loop_symbol(loop)
         self.body(loop.body, replace(scope, frozen=frozen, loops=(*scope.loops, loop)))
@@ -302,6 +314,8 @@ class _Checker:
         self.require(Kind.WORKGROUP in kinds, "a barrier outside a workgroup")
         together = not scope.in_if and Kind.VECTOR not in kinds
         threads = {loop.var for loop in scope.loops if loop.kind is Kind.WORKGROUP}
+        # Names that have one value for all threads of a group: sizes and variables of loops other
+        # than theirs. A Let may differ from thread to thread.
         uniform = scope.symbols.keys() - threads - scope.names.keys()
         inner = [loop.extent for loop in scope.loops if loop.kind is not Kind.WORKGROUP]
         named = {s.name for x in inner if isinstance(x, Dim) for s in dims.symbols(x)}
@@ -328,6 +342,7 @@ class _Checker:
         by_name = {p.name: p for p in self.code.params}
         for a, b in self.code.aliases:
             self.require(a in by_name and b in by_name and a != b, f"alias of {a} and {b}")
+            # Dtypes may differ: an f32 result may lie in the memory of an i32 argument.
             same = by_name[a].dtype.itemsize == by_name[b].dtype.itemsize
             fits = same and dims.equal(by_name[a].size, by_name[b].size)
             self.require(fits, f"{a} and {b} are aliases of different sizes")
@@ -378,6 +393,7 @@ def _measure(expr: Expr) -> tuple[int, int]:
         if missing:
             pending += missing
             continue
+        # As a tree, because a renderer writes a shared part out at each of its places.
         inner = [known[id(p)] for p in parts]
         depth = 1 + max((d for d, _ in inner), default=0)
         known[id(pending.pop())] = depth, 1 + sum(n for _, n in inner)

@@ -89,6 +89,7 @@ class _Machine:
         for name, value in self.loops:
             if np.ndim(value) == 0:
                 parts.append(f"{name}={value}")
+            # A loop that runs at once has an array of values; the lane says which of them failed.
             elif lane is not None and len(lane.at) >= value.ndim:
                 axes = value.ndim - 1
                 parts.append(f"{name}={value.reshape(-1)[lane.at[axes]]}")
@@ -101,6 +102,7 @@ class _Machine:
         missing = len(self.shape) - np.ndim(value)
         if missing == 0 or np.ndim(value) == 0:
             return value
+        # Behind the axes it has: lanes of inner loops are the last axes.
         return value.reshape(value.shape + (1,) * missing)
 
     def full(self, value: Any) -> np.ndarray:
@@ -190,10 +192,13 @@ class _Machine:
                 self.alloc(stmt)
             case Barrier():
                 for storage in self.storages:
+                    # Accesses on the two sides of a barrier cannot race; those of the grid still
+                    # can.
                     storage.touched.pop("workgroup", None)
 
     def let(self, stmt: Let) -> None:
         value = self.locals[stmt.name] = self.expr(stmt.value)
+        # Only an integer that an index mentions has declared bounds to hold it to.
         if stmt.name not in self.symbols:
             return
         wide = self.indices[stmt.name] = np.asarray(value).astype(np.int64)
@@ -210,6 +215,7 @@ class _Machine:
             self.fail(f"assign {stmt.name}", "members of a parallel loop share it")
         value = self.expr(stmt.value)
         if self.mask is not True:
+            # Lanes that are switched off keep the value they had.
             value = np.where(self.active(), value, self.lift(self.locals[stmt.name]))
         self.locals[stmt.name] = value
 
@@ -220,9 +226,12 @@ class _Machine:
         if self.mask is not True:
             value = np.where(self.active(), value, _neutral(stmt.combine, dtype))
         depth = self.var_depth[stmt.name]
+        # Lanes opened since the Var was declared are summed up into it.
         axes = tuple(range(depth, len(self.shape)))
         if axes:
             lanes = np.shape(value)[:depth] or (1,) * depth
+            # A value that does not vary by lane has length 1 there, and would be added once instead
+            # of once per lane.
             value = np.broadcast_to(value, lanes + self.shape[depth:])
             # Without the dtype, NumPy would sum small integers in i64; it has no 4-bit loops.
             wide = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}.get(dtype, dtype)
@@ -238,6 +247,7 @@ class _Machine:
             at = self.full(view.elements(self.size(stmt.index), active))
         except Fault as fault:
             self.fail(f"store {stmt.buffer}", fault.message, fault.lane)
+        # Before the inactive lanes are dropped: `touch` wants one position per lane.
         self.touch(stmt.buffer, at.reshape(self.shape), active, write=True)
         if active is not True:
             keep = self.full(active)
@@ -249,6 +259,7 @@ class _Machine:
 
     def branch(self, stmt: If) -> None:
         condition = self.expr(stmt.condition)
+        # Lanes may go either way, so both sides run, each under its own mask.
         outer, around = self.mask, self.active()
         for body, chosen in ((stmt.body, condition), (stmt.orelse, ~condition)):
             self.mask = chosen & around
@@ -259,6 +270,7 @@ class _Machine:
     def alloc(self, stmt: Alloc) -> None:
         lanes = math.prod(self.shape)
         size = lanes * stmt.size
+        # One copy per lane, side by side in one array.
         base = np.arange(lanes).reshape(self.shape) * stmt.size
         storage = Storage(np.empty(size, stmt.dtype), np.zeros(size, np.bool_), len(self.shape))
         self.storages.append(storage)
@@ -268,6 +280,7 @@ class _Machine:
 
     def loop(self, loop: For) -> None:
         extent = self.size(loop.extent)
+        # Lanes may have different extents; all run the longest, masked where their own ends.
         count = int(np.max(extent)) if np.size(extent) else 0
         ragged = bool(np.ndim(extent)) and bool(np.any(extent != count))
         outer, allocated = self.mask, len(self.storages)
@@ -279,6 +292,7 @@ class _Machine:
             else:
                 self.iteration(loop, start, extent if ragged else None)
             self.mask = outer
+            # Scratch ends with the iteration that allocated it.
             del self.storages[allocated:]
 
     def iteration(self, loop: For, value: int, extent: Any) -> None:
@@ -307,6 +321,7 @@ class _Machine:
         kind = loop.kind
         if kind not in (Kind.GRID, Kind.WORKGROUP, Kind.VECTOR):
             return self.levels
+        # The loop begins anew: what an earlier run of it touched is in the past.
         if kind is Kind.VECTOR and axis.flat[0] == 0:
             for storage in self.storages:
                 storage.touched.pop("vector", None)
@@ -314,6 +329,7 @@ class _Machine:
         same = [x for x in self.levels if x.name == kind.value]
         if same:
             return [*others, Level(kind.value, same[0].depth, self.lift(same[0].ids) * count + axis)]
+        # Threads of different groups are different threads: the group's number goes in front.
         if kind is Kind.WORKGROUP and others:
             return [*others, Level(kind.value, depth, self.lift(others[0].ids) * count + axis)]
         return [*others, Level(kind.value, depth, axis)]
@@ -321,6 +337,7 @@ class _Machine:
     def at_once(self, loop: For, count: int) -> int:
         """How many iterations run at once; 0 for one after the other, as scalars."""
         room = LANES // max(1, math.prod(self.shape))
+        # All threads at once, whatever the room: they meet at barriers.
         if loop.kind is Kind.WORKGROUP:
             return count
         if loop.kind in (Kind.GRID, Kind.VECTOR):
@@ -330,6 +347,7 @@ class _Machine:
         if not self.carried.has_nested_store(loop):
             return max(1, room)
         # Stores must keep their order: all inner loops have to fit at once, too.
+        # 0 where they do not fit, which means one after the other.
         return room // self.iterations_inside(loop)
 
     def iterations_inside(self, loop: For) -> int:

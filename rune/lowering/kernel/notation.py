@@ -20,14 +20,18 @@ def const_text(c: Const) -> str:
     short = dtypes.short(c.dtype)
     if c == const(True, dtypes.bool_) or c == const(False, dtypes.bool_):
         return "true" if c.value else "false"
+    # Other NaNs have a payload, which only `bits_` keeps.
     if c == DEFAULT_NAN.get(c.dtype):
         return f"nan_{short}"
     if c.dtype in dtypes.INTEGER and const(int(c.value), c.dtype) == c:
         return f"{int(c.value)}_{short}"
     if c.dtype in dtypes.FLOATING:
+        # Narrow floats print their own shortest digits; as a Python float, f32 would show nine
+        # more.
         text = repr(float(c.value)) if c.dtype == dtypes.f64 else str(c.value)
         if const(float(text), c.dtype) == c:
             return f"{text}_{short}"
+    # Bits are little-endian; hex digits read from the highest byte down, as numbers do.
     return f"bits_{short}({c.bits[::-1].hex()})"
 
 

@@ -41,6 +41,7 @@ from rune.lowering.scalar.table import OPERATIONS, SIGNS, result_dtype
 
 _DTYPES = "|".join(map(re.escape, dtypes.FROM_SHORT))
 _TOKEN = re.compile(
+    # Constants come before names and numbers, since `inf_f32` and `1_f32` begin like them.
     rf"\s+|#[^\n]*|(?P<constant>-?(?:inf|nan|\d+\.?\d*(?:e[+-]?\d+)?)_(?:{_DTYPES})\b)"
     r"|(?P<name>[^\W\d]\w*)|(?P<number>\d+)"
     r"|(?P<sign>\.\.|//|<<|>>|==|!=|<=|>=|[-+*/%&|^<>=:,(){}\[\]])"
@@ -106,12 +107,14 @@ class Reader:
     def dtype(self) -> np.dtype:
         name = self.word()
         if name not in dtypes.FROM_SHORT:
+            # The message is to show the word itself, not the token after it.
             self.at -= 1
             self.fail("a dtype")
         return dtypes.FROM_SHORT[name]
 
     def dim(self, *ends: str) -> Size:
         """The text up to one of `ends` outside parentheses, as a dimension."""
+        # Dimensions have a grammar of their own, so their text is cut out and handed to rune.dims.
         first, depth = self.at, 0
         while depth or self.tokens[self.at].text not in ends:
             token = self.tokens[self.at]
@@ -137,6 +140,7 @@ class Reader:
         self.take("code")
         name, opened = self.word(), self.at
         sizes = self.sizes()
+        # Back to the parameters, whose sizes have their bounds by now.
         self.at, closed = opened, self.at
         params = self.params()
         self.at = closed
@@ -224,6 +228,7 @@ class Reader:
             case "var":
                 self.at += 1
                 return self.binding(mutable=True)
+        # `name : dtype` declares, and `name =` or `name add=` changes.
         return self.binding(mutable=False) if self.peek(":", 1) else self.change()
 
     def loop(self) -> For:
@@ -245,6 +250,7 @@ class Reader:
         dtype = self.dtype()
         self.range(name, "=")
         self.take("=")
+        # The name is bound after its value is read, which may mention an outer one of this name.
         value = self.expr()
         self.locals[name] = dtype
         return Var(name, value) if mutable else Let(name, value)
@@ -288,6 +294,7 @@ class Reader:
         if sign not in _BY_SIGN:
             return first
         self.at += 1
+        # One operator only: there is no precedence, deeper expressions stand in parentheses.
         return _op(_BY_SIGN[sign], (first, self.term()))
 
     def term(self) -> Expr:
@@ -299,6 +306,7 @@ class Reader:
             inner = self.expr()
             self.take(")")
             return inner
+        # "-1_f32" is one token; a minus sign by itself negates a term.
         if self.skip("-"):
             return _op("neg", (self.term(),))
         if self.peek("(", 1):
@@ -322,6 +330,7 @@ class Reader:
             while not self.peek(")"):
                 self.pass_over()
             digits = self.text[start : self.tokens[self.at].start].strip()
+            # Printed from the highest byte down, kept from the lowest up.
             expr = Const(bytes.fromhex(digits)[::-1], dtypes.FROM_SHORT[name[5:]])
         elif name.startswith("bitcast_"):
             expr = Op("bitcast", (self.expr(),), dtypes.FROM_SHORT[name[8:]])
@@ -352,6 +361,7 @@ class Reader:
 
 
 def _op(name: str, args: tuple[Expr, ...]) -> Op:
+    # The last operand, because the first one of a select is its condition.
     result = result_dtype(name, args[-1].dtype)
     assert result is not None
     return Op(name, args, result)

@@ -51,6 +51,7 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
     while pending:
         stmt = pending.pop()
         yield stmt
+        # Reversed twice, because the stack hands out the last one first.
         for inner in reversed(bodies(stmt)):
             pending.extend(reversed(inner))
 
@@ -167,6 +168,7 @@ def buffers_read(body: Iterable[Stmt]) -> frozenset[str]:
     for stmt in walk(body):
         for expr in expressions(stmt):
             buffers |= loads_in(expr)
+        # An update reads the element that it writes, though no Load says so.
         if isinstance(stmt, Store) and stmt.combine is not None:
             buffers.add(stmt.buffer)
     return frozenset(buffers)
@@ -212,6 +214,7 @@ def updated(stmt: Accumulate | Store) -> Expr:
         old: Expr = Local(stmt.name, value.dtype)
     else:
         old = Load(stmt.buffer, (stmt.index,), value.dtype)
+    # Integers have no rounding that fusing could save.
     fuses = stmt.contract and combine == "add" and value.dtype in dtypes.FLOATING
     if fuses and isinstance(value, Op) and value.name == "mul":
         return Op("fma", (*value.args, old), value.dtype)
@@ -228,6 +231,7 @@ def loop_symbol(loop: For) -> Dim:
 
 def with_operands(expr: Expr, args: tuple[Expr, ...]) -> Expr:
     """The node with other operands, in the order of `operands`."""
+    # Identity and not equality: `==` would compare whole trees at every level.
     if all(map(is_, args, operands(expr))):
         return expr
     match expr:
@@ -335,6 +339,7 @@ def rename_size(x: Size, names: Mapping[str, str]) -> Size:
     if not isinstance(x, Dim):
         return x
     new: dict[str, Size] = {}
+    # Symbols inside bounds count too: the bounds of an inner loop may name an outer one.
     within = symbols_within(x)
     for name in within.keys() & names.keys():
         (old,) = dims.symbols(within[name])
@@ -393,6 +398,7 @@ def unique_names(code: KernelCode) -> KernelCode:
     used_names = {p.name for p in code.params} | set(code.sizes)
     if len(set(bound)) == len(bound) and not used_names & set(bound):
         return code
+    # Names bound further on are avoided too, or a renamed one would clash with them there.
     later = frozenset(bound)
 
     def visit(body: Body, names: dict[str, str]) -> Body:
@@ -406,6 +412,7 @@ def unique_names(code: KernelCode) -> KernelCode:
             renamed = rename_parts(stmt, scope) if scope else stmt
             inner = scope
             done.append(map_bodies(renamed, lambda b, inner=inner: visit(b, inner)))
+            # A loop variable ends with its loop; other names live on to the end of the body.
             names = names if isinstance(stmt, For) else scope
         return tuple(done)
 

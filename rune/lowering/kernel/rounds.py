@@ -38,6 +38,8 @@ def rounds(body: Iterable[Stmt]) -> Size:
             case For(kind=Kind.GRID | Kind.WORKGROUP, body=inner):
                 total = total + rounds(inner)
             case For(extent=extent, body=inner):
+                # One more: the test that ends the loop counts as a round, and so may what stands in
+                # it.
                 total = total + (extent + 1) * (1 + rounds(inner))
             case If(condition=condition, body=inner, orelse=orelse):
                 total = total + rounds(inner)
@@ -63,6 +65,8 @@ def _in_expression(expr: Expr) -> int:
 
 
 def _is_loop(op: Op) -> bool:
+    # Integer powers and float remainders are loops (scalar/integers.py, scalar/powers.py); the
+    # other dtypes are straight code.
     return op.dtype in dtypes.INTEGER if op.name == "pow" else op.dtype in dtypes.FLOATING
 
 

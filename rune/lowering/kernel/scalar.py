@@ -32,12 +32,15 @@ def unsigned_of(dtype: np.dtype) -> np.dtype:
 
 def _exact_fma(a: float, b: float, c: float) -> float:
     plain = a * b + c
+    # A Fraction cannot hold infinity or NaN.
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
         return plain
     exact = Fraction(a) * Fraction(b) + Fraction(c)
+    # A Fraction has no sign of zero; the rounded arithmetic has the one that IEEE 754 asks for.
     if exact == 0:
         return plain
     try:
+        # Python divides whole numbers with one rounding to nearest.
         return exact.numerator / exact.denominator
     except OverflowError:
         return math.inf if exact > 0 else -math.inf
@@ -46,6 +49,7 @@ def _exact_fma(a: float, b: float, c: float) -> float:
 @scalars.widened
 def _fma(a: Any, b: Any, c: Any) -> Any:
     if a.dtype != dtypes.f32:
+        # No wider float to fall back on for f64: one element after the other, in whole numbers.
         exact = np.frompyfunc(_exact_fma, 3, 1)
         return np.asarray(exact(*np.broadcast_arrays(a, b, c))).astype(np.float64)
     # The product is exact in f64; the sum is rounded to odd there, so that rounding it to f32
@@ -53,6 +57,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     product = np.multiply(a, b, dtype=np.float64)
     addend = np.asarray(c).astype(np.float64)
     total = np.asarray(product + addend)
+    # TwoSum (Knuth): `error` is exactly what the addition rounded off.
     virtual = total - product
     error = (product - (total - virtual)) + (addend - virtual)
     bits = total.view(np.int64)
@@ -71,6 +76,7 @@ def bitcast(x: Any, dtype: np.dtype) -> Any:
 
 def _quiet(function: Meaning) -> Meaning:
     def quiet(*args: Any) -> Any:
+        # Overflow and NaN are answers here, and warnings are errors in the tests.
         with np.errstate(all="ignore"):
             return function(*args)
 

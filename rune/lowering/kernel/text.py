@@ -56,6 +56,7 @@ from rune.lowering.scalar.table import SIGNS
 
 def to_text(code: KernelCode) -> str:
     """The code in the grammar above."""
+    # Bounds are printed where a name is bound, though only its uses carry them.
     symbols = symbols_used(code)
     head = f"code {code.name}({', '.join(map(_param, code.params))})"
     if code.sizes:
@@ -123,6 +124,7 @@ def expr_text(expr: Expr) -> str:
     match expr:
         case Op(name=name, args=(a, b)) if name in SIGNS:
             return f"{_operand(a)} {SIGNS[name]} {_operand(b)}"
+        # `-1_f32` would read back as a constant.
         case Op(name="neg", args=(arg,)) if not isinstance(arg, Const):
             return f"-{_operand(arg)}"
         case Op(name=name, args=args, dtype=dtype):
@@ -143,6 +145,7 @@ def expr_text(expr: Expr) -> str:
 
 def _operand(expr: Expr) -> str:
     text = expr_text(expr)
+    # Always parentheses: the reader has no precedence.
     infix = isinstance(expr, Op) and expr.name in SIGNS
     return f"({text})" if infix else text
 

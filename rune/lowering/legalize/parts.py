@@ -67,6 +67,7 @@ class Parts:
     type: ArrayType
     first: Any
     second: Any
+    # Kept so that an array which comes and goes whole is neither cut nor joined again.
     array: Any = None
 
     @property
@@ -128,6 +129,7 @@ def _is_single_key(type: ArrayType) -> bool:
     return type.dtype in dtypes.KEYS and not type.shape
 
 
+# Callers hand arrays in and take them out as they lie in memory.
 AROUND = Border(lambda type: False)
 # The words of one key stay apart from step to step: a kernel that writes them side by side would
 # compute each of them twice.
@@ -151,6 +153,7 @@ def _split_between(border: Border, program: Program) -> Program:
         for equation in program.equations:
             before = len(stage.equations)
             env.update(zip(equation.results, _results(equation, env), strict=True))
+            # Errors and profiles of the new equations are to show the user's line.
             for k in range(before, len(stage.equations)):
                 stage.equations[k] = replace(stage.equations[k], frame=equation.frame)
         outputs = border.leave(_read(env, atom) for atom in program.outputs)
@@ -181,6 +184,7 @@ def _read(env: Mapping[Var, Any], atom: Atom) -> Any:
         return env[atom]
     if not has_parts(atom.type):
         return atom.value
+    # One element of 64 or 128 bits is two of half the size, in the order of memory.
     first, second = np.array([atom.value]).view(PART[atom.type.dtype])
     return Parts(atom.type, np.asarray(first), np.asarray(second))
 
@@ -232,8 +236,10 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
             return _convert(args[0], type)
         case Bitcast():
             return _bitcast(args[0], type.dtype)
+        # These treat the two parts alike, so one run over the array as it lies in memory does both.
         case Scatter(combine=None | "add") | Cumulative("add"):
             return _at_once(equation, args, params)
+        # In place: split in two, the array would be copied apart and joined again.
         case View() if primitive in (dynamic_update_slice, put_row):
             return _at_once(equation, args, params)
         case View() | Reduction("add"):
@@ -260,6 +266,7 @@ def _at_once(equation: Equation, args: Sequence[Any], params: Params) -> tuple[A
     """An operation along other axes than the last one of the array as it lies in memory."""
     primitive, arrays = equation.primitive, list(map(_to_memory, args))
     if primitive is dynamic_update_slice:
+        # A start for the axis of the parts, of the dtype that the other starts have.
         arrays.append(literal(0, dtypes.i32) if len(arrays) == 2 else literal_like(0, arrays[2]))
     if isinstance(primitive.lower, Scatter):
         dims = params["dims"]
@@ -276,6 +283,7 @@ def _with_parts(array: Any, axis: int) -> tuple[Any, Any, Any]:
 
 def _convert(x: Any, type: ArrayType) -> tuple[Any, Any]:
     dtype = PART[type.dtype]
+    # From a real dtype: the imaginary part is 0.
     if not isinstance(x, Parts):
         return a.convert(x, dtype=dtype, weak=type.weak), literal(0, dtype)
     real, imag = (a.convert(v, dtype=dtype, weak=type.weak) for v in x.pair)
@@ -300,6 +308,7 @@ def _control(equation: Equation, args: Sequence[Any]) -> list[Any]:
     params = map_programs(equation.params, lambda program: _split_between(WITHIN, program))
     if equation.primitive is loop:
         form = LoopParams(**params)
+        # A single key crosses as two words, so there may be more constants than before.
         params = replace(form, consts=len(WITHIN.leave(args[: form.consts]))).params()
     outs = iter(equation.primitive(*WITHIN.leave(args), **params))
     return [WITHIN.enter(v.type, outs) for v in equation.results]

@@ -35,6 +35,7 @@ class Block:
         """A name for the expression; a constant or name is itself."""
         if isinstance(expr, Const | Local):
             return expr
+        # Outer regions too: a name bound around a branch holds inside it.
         for table in self.known:
             if expr in table:
                 return table[expr]
@@ -46,6 +47,7 @@ class Block:
     def inside(self, write: Callable[[], None]) -> tuple[Stmt, ...]:
         """The statements that `write` appends, taken out."""
         outer, self.stmts = self.stmts, []
+        # Names bound in a branch end with it.
         self.known.append({})
         write()
         self.known.pop()
@@ -74,6 +76,8 @@ class Recorded(Number):
             return other
         if self.dtype in dtypes.INTEGER:
             info = np.iinfo(self.dtype)
+            # Wrapped into the dtype's range: the functions write masks such as -1 for unsigned
+            # types too.
             other = (int(other) - int(info.min)) % (1 << (8 * self.dtype.itemsize)) + int(info.min)
         return Recorded(self.block, const(other, self.dtype))
 
@@ -130,6 +134,7 @@ class RecordedVariable(Variable):
 
     def get(self) -> Recorded:
         """Its value now, under a name of its own."""
+        # A copy, because the Var may change before the value is used.
         local = Local(self.block.name("t"), self.local.dtype)
         self.block.stmts.append(Let(local.name, self.local))
         return Recorded(self.block, local)

@@ -67,6 +67,7 @@ class _Versions:
     def key(self, expr: Expr) -> Key:
         if not self.numbers:
             return expr, ()
+        # Sorted, because sets of equal names may list them in another order, and keys are compared.
         return expr, tuple(sorted((name, self.numbers[name]) for name in self.read_by(expr)))
 
     def read_by(self, expr: Expr) -> frozenset[str]:
@@ -82,6 +83,8 @@ class _Versions:
 
     def change(self, names: Iterable[str]) -> None:
         for name in names:
+            # A name without aliases stands for itself; one that never changes has no number to
+            # raise.
             for one in self.together.get(name, frozenset((name,))):
                 if one in self.numbers:
                     self.numbers[one] += 1
@@ -96,6 +99,7 @@ class _Versions:
             case Assign(name=name) | Accumulate(name=name) | Store(buffer=name):
                 self.change((name,))
             case Barrier():
+                # Behind a barrier, memory may hold what other threads wrote.
                 self.change(self.memory)
             case _:
                 for body in bodies(stmt):
@@ -110,12 +114,14 @@ def _versions(code: KernelCode) -> _Versions:
     changing = _changed(code.body)
     together: dict[str, frozenset[str]] = {}
     for a, b in code.aliases:
+        # Pairs chain: with a = b and b = c, a write to `a` changes `c`.
         aliases = together.get(a, frozenset((a,))) | together.get(b, frozenset((b,)))
         together.update(dict.fromkeys(aliases, aliases))
     names = changing | {n for c in changing for n in together.get(c, ())}
     return _Versions(dict.fromkeys(names, 0), buffers_written(code.body), together)
 
 
+# Constants, names and index expressions are as cheap as the local that would hold them.
 def _is_worth(expr: Expr) -> bool:
     match expr:
         case Op() | Load():
@@ -128,6 +134,8 @@ def _is_worth(expr: Expr) -> bool:
 
 def _count(code: KernelCode) -> list[_Entry]:
     """First walk: every value in the order of its first place, and how often it is wanted."""
+    # The list and not the table goes to the second walk: the same walk meets the values in the same
+    # order, so that no key has to live beyond its scope.
     versions, entries = _versions(code), []
 
     def visit(expr: Expr, table: ChainMap[Key, _Entry]) -> None:
@@ -148,6 +156,8 @@ def _count(code: KernelCode) -> list[_Entry]:
                 visit(expr, table)
             versions.before(stmt)
             for inner in bodies(stmt):
+                # What a body computes is unknown behind it, and what stands around it serves
+                # inside.
                 body(inner, table.new_child())
             versions.after(stmt)
 
@@ -181,6 +191,7 @@ class _Sharer:
             return local
         value = self.parts(expr, table, front)
         entry = table[key] = next(self.entries)
+        # No Let for a value that is read once: renderers write it in its place.
         if entry.wanted == 1:
             return value
         name = fresh("common", self.used_names)
@@ -213,6 +224,8 @@ class _Sharer:
             table[key].local = Local(stmt.name, value.dtype)
             return stmt if value is stmt.value else replace(stmt, value=value)
         value = self.expr(stmt.value, table, front)
+        # A Let that reads a Var is its value at that place, and the Var may change before the
+        # readers.
         if isinstance(value, Local) and value.name not in self.versions.numbers:
             if self.rename(stmt.name, value):
                 return None
@@ -224,6 +237,7 @@ class _Sharer:
             (s,) = dims.symbols(self.symbols[name])
             high = None if s.high is None else self.size(s.high)
             symbol = dims.symbol(to.name, self.size(s.low), high)
+            # `check` holds every name to one symbol, so two names of different bounds stay two.
             if self.symbols.setdefault(to.name, symbol) is not symbol:
                 return False
             self.sizes[name] = symbol

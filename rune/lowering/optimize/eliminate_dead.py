@@ -50,7 +50,9 @@ def eliminate_dead(code: KernelCode) -> KernelCode:
     unique = unique_names(code)
     body = unique.body
     while True:
+        # Names of Lets are among them, and harmless: only an Alloc and a Store ask.
         scratch = names_bound(body) - buffers_read(body)
+        # A Var read only by what went in this round is free in the next one.
         after = _Round(names_used(body), scratch).body(body)
         if after == body:
             break
@@ -79,6 +81,7 @@ class _Round:
         if isinstance(stmt, For):
             stmt = with_bodies(stmt, self.body(stmt.body))
             assert isinstance(stmt, For)
+            # The launch is made of these loops, also where the kernel is left with nothing to do.
             if not stmt.body and stmt.kind not in (Kind.GRID, Kind.WORKGROUP):
                 return ()
         elif isinstance(stmt, If):
@@ -87,6 +90,7 @@ class _Round:
             assert isinstance(stmt, If)
             if not stmt.body and not stmt.orelse:
                 return ()
+        # After the bodies, since the walk goes backwards: what they read is known by now.
         for expr in expressions(stmt):
             self.live |= names_in(expr)
         for size in stmt_sizes(stmt):
@@ -98,6 +102,8 @@ class _Round:
             case Let(name=name):
                 return name in self.live
             case Var(name=name) | Assign(name=name) | Accumulate(name=name):
+                # Not `live`: a Var assigned here may be read earlier in the text, in the loop's
+                # next round.
                 return name in self.used
             case Alloc(name=name) | Store(buffer=name):
                 return name not in self.unread

@@ -35,6 +35,7 @@ from rune.lowering.kernel.scalar import bit_width
 from rune.lowering.passes import Pass
 
 _TRUE, _FALSE = const(True, dtypes.bool_), const(False, dtypes.bool_)
+# None where the bounds leave it open.
 _COMPARE: dict[str, Callable[[Size, Size], bool | None]] = {
     "lt": dims.less,
     "le": dims.at_most,
@@ -74,6 +75,7 @@ class _Simplifier:
             case Load(guard=guard) if guard == _TRUE:
                 return replace(with_sizes(self.size, expr), guard=None)
             case Load(guard=guard, dtype=dtype) if guard == _FALSE:
+                # A load whose guard fails is 0, and all dtypes have 0 as zero bytes.
                 return Const(bytes(dtype.itemsize), dtype)
             case Load() | Index():
                 return with_sizes(self.size, expr)
@@ -94,14 +96,17 @@ class _Simplifier:
         match stmt:
             case Let(name=name, value=Const() as value):
                 self.known[name] = value
+                # Only integers can be mentioned by an index.
                 if value.dtype in dtypes.INTEGER:
                     self.sizes[name] = int(value.value)
                 return (stmt,)
             case If(condition=Const() as condition, body=body, orelse=orelse):
                 return self.body(body if condition.value else orelse)
+            # WORKGROUP loops stay, as a barrier has to stand inside one.
             case For() if stmt.kind is not Kind.WORKGROUP and stmt.extent == 1:
                 return self.body(replace_symbols(stmt.body, {stmt.var: 0}))
             case For(kind=kind, extent=extent) if kind is not Kind.GRID and extent == 0:
+                # A grid of no points stays too: the launch reads its extent and starts nothing.
                 return () if kind is not Kind.WORKGROUP else (stmt,)
             case _:
                 return (map_bodies(stmt, self.body),)
@@ -123,6 +128,7 @@ def as_size(expr: Expr) -> Size | None:
 
 def _fits(x: Size, dtype: np.dtype) -> bool:
     signed = dtype in dtypes.SIGNED
+    # One bit less for the magnitude where there is a sign.
     bits = bit_width(dtype) - signed
     low, high = dims.bounds(x)
     least = -(1 << bits) if signed else 0
@@ -133,6 +139,7 @@ def _arithmetic(op: Op, a: Size | None, b: Size | None, dtype: np.dtype) -> Expr
     if a is None or b is None or dtype not in dtypes.INTEGER:
         return op
     result = _ARITHMETIC[op.name](a, b)
+    # Where the dtype would wrap, the index expression would not: they differ.
     if not _fits(result, dtype):
         return op
     if isinstance(result, int):
@@ -143,6 +150,7 @@ def _arithmetic(op: Op, a: Size | None, b: Size | None, dtype: np.dtype) -> Expr
 def _condition(op: Op) -> Expr:
     match op.name, op.args:
         case ("and" | "or") as name, (a, b):
+            # `other` decides alone; both sides are free of effects, so that nothing is lost.
             neutral, other = (_TRUE, _FALSE) if name == "and" else (_FALSE, _TRUE)
             if other in (a, b):
                 return other

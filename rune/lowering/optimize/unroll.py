@@ -44,6 +44,7 @@ def unroll(code: KernelCode) -> KernelCode:
         if not isinstance(stmt, For) or stmt.kind is not Kind.UNROLLED:
             return (stmt,)
         extent = stmt.extent
+        # Inner loops are written out by now (map_stmts goes bottom-up), so their copies count.
         if not isinstance(extent, int) or extent * sum(1 for _ in walk(stmt.body)) > LIMIT:
             return (replace(stmt, kind=Kind.SERIAL),)
         copies = (_copy(stmt, number, used_names) for number in range(extent))
@@ -54,6 +55,7 @@ def unroll(code: KernelCode) -> KernelCode:
 
 def _copy(loop: For, number: int, used_names: set[str]) -> Body:
     body = loop.body
+    # The first copy keeps the names, so that a loop of one round changes nothing.
     if number:
         names = {}
         for name in sorted(names_bound(body)):

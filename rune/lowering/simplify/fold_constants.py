@@ -83,6 +83,7 @@ def _fold(equation: Equation) -> Literal | None:
     primitive, results = equation.primitive, equation.results
     literal = all(isinstance(a, Literal) for a in equation.operands) and equation.operands
     known = primitive.reference is not None and primitive.lower is not None
+    # `literal` is () for an operation without operands, such as iota.
     if not literal or not known or len(results) != 1 or results[0].type.shape:
         return None
     if not _is_exact(primitive.lower):
@@ -101,6 +102,7 @@ def _is_exact(lower: Lowering | None) -> bool:
         case Scalar(op=op):
             return OPERATIONS[op].is_exact
         case _:
+            # Conversions, bit casts and views move or convert bits alike everywhere.
             return isinstance(lower, (*ELEMENTWISE, View))
 
 

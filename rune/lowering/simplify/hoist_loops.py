@@ -62,6 +62,7 @@ def _hoisted(equation: Equation) -> tuple[Equation, ...]:
 
 
 def _consts(form: LoopParams) -> Sequence[Var]:
+    # Input 0 is the counter; constants stand next, carries behind them.
     return form.body.inputs[1 : 1 + form.consts]
 
 
@@ -80,16 +81,19 @@ def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equatio
     outside: dict[Atom, Atom] = dict(zip(_consts(form), equation.operands))
     before: list[Equation] = []
     for e in hoisted:
+        # New Vars: a Var belongs to the program that defines it.
         results = tuple(Var(v.type) for v in e.results)
         outside.update(zip(e.results, results, strict=True))
         operands = tuple(outside.get(a, a) for a in e.operands)
         before.append(replace(e, operands=operands, results=results))
+    # What only other hoisted equations read need not cross into the loop.
     values = _read_behind(body, hoisted)
     remaining = [e for e in body.equations if e not in set(hoisted)]
     smaller = replace(
         form,
         consts=consts + len(values),
         body=replace(body.with_equations(remaining, body.outputs), inputs=_insert(body, consts, values)),
+        # The condition takes the body's constants in the same order, read or not.
         condition=condition and replace(condition, inputs=_insert(condition, consts, [Var(v.type) for v in values])),
     )
     loop = replace(

@@ -60,6 +60,7 @@ def is_value(atom: Atom, value: float) -> bool:
     number = literal(atom)
     if number is None or number.dtype in dtypes.COMPLEX:
         return False
+    # Equality alone would take 0.0 for -0.0, and `x + 0.0 = x` is wrong for x = -0.0.
     same = number == np.asarray(value).astype(number.dtype)
     return bool(same) and (number.dtype in EXACT or np.signbit(number) == np.signbit(value))
 
@@ -83,6 +84,7 @@ def constant(site: Seen, value: float) -> Equation:
 def add_zero(site: Seen) -> Answer:
     """x + -0.0 = x;  x + 0 = x for integers."""
     a, b = site.operands
+    # -0.0 + 0.0 is 0.0, but x + -0.0 is x for every x.
     neutral = 0.0 if is_exact(site) else -0.0
     return a if is_value(b, neutral) else b if is_value(a, neutral) else None
 
@@ -100,6 +102,7 @@ def multiply_one(site: Seen) -> Answer:
     a, b = site.operands
     if is_value(b, 1.0) or is_value(a, 1.0):
         return a if is_value(b, 1.0) else b
+    # For floats, NaN * 0 and infinity * 0 are NaN.
     zero = is_exact(site) and (is_value(a, 0) or is_value(b, 0))
     return constant(site, 0) if zero else None
 
@@ -165,6 +168,7 @@ def compare_self(answer: bool) -> Law:
 
     def law(site: Seen) -> Answer:
         a, b = site.operands
+        # A float may be NaN, which is not equal to itself.
         return constant(site, answer) if a is b and is_exact(site) else None
 
     return law
@@ -184,6 +188,7 @@ def select_known(site: Seen) -> Answer:
 
 def is_lossless(source: np.dtype, target: np.dtype) -> bool:
     """Whether every value of `source` is one of `target`."""
+    # 0 and 1 exist in every number format.
     if source == target or source == dtypes.bool_:
         return source == target or target in dtypes.NUMERIC
     floats = source in dtypes.FLOATING and target in dtypes.FLOATING

@@ -62,6 +62,7 @@ def _first_answer(equation: Equation, definitions: Mapping[Var, Equation]) -> An
     """The answer of the first law that applies and keeps the type."""
     primitive = equation.primitive
     site = Seen(equation, definitions)
+    # `is` suffices below because types are interned.
     for law in (*SCALAR_LAWS.get(primitive, ()), *laws_of(primitive)):
         answer = law(site)
         if answer is not None and _type(answer) is equation.results[0].type:

@@ -47,6 +47,7 @@ def transpose_twice(site: Seen) -> Answer:
     if inner is None:
         return None
     first, second = inner.params["permutation"], site.equation.params["permutation"]
+    # Axis k of the result is axis second[k] of the middle, which is axis first[second[k]] of x.
     return _with(site, inner, permutation=tuple(first[p] for p in second))
 
 
@@ -63,6 +64,7 @@ def broadcast_twice(site: Seen) -> Answer:
     if inner is None:
         return None
     outer = site.equation.params["axes"]
+    # `axes` says for each axis of the operand where it is in the result, so maps compose.
     axes = tuple(outer[a] for a in inner.params["axes"])
     return _with(site, inner, shape=site.type.shape, axes=axes)
 
@@ -76,6 +78,8 @@ def broadcast_reshaped(site: Seen) -> Answer:
     axis_map = _kept(source, shape)
     if axis_map is None:
         return None
+    # The broadcast repeats the inserted axes, or leaves them at 1: both are what it does with axes
+    # that x lacks.
     axes = tuple(site.equation.params["axes"][k] for k in axis_map)
     return _with(site, inner, shape=site.type.shape, axes=axes)
 
@@ -100,6 +104,7 @@ def slice_nothing(site: Seen) -> Answer:
     """A slice that takes everything."""
     params = site.equation.params
     steps = all(s == 1 for s in params["stride"]) and not any(s != 0 for s in params["start"])
+    # The type tells whether the limits are the ends, symbolic sizes included.
     return site.operands[0] if steps and site.operands[0].type is site.type else None
 
 
