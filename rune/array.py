@@ -16,7 +16,7 @@ import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
 from rune.ops.promote import refuse_mask, unfit
 from rune.ops.scalars import convert, int_bounds
+
+if TYPE_CHECKING:
+    from rune.typing import DTypeLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +70,9 @@ class Array(Operators, metaclass=ABCMeta):
 
     __slots__ = ("__weakref__", "_buffer", "_copy", "place", "type")
 
-    def __init__(self, buffer: Any, type: ArrayType, place: Place = CPU):
+    def __init__(self, buffer: object, type: ArrayType, place: Place = CPU):
         self._buffer = buffer
-        self._copy: tuple[Device | None, Any] | None = None
+        self._copy: tuple[Device | None, object] | None = None
         self.type = type
         self.place = place
 
@@ -179,7 +182,7 @@ class Array(Operators, metaclass=ABCMeta):
         self._require_numbers("tolist")
         return self.numpy().tolist()
 
-    def tobytes(self, order: Any = "C") -> bytes:
+    def tobytes(self, order: Literal["C", "F", "A"] = "C") -> bytes:
         """The elements as bytes, row by row."""
         return self.numpy().tobytes(order)
 
@@ -193,7 +196,7 @@ class Array(Operators, metaclass=ABCMeta):
         """The set of the one device."""
         return {self.device}
 
-    def to_device(self, device: str | Device, /, *, stream: Any = None) -> Array:
+    def to_device(self, device: str | Device, /, *, stream: object = None) -> Array:
         """A copy on `device`, committed to it; the array itself if it is there already.
 
         Errors: ArgumentError for a stream: work on a device is in one order.
@@ -221,7 +224,7 @@ class Array(Operators, metaclass=ABCMeta):
     def __dlpack__(
         self,
         *,
-        stream: Any = None,
+        stream: object = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -243,7 +246,7 @@ class Array(Operators, metaclass=ABCMeta):
         versioned = max_version is not None and max_version[0] >= 1
         return dlpack.lend(memory, owner, versioned=versioned, read_only=not fresh, is_copied=fresh)
 
-    def _lendable(self, device: tuple[int, int], copy: bool) -> tuple[dlpack.Memory, Any]:
+    def _lendable(self, device: tuple[int, int], copy: bool) -> tuple[dlpack.Memory, object]:
         """Where the elements are on `device`, and what keeps them there."""
         if device[0] == dlpack.CUDA:
             source = put(self.numpy(), self.type, self.place) if copy else self
@@ -290,7 +293,7 @@ class Array(Operators, metaclass=ABCMeta):
         """The elements read-only, for memoryview; Python asks for this from 3.12 on (PEP 688)."""
         return self.numpy().data
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if dtype != self.type.dtype:
             self._require_numbers("array")
         data = self.numpy()
@@ -346,7 +349,7 @@ class Array(Operators, metaclass=ABCMeta):
     def __copy__(self) -> Array:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Array:
+    def __deepcopy__(self, memo: object) -> Array:
         return self
 
     def __reduce__(self) -> tuple:
@@ -375,7 +378,7 @@ def _unpickle(data: np.ndarray, type: ArrayType) -> Array:
     return Array(data, type)
 
 
-def as_array(value: Any, dtype: np.dtype | None = None, weak: bool = False) -> Array:
+def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -> Array:
     """A concrete array from host data, on the default device and not committed to it.
 
     Types:  Python and NumPy values without `dtype` arrive with 32-bit types.

@@ -10,12 +10,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rune import dtypes, locks
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
 from rune.ops.operators import Operators
+
+if TYPE_CHECKING:
+    from rune.array import Array
+    from rune.backends import Device
+    from rune.typing import ArrayLike, DTypeLike
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
@@ -58,7 +63,7 @@ def _namespace() -> ModuleType:
 
 
 def _method(name: str, doc: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Array, *args: object, **kwargs: object) -> Array:
         return getattr(_namespace(), name)(self, *args, **kwargs)
 
     method.__name__, method.__qualname__ = name, f"Operators.{name}"
@@ -66,7 +71,7 @@ def _method(name: str, doc: str) -> Callable[..., Any]:
     return method
 
 
-def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
+def __array_namespace__(self: Array, *, api_version: str | None = None) -> Any:
     """rune.numpy as the array API standard has it: what its functions make can be assigned to.
 
     Errors: ArgumentError for a version that is not one of the standard's up to 2025.12.
@@ -78,29 +83,29 @@ def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
     return _namespace().mutable_boxes.NAMESPACE
 
 
-def compress(self: Any, condition: Any, axis: int | None = None, **kwargs: Any) -> Any:
+def compress(self: Array, condition: ArrayLike, axis: int | None = None, **kwargs: object) -> Array:
     """The slices where a vector of conditions holds, as `rune.numpy.compress` takes them."""
     return _namespace().compress(condition, self, axis=axis, **kwargs)
 
 
-def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: str | Device | None = None) -> Array:
     """The elements converted to `dtype` (on a device); float to integer saturates."""
     if device is not None:
         return _namespace().astype(self, dtype, copy=copy, device=device)
     return c.astype(self, dtypes.as_dtype(float if dtype is None else dtype))
 
 
-def reshape(self: Any, *shape: Any, order: str = "C") -> Any:
+def reshape(self: Array, *shape: object, order: str = "C") -> Array:
     """Another shape, one size may be -1; `order` "F" reads and writes columns first."""
     return _namespace().reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
 
-def ravel(self: Any, order: str = "C") -> Any:
+def ravel(self: Array, order: str = "C") -> Array:
     """One axis."""
     return reshape(self, -1, order=order)
 
 
-def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+def to_device(self: Array, device: str | Device | None, /, *, stream: object = None) -> Array:
     """A traced value on a device, as an equation of the program; itself for None."""
     if stream is not None:
         raise ArgumentError(f"to_device: cannot use stream={stream!r} (a device has one order of work)")

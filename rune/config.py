@@ -23,10 +23,10 @@ import os
 import typing as _typing
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from rune import locks, profiling
 from rune.absent import of as _absent
@@ -34,6 +34,8 @@ from rune.errors import ArgumentError
 from rune.options import Config, Value, from_environment
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 # --- where settings stand ---------------------------------------------------------------------
@@ -54,7 +56,7 @@ class _Layer:
 
     setting: Setting[Any]
     changes: Mapping[str, Value]
-    used_keys: dict[Any, Any]
+    used_keys: dict[Hashable, object]
 
 
 class Scope:
@@ -92,7 +94,7 @@ class _Process:
         self.base = _changed(Config(), begin)
         self.statements: list[tuple[weakref.ref[Setting[Any]], Mapping[str, Value]]] = []
         self.scope = Scope(())
-        self.used_keys: dict[Any, Any] = {}
+        self.used_keys: dict[Hashable, object] = {}
         self._scopes = weakref.WeakSet[Scope]()
         self._actions: deque[Callable[[], None]] = deque()
         self.begin()
@@ -269,7 +271,7 @@ class Setting(Generic[T]):
         if depths:  # else a generator ends in another thread than it began
             _scope.set(_process.opened((*layers[: depths[-1]], *layers[depths[-1] + 1 :])))
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """The function, each call of which runs in a block."""
         self._take_back()
         is_late = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
@@ -280,7 +282,7 @@ class Setting(Generic[T]):
             )
 
         @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
             with self:
                 return function(*args, **kwargs)
 

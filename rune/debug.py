@@ -86,7 +86,7 @@ def profile() -> Iterator[Profile]:
 
 
 def callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False, **kw: Any
+    callback: Callable[..., object], *args: object, ordered: bool = False, partitioned: bool = False, **kw: object
 ) -> None:
     """Call a Python function of concrete arrays, for its side effects, when the program runs.
 
@@ -104,7 +104,7 @@ def callback(
     debug_callback(callback, *args, ordered=ordered, **kw)
 
 
-def print(fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any) -> None:
+def print(fmt: str, *args: object, ordered: bool = False, partitioned: bool = False, **kwargs: object) -> None:
     """Print values when the program runs, as `fmt.format(*args, **kwargs)` says.
 
     ordered:      after what was printed in order before.
@@ -126,18 +126,18 @@ class _Show:
     fmt: str
     name: ClassVar[str] = "print"
 
-    def __call__(self, *values: Any, **named: Any) -> None:
+    def __call__(self, *values: object, **named: object) -> None:
         hosts, by_name = tree.map(_host, (values, named))
         builtins.print(self.fmt.format(*hosts, **by_name))
 
 
-def _host(value: Any) -> Any:
+def _host(value: Any) -> object:
     """An array as NumPy's, a number as NumPy's scalar, which have formats; keys as they are."""
     is_number = hasattr(value, "type") and value.type.dtype not in dtypes.KEYS
     return np.asarray(value)[()] if is_number else value
 
 
-def _require_fit(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def _require_fit(fmt: str, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     """Raise ArgumentError unless every field has an argument and every argument a field."""
     supplied = [*map(str, range(len(args))), *kwargs]
     fields = list(_fields(fmt))

@@ -61,10 +61,10 @@ class Effect(Generic[R]):
 class Source(Protocol):
     """Where the answers of a kind come from: what a program must know to give them itself."""
 
-    values: Sequence[Any]  # arrays: they become inputs of the program
+    values: Sequence[object]  # arrays: they become inputs of the program
     signature: Hashable  # all the rest: a trace serves sources of one signature
 
-    def inside(self, values: Sequence[Any]) -> Handler:
+    def inside(self, values: Sequence[object]) -> Handler:
         """The handler that answers from these values, with a `note()` of what it has answered."""
         ...
 
@@ -76,7 +76,7 @@ class Ask(Effect[Any]):
     about: Effect[Any]
 
     @property
-    def kind(self) -> type[Effect[Any]]:
+    def kind(self) -> type[Effect[object]]:
         return self.about.kind
 
     def unhandled(self) -> Any:
@@ -94,7 +94,7 @@ class Tell(Effect[None]):
     note: Any
 
     @property
-    def kind(self) -> type[Effect[Any]]:
+    def kind(self) -> type[Effect[object]]:
         return self.about.kind
 
 
@@ -112,14 +112,14 @@ class Handler:
         raise NotImplementedError(type(self).__name__)
 
     def __enter__(self):
-        self._tokens: list[Token[Any]] = [*getattr(self, "_tokens", ()), _put(self)]
+        self._tokens: list[Token[tuple[Handler, ...]]] = [*getattr(self, "_tokens", ()), _put(self)]
         return self
 
     def __exit__(self, *error: object) -> None:
         _stack.reset(self._tokens.pop())
 
 
-def _put(handler: Handler) -> Token[Any]:
+def _put(handler: Handler) -> Token[tuple[Handler, ...]]:
     return _stack.set((*_stack.get(), handler))
 
 
@@ -144,10 +144,10 @@ class Each(Handler):
 
     __slots__ = ("_index",)
 
-    def __init__(self, index: Callable[[], Any]):
+    def __init__(self, index: Callable[[], object]):
         self._index = index
 
-    def answer(self, effect: Effect[Any]) -> Any:
+    def answer(self, effect: Effect[object]) -> Any:
         """The outer answer at this lane."""
         return effect.at(perform(effect), self._index())
 
@@ -191,16 +191,16 @@ class Recorder(Handler):
 
     def __init__(
         self,
-        enter: Callable[[Any], Any],
-        outside: Callable[[], AbstractContextManager[Any]] = nullcontext,
-        index: Callable[[], Any] | None = None,
+        enter: Callable[[Any], object],
+        outside: Callable[[], AbstractContextManager[object]] = nullcontext,
+        index: Callable[[], object] | None = None,
     ):
         self._enter, self._outside, self._index = enter, outside, index
         self._open: dict[type[Effect[Any]], tuple[Effect[Any], Source, Any]] = {}
         self.entered: list[Any] = []
         self.leaks = False
 
-    def answer(self, effect: Effect[Any]) -> Any:
+    def answer(self, effect: Effect[object]) -> Any:
         """The answer from inputs of the program."""
         if effect.kind.recorded:
             answer = self._inside(effect).answer(effect)
@@ -208,7 +208,7 @@ class Recorder(Handler):
             answer, self.leaks = perform(effect), True
         return answer if self._index is None else effect.at(answer, self._index())
 
-    def _inside(self, effect: Effect[Any]) -> Any:
+    def _inside(self, effect: Effect[object]) -> Any:
         if effect.kind not in self._open:
             about = effect.about if isinstance(effect, Ask) else effect
             with self._outside():

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,8 +24,13 @@ import rune.numpy as rnp
 from rune import dtypes, ops, tree
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
+from rune.core.values import Value
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.ops import conventions as c
+
+if TYPE_CHECKING:
+    from rune.array import Array
+    from rune.typing import ArrayLike, DTypeLike
 
 FORMATS = (dtypes.i8, dtypes.i4, dtypes.f8_e4m3, dtypes.f8_e5m2)
 
@@ -90,10 +95,10 @@ class Quantized:
         axis = {-1: -2, -2: -1}.get(self.axis, self.axis)
         return replace(self, values=values, scale=scale, zero=zero, axis=axis)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: ArrayLike | Quantized) -> Array:
         return matmul(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: ArrayLike | Quantized) -> Array:
         return matmul(other, self)
 
 
@@ -104,7 +109,7 @@ tree.register_dataclass(Quantized, ["values", "scale", "zero"], ["format", "axis
 
 
 def quantize(
-    x: Any, dtype: Any = "int8", *, axis: int | None = None, group: int | None = None, symmetric: bool = True
+    x: Value, dtype: DTypeLike = "int8", *, axis: int | None = None, group: int | None = None, symmetric: bool = True
 ) -> Quantized:
     """`x` in `dtype`, with scales that bring the largest magnitude to the end of its range.
 
@@ -139,7 +144,7 @@ def quantize(
     return replace(quantized, values=_packed(values, along), size=x.shape[along])
 
 
-def _check(x: Any, format: np.dtype, group: int | None, axis: int | None, symmetric: bool) -> None:
+def _check(x: Array, format: np.dtype, group: int | None, axis: int | None, symmetric: bool) -> None:
     if x.dtype not in dtypes.FLOATING:
         raise DtypeError(f"quantize: cannot quantise {type_of(x)} (floating dtype required)")
     if format not in FORMATS:
@@ -156,7 +161,7 @@ def _check(x: Any, format: np.dtype, group: int | None, axis: int | None, symmet
         raise ShapeError(f"quantize: cannot pack {type_of(x)} (rank 1 required)")
 
 
-def _grouped(x: Any, axis: int, group: int | None) -> Any:
+def _grouped(x: Array, axis: int, group: int | None) -> Array:
     """`axis` as two: groups, and the elements of one, which stand at `axis`."""
     size = x.shape[axis]
     length = size if group is None else group
@@ -166,7 +171,7 @@ def _grouped(x: Any, axis: int, group: int | None) -> Any:
     return rnp.reshape(x, (*x.shape[:place], size // length, length, *x.shape[place + 1 :]))
 
 
-def _scales(x: Any, axis: int | None, format: np.dtype, symmetric: bool) -> tuple[Any, Any]:
+def _scales(x: Array, axis: int | None, format: np.dtype, symmetric: bool) -> tuple[Any, Any]:
     """Scale and zero point of each group, along a kept axis of size 1."""
     keep = axis is not None
     if symmetric:
@@ -189,7 +194,7 @@ def _limits(format: np.dtype) -> tuple[float, float]:
     return info.min, info.max
 
 
-def _rounded(x: Any, format: np.dtype) -> Any:
+def _rounded(x: Array, format: np.dtype) -> Array:
     """Stored numbers within range; 4-bit ones still one to a byte."""
     low, high = _limits(format)
     within = rnp.clip(x, low, high)
@@ -198,7 +203,7 @@ def _rounded(x: Any, format: np.dtype) -> Any:
     return rnp.astype(rnp.round(within), dtypes.i8)
 
 
-def _packed(values: Any, axis: int) -> Any:
+def _packed(values: Array, axis: int) -> Array:
     """Two numbers of 4 bits in one byte, the even one in the low half; an odd end with 0."""
     size = values.shape[axis]
     if size % 2:
@@ -215,7 +220,7 @@ def _packed(values: Any, axis: int) -> Any:
 # --- and back ---------------------------------------------------------------------------------
 
 
-def dequantize(q: Quantized) -> Any:
+def dequantize(q: Quantized) -> Array:
     """The array that `q` stands for, in the dtype that was quantised.
 
     Errors: ArgumentError for anything but what `quantize` gave.
@@ -230,13 +235,13 @@ def dequantize(q: Quantized) -> Any:
     return rnp.astype(numbers * _spread(q.scale, q), q.dtype)
 
 
-def _shifted(q: Quantized) -> Any:
+def _shifted(q: Quantized) -> Array:
     """The stored numbers less the zero point, in f32."""
     numbers = rnp.astype(_unpacked(q), "f32")
     return numbers if q.zero is None else numbers - _spread(q.zero, q)
 
 
-def _unpacked(q: Quantized) -> Any:
+def _unpacked(q: Quantized) -> Array:
     """The stored numbers, one to an element."""
     if q.format != dtypes.i4:
         return q.values
@@ -252,7 +257,7 @@ def _unpacked(q: Quantized) -> Any:
     return numbers[(slice(None),) * place + (slice(q.size),)] if shape[place] != q.size else numbers
 
 
-def _spread(scale: Any, q: Quantized) -> Any:
+def _spread(scale: Array, q: Quantized) -> Array:
     """Scales, one for each element of the axis or one for all."""
     if not type_of(scale).shape:
         return scale
@@ -268,7 +273,7 @@ def _spread(scale: Any, q: Quantized) -> Any:
 # --- products ---------------------------------------------------------------------------------
 
 
-def matmul(x: Any, y: Any) -> Any:
+def matmul(x: Any, y: Any) -> Array:
     """Matrix product of arrays of which one or both are quantised; `x @ q` and `q @ y` for short.
 
     Shapes: [*B, M, K] @ [K, N] -> [*B, M, N]; a quantised side has rank 2 at least.
@@ -292,7 +297,7 @@ def matmul(x: Any, y: Any) -> Any:
     return rnp.astype(out, wanted)
 
 
-def _result_dtype(x: Any, y: Any) -> np.dtype:
+def _result_dtype(x: Any, y: Value) -> np.dtype:
     plain = [type_of(v).dtype for v in (x, y) if not isinstance(v, Quantized)]
     if any(d not in dtypes.FLOATING for d in plain):
         names = ", ".join(map(dtypes.short, plain))
@@ -300,11 +305,11 @@ def _result_dtype(x: Any, y: Any) -> np.dtype:
     return plain[0] if plain else x.dtype
 
 
-def _rank(x: Any) -> int:
+def _rank(x: Value) -> int:
     return x.ndim if isinstance(x, Quantized) else type_of(x).ndim
 
 
-def _side(x: Any, contracted: int, other: int) -> tuple[Any, Any]:
+def _side(x: Value, contracted: int, other: int) -> tuple[Any, Any]:
     """(the factor, the scale of the result or None); `other`: the rank of the other factor."""
     if not isinstance(x, Quantized):
         return rnp.asarray(x), None

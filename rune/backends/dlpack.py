@@ -106,7 +106,7 @@ def can_lend(dtype: np.dtype) -> bool:
 # until nobody else holds them. A capsule has no destructor of its own: that would be Python run in
 # the middle of other libraries' errors. So one that was never taken up is found by the next `lend`.
 _lent: dict[int, tuple[Any, ...]] = {}
-_capsules: dict[int, Any] = {}
+_capsules: dict[int, object] = {}
 
 
 @_DELETER
@@ -126,7 +126,7 @@ def sweep() -> None:
         del _capsules[address]
 
 
-def lend(memory: Memory, owner: Any, *, versioned: bool, read_only: bool = True, is_copied: bool = False) -> Any:
+def lend(memory: Memory, owner: object, *, versioned: bool, read_only: bool = True, is_copied: bool = False) -> Any:
     """A capsule with the memory, which `owner` keeps alive.
 
     versioned: whether the borrower reads version 1.x, which says whether it may write.
@@ -160,7 +160,7 @@ def lend(memory: Memory, owner: Any, *, versioned: bool, read_only: bool = True,
 # --- borrowing --------------------------------------------------------------------------------
 
 
-def borrow(capsule: Any) -> tuple[Memory, Any]:
+def borrow(capsule: object) -> tuple[Memory, Any]:
     """(memory, loan) of a capsule: the memory may be read while somebody holds the loan.
 
     Errors: BufferError if an argument is not a capsule, was taken up before, or has a dtype of no
@@ -213,7 +213,7 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class _View:
     """Memory as NumPy's array interface describes it; it holds the loan."""
 
-    def __init__(self, memory: Memory, loan: Any):
+    def __init__(self, memory: Memory, loan: object):
         raw = f"|V{memory.dtype.itemsize}"
         self.loan = loan
         self.__array_interface__ = {
@@ -225,7 +225,7 @@ class _View:
         }
 
 
-def as_numpy(memory: Memory, loan: Any) -> np.ndarray:
+def as_numpy(memory: Memory, loan: object) -> np.ndarray:
     """Borrowed host memory as a read-only NumPy array, which holds the loan."""
     if 0 in memory.shape:
         return np.zeros(memory.shape, memory.dtype)

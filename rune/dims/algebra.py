@@ -48,7 +48,7 @@ _MAX_DIVISION_STEPS = 32
 
 
 def _binary(compute: Callable[[Any, Any], T], swap: bool = False) -> Callable[[Any, Any], T]:
-    def method(self: Dim, other: Any) -> Any:
+    def method(self: Dim, other: object) -> Any:
         if not isinstance(other, (int, Dim)):
             if not isinstance(other, Integral):
                 return no_number(self, other)

@@ -30,7 +30,7 @@ _live_lock = locks.reentrant()
 class _Once(type):
     """Equal fields give the same object: equality is identity, and hashing costs nothing."""
 
-    def __call__(cls: type[T], *values: Any) -> T:
+    def __call__(cls: type[T], *values: object) -> T:
         key = (cls, *values)
         instance = _live.get(key)
         if instance is None:
@@ -46,7 +46,7 @@ class Interned(metaclass=_Once):
 
     __slots__ = ("__weakref__",)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Copies and pickles are made through the class, or identity would be lost.
         made_from: Any = self
         return type(self), tuple(getattr(self, f.name) for f in fields(made_from) if f.init)

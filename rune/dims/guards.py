@@ -33,12 +33,12 @@ _questions: ContextVar[Questions | None] = ContextVar("rune_questions", default=
 watchers: list[Questions] = []
 
 
-def watched(function: Callable[..., R], *args: Any) -> tuple[R, Questions]:
+def watched(function: Callable[..., R], *args: object) -> tuple[R, Questions]:
     """`function(*args)`, and the questions that were asked meanwhile."""
     return in_copied_context(_watch, function, args)
 
 
-def _watch(function: Callable[..., R], args: Sequence[Any]) -> tuple[R, Questions]:
+def _watch(function: Callable[..., R], args: Sequence[object]) -> tuple[R, Questions]:
     asked: Questions = []
     _questions.set(asked)
     watchers.append(asked)
@@ -48,7 +48,7 @@ def _watch(function: Callable[..., R], args: Sequence[Any]) -> tuple[R, Question
         watchers.pop()  # whichever: only their number counts
 
 
-def ask_equal(size: Dim, other: Any) -> None:
+def ask_equal(size: Dim, other: object) -> None:
     """Called by `size == other`."""
     asked = _questions.get()
     if asked is not None and size is not other and _is_from_outside():

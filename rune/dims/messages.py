@@ -79,7 +79,7 @@ _INSTEAD = {
 }
 
 
-def no_number(size: Any, other: Any) -> Any:
+def no_number(size: object, other: object) -> Any:
     """What an operator of a size answers to something that is no integer: numbers are refused."""
     if not isinstance(other, Number):
         return NotImplemented  # so that an array may answer

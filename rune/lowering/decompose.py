@@ -24,6 +24,7 @@ from rune.core.lower import Host, Library, Scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import Stage
+from rune.core.values import Value
 from rune.errors import HostFallbackWarning, MissingRule
 from rune.lowering.host_calls import host_call, write_host_call, write_library_call
 from rune.lowering.joins import MOST, join_many
@@ -51,7 +52,7 @@ class _Decompose(Stage):
         """One for the programs of loops and branches."""
         return _Decompose(self, self.routines, self.sorts)
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, expand, or inline."""
         if isinstance(primitive.lower, Host):
             return write_host_call(args, **params)
@@ -70,7 +71,9 @@ class _Decompose(Stage):
             return eval_program(called, args)
         raise MissingRule(f"lower: cannot compile {primitive} (it has no lowering)")
 
-    def library(self, library: Library, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def library(
+        self, library: Library, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
+    ) -> Any:
         """NumPy's routine on the CPU where it pays, else the operations that mean the same."""
         is_here = LIBRARY in self.routines
         pays = is_here and library.pays(*map(type_of, args), **params)

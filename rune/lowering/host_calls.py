@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,13 @@ from rune.core.primitive import Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
 from rune.core.side_effects import effect_of, program_effect
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.lowering.passes import Pass
 from rune.ops import add
 from rune.ops.branch import branch
 from rune.ops.loop import COUNTER, LoopParams, loop
 
+T = TypeVar("T")
 TOKEN = ArrayType((), dtypes.bool_)
 CALLBACK = "callback"  # the routine of the plan's step
 
@@ -62,14 +64,14 @@ class HostFunction:
         return str(self.call)
 
 
-def _type_rule(*_types: ArrayType, results: Sequence[ArrayType], has_token: bool, **_: Any) -> tuple[ArrayType, ...]:
+def _type_rule(*_types: ArrayType, results: Sequence[ArrayType], has_token: bool, **_: object) -> tuple[ArrayType, ...]:
     return (*results, *((TOKEN,) if has_token else ()))
 
 
 host_call = Primitive("host_call", "host", _type_rule, multiple_results=True, effect=lambda *, effect, **_: effect)
 
 
-def write_host_call(args: Sequence[Any], *, call: Any, results: Any, effect: Effect | None, **_: Any) -> Any:
+def write_host_call(args: Sequence[Value], *, call: Any, results: Any, effect: Effect | None, **_: object) -> Any:
     """Bind a call whose order is not settled yet."""
     types = tuple(s.type for s in results)
     return host_call(*args, call=call, results=types, effect=effect, has_token=False)
@@ -80,7 +82,7 @@ class LibraryCall:
     """The NumPy meaning of a primitive, as a host function."""
 
     primitive: Primitive
-    params: tuple[tuple[str, Any], ...]
+    params: tuple[tuple[str, object], ...]
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results, of the types that the plan holds."""
@@ -95,7 +97,7 @@ class LibraryCall:
         return self.primitive.name
 
 
-def write_library_call(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+def write_library_call(primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
     """Bind the call of a primitive's NumPy meaning."""
     result_types = primitive.type_rule(*map(type_of, args), **params)
     types = tuple(result_types) if primitive.multiple_results else (result_types,)
@@ -253,7 +255,7 @@ def _integer(value: int) -> Literal:
     return Literal(np.asarray(value, COUNTER.dtype), COUNTER)
 
 
-def _inserted(items: tuple[Any, ...], at: int, item: Any) -> tuple[Any, ...]:
+def _inserted(items: tuple[T, ...], at: int, item: T) -> tuple[T, ...]:
     return (*items[:at], item, *items[at:])
 
 

@@ -29,7 +29,6 @@ Expressions, sizes and ranges are those of kernel code (kernel/text.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from rune import dims, dtypes
 from rune.core.types import ArrayType
@@ -234,7 +233,7 @@ def kernel_symbols(kernel: Kernel) -> dict[str, Dim]:
     return symbols
 
 
-def _expression_sizes(exprs: Iterable[Expr]) -> Iterator[Any]:
+def _expression_sizes(exprs: Iterable[Expr]) -> Iterator[Size]:
     for expr in exprs:
         for part in walk_expr(expr):
             yield from expr_sizes(part)

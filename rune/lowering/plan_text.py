@@ -25,7 +25,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from rune import dims, dtypes
 from rune.core.reading import next_line, reading
@@ -153,9 +152,9 @@ class _Reader:
         self.sizes: list[SizeSource] = []
         self.symbols: dict[str, Dim] = {}
         self.types: dict[str, list[ArrayType]] = {"argument": [], "result": []}
-        self.arena: tuple[Any, Any] = (0, 0)
+        self.arena: tuple[Size, Size] = (0, 0)
         self.donations: list[tuple[int, int]] = []
-        self.limits: list[tuple[Any, int]] = []
+        self.limits: list[tuple[Size, int]] = []
         self.steps: list[Step] = []
 
     def line(self, text: str) -> None:
@@ -230,11 +229,11 @@ class _Reader:
                 slots.append(Slot(Space.ARENA, self.type(type), offset=self.dim(offset)))
         return tuple(slots)
 
-    def parameter(self, text: str) -> Any:
+    def parameter(self, text: str) -> Size:
         """True, False, or a size."""
         return text == "True" if text in ("True", "False") else self.dim(text)
 
-    def dim(self, text: str) -> Any:
+    def dim(self, text: str) -> Size:
         """A size."""
         return dims.parse(text, self.symbols)
 

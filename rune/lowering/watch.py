@@ -28,6 +28,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Program, map_programs
 from rune.core.staging import Stage
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size, product
 from rune.errors import Frame, user_frame
 from rune.lowering.decompose import decompose
@@ -78,7 +79,7 @@ def watched(program: Program, wanted: Wanted) -> Watched:
     sites: list[Site] = []
     flat = decompose(program)
 
-    def run(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
+    def run(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
         return [*eval_program(flat, inputs), stage.site, stage.found]
 
     watched_program = _staged(wanted, sites, flat.input_types, flat.name, run)
@@ -96,10 +97,10 @@ class _Watch(Stage):
     def __init__(self, wanted: Wanted, sites: list[Site]):
         super().__init__(None)
         self.wanted, self.sites = wanted, sites
-        self.site: Any = np.int32(0)
-        self.found: Any = np.int32(0)
+        self.site: Value = np.int32(0)
+        self.found: Value = np.int32(0)
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """The equation, or one of watched programs, and what looks at its operands or result."""
         if primitive is loop:
             return self.loop(args, params)
@@ -116,7 +117,7 @@ class _Watch(Stage):
 
     # --- programs within ----------------------------------------------------------------------
 
-    def loop(self, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    def loop(self, args: Sequence[Value], params: Mapping[str, Any]) -> list[Value]:
         """A loop that carries behind its own carries whether it goes on, if it asks, and the state.
 
         Its steps ask for the next one, where what the condition reads is watched.
@@ -128,7 +129,7 @@ class _Watch(Stage):
         more = (*(condition.output_types if condition else ()), *STATE)
         arrays = body.input_types[first:]
 
-        def step(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
+        def step(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
             leading, filled = inputs[:first], inputs[first + len(more) :]
             stage.site, stage.found = inputs[first + len(more) - 2 : first + len(more)]
             outs = eval_program(body, [*leading, *filled])
@@ -146,15 +147,15 @@ class _Watch(Stage):
         self.site, self.found = outs[end - 2 : end]
         return [*outs[:carries], *outs[end:]]
 
-    def asked(self, condition: Program, operands: Sequence[Any]) -> Sequence[Any]:
+    def asked(self, condition: Program, operands: Sequence[Value]) -> Sequence[Value]:
         """Whether a loop goes on, watched."""
         return eval_program(condition, operands[: len(condition.inputs)])
 
-    def branch(self, args: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+    def branch(self, args: Sequence[Value], params: Mapping[str, object]) -> list[Value]:
         """A branch that takes and gives the state last."""
 
         def watched_branch(program: Program) -> Program:
-            def run(stage: _Watch, inputs: Sequence[Any]) -> list[Any]:
+            def run(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
                 *operands, stage.site, stage.found = inputs
                 return [*eval_program(program, operands), stage.site, stage.found]
 
@@ -171,7 +172,7 @@ class _Watch(Stage):
 
     # --- what is looked at --------------------------------------------------------------------
 
-    def look_at_index(self, primitive: Primitive, operand: Any, axis: int, start: Any, limit: Size) -> None:
+    def look_at_index(self, primitive: Primitive, operand: Value, axis: int, start: Value, limit: Size) -> None:
         """Note an element of `start` that is not in 0...limit."""
         dtype = type_of(start).dtype
         zero = np.zeros((), dtype)
@@ -182,7 +183,7 @@ class _Watch(Stage):
         value = _sum_where(ops.eq(positions, first), start)
         self.note(outside, value, Site(primitive.name, type_of(operand), axis, user_frame()))
 
-    def look_for(self, kind: str, primitive: Primitive, args: Sequence[Any], out: Any) -> None:
+    def look_for(self, kind: str, primitive: Primitive, args: Sequence[Value], out: Value) -> None:
         """Note such a number in a result where no operand has one."""
         is_such = self.is_of(kind, out)
         for arg in args:
@@ -193,14 +194,14 @@ class _Watch(Stage):
         site = Site(primitive.name, type_of(out), None, user_frame(), kind)
         self.note(is_such, first, site)
 
-    def is_of(self, kind: str, value: Any) -> Any:
+    def is_of(self, kind: str, value: Value) -> Value:
         """Where a number is of a kind. A NaN is not itself; neither is x - x, if x is infinite."""
         if kind == "NaN":
             return ops.ne(value, value)
         difference = self.write(ops.sub, [value, value], {})  # the result is never read
         return ops.logical_and(ops.ne(difference, difference), ops.eq(value, value))
 
-    def note(self, fails: Any, value: Any, site: Site) -> None:
+    def note(self, fails: Value, value: Value, site: Site) -> None:
         """Remember the site and the value if this is the first to fail."""
         self.sites.append(site)
         number = np.int32(len(self.sites))
@@ -216,12 +217,14 @@ def _staged(wanted: Wanted, sites: list[Site], types: Sequence[ArrayType], name:
     return stage.trace(lambda: stage.program(run(stage, inputs), name)).closed()
 
 
-def _plain(types: Sequence[ArrayType], name: str, run: Callable[[Sequence[Any]], list[Any]]) -> Program:
+def _plain(types: Sequence[ArrayType], name: str, run: Callable[[Sequence[Value]], list[Value]]) -> Program:
     """A program that is not watched."""
     return _staged(Wanted(), [], types, name, lambda _, inputs: run(inputs))
 
 
-def _starts(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]) -> Iterator[tuple[int, Any, Size]]:
+def _starts(
+    primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]
+) -> Iterator[tuple[int, Value, Size]]:
     """(axis, first index, its greatest value) of windows for which no mode was asked."""
     if primitive in (dynamic_slice, dynamic_update_slice):
         operand, first_start = type_of(args[0]), len(args) - type_of(args[0]).ndim
@@ -235,7 +238,7 @@ def _starts(primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
             yield axis, _column(indices, column), limit
 
 
-def _column(indices: Any, number: int) -> Any:
+def _column(indices: Value, number: int) -> Value:
     """One component of index vectors."""
     shape = type_of(indices).shape
     start = tuple(0 for _ in shape[:-1])
@@ -243,11 +246,11 @@ def _column(indices: Any, number: int) -> Any:
     return reshape(part, shape=shape[:-1])
 
 
-def _is_float(value: Any) -> bool:
+def _is_float(value: Value) -> bool:
     return not isinstance(value, list) and type_of(value).dtype in dtypes.INEXACT
 
 
-def _in_order(shape: Sequence[Size]) -> Any:
+def _in_order(shape: Sequence[Size]) -> Value:
     """The row-major number of every element, i32."""
     count = product(shape)
     return reshape(ops.iota(shape=(count,), axis=0, dtype=dtypes.i32), shape=tuple(shape))
@@ -257,17 +260,17 @@ def _axes(value: Any) -> tuple[int, ...]:
     return tuple(range(type_of(value).ndim))
 
 
-def _count(flags: Any) -> Any:
+def _count(flags: Value) -> Value:
     """How many flags are set."""
     return reduce_sum(ops.convert(flags, dtype=dtypes.i32), axes=_axes(flags))
 
 
-def _first(flags: Any, positions: Any) -> Any:
+def _first(flags: Value, positions: Value) -> Value:
     """The position of the first flag that is set."""
     last = np.int32(np.iinfo(np.int32).max)
     return ops.reduce_min(ops.select(flags, positions, last), axes=_axes(flags))
 
 
-def _sum_where(flags: Any, values: Any) -> Any:
+def _sum_where(flags: Value, values: Value) -> Value:
     chosen = ops.select(flags, values, np.zeros((), type_of(values).dtype))
     return ops.convert(reduce_sum(chosen, axes=_axes(chosen)), dtype=dtypes.i32)

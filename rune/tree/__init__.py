@@ -79,7 +79,7 @@ _MISSING = object()
 _DEEPEST_CALL = 64  # of `_walk`, in trees that are deeper; it is the faster one
 
 
-def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDef]:
+def flatten(tree: object, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree, and its structure. `is_leaf` can stop at a node, None included.
 
     Errors: ArgumentError for a dict with keys that cannot be sorted.
@@ -122,7 +122,7 @@ def _walk(kind: Kind, tree: Any, leaves: list[Any], depth: int) -> TreeDef:
     return node_of(kind, data, tuple(parts))
 
 
-def _walk_deep(tree: Any, leaves: list[Any]) -> TreeDef:
+def _walk_deep(tree: object, leaves: list[Any]) -> TreeDef:
     around: list[tuple[Kind, Any, Iterator[Any], list[TreeDef]]] = []  # open nodes, outer first
     while True:
         kind = kinds[type(tree)]
@@ -141,7 +141,7 @@ def _walk_deep(tree: Any, leaves: list[Any]) -> TreeDef:
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: IsLeaf | None = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: IsLeaf | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], TreeDef]:
     """The (key path, leaf) pairs of a tree, and its structure.
 
@@ -159,11 +159,11 @@ def flatten_with_path(
     return pairs, _walk_with_path(tree, (), stops, pairs)
 
 
-def _without_path(is_leaf: IsLeaf, path: KeyPath, node: Any) -> bool:
+def _without_path(is_leaf: IsLeaf, path: KeyPath, node: object) -> bool:
     return is_leaf(node)
 
 
-def _walk_with_path(tree: Any, path: KeyPath, stops: IsLeaf | None, pairs: list[tuple[KeyPath, Any]]) -> TreeDef:
+def _walk_with_path(tree: object, path: KeyPath, stops: IsLeaf | None, pairs: list[tuple[KeyPath, Any]]) -> TreeDef:
     around: list[tuple[Kind, Any, KeyPath, Iterator[tuple[Any, Any]], list[TreeDef]]] = []
     while True:
         kind = kinds[type(tree)]
@@ -190,7 +190,7 @@ def _walk_with_path(tree: Any, path: KeyPath, stops: IsLeaf | None, pairs: list[
             return part
 
 
-def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
+def unflatten(treedef: TreeDef, leaves: Iterable[object]) -> Any:
     """The tree of this structure with these leaves; ArgumentError when their number is wrong.
 
     Errors: ArgumentError for another number of leaves.
@@ -201,7 +201,7 @@ def unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     return required("unflatten", treedef).unflatten(leaves)
 
 
-def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+def leaves(tree: object, is_leaf: IsLeaf | None = None) -> list[Any]:
     """The leaves of a tree.
 
     Errors: none: anything but a container is a leaf.
@@ -213,7 +213,7 @@ def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
+def structure(tree: object, is_leaf: IsLeaf | None = None) -> TreeDef:
     """The structure of a tree.
 
     Errors: none: anything but a container is a leaf.
@@ -225,7 +225,7 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
 
 
 def leaves_with_path(
-    tree: Any, is_leaf: IsLeaf | None = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: IsLeaf | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
     """The (key path, leaf) pairs of a tree.
 
@@ -238,7 +238,7 @@ def leaves_with_path(
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+def map(f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf | None = None) -> Any:
     """Apply f leaf by leaf; each of `rest` has `tree` as a prefix, and gives f its subtrees.
 
     Errors: ArgumentError with both key paths if one of `rest` differs from `tree`.
@@ -252,7 +252,11 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = N
 
 
 def map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None, is_leaf_takes_path: bool = False
+    f: Callable[..., object],
+    tree: object,
+    *rest: object,
+    is_leaf: IsLeaf | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> Any:
     """As `map`, where f takes the key path first.
 
@@ -268,7 +272,7 @@ def map_with_path(
 
 
 def reduce(
-    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf | None = None
+    function: Callable[[Any, Any], Any], tree: object, initializer: object = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """Fold the leaves from the left.
 
@@ -282,7 +286,7 @@ def reduce(
 
 
 def reduce_associative(
-    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf | None = None
+    operation: Callable[[Any, Any], Any], tree: object, *, identity: object = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """Fold the leaves by an associative operation, as a balanced tree: log2(leaves) deep.
 
@@ -300,7 +304,7 @@ def reduce_associative(
     return row[0] if row else identity
 
 
-def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+def all(tree: object, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether every leaf is true.
 
     Shapes: leaves of one element -> a Python bool.
@@ -313,7 +317,7 @@ def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
     return False not in [bool(leaf) for leaf in leaves(tree, is_leaf)]
 
 
-def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) -> Any:
+def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: object) -> Any:
     """Turn an outer tree of inner trees inside out; inner None means that of the first.
 
     Errors: ArgumentError when `tree` is not outer with inner at every leaf.
@@ -334,7 +338,7 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
     return inner.unflatten([outer_treedef.unflatten(column) for column in columns])
 
 
-def all_leaves(values: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
+def all_leaves(values: Iterable[object], is_leaf: IsLeaf | None = None) -> bool:
     """Whether all values are leaves.
 
     Errors: none: anything but a container is a leaf.
@@ -345,7 +349,7 @@ def all_leaves(values: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     return False not in [structure(value, is_leaf) is LEAF for value in values]
 
 
-def flatten_up_to(prefix: TreeDef, tree: Any) -> list[Any]:
+def flatten_up_to(prefix: TreeDef, tree: object) -> list[Any]:
     """The subtrees of `tree` where `prefix` has leaves; ArgumentError where the two differ.
 
     Errors: ArgumentError for trees that do not match, with the path.
@@ -367,7 +371,7 @@ def is_tree_node(cls: type) -> bool:
     return kinds[cls] is not None
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+def flatten_one_level_with_keys(tree: object) -> tuple[list[tuple[Any, Any]], Any]:
     """The (key, child) pairs of a node, and its data. Errors: ArgumentError for a leaf.
 
     >>> flatten_one_level_with_keys({"a": [1, 2]})
@@ -380,7 +384,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
     return list(zip(keys_of(kind, tree, len(children)), children)), data
 
 
-def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
+def flatten_one_level(tree: object) -> tuple[list[Any], Any]:
     """The children of a node, and its data. Errors: ArgumentError for a leaf.
 
     >>> flatten_one_level({"a": [1, 2], "b": {"c": 3}})
@@ -390,7 +394,7 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
     return [child for _, child in pairs], data
 
 
-def broadcast(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> Any:
+def broadcast(prefix: object, full: object, is_leaf: IsLeaf | None = None) -> Any:
     """`full` with each leaf replaced by the leaf of `prefix` above it.
 
     Errors: ArgumentError with both key paths where `prefix` is none of `full`.
@@ -401,7 +405,7 @@ def broadcast(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> Any:
     return structure(full, is_leaf).unflatten(broadcast_prefix(prefix, full, is_leaf))
 
 
-def broadcast_prefix(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+def broadcast_prefix(prefix: object, full: object, is_leaf: IsLeaf | None = None) -> list[Any]:
     """For every leaf of `full`, the leaf of `prefix` above it: how in_axes=(0, None) is read.
 
     Errors: ArgumentError with both key paths where `prefix` is none of `full`.
@@ -426,13 +430,13 @@ class Partial:
 
     __slots__ = ("args", "func", "keywords")
 
-    def __init__(self, func: Callable[..., Any], /, *args: Any, **keywords: Any):
+    def __init__(self, func: Callable[..., object], /, *args: object, **keywords: object):
         if isinstance(func, Partial):
             args, keywords = (*func.args, *args), {**func.keywords, **keywords}
             func = func.func
         self.func, self.args, self.keywords = func, args, keywords
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: object, **keywords: object) -> Any:
         return self.func(*self.args, *args, **{**self.keywords, **keywords})
 
     def __repr__(self) -> str:

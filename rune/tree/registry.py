@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
@@ -32,7 +32,7 @@ class DictKey:
     [((DictKey(key='a'),), 1)]
     """
 
-    key: Any
+    key: object
 
     def __str__(self) -> str:
         return f"[{self.key!r}]"
@@ -132,7 +132,7 @@ def _namedtuple_kind(cls: Any) -> Kind:
     return Kind(cls, name, lambda t: (t, None), lambda _, xs: cls(*xs), lambda t: keys)
 
 
-def _split_dict(tree: dict[Any, Any]) -> tuple[Children, Any]:
+def _split_dict(tree: Mapping[Any, object]) -> tuple[Children, Any]:
     try:
         keys = sorted(tree)
     except TypeError as error:
@@ -141,11 +141,11 @@ def _split_dict(tree: dict[Any, Any]) -> tuple[Children, Any]:
     return [tree[key] for key in keys], tuple(keys)
 
 
-def _sequence_keys(tree: Sequence[Any]) -> list[SequenceKey]:
+def _sequence_keys(tree: Sequence[object]) -> list[SequenceKey]:
     return [SequenceKey(i) for i in range(len(tree))]
 
 
-def _dict_keys(tree: dict[Any, Any]) -> list[DictKey]:
+def _dict_keys(tree: Mapping[Any, object]) -> list[DictKey]:
     return [DictKey(key) for key in tree]
 
 
@@ -176,12 +176,12 @@ DEFAULT = Kind(
 kinds = Kinds({k.type: k for k in (NONE, TUPLE, LIST, DICT, ORDERED, DEFAULT)})
 
 
-def keys_of(kind: Kind, node: Any, count: int) -> Iterable[Any]:
+def keys_of(kind: Kind, node: object, count: int) -> Iterable[object]:
     """One key entry for each of the `count` children of a node."""
     return [FlattenedIndexKey(i) for i in range(count)] if kind.keys is None else kind.keys(node)
 
 
-def _require_class(operation: str, cls: Any) -> None:
+def _require_class(operation: str, cls: object) -> None:
     if not isinstance(cls, type):
         raise ArgumentError(f"{operation}: cannot register {cls!r} (a class required)")
 
@@ -214,7 +214,7 @@ def register_node(
 
     _require_class("register_node", cls)
 
-    def split(node: Any) -> tuple[Children, Any]:
+    def split(node: object) -> tuple[Children, Any]:
         children, data = flatten(node)
         return tuple(children), data
 
@@ -245,7 +245,7 @@ def register_node_with_keys(
     ['.x']
     """
 
-    def without_keys(node: Any) -> tuple[list[Any], Any]:
+    def without_keys(node: object) -> tuple[list[Any], Any]:
         pairs, data = flatten_with_keys(node)
         return [child for _, child in pairs], data
 
@@ -334,7 +334,7 @@ def register_dataclass(
     data, meta = _data_and_meta(cls, data_fields, meta_fields, set(drop_fields))
     keys = [GetAttrKey(name) for name in data]
 
-    def split(node: Any) -> tuple[Children, Any]:
+    def split(node: object) -> tuple[Children, Any]:
         return [getattr(node, n) for n in data], tuple([getattr(node, n) for n in meta])
 
     def join(values: Any, children: Children) -> Any:

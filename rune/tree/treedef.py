@@ -47,7 +47,7 @@ class TreeDef:
         """The class and data of the outermost node, or None for a leaf."""
         return None if self.kind is None else (self.kind.type, self.data)
 
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
+    def unflatten(self, leaves: Iterable[object]) -> Any:
         """The tree with these leaves.
 
         Errors: ArgumentError when their number is another than `num_leaves`.
@@ -60,12 +60,12 @@ class TreeDef:
             return items[0]
         return _build(self, iter(items))
 
-    def flatten_up_to(self, tree: Any) -> list[Any]:
+    def flatten_up_to(self, tree: object) -> list[object]:
         """The subtrees of `tree` where this structure, a prefix of it, has leaves.
 
         Errors: ArgumentError with both key paths where the two differ.
         """
-        subtrees: list[Any] = []
+        subtrees: list[object] = []
         _take_up_to(self, tree, subtrees)
         return subtrees
 
@@ -124,7 +124,7 @@ def _settled(node: TreeDef, parts: list[TreeDef]) -> TreeDef:
     return node if is_same else TreeDef(node.kind, data, tuple(parts), node.num_leaves, False)
 
 
-def differ(data: Any, other: Any) -> bool:
+def differ(data: object, other: object) -> bool:
     """Whether static data of nodes are unequal.
 
     Errors: ArgumentError for data that cannot say so, as arrays.
@@ -145,7 +145,7 @@ _WIDEST_REMEMBERED = 1024
 _ONLY_STR = frozenset({str})
 
 
-def required(operation: str, treedef: Any) -> TreeDef:
+def required(operation: str, treedef: object) -> TreeDef:
     """The structure. Errors: ArgumentError for anything else."""
     if not isinstance(treedef, TreeDef):
         raise ArgumentError(
@@ -155,17 +155,17 @@ def required(operation: str, treedef: Any) -> TreeDef:
     return treedef
 
 
-def _restore(cls: type | None, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
+def _restore(cls: type | None, data: object, parts: tuple[TreeDef, ...]) -> TreeDef:
     kind = None if cls is None else kinds[cls]
     return LEAF if kind is None else _treedef(kind, data, parts)
 
 
-def _treedef(kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
+def _treedef(kind: Kind, data: object, parts: tuple[TreeDef, ...]) -> TreeDef:
     is_exact = _is_exact(kind, data) and False not in [part.is_exact for part in parts]
     return TreeDef(kind, data, parts, sum([part.num_leaves for part in parts]), is_exact)
 
 
-def node_of(kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
+def node_of(kind: Kind, data: object, parts: tuple[TreeDef, ...]) -> TreeDef:
     """The structure of a node whose children have the structures `parts`."""
     if not _is_exact(kind, data):
         return _treedef(kind, data, parts)
@@ -176,7 +176,7 @@ def node_of(kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
     return _remembered.get(key) or _remember(key, kind, data, parts)
 
 
-def flat_node(kind: Kind, data: Any, count: int) -> TreeDef:
+def flat_node(kind: Kind, data: object, count: int) -> TreeDef:
     """The structure of a node with `count` leaves and nothing else, found without hashing parts."""
     if not _is_exact(kind, data):
         return _treedef(kind, data, (LEAF,) * count)
@@ -190,7 +190,7 @@ def _is_exact(kind: Kind, data: Any) -> bool:
     return data is None or (kind is DICT and _ONLY_STR.issuperset(map(type, data)))
 
 
-def _remember(key: tuple[Any, ...], kind: Kind, data: Any, parts: tuple[TreeDef, ...]) -> TreeDef:
+def _remember(key: tuple[object, ...], kind: Kind, data: object, parts: tuple[TreeDef, ...]) -> TreeDef:
     treedef = _treedef(kind, data, parts)
     if len(_remembered) >= _MOST_REMEMBERED:
         _remembered.clear()
@@ -245,9 +245,9 @@ def _text(treedef: TreeDef, parts: list[str]) -> str:
     return f"CustomNode({label}, [{inside}])"
 
 
-def _take_up_to(prefix: TreeDef, tree: Any, subtrees: list[Any]) -> None:
+def _take_up_to(prefix: TreeDef, tree: object, subtrees: list[object]) -> None:
     around: list[tuple[Any, Iterator[tuple[int, tuple[TreeDef, Any]]]]] = []  # outer nodes first
-    path: list[tuple[Any, int]] = []  # the nodes from the root, and which child of each
+    path: list[tuple[object, int]] = []  # the nodes from the root, and which child of each
     while True:
         if prefix.kind is None:
             subtrees.append(tree)
@@ -267,7 +267,7 @@ def _take_up_to(prefix: TreeDef, tree: Any, subtrees: list[Any]) -> None:
             return
 
 
-def _children_like(prefix: TreeDef, tree: Any, path: list[tuple[Any, int]]) -> Sequence[Any]:
+def _children_like(prefix: TreeDef, tree: object, path: list[tuple[object, int]]) -> Sequence[Any]:
     """The children of a node that is as the outermost one of `prefix`."""
     kind = prefix.kind
     if kind is None or kinds[type(tree)] is not kind:
@@ -278,8 +278,8 @@ def _children_like(prefix: TreeDef, tree: Any, path: list[tuple[Any, int]]) -> S
     return children
 
 
-def _refuse(prefix: TreeDef, tree: Any, path: list[tuple[Any, int]]) -> NoReturn:
-    keys: list[Any] = []
+def _refuse(prefix: TreeDef, tree: object, path: list[tuple[object, int]]) -> NoReturn:
+    keys: list[object] = []
     for node, i in path:
         kind: Any = kinds[type(node)]
         keys.append(list(keys_of(kind, node, i + 1))[i])
@@ -306,7 +306,7 @@ def _describe(kind: Kind | None, data: Any, count: int, leaf: str) -> str:
     return f"a {kind.name} of {count}" + ("" if data is None else f" with data {data}")
 
 
-def _key_difference(expected: tuple[Any, ...], actual: tuple[Any, ...]) -> str:
+def _key_difference(expected: tuple[object, ...], actual: tuple[object, ...]) -> str:
     only_expected = [key for key in expected if key not in actual]
     only_actual = [key for key in actual if key not in expected]
     if not only_expected and not only_actual:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import call
-from typing import Any
 
 import numpy as np
 
@@ -186,7 +185,7 @@ def _is_only(array: np.ndarray, arguments: Sequence[Buffer]) -> bool:
     return array.flags.writeable and sum(a is array for a in arguments) == 1
 
 
-def _described(array: Any) -> str:
+def _described(array: object) -> str:
     """An argument as messages show it."""
     if type(array) is not np.ndarray:
         return type(array).__name__

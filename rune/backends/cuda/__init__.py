@@ -163,7 +163,7 @@ class _Entered:
         self._backend.check()
         self._backend.context.push()
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: Any, traceback: object) -> None:
         backend = self._backend
         refused = isinstance(error, (backend.driver.Error, Refused))
         if refused:

@@ -69,14 +69,14 @@ def compile_source(source: str, name: str, arch: str) -> bytes:
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _ask(function: str, *arguments: Any) -> Any:
+def _ask(function: str, *arguments: object) -> Any:
     code, *values = getattr(_nvrtc(), function)(*arguments)
     if code != 0:
         raise CompileError(f"cuda: cannot call {function} ({code.name})")
     return values[0] if values else None
 
 
-def _text(program: Any, what: str) -> bytes:
+def _text(program: object, what: str) -> bytes:
     """What NVRTC has made, of the size that it says."""
     text = bytes(_ask(f"nvrtcGet{what}Size", program))
     _ask(f"nvrtcGet{what}", program, text)

@@ -32,7 +32,7 @@ def bindings() -> Any:
     return import_module("cuda.bindings.driver")
 
 
-def call(function: str, *arguments: Any) -> Any:
+def call(function: str, *arguments: object) -> Any:
     """What a function of the driver gives. Errors: MemoryError, Refused."""
     code, *values = getattr(bindings(), function)(*arguments)
     if int(code) == _OUT_OF_MEMORY:
@@ -62,7 +62,7 @@ class Program:
             self._retired.append(("cuModuleUnload", self._module))
 
 
-def launch(kernel: Kernel, function: Any, table: int, stream: int) -> None:
+def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
     """Enqueue one kernel, whose words are in the table at this address."""
     shape = (kernel.blocks, 1, 1, kernel.threads, 1, 1)
     call("cuLaunchKernel", function, *shape, 0, stream, ((table + 8 * kernel.word,), (_WORD,)), 0)
@@ -100,7 +100,7 @@ class _Builder:
         self.function, self.table, self.context = function, table, context
         self.handles = dict(handles)
 
-    def add(self, graph: Any, nodes: Nodes) -> None:
+    def add(self, graph: object, nodes: Nodes) -> None:
         """Each node after the one before it; it may set conditions of this graph, or around it."""
         for node in nodes:
             if isinstance(node, Conditional):
@@ -110,7 +110,7 @@ class _Builder:
         for node in nodes:
             before = (self._added(graph, node, before),)
 
-    def _added(self, graph: Any, node: Node, before: Sequence[Any]) -> Any:
+    def _added(self, graph: object, node: Node, before: Sequence[object]) -> Any:
         match node:
             case Kernel():
                 parameters = self._kernel(node)
@@ -128,7 +128,7 @@ class _Builder:
         params.kernelParams = tuple(words), (_WORD,) * len(words)
         return params
 
-    def _conditional(self, graph: Any, node: Conditional, before: Sequence[Any]) -> Any:
+    def _conditional(self, graph: object, node: Conditional, before: Sequence[object]) -> Any:
         cuda = bindings()
         kinds = cuda.CUgraphConditionalNodeType
         params = cuda.CUgraphNodeParams()

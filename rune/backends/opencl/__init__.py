@@ -55,7 +55,7 @@ def _driver() -> Any:
 CACHING = frozenset({"Portable Computing Language"})
 
 
-def _handles() -> list[Any]:
+def _handles() -> list[object]:
     """The devices that can compile and run, GPUs first; behind them the parts asked for."""
     _loaded.check()
     devices = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
@@ -65,7 +65,7 @@ def _handles() -> list[Any]:
     return ranked + [part for d in ranked for part in _parts(d, parts)]
 
 
-def _parts(device: Any, count: int) -> list[Any]:
+def _parts(device: Any, count: int) -> list[object]:
     """The device in equal parts; none where it cannot be split so."""
     kind = _driver().device_partition_property.EQUALLY
     units = device.max_compute_units // max(1, count)

@@ -145,7 +145,7 @@ class Walker:
         """Put bytes there."""
         self.copy(self.handle(place), host, dst_offset=place.offset)
 
-    def copy(self, target: Any, source: Any, **offset: int) -> None:
+    def copy(self, target: object, source: object, **offset: int) -> None:
         """Copy from or to the host."""
         executable = self.executable
         executable.cl.enqueue_copy(executable.queue, target, source, is_blocking=True, **offset)
@@ -173,7 +173,12 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
     """A compiled plan; `meter` records the time of each step."""
 
     def __init__(
-        self, backend: OpenCLQueue, plan: Plan, kernels: dict[str, Rendered], program: Any, meter: Meter | None = None
+        self,
+        backend: OpenCLQueue,
+        plan: Plan,
+        kernels: dict[str, Rendered],
+        program: object,
+        meter: Meter | None = None,
     ):
         super().__init__(backend, plan)
         self.cl, self.meter = backend.cl, meter
@@ -188,7 +193,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         self._scripts: Bounded[Concrete, _Script | None] = Bounded()
         self._played: _Script | None = None  # whose arguments the kernels have
 
-    def _kernel(self, program: Any, rendered: Rendered) -> _Kernel:
+    def _kernel(self, program: object, rendered: Rendered) -> _Kernel:
         cl, device = self.cl, self.backend.device
         handle = cl.Kernel(program, rendered.name)
         info = cl.kernel_work_group_info

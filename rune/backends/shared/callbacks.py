@@ -59,7 +59,7 @@ class Callbacks:
 
     def __init__(self, plan: Plan):
         self._names = [s.name for s in plan.size_sources]
-        self._pointers: list[Any] = []
+        self._pointers: list[object] = []
         self.are_there = any(map(is_callback, all_steps(plan)))
 
     def address(self, step: Call) -> int:

@@ -302,7 +302,7 @@ class Concretes:
 def result_buffers(
     plan: Plan,
     concrete_plan: Concrete,
-    arguments: Sequence[Any],
+    arguments: Sequence[object],
     donated: Sequence[int],
     alloc: Callable[[ArrayType], Any],
     reuse: Callable[[Any, ArrayType], Any],

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, check, struct
@@ -38,7 +37,7 @@ class Commands:
         self._at_end = struct("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=vk.VK_ACCESS_HOST_READ_BIT)
 
     @contextmanager
-    def recording(self, buffer: Any, flags: int) -> Iterator[None]:
+    def recording(self, buffer: object, flags: int) -> Iterator[None]:
         """Between the barriers of a command buffer."""
         begin = struct("VkCommandBufferBeginInfo", flags=flags)
         check(self.vk.vkBeginCommandBuffer(buffer, begin), "vkBeginCommandBuffer")
@@ -47,10 +46,10 @@ class Commands:
         self._barrier(buffer, self._host, self._at_end)
         check(self.vk.vkEndCommandBuffer(buffer), "vkEndCommandBuffer")
 
-    def barrier(self, buffer: Any) -> None:
+    def barrier(self, buffer: object) -> None:
         """What follows sees what was written before."""
         self._barrier(buffer, self._work, self._between)
 
-    def _barrier(self, buffer: Any, then: int, access: Any) -> None:
+    def _barrier(self, buffer: object, then: int, access: object) -> None:
         null = api().ffi.NULL
         self.vk.vkCmdPipelineBarrier(buffer, self._work, then, 0, 1, access, 0, null, 0, null)

@@ -135,7 +135,7 @@ class VulkanDevice:
 
     # --- handles -----------------------------------------------------------------------------
 
-    def create(self, kind: str, info: Any) -> Any:
+    def create(self, kind: str, info: object) -> Any:
         """A new handle of a kind, "Buffer". Errors: Failure."""
         handle = api().ffi.new(f"Vk{kind}*")
         name = _MAKERS.get(kind, (f"vkCreate{kind}",))[0]
@@ -145,12 +145,12 @@ class VulkanDevice:
             check(getattr(self.vk, name)(self.handle, info, api().ffi.NULL, handle), name)
             return self.keep(kind, handle[0])
 
-    def keep(self, kind: str, handle: Any) -> Any:
+    def keep(self, kind: str, handle: object) -> Any:
         """Destroy the handle at the end, if nobody does so before."""
         self._handles[kind, _number(handle)] = handle
         return handle
 
-    def destroy(self, kind: str, handle: Any) -> None:
+    def destroy(self, kind: str, handle: object) -> None:
         """Destroy a handle that no pending command uses."""
         if self._handles.pop((kind, _number(handle)), None) is not None:
             name = _MAKERS.get(kind, ("", f"vkDestroy{kind}"))[1]
@@ -289,5 +289,5 @@ class VulkanDevice:
             self.handle = None
 
 
-def _number(handle: Any) -> int:
+def _number(handle: object) -> int:
     return int(api().ffi.cast("uintptr_t", handle))

@@ -65,7 +65,7 @@ def api() -> Any:
 _held: weakref.WeakKeyDictionary[Any, tuple[object, ...]] = weakref.WeakKeyDictionary()
 
 
-def struct(name: str, **fields: Any) -> Any:
+def struct(name: str, **fields: object) -> Any:
     """A new C structure with its type tag; what its fields point to lives as long."""
     ffi = api().ffi
     tag = _tag(name)
@@ -82,7 +82,7 @@ def _tag(name: str) -> int | None:
     return getattr(api(), f"VK_STRUCTURE_TYPE_{words}", None)
 
 
-def c_array(type: str, values: Sequence[Any]) -> Any:
+def c_array(type: str, values: Sequence[object]) -> Any:
     """A new C array; what it points to lives as long."""
     array = api().ffi.new(f"{type}[]", list(values))
     _held[array] = tuple(values)
@@ -173,7 +173,7 @@ class Instance:
         """Keep what the validation layer says."""
         vk, ffi = api(), api().ffi
 
-        def hear(severity: int, kind: int, data: Any, user: Any) -> int:
+        def hear(severity: int, kind: int, data: Any, user: object) -> int:
             self.messages.append(ffi.string(data.pMessage).decode(errors="replace"))
             return 0
 
@@ -245,7 +245,7 @@ class MemoryType:
 class Physical:
     """A device as its driver describes it."""
 
-    handle: Any
+    handle: object
     instance: Instance
     name: str
     driver: str  # with its version
@@ -293,13 +293,13 @@ def feature_structs(chosen: frozenset[str] | None, is_1_3: bool) -> Any:
     return features
 
 
-def _choose(features: Any, chosen: frozenset[str] | None) -> None:
+def _choose(features: object, chosen: frozenset[str] | None) -> None:
     for name in chosen or ():
         if hasattr(features, name):
             setattr(features, name, 1)
 
 
-def _features(handle: Any, is_1_3: bool) -> frozenset[str]:
+def _features(handle: object, is_1_3: bool) -> frozenset[str]:
     asked = feature_structs(None, is_1_3)
     api().lib.vkGetPhysicalDeviceFeatures2(handle, asked)
     structs, pointer = [asked.features], asked
@@ -322,7 +322,7 @@ def physical_devices(instance: Instance) -> list[Physical]:
     return sorted(devices, key=lambda p: order.get(p.kind, 3))
 
 
-def _physical(instance: Instance, handle: Any) -> Physical:
+def _physical(instance: Instance, handle: object) -> Physical:
     vk, ffi = api(), api().ffi
     subgroup = struct("VkPhysicalDeviceVulkan11Properties")
     floats = struct("VkPhysicalDeviceVulkan12Properties", pNext=subgroup)
@@ -366,7 +366,7 @@ def _identity(properties: Any) -> bytes:
     return repr(numbers).encode() + bytes(properties.pipelineCacheUUID)
 
 
-def _text(characters: Any) -> str:
+def _text(characters: object) -> str:
     return api().ffi.string(characters).decode(errors="replace")
 
 

@@ -22,7 +22,7 @@ class Pipeline:
 
     __slots__ = ("__weakref__", "handle")
 
-    def __init__(self, handle: Any):
+    def __init__(self, handle: object):
         self.handle = handle
 
 
@@ -66,7 +66,7 @@ class Pipelines:
         info = struct("VkPipelineCacheCreateInfo", initialDataSize=len(stored), pInitialData=data)
         return self.device.create("PipelineCache", info)
 
-    def _keep(self, key: bytes, cache: Any) -> None:
+    def _keep(self, key: bytes, cache: object) -> None:
         """Store what the driver has compiled, if it gives it out."""
         ffi, device = api().ffi, self.device
         size = ffi.new("size_t*")
@@ -76,7 +76,7 @@ class Pipelines:
             if device.vk.vkGetPipelineCacheData(device.handle, cache, size, data) == 0:
                 disk_cache.store(key, bytes(ffi.buffer(data, size[0])))
 
-    def _compile(self, module: bytes, entry: str, cache: Any) -> Any:
+    def _compile(self, module: bytes, entry: str, cache: object) -> Any:
         vk, ffi, device = api(), api().ffi, self.device
         words = ffi.from_buffer("uint32_t[]", module)
         shader = device.create("ShaderModule", struct("VkShaderModuleCreateInfo", codeSize=len(module), pCode=words))
@@ -93,5 +93,5 @@ class Pipelines:
         return pipelines[0]
 
 
-def _retire(device: VulkanDevice, handle: Any) -> None:
+def _retire(device: VulkanDevice, handle: object) -> None:
     device.retired.append((device.submitted, lambda: device.destroy("Pipeline", handle)))

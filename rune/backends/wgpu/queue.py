@@ -38,7 +38,7 @@ class WgpuQueue(Queue, Protocol):
         """Bytes (u8) to the device, behind all that was submitted."""
         ...
 
-    def fetch(self, handle: Any, offset: int, nbytes: int) -> np.ndarray:
+    def fetch(self, handle: object, offset: int, nbytes: int) -> np.ndarray:
         """Bytes from the device (u8), when all that was submitted is done."""
         ...
 
@@ -50,6 +50,6 @@ class WgpuQueue(Queue, Protocol):
         """A kernel compiled. Errors: CompileError with the numbered source."""
         ...
 
-    def layout(self, memories: int) -> tuple[Any, Any]:
+    def layout(self, memories: int) -> tuple[object, object]:
         """What is bound for kernels of so many memories: the bind group's and the pipeline's."""
         ...

@@ -56,20 +56,20 @@ class _Kernel:
     """A kernel for parameters that lie in memories in one way."""
 
     rendered: Rendered
-    pipeline: Any
+    pipeline: object
 
 
 @dataclass(slots=True)
 class _Dispatch:
     """A launch for one choice of sizes and of memories, all but the buffers."""
 
-    pipeline: Any
+    pipeline: object
     layout: Any
-    block: Any  # the uniform block
+    block: object  # the uniform block
     groups: tuple[int, int]
     bound: list[tuple[tuple[Any, ...], Any]] = field(default_factory=list)  # handles, bind group
 
-    def group(self, device: Any, handles: tuple[Any, ...]) -> Any:
+    def group(self, device: Any, handles: tuple[object, ...]) -> Any:
         """The bind group for these buffers."""
         for known, group in self.bound:
             if all(a is b for a, b in zip(known, handles, strict=True)):
@@ -104,7 +104,7 @@ class Encoder:
         self.count += 1
         return self.commands
 
-    def dispatch(self, dispatch: _Dispatch, handles: tuple[Any, ...]) -> None:
+    def dispatch(self, dispatch: _Dispatch, handles: tuple[object, ...]) -> None:
         """Encode a kernel."""
         if self.count >= _COMMANDS:
             self.submit()
@@ -125,7 +125,7 @@ class Encoder:
         self.is_stamped = True
         return commands.begin_compute_pass(timestamp_writes=self.stamps.writes)
 
-    def copy(self, target: Any, to: int, source: Any, at: int, nbytes: int) -> None:
+    def copy(self, target: object, to: int, source: object, at: int, nbytes: int) -> None:
         """Encode a copy of whole words; within one buffer through another."""
         commands, size = self.begin(), padded(nbytes)
         if target is source:
@@ -185,7 +185,7 @@ class Walker:
 
     def launch(self, step: ConcreteStep) -> None:
         """Encode a kernel; those buffers that are too many go through one."""
-        handles: list[Any] = []
+        handles: list[object] = []
         for place in step.places:
             handle = self.block(place).handle
             if not any(handle is h for h in handles):
@@ -198,7 +198,7 @@ class Walker:
         if dispatch is not None:
             self.encoder.dispatch(dispatch, tuple(handles))
 
-    def launch_packed(self, step: ConcreteStep, handles: list[Any]) -> None:
+    def launch_packed(self, step: ConcreteStep, handles: list[object]) -> None:
         """Encode a kernel some of whose places are copied into one buffer, and back."""
         params = self.executable.params(step)
         packed = [k for k, p in enumerate(step.places) if self.block(p).handle not in handles]
@@ -242,7 +242,7 @@ class Walker:
         self.executable.backend.send(self.block(place), place.offset, host)
 
 
-def _index(handles: Sequence[Any], handle: Any) -> int:
+def _index(handles: Sequence[object], handle: object) -> int:
     return next(k for k, h in enumerate(handles) if h is handle)
 
 

@@ -23,17 +23,17 @@ LONGEST = 4096  # commands of a script
 class Launches:
     """Consecutive dispatches, one pass: native pipeline and bind group, numbers of groups."""
 
-    calls: tuple[tuple[Any, Any, int, int], ...]
-    held: tuple[Any, ...]  # what keeps the native handles alive
+    calls: tuple[tuple[object, object, int, int], ...]
+    held: tuple[object, ...]  # what keeps the native handles alive
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """A copy: target, offset there, source, offset there, bytes."""
 
-    target: Any
+    target: object
     to: int
-    source: Any
+    source: object
     at: int
     nbytes: int
 
@@ -48,7 +48,7 @@ class Notes:
     fits: bool = True
     commands: list[Launches | Move] = field(default_factory=list)
     calls: list[tuple[Any, Any, int, int]] = field(default_factory=list)
-    held: list[Any] = field(default_factory=list)
+    held: list[object] = field(default_factory=list)
 
     def dispatch(self, pipeline: Any, group: Any, groups: tuple[int, int]) -> None:
         """Note a dispatch."""
@@ -98,7 +98,7 @@ def play(script: Script, device: Any) -> None:
     device.queue.submit([commands.finish()])
 
 
-def _dispatch(computing: Any, calls: tuple[tuple[Any, Any, int, int], ...]) -> None:
+def _dispatch(computing: object, calls: tuple[tuple[object, object, int, int], ...]) -> None:
     set_pipeline, set_group, dispatch, null = _native()
     last = None
     for pipeline, group, wide, high in calls:

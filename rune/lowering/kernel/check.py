@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -64,7 +64,7 @@ MAX_NODES = 4096
 class Combine:
     """A reduction operator: NumPy's function, and the value that changes nothing."""
 
-    function: Any
+    function: np.ufunc
     identity: Callable[[np.dtype], Const]
     dtypes: frozenset[np.dtype]
 

@@ -73,7 +73,7 @@ class _Machine:
     locals: dict[str, Any] = field(default_factory=dict)
     var_depth: dict[str, int] = field(default_factory=dict)
     shape: tuple[int, ...] = ()  # lanes: one axis per loop that runs at once
-    mask: Any = True  # the lanes that run; True for all
+    mask: np.ndarray | bool = True  # the lanes that run; True for all
     levels: list[Level] = field(default_factory=list)
     loops: list[tuple[str, Any]] = field(default_factory=list)
     carried: Carried = field(default_factory=Carried)
@@ -105,7 +105,7 @@ class _Machine:
         # Behind the axes it has: lanes of inner loops are the last axes.
         return value.reshape(value.shape + (1,) * missing)
 
-    def full(self, value: Any) -> np.ndarray:
+    def full(self, value: np.ndarray) -> np.ndarray:
         return np.broadcast_to(self.lift(value), self.shape).reshape(-1)
 
     def size(self, x: Size) -> Any:
@@ -148,7 +148,7 @@ class _Machine:
         self.touch(load.buffer, at, active, write=False)
         return value if guard is True else np.where(guard, value, np.zeros((), value.dtype))
 
-    def touch(self, name: str, at: Any, active: Any, write: bool) -> None:
+    def touch(self, name: str, at: np.ndarray, active: np.ndarray, write: bool) -> None:
         storage = self.views[name].storage
         levels = [x for x in self.levels if storage.tracked and storage.depth <= x.depth]
         if not levels:

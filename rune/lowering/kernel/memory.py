@@ -38,7 +38,7 @@ class Lane:
     shape: tuple[int, ...]
 
 
-def _first(flags: Any) -> Lane:
+def _first(flags: np.ndarray) -> Lane:
     flags = np.asarray(flags)
     return Lane(tuple(int(i) for i in np.unravel_index(flags.argmax(), flags.shape)), flags.shape)
 
@@ -97,9 +97,9 @@ class View:
 
     storage: Storage
     size: int
-    base: Any = 0
+    base: np.ndarray | int = 0
 
-    def elements(self, index: Any, active: Any) -> np.ndarray:
+    def elements(self, index: np.ndarray, active: np.ndarray) -> np.ndarray:
         """Positions in the storage, checked; those of inactive lanes are some valid position."""
         outside = ((index < 0) | (index >= self.size)) & active
         if np.any(outside):
@@ -108,7 +108,7 @@ class View:
         # Inactive lanes still take part in NumPy's indexing, at an element that exists.
         return np.asarray(np.where(active, index, 0) + self.base)
 
-    def read(self, index: Any, active: Any) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, index: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The elements at `index`, and their positions."""
         data, written = self.storage.data, self.storage.written
         at = self.elements(index, active)
@@ -121,7 +121,7 @@ class View:
                 raise Fault("which nothing has written", _first(missing))
         return data[at], at
 
-    def write(self, at: np.ndarray, value: np.ndarray, combine: Any) -> None:
+    def write(self, at: np.ndarray, value: np.ndarray, combine: np.ufunc | None) -> None:
         """Store the values at flat positions, in order."""
         data, written = self.storage.data, self.storage.written
         if combine is None:

@@ -47,7 +47,7 @@ def _exact_fma(a: float, b: float, c: float) -> float:
 
 
 @scalars.widened
-def _fma(a: Any, b: Any, c: Any) -> Any:
+def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
     if a.dtype != dtypes.f32:
         # No wider float to fall back on for f64: one element after the other, in whole numbers.
         exact = np.frompyfunc(_exact_fma, 3, 1)
@@ -66,7 +66,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     return np.where(inexact, bits + away, bits).view(np.float64).astype(np.float32)
 
 
-def bitcast(x: Any, dtype: np.dtype) -> Any:
+def bitcast(x: np.ndarray, dtype: np.dtype) -> Any:
     """The bits of `x` read as `dtype` of the same size."""
     return np.asarray(x).view(dtype)
 
@@ -75,7 +75,7 @@ def bitcast(x: Any, dtype: np.dtype) -> Any:
 
 
 def _quiet(function: Meaning) -> Meaning:
-    def quiet(*args: Any) -> Any:
+    def quiet(*args: np.ndarray) -> Any:
         # Overflow and NaN are answers here, and warnings are errors in the tests.
         with np.errstate(all="ignore"):
             return function(*args)
@@ -93,7 +93,7 @@ SCALAR_MEANING: dict[str, Meaning] = {name: _quiet(f) for name, f in _UNGUARDED.
 convert = _quiet(scalars.convert)
 
 
-def apply_unguarded(name: str, args: tuple[Any, ...], dtype: np.dtype) -> Any:
+def apply_unguarded(name: str, args: tuple[np.ndarray, ...], dtype: np.dtype) -> Any:
     """One operation on arrays; the caller has silenced NumPy's floating-point warnings."""
     if name == "bitcast":
         return bitcast(args[0], dtype)

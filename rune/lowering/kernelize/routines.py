@@ -44,7 +44,7 @@ UNPACKING = 64  # equations that are looked through for a conversion to more bit
 PARAMETERS = ("batch", "m", "n", "k", "trans_a", "trans_b")
 
 
-def _dot_type(a: ArrayType, b: ArrayType, *, shape: Shape, **sizes: Any) -> ArrayType:
+def _dot_type(a: ArrayType, b: ArrayType, *, shape: Shape, **sizes: object) -> ArrayType:
     return ArrayType(shape, a.dtype, a.weak and b.weak)
 
 

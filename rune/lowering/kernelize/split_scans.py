@@ -18,13 +18,15 @@ Source: reduce, then scan, then distribute: Blelloch, "Prefix sums and their app
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+
+import numpy as np
 
 from rune import dims, ops
 from rune.core.lower import Cumulative, Source, View
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
@@ -38,7 +40,7 @@ def _join_type(x: ArrayType, *, axis: int, size: Size) -> ArrayType:
     return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 2 :]))
 
 
-def _join_reference(x: Any, *, axis: int, size: int) -> Any:
+def _join_reference(x: np.ndarray, *, axis: int, size: int) -> Value:
     joined = x.reshape(*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
     return joined[(slice(None),) * axis + (slice(0, size),)]
 

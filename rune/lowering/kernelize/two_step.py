@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -119,7 +118,7 @@ def identity(combine: str, type: ArrayType) -> Literal:
     return Literal(value, ArrayType((), type.dtype))
 
 
-def apply(equations: list[Equation], primitive: Primitive, *operands: Atom, **params: Any) -> Var:
+def apply(equations: list[Equation], primitive: Primitive, *operands: Atom, **params: object) -> Var:
     """The result of one more equation, put behind those that are made."""
     result = Var(primitive.type_rule(*(a.type for a in operands), **params))
     equations.append(Equation(primitive, operands, params, (result,)))

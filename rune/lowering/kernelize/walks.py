@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ SIZES = ("batch", "m", "n", "k")
 ROLES = {"left": ("a_batch", "a_rows", "a_inner"), "right": ("b_batch", "b_columns", "b_inner")}
 MAX_DIGITS = 8
 RUN = 4  # neighbours from which a routine reads vectors
+
+
+S = TypeVar("S", bound=Size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,31 +117,31 @@ def _run(digits: Digits) -> int:
 # --- the routine ------------------------------------------------------------------------------
 
 
-def _type_rule(a: ArrayType, b: ArrayType, *, shape: Shape, **params: Any) -> ArrayType:
+def _type_rule(a: ArrayType, b: ArrayType, *, shape: Shape, **params: object) -> ArrayType:
     return ArrayType(shape, a.dtype, a.weak and b.weak)
 
 
-def _reference(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], **params: Any) -> np.ndarray:
-    return strided_product(a, b, dict(call_parameters(params))).reshape(shape)
+def _reference(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], **params: object) -> np.ndarray:
+    return strided_product(a, b, concrete_parameters(dict(call_parameters(params)), {})).reshape(shape)
 
 
-def strided_product(a: np.ndarray, b: np.ndarray, parameters: Mapping[str, Any]) -> np.ndarray:
+def strided_product(a: np.ndarray, b: np.ndarray, parameters: Mapping[str, int]) -> np.ndarray:
     """What the routine means, [batch, m, n]; every size of `parameters` a number."""
     rows, columns = (np.ravel(x)[_places(parameters, side)] for x, side in ((a, "left"), (b, "right")))
     return np.matmul(rows, columns.swapaxes(1, 2))
 
 
-def _places(parameters: Mapping[str, Any], side: str) -> np.ndarray:
+def _places(parameters: Mapping[str, int], side: str) -> np.ndarray:
     """Where the elements [batch, rows, contracted] of an operand lie."""
     batch, rows, inner = (_along(digits_of(parameters, role)) for role in ROLES[side])
     return _offset(parameters, side) + batch[:, None, None] + rows[:, None] + inner
 
 
-def _offset(parameters: Mapping[str, Any], side: str) -> Any:
+def _offset(parameters: Mapping[str, int], side: str) -> int:
     return parameters["a_offset" if side == "left" else "b_offset"]
 
 
-def _along(digits: Sequence[tuple[Any, Any]]) -> np.ndarray:
+def _along(digits: Sequence[tuple[int, int]]) -> np.ndarray:
     index = np.arange(math.prod(size for size, _ in digits))
     total = np.zeros_like(index)
     for size, step in digits:
@@ -161,9 +164,9 @@ def call_parameters(params: Mapping[str, Any]) -> tuple[tuple[str, Size], ...]:
     return tuple(sizes.items())
 
 
-def digits_of(parameters: Mapping[str, Any], role: str) -> tuple[tuple[Any, Any], ...]:
+def digits_of(parameters: Mapping[str, Any], role: str) -> tuple[tuple[S, S], ...]:
     """The digits of one role of a call."""
-    digits: list[tuple[Any, Any]] = []
+    digits: list[tuple[S, S]] = []
     while f"{role}{len(digits)}" in parameters:
         name = f"{role}{len(digits)}"
         digits.append((parameters[name], parameters[f"{name}_step"]))

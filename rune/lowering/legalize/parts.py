@@ -35,6 +35,7 @@ from rune.core.lower import Bitcast, Contraction, Convert, Cumulative, Position,
 from rune.core.program import Atom, Equation, Program, Var, map_programs
 from rune.core.staging import Stage, Staged
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import MissingRule
 from rune.lowering.host_calls import AsComplex, host_call
 from rune.lowering.legalize.complex_products import product_over, running_product
@@ -65,13 +66,13 @@ class Parts:
     rank 0, and the array itself where that is in memory."""
 
     type: ArrayType
-    first: Any
-    second: Any
+    first: Value
+    second: Value
     # Kept so that an array which comes and goes whole is neither cut nor joined again.
-    array: Any = None
+    array: Value | None = None
 
     @property
-    def pair(self) -> tuple[Any, Any]:
+    def pair(self) -> tuple[Value, Value]:
         """Both parts, of whatever shape."""
         return self.first, self.second
 
@@ -79,7 +80,7 @@ class Parts:
         """Both parts, of the whole shape."""
         return fit(self.first, self.type.shape), fit(self.second, self.type.shape)
 
-    def interleaved(self) -> Any:
+    def interleaved(self) -> Value:
         """The array as it lies in memory."""
         if self.array is not None:
             return self.array
@@ -110,18 +111,17 @@ class Border:
             return [type.with_dtype(PART[type.dtype])] * 2
         return [stored_type(type)]
 
-    def enter(self, type: ArrayType, crossing: Iterator[Any]) -> Any:
+    def enter(self, type: ArrayType, crossing: Iterator[Value]) -> Value | Parts:
         """The value that the next of what crosses is."""
         if self.is_apart(type):
             return Parts(type, next(crossing), next(crossing))
         return _from_memory(type, next(crossing))
 
-    def leave(self, values: Iterable[Any]) -> list[Any]:
+    def leave(self, values: Iterable[Value | Parts]) -> list[Value]:
         """What crosses for values."""
         crossing: list[Any] = []
         for x in values:
-            is_apart = isinstance(x, Parts) and self.is_apart(x.type)
-            crossing += x.full() if is_apart else [_to_memory(x)]
+            crossing += x.full() if isinstance(x, Parts) and self.is_apart(x.type) else [_to_memory(x)]
         return crossing
 
 
@@ -149,7 +149,7 @@ def _split_between(border: Border, program: Program) -> Program:
     inputs = iter([stage.new_input(t) for t in types])
 
     def run() -> Staged:
-        env: dict[Var, Any] = {v: border.enter(v.type, inputs) for v in program.inputs}
+        env: dict[Var, Value | Parts] = {v: border.enter(v.type, inputs) for v in program.inputs}
         for equation in program.equations:
             before = len(stage.equations)
             env.update(zip(equation.results, _results(equation, env), strict=True))
@@ -171,15 +171,15 @@ def _mentions_pairs(program: Program) -> bool:
     return any(_mentions_pairs(p) for e in program.equations for p in subprograms(e))
 
 
-def _from_memory(type: ArrayType, value: Any) -> Any:
+def _from_memory(type: ArrayType, value: Value) -> Value | Parts:
     return Parts(type, *_with_parts(value, type.ndim)) if has_parts(type) else value
 
 
-def _to_memory(value: Any) -> Any:
+def _to_memory(value: Value | Parts) -> Any:
     return value.interleaved() if isinstance(value, Parts) else value
 
 
-def _read(env: Mapping[Var, Any], atom: Atom) -> Any:
+def _read(env: Mapping[Var, Value | Parts], atom: Atom) -> Value | Parts:
     if isinstance(atom, Var):
         return env[atom]
     if not has_parts(atom.type):
@@ -192,7 +192,7 @@ def _read(env: Mapping[Var, Any], atom: Atom) -> Any:
 # --- equations --------------------------------------------------------------------------------
 
 
-def _results(equation: Equation, env: Mapping[Var, Any]) -> list[Any]:
+def _results(equation: Equation, env: Mapping[Var, Value | Parts]) -> list[Value | Parts]:
     """The values of an equation's results."""
     args = [_read(env, atom) for atom in equation.operands]
     if subprograms(equation):
@@ -206,7 +206,7 @@ def _results(equation: Equation, env: Mapping[Var, Any]) -> list[Any]:
     return [_shaped(types[0], _split(equation, args, equation.params))]
 
 
-def _call_host(equation: Equation, args: Sequence[Any]) -> list[Any]:
+def _call_host(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | Parts]:
     """A Python function takes and gives arrays of pairs as they lie in memory."""
     results = equation.params["results"]
     has_token = equation.params["has_token"]  # the last operand, which HostFunction takes away
@@ -220,7 +220,7 @@ def _call_host(equation: Equation, args: Sequence[Any]) -> list[Any]:
     return [_from_memory(v.type, x) for v, x in zip(equation.results, outs, strict=True)]
 
 
-def _shaped(type: ArrayType, value: Any) -> Any:
+def _shaped(type: ArrayType, value: Any) -> Value | Parts:
     """A result as it is kept: by parts where it has them, a real one of its whole shape."""
     return Parts(type, *value) if has_parts(type) else fit(value, type.shape)
 
@@ -257,12 +257,12 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
     raise MissingRule(f"lower: cannot compile {primitive} of {shown} (it has no rule by parts)", frame=equation.frame)
 
 
-def _side(args: Sequence[Any], number: int) -> list[Any]:
+def _side(args: Sequence[Value | Parts], number: int) -> list[Value]:
     """The arguments with one part of each that has two."""
     return [x.full()[number] if isinstance(x, Parts) else x for x in args]
 
 
-def _at_once(equation: Equation, args: Sequence[Any], params: Params) -> tuple[Any, Any, Any]:
+def _at_once(equation: Equation, args: Sequence[Value | Parts], params: Params) -> tuple[Value, Value, Value]:
     """An operation along other axes than the last one of the array as it lies in memory."""
     primitive, arrays = equation.primitive, list(map(_to_memory, args))
     if primitive is dynamic_update_slice:
@@ -276,12 +276,12 @@ def _at_once(equation: Equation, args: Sequence[Any], params: Params) -> tuple[A
     return _with_parts(primitive(*arrays, **params), equation.results[0].type.ndim)
 
 
-def _with_parts(array: Any, axis: int) -> tuple[Any, Any, Any]:
+def _with_parts(array: Value, axis: int) -> tuple[Value, Value, Value]:
     real, imag = (part(array, number=k, axis=axis) for k in (0, 1))
     return real, imag, array
 
 
-def _convert(x: Any, type: ArrayType) -> tuple[Any, Any]:
+def _convert(x: Value | Parts, type: ArrayType) -> tuple[Value, Value]:
     dtype = PART[type.dtype]
     # From a real dtype: the imaginary part is 0.
     if not isinstance(x, Parts):
@@ -290,7 +290,7 @@ def _convert(x: Any, type: ArrayType) -> tuple[Any, Any]:
     return real, imag
 
 
-def _bitcast(x: Any, dtype: np.dtype) -> Any:
+def _bitcast(x: Value | Parts, dtype: np.dtype) -> Any:
     """The 64 bits of a c64 and of a real dtype: the real part is the lower half."""
     if isinstance(x, Parts) and dtype in dtypes.COMPLEX:
         return x.pair
@@ -303,7 +303,7 @@ def _bitcast(x: Any, dtype: np.dtype) -> Any:
     return tuple(a.bitcast(a.convert(h, dtype=dtypes.u32), dtype=dtypes.f32) for h in halves)
 
 
-def _control(equation: Equation, args: Sequence[Any]) -> list[Any]:
+def _control(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | Parts]:
     """Control flow over the arrays as they lie in memory, and over the words of single keys."""
     params = map_programs(equation.params, lambda program: _split_between(WITHIN, program))
     if equation.primitive is loop:
@@ -314,7 +314,7 @@ def _control(equation: Equation, args: Sequence[Any]) -> list[Any]:
     return [WITHIN.enter(v.type, outs) for v in equation.results]
 
 
-def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Any, Any, Any]:
+def _dot(x: Parts, y: Parts, numbers: Numbers) -> tuple[Value, Value, Value]:
     """One real dot of the interleaved x with the 2×2 matrices [[c, d], [-d, c]] of y.
 
     (p + iq)(c + id) is the row (p, q) times that matrix; the rows' axis is contracted and the

@@ -9,7 +9,6 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
 
 from rune.core.program import Atom, Equation, Literal, Program, Var, substitute
 from rune.core.side_effects import effect_of
@@ -61,7 +60,7 @@ def _operand(atom: Atom, replaced: Mapping[Var, Atom]) -> Hashable:
     return replaced.get(atom, atom)
 
 
-def _typed(value: Any) -> Hashable:
+def _typed(value: object) -> Hashable:
     """The value with its type, because 1, 1.0 and True are equal."""
     if isinstance(value, tuple):
         return tuple, tuple(map(_typed, value))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from rune.core.lower import Reduction
 from rune.core.primitive import Primitive
@@ -19,7 +18,7 @@ from rune.ops.family import broadcast, reshape
 from rune.ops.movement import concatenate, pad, reverse, slice_, transpose
 
 
-def _with(site: Seen, inner: Equation, **params: Any) -> Equation:
+def _with(site: Seen, inner: Equation, **params: object) -> Equation:
     """The equation on the inner one's operand."""
     return replace(site.equation, operands=inner.operands, params=params)
 

@@ -216,7 +216,7 @@ class Owner:
 
     cls: type
     calls: str  # the slot of an instance that holds a tuple of Kept
-    general: Callable[..., Any]  # makes every other call
+    general: Callable[..., object]  # makes every other call
     array: type  # of arrays, with slots _buffer, _copy, type, place
     free: object
     committed: object
