@@ -94,6 +94,7 @@ def assemble(kernels: Sequence[Rendered], dialect: Dialect) -> str:
     """A whole program: preamble, extensions, helper functions, rune's own functions, kernels."""
     used = frozenset[np.dtype]().union(*(k.dtypes for k in kernels))
     extensions = dict.fromkeys(text for d, text in dialect.extensions.items() if d in used)
+    # Kernels of one program share functions: a dict keeps one of each, callees first.
     functions = {f"rune_{f.name}": f for k in kernels for f in k.functions}
     texts = [*(_function(f, dialect) for f in functions.values()), *(k.text for k in kernels)]
     helpers = needed("\n\n".join(texts), dialect, functions).values()
@@ -120,9 +121,11 @@ class _Renderer(Statements):
     def __post_init__(self) -> None:
         dialect, code = self.dialect, self.code
         self.reserved = _KEYWORDS | dialect.reserved
+        # Per kernel, since all of its index arithmetic has one type.
         narrow = dialect.narrow_index if dialect.narrow_index and fits_32_bits(code) else ""
         aliased = {name for pair in code.aliases for name in pair}
         read = (p.name for p in code.params if p.access is Access.READ)
+        # Loads of these may take the path of read-only data, which an alias would leave stale.
         only = frozenset(read) - aliased
         self.expressions = Expressions(dialect, self.names, narrow, only)
 
@@ -139,12 +142,14 @@ class _Renderer(Statements):
         code, dialect = self.code, self.dialect
         pieces = [self.parameter(p, number) for number, p in enumerate(code.params)]
         pieces += [self.size(name, number) for number, name in enumerate(code.sizes)]
+        # The pieces are made all the same: with a table they emit the lines that unpack it.
         pieces = [dialect.argument_table] if dialect.argument_table else pieces
         grid_loops, body = perfect_nest(code.body, Kind.GRID)
         thread_loops = _threads(body)
         threads = tuple(_fold([loop.extent for loop in thread_loops], dialect.grid_dims))
         grid = _fold([loop.extent for loop in grid_loops], dialect.grid_dims)
         self.positions(grid_loops, dialect.group if thread_loops else dialect.grid_point)
+        # A group is never rounded up: its threads are what the kernel says.
         if not thread_loops:
             self.bounds_check(grid_loops)
         self.body(body)
@@ -163,11 +168,13 @@ class _Renderer(Statements):
         aliased = any(p.name in pair for pair in self.code.aliases)
         pointer = dialect.const_pointer if p.access is Access.READ else dialect.global_pointer
         type_ = self.expressions.scalar(p.dtype).storage
+        # `restrict` promises that nothing else points there.
         restrict = "" if aliased else dialect.restrict
         if dialect.argument_table:
             address = f"({pointer.format(type_, '').rstrip()})_table[{number}]"
             self.emit(f"{pointer.format(type_, restrict + name)} = {address};")
             return ""
+        # Where a binding must begin at an aligned address, the offset comes apart from it.
         if not dialect.pointer_offsets:
             return pointer.format(type_, restrict + name)
         self.emit(f"{pointer.format(type_, restrict + name)} = {name}_base + {name}_at;")
@@ -185,6 +192,8 @@ class _Renderer(Statements):
         """Bind the variables of a nest to the launch's position."""
         dialect = self.dialect
         unfolded_count = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
+        # The outermost loops share dimension 0 with the innermost one; loops between have their
+        # own.
         folded = loops[: len(loops) - unfolded_count - 1]
         for dimension, loop in enumerate(reversed(loops[len(folded) :])):
             name, at = self.name(loop.var), position.format(dimension, self.index_type)
@@ -241,6 +250,7 @@ class _Renderer(Statements):
 
     def loop(self, loop: For) -> None:
         var = self.name(loop.var)
+        # No loop at all: each thread of the launch is one iteration.
         if loop.kind is Kind.WORKGROUP:
             nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
             self.positions(nest, self.dialect.thread)
@@ -262,6 +272,7 @@ def _scratch(code: KernelCode) -> int:
 
 
 def _threads(body: Body) -> list[For]:
+    # Shared scratch and Lets may stand before the loops of the group (kernel/check.py).
     return perfect_nest(body[-1:], Kind.WORKGROUP)[0]
 
 

@@ -31,6 +31,7 @@ def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
     """
     low = dims.bounds(x)[0]
     up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
+    # (x + up * d) // d = x // d + up, and the remainder stays the same.
     numerator = x + up * d
     return numerator, up, bool(dims.at_most(0, numerator) and dims.at_most(0, d))
 
@@ -57,6 +58,7 @@ def fits_32_bits(code: KernelCode) -> bool:
     (True, False)
     """
     grid = (s.extent for s in walk(code.body) if isinstance(s, For) and s.kind is Kind.GRID)
+    # The product too: a language with few launch dimensions folds the grid into one number.
     sizes = (*(p.size for p in code.params), *sizes_in(code.body), product(grid))
     return all(_magnitude(size) <= _MOST for size in sizes)
 
@@ -78,4 +80,5 @@ def _of_factor(factor: Factor) -> float:
         return math.inf
     if isinstance(factor, Mod):
         return below
+    # One more, as flooring goes away from zero below it; an unknown denominator may be 1.
     return top // factor.denominator + 1 if isinstance(factor.denominator, int) else top + 1

@@ -28,6 +28,7 @@ def bare(text: str) -> str:
         return text
     depth = 0
     for at, letter in enumerate(text):
+        # Back at 0 before the end, the first parenthesis closes there: "(a) + (b)".
         depth += (letter == "(") - (letter == ")")
         if depth == 0:
             return text[1:-1] if at == len(text) - 1 else text
@@ -60,6 +61,7 @@ def index_text(x: Size, symbol: Callable[[str], str]) -> str:
     """
     if not isinstance(x, Dim):
         return str(x)
+    # Signs join the terms, so that no text reads "+ -3".
     first, *later_terms = (_term(t, symbol) for t in x.terms)
     return first + "".join(f" - {t[1:]}" if t[0] == "-" else f" + {t}" for t in later_terms)
 
@@ -131,8 +133,10 @@ class Statements(ABC):
         """An identifier for a name of the kernel; the same one every time."""
         if name not in self.names:
             identifier = ascii_name(name)
+            # Helpers begin with rune_, kernels with run_, and languages keep leading underscores.
             if identifier in self.reserved or identifier.startswith(self.prefixes):
                 identifier = f"v_{identifier}"
+            # Two names may come out alike: "%0" and a user's "_u250".
             while identifier in self.identifiers:
                 identifier += "_"
             self.names[name] = identifier

@@ -30,6 +30,7 @@ from rune.lowering.kernel.expr import Cast, Const, Expr, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let
 from rune.lowering.kernel.rewrite import expressions, perfect_nest, size_names, walk, walk_expr
 
+# Side by side in one vector, where loops run inside lanes.
 MOST_REGISTERS = 4
 MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
 CHEAP = 24.0  # instructions of a loop body so small that several copies fit the registers
@@ -71,14 +72,17 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     lanes = _lanes(code, machine)
     aliases = frozenset(name for pair in code.aliases for name in pair)
     choice = choose(code.body, lanes, aliases)
+    # Tiles need their last axis in lanes, so they overrule the choice by cost.
     transposed = find_transposed(code, *perfect_nest(code.body, Kind.GRID))
     if transposed is not None:
         choice = replace(choice, loops=frozenset({id(transposed.last)}))
+    # After the choice: costs were compared for plain vectors.
     lanes *= _registers(code, choice.loops, lanes)
     writer = Writer(scalef=machine.scalef, called=_used_often(parts))
     env, parameters = _parameters(writer, code)
     body = Body(writer, lanes, machine.masked, choice.loops)
     extent, grain = _emit_range(body, code, transposed, env)
+    # The cost was counted for the whole grid; callers split by units.
     units = trip_count(extent)
     text = _function(code.name, parameters, writer)
     return Rendered(code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain)
@@ -99,6 +103,7 @@ def _lanes(code: KernelCode, machine: Machine) -> int:
     for dtype in {part.dtype for part in parts if isinstance(part, (Op, Cast, Const))}:
         bits = register_type(dtype)
         widest = max(widest, {"double": 8, "i64": 8, "float": 4}.get(bits, 1), dtype.itemsize)
+    # At least 2: a vector of one lane is no vector for LLVM's types.
     return max(2, machine.vector_bytes // widest)
 
 
@@ -135,6 +140,7 @@ def _parameters(writer: Writer, code: KernelCode) -> tuple[Env, str]:
     listed = []
     for k, param in enumerate(code.params):
         memory[param.name] = Memory(Value(writer, "ptr", f"%p{k}"), param.dtype)
+        # `noalias` promises LLVM that nothing else points there.
         listed.append(f"ptr {'' if param.name in shared else 'noalias '}%p{k}")
     symbols = {n: Value(writer, "i64", f"%n{k}") for k, n in enumerate(code.sizes)}
     listed += [f"i64 {v.text}" for v in symbols.values()]
@@ -146,6 +152,7 @@ def _function(name: str, parameters: str, writer: Writer) -> str:
         f"define void @{identifier(name)}({parameters}) #0 {{",
         "entry:",
         *writer.entry,
+        # Allocas stand in the first block, which no loop may jump back to.
         "  br label %start",
         "start:",
         *writer.lines,
@@ -169,6 +176,7 @@ def _emit_range(body: Body, code: KernelCode, transposed: Transposed | None, env
         return last.extent, body.lanes
     if transposed is not None:
         others = tile_range(body, grid, transposed, (begin, end), env)
+        # A row of tiles is as wide as the last axis, so only the other axis counts tiles.
         tiles = (transposed.axis.extent + (body.lanes - 1)) // body.lanes
         return product(loop.extent for loop in others) * tiles, 1
     if isinstance(last.extent, int) and last.extent < LONG_AXIS:
@@ -192,10 +200,13 @@ def _points(body: Body, grid: Sequence[For], begin: Value, end: Value, env: Env)
 
     def row(number: Value) -> None:
         start = number * length
+        # Only the first row begins past 0, and only the last ends early; both bounds cost less than
+        # a branch.
         low = writer.call("i64", "@llvm.smax.i64", begin - start, begin.like(0))
         high = writer.call("i64", "@llvm.smin.i64", end - start, length)
         body.span(grid[-1], low, high, _at_row(body, grid[:-1], number, env))
 
+    # An axis of size 0 would divide by 0 before the loop finds nothing to do.
     filled = writer.call("i64", "@llvm.smax.i64", length, length.like(1))
     first = begin.binary("udiv", begin, filled)
     behind = (end + filled - 1).binary("udiv", end + filled - 1, filled)
@@ -205,6 +216,7 @@ def _points(body: Body, grid: Sequence[For], begin: Value, end: Value, env: Env)
 def _at_row(body: Body, loops: Sequence[For], number: Value, env: Env) -> Env:
     """The loop variables of the row with this number in row-major order."""
     symbols = dict(env.symbols)
+    # The outermost variable needs no remainder: it is what the divisions leave.
     for loop in reversed(loops[1:]):
         extent = body.index(loop.extent, env)
         symbols[loop.var] = number.binary("urem", number, extent)

@@ -26,6 +26,7 @@ from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import names_assigned
 
+# Of one kernel, on the stack of the thread that runs it.
 MAX_SCRATCH_BYTES = 1 << 20
 UNROLL = 4  # vectors that a sum is held in, where the body costs no more than UNROLL_COST
 UNROLL_COST = 12.0
@@ -87,8 +88,10 @@ class Body(Values):
         env = replace(env, locals={**env.locals, name: value})
         if dtype not in dtypes.INTEGER:
             return env
+        # Index arithmetic is i64 whatever dtype the Let has.
         wide = llvm_scalar.convert(value, dtype, dtypes.i64)
         env = replace(env, symbols={**env.symbols, name: wide})
+        # An index that mentions it differs between the lanes from now on.
         if value.lanes and env.lanes:
             lanes = replace(env.lanes, varying=env.lanes.varying | {name})
             env = replace(env, lanes=lanes)
@@ -108,6 +111,8 @@ class Body(Values):
     def assign(self, slot: Slot, value: Value, env: Env) -> None:
         """Write a Var, in the lanes that are alive."""
         value = self.writer.splat(value, slot.lanes)
+        # A select keeps the value of lanes that are switched off; a masked store would keep the Var
+        # out of registers.
         if env.mask is not None:
             value = self.writer.select(env.mask, value, self.writer.load(slot.type, slot.pointer))
         self.writer.store(value, slot.pointer)
@@ -133,6 +138,7 @@ class Body(Values):
     def store(self, stmt: Store, env: Env) -> None:
         """Write one element, or one for each lane that is alive."""
         memory, lanes = env.memory[stmt.buffer], env.lanes
+        # One address, of the first lane; the others are its neighbours.
         if lanes is not None and is_contiguous(stmt.index, lanes.var, lanes.varying):
             index = llvm_index.render(self.writer, stmt.index, env.symbols)
         else:
@@ -164,6 +170,7 @@ class Body(Values):
         if not at.lanes and mask is None:
             self.writer.store(raw, at, align)
             return
+        # LLVM has no scatter without a mask.
         mask = mask or self.writer.constant(f"<{at.lanes} x i1>", 1)
         if not at.lanes and _may_be_truncated(raw):
             mask = mask & self.writer.opaque_mask(raw.lanes)
@@ -194,6 +201,7 @@ class Body(Values):
             if body:
                 inner = env.with_mask(mask)
                 assert inner.mask is not None
+                # A side that no lane takes is jumped over; without that, both would always cost.
                 alive = self.writer.any_lane(inner.mask)
                 self.writer.either(alive, partial(self.run, body, inner))
 
@@ -206,6 +214,7 @@ class Body(Values):
 
     def span(self, loop: For, begin: Value, end: Value, env: Env) -> None:
         """A loop over begin..end, in lanes where that was chosen."""
+        # Within lanes already, as under a loop that was chosen too, a loop runs in order.
         if env.lanes is None and id(loop) in self.chosen:
             self.in_lanes(loop, begin, end, env)
         else:
@@ -225,7 +234,9 @@ class Body(Values):
 
     def in_lanes(self, loop: For, begin: Value, end: Value, env: Env) -> None:
         """Full vectors first, then what is left, in masked lanes or one by one."""
+        # Sums live in vectors of their own meanwhile, so that the loop carries no scalar.
         sums = self.partial_sums(loop, env)
+        # The number of lanes is a power of two.
         tail_count = (end - begin) & (self.lanes - 1)
         full = end - tail_count
 
@@ -235,8 +246,10 @@ class Body(Values):
             symbols = {**env.symbols, loop.var: i}
             self.run(loop.body, replace(env, slots=slots, lanes=lanes, symbols=symbols))
 
+        # A body that long would be written twice, once more for the tail.
         if self.masked and not tail_count.is_constant and _is_heavy(loop):
             self.masked_loop(begin, end, body)
+            # Masked in every step, the loop leaves no tail.
             tail_count = tail_count.like(0)
         else:
             first = self.several_at_once(loop, begin, full, sums, body)
@@ -253,6 +266,7 @@ class Body(Values):
         """For each Var that the loop accumulates, the vectors that hold it meanwhile."""
         combines = _combines(loop)
         names = sorted(names_assigned(loop.body) & env.slots.keys())
+        # Longer bodies hide the latency of the addition themselves.
         copies = UNROLL if straight_cost(loop) <= UNROLL_COST else 1
         return {name: [self.lane_slot(env.slots[name], combines[name]) for _ in range(copies)] for name in names}
 
@@ -266,6 +280,7 @@ class Body(Values):
         copies = len(next(iter(sums.values()), ()))
         step = self.lanes * copies
         length = full - begin
+        # Too short for a single round: the plain loop goes first.
         if copies < 2 or (length.is_constant and int(length.text) < step):
             return begin
         until = full - length.binary("urem", length, step)
@@ -277,6 +292,7 @@ class Body(Values):
         self.writer.count_up(begin, until, step, steps)
         combines = _combines(loop)
         for name, held in sums.items():
+            # In the order of the copies: sums have one order on every run.
             total, *others = (self.writer.load(s.type, s.pointer) for s in held)
             for other in others:
                 total = llvm_functions.combine(combines[name], held[0].dtype, total, other)
@@ -285,6 +301,7 @@ class Body(Values):
 
     def masked_loop(self, begin: Value, end: Value, body: LaneBody) -> None:
         """Every vector under a mask: one copy of the body, which costs little where it is long."""
+        # Rounded up to whole vectors; the last one is masked down to what is left.
         count = (end - begin + (self.lanes - 1)) & -self.lanes
 
         def step(i: Value) -> None:
@@ -302,6 +319,7 @@ class Body(Values):
         """The last vector, with only `rest` lanes alive."""
         writer = self.writer
 
+        # Known by now, so neither a branch nor a comparison is needed.
         if count.is_constant:
             alive = [f"i1 {int(k < int(count.text))}" for k in range(self.lanes)]
             body(first, Value(writer, f"<{self.lanes} x i1>", f"<{', '.join(alive)}>"))
@@ -320,6 +338,7 @@ class Body(Values):
         value = self.writer.load(sums.type, sums.pointer)
         count = self.lanes
         while count > 1:
+            # By halves takes log2 steps, each a whole vector operation.
             count //= 2
             low, high = self.writer.part(value, 0, count), self.writer.part(value, count, count)
             value = llvm_functions.combine(combine, slot.dtype, low, high)
@@ -354,6 +373,8 @@ def _combines(loop: For) -> dict[str, str]:
     """The operation by which the loop accumulates each Var."""
     combines: dict[str, str] = {}
     pending: list[Stmt] = list(loop.body)
+    # A Var has one operation in a loop that may run in lanes (llvm_lanes.py), so the last one seen
+    # is the one.
     while pending:
         stmt = pending.pop()
         if isinstance(stmt, Accumulate):

@@ -45,6 +45,7 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
         return llvm_scalar.operation(name, dtype, args, operand)
     if operand not in dtypes.FLOATING:
         return _in_place(name, operand, args)
+    # f16 and bf16 are f32 in registers (llvm_types.py), and rounded afterwards.
     wide = dtypes.f64 if operand == dtypes.f64 else dtypes.f32
     apply = _called if name in args[0].writer.called else _in_place
     return round_to(apply(name, wide, args), operand)
@@ -68,6 +69,7 @@ def _in_place(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
 def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     """Append a call of the function."""
     writer, types = args[0].writer, tuple(a.type for a in args)
+    # Definitions are text among the declarations: a set keeps one of each in a module.
     text, declared = _out_of_line(name, dtype, types, writer.scalef)
     writer.declared |= {text, *declared}
     return writer.call(types[0], _symbol(name, types[0]), *args)
@@ -78,6 +80,7 @@ def _out_of_line(
     name: str, dtype: np.dtype, types: tuple[str, ...], scalef: frozenset[str]
 ) -> tuple[str, frozenset[str]]:
     """A function's definition, and the declarations that it needs."""
+    # A writer of its own: the definition stands outside the kernel's function.
     writer = Writer(scalef=scalef, block="start")
     args = tuple(Value(writer, type, f"%x{k}") for k, type in enumerate(types))
     value = _in_place(name, dtype, args)
@@ -167,6 +170,7 @@ class Written(Number):
         return WrittenVariable(self, slot)
 
     def when(self, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
+        # Lanes may go both ways, so both sides are written, each for its own lanes.
         for condition, write in ((self, then), (~self, orelse)):
             if write is not None:
                 assert isinstance(condition, Written)
@@ -175,6 +179,7 @@ class Written(Number):
     def inside(self, write: Callable[[], None]) -> None:
         """Run `write` for the lanes where this holds, behind a branch on any of them."""
         masks = self.context.masks
+        # Branches nest: only lanes alive outside can be alive inside.
         alive = self.value & masks[-1] if masks else self.value
         masks.append(alive)
         self.writer.either(self.writer.any_lane(alive), write)
@@ -184,6 +189,7 @@ class Written(Number):
         counter = self.like(0).variable()
 
         def step(_: Value) -> None:
+            # Lanes leave the loop at counts of their own; the loop runs for the longest.
             (counter.get() < self).when(body)
             counter.set(counter.get() + 1)
 
@@ -216,5 +222,6 @@ class WrittenVariable(Variable):
         assert isinstance(value, Written)
         masks, writer, new = self.start.context.masks, self.start.writer, value.value
         if masks:
+            # Other lanes keep what they had.
             new = writer.select(masks[-1], new, self.get().value)
         writer.store(new, self.slot)

@@ -24,11 +24,13 @@ def render(writer: Writer, size: Size, symbols: Symbols) -> Value:
     if isinstance(size, int):
         return writer.constant("i64", size)
     terms = [_term(writer, t.coefficient, t.factors, symbols) for t in size.terms]
+    # Indices stay far below 2**63, which `nsw` lets LLVM rely on.
     return reduce(lambda a, b: _join("add nsw", a, b), terms)
 
 
 def _term(writer: Writer, number: int, factors: tuple[Factor, ...], symbols: Symbols) -> Value:
     values = [_factor(writer, f, symbols) for f in factors]
+    # A term without factors is the constant itself.
     if number != 1 or not values:
         values.append(writer.constant("i64", number))
     return reduce(lambda a, b: _join("mul nsw", a, b), values)
@@ -56,6 +58,7 @@ def _floor(x: Value, d: Value, quotient: bool) -> Value:
     """Python's // and % from the truncating ones; the divisor is not 0."""
     writer = x.writer
     remainder = _join("srem", x, d)
+    # Negative where remainder and divisor differ in sign: there truncation went the wrong way.
     signs = _join("xor", remainder, d)
     away = remainder.compare("ne", 0) & (signs < 0)
     if not quotient:

@@ -21,6 +21,7 @@ from rune.lowering.scalar.table import COMPARISONS
 
 _SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
+# Ordered: false with NaN, as comparisons are; "une" is true then, as != is.
 _FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 
 
@@ -64,6 +65,7 @@ def _exactly(compute: Callable[..., Value]) -> Rendering:
     return lambda dtype, *args: compute(*args)
 
 
+# Registers of f16 and bf16 are f32: the result has more bits than its dtype.
 def _rounded(compute: Callable[..., Value]) -> Rendering:
     return lambda dtype, *args: round_to(compute(*args), dtype)
 
@@ -93,8 +95,10 @@ def _next_after(dtype: np.dtype, x: Value, y: Value) -> Value:
     select = x.writer.select
     bits = stored_bits(x, dtype)
     one, sign = bits.like(1), bits.like(-1 << (8 * dtype.itemsize - 1))
+    # Away from zero: upwards from a positive x, downwards from a negative one.
     grow = (x < y) ^ (x < 0.0)
     step = select(grow, bits + one, bits - one)
+    # The smallest denormal with the sign of y.
     from_zero = (stored_bits(y, dtype) & sign) | one
     stepped = value_of_bits(select(x.equals(0.0), from_zero, step), dtype)
     unordered = x.compare("uno", y)
@@ -137,6 +141,7 @@ def _quotient(op: str, sign: str, dtype: np.dtype, a: Value, b: Value) -> Value:
     a/b misses the next integer by at least 1/b, which is more than the rounding of a float with
     more bits than a has: truncating the rounded quotient gives the exact one.
     """
+    # LLVM divides by a constant with a multiplication; no float has more bits than an i64.
     if not a.lanes or b.is_constant or dtype.itemsize == 8:
         return a.binary(f"{sign}{op}", a, b)
     wide = "double" if dtype.itemsize == 4 else "float"
@@ -175,6 +180,7 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     type = with_scalar(x.type, register_type(target))
     if source == target:
         return x
+    # Not a truncation: 2 is true, and so is NaN.
     if target == dtypes.bool_:
         return x.compare("une" if source in dtypes.FLOATING else "ne", 0)
     if source in dtypes.FLOATING:
@@ -192,6 +198,7 @@ def _from_float(x: Value, source: np.dtype, target: np.dtype, type: str) -> Valu
         return _to_integer(x, target, type)
     if source != dtypes.f64:
         return round_to(x.cast("fpext", type), target)
+    # Two roundings, to f32 and to f16, could miss the nearest number.
     if target == dtypes.f16:
         return round_to(_rounded_to_odd(x), target)
     return round_to(x.cast("fptrunc", type), target)
@@ -203,8 +210,10 @@ def _to_integer(x: Value, target: np.dtype, type: str) -> Value:
     too_high, too_low = float(info.max) + 1.0, float(info.min) - 1.0
     above, below = x >= too_high, x <= too_low
     inside = (x > too_low) & (x < too_high)
+    # i32 holds all of u8 and u16, and processors convert to it in one instruction.
     op = "fptosi" if target in dtypes.SIGNED or target.itemsize < 4 else "fptoui"
     wide = "i32" if target.itemsize < 4 else type
+    # A conversion out of range is poison in LLVM, even where a select drops it.
     near = select(inside, x, 0.0).cast(op, wide).cast("trunc", type)
     return select(above, int(info.max), select(below, int(info.min), near))
 

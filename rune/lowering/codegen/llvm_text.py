@@ -47,6 +47,7 @@ class Writer:
 
     def emit(self, type: str, instruction: str) -> Value:
         """A pure instruction: appended, or found where it was appended before."""
+        # Outer regions reach this block too: their blocks come before it on every path.
         for table in self.known:
             if instruction in table:
                 return table[instruction]
@@ -64,6 +65,7 @@ class Writer:
     def region(self, label: str) -> Iterator[None]:
         """Blocks from `label` on whose values are not seen after them."""
         self.label(label)
+        # Blocks of a branch may not have run where control comes together again.
         self.known.append({})
         yield
         self.known.pop()
@@ -101,11 +103,13 @@ class Writer:
             types = ", ".join(a.type for a in args)
             self.declared.add(f"declare {type} {function}({types})")
         listed = ", ".join(f"{a.type} {a.text}" for a in args)
+        # Masked loads read memory, which a store may change between two equal calls.
         append = self.effect if ".masked." in function else self.emit
         return append(type, f"call {type} {function}({listed})")
 
     def scale_register(self, y: Value, n: Value) -> Value:
         """y 2ⁿ for a whole n in floating form, rounded once; y of a type in `scalef`."""
+        # All lanes, as bits of an integer.
         mask = self.constant(f"i{y.lanes}", -1)
         form = "ps" if y.scalar_type == "float" else "pd"
         rounding = self.constant("i32", 4)  # as the current mode says
@@ -115,11 +119,14 @@ class Writer:
     def by_lane(self, function: str, *args: Value) -> Value:
         """A function of the C library on f64, one lane after the other, out of line."""
         signature = f"double @{function}({', '.join(['double'] * len(args))})"
+        # Declared free of effects, so that LLVM may drop or merge calls.
         self.declared.add(f"declare {signature} nounwind willreturn memory(none)")
         lanes = args[0].lanes
         if lanes == 0:
             return self.call("double", f"@{function}", *args)
         self.declared.add(_lane_loop(function, len(args), lanes))
+        # Through memory: the loop of `_lane_loop` picks lanes by a running number, which a register
+        # does not offer.
         slots = [self.passing_slot(a.type, k) for k, a in enumerate((*args, args[0]))]
         for slot, a in zip(slots, args, strict=False):
             self.store(a, slot)
@@ -136,6 +143,7 @@ class Writer:
     def allocate(self, type: str, count: int = 1) -> Value:
         """Uninitialised memory on the stack, for `count` values of a type."""
         name = f"%{self.name('slot')}"
+        # 64: the widest vector, and a cache line.
         align = 64 if count > 1 or type[0] == "<" else 8
         self.entry.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
         return Value(self, "ptr", name)
@@ -163,6 +171,7 @@ class Writer:
         type = f"<{lanes} x {value.type}>"
         if value.is_constant:
             return Value(self, type, f"splat ({value.type} {value.text})")
+        # The two instructions that LLVM recognises as one broadcast.
         one = self.emit(type, f"insertelement {type} poison, {value.type} {value.text}, i64 0")
         zeros = f"<{lanes} x i32> zeroinitializer"
         return self.emit(type, f"shufflevector {type} {one.text}, {type} poison, {zeros}")
@@ -229,6 +238,7 @@ class Writer:
         self.branch(condition, then, join)
         with self.region(then):
             value = compute()
+            # `compute` may have opened blocks of its own; the phi names the one that jumps here.
             after = self.block
             self.jump(join)
         self.label(join)
@@ -236,6 +246,7 @@ class Writer:
 
     def count_up(self, begin: Value, end: Value, step: int, body: Callable[[Value], None]) -> None:
         """for (i = begin; i < end; i += step) body(i), where step divides end - begin."""
+        # One round or none needs no loop, nor the blocks that would end the reach of known values.
         if begin.is_constant and end.is_constant and int(end.text) - int(begin.text) <= step:
             if int(begin.text) < int(end.text):
                 body(begin)
@@ -243,11 +254,13 @@ class Writer:
         head, last, after = self.name("loop"), self.name("next"), self.name("done")
         before = self.block
         self.branch(begin < end, head, after)
+        # Named ahead of its definition: the phi at the head reads it.
         following = Value(self, "i64", f"%{self.name('i')}")
         with self.region(head):
             i = self.phi("i64", (begin, before), (following, last))
             body(i)
             self.jump(last)
+            # A block of its own, as the phi has to name it before the body is written.
             self.label(last)
             self.do(f"{following.text} = add nuw nsw i64 {i.text}, {step}")
             self.branch(following < end, head, after)
@@ -318,6 +331,8 @@ class Value:
     def binary(self, op: str, a: Value | Number, b: Value | Number) -> Value:
         """The instruction `op` on two operands of this type; i64 constants are folded."""
         x, y = self.like(a).text, self.like(b).text
+        # Folded for the sake of `is_constant`, by which loops and tails are chosen; LLVM would do
+        # it too.
         if self.type == "i64" and op in _FOLDED and x[0] != "%" and y[0] != "%":
             return self.writer.constant("i64", _FOLDED[op](int(x), int(y)))
         return self.writer.emit(self.type, f"{op} {self.type} {x}, {y}")
@@ -446,6 +461,7 @@ def _lane_loop(function: str, count: int, lanes: int) -> str:
     head = f"define internal void @{_lane_name(function, lanes)}"
     return "\n".join(
         [
+            # Rarely called, and long once inlined: kept away from the loop.
             f"{head}({', '.join(f'ptr {n}' for n in names)}) noinline cold {{",
             "entry:",
             "  br label %loop",

@@ -3,7 +3,8 @@
     dtype        memory   register
     bool         i8       i1        0 or 1
     integers     iN       iN        the sign is in the operations
-    bf16, f16    i16      float     computed in f32 and rounded after each operation
+    bf16         i16      float     computed in f32 and rounded after each operation
+    f16          half     float     likewise
     f32, f64     float    double
 
 Not here: 4-bit integers and 8-bit floats, which lowering/legalize keeps as bits.
@@ -45,6 +46,7 @@ def register_type(dtype: np.dtype) -> str:
     """The IR type of a value of `dtype`."""
     require_supported(dtype)
     if dtype == dtypes.bool_:
+        # A comparison gives i1, and so does what selects take; memory has whole bytes.
         return "i1"
     return _FLOAT_REGISTERS.get(dtype) or f"i{8 * dtype.itemsize}"
 
@@ -62,6 +64,7 @@ def constant(writer: Writer, const: Const) -> Value:
     """A literal; a NaN keeps its bits."""
     dtype, value = const.dtype, const.value
     type = register_type(dtype)
+    # Python's float need not carry a NaN's payload through.
     if dtype in dtypes.FLOATING and np.isnan(np.float64(value)):
         return _nan(writer, const)
     if dtype in dtypes.FLOATING:
@@ -89,7 +92,9 @@ def round_to(value: Value, dtype: np.dtype) -> Value:
 def _bf16_bits(value: Value) -> Value:
     """The upper half of the f32 nearest in bf16, ties to even, as i32; NaN stays NaN."""
     bits = value.to_bits()
+    # Half a step less one, and the last kept bit: a tie goes to even.
     rounded = (bits + ((bits >> 16) & 1) + 0x7FFF) >> 16
+    # A NaN could round up to infinity, or lose all its mantissa bits: 0x40 makes it a quiet NaN.
     return value.writer.select(value.is_nan(), (bits >> 16) | 0x40, rounded)
 
 
