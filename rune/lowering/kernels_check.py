@@ -66,6 +66,7 @@ class _Checker:
             self.new(b.name)
             self.buffers[b.name] = (b.type.dtype, b.type.ndim)
         self.in_place()
+        # Sizes are in scope everywhere; axes and integer Lets join as they are bound.
         self.symbols.update(kernel_sizes(kernel))
         self.axes(kernel.domain)
         for statement in kernel.body:
@@ -79,6 +80,7 @@ class _Checker:
         for a, b in self.kernel.in_place:
             fits = a in inputs and b in outputs and types[a] is types[b]
             self.require(fits, f"{b} cannot be {a} in place")
+            # It starts out with the input's contents, so that reading it back is never too early.
             self.written.add(b)
 
     # --- names -------------------------------------------------------------------------------
@@ -134,6 +136,7 @@ class _Checker:
         if isinstance(statement, Let):
             self.let(statement)
             return
+        # Inner axes and lets end with the statement.
         before = dict(self.locals), set(self.symbols)
         self.axes(inner_axes(statement))
         for let in inner_lets(statement):
@@ -158,6 +161,7 @@ class _Checker:
         for index in statement.indices:
             self.size(index)
         same = outputs[name].dtype == statement.value.dtype
+        # A scan accumulates in a wider dtype and converts when it writes.
         self.require(same or isinstance(statement, Scan), f"{name} holds {outputs[name].dtype}")
         if statement.combine is not None:
             self.combine(statement.combine, statement.value.dtype)
@@ -192,6 +196,7 @@ def check(program: KernelProgram) -> None:
     known = set(program.inputs)
     for number, step in enumerate(program.steps):
         for value in step.operands:
+            # A value in parts is complete once its last writer has run; an empty one has no writer.
             if not _is_empty(value.type) and (value not in known or pending.get(value)):
                 _fail(program, f"step {number} reads {value} before it is written")
         _check_types(program, number, step)
@@ -229,6 +234,7 @@ def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
     kernel = program.kernels.get(step.kernel)
     if kernel is None:
         _fail(program, f"step {number} runs {step.kernel}, which is not there")
+    # Kernels are shared by weak and strong values: memory is the same.
     actual_types = [v.type.strong() for v in (*step.operands, *step.results)]
     wanted = [b.type.strong() for b in (*kernel.inputs, *kernel.outputs)]
     if actual_types != wanted:
@@ -242,6 +248,7 @@ def _check_within(program: KernelProgram, number: int, step: KernelStep, inner: 
     if isinstance(step, Choose):
         operand_types = operand_types[1:]
     elif isinstance(step, Repeat):
+        # The first input is the step number; arrays behind the carries have no operand.
         wanted = wanted[1 : 1 + len(operand_types)]
     fits = len(operand_types) == len(wanted) and all(map(_same_type, operand_types, wanted))
     if not fits:

@@ -65,6 +65,7 @@ def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, 
         pairs,
         lambda result, first: result not in held or _is_free(program, codes, ranges, held[result], first),
     )
+    # Lent a result's memory, a chain needs none of the arena's.
     lent_chains = [id(chain) for chain in lent.values()]
     placed, total = place(_block(c, ranges) for c in chains if id(c) not in lent_chains)
     slots = _slots(program, placed, lent)
@@ -124,6 +125,7 @@ def _all_within(program: KernelProgram, codes: Mapping[str, KernelCode], target:
 
 def _within_loop(step: Repeat, codes: Mapping[str, KernelCode], target: str, numbers: Iterator[int]) -> Within:
     start = len(step.body.inputs) - len(step.results)
+    # To the body, a carry is a donated argument: its result may be written over it.
     heirs = {start + k: (k,) for k in range(len(step.results))}
     body = _in_position(_plan(step.body, codes, target, heirs), step.body, start)
     donated_results = {result for _, result in body.donations}
@@ -137,7 +139,7 @@ def _within_loop(step: Repeat, codes: Mapping[str, KernelCode], target: str, num
 
 
 def _in_position(body: Plan, program: KernelProgram, start: int) -> Plan:
-    """The plan of a body: a carry that it does not change stays, as if it were donated to itself.
+    """The plan of a body, with each carry that it does not change as a donation to its own result.
 
     Every donation of a body is sure, so the copies between such slots do nothing.
     """
@@ -149,9 +151,11 @@ def _arena(plans: Iterable[Plan], numbers: Iterator[int]) -> Value | None:
     """Memory for the arena of whichever plan runs."""
     total: Size = 0
     for plan in plans:
+        # Only one of the plans runs at a time, so the largest arena serves all.
         if dims.at_most(plan.arena_bytes, total):
             continue
         larger = dims.at_most(total, plan.arena_bytes)
+        # Symbolic sizes that cannot be compared are added up, which is surely enough.
         total = plan.arena_bytes if larger else total + plan.arena_bytes
     return None if total == 0 else Value(next(numbers), ArrayType((total,), dtypes.u8))
 
@@ -166,9 +170,11 @@ def live_ranges(program: KernelProgram, within: Mapping[int, Within] | None = No
         for value in (*step.results, *step.operands):
             ranges[value] = (ranges.get(value, (number, 0))[0], number)
     for number, memory in (within or {}).items():
+        # Alive during their step alone, so steps before and after share the memory.
         ranges |= dict.fromkeys(memory.values, (number, number))
     end = len(program.steps)
     for value in program.outputs:
+        # Results live to the end, one step beyond the last.
         ranges[value] = (ranges.get(value, (end, 0))[0], end)
     return ranges
 
@@ -180,6 +186,7 @@ def _in_place(
 
     A donated argument is taken before any other operand, but only by a result that may.
     """
+    # Several steps may each write a part of one value; only a whole one can take memory over.
     writers = Counter(v for step in program.steps for v in step.results)
     donated = {program.inputs[a]: {program.outputs[r] for r in rs} for a, rs in heirs.items()}
     live_inputs = set(program.inputs) - donated.keys()
@@ -188,6 +195,8 @@ def _in_place(
     for number, step in enumerate(program.steps):
         pairs, times = _alias_values(step, codes), Counter(step.operands)
         for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
+            # An operand that a step reads twice could be overwritten through one name and read by
+            # the other.
             dies = ranges[operand][1] == number and times[operand] == 1
             fits = operand not in live_inputs and result in donated.get(operand, (result,))
             if dies and fits and writers[result] == 1 and operand not in reused:
@@ -204,6 +213,7 @@ def _alias_values(step: KernelStep, codes: Mapping[str, KernelCode]) -> list[tup
             values = dict(zip(names, (*step.operands, *step.results)))
             return [(values[a], values[b]) for a, b in codes[kernel].aliases]
         case Repeat(consts=consts):
+            # The first values of carries; the arrays behind them start empty.
             return list(zip(step.operands[consts:], step.results))
         case _:
             return []
@@ -211,6 +221,7 @@ def _alias_values(step: KernelStep, codes: Mapping[str, KernelCode]) -> list[tup
 
 def _chains(program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value]) -> list[Chain]:
     """The values that need memory, those together that take over from each other."""
+    # These have memory of the caller's, not of the arena.
     owned = {*program.inputs, *program.outputs}
     chains: dict[Value, Chain] = {}
     for value in ranges:
@@ -258,6 +269,7 @@ def _is_free(
 
 
 def _block(chain: Chain, ranges: Mapping) -> Block:
+    # One piece of memory from the birth of the first value to the death of the last.
     first, last = ranges[chain[0]][0], ranges[chain[-1]][1]
     return Block(tuple(chain), first, last, aligned(type_bytes(chain[0].type)))
 
@@ -273,6 +285,7 @@ def _slots(program: KernelProgram, placed: Iterable[Placed], lent: Mapping[Value
             held = type if user.type.strong() is type.strong() else user.type
             slots.setdefault(user, Slot(Space.RESULT, held, number))
     for number, value in enumerate(program.inputs):
+        # Last, and not by setdefault: a result that is an argument is read where the argument lies.
         slots[value] = Slot(Space.ARGUMENT, value.type, number)
     return slots
 
@@ -302,6 +315,7 @@ def _launch(program: KernelProgram, step: Invoke, operands: Sequence[Slot], resu
     for source, changed in kernel.in_place:
         k = [b.name for b in kernel.inputs].index(source)
         result = results[[b.name for b in kernel.outputs].index(changed)]
+        # The input lives on elsewhere, so the output starts as a copy of it.
         if not is_one_place(slots[k], result):
             yield Copy(result, slots[k])
         slots[k] = result
@@ -368,9 +382,11 @@ def _recipient(
     for number in free:
         result = program.outputs[number]
         fits = donor.type.strong() is program.output_types[number].strong()
+        # A value returned twice, or an argument returned, gets its memory by a copy.
         owner = program.outputs.index(result) == number and result not in program.inputs
         if not fits or not owner or donor in program.outputs:
             continue
+        # In place beats a later result: it saves the memory while both are alive.
         if pairs.get(result) == donor:
             return number
         if last < ranges[result][0]:

@@ -39,6 +39,7 @@ def fixpoint(*passes: Pass[A]) -> Pass[A]:
             before = value
             for p in passes:
                 value = p.run(value)
+            # By value: a pass may rebuild what it leaves unchanged.
             if value == before:
                 return value
         raise CheckError(f"fixpoint: cannot finish ({names}: still changing after {ROUNDS} rounds)")
@@ -63,10 +64,12 @@ def run_passes(passes: Iterable[Pass[A]], value: A, check: Callable[[A], object]
     """
     for p in passes:
         after = p.run(value)
+        # Passes return their argument where nothing changes, so checking costs nothing then.
         if after is not value:
             try:
                 check(after)
             except CheckError as error:
+                # The first line says what is wrong; values follow in full below.
                 reason = str(error).splitlines()[0]
                 message = f"pass {p.name}: cannot keep the rules of its language ({reason})"
                 both = f"before:\n{show(value)}\nafter:\n{show(after)}"

@@ -45,6 +45,7 @@ class Slot:
     space: Space
     type: ArrayType
     number: int = 0
+    # Bytes from the start of the arena; 0 and unused elsewhere.
     offset: Size = 0
 
 
@@ -52,6 +53,7 @@ class Slot:
 class Launch:
     """Run a kernel of the plan; `slots` in the order of the kernel's parameters."""
 
+    # By name, because the same kernel may be launched by many steps.
     kernel: str
     slots: tuple[Slot, ...]
     frame: Frame | None = field(default=None, compare=False)  # the user's line it comes from
@@ -61,6 +63,7 @@ class Launch:
 class Call:
     """Run a library routine (`dot` through BLAS): outputs, inputs, static parameters."""
 
+    # Not compiled by rune: a name that the target lists among its routines.
     routine: str
     outputs: tuple[Slot, ...]
     inputs: tuple[Slot, ...]
@@ -121,6 +124,7 @@ Step = Launch | Call | Copy | Loop | Branch
 
 def is_one_place(a: Slot, b: Slot) -> bool:
     """Whether two slots begin at the same byte, whatever each means by it."""
+    # Not the type: a value and its reshape are one buffer.
     return (a.space, a.number, a.offset) == (b.space, b.number, b.offset)
 
 
@@ -184,6 +188,7 @@ class Plan:
     arena_bytes: Size
     size_sources: tuple[SizeSource, ...] = ()
     donations: tuple[tuple[int, int], ...] = ()
+    # No arena can be smaller; the difference is what packing lost.
     live_peak_bytes: Size = field(default=0)
     limits: tuple[tuple[Size, int], ...] = ()  # of sizes that kernels use as integers
 
@@ -191,5 +196,6 @@ class Plan:
 def buffer_type(plan: Plan, slot: Slot) -> ArrayType | None:
     """The type of the argument or result that a slot uses; None in the arena, or without one."""
     types = plan.arguments if slot.space is Space.ARGUMENT else plan.results
+    # A slot without an argument is an error that plan_check.py reports, not this function.
     known = slot.space is not Space.ARENA and slot.number < len(types)
     return types[slot.number] if known else None

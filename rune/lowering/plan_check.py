@@ -29,6 +29,7 @@ def check_sizes(plan: Plan) -> None:
 
     Errors: CheckError "plan f: cannot read the size n (axis 0 of argument 0 is m, not n)".
     """
+    # In order: a size may be read off an axis by a factor that mentions sizes before it.
     known: set[str] = set()
     for s in plan.size_sources:
         if not 0 <= s.argument < len(plan.arguments):
@@ -39,6 +40,7 @@ def check_sizes(plan: Plan) -> None:
         if shape[s.axis] != s.dim:
             place = f"axis {s.axis} of argument {s.argument}"
             _unreadable(plan, s.name, f"{place} is {shape[s.axis]}, not {s.dim}")
+        # Reading the size divides by the factor; None means that it could be 0.
         if dims.equal(s.factor, 0) is not False:
             _unreadable(plan, s.name, f"the factor {s.factor} may be 0")
         parts = s.offset, s.factor, s.low, 0 if s.high is None else s.high
@@ -61,6 +63,7 @@ def _sizes_used(plan: Plan) -> set[str]:
         sizes += type.shape
     within: set[str] = set()
     for step in plan.steps:
+        # A loop's body has no arguments of the user's to read sizes off.
         within |= {name for inner in inner_plans(step) for name in _sizes_used(inner)}
         sizes += [x for s in slots_of(step) for x in (s.offset, *s.type.shape)]
         if isinstance(step, Call):
@@ -86,10 +89,12 @@ def check_overlap(plan: Plan) -> None:
     for step in plan.steps:
         _check_within(plan, step)
     lives = _lives(plan)
+    # All pairs: this runs in tests and on request, and has to be simpler than what it checks.
     for n, a in enumerate(lives):
         if a.slot.space is Space.ARENA:
             _check_inside(plan, a, lives)
         for b in lives[n + 1 :]:
+            # Results are memory apart from the arena, and arguments are never written.
             if a.slot.space is not b.slot.space:
                 continue
             if a.first <= b.last and b.first <= a.last and not _is_handed_over(plan, a, b):
@@ -112,6 +117,7 @@ def _check_within(plan: Plan, step: Step) -> None:
                 f"({step.offset} + {inner.arena_bytes} of {plan.arena_bytes} bytes)"
             )
     if isinstance(step, Loop):
+        # The step number and the constants stand before what the steps replace.
         first = len(step.arguments) - len(step.results)
         for k, (now, then) in enumerate(zip(step.state, step.results)):
             is_same = _bytes(now) == _bytes(then)
@@ -130,14 +136,17 @@ def _is_empty(slot: Slot) -> bool:
 def _lives(plan: Plan) -> list[_Life]:
     lives: list[_Life] = []
     current: dict[Slot, _Life] = {}
+    # Written again after a read, a slot holds another value: its life begins anew.
     was_read: set[Slot] = set()
     for number, step in enumerate(plan.steps):
         reads, writes = accesses(plan, step)
+        # By bytes, as steps may mean different types by them.
         read_bytes = {_bytes(s) for s in reads}
         for slot in (s for s in reads if s.space is not Space.ARGUMENT):
             if _is_empty(slot):
                 continue
             here = _bytes(slot)
+            # Nobody wrote the exact range: a value is read back as it was written, or not at all.
             if here not in current:
                 raise CheckError(
                     f"check_overlap: cannot read {_name(slot)} (step {number} of {plan.name}; "
@@ -192,12 +201,14 @@ def accesses(plan: Plan, step: Step) -> tuple[tuple[Slot, ...], tuple[Slot, ...]
 
 def _given(step: Loop) -> tuple[Slot, ...]:
     """What a loop reads before it writes it: constants and carries, but not arrays."""
+    # Argument 0 is the step number, which the executor writes.
     return step.arguments[1 : len(step.arguments) - step.arrays]
 
 
 def _arena(step: Loop | Branch) -> tuple[Slot, ...]:
     """The part of the arena that the plans within use, one at a time."""
     sizes = [inner.arena_bytes for inner in inner_plans(step) if inner.arena_bytes != 0]
+    # Symbolic sizes may have no largest one; then several stand for the range.
     largest = [s for s in dict.fromkeys(sizes) if not _is_covered(s, sizes)]
     return tuple(Slot(Space.ARENA, ArrayType((size,), dtypes.u8), offset=step.offset) for size in largest)
 
@@ -219,6 +230,7 @@ def _check_inside(plan: Plan, life: _Life, lives: Sequence[_Life]) -> None:
 def _are_apart(a: Slot, b: Slot) -> bool:
     if a.space is Space.RESULT:
         return a.number != b.number
+    # None, where sizes leave it open, is taken for an overlap.
     before = dims.at_most(a.offset + type_bytes(a.type), b.offset)
     after = dims.at_most(b.offset + type_bytes(b.type), a.offset)
     return bool(before or after)
@@ -227,6 +239,7 @@ def _are_apart(a: Slot, b: Slot) -> bool:
 def _is_handed_over(plan: Plan, a: _Life, b: _Life) -> bool:
     """Whether the later value takes the earlier one's memory in a kernel that allows it."""
     early, late = (a, b) if a.first <= b.first else (b, a)
+    # The step that reads the one and writes the other is where they may be handed over.
     step = plan.steps[late.first] if early.last == late.first else None
     same = (early.slot.offset, early.slot.number) == (late.slot.offset, late.slot.number)
     if not isinstance(step, Launch) or not same:

@@ -83,6 +83,7 @@ def _source(s: SizeSource) -> str:
 
 
 def _operand(x: Size) -> str:
+    # Without parentheses, "- n - 1" would subtract twice.
     text = str(x)
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
@@ -91,6 +92,7 @@ def slot_text(plan: Plan, slot: Slot) -> str:
     """`argument 0`, `result 1:f32[2,3]`, `arena[4096]:f32[512]`."""
     if slot.space is Space.ARENA:
         return f"arena[{slot.offset}]:{slot.type}"
+    # Types are interned, so `is` is equality.
     type = f":{slot.type}" if slot.type is not buffer_type(plan, slot) else ""
     return f"{slot.space.value} {slot.number}{type}"
 
@@ -129,6 +131,7 @@ def _sides(code: KernelCode, slots: Iterable[Slot]) -> tuple[list[Slot], list[Sl
 
 # --- parse ------------------------------------------------------------------------------------
 
+# One line is one fact, so that a pattern each is grammar enough.
 _SIZE = re.compile(r"size (\w+) = \(?argument (\d+) axis (\d+)(?: - (.+)\)/(.+))? in (.+)\.\.(.*)$")
 _TYPED = re.compile(r"(argument|result) (\d+): (.+)$")
 _ARENA = re.compile(r"arena (.+) bytes, at least (.+)$")
@@ -139,6 +142,7 @@ _CALL = re.compile(r"\d+: call (\w+) \{(.*?)\} (.*?) <- (.*)$")
 _LOOP = re.compile(r"\d+: loop (while .*?|.*?) arrays (\d+) at (\S+) (.*?) ?<- ?(.*?) \{$")
 _BRANCH = re.compile(r"\d+: branch (.*?) at (\S+) (.*?) ?<- ?(.*?) \{$")
 _COPY = re.compile(r"\d+: copy (.*?) <- (.*)$")
+# A dimension may contain commas within a type's brackets: slots are found, not split.
 _SLOT = re.compile(r"(?:(argument|result) (\d+)|arena\[([^\]]*)\])(?::(\w+\*?\[[^\]]*\]))?(?:, |$)")
 _TYPE = re.compile(r"(\w+(?:<\w+>)?)(\*?)\[(.*)\]$")
 
@@ -164,6 +168,7 @@ class _Reader:
             bounds = self.dim(low), self.dim(high) if high else None
             affine = self.dim(offset or "0"), self.dim(factor or "1")
             self.sizes.append(SizeSource(name, int(argument), int(axis), *bounds, *affine))
+            # Lines after this one may mention the size.
             self.symbols[name] = dims.symbol(name, *bounds)
         elif match := _TYPED.match(text):
             self.types[match[1]].append(self.type(match[3]))
@@ -197,6 +202,7 @@ class _Reader:
         """Read a launch: its slots, in the order of the kernel's parameters."""
         writes, reads = list(self.slots(results)), list(self.slots(operands))
         params = self.kernels[kernel].params
+        # The text has reads and writes apart; a launch has both in the order of the parameters.
         are_read = [p.access is Access.READ for p in params]
         if (sum(are_read), len(params)) != (len(reads), len(reads) + len(writes)):
             slots = f"reads {sum(are_read)} and writes {len(params) - sum(are_read)} slots"
@@ -207,6 +213,7 @@ class _Reader:
     def loop(self, times: str, arrays: str, offset: str, results: str, arguments: str) -> Loop:
         """Read a loop."""
         sides = self.slots(arguments), self.slots(results), int(arrays)
+        # A condition stands before its body.
         *conditions, body = self.blocks()
         if not conditions:
             return Loop(*sides, body, None, None, self.dim(times), self.dim(offset))
@@ -251,6 +258,7 @@ def parse(text: str) -> Plan:
 
     Errors: CheckError "parse: cannot read a plan (the line ...)".
     """
+    # Kernels stand behind the plan, and steps look them up: they are read first.
     body, *tail = re.split(r"^code ", text.strip(), flags=re.MULTILINE)
     with reading("a plan"):
         kernels = {c.name: c for c in (code_text.parse(f"code {chunk}") for chunk in tail)}
@@ -263,6 +271,7 @@ def _read_block(head: str, lines: Iterator[str], kernels: Mapping[str, KernelCod
     if len(words) != 5 or words[0] != "plan":
         raise CheckError(f"parse: cannot read a plan (the line {head!r})")
     reader = _Reader(lines, kernels)
+    # Plans within a step mention the sizes of the plan around them.
     reader.symbols.update(symbols)
     while (line := next_line(lines)) != "}":
         reader.line(line)

@@ -37,7 +37,9 @@ def schedule(program: KernelProgram) -> KernelProgram:
     """The same steps in a better order, within loops and branches as well."""
     program = replace(program, steps=tuple(map(_schedule_within, program.steps)))
     state = _prepare(program)
+    # Writers still to come, over all operands: several steps may write one value in parts.
     waiting = [sum(state.unwritten.get(v, 0) for v in set(step.operands)) for step in state.steps]
+    # (bytes that the step adds, its number): the number decides between equals.
     ready: list[tuple[int, int]] = []
     for number, count in enumerate(waiting):
         if count == 0:
@@ -46,8 +48,10 @@ def schedule(program: KernelProgram) -> KernelProgram:
     done: set[int] = set()
     while ready:
         growth, number = heapq.heappop(ready)
+        # A heap cannot update an entry, so a step may be in it several times, with old growths.
         if number in done:
             continue
+        # What a step frees depends on who else still reads its operands, which changes.
         now = _growth(state, number)
         if now != growth:
             heapq.heappush(ready, (now, number))
@@ -93,6 +97,7 @@ def _growth(state: _State, number: int) -> int:
 
 
 def _bytes(value: Value) -> int:
+    # Symbolic sizes as `cost` guesses them: the order has to be settled now.
     return cost.count(value.type.shape) * value.type.dtype.itemsize
 
 
@@ -106,9 +111,11 @@ def _finish(state: _State, number: int, waiting: list[int]) -> Iterable[int]:
         for reader in state.readers.get(value, ()):
             waiting[reader] -= 1
             changed.add(reader)
+        # Its other writers no longer have to allocate it.
         changed.update(state.writers[value])
     for value in set(step.operands):
         state.unread[value] -= 1
+        # Its last reader frees it from now on: that step has become cheaper.
         if state.unread[value] == 1:
             changed.update(state.readers[value])
     return changed

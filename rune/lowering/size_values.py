@@ -31,6 +31,7 @@ def value_limits(codes: Mapping[str, KernelCode]) -> Limits:
 def _limits(code: KernelCode) -> Iterator[tuple[Size, int]]:
     for size, dtype in _converted(code):
         most = _largest(dtype)
+        # Sizes alone: an index that mentions a loop variable is bounded by its extent.
         if size_names(size) <= set(code.sizes) and not dims.at_most(size, most):
             yield size, most
 
@@ -44,6 +45,7 @@ def _converted(code: KernelCode) -> Iterator[tuple[Size, np.dtype]]:
 
 
 def _largest(dtype: np.dtype) -> int:
+    # Sizes are never negative, so the least value does not matter.
     return (1 << (bit_width(dtype) - (dtype in dtypes.SIGNED))) - 1
 
 

@@ -77,6 +77,7 @@ def slots_written(plan: Plan, step: Step) -> tuple[Slot, ...]:
         case Copy(target=target):
             return (target,)
         case Loop(state=state, results=results, holds=holds):
+            # The step number and the answer of the condition, which the executor writes.
             scratch = (step.arguments[0], *(() if holds is None else (holds,)))
             return tuple(dict.fromkeys((*state, *results, *scratch)))
         case Branch(results=results):
@@ -94,6 +95,7 @@ def slots_read(plan: Plan, step: Step) -> tuple[Slot, ...]:
         case Copy(source=source):
             return (source,)
         case Loop(arguments=arguments, arrays=arrays):
+            # Arrays hold nothing before the loop, and argument 0 is the step number.
             return arguments[1 : len(arguments) - arrays]
         case Branch(number=number, arguments=arguments):
             return (number, *arguments)
@@ -125,17 +127,21 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
             return _sum(step, tuple(inner), 1 if count is None else count)
         case Branch(branches=branches):
             each = (_sum(step, step_costs(program, p), 1) for p in branches)
+            # Memory decides what most steps take; operations break the tie.
             return max(each, key=lambda c: (estimate(c.bytes_moved), estimate(c.flops)))
         case Launch(kernel=kernel):
             touched, params = traffic(plan.kernels[kernel]), plan.kernels[kernel].params
             read = total(p.dtype.itemsize * touched[p.name].read for p in params)
             written = total(p.dtype.itemsize * touched[p.name].written for p in params)
+            # From the kernel and not its code, where an unrolled or tiled loop would count
+            # differently.
             flops = kernel_flops(program.kernels[kernel])
             return StepCost(kernel, read, written, flops, launches=1)
         case Call(routine="callback"):
             return StepCost(step_name(step), *_sides(plan, step), calls=1)
         case Call(parameters=parameters):
             sizes: dict[str, Any] = dict(parameters)
+            # A multiplication and an addition for each triple.
             flops = 2 * product(sizes[name] for name in ("batch", "m", "n", "k"))
             return StepCost(step_name(step), *_sides(plan, step), flops, calls=1)
         case Copy():
@@ -185,4 +191,5 @@ def kernel_flops(kernel: Kernel) -> Size:
 def _statement_flops(statement: Statement) -> Size:
     parts = (part for e in expressions(statement) for part in walk_expr(e))
     operations = sum(isinstance(part, Op) for part in parts)
+    # One more for the combination itself.
     return points(inner_axes(statement)) * (operations + isinstance(statement, Reduce | Scan))

@@ -35,6 +35,7 @@ def traffic(code: KernelCode) -> dict[str, Traffic]:
     """What the kernel touches of each parameter."""
     read: dict[str, Size] = {}
     written: dict[str, Size] = {}
+    # Of what the kernel cannot change: such a value depends on no loop at all.
     constant = [*code.sizes, *(p.name for p in code.params if p.access is Access.READ)]
     for stmt, scope in _statements(code.body, {name: {} for name in constant}, {}):
         for load in _loads(stmt):
@@ -42,9 +43,11 @@ def traffic(code: KernelCode) -> dict[str, Traffic]:
         if isinstance(stmt, Store):
             points = _points(stmt.index, scope)
             written[stmt.buffer] = written.get(stmt.buffer, 0) + points
+            # An update reads the element first.
             if stmt.combine is not None:
                 read[stmt.buffer] = read.get(stmt.buffer, 0) + points
     return {
+        # Caches are taken to hold what is read again: no element counts twice.
         p.name: Traffic(_least(read.get(p.name, 0), p.size), _least(written.get(p.name, 0), p.size))
         for p in code.params
     }
@@ -84,4 +87,5 @@ def _points(index: Size, scope: Scope) -> Size:
 
 
 def _least(a: Size, b: Size) -> Size:
+    # Symbolic sizes are compared at typical values: there may be no proof.
     return a if estimate(a) < estimate(b) else b

@@ -62,7 +62,7 @@ class Wanted:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Of numbers."""
+        """The kinds of numbers that are looked for."""
         return ("NaN",) * self.nans + ("infinity",) * self.infs
 
 
@@ -77,9 +77,11 @@ class Watched:
 def watched(program: Program, wanted: Wanted) -> Watched:
     """The program that watches what is wanted."""
     sites: list[Site] = []
+    # So that functions of the user's, and what expands, are watched operation by operation.
     flat = decompose(program)
 
     def run(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
+        # The state after the last operation, which is why it is read only here.
         return [*eval_program(flat, inputs), stage.site, stage.found]
 
     watched_program = _staged(wanted, sites, flat.input_types, flat.name, run)
@@ -90,7 +92,7 @@ Run = Callable[["_Watch", Sequence[Any]], list[Any]]
 
 
 class _Watch(Stage):
-    """Writes what it is given, and looks at it."""
+    """Writes equations, and after each one those that watch it."""
 
     __slots__ = ("found", "site", "sites", "wanted")
 
@@ -124,6 +126,7 @@ class _Watch(Stage):
         """
         form = LoopParams(**params)
         consts, body, condition = form.consts, form.body, form.condition
+        # Input 0 of a body is the step number.
         carries, first = len(args) - consts, 1 + len(args)
         goes_on = [] if condition is None else self.asked(condition, [np.int32(0), *args])
         more = (*(condition.output_types if condition else ()), *STATE)
@@ -133,6 +136,7 @@ class _Watch(Stage):
             leading, filled = inputs[:first], inputs[first + len(more) :]
             stage.site, stage.found = inputs[first + len(more) - 2 : first + len(more)]
             outs = eval_program(body, [*leading, *filled])
+            # The condition is asked at the end of a step, about the next one.
             number = ops.add(leading[0], np.int32(1))
             now = [number, *leading[1 : 1 + consts], *outs[:carries]]
             asked = [] if condition is None else stage.asked(condition, now)
@@ -177,9 +181,11 @@ class _Watch(Stage):
         dtype = type_of(start).dtype
         zero = np.zeros((), dtype)
         below = ops.lt(start, zero)
+        # `limit` is the greatest start at which the window still fits.
         outside = ops.logical_or(below, ops.gt(start, size_value(limit, dtype)))
         positions = _in_order(type_of(outside).shape)
         first = _first(outside, positions)
+        # A sum over one element: a gather here would be watched itself.
         value = _sum_where(ops.eq(positions, first), start)
         self.note(outside, value, Site(primitive.name, type_of(operand), axis, user_frame()))
 
@@ -188,6 +194,7 @@ class _Watch(Stage):
         is_such = self.is_of(kind, out)
         for arg in args:
             if _is_float(arg):
+                # Only the operation that makes the number is to blame, not those that pass it on.
                 clean = ops.eq(_count(self.is_of(kind, arg)), np.int32(0))
                 is_such = ops.logical_and(is_such, fit(clean, type_of(is_such).shape))
         first = _first(is_such, _in_order(type_of(is_such).shape))
@@ -205,6 +212,7 @@ class _Watch(Stage):
         """Remember the site and the value if this is the first to fail."""
         self.sites.append(site)
         number = np.int32(len(self.sites))
+        # Sites count from 1, so 0 says that nothing has failed.
         is_first = ops.logical_and(ops.eq(self.site, np.int32(0)), ops.gt(_count(fails), np.int32(0)))
         self.site = ops.select(is_first, number, self.site)
         self.found = ops.select(is_first, value, self.found)
@@ -267,6 +275,7 @@ def _count(flags: Value) -> Value:
 
 def _first(flags: Value, positions: Value) -> Value:
     """The position of the first flag that is set."""
+    # Where no flag is set this is the answer, which `note` then ignores.
     last = np.int32(np.iinfo(np.int32).max)
     return ops.reduce_min(ops.select(flags, positions, last), axes=_axes(flags))
 
