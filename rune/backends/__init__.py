@@ -40,6 +40,7 @@ class Device:
     """One device. Compared by its target; the driver is opened on first use."""
 
     target: Target
+    # The backend's module, or the object of an entry point; not compared, as a target says all.
     file: Any = field(repr=False, compare=False)
 
     @property
@@ -71,6 +72,7 @@ def _entry_points() -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for entry in import_module("importlib.metadata").entry_points(group="rune.backends"):
         is_ambiguous = entry.name in _NAMES or entry.name in entries
+        # Kept under a name that nobody asks for, so that `missing()` can say what became of it.
         entries[f"{entry.name} of {entry.value}" if is_ambiguous else entry.name] = entry
     return entries
 
@@ -80,6 +82,7 @@ def _probe(name: str) -> tuple[tuple[Device, ...], str | None]:
     """The devices of one backend alone, so that no driver is woken for another one's sake."""
     if name not in _NAMES:
         return _probe_foreign(name, _entry_points()[name])
+    # Under the import's lock of rune, since threads may probe at once.
     file: Any = locks.load(f"rune.backends.{name}")
     targets, why = file.probe()
     return tuple(Device(t, file) for t in targets), why
@@ -92,6 +95,7 @@ def _probe_foreign(name: str, entry: Any) -> tuple[tuple[Device, ...], str | Non
     try:
         file: BackendFile = entry.load()
         targets, why = file.probe()
+        # A device is asked for by its backend's name; under another one nobody would find it.
         astray = [t.name for t in targets if {t.backend, t.name.split(":")[0]} != {name}]
     except Exception as error:
         return (), f"{entry.value} fails ({type(error).__name__}: {error})"
@@ -112,6 +116,8 @@ def devices() -> Sequence[Device]:
     >>> devices()[0].name
     'cpu:0'
     """
+    # Every backend is probed, which may load all drivers: `device_named` asks only the one it
+    # needs.
     return tuple(device for name in _names() for device in _probe(name)[0])
 
 
@@ -137,10 +143,12 @@ def device_named(name: str) -> Device:
     backend = name.split(":")[0]
     if backend in _NAMES or backend in _entry_points():
         for device in _probe(backend)[0]:
+            # "cuda" is "cuda:0".
             if device.name in (name, f"{name}:0"):
                 return device
     why = missing().get(backend)
     hints = [f"{backend}: {why}"] if why else []
+    # The user may have forgotten that a variable chose the device.
     if name == config.of_environment("device"):
         hints.append(f"{variable_of('device')} names it")
     raise DeviceError(

@@ -89,4 +89,5 @@ class NullExecutable(CheckingExecutable):
             if buffer.type.dtype != type_.dtype:
                 misfit = f"argument {number} must be {type_}, not {buffer.type}"
                 raise CheckError(f"{self.plan.name}: cannot run with this argument ({misfit})")
+        # `_reuse` marks donated buffers as dead, so that a later use of them is found.
         return result_buffers(self.plan, concrete, arguments, donated, NullBuffer, _reuse)

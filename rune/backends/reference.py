@@ -61,6 +61,7 @@ class ReferenceBackend(CheckingBackend):
     def copy_in(self, array: np.ndarray) -> np.ndarray:
         """A contiguous copy."""
         buffer = host_memory.empty(array.shape, array.dtype)
+        # Copied: the caller may change the host array afterwards.
         buffer[...] = array
         return buffer
 
@@ -102,6 +103,7 @@ class ReferenceExecutable(CheckingExecutable):
         concrete = self.concretes([a.shape for a in arguments])
         self.check_arguments(arguments)
         results = result_buffers(self.plan, concrete, arguments, donated, _empty, _reuse)
+        # NaN in every float dtype: what reads memory before writing it shows.
         arena = np.full(concrete.arena_bytes, 0xFF, np.uint8)
         try:
             run(concrete.steps, self._walker(concrete, arguments, results, arena))
@@ -157,6 +159,7 @@ class _Run:
             case Space.RESULT:
                 return self.results[place.number].reshape(-1).view(place.type.dtype)
             case Space.ARENA:
+                # A slice is a view, so steps share the arena's bytes as they do on a device.
                 memory = self.arena[place.offset : place.offset + place.bytes]
                 return memory.view(place.type.dtype)
 
@@ -196,6 +199,7 @@ def dot(
 ) -> None:
     """The `dot` routine on flat arrays: out [batch, m, n] = a @ b."""
     lhs, rhs = a.reshape(shapes[0]), b.reshape(shapes[1])
+    # Axis 0 is the batch.
     lhs = lhs.swapaxes(1, 2) if parameters["trans_a"] else lhs
     rhs = rhs.swapaxes(1, 2) if parameters["trans_b"] else rhs
     out[...] = np.matmul(lhs, rhs).reshape(-1)

@@ -44,6 +44,7 @@ from rune.lowering.codegen.target import Target, natively
 from rune.lowering.plan import Plan
 
 _CONDITIONALS_SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
+# 2 MiB: small blocks are cut from raw ones of this size (shared/pool.py).
 _SLAB_BYTES = 1 << 21
 _INSTALL = "pip install 'rune-ml[cuda]'"
 _loaded = Loaded("cuda")
@@ -89,6 +90,7 @@ def probe() -> tuple[list[Target], str | None]:
     try:
         _loaded.check()
         compiler, driver = version(), _release(_driver().get_driver_version())
+        # A driver loads code of its own major version of CUDA and of older ones.
         if driver[0] < compiler[0]:
             return [], (
                 f"the driver is of CUDA {driver[0]} and loads no code of NVRTC {compiler[0]}; "
@@ -132,6 +134,7 @@ def _target(number: int, device: Any) -> Target:
 def _native(capability: int) -> frozenset[tuple[str, np.dtype]]:
     """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
     words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
+    # Compute capability 7.0 is Volta, 8.0 Ampere, 8.9 Ada.
     half = [dtypes.f16] * (capability >= 70) + [dtypes.bf16] * (capability >= 80)
     return natively(
         fma=floats + half,
@@ -161,6 +164,7 @@ class _Entered:
 
     def __enter__(self) -> None:
         self._backend.check()
+        # The thread may have another library's context current, which `pop` gives back.
         self._backend.context.push()
 
     def __exit__(self, kind: object, error: Any, traceback: object) -> None:

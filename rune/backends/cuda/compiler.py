@@ -40,6 +40,7 @@ def architecture(capability: tuple[int, int], known: Collection[int]) -> str:
     ('sm_86', 'compute_90')
     """
     major, minor = capability
+    # Code for a newer architecture does not load; for an older one it runs.
     older = [a for a in known if a <= 10 * major + minor]
     if not older:
         raise DeviceError(
@@ -48,6 +49,7 @@ def architecture(capability: tuple[int, int], known: Collection[int]) -> str:
             hint="install an older one: pip install nvidia-cuda-nvrtc-cu12 'cuda-bindings<13'",
         )
     best = max(older)
+    # Machine code runs within one major version only; PTX is translated for any later one.
     return f"sm_{best}" if best // 10 == major else f"compute_{best}"
 
 
@@ -57,6 +59,7 @@ def compile_source(source: str, name: str, arch: str) -> bytes:
     Errors: CompileError "cuda: cannot compile f for sm_90 (line 3: ...)" with the numbered source.
     """
     nvrtc = _nvrtc()
+    # The name only appears in NVRTC's messages, from which `refusal` takes it out.
     program = _ask("nvrtcCreateProgram", source.encode(), b"kernels.cu", 0, [], [])
     try:
         options = [o.encode() for o in (f"--gpu-architecture={arch}", *OPTIONS)]
@@ -78,6 +81,7 @@ def _ask(function: str, *arguments: object) -> Any:
 
 def _text(program: object, what: str) -> bytes:
     """What NVRTC has made, of the size that it says."""
+    # NVRTC writes into these bytes: nobody else holds them yet.
     text = bytes(_ask(f"nvrtcGet{what}Size", program))
     _ask(f"nvrtcGet{what}", program, text)
     return text

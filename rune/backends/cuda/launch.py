@@ -19,6 +19,7 @@ from rune.backends.cuda.graph import Conditional, Kernel, Node, Nodes
 Retired = deque[tuple[str, Any]]  # function that destroys, handle
 
 _OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+# The only parameter of a kernel: the address of its words in the table.
 _WORD = ctypes.c_uint64
 
 
@@ -35,6 +36,7 @@ def bindings() -> Any:
 def call(function: str, *arguments: object) -> Any:
     """What a function of the driver gives. Errors: MemoryError, Refused."""
     code, *values = getattr(bindings(), function)(*arguments)
+    # As MemoryError, so that callers empty the pool and try again.
     if int(code) == _OUT_OF_MEMORY:
         raise MemoryError(function)
     if int(code) != 0:
@@ -64,6 +66,7 @@ class Program:
 
 def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
     """Enqueue one kernel, whose words are in the table at this address."""
+    # One dimension: kernels take their grid apart themselves.
     shape = (kernel.blocks, 1, 1, kernel.threads, 1, 1)
     call("cuLaunchKernel", function, *shape, 0, stream, ((table + 8 * kernel.word,), (_WORD,)), 0)
 
@@ -77,6 +80,7 @@ class Graph:
     def __init__(self, nodes: Nodes, function: Callable[[str], Any], table: int, context: int, retired: Retired):
         self._retired = retired
         self._executable: Any = None
+        # Only a template: what runs is the instance, and the template goes at once.
         graph = call("cuGraphCreate", 0)
         try:
             _Builder(function, table, context, {}).add(graph, nodes)
@@ -103,9 +107,11 @@ class _Builder:
     def add(self, graph: object, nodes: Nodes) -> None:
         """Each node after the one before it; it may set conditions of this graph, or around it."""
         for node in nodes:
+            # Handles first: a kernel that sets a condition may stand before its node.
             if isinstance(node, Conditional):
                 handle = call("cuGraphConditionalHandleCreate", graph, self.context, 0, 0)
                 self.handles[node.handle] = handle
+        # One after the other: steps of a plan depend on those before them.
         before: Sequence[Any] = ()
         for node in nodes:
             before = (self._added(graph, node, before),)

@@ -135,6 +135,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def _run(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> None:
         backend = self.backend
+        # Sent in the stream's order, so a call still running reads its own table.
         words = prepared.table.words(addresses.__getitem__)
         backend.staging.send(address(prepared.memory), words.view(np.uint8))
         if prepared.graph is None:
@@ -160,6 +161,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             walker.step(step)
             return None
         driver, stream = self.backend.driver, self.backend.stream
+        # Events measure on the device, without the time in which the host enqueues.
         start, end = driver.Event(), driver.Event()
         start.record(stream)
         walker.step(step)
@@ -175,6 +177,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             return prepared
         try:
             return self._prepared.keep(concrete, self._make(concrete))
+        # Blocks that wait in the pool to be used again are memory of the driver too.
         except MemoryError:
             self.backend.pool.trim()
         try:
@@ -190,10 +193,12 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         nodes = () if on_host else recorder.nodes(concrete.steps)
         if on_host:
             for step in all_concrete(concrete.steps):
+                # Every kernel has to be recorded before the table is laid out.
                 if not isinstance(step.step, Call):
                     recorder.kernel(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
+        # A graph of no nodes has nothing to launch.
         if on_host or not nodes:
             return Prepared(concrete, recorder, table, memory, None)
         at, context = address(memory), backend.context.handle

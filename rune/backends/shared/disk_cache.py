@@ -192,6 +192,7 @@ class DiskCache:
     def store(self, key: bytes, value: bytes) -> None:
         """Keep a value, unless it alone is beyond the limit or the disk refuses."""
         data = _encoded(key, value)
+        # It would push everything else out, and then itself.
         if len(data) > self.limit_bytes:
             return
         with self._opened("written to") as folder:
@@ -243,6 +244,7 @@ class DiskCache:
 
     def _count(self, folder: Folder, more: int) -> None:
         """Under the lock: so many bytes came; beyond the limit, others go."""
+        # Counting lists the whole folder, so it is done once per process and added to.
         if self._bytes is None:
             _sweep(folder)
             self._bytes = sum(size for _, size, _ in _entries(folder))
@@ -257,6 +259,7 @@ class DiskCache:
         entries = sorted(_entries(folder))
         total = sum(size for _, size, _ in entries)
         for _, size, name in entries:
+            # Well below the limit, so that the next few entries need no eviction.
             if total <= KEPT_SHARE * self.limit_bytes:
                 break
             folder.remove(name)
@@ -278,6 +281,7 @@ def _sweep(folder: Folder) -> None:
 
 
 def _name(key: bytes) -> str:
+    # Keys hold whole sources: as a name only a digest is short enough.
     return hashlib.sha256(key).hexdigest() + _ENTRY
 
 
@@ -300,6 +304,7 @@ def _loaded(folder: Folder, name: str, key: bytes) -> bytes | None:
 
 
 def _encoded(key: bytes, value: bytes) -> bytes:
+    # Over both, so that a torn or foreign file never passes for an entry.
     digest = hashlib.sha256(key + value).digest()
     return b"".join([_MAGIC, _HEADER.pack(digest, len(key), len(value)), key, value])
 

@@ -41,6 +41,7 @@ class Loaded:
 
     def check(self) -> None:
         """Load the driver here, or make sure that it was. Errors: DeviceError in a child."""
+        # The usual case, on the path of every call: one comparison.
         if self._forks == _lineage.forks:
             return
         if self._forks is None:

@@ -59,6 +59,7 @@ class FreeList:
                 block = blocks.pop()
             else:
                 data = aligned(nbytes).data
+                # A ctypes array and not a view: its length is the block's size when it comes back.
                 block = (ctypes.c_char * nbytes).from_buffer(data)
                 self.fresh += 1
             self.uses[id(block)] = use
@@ -172,6 +173,7 @@ def aligned(nbytes: int) -> np.ndarray:
             raise out_of_memory(nbytes) from error
         _free.clear()
         return aligned(nbytes)
+    # NumPy aligns to 16 bytes or so; whole vectors want 64.
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]
 

@@ -54,6 +54,7 @@ def alive_at_once(plan: Plan, sizes: Sizes) -> tuple[str, list[Use]]:
     best: list[Use] = []
     at = ""
     for number, step in enumerate(plan.steps):
+        # Steps are few and this is an error's text: no need of a sweep.
         alive = [v.use for v in values if v.first <= number <= v.last]
         if sum(u.bytes for u in alive) > sum(u.bytes for u in best):
             best, at = alive, step_name(step)
@@ -69,11 +70,13 @@ def _values(plan: Plan, sizes: Sizes) -> list[_Value]:
             if slot.space is not Space.ARENA:
                 continue
             place, known = memory(slot), held.get(memory(slot))
+            # Written by a step that did not read it, the place holds another value from now on.
             if known is None or (place not in read and known.first != number):
                 type_ = concrete_type(slot.type, sizes)
                 known = held[place] = _value(step, number, size_bytes(type_), type_)
                 values.append(known)
             known.last = number
+        # One of the plans runs at a time, so the largest arena counts.
         inside = max((evaluate(p.arena_bytes, sizes) for p in inner_plans(step)), default=0)
         if inside:
             values.append(_value(step, number, inside, "intermediates"))

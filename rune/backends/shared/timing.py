@@ -33,6 +33,7 @@ class Meter:
         self._kernels = lowered.kernels
         self._lines = _lines(self.plan)
         self._costs: dict[int, tuple[Step, StepCost]] = {}  # by id of the step, kept here
+        # Vulkan knows kernels by name, and not the steps that launch them.
         self._launches = {s.kernel: s for s in all_steps(self.plan) if isinstance(s, Launch)}
 
     def add(self, step: Step, sizes: Sizes, seconds: float, calls: int = 1) -> None:
@@ -56,6 +57,7 @@ class Meter:
             profile.add_step(self.plan, self.plan.name, self.device, row)
 
     def _cost(self, step: Step) -> StepCost:
+        # By identity: hashing a step that holds a loop's plan would walk all of it.
         if id(step) not in self._costs:
             self._costs[id(step)] = step, step_cost(self._kernels, self.plan, step)
         return self._costs[id(step)][1]
@@ -74,6 +76,7 @@ def _lines(plan: Plan) -> dict[object, str]:
     """The user's lines of each row, as text."""
     lines_of: dict[object, dict[str, None]] = {}
     for step in all_steps(plan):
+        # A copy is the plan's own, and comes from no line of the user's.
         frame: Frame | None = None if isinstance(step, Copy) else getattr(step, "frame", None)
         if frame is not None:
             lines_of.setdefault(_row(step), {})[frame.short] = None
@@ -128,6 +131,7 @@ class Profiled:
         shapes = [tuple(a.shape) for a in arguments]
         start = time.perf_counter()
         results = self.executable(arguments, donated)
+        # Devices return at once; without this, the time of enqueueing would be measured.
         self.backend.synchronize()
         seconds, profile = time.perf_counter() - start, profiling.current()
         if profile is not None:
@@ -139,6 +143,7 @@ class Profiled:
         """The rendered source of each kernel, by name."""
         return self.executable.sources()
 
+    # An executable may offer more than the protocol asks for.
     def __getattr__(self, name: str) -> Any:
         return getattr(self.executable, name)
 

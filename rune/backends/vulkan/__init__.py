@@ -64,6 +64,7 @@ def probe() -> tuple[list[Target], str | None]:
     """The Vulkan devices that have what rune needs, GPUs first."""
     try:
         _LOADED.check()
+        # Numbered among those that rune can use: `open_device` counts the same way.
         targets = [_target(number, physical) for number, physical in enumerate(_usable())]
         lacking = [f"{p.name}: {p.why_not()}" for p in physical_devices(instance())]
     except ImportError as error:
@@ -94,6 +95,7 @@ def _target(number: int, physical: Physical) -> Target:
         launch_groups=physical.launch_groups,
         float_controls=_float_controls(physical.float_controls),
         subgroup_threads=physical.subgroup_threads,
+        # Vulkan has no query for it; see kernel/rounds.py.
         loop_rounds=LLVMPIPE_ROUNDS if physical.name.startswith("llvmpipe") else None,
         native=_native(physical),
     )
@@ -121,6 +123,7 @@ def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
     controls: set[tuple[str, int]] = set()
     for name, prefix in _CONTROLS.items():
         supported = {(name, bits) for bits in _FLOAT_BITS if getattr(known, f"{prefix}{bits}")}
+        # Where types are not free of each other, a control may be set for all of them or none.
         is_free = apart.get(name, _EACH_ALONE) == _EACH_ALONE
         controls |= supported if is_free or len(supported) == len(_FLOAT_BITS) else set()
     return frozenset(controls)
@@ -163,6 +166,7 @@ class VulkanBackend:
         if opened.device.lost is None:
             return opened
         with self._opening:
+            # Another thread may have opened it anew while this one waited for the lock.
             if self._opened is opened:
                 self._opened = self._open()
             return self._opened
@@ -178,6 +182,7 @@ class VulkanBackend:
         opened, type = self.opened(), ArrayType(array.shape, array.dtype)
         host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         block = opened.memory.upload(host, (type, "copy_in"))
+        # The submission that copies it, for those who want to read it back.
         written = opened.device.submitted
         return VulkanBuffer(block, type, array.shape, opened, address_of(block), written)
 
@@ -211,6 +216,7 @@ class VulkanBackend:
     def memory_stats(self) -> MemoryStats:
         """Counts of the memory that arrays are in, and of what copies go through."""
         memory = self._opened.memory
+        # Where the host sees the device's memory, copies need no memory of their own.
         if memory.staging is memory.pool:
             return MemoryStats.of(device=memory.pool.stats())
         return MemoryStats.of(device=memory.pool.stats(), staging=memory.staging.stats())

@@ -20,11 +20,13 @@ class Commands:
     def __init__(self, device: VulkanDevice):
         vk = api()
         self.device, self.vk = device, device.vk
+        # All that rune's commands can write with; a barrier makes it visible.
         written = vk.VK_ACCESS_SHADER_WRITE_BIT | vk.VK_ACCESS_TRANSFER_WRITE_BIT
         used = (
             written
             | vk.VK_ACCESS_SHADER_READ_BIT
             | vk.VK_ACCESS_TRANSFER_READ_BIT
+            # A gated launch reads its numbers of groups, which a kernel wrote.
             | vk.VK_ACCESS_INDIRECT_COMMAND_READ_BIT
         )
         self._work = (
@@ -34,6 +36,7 @@ class Commands:
         )
         self._host = vk.VK_PIPELINE_STAGE_HOST_BIT
         self._between = struct("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=used)
+        # For memory that is mapped: the host reads it without another copy.
         self._at_end = struct("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=vk.VK_ACCESS_HOST_READ_BIT)
 
     @contextmanager

@@ -36,6 +36,7 @@ class Pipelines:
         self.layout = device.create(
             "PipelineLayout", struct("VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=pushed)
         )
+        # Weak: a pipeline goes with the last plan that uses it.
         self._found: weakref.WeakValueDictionary[bytes, Pipeline] = weakref.WeakValueDictionary()
 
     def __call__(self, module: bytes, entry: str) -> Pipeline:
@@ -50,6 +51,7 @@ class Pipelines:
         device = self.device
         key = disk_cache.key_of("vulkan", device.physical.identity, module)
         stored = disk_cache.load(key)
+        # A cache of the driver's for each module, so that one entry on disk is one kernel.
         cache = self._cache(stored or b"")
         try:
             handle = self._compile(module, entry, cache)
@@ -58,6 +60,7 @@ class Pipelines:
         finally:
             device.destroy("PipelineCache", cache)
         pipeline = Pipeline(device.keep("Pipeline", handle))
+        # At exit the device destroys all handles itself (device.py).
         weakref.finalize(pipeline, _retire, device, handle).atexit = False
         return pipeline
 
@@ -70,6 +73,7 @@ class Pipelines:
         """Store what the driver has compiled, if it gives it out."""
         ffi, device = api().ffi, self.device
         size = ffi.new("size_t*")
+        # Asked twice: first for the size, then for the data.
         device.vk.vkGetPipelineCacheData(device.handle, cache, size, ffi.NULL)
         if size[0] > _HEADER_BYTES:
             data = ffi.new("char[]", size[0])
@@ -89,6 +93,7 @@ class Pipelines:
             code = device.vk.vkCreateComputePipelines(device.handle, cache, 1, info, ffi.NULL, pipelines)
             check(code, "vkCreateComputePipelines")
         finally:
+            # A pipeline does not need its module once it is made.
             device.destroy("ShaderModule", shader)
         return pipelines[0]
 

@@ -101,6 +101,7 @@ class _Pipelines(dict[str, Pipeline]):
     def __init__(self, kernels: _Kernels, opened: Opened, plan: Plan):
         super().__init__()
         self.kernels, self.opened, self.plan = kernels, opened, plan
+        # Now and not when a call needs them, so that a fault shows while compiling.
         for name in plan.kernels:
             self[name]
 
@@ -135,6 +136,7 @@ class _Prepared:
             executable.pipelines,
             work,
             layout(work),
+            # A donated argument and its result are one memory, whichever name a kernel uses.
             {first_result + result: GIVEN + argument for argument, result in plan.donations},
             Timer(executable.meter, concrete.sizes) if executable.meter else None,
         )
@@ -148,6 +150,8 @@ class _Prepared:
             oldest = self._idle.popleft()
         except IndexError:
             return self._new()
+        # Its table may still be read: writing the next call's addresses there would change that
+        # call.
         if not device.is_done(oldest.number):
             if self._count < IN_FLIGHT:
                 self._idle.appendleft(oldest)
@@ -198,6 +202,7 @@ class VulkanExecutable:
         opened = self._backend.opened()
         if opened is not self.opened:
             with self._lock:
+                # Asked again under the lock: another thread may have done it meanwhile.
                 if opened is not self.opened:
                     self._open(opened)
         self._check(arguments, opened)
@@ -218,6 +223,7 @@ class VulkanExecutable:
         arena = self._arena(prepared)
         recording = prepared.take()
         table, buffers = recording.table, (*arguments, *results)
+        # Without intermediates the base is never used, and any address will do.
         arena = arena or table
         blocks = [table, table, arena, *(x.memory for x in buffers)]
         addresses = [0, address_of(table), address_of(arena), *(x.address for x in buffers)]
@@ -228,6 +234,7 @@ class VulkanExecutable:
             call.play(recording.nodes)
         finally:
             work.follow(partial(opened.device.is_done, call.number))
+            # The pool must not hand these blocks to the host before that submission has ended.
             opened.memory.mark(blocks, call.number)
             for result in results:
                 result.written = call.number
@@ -271,6 +278,8 @@ class _Call:
                 case Again(nodes=inner, count=count):
                     for _ in range(count):
                         self.play(inner)
+                        # Without a limit, a long loop would fill the driver's queue with
+                        # submissions.
                         self.device.wait(self.number - _BACKLOG)
                 case PlayWhile():
                     self.play_while(node)
@@ -279,6 +288,7 @@ class _Call:
                     chosen = min(max(self.read(word), 0), len(branches) - 1)
                     self.play(branches[chosen])
                 case Callback():
+                    # No lock is held here, so a callback may use the device itself.
                     call_python(node.step, node.places, self.fetch, self.send, nullcontext())
                     self.number = self.device.submitted
 
@@ -289,6 +299,7 @@ class _Call:
         while self.read(loop.holds):
             self.play(loop.batches[number])
             number = number + 1 if number + 1 < len(loop.batches) else loop.cycle
+        # Carries took turns an odd number of times.
         if self.word(loop.count) % 2:
             self.play(loop.settle)
 
@@ -299,6 +310,7 @@ class _Call:
 
     def word(self, word: int) -> int:
         """A number in the table now."""
+        # Words have 64 bits; a number of a kernel is in the lower half.
         return int(self.recording.words.view(np.int32)[2 * word])
 
     def fetch(self, place: Place) -> np.ndarray:

@@ -25,6 +25,7 @@ class Stamps:
 
     def __init__(self, device: VulkanDevice):
         self.device = device
+        # 0 bits: this queue writes no stamps.
         self._has_clock = device.physical.stamp_bits > 0
         self._start = 0
         if self._has_clock:
@@ -75,7 +76,9 @@ class Timer:
 
     def tell(self, run: Run, seconds: float, table: np.ndarray) -> None:
         """A launch is done, of the recording with this table, u32."""
+        # A closed gate has zeros as its numbers of groups.
         if run.gate is None or table[run.gate // 4 : run.gate // 4 + 3].all():
+            # For rune's own kernels, of which no plan knows the traffic.
             nbytes = sum(w.bytes for w in run.places)
             self.meter.add_kernel(run.kernel.lstrip("%"), self.sizes, seconds, nbytes)
 

@@ -15,6 +15,7 @@ import numpy as np
 from rune.backends.shared.pool import Block, Pool, PoolStats
 from rune.backends.wgpu.queue import WgpuQueue
 
+# Staging memory that waits to be used again, at most.
 _KEPT_BYTES = 1 << 26
 
 
@@ -31,6 +32,7 @@ class Read:
         promise, self._promise = self._promise, None
         return self._reads.end(self._block, promise, self._nbytes)
 
+    # A finalizer may run anywhere, so it only notes what the next read is to end.
     def __del__(self) -> None:
         if self._promise is not None:
             self._reads.abandoned.append((self._block, self._promise))
@@ -60,9 +62,10 @@ class Reads:
         return self._pool.stats()
 
     def begin(self, handle: Any, offset: int, nbytes: int, padded_bytes: int) -> Read:
-        """Submit the copy of `nbytes`, which are `whole` words, behind all that was submitted."""
+        """Submit the copy of `nbytes`, rounded up to whole words, behind all that was submitted."""
         backend = self.backend
         while self.abandoned:
+            # Memory can be given back only once it is unmapped.
             self.end(*self.abandoned.popleft(), 0)
         block = self._pool.take(padded_bytes, ("copy_out",))
         with backend.failing("copy_out"):
@@ -80,7 +83,9 @@ class Reads:
                 promise.sync_wait()
             except RuntimeError as error:
                 raise self.backend.refusal("copy_out", error) from error
+            # WebGPU maps whole words, and at least one.
             mapped = staging.read_mapped(0, -(-max(1, nbytes) // 4) * 4, copy=False)
+            # Copied before `unmap` takes the memory away.
             host = np.frombuffer(mapped, np.uint8)[:nbytes].copy()
             staging.unmap()
         return host

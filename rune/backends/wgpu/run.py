@@ -129,6 +129,7 @@ class Encoder:
         """Encode a copy of whole words; within one buffer through another."""
         commands, size = self.begin(), padded(nbytes)
         if target is source:
+            # WebGPU refuses a copy between two ranges of one buffer.
             block = self.backend.pool.take(size, ("copy",))
             self.hold(block)
             commands.copy_buffer_to_buffer(source, at, block.handle, 0, size)
@@ -190,6 +191,7 @@ class Walker:
             handle = self.block(place).handle
             if not any(handle is h for h in handles):
                 handles.append(handle)
+        # All but one are bound as they are; the last binding is for what is packed.
         if len(handles) > self.executable.backend.most_memories:
             self.launch_packed(step, handles[: self.executable.backend.most_memories - 1])
             return
@@ -215,6 +217,7 @@ class Walker:
             return
         pairs = [(self.block(step.places[k]).handle, step.places[k], k) for k in packed]
         for handle, place, k in pairs:
+            # What the kernel only writes need not be copied in, nor back what it only reads.
             if place.bytes and params[k].access is not Access.WRITE:
                 self.encoder.copy(block.handle, offsets[k], handle, place.offset, place.bytes)
         self.encoder.dispatch(dispatch, (*handles, block.handle))
@@ -279,6 +282,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
             if self.meter is not None:
                 self._run_timed(self.meter, concrete, memory)
                 return
+            # Bind groups name buffers, so a script holds for this memory only.
             key = (concrete, *(b.handle for blocks in memory.values() for b in blocks))
             script = self._scripts.get(key)
             if script is not None:
@@ -352,11 +356,14 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         places = [p.offset for p in step.places] if offsets is None else offsets
         starts = [offset // item for offset, item in zip(places, items, strict=True)]
         sizes = [concrete.sizes[name] for name in rendered.sizes]
+        # As the renderer lays its uniform block out (codegen/wgsl.py).
         words = np.array([0, points, *starts, *sizes], np.uint32)
         block = backend.device.create_buffer_with_data(
             data=np.pad(words, (0, -words.size % 4)), usage=backend.wgpu.BufferUsage.UNIFORM
         )
         groups = points if rendered.grouped else -(-points // rendered.threads)
+        # One dimension of a launch is limited; the rest goes into the second, and the kernel folds
+        # them.
         wide = min(groups, backend.most_groups)
         layout, _ = backend.layout(len(set(memories)))
         return _Dispatch(kernel.pipeline, layout, block, (wide, -(-groups // wide)))
