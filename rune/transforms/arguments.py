@@ -45,6 +45,7 @@ def unshared(value: Operand) -> Any:
 
 
 def _is_value(x: object) -> bool:
+    # `is` first, for the common case on the path of every call.
     return type(x) is Array or isinstance(x, Tracer) or dtypes.scalar_type(x) is not None
 
 
@@ -90,6 +91,7 @@ def named(wrapper: Callable[..., object], function: Callable[..., object], by: s
 
 def function_name(function: Callable[..., object]) -> str:
     """A name for programs: the function's own, letters and digits only."""
+    # A partial function has no name; what it wraps may have one.
     while isinstance(function, functools.partial | tree.Partial):
         function = function.func
     named_so = getattr(function, "name", type(function).__name__)
@@ -120,6 +122,7 @@ def require_callable(name: str, function: object) -> None:
 def is_same_static(a: object, b: object) -> bool:
     """Whether Python values are the same: of one type, and equal if they can be compared."""
     if isinstance(a, tuple) and isinstance(b, tuple):
+        # Element by element, since (1,) == (True,).
         return len(a) == len(b) and all(map(is_same_static, a, b))
     if a is b or type(a) is not type(b):
         return a is b

@@ -74,6 +74,7 @@ class HostCall:
         ) and is_same_static(tuple(self.statics.items()), tuple(other.statics.items()))
 
     def __hash__(self) -> int:
+        # The function and statics need not be hashable; equality compares them.
         return hash((self.kind, self.treedef, self.out_tree))
 
     def __call__(self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]) -> list[np.ndarray]:
@@ -84,6 +85,7 @@ class HostCall:
         args, kwargs = tree.unflatten(self.treedef, leaves)
         with at_line(None):  # operations of the function report their own lines
             result = self.function(*args, **kwargs)
+        # A debug callback declares None and may return anything.
         if not results and self.out_tree.num_leaves == 0:
             return []
         outs, out_tree = tree.flatten(result)
@@ -131,11 +133,13 @@ class LaneByLane:
 
     def __call__(self, hosts: Sequence[np.ndarray], results: Sequence[ArrayType]) -> list[np.ndarray]:
         """The results of all lanes, stacked."""
+        # All batched arguments have the same number of lanes.
         size = next(len(h) for h, b in zip(hosts, self.batched) if b)
         lane = [t.with_shape(t.shape[1:]) for t in results]
         lane_results = [
             self.call([np.asarray(h[i]) if b else h for h, b in zip(hosts, self.batched)], lane) for i in range(size)
         ]
+        # Of no lanes there is no result to stack, and the declared types give the shape.
         by_result = zip(*lane_results) if lane_results else ((),) * len(results)
         return [
             np.stack(outs) if outs else np.zeros((0, *t.shape[1:]), t.dtype)  # type: ignore[arg-type]

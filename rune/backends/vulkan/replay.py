@@ -288,7 +288,6 @@ class _Call:
                     chosen = min(max(self.read(word), 0), len(branches) - 1)
                     self.play(branches[chosen])
                 case Callback():
-                    # No lock is held here, so a callback may use the device itself.
                     call_python(node.step, node.places, self.fetch, self.send, nullcontext())
                     self.number = self.device.submitted
 

@@ -44,6 +44,7 @@ class BatchTracer(ValueTracer):
     @property
     def type(self):
         """One lane's type."""
+        # User code sees one lane, so the leading axis is not part of the type.
         lanes_type = type_of(self.value)
         return lanes_type.with_shape(lanes_type.shape[1:])
 
@@ -76,10 +77,12 @@ class Batch(Interpreter):
         mentions_axis = self.axis is not None and self.axis in axes.mentioned(primitive, args, params)
         if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
+        # To a collective that does not mention this axis, lanes are like those of any operation.
         rule = primitive.over_lanes if mentions_axis else None
         rule = rule or primitive.batch
         if rule is None:
             raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
+        # The rule computes with all lanes, which are ordinary arrays outside.
         with use(parent), axes.batching(self.axis):
             out, is_batched = rule(batched, self.size, *values, **params)
         if primitive.multiple_results:
@@ -108,6 +111,7 @@ def batch_program(
 
     forced: which outputs have lanes even if all lanes are equal; none by default.
     """
+    # The axis is part of the memo's key where the program mentions it, and only there.
     return _batch_program(program, batched, size, forced, axes.batched_axis(program))
 
 
@@ -124,6 +128,7 @@ def _batch_program(
         outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis_name)
         for i, is_forced in enumerate(forced):
             if is_forced and not is_batched[i]:
+                # A loop's carry must keep one type from step to step, with lanes or without.
                 outs[i], is_batched[i] = repeat_lane(outs[i], size), True
         out_batched.extend(is_batched)
         return outs
@@ -206,6 +211,7 @@ def _spread_axes(in_axes: object, args: tuple, kwargs: dict) -> list[int | None]
             f"vmap: cannot match in_axes to the arguments ({len(prefix)} entries for {len(args)} positional arguments)"
         )
     positional = tree.broadcast_prefix(prefix, args, is_leaf=lambda x: x is None)
+    # As in JAX, keyword arguments are always mapped over their leading axis.
     return [*positional, *(0 for _ in tree.leaves(kwargs))]
 
 
@@ -221,6 +227,7 @@ def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: 
         sizes.append(axis_size)
     if not sizes:
         raise ArgumentError("vmap: cannot find the batch size (all in_axes are None)", hint="pass axis_size=")
+    # Symbolic sizes are equal only if they are the same expression.
     if any(s != sizes[0] for s in sizes):
         mapped = [f"axis {a} of {type_of(x)}" for x, a in zip(leaves, axes, strict=True) if a is not None]
         mapped += [] if axis_size is None else [f"axis_size={axis_size}"]
@@ -240,6 +247,7 @@ def _place(value: Value, batched: bool, axis: int | None, size: Size) -> Any:
                 hint="pass out_axes=0, or reduce over the lanes",
             )
         return value
+    # A result that does not depend on the lane is the same in all of them.
     batch = value if batched else repeat_lane(value, size)
     ndim = type_of(batch).ndim
     if not -ndim <= axis < ndim:

@@ -27,6 +27,7 @@ Saves = Callable[..., bool]
 
 
 def _is_plain_dot(primitive: Primitive, params: Mapping[str, Any]) -> bool:
+    # The second pair of dimension numbers are the batch axes.
     return primitive is dot_general and not any(params["dimension_numbers"][1])
 
 
@@ -59,6 +60,7 @@ class Simple:
 
 _BY_NAME: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "only": lambda name, names: name in names,
+    # Only values that have a name; "all except" also saves those without one.
     "any but": lambda name, names: name is not None and name not in names,
     "all except": lambda name, names: name not in names,
 }
@@ -235,6 +237,7 @@ name_primitive = Primitive(
     jvp=(lambda dx, x, y, *, name: dx,),
     transpose=lambda ct, linear, x, *, name: [ct],
     batch=lambda batched, size, x, *, name: (name_primitive(x, name=name), True),
+    # A name means something to policies alone; nothing of it is left to compile.
     expand=lambda x, *, name: x,
 )
 

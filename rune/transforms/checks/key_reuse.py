@@ -44,6 +44,7 @@ def note_use(primitive: Primitive, operands: Sequence[Value]) -> None:
 def note_program(program: Program, args: Sequence[Value]) -> None:
     """Look at a program that is about to run. Errors: KeyReuseError."""
     if config.current().check_keys and _uses_keys(program):
+        # What is evaluated here runs again in the program itself, and must not count twice.
         with config.setting(check_keys=False):
             _Walk().needed(program, args, None)
 
@@ -68,8 +69,10 @@ def _note(primitive: Primitive, keys: Value, place: Place) -> None:
 def _use(keys: np.ndarray, place: Place) -> None:
     used: dict[tuple[np.dtype, int], Place] = config.used_keys()
     for number in _as_numbers(keys):
+        # Keys of two generators may have equal words, and are not the same key.
         first = used.get((keys.dtype, number))
         used[keys.dtype, number] = place
+        # A lane that has finished is computed on with an old key, and its results are dropped.
         if first is None or (place.repeats is not None and first.repeats is place.repeats):
             continue
         shown = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
@@ -90,6 +93,7 @@ def _as_numbers(keys: np.ndarray) -> list[int]:
 
 
 def _is_replay(equation: Equation) -> bool:
+    # Checkpoints mark the part that they compute again.
     return bool(equation.params.get("recomputes"))
 
 
@@ -111,6 +115,7 @@ def _needed(program: Program) -> frozenset[Var]:
     needed: set[Atom] = set()
     for equation in reversed(program.equations):
         called = equation_program(equation)
+        # Backwards: a value is needed if a later equation needs it.
         if any(v in needed for v in equation.results):
             needed.update(equation.operands)
         elif not _equation_uses_keys(equation):
@@ -168,6 +173,7 @@ class _Walk:
         operands = [_value(a, env) for a in equation.operands]
         primitive, called = equation.primitive, equation_program(equation)
         if uses and primitive in NOTED:
+            # Without lanes a key has no axis, and using it again is what this check looks for.
             repeats = equation if self.in_while and type_of(operands[0]).shape else None
             _note(primitive, operands[0], Place(frame, repeats))
         elif uses and called is not None and not is_wanted:
@@ -180,6 +186,7 @@ class _Walk:
         primitive, was_in_while = equation.primitive, self.in_while
         if not (uses and isinstance(primitive, HigherOrder) and primitive.interpret):
             return bind(primitive, *operands, **params)
+        # Other loops have one number of steps for all lanes, so none is computed in vain.
         self.in_while |= primitive.expand is while_as_loop
         try:
             return primitive.interpret(self.everything, *operands, **params)

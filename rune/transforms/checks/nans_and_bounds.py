@@ -54,9 +54,11 @@ def _watched(program: Program, bounds: bool, nans: bool, infs: bool) -> Any:
 
 def without_faults(sites: Sequence[Site], outs: Sequence[Array]) -> list[Array]:
     """The results without the fault. Errors: BoundsError or NaNError if there was one."""
+    # The last two results of a watched program: which site failed first, and what was there.
     *results, site, index = outs
     number = int(np.asarray(site))
     if number:
+        # In a context of its own, so that the line set for the error does not stay set.
         in_copied_context(_raise, sites[number - 1], int(np.asarray(index)), results)
     return results
 
@@ -65,6 +67,7 @@ def _raise(site: Site, index: int, results: Sequence[Array]) -> NoReturn:
     set_line(site.frame)
     if site.axis is None:
         shape = tuple(d for d in site.type.shape if isinstance(d, int))
+        # The row-major number tells the place only where the sizes are known.
         is_static = len(shape) == site.type.ndim
         where = list(map(int, np.unravel_index(index, shape))) if is_static else index
         shown = (n for n, r in enumerate(results) if _has(site.kind, r))

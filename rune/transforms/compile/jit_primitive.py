@@ -32,6 +32,7 @@ def _partial(
     partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
 ) -> list[Value]:
     program: Program = params["program"]
+    # Both parts run where the whole would have run.
     device = {name: value for name, value in params.items() if name == "device"}
     split = split_program(program, tuple(unknown))
     sizes = call_rules.sizes_of(program, [type_of(a) for a in args])
@@ -43,6 +44,7 @@ def _partial(
     residuals = [next(computed) if source is None else known_args[source] for source in split.residual_inputs]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
     inputs = [*residuals, *unknown_args]
+    # Residuals alone may not tell all sizes of the unknown part: witnesses join them.
     closed_program, operands = call_rules.closed_call(split.unknown, sizes, inputs)
     unknown_results = partial.write(jit_primitive, operands, {**device, "program": closed_program})
     known_outs, unknown_outs = iter(outs[:count]), iter(unknown_results)

@@ -55,11 +55,13 @@ def described(
     place: Place,
 ) -> Kept | None:
     """The kind of this call for native code; None where it has to be made as before."""
+    # Only the CPU executor has machine code that takes NumPy's memory directly.
     if not isinstance(executable, cpu.CpuExecutable):
         return None
     walk = _Walk()
     try:
         for value in captured:
+            # Closed-over arrays stand before the arguments, as the plan has them.
             walk.leaf(value, Fetch.CONSTANT, 0, value)
         walk.arguments(args, kwargs, is_static)
     except _Indescribable:
@@ -96,6 +98,7 @@ def _is_constant(static: Any) -> bool:
     while waiting:
         value = waiting.pop()
         cls = type(value)
+        # Hashed by identity: it cannot change its hash.
         if cls.__hash__ is object.__hash__ or cls in _CONSTANT:
             continue
         if cls in (tuple, frozenset) or cls.__hash__ is tuple.__hash__:
@@ -179,6 +182,7 @@ class _Walk:
         leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
         if len(leaves) != len(memories):
             return False
+        # A Python number may become a dtype of two, as the trace has decided.
         numbers = {check: known for check, known in _NUMBERS.values()}
         for node, buffer, memory in zip(leaves, self.buffers, memories, strict=True):
             if buffer.shape != memory.shape or not buffer.flags.c_contiguous:
@@ -216,6 +220,7 @@ def _build(out_tree: TreeDef) -> tuple[Any, Callable[[list[Any]], Any] | None]:
             records.append((_BUILDS[node.kind], len(node.parts), keys))
             waiting.extend(node.parts)
         else:
+            # Registered classes are built by Python, from a flat list of leaves.
             leaves = [(Build.LEAF, 0, None)] * out_tree.num_leaves
             return (*leaves, (Build.LIST, len(leaves), None)), out_tree.unflatten
     return tuple(reversed(records)), None

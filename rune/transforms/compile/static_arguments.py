@@ -47,6 +47,7 @@ class Marked:
         Errors: ArgumentError for a static argument that is not hashable.
         """
         positions = self._positions(self.static, len(args))
+        # Sorted, so that equal calls have equal keys, and `with_statics` may insert from the left.
         statics = [(i, args[i]) for i in sorted(positions)]
         statics += [(k, kwargs[k]) for k in sorted(kwargs) if k in self.static]
         for where, value in statics:
@@ -70,6 +71,7 @@ class Marked:
     def _positions(self, wanted: frozenset[int | str], count: int) -> set[int]:
         """The positions, of `count`, whose number from either end or whose name is wanted."""
         names = self._names(count)
+        # Marks may count from the end, and a call may have fewer arguments than parameters.
         return {i for i in range(count) if not wanted.isdisjoint((i, i - count, names[i]))}
 
     def _names(self, count: int) -> Sequence[str | None]:
@@ -82,6 +84,7 @@ def with_statics(dynamic: Any, statics: Statics) -> tuple[list[Any], dict[str, A
     args, kwargs = list(dynamic[0]), dict(dynamic[1])
     for where, _, value in statics:
         if isinstance(where, int):
+            # From the left, so that each position is right by the time it is used.
             args.insert(where, value)
         else:
             kwargs[where] = value

@@ -94,6 +94,7 @@ class custom_jvp(CustomFunction):
             terms = [
                 f(t, result, *primals)
                 for f, t in zip(rules, tangents, strict=True)
+                # A rule that would be multiplied by zero is not even called.
                 if f is not None and not isinstance(t, SymbolicZero)
             ]
             return result, _sum_of(terms, result)

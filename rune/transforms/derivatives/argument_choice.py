@@ -52,6 +52,7 @@ def _argument_numbers(argnums: int | Sequence[int], count: int) -> tuple[int, ..
             raise TransformError(f"grad: cannot differentiate argument {number!r} (argnums must be integers)")
         if not -count <= number < count:
             raise TransformError(f"grad: cannot differentiate argument {number} (positional arguments: {count})")
+    # A negative number counts from the last argument.
     return tuple(n % count for n in numbers)
 
 

@@ -54,6 +54,7 @@ def _directions(
             "{} required, not {}",
         )
         raise TransformError(f"{name}: cannot match tangents to primals ({how})")
+    # Trees are equal, so leaves stand in one order.
     return [tangent_of(name, p, t) for p, t in zip(types, leaves, strict=True)]
 
 
@@ -64,6 +65,7 @@ class LinearFunction(LinearNode):
         """Tangents of the outputs. Errors: TransformError names the path that differs."""
         form = self.form
         in_tangents = _directions("linearize", form.types, form.treedef, tangents)
+        # The linear program has no inputs for integers, whose tangents are None.
         out_tangents = self.linear([t for t in in_tangents if t is not None])
         outputs = [filled_as(o, t) for o, t in zip(form.out_types, out_tangents, strict=True)]
         return tree.unflatten(form.out_tree, outputs)

@@ -103,6 +103,7 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
     return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])
 
 
+# By identity: equal values may be different inputs, and `==` compares elements.
 def _position(values: Sequence[Value], value: Value) -> int | None:
     return next((i for i, v in enumerate(values) if v is value), None)
 
@@ -124,6 +125,7 @@ def transpose_program(
         known, out_cts = iter(args[: len(known_types)]), iter(args[len(known_types) :])
         values = [None if lin else next(known) for lin in linear]
         cts = backward(program, linear, values, [next(out_cts) if n else None for n in nonzero])
+        # As in `jvp_program`: a loop's carry has a cotangent in every step or in none.
         for i, (is_forced, type) in enumerate(zip(forced, linear_types)):
             if is_forced and cts[i] is None:
                 cts[i] = zeros_of(type)

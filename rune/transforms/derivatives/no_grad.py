@@ -30,6 +30,7 @@ class NoGrad(Interpreter):
 
 
 def _stopped(parent: Interpreter, value: Value) -> Value:
+    # Only a tracer can carry a tangent.
     if isinstance(value, Tracer) and is_differentiable(value):
         return parent.process(stop_gradient, [value], {})
     return value
@@ -51,6 +52,7 @@ def no_grad() -> Iterator[None]:
     >>> float(rune.grad(f)(3.0)), float(rune.grad(rune.jit(f))(3.0))
     (9.0, 9.0)
     """
+    # Nothing is differentiated or staged here, and eager operations stay as fast as they are.
     if is_evaluating():
         yield
         return

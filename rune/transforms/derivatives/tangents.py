@@ -25,6 +25,7 @@ from rune.transforms.tree_difference import mismatch
 
 def tangent_type(type: ArrayType) -> ArrayType:
     """The type of a tangent: strong, and float0 for a value without a derivative."""
+    # Strong, because a weak tangent could change the dtype of a rule's result.
     return ArrayType(type.shape, type.dtype if type.dtype in dtypes.INEXACT else dtypes.float0)
 
 
@@ -86,6 +87,7 @@ def filled(primal: Value, tangent: Value | None) -> Value:
 def zeros(type: ArrayType) -> Any:
     """Zeros for users: an array, which keeps its dtype where a NumPy constant would not."""
     zero = zeros_of(type)
+    # With axes the zeros are an array already (`zeros_of`).
     return zero if type.shape else as_array(zero, type.dtype, type.weak)
 
 

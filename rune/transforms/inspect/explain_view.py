@@ -17,6 +17,7 @@ from rune.lowering.plan import Plan
 from rune.lowering.steps import StepCost, numbered
 from rune.transforms.inspect.plan_picture import KERNEL, ROUTINE, bytes_text, plan_svg, typical_sizes
 
+# All rules begin with one class: the styles of a notebook page are shared by its cells.
 STYLE = """<style>
 .rune-explain { font-family: sans-serif; font-size: 13px; }
 .rune-explain h4 { font-size: 14px; margin: 14px 0 6px; }
@@ -56,6 +57,7 @@ def view(title: str, lowered: Lowered, seconds: Mapping[str, float], sections: I
 
 
 def _memory(plan: Plan) -> str:
+    # Symbolic sizes are drawn at typical values, which the note names.
     picture, sizes = plan_svg(plan), typical_sizes(plan)
     note = f"<i>drawn for {html.escape(sizes)}</i>" if sizes else ""
     head = f"<h4>Memory of intermediate values{note}</h4>"
@@ -100,6 +102,7 @@ def _table(steps: Sequence[StepCost]) -> str:
     """A row for each step; a step inside a loop counts once."""
     head = '<th></th><th class="name">step</th><th>read</th><th>written</th>'
     head += '<th class="share">both</th><th>operations</th><th class="share"></th><th>per byte</th>'
+    # Bars compare steps within one column, so each column has its own scale.
     most_bytes = max((estimate(s.bytes_moved) for s in steps), default=0)
     most_flops = max((estimate(s.flops) for s in steps), default=0)
     rows = (
@@ -114,6 +117,7 @@ def _table(steps: Sequence[StepCost]) -> str:
 
 def _share(part: Size, most: int, step: StepCost) -> str:
     """A bar, full for the largest step."""
+    # A plan that moves nothing would divide by 0.
     width = 100 * estimate(part) / max(most, 1)
     color = KERNEL if step.is_kernel else ROUTINE
     bar = f'<div style="width:{width:.0f}%;background:{color}"></div>'

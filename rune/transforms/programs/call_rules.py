@@ -97,8 +97,10 @@ def transpose_rule(itself: Itself) -> Callable[..., Any]:
     ) -> list[Value | None]:
         nonzero = tuple(ct is not None for ct in cts)
         rewritten, out_nonzero = transpose_program(program, tuple(linear), nonzero)
+        # Of a linear input only the type is there, in its place.
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
         known = [x for x, lin in zip(inputs, linear, strict=True) if not lin]
+        # A zero cotangent is not passed: the rewritten program has no input for it.
         args = [*known, *(ct for ct in cts if ct is not None)]
         outs = iter(bind_call(itself(), params, rewritten, sizes_of(program, types), args))
         input_cts = iter([next(outs) if n else None for n in out_nonzero])
@@ -111,6 +113,7 @@ def batch_rule(itself: Itself) -> Callable[..., Any]:
     """batch: call the program of all lanes."""
 
     def batch(batched: Sequence[bool], size: Size, *args: Value, program: Program, **params: object) -> Any:
+        # A size of the program's own, so that one rewritten program serves every number of lanes.
         rewritten, out_batched = batch_program(program, tuple(batched), own_size(size, program))
         return bind_call(itself(), params, rewritten, {}, args), out_batched
 
