@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from rune import dims
 from rune.dims import Dim, Size
-from rune.lowering.kernel.expr import Cast, Expr, Load, Local, Op, operands
+from rune.lowering.kernel.expr import Cast, Const, Expr, Load, Local, Op, operands
 from rune.lowering.kernel.nodes import Accumulate, Assign, Barrier, For, KernelCode, Let, Stmt, Store
 from rune.lowering.kernel.rewrite import (
     Body,
@@ -54,6 +54,9 @@ class _Entry:
     local: Local | None = None
 
 
+_NOTHING: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True)
 class _Versions:
     """How often each Var and buffer has changed up to here. Only those that change are listed."""
@@ -74,12 +77,24 @@ class _Versions:
         """The changing Vars and buffers that an expression reads."""
         entry = self.known.get(id(expr))
         if entry is None:
-            names = {n for size in expr_sizes(expr) for n in size_names(size)}
-            if isinstance(expr, Local | Load):
-                names.add(expr.name if isinstance(expr, Local) else expr.buffer)
-            inner = (self.read_by(arg) for arg in operands(expr))
-            entry = self.known[id(expr)] = (expr, frozenset(names & self.numbers.keys()).union(*inner))
+            entry = self.known[id(expr)] = (expr, self.names_read(expr))
         return entry[1]
+
+    def names_read(self, expr: Expr) -> frozenset[str]:
+        # By cases, since every node is asked for twice, and most read nothing that changes.
+        match expr:
+            case Op(args=args):
+                return _NOTHING.union(*filter(None, map(self.read_by, args)))
+            case Cast(arg=arg):
+                return self.read_by(arg)
+            case Local(name=name):
+                return frozenset((name,)) if name in self.numbers else _NOTHING
+            case Const():
+                return _NOTHING
+        names = {n for size in expr_sizes(expr) for n in size_names(size)}
+        if isinstance(expr, Load):
+            names.add(expr.buffer)
+        return frozenset(names & self.numbers.keys()).union(*map(self.read_by, operands(expr)))
 
     def change(self, names: Iterable[str]) -> None:
         for name in names:
