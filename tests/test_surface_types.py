@@ -129,6 +129,26 @@ def test_value_and_grad_gives_value_and_gradient():
     assert isinstance(both[1], Model)
 
 
+def test_directional_derivatives_have_the_type_of_the_result():
+    x = vector()
+
+    assert_type(rune.jvp(squares, (x,), (x,)), tuple[Array, Array])
+    assert_type(rune.jvp(with_aux, (x,), (x,), has_aux=True), tuple[Array, Array, int])
+    assert_type(rune.linearize(squares, x)[1](x), Array)
+    assert_type(rune.linearize(with_aux, x, has_aux=True)[2], int)
+    assert_type(rune.jvp(rune.grad(squares), (x,), (x,)), tuple[Any, Any])
+    assert isinstance(rune.jvp(squares, (x,), (x,))[1], Array)
+
+
+def test_vjp_gives_the_result_and_its_pullback():
+    value, pull = rune.vjp(loss, Model(vector(), vector()), vector())
+
+    assert_type(value, Array)
+    assert_type(pull(value), tuple[Any, ...])
+    assert_type(rune.vjp(with_aux, vector(), has_aux=True)[2], int)
+    assert isinstance(pull(value), tuple)
+
+
 @rune.jit
 def doubled(x: Array, times: int = 1) -> Array:
     return x * 2 * times

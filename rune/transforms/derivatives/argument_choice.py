@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes, tree
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -92,3 +93,21 @@ def require_result(name: str, result_type: ArrayType, holomorphic: bool) -> None
 
 
 _RESULTS = {False: (dtypes.FLOATING, "real floating"), True: (dtypes.COMPLEX, "complex")}
+
+
+def one_for(value: object, holomorphic: bool) -> Array:
+    """The cotangent 1 of a scalar. Errors: TransformError if the value is anything else."""
+    leaves = tree.leaves(value)
+    if len(leaves) != 1 or leaves[0] is not value:
+        raise TransformError(
+            f"grad: cannot differentiate a result of {len(leaves)} arrays (one scalar required)",
+            hint="return the loss alone, or use has_aux=True",
+        )
+    value_type = type_of(value)
+    if value_type.shape:
+        raise TransformError(
+            f"grad: cannot differentiate a result {value_type} (scalar required)",
+            hint="reduce it with rune.numpy.sum or mean, or use rune.jacrev",
+        )
+    require_result("grad", value_type, holomorphic)
+    return Array(np.ones((), value_type.dtype), ArrayType((), value_type.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, Literal, overload
 
 from rune import tree
 from rune.array import Array
@@ -14,10 +14,21 @@ from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linear_functions import LinearNode
 from rune.transforms.derivatives.linearize import linearize_flat
+from rune.transforms.derivatives.signatures import A, Gradient, R
 from rune.transforms.derivatives.tangents import filled, filled_as, tangent_of
 from rune.transforms.tree_difference import mismatch
 
 
+@overload
+def jvp(function: Gradient[...], primals: Sequence[object], tangents: Sequence[object]) -> tuple[Any, Any]: ...
+@overload
+def jvp(
+    function: Callable[..., R], primals: Sequence[object], tangents: Sequence[object], has_aux: Literal[False] = False
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    function: Callable[..., tuple[R, A]], primals: Sequence[object], tangents: Sequence[object], has_aux: Literal[True]
+) -> tuple[R, R, A]: ...
 def jvp(
     function: Callable[..., object], primals: Sequence[object], tangents: Sequence[object], has_aux: bool = False
 ) -> Any:
@@ -58,10 +69,10 @@ def _directions(
     return [tangent_of(name, p, t) for p, t in zip(types, leaves, strict=True)]
 
 
-class LinearFunction(LinearNode):
+class LinearFunction(LinearNode, Generic[R]):
     """The map from tangents of the inputs to tangents of the outputs: a tree of residuals."""
 
-    def __call__(self, *tangents: object) -> Any:
+    def __call__(self, *tangents: object) -> R:
         """Tangents of the outputs. Errors: TransformError names the path that differs."""
         form = self.form
         in_tangents = _directions("linearize", form.types, form.treedef, tangents)
@@ -74,6 +85,16 @@ class LinearFunction(LinearNode):
 tree.register_node_class(LinearFunction)
 
 
+@overload
+def linearize(function: Gradient[...], *primals: object) -> tuple[Any, LinearFunction[Any]]: ...
+@overload
+def linearize(
+    function: Callable[..., R], *primals: object, has_aux: Literal[False] = False
+) -> tuple[R, LinearFunction[R]]: ...
+@overload
+def linearize(
+    function: Callable[..., tuple[R, A]], *primals: object, has_aux: Literal[True]
+) -> tuple[R, LinearFunction[R], A]: ...
 def linearize(function: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     """(outputs, the linear map from tangents to tangents) at `primals`; with `has_aux`, also aux.
 

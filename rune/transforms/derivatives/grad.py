@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from rune import dtypes, tree
 from rune.array import Array
-from rune.core.interpreter import is_differentiable, type_of
-from rune.core.types import ArrayType
+from rune.core.interpreter import is_differentiable
 from rune.core.values import Value
-from rune.errors import TransformError
 from rune.transforms.arguments import named, require_callable
-from rune.transforms.derivatives.argument_choice import Chosen, require_inputs, require_result
+from rune.transforms.derivatives.argument_choice import Chosen, one_for, require_inputs
 from rune.transforms.derivatives.flat_functions import Aux, flatten
 from rune.transforms.derivatives.linear_functions import LinearNode
 from rune.transforms.derivatives.linearize import LinearMap, linearize_flat
-from rune.transforms.derivatives.signatures import Gradient, GradientAndAux, Loss, P, R, ValueAndGradient
+from rune.transforms.derivatives.signatures import A, Gradient, GradientAndAux, Loss, P, R, ValueAndGradient
 from rune.transforms.derivatives.tangents import cotangents_of, filled_as
 from rune.transforms.derivatives.transpose import backward
 
@@ -109,34 +105,22 @@ def value_and_grad(
         chosen = Chosen(main, argnums, args, kwargs)
         require_inputs("grad", chosen, holomorphic, allow_int)
         value, pull = vjp(chosen, *chosen.values)
-        gradients = pull(_one_for(value, holomorphic))
+        gradients = pull(one_for(value, holomorphic))
         picked = gradients[0] if isinstance(argnums, int) else gradients
         return ((value, main.aux) if isinstance(main, Aux) else value), picked
 
     return named(value_and_gradient, function, "value_and_grad")
 
 
-def _one_for(value: object, holomorphic: bool) -> Array:
-    """The cotangent 1 of a scalar. Errors: TransformError if the value is anything else."""
-    leaves = tree.leaves(value)
-    if len(leaves) != 1 or leaves[0] is not value:
-        raise TransformError(
-            f"grad: cannot differentiate a result of {len(leaves)} arrays (one scalar required)",
-            hint="return the loss alone, or use has_aux=True",
-        )
-    value_type = type_of(value)
-    if value_type.shape:
-        raise TransformError(
-            f"grad: cannot differentiate a result {value_type} (scalar required)",
-            hint="reduce it with rune.numpy.sum or mean, or use rune.jacrev",
-        )
-    require_result("grad", value_type, holomorphic)
-    return Array(np.ones((), value_type.dtype), ArrayType((), value_type.dtype))
-
-
 # --- vjp --------------------------------------------------------------------------------------
 
 
+@overload
+def vjp(function: Gradient[...], *primals: object) -> tuple[Any, VjpFunction]: ...
+@overload
+def vjp(function: Callable[..., R], *primals: object, has_aux: Literal[False] = False) -> tuple[R, VjpFunction]: ...
+@overload
+def vjp(function: Callable[..., tuple[R, A]], *primals: object, has_aux: Literal[True]) -> tuple[R, VjpFunction, A]: ...
 def vjp(function: Callable[..., object], *primals: object, has_aux: bool = False) -> Any:
     """(outputs, the map from their cotangents to those of `primals`); with `has_aux`, also aux.
 

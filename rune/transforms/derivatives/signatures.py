@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 P = ParamSpec("P")  # the parameters behind the first
 X = TypeVar("X")  # the argument: an array, or a tree of them
 R = TypeVar("R")
+A = TypeVar("A")  # what else a function returns
 R_co = TypeVar("R_co", covariant=True)
 
 Loss: TypeAlias = Callable[Concatenate[Any, P], R]
@@ -19,6 +20,8 @@ Loss: TypeAlias = Callable[Concatenate[Any, P], R]
 
 class Gradient(Protocol[P]):
     """The gradient of a function with respect to its first argument."""
+
+    __wrapped__: Callable[..., object]  # that function: no other one passes for a gradient
 
     def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> X: ...
 
