@@ -72,7 +72,7 @@ def _entry_points() -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for entry in import_module("importlib.metadata").entry_points(group="rune.backends"):
         is_ambiguous = entry.name in _NAMES or entry.name in entries
-        # Kept under a name that nobody asks for, so that `missing()` can say what became of it.
+        # It keeps an entry under a longer name, so that `missing()` can report it.
         entries[f"{entry.name} of {entry.value}" if is_ambiguous else entry.name] = entry
     return entries
 
@@ -82,7 +82,7 @@ def _probe(name: str) -> tuple[tuple[Device, ...], str | None]:
     """The devices of one backend alone, so that no driver is woken for another one's sake."""
     if name not in _NAMES:
         return _probe_foreign(name, _entry_points()[name])
-    # Under the import's lock of rune, since threads may probe at once.
+    # Imported under rune's own lock, since several threads may probe at once.
     file: Any = locks.load(f"rune.backends.{name}")
     targets, why = file.probe()
     return tuple(Device(t, file) for t in targets), why
@@ -95,7 +95,8 @@ def _probe_foreign(name: str, entry: Any) -> tuple[tuple[Device, ...], str | Non
     try:
         file: BackendFile = entry.load()
         targets, why = file.probe()
-        # A device is asked for by its backend's name; under another one nobody would find it.
+        # Users ask for a device by its backend's name, so one under another name could never be
+        # found.
         astray = [t.name for t in targets if {t.backend, t.name.split(":")[0]} != {name}]
     except Exception as error:
         return (), f"{entry.value} fails ({type(error).__name__}: {error})"
@@ -116,7 +117,7 @@ def devices() -> Sequence[Device]:
     >>> devices()[0].name
     'cpu:0'
     """
-    # Every backend is probed, which may load all drivers: `device_named` asks only the one it
+    # This probes every backend and may load all drivers; `device_named` probes only the one it
     # needs.
     return tuple(device for name in _names() for device in _probe(name)[0])
 

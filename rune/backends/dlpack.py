@@ -35,7 +35,7 @@ _CODES: dict[np.dtype, tuple[int, int]] = {
     **{d: (_FLOAT, 8 * d.itemsize) for d in (dtypes.f16, dtypes.f32, dtypes.f64)},
     **{d: (_COMPLEX, 8 * d.itemsize) for d in (dtypes.c64, dtypes.c128)},
 }
-# Read back without the lanes: vectors of numbers are refused.
+# Lanes are not part of the key: `_memory` refuses vector types.
 _DTYPES = {code: dtype for dtype, code in _CODES.items()}
 
 
@@ -174,7 +174,7 @@ def borrow(capsule: object) -> tuple[Memory, Any]:
     address = _pointer(held, _NAMES[kind])
     managed = kind.from_address(address)
     memory = _memory(managed.tensor)
-    # The specification's way to say that a capsule was taken up: nobody may read it twice.
+    # DLPack marks a consumed capsule by renaming it, so that nobody consumes it twice.
     _rename(held, _USED[kind])
     loan = _Loan()
     if managed.deleter:
@@ -216,7 +216,8 @@ class _View:
     """Memory as NumPy's array interface describes it; it holds the loan."""
 
     def __init__(self, memory: Memory, loan: object):
-        # As raw bytes: the array interface has no name for bf16 and its kin.
+        # Raw bytes, because NumPy's array interface has no code for bf16 and other extension
+        # dtypes.
         raw = f"|V{memory.dtype.itemsize}"
         self.loan = loan
         self.__array_interface__ = {

@@ -35,7 +35,7 @@ class Needs:
 
 
 NEEDS = {
-    # By executor; the first distribution decides whether it or the driver is missing.
+    # The first distribution tells whether the package or only the driver is missing.
     "cpu": Needs(("llvmlite",), "pip install llvmlite"),
     "opencl": Needs(
         ("pyopencl", "pocl-binary-distribution"),
@@ -168,7 +168,7 @@ def _computed(device: Device) -> str:
     """Whether 1..8 doubled is 2..16 there."""
     if device.target.backend == "null":
         return "computes nothing"
-    # Eight numbers tell a device that computes from one that returns zeros or its input.
+    # Distinct numbers, so that a device that returns zeros or its input is caught.
     host = np.arange(1, 9, dtype=np.float32)
     kind = ArrayType(host.shape, dtypes.f32)
     program = stage(lambda x: [add(x, x)], (kind,), "doctor").program

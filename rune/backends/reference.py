@@ -103,7 +103,7 @@ class ReferenceExecutable(CheckingExecutable):
         concrete = self.concretes([a.shape for a in arguments])
         self.check_arguments(arguments)
         results = result_buffers(self.plan, concrete, arguments, donated, _empty, _reuse)
-        # NaN in every float dtype: what reads memory before writing it shows.
+        # All ones is NaN in every float dtype, so reading memory before it is written shows.
         arena = np.full(concrete.arena_bytes, 0xFF, np.uint8)
         try:
             run(concrete.steps, self._walker(concrete, arguments, results, arena))

@@ -58,7 +58,7 @@ class _Decompose(Stage):
             return write_host_call(args, **params)
         if isinstance(primitive.lower, Library):
             return self.library(primitive.lower, primitive, args, params)
-        # Its expansion is staged here again, so what it uses is decomposed in turn.
+        # The replacement is written through this stage, so what it uses is decomposed in turn.
         if isinstance(primitive.lower, Scatter) and self.sorts(primitive, *map(type_of, args), **params):
             return scatter_by_sorting(primitive.lower.combine, *args, **params)
         if primitive is concatenate and len(args) > MOST:
@@ -78,7 +78,7 @@ class _Decompose(Stage):
         """NumPy's routine on the CPU where it pays, else the operations that mean the same."""
         is_here = LIBRARY in self.routines
         pays = is_here and library.pays(*map(type_of, args), **params)
-        # Without an expansion the host has to do it, on any device.
+        # Without an expansion only the host can compute it.
         if primitive.expand is not None and not pays:
             return primitive.expand(*args, **params)
         if not is_here:

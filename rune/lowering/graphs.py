@@ -21,7 +21,7 @@ WRAP = 24  # letters of a line that stands at an edge
 
 def kernels_graph(program: KernelProgram) -> Graph:
     """Kernels and routines, and the values that they hand on."""
-    # By consumer too: a value may be fused into one reader and not into another.
+    # Keyed by consumer as well: a value may be fused into one reader and not into another.
     why = {(n.value, n.consumer): n.why for n in program.not_fused}
     makers = {v: f"v{n}" for n, v in enumerate(program.inputs)}
     nodes = [Node(maker, f"{v}: {v.type}", "value") for v, maker in makers.items()]

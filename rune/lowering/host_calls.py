@@ -32,7 +32,7 @@ from rune.ops.branch import branch
 from rune.ops.loop import COUNTER, LoopParams, loop
 
 T = TypeVar("T")
-# Never looked at: only that one call needs what another yields puts them in order.
+# The value of a token is never read; it orders calls only by being passed along.
 TOKEN = ArrayType((), dtypes.bool_)
 CALLBACK = "callback"  # the routine of the plan's step
 
@@ -90,7 +90,7 @@ class LibraryCall:
         """The results, of the types that the plan holds."""
         reference = self.primitive.reference
         assert reference is not None
-        # NaN and infinity are results here as in a kernel; a warning would differ between devices.
+        # NaN and infinity are ordinary results, as in a kernel, so NumPy should not warn.
         with np.errstate(all="ignore"):
             results = reference(*arrays, **dict(self.params))
         results = results if self.primitive.multiple_results else (results,)
@@ -118,7 +118,7 @@ def function_of(equation: Equation) -> HostFunction:
         equation.params["has_token"],
         tuple(a.type for a in equation.operands),
         tuple(v.type for v in equation.results),
-        # Only functions of rune's own are known to keep no array they were given.
+        # Only rune's own functions are known not to keep the arrays they receive.
         isinstance(inner, LibraryCall),
     )
 
@@ -149,7 +149,7 @@ class AsComplex:
 
 
 def _joined(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    # A view of complex numbers needs both parts side by side; its last axis has become 1.
+    # The two parts lie side by side; the view reduces the last axis from 2 to 1.
     return array if array.dtype == dtype else np.ascontiguousarray(array).view(dtype)[..., 0]
 
 
@@ -166,7 +166,7 @@ def in_order(program: Program) -> Program:
     """The program with a token from each call with side effects to the next."""
     if program_effect(program) is None:
         return program
-    # Somebody has to be first: the token before all calls is a constant.
+    # The first call takes a constant as its token.
     first = Literal(np.zeros((), TOKEN.dtype), TOKEN)
     equations, _ = _thread(program.equations, first)
     return program.with_equations(equations, program.outputs)
@@ -190,7 +190,7 @@ def _behind(equation: Equation, token: Atom, result: Var) -> Equation:
     if equation.primitive is loop:
         return _loop_behind(equation, operands, result)
     if equation.primitive is branch:
-        # Every branch, one without calls too: branches take and give the same types.
+        # Branches without calls get a token too, because all must have the same type.
         params = map_programs(equation.params, lambda b: _with_token(b, len(b.inputs), len(b.outputs)))
     else:
         params = {**equation.params, "has_token": True}
@@ -205,7 +205,7 @@ def _loop_behind(equation: Equation, operands: tuple[Atom, ...], result: Var) ->
     threaded = replace(
         form,
         body=_with_token(form.body, 1 + len(equation.operands), carries),
-        # The condition has all carries as inputs; it has no calls, so it only passes the token by.
+        # The condition takes all carries; it makes no calls and ignores the token.
         condition=condition and replace(condition, inputs=(*condition.inputs, Var(TOKEN))),
     )
     results = _inserted(equation.results, carries, result)
@@ -223,7 +223,7 @@ def _rotated(equation: Equation) -> list[Equation]:
         return [equation]
     body, consts, count = form.body, form.consts, len(equation.operands)
     carries, t, zero, one = count - consts, Var(COUNTER), _integer(0), _integer(1)
-    # Asked once before the loop, about step 0.
+    # The condition of step 0, computed before the loop.
     before, first = _copied(condition, (zero, *equation.operands))
     step = Equation(add, (body.inputs[0], one), {}, (t,))
     condition_operands = (t, *body.inputs[1 : 1 + consts], *body.outputs[:carries])
@@ -232,12 +232,12 @@ def _rotated(equation: Equation) -> list[Equation]:
         form,
         body=replace(
             body,
-            # Not a token: TOKEN is simply bool[], the type of the condition's answer.
+            # Here TOKEN only stands for bool[], the type of the condition's answer.
             inputs=_inserted(body.inputs, 1 + count, Var(TOKEN)),
             equations=(*body.equations, step, *after),
             outputs=_inserted(body.outputs, carries, again),
         ),
-        # The answer is the last carry, so the new condition hands out its last input.
+        # The answer is the last carry, so the new condition returns its last input.
         condition=_last_input((*condition.input_types, TOKEN)),
     )
     results = _inserted(equation.results, carries, Var(TOKEN))
@@ -252,7 +252,7 @@ def _copied(program: Program, args: Sequence[Atom]) -> tuple[list[Equation], Ato
     equations = []
     for equation in program.equations:
         operands = tuple(env.get(a, a) for a in equation.operands)
-        # Inlined twice, before the loop and in it, the equations need variables of their own.
+        # The equations are inlined twice, so each copy needs its own variables.
         results = tuple(Var(v.type) for v in equation.results)
         env.update(zip(equation.results, results, strict=True))
         equations.append(replace(equation, operands=operands, results=results))

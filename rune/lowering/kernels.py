@@ -101,7 +101,7 @@ class Write:
     value: Expr
     condition: Expr | None = None
     combine: str | None = None
-    # Two updates of a scatter may meet in one element, and then the last one counts.
+    # Updates of a scatter may meet in one element, and then their order decides.
     ordered: bool = False
 
 
@@ -139,7 +139,7 @@ class Kernel:
 class Value:
     """A value of a KernelProgram: a number that is its own, and its type."""
 
-    # Names values in text and keeps them apart: two values of one type are not the same.
+    # Identifies the value: two values of one type are not the same.
     number: int
     type: ArrayType
 
@@ -154,7 +154,7 @@ class Invoke:
     kernel: str
     results: tuple[Value, ...]
     operands: tuple[Value, ...]
-    # Not compared: where a step was written says nothing about what it does.
+    # Not compared, since its origin does not change what a step does.
     frame: Frame | None = field(default=None, compare=False)  # the user's line it comes from
 
 
@@ -269,7 +269,7 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
 
 def points(axes: Axes) -> Size:
     """Number of points of some axes."""
-    # A sum of no axes is one point, not none.
+    # No axes are one point, not none.
     count: Size = 1
     for axis in axes:
         count = count * axis.size

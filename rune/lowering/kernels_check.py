@@ -80,7 +80,7 @@ class _Checker:
         for a, b in self.kernel.in_place:
             fits = a in inputs and b in outputs and types[a] is types[b]
             self.require(fits, f"{b} cannot be {a} in place")
-            # It starts out with the input's contents, so that reading it back is never too early.
+            # It starts out with the input's contents, so it may be read back at once.
             self.written.add(b)
 
     # --- names -------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class _Checker:
         for index in statement.indices:
             self.size(index)
         same = outputs[name].dtype == statement.value.dtype
-        # A scan accumulates in a wider dtype and converts when it writes.
+        # A scan may accumulate in another dtype and convert when it writes.
         self.require(same or isinstance(statement, Scan), f"{name} holds {outputs[name].dtype}")
         if statement.combine is not None:
             self.combine(statement.combine, statement.value.dtype)
@@ -196,7 +196,8 @@ def check(program: KernelProgram) -> None:
     known = set(program.inputs)
     for number, step in enumerate(program.steps):
         for value in step.operands:
-            # A value in parts is complete once its last writer has run; an empty one has no writer.
+            # A value written in parts is complete after its last writer; an empty one has no
+            # writer.
             if not _is_empty(value.type) and (value not in known or pending.get(value)):
                 _fail(program, f"step {number} reads {value} before it is written")
         _check_types(program, number, step)
@@ -234,7 +235,7 @@ def _check_types(program: KernelProgram, number: int, step: KernelStep) -> None:
     kernel = program.kernels.get(step.kernel)
     if kernel is None:
         _fail(program, f"step {number} runs {step.kernel}, which is not there")
-    # Kernels are shared by weak and strong values: memory is the same.
+    # Weak and strong values share kernels, because their memory is the same.
     actual_types = [v.type.strong() for v in (*step.operands, *step.results)]
     wanted = [b.type.strong() for b in (*kernel.inputs, *kernel.outputs)]
     if actual_types != wanted:

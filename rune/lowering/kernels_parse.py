@@ -52,7 +52,7 @@ class _KernelReader(Reader):
     def kernel(self) -> Kernel:
         """`kernel name(...) -> (...) sizes ... { ... }`."""
         self.take("kernel")
-        # The types of buffers mention sizes, whose bounds stand after them: those are read first.
+        # Buffer types mention sizes whose bounds are declared after them, so those are read first.
         name, opened = self.word(), self.at
         self.declare_sizes()
         self.at = opened
@@ -64,7 +64,7 @@ class _KernelReader(Reader):
         while self.skip("in"):
             self.take("place")
             in_place.append(self.alias())
-        # Sizes again, which were read above.
+        # Skip the sizes, which were read above.
         while not self.skip("{"):
             self.pass_over()
         domain = self.domain()
@@ -124,7 +124,7 @@ class _KernelReader(Reader):
             name = self.word()
             self.take("in")
             size = self.dim(",", *ends)
-            # An axis of size 0 has a symbol too, with bounds in order.
+            # An axis of size 0 gets the bounds 0..0, since 0..-1 would be out of order.
             last = max(0, size - 1) if isinstance(size, int) else size - 1
             self.symbols = {**self.symbols, name: dims.symbol(name, 0, last)}
             axes.append(Axis(name, size))
@@ -134,7 +134,7 @@ class _KernelReader(Reader):
 
     def statement(self) -> Statement:
         """One statement of the body."""
-        # Axes and lets of a statement end with it; what it binds is added below.
+        # The scope of a statement's axes and lets ends here; the name it binds is added below.
         symbols, outer = self.symbols, dict(self.locals)
         if self.peek(":", 1):
             return self.let()
@@ -238,7 +238,7 @@ def parse_program(text: str) -> KernelProgram:
 
     Errors: CheckError "parse: cannot read kernels (...)".
     """
-    # A reason is a comment: it is no part of the program.
+    # Reasons are comments and not part of the program.
     text = _REASON.sub("", text)
     head, *chunks = re.split(r"^kernel ", text, flags=re.MULTILINE)
     with reading("kernels"):
@@ -289,7 +289,7 @@ def _with_programs(step: KernelStep, lines: Iterator[str], kernels: Mapping[str,
 
 def _bindings(text: str, values: dict[str, Value], symbols: dict[str, Dim]) -> tuple[Value, ...]:
     pairs = _BINDING.findall(text)
-    # Where a value is bound it has its type; operands are numbers alone.
+    # Only bindings carry types; operands are bare numbers.
     values.update((n, Value(int(n), _type(type, symbols))) for n, type in pairs)
     return tuple(values[n] for n, _ in pairs)
 
@@ -309,7 +309,7 @@ def _step(line: str, values: dict[str, Value], symbols: dict[str, Dim]) -> Kerne
     operands = tuple(values[w[1:]] for w in words if w.startswith("%"))
     if repeat := _REPEAT.match(call):
         count = None if repeat[1] == "while" else dims.parse(repeat[1], symbols)
-        # Its programs follow on later lines: `_with_programs` puts them in.
+        # The programs follow on later lines; `_with_programs` adds them.
         return Repeat(results, operands, int(repeat[2]), _NOTHING, None, count)
     if words[0] == "choose":
         return Choose(results, operands, ())

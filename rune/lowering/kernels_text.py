@@ -87,7 +87,7 @@ def program_text(program: KernelProgram) -> str:
 def _reasons(program: KernelProgram, where: str) -> Iterator[str]:
     """Why kernels were not fused, here and in the programs within."""
     for n in program.not_fused:
-        # Comments, so that a text with reasons reads back as the program without them.
+        # As comments, so that the text with reasons still parses to the same program.
         yield f"# {where}{n.producer} -> {n.consumer} ({n.value}): {n.why}"
     for step in program.steps:
         for within in inner_programs(step):
@@ -202,7 +202,7 @@ def type_sizes(types: Iterable[ArrayType]) -> dict[str, Dim]:
 def kernel_sizes(kernel: Kernel) -> dict[str, Dim]:
     """The symbolic sizes that a kernel mentions."""
     sizes = type_sizes(b.type for b in (*kernel.inputs, *kernel.outputs))
-    # Axes and lets are symbols too, and no sizes.
+    # Axes and lets are symbols too, but not sizes.
     bound = {a.name for a in kernel.domain}
     for statement in kernel.body:
         bound |= {a.name for a in inner_axes(statement)}
@@ -231,7 +231,7 @@ def kernel_symbols(kernel: Kernel) -> dict[str, Dim]:
         statement_sizes = [*(getattr(statement, "indices", ())), *(a.size for a in inner_axes(statement))]
         for size in (*statement_sizes, *_expression_sizes(expressions(statement))):
             if isinstance(size, Dim):
-                # With the symbols in its bounds, which need declaring as well.
+                # Including the symbols in its bounds, which must be declared as well.
                 symbols |= symbols_within(size)
     return symbols
 

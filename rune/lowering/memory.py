@@ -65,7 +65,7 @@ def _plan(program: KernelProgram, codes: Mapping[str, KernelCode], target: str, 
         pairs,
         lambda result, first: result not in held or _is_free(program, codes, ranges, held[result], first),
     )
-    # Lent a result's memory, a chain needs none of the arena's.
+    # Chains that use a result's memory need no space in the arena.
     lent_chains = [id(chain) for chain in lent.values()]
     placed, total = place(_block(c, ranges) for c in chains if id(c) not in lent_chains)
     slots = _slots(program, placed, lent)
@@ -125,7 +125,7 @@ def _all_within(program: KernelProgram, codes: Mapping[str, KernelCode], target:
 
 def _within_loop(step: Repeat, codes: Mapping[str, KernelCode], target: str, numbers: Iterator[int]) -> Within:
     start = len(step.body.inputs) - len(step.results)
-    # To the body, a carry is a donated argument: its result may be written over it.
+    # For the body a carry is a donated argument: its next value may overwrite it.
     heirs = {start + k: (k,) for k in range(len(step.results))}
     body = _in_position(_plan(step.body, codes, target, heirs), step.body, start)
     donated_results = {result for _, result in body.donations}
@@ -155,7 +155,7 @@ def _arena(plans: Iterable[Plan], numbers: Iterator[int]) -> Value | None:
         if dims.at_most(plan.arena_bytes, total):
             continue
         larger = dims.at_most(total, plan.arena_bytes)
-        # Symbolic sizes that cannot be compared are added up, which is surely enough.
+        # Symbolic sizes that cannot be compared are added up, which is always enough.
         total = plan.arena_bytes if larger else total + plan.arena_bytes
     return None if total == 0 else Value(next(numbers), ArrayType((total,), dtypes.u8))
 
@@ -170,7 +170,7 @@ def live_ranges(program: KernelProgram, within: Mapping[int, Within] | None = No
         for value in (*step.results, *step.operands):
             ranges[value] = (ranges.get(value, (number, 0))[0], number)
     for number, memory in (within or {}).items():
-        # Alive during their step alone, so steps before and after share the memory.
+        # Alive only during their step, so other steps can share the memory.
         ranges |= dict.fromkeys(memory.values, (number, number))
     end = len(program.steps)
     for value in program.outputs:
@@ -186,7 +186,7 @@ def _in_place(
 
     A donated argument is taken before any other operand, but only by a result that may.
     """
-    # Several steps may each write a part of one value; only a whole one can take memory over.
+    # Only a value written by one step can take memory over; parts of it would come too late.
     writers = Counter(v for step in program.steps for v in step.results)
     donated = {program.inputs[a]: {program.outputs[r] for r in rs} for a, rs in heirs.items()}
     live_inputs = set(program.inputs) - donated.keys()
@@ -195,7 +195,7 @@ def _in_place(
     for number, step in enumerate(program.steps):
         pairs, times = _alias_values(step, codes), Counter(step.operands)
         for operand, result in sorted(pairs, key=lambda pair: pair[0] not in donated):
-            # An operand that a step reads twice could be overwritten through one name and read by
+            # A step that reads an operand twice could overwrite it through one name and read it by
             # the other.
             dies = ranges[operand][1] == number and times[operand] == 1
             fits = operand not in live_inputs and result in donated.get(operand, (result,))
@@ -221,7 +221,7 @@ def _alias_values(step: KernelStep, codes: Mapping[str, KernelCode]) -> list[tup
 
 def _chains(program: KernelProgram, ranges: Mapping, pairs: Mapping[Value, Value]) -> list[Chain]:
     """The values that need memory, those together that take over from each other."""
-    # These have memory of the caller's, not of the arena.
+    # Inputs and outputs are the caller's memory, not the arena's.
     owned = {*program.inputs, *program.outputs}
     chains: dict[Value, Chain] = {}
     for value in ranges:
@@ -269,7 +269,7 @@ def _is_free(
 
 
 def _block(chain: Chain, ranges: Mapping) -> Block:
-    # One piece of memory from the birth of the first value to the death of the last.
+    # One piece of memory, alive from the first value's birth to the last one's death.
     first, last = ranges[chain[0]][0], ranges[chain[-1]][1]
     return Block(tuple(chain), first, last, aligned(type_bytes(chain[0].type)))
 
@@ -285,7 +285,7 @@ def _slots(program: KernelProgram, placed: Iterable[Placed], lent: Mapping[Value
             held = type if user.type.strong() is type.strong() else user.type
             slots.setdefault(user, Slot(Space.RESULT, held, number))
     for number, value in enumerate(program.inputs):
-        # Last, and not by setdefault: a result that is an argument is read where the argument lies.
+        # Last and unconditional: a result that is an argument is read where the argument lies.
         slots[value] = Slot(Space.ARGUMENT, value.type, number)
     return slots
 
@@ -315,7 +315,7 @@ def _launch(program: KernelProgram, step: Invoke, operands: Sequence[Slot], resu
     for source, changed in kernel.in_place:
         k = [b.name for b in kernel.inputs].index(source)
         result = results[[b.name for b in kernel.outputs].index(changed)]
-        # The input lives on elsewhere, so the output starts as a copy of it.
+        # The input is still needed, so the output starts as a copy of it.
         if not is_one_place(slots[k], result):
             yield Copy(result, slots[k])
         slots[k] = result
@@ -382,11 +382,11 @@ def _recipient(
     for number in free:
         result = program.outputs[number]
         fits = donor.type.strong() is program.output_types[number].strong()
-        # A value returned twice, or an argument returned, gets its memory by a copy.
+        # An argument that is returned, or a value returned twice, is copied to its result instead.
         owner = program.outputs.index(result) == number and result not in program.inputs
         if not fits or not owner or donor in program.outputs:
             continue
-        # In place beats a later result: it saves the memory while both are alive.
+        # A result computed in place is preferred, since both would otherwise be alive at once.
         if pairs.get(result) == donor:
             return number
         if last < ranges[result][0]:

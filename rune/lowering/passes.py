@@ -39,7 +39,7 @@ def fixpoint(*passes: Pass[A]) -> Pass[A]:
             before = value
             for p in passes:
                 value = p.run(value)
-            # By value: a pass may rebuild what it leaves unchanged.
+            # Compared by value, because a pass may rebuild code that it does not change.
             if value == before:
                 return value
         raise CheckError(f"fixpoint: cannot finish ({names}: still changing after {ROUNDS} rounds)")

@@ -53,7 +53,7 @@ class Slot:
 class Launch:
     """Run a kernel of the plan; `slots` in the order of the kernel's parameters."""
 
-    # By name, because the same kernel may be launched by many steps.
+    # By name, because several steps may launch the same kernel.
     kernel: str
     slots: tuple[Slot, ...]
     frame: Frame | None = field(default=None, compare=False)  # the user's line it comes from
@@ -110,7 +110,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Run one of `branches`, whose number i32[] is in a slot; the nearest if there is none."""
+    """Run one of `branches`, whose number i32[] is in a slot; out of range, the nearest."""
 
     number: Slot
     arguments: tuple[Slot, ...]
@@ -196,6 +196,6 @@ class Plan:
 def buffer_type(plan: Plan, slot: Slot) -> ArrayType | None:
     """The type of the argument or result that a slot uses; None in the arena, or without one."""
     types = plan.arguments if slot.space is Space.ARGUMENT else plan.results
-    # A slot without an argument is an error that plan_check.py reports, not this function.
+    # plan_check.py reports a slot that has no argument.
     known = slot.space is not Space.ARENA and slot.number < len(types)
     return types[slot.number] if known else None

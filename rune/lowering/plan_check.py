@@ -29,7 +29,7 @@ def check_sizes(plan: Plan) -> None:
 
     Errors: CheckError "plan f: cannot read the size n (axis 0 of argument 0 is m, not n)".
     """
-    # In order: a size may be read off an axis by a factor that mentions sizes before it.
+    # The order matters: a size may be read with a factor that mentions earlier ones.
     known: set[str] = set()
     for s in plan.size_sources:
         if not 0 <= s.argument < len(plan.arguments):
@@ -40,7 +40,7 @@ def check_sizes(plan: Plan) -> None:
         if shape[s.axis] != s.dim:
             place = f"axis {s.axis} of argument {s.argument}"
             _unreadable(plan, s.name, f"{place} is {shape[s.axis]}, not {s.dim}")
-        # Reading the size divides by the factor; None means that it could be 0.
+        # Reading a size divides by its factor; None means that the factor could be 0.
         if dims.equal(s.factor, 0) is not False:
             _unreadable(plan, s.name, f"the factor {s.factor} may be 0")
         parts = s.offset, s.factor, s.low, 0 if s.high is None else s.high
@@ -63,7 +63,7 @@ def _sizes_used(plan: Plan) -> set[str]:
         sizes += type.shape
     within: set[str] = set()
     for step in plan.steps:
-        # A loop's body has no arguments of the user's to read sizes off.
+        # Sizes of inner plans also have to be read off the outer arguments.
         within |= {name for inner in inner_plans(step) for name in _sizes_used(inner)}
         sizes += [x for s in slots_of(step) for x in (s.offset, *s.type.shape)]
         if isinstance(step, Call):
@@ -89,12 +89,12 @@ def check_overlap(plan: Plan) -> None:
     for step in plan.steps:
         _check_within(plan, step)
     lives = _lives(plan)
-    # All pairs: this runs in tests and on request, and has to be simpler than what it checks.
+    # All pairs, because a check should be simpler than the code it checks.
     for n, a in enumerate(lives):
         if a.slot.space is Space.ARENA:
             _check_inside(plan, a, lives)
         for b in lives[n + 1 :]:
-            # Results are memory apart from the arena, and arguments are never written.
+            # Results do not lie in the arena, and arguments are never written.
             if a.slot.space is not b.slot.space:
                 continue
             if a.first <= b.last and b.first <= a.last and not _is_handed_over(plan, a, b):
@@ -117,7 +117,7 @@ def _check_within(plan: Plan, step: Step) -> None:
                 f"({step.offset} + {inner.arena_bytes} of {plan.arena_bytes} bytes)"
             )
     if isinstance(step, Loop):
-        # The step number and the constants stand before what the steps replace.
+        # The step number and the constants precede the state.
         first = len(step.arguments) - len(step.results)
         for k, (now, then) in enumerate(zip(step.state, step.results)):
             is_same = _bytes(now) == _bytes(then)
@@ -136,17 +136,17 @@ def _is_empty(slot: Slot) -> bool:
 def _lives(plan: Plan) -> list[_Life]:
     lives: list[_Life] = []
     current: dict[Slot, _Life] = {}
-    # Written again after a read, a slot holds another value: its life begins anew.
+    # A slot written again after it was read holds another value.
     was_read: set[Slot] = set()
     for number, step in enumerate(plan.steps):
         reads, writes = accesses(plan, step)
-        # By bytes, as steps may mean different types by them.
+        # Compared as bytes, because steps may use them as different types.
         read_bytes = {_bytes(s) for s in reads}
         for slot in (s for s in reads if s.space is not Space.ARGUMENT):
             if _is_empty(slot):
                 continue
             here = _bytes(slot)
-            # Nobody wrote the exact range: a value is read back as it was written, or not at all.
+            # A value must be read back with exactly the range that was written.
             if here not in current:
                 raise CheckError(
                     f"check_overlap: cannot read {_name(slot)} (step {number} of {plan.name}; "
@@ -208,7 +208,7 @@ def _given(step: Loop) -> tuple[Slot, ...]:
 def _arena(step: Loop | Branch) -> tuple[Slot, ...]:
     """The part of the arena that the plans within use, one at a time."""
     sizes = [inner.arena_bytes for inner in inner_plans(step) if inner.arena_bytes != 0]
-    # Symbolic sizes may have no largest one; then several stand for the range.
+    # Symbolic sizes may have no single maximum; then several candidates are kept.
     largest = [s for s in dict.fromkeys(sizes) if not _is_covered(s, sizes)]
     return tuple(Slot(Space.ARENA, ArrayType((size,), dtypes.u8), offset=step.offset) for size in largest)
 
@@ -230,7 +230,7 @@ def _check_inside(plan: Plan, life: _Life, lives: Sequence[_Life]) -> None:
 def _are_apart(a: Slot, b: Slot) -> bool:
     if a.space is Space.RESULT:
         return a.number != b.number
-    # None, where sizes leave it open, is taken for an overlap.
+    # None, which means that the sizes leave it open, counts as an overlap.
     before = dims.at_most(a.offset + type_bytes(a.type), b.offset)
     after = dims.at_most(b.offset + type_bytes(b.type), a.offset)
     return bool(before or after)
@@ -239,7 +239,7 @@ def _are_apart(a: Slot, b: Slot) -> bool:
 def _is_handed_over(plan: Plan, a: _Life, b: _Life) -> bool:
     """Whether the later value takes the earlier one's memory in a kernel that allows it."""
     early, late = (a, b) if a.first <= b.first else (b, a)
-    # The step that reads the one and writes the other is where they may be handed over.
+    # Memory is handed over in the step that reads one value and writes the other.
     step = plan.steps[late.first] if early.last == late.first else None
     same = (early.slot.offset, early.slot.number) == (late.slot.offset, late.slot.number)
     if not isinstance(step, Launch) or not same:

@@ -83,7 +83,7 @@ def _source(s: SizeSource) -> str:
 
 
 def _operand(x: Size) -> str:
-    # Without parentheses, "- n - 1" would subtract twice.
+    # Parenthesised, because "a - n - 1" is not "a - (n - 1)".
     text = str(x)
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
@@ -131,7 +131,7 @@ def _sides(code: KernelCode, slots: Iterable[Slot]) -> tuple[list[Slot], list[Sl
 
 # --- parse ------------------------------------------------------------------------------------
 
-# One line is one fact, so that a pattern each is grammar enough.
+# Each line is one fact, so one pattern per kind of line is enough.
 _SIZE = re.compile(r"size (\w+) = \(?argument (\d+) axis (\d+)(?: - (.+)\)/(.+))? in (.+)\.\.(.*)$")
 _TYPED = re.compile(r"(argument|result) (\d+): (.+)$")
 _ARENA = re.compile(r"arena (.+) bytes, at least (.+)$")
@@ -142,7 +142,7 @@ _CALL = re.compile(r"\d+: call (\w+) \{(.*?)\} (.*?) <- (.*)$")
 _LOOP = re.compile(r"\d+: loop (while .*?|.*?) arrays (\d+) at (\S+) (.*?) ?<- ?(.*?) \{$")
 _BRANCH = re.compile(r"\d+: branch (.*?) at (\S+) (.*?) ?<- ?(.*?) \{$")
 _COPY = re.compile(r"\d+: copy (.*?) <- (.*)$")
-# A dimension may contain commas within a type's brackets: slots are found, not split.
+# Types contain commas, so slots are matched rather than split.
 _SLOT = re.compile(r"(?:(argument|result) (\d+)|arena\[([^\]]*)\])(?::(\w+\*?\[[^\]]*\]))?(?:, |$)")
 _TYPE = re.compile(r"(\w+(?:<\w+>)?)(\*?)\[(.*)\]$")
 
@@ -202,7 +202,7 @@ class _Reader:
         """Read a launch: its slots, in the order of the kernel's parameters."""
         writes, reads = list(self.slots(results)), list(self.slots(operands))
         params = self.kernels[kernel].params
-        # The text has reads and writes apart; a launch has both in the order of the parameters.
+        # The text lists reads and writes separately; a launch has them in parameter order.
         are_read = [p.access is Access.READ for p in params]
         if (sum(are_read), len(params)) != (len(reads), len(reads) + len(writes)):
             slots = f"reads {sum(are_read)} and writes {len(params) - sum(are_read)} slots"
@@ -258,7 +258,7 @@ def parse(text: str) -> Plan:
 
     Errors: CheckError "parse: cannot read a plan (the line ...)".
     """
-    # Kernels stand behind the plan, and steps look them up: they are read first.
+    # Kernels follow the plan in the text but are read first, because steps look them up.
     body, *tail = re.split(r"^code ", text.strip(), flags=re.MULTILINE)
     with reading("a plan"):
         kernels = {c.name: c for c in (code_text.parse(f"code {chunk}") for chunk in tail)}
@@ -271,7 +271,7 @@ def _read_block(head: str, lines: Iterator[str], kernels: Mapping[str, KernelCod
     if len(words) != 5 or words[0] != "plan":
         raise CheckError(f"parse: cannot read a plan (the line {head!r})")
     reader = _Reader(lines, kernels)
-    # Plans within a step mention the sizes of the plan around them.
+    # Inner plans mention sizes of the outer plan.
     reader.symbols.update(symbols)
     while (line := next_line(lines)) != "}":
         reader.line(line)

@@ -44,7 +44,7 @@ def check_types(plan: Plan) -> None:
 
 def _check_bytes(plan: Plan, slot: Slot, where: str) -> None:
     declared = buffer_type(plan, slot)
-    # Only what is surely different is refused: symbolic sizes may be equal without a proof.
+    # Refused only if surely different: symbolic sizes may be equal without a proof.
     if declared is not None and dims.equal(type_bytes(declared), type_bytes(slot.type)) is False:
         name = f"{slot.space.value} {slot.number}"
         raise CheckError(f"check_types: cannot use {name} as {slot.type} ({where}; it is {declared})")
@@ -69,7 +69,7 @@ def _check_call(plan: Plan, step: Call, where: str) -> None:
 
 
 def _is_same(a: ArrayType, b: ArrayType) -> bool:
-    # Weakness matters to promotion alone, which is over.
+    # Weakness matters only for promotion, which is over here.
     return a.strong() is b.strong()
 
 

@@ -37,7 +37,7 @@ def schedule(program: KernelProgram) -> KernelProgram:
     """The same steps in a better order, within loops and branches as well."""
     program = replace(program, steps=tuple(map(_schedule_within, program.steps)))
     state = _prepare(program)
-    # Writers still to come, over all operands: several steps may write one value in parts.
+    # The number of pending writes to the operands; several steps may write parts of one value.
     waiting = [sum(state.unwritten.get(v, 0) for v in set(step.operands)) for step in state.steps]
     # (bytes that the step adds, its number): the number decides between equals.
     ready: list[tuple[int, int]] = []
@@ -48,10 +48,10 @@ def schedule(program: KernelProgram) -> KernelProgram:
     done: set[int] = set()
     while ready:
         growth, number = heapq.heappop(ready)
-        # A heap cannot update an entry, so a step may be in it several times, with old growths.
+        # A heap cannot update entries, so a step may be in it several times with outdated growths.
         if number in done:
             continue
-        # What a step frees depends on who else still reads its operands, which changes.
+        # What a step frees changes as other readers of its operands finish.
         now = _growth(state, number)
         if now != growth:
             heapq.heappush(ready, (now, number))
@@ -97,7 +97,7 @@ def _growth(state: _State, number: int) -> int:
 
 
 def _bytes(value: Value) -> int:
-    # Symbolic sizes as `cost` guesses them: the order has to be settled now.
+    # Symbolic sizes are estimated, because the order must be fixed at compile time.
     return cost.count(value.type.shape) * value.type.dtype.itemsize
 
 
@@ -111,11 +111,11 @@ def _finish(state: _State, number: int, waiting: list[int]) -> Iterable[int]:
         for reader in state.readers.get(value, ()):
             waiting[reader] -= 1
             changed.add(reader)
-        # Its other writers no longer have to allocate it.
+        # Now that it is allocated, its other writers have become cheaper.
         changed.update(state.writers[value])
     for value in set(step.operands):
         state.unread[value] -= 1
-        # Its last reader frees it from now on: that step has become cheaper.
+        # One reader is left, which now frees the value and so has become cheaper.
         if state.unread[value] == 1:
             changed.update(state.readers[value])
     return changed

@@ -31,7 +31,7 @@ def value_limits(codes: Mapping[str, KernelCode]) -> Limits:
 def _limits(code: KernelCode) -> Iterator[tuple[Size, int]]:
     for size, dtype in _converted(code):
         most = _largest(dtype)
-        # Sizes alone: an index that mentions a loop variable is bounded by its extent.
+        # Only expressions of sizes: loop variables are bounded by their extents.
         if size_names(size) <= set(code.sizes) and not dims.at_most(size, most):
             yield size, most
 

@@ -1,10 +1,10 @@
 """What the steps of a plan do: which slots each reads and writes, its name, and what it costs.
 
-A launch reads and writes as the parameters of its kernel say; what is both counts twice. Bytes are
-those of the elements that it touches, each once (traffic.py). Operations are the scalar ones of the
-kernel's text, a multiply-add as two. A loop costs what its steps do each time, once where nobody
-knows how often; a branch, what the dearest one does. The copy of what a loop changes in place is
-not made, and costs nothing.
+A launch reads and writes as the parameters of its kernel say; one that does both counts twice.
+Bytes are those of the elements that it touches, each once (traffic.py). Operations are the scalar
+ones of the kernel's text, a multiply-add as two. A loop costs its steps times its count, or once
+where the count is unknown; a branch costs its most expensive choice. The copy of a value that a
+loop changes in place is not made, and costs nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def slots_written(plan: Plan, step: Step) -> tuple[Slot, ...]:
         case Copy(target=target):
             return (target,)
         case Loop(state=state, results=results, holds=holds):
-            # The step number and the answer of the condition, which the executor writes.
+            # The executor writes the step number and the condition's answer.
             scratch = (step.arguments[0], *(() if holds is None else (holds,)))
             return tuple(dict.fromkeys((*state, *results, *scratch)))
         case Branch(results=results):
@@ -127,14 +127,13 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
             return _sum(step, tuple(inner), 1 if count is None else count)
         case Branch(branches=branches):
             each = (_sum(step, step_costs(program, p), 1) for p in branches)
-            # Memory decides what most steps take; operations break the tie.
+            # Most steps are limited by memory, so operations only break ties.
             return max(each, key=lambda c: (estimate(c.bytes_moved), estimate(c.flops)))
         case Launch(kernel=kernel):
             touched, params = traffic(plan.kernels[kernel]), plan.kernels[kernel].params
             read = total(p.dtype.itemsize * touched[p.name].read for p in params)
             written = total(p.dtype.itemsize * touched[p.name].written for p in params)
-            # From the kernel and not its code, where an unrolled or tiled loop would count
-            # differently.
+            # Counted in the kernel and not in its code, which may be unrolled or tiled.
             flops = kernel_flops(program.kernels[kernel])
             return StepCost(kernel, read, written, flops, launches=1)
         case Call(routine="callback"):
@@ -191,5 +190,5 @@ def kernel_flops(kernel: Kernel) -> Size:
 def _statement_flops(statement: Statement) -> Size:
     parts = (part for e in expressions(statement) for part in walk_expr(e))
     operations = sum(isinstance(part, Op) for part in parts)
-    # One more for the combination itself.
+    # Plus one for the combination itself.
     return points(inner_axes(statement)) * (operations + isinstance(statement, Reduce | Scan))

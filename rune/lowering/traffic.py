@@ -35,7 +35,7 @@ def traffic(code: KernelCode) -> dict[str, Traffic]:
     """What the kernel touches of each parameter."""
     read: dict[str, Size] = {}
     written: dict[str, Size] = {}
-    # Of what the kernel cannot change: such a value depends on no loop at all.
+    # A value computed only from these depends on no loop.
     constant = [*code.sizes, *(p.name for p in code.params if p.access is Access.READ)]
     for stmt, scope in _statements(code.body, {name: {} for name in constant}, {}):
         for load in _loads(stmt):
@@ -47,7 +47,7 @@ def traffic(code: KernelCode) -> dict[str, Traffic]:
             if stmt.combine is not None:
                 read[stmt.buffer] = read.get(stmt.buffer, 0) + points
     return {
-        # Caches are taken to hold what is read again: no element counts twice.
+        # Caches are assumed to hold what is read again, so no element counts twice.
         p.name: Traffic(_least(read.get(p.name, 0), p.size), _least(written.get(p.name, 0), p.size))
         for p in code.params
     }
@@ -87,5 +87,5 @@ def _points(index: Size, scope: Scope) -> Size:
 
 
 def _least(a: Size, b: Size) -> Size:
-    # Symbolic sizes are compared at typical values: there may be no proof.
+    # Symbolic sizes are compared at typical values, since there may be no proof.
     return a if estimate(a) < estimate(b) else b

@@ -77,11 +77,11 @@ class Watched:
 def watched(program: Program, wanted: Wanted) -> Watched:
     """The program that watches what is wanted."""
     sites: list[Site] = []
-    # So that functions of the user's, and what expands, are watched operation by operation.
+    # Decomposed first, so that every operation inside calls and expansions is watched.
     flat = decompose(program)
 
     def run(stage: _Watch, inputs: Sequence[Value]) -> list[Value]:
-        # The state after the last operation, which is why it is read only here.
+        # Read only here, because the state changes with every operation.
         return [*eval_program(flat, inputs), stage.site, stage.found]
 
     watched_program = _staged(wanted, sites, flat.input_types, flat.name, run)
@@ -136,7 +136,7 @@ class _Watch(Stage):
             leading, filled = inputs[:first], inputs[first + len(more) :]
             stage.site, stage.found = inputs[first + len(more) - 2 : first + len(more)]
             outs = eval_program(body, [*leading, *filled])
-            # The condition is asked at the end of a step, about the next one.
+            # The condition for the next step is evaluated at the end of this one.
             number = ops.add(leading[0], np.int32(1))
             now = [number, *leading[1 : 1 + consts], *outs[:carries]]
             asked = [] if condition is None else stage.asked(condition, now)
@@ -185,7 +185,7 @@ class _Watch(Stage):
         outside = ops.logical_or(below, ops.gt(start, size_value(limit, dtype)))
         positions = _in_order(type_of(outside).shape)
         first = _first(outside, positions)
-        # A sum over one element: a gather here would be watched itself.
+        # A sum over one element rather than a gather, which would be watched in turn.
         value = _sum_where(ops.eq(positions, first), start)
         self.note(outside, value, Site(primitive.name, type_of(operand), axis, user_frame()))
 
@@ -194,7 +194,8 @@ class _Watch(Stage):
         is_such = self.is_of(kind, out)
         for arg in args:
             if _is_float(arg):
-                # Only the operation that makes the number is to blame, not those that pass it on.
+                # Only the operation that produces the number is reported, not those that pass it
+                # on.
                 clean = ops.eq(_count(self.is_of(kind, arg)), np.int32(0))
                 is_such = ops.logical_and(is_such, fit(clean, type_of(is_such).shape))
         first = _first(is_such, _in_order(type_of(is_such).shape))
@@ -275,7 +276,7 @@ def _count(flags: Value) -> Value:
 
 def _first(flags: Value, positions: Value) -> Value:
     """The position of the first flag that is set."""
-    # Where no flag is set this is the answer, which `note` then ignores.
+    # This is the result if no flag is set; `note` then ignores it.
     last = np.int32(np.iinfo(np.int32).max)
     return ops.reduce_min(ops.select(flags, positions, last), axes=_axes(flags))
 

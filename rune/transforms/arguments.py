@@ -45,7 +45,7 @@ def unshared(value: Operand) -> Any:
 
 
 def _is_value(x: object) -> bool:
-    # `is` first, for the common case on the path of every call.
+    # The cheapest test first: this runs for every leaf of every call.
     return type(x) is Array or isinstance(x, Tracer) or dtypes.scalar_type(x) is not None
 
 

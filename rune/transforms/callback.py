@@ -139,7 +139,7 @@ class LaneByLane:
         lane_results = [
             self.call([np.asarray(h[i]) if b else h for h, b in zip(hosts, self.batched)], lane) for i in range(size)
         ]
-        # Of no lanes there is no result to stack, and the declared types give the shape.
+        # Without lanes there is nothing to stack, so the declared types give the shape.
         by_result = zip(*lane_results) if lane_results else ((),) * len(results)
         return [
             np.stack(outs) if outs else np.zeros((0, *t.shape[1:]), t.dtype)  # type: ignore[arg-type]

@@ -46,9 +46,9 @@ class Evaluate(Interpreter):
         data, types, place = _operands(primitive.name, args, settings.device)
         if primitive.multiple_results:
             return _run_library(primitive, data, types, args, params, place)
-        # Before computing: the type rule refuses wrong operands with rune's message, not NumPy's.
+        # Before computing, so that wrong operands get rune's error and not NumPy's.
         type = result_type(primitive, types, params)
-        # Only watched programs tell that an index is out of bounds.
+        # Only watched programs detect an index out of bounds.
         if place.device is None and not settings.check_bounds:
             note_use(primitive, data)
             out = _computed(primitive, data, params, (type,))

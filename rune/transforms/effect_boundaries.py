@@ -31,7 +31,7 @@ def lanes(parent: Interpreter, size: Size, join: Callable[[Any], Any]) -> effect
 
     @functools.cache
     def lane() -> Array:
-        # Made outside the vmap, where all lanes together are one array.
+        # Outside the vmap, all lanes together are one array.
         with use(parent):
             return join(iota(shape=(size,), axis=0, dtype=dtypes.u32))
 

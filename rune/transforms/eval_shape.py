@@ -73,8 +73,8 @@ def leaf_types(name: str, leaves: Sequence[Any], treedef: tree.TreeDef) -> list[
 
     Errors: ArgumentError names the path of any other leaf.
     """
-    # Types pass as a number that `value_leaves` accepts, so that it refuses all other leaves by
-    # path.
+    # Types are replaced by a number that passes, so that `value_leaves` rejects every other leaf
+    # with its path.
     stand_in = [0.0 if isinstance(x, ArrayType | ShapeDtypeStruct) else x for x in leaves]
     values = value_leaves(name, stand_in, treedef)
     return [_type(x, v) for x, v in zip(leaves, values, strict=True)]

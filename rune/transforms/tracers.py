@@ -33,7 +33,7 @@ class ValueTracer(Tracer, Operators):  # pyright: ignore[reportIncompatibleVaria
         raise error(f"tracer: cannot {what} (a traced {self.type} has no value yet){origin}", hint)
 
     def _read(self, error: type[TracerError], what: str, hint: str) -> Any:
-        # First, as a tracer that outlived its trace deserves another message.
+        # Checked first, because a tracer that outlived its trace has its own error.
         check_live(self)
         value = self.known()
         return self._refuse(error, what, hint) if value is None else value

@@ -44,7 +44,7 @@ def _only_in(a: TreeDef, b: TreeDef) -> str | None:
 
 def paths(treedef: tree.TreeDef) -> list[str]:
     """The key path of every leaf, as `['a'][0]`."""
-    # Leaves are numbered to have something to stand at their paths.
+    # The leaves are replaced by numbers, since only their paths matter.
     marked = tree.unflatten(treedef, range(treedef.num_leaves))
     return [tree.keystr(path) for path, _ in tree.leaves_with_path(marked)]
 

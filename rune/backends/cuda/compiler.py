@@ -59,7 +59,7 @@ def compile_source(source: str, name: str, arch: str) -> bytes:
     Errors: CompileError "cuda: cannot compile f for sm_90 (line 3: ...)" with the numbered source.
     """
     nvrtc = _nvrtc()
-    # The name only appears in NVRTC's messages, from which `refusal` takes it out.
+    # The name appears only in NVRTC's messages, and `refusal` removes it from them.
     program = _ask("nvrtcCreateProgram", source.encode(), b"kernels.cu", 0, [], [])
     try:
         options = [o.encode() for o in (f"--gpu-architecture={arch}", *OPTIONS)]
@@ -81,7 +81,7 @@ def _ask(function: str, *arguments: object) -> Any:
 
 def _text(program: object, what: str) -> bytes:
     """What NVRTC has made, of the size that it says."""
-    # NVRTC writes into these bytes: nobody else holds them yet.
+    # NVRTC fills these bytes in place, which is safe while nothing else refers to them.
     text = bytes(_ask(f"nvrtcGet{what}Size", program))
     _ask(f"nvrtcGet{what}", program, text)
     return text

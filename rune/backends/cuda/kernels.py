@@ -7,8 +7,8 @@ conditional nodes.
 
 from __future__ import annotations
 
-# Addresses come from the table, not as parameters: a graph is made once, and replayed with a new
-# table. 16 bytes per thread where both ends are aligned, else one by one.
+# Addresses come from the table and not from parameters, so that one graph can be replayed with
+# other buffers. Each thread copies 16 bytes where both ends are aligned, else byte by byte.
 STEPS = """\
 extern "C" __global__ void rune_copy(const unsigned long long* table) {
   char* target = (char*)table[0];

@@ -80,7 +80,7 @@ class Graph:
     def __init__(self, nodes: Nodes, function: Callable[[str], Any], table: int, context: int, retired: Retired):
         self._retired = retired
         self._executable: Any = None
-        # Only a template: what runs is the instance, and the template goes at once.
+        # The graph is only a template; once it is instantiated it can be destroyed.
         graph = call("cuGraphCreate", 0)
         try:
             _Builder(function, table, context, {}).add(graph, nodes)
@@ -107,11 +107,12 @@ class _Builder:
     def add(self, graph: object, nodes: Nodes) -> None:
         """Each node after the one before it; it may set conditions of this graph, or around it."""
         for node in nodes:
-            # Handles first: a kernel that sets a condition may stand before its node.
+            # Handles are created first, because a kernel that sets a condition may precede its
+            # node.
             if isinstance(node, Conditional):
                 handle = call("cuGraphConditionalHandleCreate", graph, self.context, 0, 0)
                 self.handles[node.handle] = handle
-        # One after the other: steps of a plan depend on those before them.
+        # Each node waits for the one before it, since steps of a plan depend on earlier ones.
         before: Sequence[Any] = ()
         for node in nodes:
             before = (self._added(graph, node, before),)

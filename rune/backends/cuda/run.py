@@ -135,7 +135,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def _run(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> None:
         backend = self.backend
-        # Sent in the stream's order, so a call still running reads its own table.
+        # The copy is ordered by the stream, so a call that is still running reads its own table.
         words = prepared.table.words(addresses.__getitem__)
         backend.staging.send(address(prepared.memory), words.view(np.uint8))
         if prepared.graph is None:
@@ -161,7 +161,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             walker.step(step)
             return None
         driver, stream = self.backend.driver, self.backend.stream
-        # Events measure on the device, without the time in which the host enqueues.
+        # Events measure time on the device and leave out the time the host takes to enqueue.
         start, end = driver.Event(), driver.Event()
         start.record(stream)
         walker.step(step)
@@ -177,7 +177,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
             return prepared
         try:
             return self._prepared.keep(concrete, self._make(concrete))
-        # Blocks that wait in the pool to be used again are memory of the driver too.
+        # Blocks cached in the pool still occupy device memory; trimming may make enough room.
         except MemoryError:
             self.backend.pool.trim()
         try:

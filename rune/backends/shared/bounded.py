@@ -1,4 +1,4 @@
-"""What is kept for each choice of sizes, or of memory: so many of them, the oldest going first."""
+"""Dictionaries of limited size, for what is prepared per choice of sizes or memory."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def checking_target(backend: str, description: str) -> Target:
         backend=backend,
         language="none",
         description=description,
-        # Everything, so that nothing is legalised: kernels are checked as programs wrote them.
+        # All dtypes, so that nothing is legalised and kernels are checked as they were built.
         dtypes=frozenset(dtypes.ANY),
         vector_bytes=16,
         cores=1,

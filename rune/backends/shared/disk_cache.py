@@ -192,7 +192,7 @@ class DiskCache:
     def store(self, key: bytes, value: bytes) -> None:
         """Keep a value, unless it alone is beyond the limit or the disk refuses."""
         data = _encoded(key, value)
-        # It would push everything else out, and then itself.
+        # An entry above the limit would evict everything else and then itself.
         if len(data) > self.limit_bytes:
             return
         with self._opened("written to") as folder:
@@ -244,7 +244,7 @@ class DiskCache:
 
     def _count(self, folder: Folder, more: int) -> None:
         """Under the lock: so many bytes came; beyond the limit, others go."""
-        # Counting lists the whole folder, so it is done once per process and added to.
+        # Counting lists the whole folder, so it happens once per process; later writes only add.
         if self._bytes is None:
             _sweep(folder)
             self._bytes = sum(size for _, size, _ in _entries(folder))
@@ -259,7 +259,7 @@ class DiskCache:
         entries = sorted(_entries(folder))
         total = sum(size for _, size, _ in entries)
         for _, size, name in entries:
-            # Well below the limit, so that the next few entries need no eviction.
+            # Evict well below the limit, so that the next few entries do not evict again.
             if total <= KEPT_SHARE * self.limit_bytes:
                 break
             folder.remove(name)
@@ -281,7 +281,7 @@ def _sweep(folder: Folder) -> None:
 
 
 def _name(key: bytes) -> str:
-    # Keys hold whole sources: as a name only a digest is short enough.
+    # A key contains the whole source, too long for a file name.
     return hashlib.sha256(key).hexdigest() + _ENTRY
 
 
@@ -304,7 +304,7 @@ def _loaded(folder: Folder, name: str, key: bytes) -> bytes | None:
 
 
 def _encoded(key: bytes, value: bytes) -> bytes:
-    # Over both, so that a torn or foreign file never passes for an entry.
+    # The digest covers key and value, so a truncated or foreign file never passes for an entry.
     digest = hashlib.sha256(key + value).digest()
     return b"".join([_MAGIC, _HEADER.pack(digest, len(key), len(value)), key, value])
 

@@ -124,7 +124,7 @@ def size_values(plan: Plan, shapes: Sequence[Shape]) -> dict[str, int]:
         counts = f"{len(shapes)} given, {len(plan.arguments)} expected"
         raise ArgumentError(f"{plan.name}: cannot run with these arguments ({counts})")
     arguments = Arguments(f"{plan.name}: cannot run", plan.arguments, shapes)
-    # Read in order: a size may be found by a factor that mentions one before it.
+    # The order matters: a size may be read with a factor that mentions an earlier one.
     sizes = {n: evaluate(x, {}) for n, x in read_sizes(arguments, plan.size_sources).items()}
     for excess in too_large(plan.limits, sizes):
         hint = "give the size a dtype that holds it, or use it as a float"
@@ -161,7 +161,8 @@ class _Frame:
         """The place of a slot, as of its own type."""
         local = _own_place(slot, self.sizes)
         if slot.space is Space.ARENA:
-            # A plan within counts from the start of its own arena, which is a part of this one's.
+            # Offsets of an inner plan count from its own arena, which begins at `base` in the outer
+            # one.
             return replace(local, offset=self.base + local.offset)
         outer = self.arguments if slot.space is Space.ARGUMENT else self.results
         known = slot.number < len(outer)  # else `null` will say that there is no such slot
@@ -182,8 +183,7 @@ class _Frame:
                     concrete_steps.append(self.branch(step))
                 case _:
                     places = self.places(slots_of(step))
-                    # Two slots of a body may be one place of the loop, where the body works in
-                    # place.
+                    # Two slots of a body are one place of the loop where the body works in place.
                     if not (_is_copy_between(step) and places[0].memory == places[1].memory):
                         concrete_steps.append(ConcreteStep(step, places))
         return tuple(concrete_steps)
@@ -194,7 +194,7 @@ class _Frame:
         results = self.places(step.results)
         fixed = arguments[: len(arguments) - len(state)]
         is_in_place = all(a.memory == b.memory for a, b in zip(state, results, strict=True))
-        # What one step wrote is what the next one reads, so the two swap roles.
+        # One step's results are the next one's state, so the two swap roles after every step.
         turns = [(state, results), (results, state)][: 1 if is_in_place else 2]
         base = self.base + evaluate(step.offset, self.sizes)
         frames = [_Frame(self.sizes, (*fixed, *now), then, base) for now, then in turns]
@@ -208,7 +208,8 @@ class _Frame:
             self.place(holds[0]) if holds else None,
             () if condition is None else tuple(replace(f, results=self.places(holds)).steps(condition) for f in frames),
             tuple(f.steps(step.body) for f in frames),
-            # After an odd number of steps the last values lie in the results' places.
+            # After an odd number of steps the final values lie where the results are, and must be
+            # moved.
             tuple(ConcreteStep(Copy(a, b), (x, y)) for a, b, x, y in pairs if x.memory != y.memory),
         )
 
@@ -265,7 +266,7 @@ def run(steps: Steps, walker: Walker) -> None:
             case ConcreteBranch(branches=branches):
                 last = len(branches) - 1
                 number = walker.read(item.number) if last else 0  # reading may have to wait
-                # A number that no branch has takes the nearest, as lax.switch does.
+                # An index out of range selects the nearest branch, as lax.switch does.
                 run(branches[min(max(number, 0), last)], walker)
             case ConcreteLoop():
                 _run_loop(item, walker)
@@ -284,11 +285,11 @@ def _goes_on(loop: ConcreteLoop, t: int, walker: Walker) -> bool:
     """Whether step t is to run; it finds its number in place."""
     if t == loop.count:
         return False
-    # Before the condition, which may read the step number.
+    # Written before the condition runs, since that may read the step number.
     walker.write(loop.counter, t)
     if loop.holds is None:
         return True
-    # Conditions take turns as bodies do: they read the carries where those lie now.
+    # Conditions alternate like bodies, because they read the carries where these lie now.
     run(loop.conditions[t % len(loop.conditions)], walker)
     return bool(walker.read(loop.holds))
 
@@ -318,7 +319,7 @@ def result_buffers(
     reuse: Callable[[Any, ArrayType], Any],
 ) -> list[Any]:
     """A buffer per result: the memory of a donated argument where the plan says so, else new."""
-    # The plan says what may be reused, the caller what it gives up: both have to agree.
+    # The plan says which memory may be reused, the caller which it gives up: both must agree.
     lent = {result: argument for argument, result in plan.donations if argument in donated}
     return [
         reuse(arguments[lent[number]], type_) if number in lent else alloc(type_)

@@ -56,7 +56,7 @@ def check_plan(plan: Plan) -> None:
     pairs = dict(plan.donations)
     for sizes in _samples(plan):
         concrete_plan = concrete(plan, sizes)
-        # Both ways, since memory is shared in one of them alone.
+        # Checked with and without donation: memory is shared only with it.
         for donated in {(), tuple(pairs)}:
             _Run(plan, concrete_plan, frozenset(donated)).all()
     check_types(plan)
@@ -73,7 +73,7 @@ def _samples(plan: Plan) -> list[dict[str, int]]:
 def _values(low: int | None, high: int | None) -> list[int]:
     first = low or 0
     last = first + 100 if high is None else high
-    # Ends, and two sizes between them: off-by-one faults and divisions show there.
+    # The ends, and two sizes in between where off-by-one errors and divisions show.
     return sorted(v for v in {first, first + 1, first + 6, last} if v <= last)
 
 
@@ -104,7 +104,7 @@ class _Run:
         self.check_donations()
         for number, type_ in enumerate(self.plan.arguments):
             size = size_bytes(concrete_type(type_, self.concrete.sizes))
-            # Arguments hold something from the start; all else has to be written first.
+            # Arguments hold values from the start; everything else must be written first.
             self.held["argument", number] = {(0, size)}
         self.run(self.concrete.steps, "step ")
         self.at = "the return"
@@ -122,7 +122,7 @@ class _Run:
                     self.loop(step, f"{at}{number}.")
                 case ConcreteBranch():
                     self.read(step.number)
-                    # Each branch starts from what held before; whatever the last one leaves goes
+                    # Each branch starts from the state before the choice; the last one's state goes
                     # on.
                     before = {memory: set(held) for memory, held in self.held.items()}
                     for steps_within in step.branches:
@@ -133,7 +133,7 @@ class _Run:
         """A first step, and a second one where carries take turns."""
         for place in loop.arrays:
             self.write(place)
-        # Twice at most: from the third step on, places are those of the first or second.
+        # Two steps are enough: later ones use the same places again.
         for turn, body in enumerate(loop.bodies):
             self.write(loop.counter)
             if loop.holds is not None:
@@ -173,7 +173,7 @@ class _Run:
         if place.space is Space.ARENA:
             if place.offset < 0 or place.offset + place.bytes > self.concrete.arena_bytes:
                 self.fail(f"{name} is outside the arena of {self.concrete.arena_bytes} bytes")
-            # Kernels index by elements, so an offset between two of them has no index.
+            # Kernels index by elements, so an offset between two elements cannot be addressed.
             if place.offset % place.type.dtype.itemsize:
                 self.fail(f"{name} is not aligned for {dtypes.short(place.type.dtype)}")
             return
@@ -195,7 +195,7 @@ class _Run:
             self.fail(f"{self.name(place)} must not be written")
         held = self.held.setdefault(self.memory(place), set())
         start, end = place.offset, place.offset + place.bytes
-        # What the new bytes touch is whole no longer.
+        # Values that the new bytes overlap are no longer intact.
         held -= {(a, b) for a, b in held if a < end and start < b}
         held.add((start, end))
 
@@ -239,7 +239,7 @@ class _Run:
         params = list(zip(code.params, places, strict=True))
         for i, (p, a) in enumerate(params):
             for q, b in params[:i]:
-                # Two readers of one memory disturb nobody.
+                # Two parameters that are only read may share memory.
                 only_read = p.access is Access.READ and q.access is Access.READ
                 declared = frozenset((p.name, q.name)) in aliases and self.same(a, b)
                 if self.overlap(a, b) and not only_read and not declared:

@@ -47,7 +47,7 @@ class Arena:
     def __call__(self, nbytes: int) -> Block:
         """So many bytes at least."""
         if self.block is None or self.block.bytes < nbytes:
-            # Let go of the old block first: the pool may need its bytes for the larger one.
+            # Release the old block first: the pool may need its bytes for the larger one.
             self.block = None
             self.block = self.pool.take(nbytes, ("arena",))
         return self.block
@@ -63,7 +63,7 @@ class Turns:
 
     def refuse_callback(self, name: str) -> None:
         """Errors: DeviceError where this thread's call waits for a callback, and so for this."""
-        # Asked before the lock is taken: the thread holds it, and would wait for itself.
+        # Checked before taking the lock: this thread holds it already and would wait for itself.
         if self._caller == threading.get_ident():
             raise DeviceError(
                 f"{name}: cannot run on {self._device} from a callback "
@@ -173,7 +173,7 @@ class QueuedExecutable(ABC, Generic[Q]):
         self._alloc = partial(backend.alloc, maker=plan.name)
         self._concretes = Concretes(plan)
         slots = (slot for step in all_steps(plan) for slot in slots_of(step))
-        # A plan without intermediates must not wait for an arena, nor keep one alive.
+        # A plan without intermediates need not allocate or grow the arena.
         self._uses_arena = any(slot.space is Space.ARENA for slot in slots)
 
     def __call__(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> list[DeviceBuffer]:
@@ -193,7 +193,7 @@ class QueuedExecutable(ABC, Generic[Q]):
     ) -> list[DeviceBuffer]:
         backend = self.backend
         results = result_buffers(self.plan, concrete, arguments, donated, self._alloc, _reuse)
-        # From here on this call's work stands in the queue in one piece.
+        # Under the lock, so that the steps of two calls do not interleave in the queue.
         with backend.turns.lock:
             arena = [backend.arena(max(1, concrete.arena_bytes))] if self._uses_arena else []
             memory = {
@@ -201,7 +201,7 @@ class QueuedExecutable(ABC, Generic[Q]):
                 Space.RESULT: [r.memory for r in results],
                 Space.ARENA: arena,
             }
-            # Counted even if a step fails: `follow` in any case says when it has ended.
+            # Counted even if a step fails, since `follow` always records the end.
             backend.work.begin()
             try:
                 self.run_steps(concrete, memory)
@@ -235,7 +235,7 @@ def call_python(
 ) -> None:
     """Fetch the bytes that a Python function takes, call it, and send what it gives."""
     count = len(call.outputs)
-    # Memory of outputs is filled by the function, so nothing is fetched for it.
+    # The function fills its outputs, so their old contents are not fetched.
     hosts = [np.zeros(p.bytes, np.uint8) for p in places[:count]]
     hosts += [fetch(p) if p.bytes else np.empty(0, np.uint8) for p in places[count:]]
     with calling_back:

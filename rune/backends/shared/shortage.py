@@ -54,7 +54,7 @@ def alive_at_once(plan: Plan, sizes: Sizes) -> tuple[str, list[Use]]:
     best: list[Use] = []
     at = ""
     for number, step in enumerate(plan.steps):
-        # Steps are few and this is an error's text: no need of a sweep.
+        # Quadratic, but plans are short and this only runs to word an error.
         alive = [v.use for v in values if v.first <= number <= v.last]
         if sum(u.bytes for u in alive) > sum(u.bytes for u in best):
             best, at = alive, step_name(step)

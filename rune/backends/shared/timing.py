@@ -33,7 +33,7 @@ class Meter:
         self._kernels = lowered.kernels
         self._lines = _lines(self.plan)
         self._costs: dict[int, tuple[Step, StepCost]] = {}  # by id of the step, kept here
-        # Vulkan knows kernels by name, and not the steps that launch them.
+        # Vulkan's recordings know kernels by name only, not the steps that launch them.
         self._launches = {s.kernel: s for s in all_steps(self.plan) if isinstance(s, Launch)}
 
     def add(self, step: Step, sizes: Sizes, seconds: float, calls: int = 1) -> None:
@@ -76,7 +76,7 @@ def _lines(plan: Plan) -> dict[object, str]:
     """The user's lines of each row, as text."""
     lines_of: dict[object, dict[str, None]] = {}
     for step in all_steps(plan):
-        # A copy is the plan's own, and comes from no line of the user's.
+        # Copies are inserted by the planner and belong to no line of the user's code.
         frame: Frame | None = None if isinstance(step, Copy) else getattr(step, "frame", None)
         if frame is not None:
             lines_of.setdefault(_row(step), {})[frame.short] = None
@@ -131,7 +131,7 @@ class Profiled:
         shapes = [tuple(a.shape) for a in arguments]
         start = time.perf_counter()
         results = self.executable(arguments, donated)
-        # Devices return at once; without this, the time of enqueueing would be measured.
+        # Calls return once the work is enqueued; without waiting, only enqueueing would be timed.
         self.backend.synchronize()
         seconds, profile = time.perf_counter() - start, profiling.current()
         if profile is not None:

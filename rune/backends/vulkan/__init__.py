@@ -39,7 +39,7 @@ from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
 from rune.lowering.plan import Plan
 
 _LOADED = Loaded("vulkan")
-_GPU_CORES = 32  # how many there are is not for Vulkan to say
+_GPU_CORES = 32  # an assumption, since Vulkan does not tell
 _GET_DRIVER = "apt install libvulkan1 mesa-vulkan-drivers, or the vendor's driver"
 _INTEGERS = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64})
 _BY_FEATURE = {  # the types that need all of some features
@@ -64,7 +64,7 @@ def probe() -> tuple[list[Target], str | None]:
     """The Vulkan devices that have what rune needs, GPUs first."""
     try:
         _LOADED.check()
-        # Numbered among those that rune can use: `open_device` counts the same way.
+        # The number counts only devices that rune can use, as in `open_device`.
         targets = [_target(number, physical) for number, physical in enumerate(_usable())]
         lacking = [f"{p.name}: {p.why_not()}" for p in physical_devices(instance())]
     except ImportError as error:
@@ -123,7 +123,7 @@ def _float_controls(known: Any) -> frozenset[tuple[str, int]]:
     controls: set[tuple[str, int]] = set()
     for name, prefix in _CONTROLS.items():
         supported = {(name, bits) for bits in _FLOAT_BITS if getattr(known, f"{prefix}{bits}")}
-        # Where types are not free of each other, a control may be set for all of them or none.
+        # Where the driver ties the float types together, a control can only be set for all of them.
         is_free = apart.get(name, _EACH_ALONE) == _EACH_ALONE
         controls |= supported if is_free or len(supported) == len(_FLOAT_BITS) else set()
     return frozenset(controls)
@@ -166,7 +166,7 @@ class VulkanBackend:
         if opened.device.lost is None:
             return opened
         with self._opening:
-            # Another thread may have opened it anew while this one waited for the lock.
+            # Another thread may have reopened the device while this one waited for the lock.
             if self._opened is opened:
                 self._opened = self._open()
             return self._opened
@@ -182,7 +182,7 @@ class VulkanBackend:
         opened, type = self.opened(), ArrayType(array.shape, array.dtype)
         host = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         block = opened.memory.upload(host, (type, "copy_in"))
-        # The submission that copies it, for those who want to read it back.
+        # Reading the array back has to wait for this submission.
         written = opened.device.submitted
         return VulkanBuffer(block, type, array.shape, opened, address_of(block), written)
 
@@ -216,7 +216,7 @@ class VulkanBackend:
     def memory_stats(self) -> MemoryStats:
         """Counts of the memory that arrays are in, and of what copies go through."""
         memory = self._opened.memory
-        # Where the host sees the device's memory, copies need no memory of their own.
+        # Where the host can map device memory, there is no separate staging pool.
         if memory.staging is memory.pool:
             return MemoryStats.of(device=memory.pool.stats())
         return MemoryStats.of(device=memory.pool.stats(), staging=memory.staging.stats())

@@ -20,7 +20,7 @@ class Commands:
     def __init__(self, device: VulkanDevice):
         vk = api()
         self.device, self.vk = device, device.vk
-        # All that rune's commands can write with; a barrier makes it visible.
+        # The kinds of writes that rune's commands make.
         written = vk.VK_ACCESS_SHADER_WRITE_BIT | vk.VK_ACCESS_TRANSFER_WRITE_BIT
         used = (
             written
@@ -36,7 +36,7 @@ class Commands:
         )
         self._host = vk.VK_PIPELINE_STAGE_HOST_BIT
         self._between = struct("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=used)
-        # For memory that is mapped: the host reads it without another copy.
+        # Makes writes visible to the host, which reads mapped memory directly.
         self._at_end = struct("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=vk.VK_ACCESS_HOST_READ_BIT)
 
     @contextmanager

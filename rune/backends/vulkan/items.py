@@ -24,7 +24,7 @@ ZERO, TABLE, ARENA, GIVEN = range(4)  # bases; from GIVEN on arguments, then res
 
 # Rune's own kernels. The last two open a gate: they copy the numbers of groups from `full` where
 # the gate around it is open and a number is the wanted one, or a condition holds; else zeros.
-# As kernel code, so that they go through the same renderer as kernels of plans.
+# Written as kernel code, so that the same renderer compiles them.
 _TEXTS = {
     "%copy1": """
 code copy1(x: read u8[n], y: write u8[n]) sizes n in 1..1099511627776 {
@@ -81,7 +81,7 @@ class Run:
     gate:    where in the table the numbers of its groups are then; None: always `groups`
     """
 
-    # Of the plan, or one of rune's own, whose names begin with %.
+    # A kernel of the plan, or one of rune's own, whose names begin with %.
     kernel: str
     places: tuple[Where, ...]
     written: tuple[bool, ...]

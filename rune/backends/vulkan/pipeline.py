@@ -51,7 +51,7 @@ class Pipelines:
         device = self.device
         key = disk_cache.key_of("vulkan", device.physical.identity, module)
         stored = disk_cache.load(key)
-        # A cache of the driver's for each module, so that one entry on disk is one kernel.
+        # One driver cache per module, so that one entry on disk holds one kernel.
         cache = self._cache(stored or b"")
         try:
             handle = self._compile(module, entry, cache)

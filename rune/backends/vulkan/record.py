@@ -70,13 +70,13 @@ def layout(schedule: Schedule) -> Layout:
     starts: dict[Run, int] = {}
     words = [(ZERO, word) for word in schedule.header]
     for run in runs_of(schedule.items):
-        # The same kernel on the same places: a loop's launches need one part together.
+        # Equal launches, as those of a loop, share one part of the table.
         if run not in starts:
             starts[run] = len(words)
             words += [(w.base, w.offset) for w in run.places]
             words += [(ZERO, size) for size in run.sizes]
     bases, offsets = np.array(words, np.int64).reshape(-1, 2).T
-    # Copied, since a transposed view would make every call's addition stride.
+    # Copied into contiguous memory: every call adds to these arrays.
     return Layout(bases.astype(np.intp), offsets.copy(), starts)
 
 
@@ -232,8 +232,7 @@ class _Work:
             for repeat in group:
                 assert isinstance(repeat, Repeat)
                 inner = self.listed(repeat.items, again)
-                # Listed again and again, the same buffers cost a pointer each and no look by the
-                # host.
+                # A repeated list costs one pointer per buffer, and the host need not take part.
                 if len(inner) * repeat.count <= EXPANDED:
                     entries += inner * repeat.count
                 else:
@@ -319,7 +318,7 @@ class Hazards:
         places = [(self._own(w), written) for w, written in zip(run.places, run.written)]
         if run.gate is not None:
             places.append((Where(TABLE, run.gate, _GATE_BYTES), False))
-        # A barrier now and then keeps the comparison from growing with the square of the launches.
+        # A barrier at regular intervals bounds the comparisons, which grow with the square.
         met = self.launches >= _COMPARED or any(
             (written or before) and _overlap(place, other) for place, written in places for other, before in self.since
         )

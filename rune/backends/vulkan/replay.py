@@ -101,7 +101,8 @@ class _Pipelines(dict[str, Pipeline]):
     def __init__(self, kernels: _Kernels, opened: Opened, plan: Plan):
         super().__init__()
         self.kernels, self.opened, self.plan = kernels, opened, plan
-        # Now and not when a call needs them, so that a fault shows while compiling.
+        # Compiled now rather than at the first call, so that errors surface when the plan is
+        # recorded.
         for name in plan.kernels:
             self[name]
 
@@ -150,8 +151,7 @@ class _Prepared:
             oldest = self._idle.popleft()
         except IndexError:
             return self._new()
-        # Its table may still be read: writing the next call's addresses there would change that
-        # call.
+        # A pending call still reads this table; overwriting it would change that call.
         if not device.is_done(oldest.number):
             if self._count < IN_FLIGHT:
                 self._idle.appendleft(oldest)
@@ -202,7 +202,7 @@ class VulkanExecutable:
         opened = self._backend.opened()
         if opened is not self.opened:
             with self._lock:
-                # Asked again under the lock: another thread may have done it meanwhile.
+                # Checked again under the lock: another thread may have reopened it meanwhile.
                 if opened is not self.opened:
                     self._open(opened)
         self._check(arguments, opened)
@@ -223,7 +223,7 @@ class VulkanExecutable:
         arena = self._arena(prepared)
         recording = prepared.take()
         table, buffers = recording.table, (*arguments, *results)
-        # Without intermediates the base is never used, and any address will do.
+        # A plan without intermediates never uses this base, so any address will do.
         arena = arena or table
         blocks = [table, table, arena, *(x.memory for x in buffers)]
         addresses = [0, address_of(table), address_of(arena), *(x.address for x in buffers)]
@@ -309,7 +309,7 @@ class _Call:
 
     def word(self, word: int) -> int:
         """A number in the table now."""
-        # Words have 64 bits; a number of a kernel is in the lower half.
+        # Words have 64 bits, and a kernel writes its i32 into the lower half.
         return int(self.recording.words.view(np.int32)[2 * word])
 
     def fetch(self, place: Place) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from rune.backends.shared.pool import Block, Pool, PoolStats
 from rune.backends.wgpu.queue import WgpuQueue
 
-# Staging memory that waits to be used again, at most.
+# The most staging memory that is kept for reuse.
 _KEPT_BYTES = 1 << 26
 
 

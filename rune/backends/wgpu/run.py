@@ -2,8 +2,8 @@
 
 Buffers are bound whole, and a kernel learns from its uniform block where its parameters begin. No
 buffer may be bound twice; which parameters lie in one, as in the arena, or where an argument is
-given twice or donated, is known when a step is encoded, and the kernel is compiled for each such
-way. A step with more buffers than may be bound has some of them copied into one, and back.
+given twice or donated, is known when a step is encoded, and the kernel is compiled for each
+arrangement. A step with more buffers than may be bound has some of them copied into one, and back.
 
 Only a branch's number, a while loop's condition and a callback are waited for: what was encoded is
 then submitted, and another encoder begun.
@@ -53,7 +53,7 @@ def padded(nbytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """A kernel for parameters that lie in memories in one way."""
+    """A kernel compiled for one arrangement of its parameters in memories."""
 
     rendered: Rendered
     pipeline: object
@@ -185,13 +185,13 @@ class Walker:
             self.encoder.copy(to, target.offset, at, source.offset, target.bytes)
 
     def launch(self, step: ConcreteStep) -> None:
-        """Encode a kernel; those buffers that are too many go through one."""
+        """Encode a kernel; buffers beyond the device's limit are packed into one."""
         handles: list[object] = []
         for place in step.places:
             handle = self.block(place).handle
             if not any(handle is h for h in handles):
                 handles.append(handle)
-        # All but one are bound as they are; the last binding is for what is packed.
+        # All but one binding stay as they are; the last is for the packed buffer.
         if len(handles) > self.executable.backend.most_memories:
             self.launch_packed(step, handles[: self.executable.backend.most_memories - 1])
             return
@@ -217,7 +217,8 @@ class Walker:
             return
         pairs = [(self.block(step.places[k]).handle, step.places[k], k) for k in packed]
         for handle, place, k in pairs:
-            # What the kernel only writes need not be copied in, nor back what it only reads.
+            # Buffers that are only written are not copied in, and those only read are not copied
+            # back.
             if place.bytes and params[k].access is not Access.WRITE:
                 self.encoder.copy(block.handle, offsets[k], handle, place.offset, place.bytes)
         self.encoder.dispatch(dispatch, (*handles, block.handle))
@@ -282,7 +283,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
             if self.meter is not None:
                 self._run_timed(self.meter, concrete, memory)
                 return
-            # Bind groups name buffers, so a script holds for this memory only.
+            # Bind groups refer to buffers, so a script is valid only for the same memory.
             key = (concrete, *(b.handle for blocks in memory.values() for b in blocks))
             script = self._scripts.get(key)
             if script is not None:
@@ -356,7 +357,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         places = [p.offset for p in step.places] if offsets is None else offsets
         starts = [offset // item for offset, item in zip(places, items, strict=True)]
         sizes = [concrete.sizes[name] for name in rendered.sizes]
-        # As the renderer lays its uniform block out (codegen/wgsl.py).
+        # The layout of the renderer's uniform block (codegen/wgsl.py).
         words = np.array([0, points, *starts, *sizes], np.uint32)
         block = backend.device.create_buffer_with_data(
             data=np.pad(words, (0, -words.size % 4)), usage=backend.wgpu.BufferUsage.UNIFORM
@@ -379,9 +380,9 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
 
 
 def _memories(step: Launch, most: int) -> _Memories:
-    """How the slots of a launch share memories, but for what a call may add to that.
+    """Which slots of a launch share a memory, as far as the plan tells; a call may add to that.
 
-    Those that are too many share the last one, as `launch_packed` has them.
+    Memories beyond the limit share the last one, as in `launch_packed`.
     """
     held = [(s.space, 0 if s.space is Space.ARENA else s.number) for s in step.slots]
     order = list(dict.fromkeys(held))

@@ -53,7 +53,7 @@ class Notes:
     def dispatch(self, pipeline: Any, group: Any, groups: tuple[int, int]) -> None:
         """Note a dispatch."""
         self.calls.append((pipeline._internal, group._internal, *groups))
-        # Raw handles keep nothing alive; the objects around them do.
+        # Raw handles do not keep their objects alive, so the objects are held as well.
         self.held += [pipeline, group]
         self.fits = self.fits and len(self.calls) < LONGEST
 

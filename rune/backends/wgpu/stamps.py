@@ -17,7 +17,7 @@ class Stamps:
     def __init__(self, backend: WgpuQueue):
         self.backend, usage, device = backend, backend.wgpu.BufferUsage, backend.device
         self.queries = device.create_query_set(type="timestamp", count=2)
-        # Two stamps of 64 bits; a query cannot be read but through a buffer.
+        # Two 64-bit stamps; queries can only be read through a buffer.
         self.memory = device.create_buffer(size=16, usage=usage.QUERY_RESOLVE | usage.COPY_SRC)
         self.writes = {"query_set": self.queries, "beginning_of_pass_write_index": 0, "end_of_pass_write_index": 1}
 

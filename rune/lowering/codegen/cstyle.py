@@ -125,7 +125,7 @@ class _Renderer(Statements):
         narrow = dialect.narrow_index if dialect.narrow_index and fits_32_bits(code) else ""
         aliased = {name for pair in code.aliases for name in pair}
         read = (p.name for p in code.params if p.access is Access.READ)
-        # Loads of these may take the path of read-only data, which an alias would leave stale.
+        # Loads of these may use the read-only cache, which does not see writes through an alias.
         only = frozenset(read) - aliased
         self.expressions = Expressions(dialect, self.names, narrow, only)
 
@@ -142,14 +142,14 @@ class _Renderer(Statements):
         code, dialect = self.code, self.dialect
         pieces = [self.parameter(p, number) for number, p in enumerate(code.params)]
         pieces += [self.size(name, number) for number, name in enumerate(code.sizes)]
-        # The pieces are made all the same: with a table they emit the lines that unpack it.
+        # Called even with a table: it then emits the lines that unpack the arguments.
         pieces = [dialect.argument_table] if dialect.argument_table else pieces
         grid_loops, body = perfect_nest(code.body, Kind.GRID)
         thread_loops = _threads(body)
         threads = tuple(_fold([loop.extent for loop in thread_loops], dialect.grid_dims))
         grid = _fold([loop.extent for loop in grid_loops], dialect.grid_dims)
         self.positions(grid_loops, dialect.group if thread_loops else dialect.grid_point)
-        # A group is never rounded up: its threads are what the kernel says.
+        # No check with workgroups: their number of threads is exact.
         if not thread_loops:
             self.bounds_check(grid_loops)
         self.body(body)
@@ -174,7 +174,7 @@ class _Renderer(Statements):
             address = f"({pointer.format(type_, '').rstrip()})_table[{number}]"
             self.emit(f"{pointer.format(type_, restrict + name)} = {address};")
             return ""
-        # Where a binding must begin at an aligned address, the offset comes apart from it.
+        # Without pointer arithmetic on the host, the offset is a separate argument.
         if not dialect.pointer_offsets:
             return pointer.format(type_, restrict + name)
         self.emit(f"{pointer.format(type_, restrict + name)} = {name}_base + {name}_at;")
@@ -192,8 +192,8 @@ class _Renderer(Statements):
         """Bind the variables of a nest to the launch's position."""
         dialect = self.dialect
         unfolded_count = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
-        # The outermost loops share dimension 0 with the innermost one; loops between have their
-        # own.
+        # The outermost loops are folded into dimension 0 with the innermost; the others get
+        # dimensions of their own.
         folded = loops[: len(loops) - unfolded_count - 1]
         for dimension, loop in enumerate(reversed(loops[len(folded) :])):
             name, at = self.name(loop.var), position.format(dimension, self.index_type)
@@ -250,7 +250,7 @@ class _Renderer(Statements):
 
     def loop(self, loop: For) -> None:
         var = self.name(loop.var)
-        # No loop at all: each thread of the launch is one iteration.
+        # Not a loop in the source: each thread runs one iteration.
         if loop.kind is Kind.WORKGROUP:
             nest, inside = perfect_nest((loop,), Kind.WORKGROUP)
             self.positions(nest, self.dialect.thread)
@@ -272,7 +272,7 @@ def _scratch(code: KernelCode) -> int:
 
 
 def _threads(body: Body) -> list[For]:
-    # Shared scratch and Lets may stand before the loops of the group (kernel/check.py).
+    # Lets and shared scratch may precede the workgroup loops (kernel/check.py).
     return perfect_nest(body[-1:], Kind.WORKGROUP)[0]
 
 

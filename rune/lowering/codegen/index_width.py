@@ -21,17 +21,18 @@ _MOST = 2**31 - 1 - 1024
 
 
 def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
-    """x + up * d for division by d: that, `up`, and whether truncating then is flooring.
+    """(numerator, up, is_plain) for the division of x by d, where numerator = x + up * d.
 
-    Moved up is what may be negative, by as few d as it takes; x // d is less by `up` then. What
-    divides by `d` guards itself where that may be 0 (`may_be_zero`).
+    A numerator that may be negative is raised by as few d as make it non-negative; x // d is then
+    the quotient less `up`. is_plain: truncating division gives the floor. A divisor that may be 0
+    is left to the caller (`may_be_zero`).
 
     >>> lifted(dims.symbol("i", 0, 9) - 1, 4)[1:], lifted(dims.symbol("i", 0, 9), 4)[1:]
     ((1, True), (0, True))
     """
     low = dims.bounds(x)[0]
     up = -(low // d) if isinstance(d, int) and low is not None and low < 0 < d else 0
-    # (x + up * d) // d = x // d + up, and the remainder stays the same.
+    # (x + up * d) // d is x // d + up, with the same remainder.
     numerator = x + up * d
     return numerator, up, bool(dims.at_most(0, numerator) and dims.at_most(0, d))
 
@@ -39,8 +40,8 @@ def lifted(x: Size, d: Size) -> tuple[Size, int, bool]:
 def may_be_zero(d: Size) -> bool:
     """Whether code has to divide by 1 in the place of `d`, which may be a size of 0.
 
-    What is divided by such a size is the place of an element that does not exist, but code may
-    compute it ahead of the condition under which it is read; a processor may stop at it.
+    Only the index of an element that does not exist is divided by such a size, but code may compute
+    that index before the condition that guards the read, and a processor may trap.
 
     >>> n = dims.symbol("n", 1, 9)
     >>> may_be_zero(n), may_be_zero(n // 2), may_be_zero(3)
@@ -64,7 +65,7 @@ def fits_32_bits(code: KernelCode) -> bool:
 
 
 def _magnitude(x: Size) -> float:
-    """What no partial sum or product exceeds."""
+    """An upper bound of every partial sum and product."""
     if not isinstance(x, Dim):
         return abs(x)
     return sum(abs(t.coefficient) * math.prod(max(1, _of_factor(f)) for f in t.factors) for t in x.terms)
@@ -75,10 +76,11 @@ def _of_factor(factor: Factor) -> float:
         ends = dims.bounds(dims.symbol(factor.name, factor.low, factor.high))
         return math.inf if None in ends else max(abs(end or 0) for end in ends)
     top, below = _magnitude(factor.numerator), _magnitude(factor.denominator)
-    # A numerator that may be negative is first moved up by a multiple of the denominator.
+    # A numerator that may be negative is first raised by a multiple of the denominator.
     if 2 * top + below > _MOST:
         return math.inf
     if isinstance(factor, Mod):
         return below
-    # One more, as flooring goes away from zero below it; an unknown denominator may be 1.
+    # Plus one, because flooring a negative quotient rounds away from zero; an unknown denominator
+    # may be 1.
     return top // factor.denominator + 1 if isinstance(factor.denominator, int) else top + 1

@@ -28,7 +28,7 @@ def bare(text: str) -> str:
         return text
     depth = 0
     for at, letter in enumerate(text):
-        # Back at 0 before the end, the first parenthesis closes there: "(a) + (b)".
+        # Depth 0 before the end means that the first parenthesis closes early, as in "(a) + (b)".
         depth += (letter == "(") - (letter == ")")
         if depth == 0:
             return text[1:-1] if at == len(text) - 1 else text
@@ -54,7 +54,7 @@ def ascii_name(name: str) -> str:
 
 
 def index_text(x: Size, symbol: Callable[[str], str]) -> str:
-    """An index expression, without parentheses around a sum; `symbol`: how one of a name stands.
+    """An index expression, without parentheses around a sum; `symbol` gives the text of a symbol.
 
     Division is plain where the bounds show operands that are not negative, else a helper floors;
     a divisor that may be 0 is 1 then.
@@ -133,10 +133,10 @@ class Statements(ABC):
         """An identifier for a name of the kernel; the same one every time."""
         if name not in self.names:
             identifier = ascii_name(name)
-            # Helpers begin with rune_, kernels with run_, and languages keep leading underscores.
+            # rune_ is for helpers, run_ for kernels, and the languages reserve leading underscores.
             if identifier in self.reserved or identifier.startswith(self.prefixes):
                 identifier = f"v_{identifier}"
-            # Two names may come out alike: "%0" and a user's "_u250".
+            # Different names may be escaped to the same identifier: "%0" and "_u250".
             while identifier in self.identifiers:
                 identifier += "_"
             self.names[name] = identifier

@@ -30,7 +30,7 @@ from rune.lowering.kernel.expr import Cast, Const, Expr, Op
 from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let
 from rune.lowering.kernel.rewrite import expressions, perfect_nest, size_names, walk, walk_expr
 
-# Side by side in one vector, where loops run inside lanes.
+# The most registers that one vector takes, where loops run inside lanes.
 MOST_REGISTERS = 4
 MOST_COPIES = 8  # of one mathematical function in a kernel, before it is called
 CHEAP = 24.0  # instructions of a loop body so small that several copies fit the registers
@@ -76,13 +76,13 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     transposed = find_transposed(code, *perfect_nest(code.body, Kind.GRID))
     if transposed is not None:
         choice = replace(choice, loops=frozenset({id(transposed.last)}))
-    # After the choice: costs were compared for plain vectors.
+    # After the choice of loops, whose costs are those of single registers.
     lanes *= _registers(code, choice.loops, lanes)
     writer = Writer(scalef=machine.scalef, called=_used_often(parts))
     env, parameters = _parameters(writer, code)
     body = Body(writer, lanes, machine.masked, choice.loops)
     extent, grain = _emit_range(body, code, transposed, env)
-    # The cost was counted for the whole grid; callers split by units.
+    # The cost is that of the whole grid, and callers want it per unit.
     units = trip_count(extent)
     text = _function(code.name, parameters, writer)
     return Rendered(code.name, text, frozenset(writer.declared), extent, choice.cost / units, grain)
@@ -91,7 +91,7 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
 def _lanes(code: KernelCode, machine: Machine) -> int:
     """As many lanes as the widest value that is computed fits in one register.
 
-    How long a loop runs is one number for all lanes, which counts for nothing.
+    The length of a loop is one number for all lanes, so its dtype does not count.
     """
     lengths = {n for s in walk(code.body) if isinstance(s, For) for n in size_names(s.extent)}
     varying = (s for s in walk(code.body) if not (isinstance(s, Let) and s.name in lengths))
@@ -103,7 +103,7 @@ def _lanes(code: KernelCode, machine: Machine) -> int:
     for dtype in {part.dtype for part in parts if isinstance(part, (Op, Cast, Const))}:
         bits = register_type(dtype)
         widest = max(widest, {"double": 8, "i64": 8, "float": 4}.get(bits, 1), dtype.itemsize)
-    # At least 2: a vector of one lane is no vector for LLVM's types.
+    # At least 2, since a vector type of one lane is of no use.
     return max(2, machine.vector_bytes // widest)
 
 
@@ -152,7 +152,7 @@ def _function(name: str, parameters: str, writer: Writer) -> str:
         f"define void @{identifier(name)}({parameters}) #0 {{",
         "entry:",
         *writer.entry,
-        # Allocas stand in the first block, which no loop may jump back to.
+        # Allocas go into the entry block, which must not be a loop's target.
         "  br label %start",
         "start:",
         *writer.lines,
@@ -206,7 +206,7 @@ def _points(body: Body, grid: Sequence[For], begin: Value, end: Value, env: Env)
         high = writer.call("i64", "@llvm.smin.i64", end - start, length)
         body.span(grid[-1], low, high, _at_row(body, grid[:-1], number, env))
 
-    # An axis of size 0 would divide by 0 before the loop finds nothing to do.
+    # An empty axis would divide by 0, although the loop below then runs no rows.
     filled = writer.call("i64", "@llvm.smax.i64", length, length.like(1))
     first = begin.binary("udiv", begin, filled)
     behind = (end + filled - 1).binary("udiv", end + filled - 1, filled)
@@ -216,7 +216,7 @@ def _points(body: Body, grid: Sequence[For], begin: Value, end: Value, env: Env)
 def _at_row(body: Body, loops: Sequence[For], number: Value, env: Env) -> Env:
     """The loop variables of the row with this number in row-major order."""
     symbols = dict(env.symbols)
-    # The outermost variable needs no remainder: it is what the divisions leave.
+    # The outermost variable needs no remainder: what is left after the divisions is it.
     for loop in reversed(loops[1:]):
         extent = body.index(loop.extent, env)
         symbols[loop.var] = number.binary("urem", number, extent)

@@ -26,7 +26,7 @@ from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import Accumulate, Alloc, Assign, Barrier, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import names_assigned
 
-# Of one kernel, on the stack of the thread that runs it.
+# Per kernel, on the stack of the thread that runs it.
 MAX_SCRATCH_BYTES = 1 << 20
 UNROLL = 4  # vectors that a sum is held in, where the body costs no more than UNROLL_COST
 UNROLL_COST = 12.0
@@ -91,7 +91,7 @@ class Body(Values):
         # Index arithmetic is i64 whatever dtype the Let has.
         wide = llvm_scalar.convert(value, dtype, dtypes.i64)
         env = replace(env, symbols={**env.symbols, name: wide})
-        # An index that mentions it differs between the lanes from now on.
+        # From here on an index that mentions it varies by lane.
         if value.lanes and env.lanes:
             lanes = replace(env.lanes, varying=env.lanes.varying | {name})
             env = replace(env, lanes=lanes)
@@ -201,7 +201,7 @@ class Body(Values):
             if body:
                 inner = env.with_mask(mask)
                 assert inner.mask is not None
-                # A side that no lane takes is jumped over; without that, both would always cost.
+                # Skips a side that no lane takes; otherwise both would always run.
                 alive = self.writer.any_lane(inner.mask)
                 self.writer.either(alive, partial(self.run, body, inner))
 
@@ -214,7 +214,7 @@ class Body(Values):
 
     def span(self, loop: For, begin: Value, end: Value, env: Env) -> None:
         """A loop over begin..end, in lanes where that was chosen."""
-        # Within lanes already, as under a loop that was chosen too, a loop runs in order.
+        # Loops inside a vectorised one run in order, each step in all lanes.
         if env.lanes is None and id(loop) in self.chosen:
             self.in_lanes(loop, begin, end, env)
         else:
@@ -234,7 +234,7 @@ class Body(Values):
 
     def in_lanes(self, loop: For, begin: Value, end: Value, env: Env) -> None:
         """Full vectors first, then what is left, in masked lanes or one by one."""
-        # Sums live in vectors of their own meanwhile, so that the loop carries no scalar.
+        # Each sum is kept in vectors while the loop runs, so no iteration waits for a scalar.
         sums = self.partial_sums(loop, env)
         # The number of lanes is a power of two.
         tail_count = (end - begin) & (self.lanes - 1)
@@ -246,10 +246,10 @@ class Body(Values):
             symbols = {**env.symbols, loop.var: i}
             self.run(loop.body, replace(env, slots=slots, lanes=lanes, symbols=symbols))
 
-        # A body that long would be written twice, once more for the tail.
+        # Without this, a long body would be emitted twice: for full vectors and for the tail.
         if self.masked and not tail_count.is_constant and _is_heavy(loop):
             self.masked_loop(begin, end, body)
-            # Masked in every step, the loop leaves no tail.
+            # Every step is masked, so no tail is left.
             tail_count = tail_count.like(0)
         else:
             first = self.several_at_once(loop, begin, full, sums, body)
@@ -266,7 +266,7 @@ class Body(Values):
         """For each Var that the loop accumulates, the vectors that hold it meanwhile."""
         combines = _combines(loop)
         names = sorted(names_assigned(loop.body) & env.slots.keys())
-        # Longer bodies hide the latency of the addition themselves.
+        # Longer bodies hide the latency of the addition by themselves.
         copies = UNROLL if straight_cost(loop) <= UNROLL_COST else 1
         return {name: [self.lane_slot(env.slots[name], combines[name]) for _ in range(copies)] for name in names}
 
@@ -280,7 +280,7 @@ class Body(Values):
         copies = len(next(iter(sums.values()), ()))
         step = self.lanes * copies
         length = full - begin
-        # Too short for a single round: the plain loop goes first.
+        # Too short for one round of several vectors.
         if copies < 2 or (length.is_constant and int(length.text) < step):
             return begin
         until = full - length.binary("urem", length, step)
@@ -292,7 +292,7 @@ class Body(Values):
         self.writer.count_up(begin, until, step, steps)
         combines = _combines(loop)
         for name, held in sums.items():
-            # In the order of the copies: sums have one order on every run.
+            # In a fixed order, so that sums are the same in every run.
             total, *others = (self.writer.load(s.type, s.pointer) for s in held)
             for other in others:
                 total = llvm_functions.combine(combines[name], held[0].dtype, total, other)
@@ -316,10 +316,10 @@ class Body(Values):
         return lane.compare("ult", self.writer.splat(count.cast("trunc", "i32"), self.lanes))
 
     def masked_tail(self, first: Value, count: Value, body: LaneBody) -> None:
-        """The last vector, with only `rest` lanes alive."""
+        """The last vector, with only `count` lanes alive."""
         writer = self.writer
 
-        # Known by now, so neither a branch nor a comparison is needed.
+        # The count is known, so neither a branch nor a comparison is needed.
         if count.is_constant:
             alive = [f"i1 {int(k < int(count.text))}" for k in range(self.lanes)]
             body(first, Value(writer, f"<{self.lanes} x i1>", f"<{', '.join(alive)}>"))
@@ -338,7 +338,7 @@ class Body(Values):
         value = self.writer.load(sums.type, sums.pointer)
         count = self.lanes
         while count > 1:
-            # By halves takes log2 steps, each a whole vector operation.
+            # Halving takes log2(lanes) vector operations.
             count //= 2
             low, high = self.writer.part(value, 0, count), self.writer.part(value, count, count)
             value = llvm_functions.combine(combine, slot.dtype, low, high)
@@ -373,8 +373,7 @@ def _combines(loop: For) -> dict[str, str]:
     """The operation by which the loop accumulates each Var."""
     combines: dict[str, str] = {}
     pending: list[Stmt] = list(loop.body)
-    # A Var has one operation in a loop that may run in lanes (llvm_lanes.py), so the last one seen
-    # is the one.
+    # llvm_lanes.py allows only one operation per Var, so overwriting an entry changes nothing.
     while pending:
         stmt = pending.pop()
         if isinstance(stmt, Accumulate):

@@ -69,7 +69,7 @@ def _in_place(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
 def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     """Append a call of the function."""
     writer, types = args[0].writer, tuple(a.type for a in args)
-    # Definitions are text among the declarations: a set keeps one of each in a module.
+    # The definition is added to the set of declarations, so a module gets it once.
     text, declared = _out_of_line(name, dtype, types, writer.scalef)
     writer.declared |= {text, *declared}
     return writer.call(types[0], _symbol(name, types[0]), *args)
@@ -80,7 +80,7 @@ def _out_of_line(
     name: str, dtype: np.dtype, types: tuple[str, ...], scalef: frozenset[str]
 ) -> tuple[str, frozenset[str]]:
     """A function's definition, and the declarations that it needs."""
-    # A writer of its own: the definition stands outside the kernel's function.
+    # A separate writer, because the definition lies outside the kernel's function.
     writer = Writer(scalef=scalef, block="start")
     args = tuple(Value(writer, type, f"%x{k}") for k, type in enumerate(types))
     value = _in_place(name, dtype, args)
@@ -170,7 +170,7 @@ class Written(Number):
         return WrittenVariable(self, slot)
 
     def when(self, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
-        # Lanes may go both ways, so both sides are written, each for its own lanes.
+        # Lanes may take different sides, so both are emitted, each under its own mask.
         for condition, write in ((self, then), (~self, orelse)):
             if write is not None:
                 assert isinstance(condition, Written)
@@ -189,7 +189,7 @@ class Written(Number):
         counter = self.like(0).variable()
 
         def step(_: Value) -> None:
-            # Lanes leave the loop at counts of their own; the loop runs for the longest.
+            # Each lane stops at its own count; the loop runs for the longest.
             (counter.get() < self).when(body)
             counter.set(counter.get() + 1)
 

@@ -53,7 +53,7 @@ def choose(body: Iterable[Stmt], lanes: int, aliases: frozenset[str] = frozenset
 def _statement(stmt: Stmt, lanes: int, aliases: frozenset[str]) -> Choice:
     if isinstance(stmt, For):
         return _loop(stmt, lanes, aliases)
-    # A store is an instruction more.
+    # Plus one for the store itself.
     direct_cost = sum(instructions(e) for e in expressions(stmt)) + isinstance(stmt, Store)
     if isinstance(stmt, If):
         inner = choose((*stmt.body, *stmt.orelse), lanes, aliases)
@@ -64,11 +64,11 @@ def _statement(stmt: Stmt, lanes: int, aliases: frozenset[str]) -> Choice:
 def _loop(loop: For, lanes: int, aliases: frozenset[str]) -> Choice:
     inside = choose(loop.body, lanes, aliases)
     trips = trip_count(loop.extent)
-    # One more for counting up.
+    # Plus one for the loop counter.
     best = Choice(inside.loops, trips * (inside.cost + 1))
     if loop.kind is Kind.UNROLLED or not is_vectorisable(loop, aliases):
         return best
-    # Rounded up: a tail costs as much as a vector.
+    # Rounded up, since a masked tail costs as much as a full vector.
     steps = -(-trips // lanes)
     here = steps * (_cost_in_lanes(loop, lanes) + 1) + LOOP_OVERHEAD
     return Choice(frozenset({id(loop)}), here) if here < best.cost else best
@@ -146,10 +146,10 @@ def varying_names(loop: For) -> frozenset[str]:
     """The loop variable and the locals inside that may differ between the lanes."""
     varying = {loop.var}
     for stmt in walk(loop.body):
-        # Each lane has its own, and what it holds is not followed.
+        # Assumed to vary: the values assigned to a Var are not tracked.
         if isinstance(stmt, Var):
             varying.add(stmt.name)
-        # In order, so a Let that reads a varying one varies too.
+        # Lets are met in order, so one that reads a varying one is found too.
         elif isinstance(stmt, Let) and reads_any(stmt.value, varying):
             varying.add(stmt.name)
     return frozenset(varying)
@@ -163,8 +163,7 @@ def reads_any(expr: Expr, names: Set[str]) -> bool:
                 return True
             case Index(dim=dim) if mentions(dim, names):
                 return True
-            # The buffer itself may hold anything: only the place decides whether lanes read
-            # different elements.
+            # Only the index matters: with the same index all lanes read the same element.
             case Load(indices=(index, *_)) if mentions(index, names):
                 return True
     return False
@@ -182,7 +181,7 @@ def is_vectorisable(loop: For, aliases: frozenset[str] = frozenset()) -> bool:
     # All lanes share one loop counter.
     if any(isinstance(s, For) and mentions(s.extent, varying) for s in inside):
         return False
-    # All lanes would write one element, and only the last should win.
+    # All lanes would write the same element, and the last iteration must win.
     if any(isinstance(s, Store) and not mentions(s.index, varying) for s in inside):
         return False
     if not _reductions_only(loop, inside):
@@ -211,7 +210,7 @@ def _stores_apart(loop: For, inside: list[Stmt], aliases: frozenset[str]) -> boo
         return False  # inside a nested statement, or to a buffer of another statement
     for buffer, index in stored.items():
         step = dims.coefficient(index, loop.var)
-        # Another local in the index might make two lanes meet.
+        # With another varying name in the index, two lanes could meet in one element.
         if not isinstance(step, int) or step == 0 or mentions(index, others):
             return False
         if any(i is not index and i != index for i in _accesses(inside, buffer, aliases)):
@@ -220,7 +219,7 @@ def _stores_apart(loop: For, inside: list[Stmt], aliases: frozenset[str]) -> boo
 
 
 def _accesses(inside: list[Stmt], buffer: str, aliases: frozenset[str]) -> Iterator[Size]:
-    # All aliases are taken for one memory, which errs on the safe side.
+    # All aliases are treated as one memory, which errs on the safe side.
     same = aliases if buffer in aliases else frozenset({buffer})
     for stmt in inside:
         if isinstance(stmt, Store) and stmt.buffer in same:

@@ -12,7 +12,7 @@ _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 
 @functools.cache
-# Types are asked for at every instruction; there are a few dozen, so the cache stays small.
+# Called for every instruction; only a few dozen types exist, so the cache stays small.
 def lanes_of(type: str) -> int:
     """How many lanes a type has; 0 for a scalar.
 
@@ -43,7 +43,8 @@ def float_constant(value: float, type: str) -> str:
     if type == "half":
         return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
     if type == "float" and abs(value) < float("inf"):
-        # LLVM wants an f32 as the f64 of the same value, and rejects digits that f32 lacks.
+        # LLVM writes an f32 constant as the f64 of the same value and rejects digits that f32
+        # lacks.
         value = struct.unpack("<f", struct.pack("<f", value))[0]
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 

@@ -21,7 +21,7 @@ from rune.lowering.scalar.table import COMPARISONS
 
 _SIGNED_PREDICATES = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 _UNSIGNED_PREDICATES = {"lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge", "eq": "eq", "ne": "ne"}
-# Ordered: false with NaN, as comparisons are; "une" is true then, as != is.
+# Ordered predicates are false for NaN, as comparisons should be; "une" is true, as != should be.
 _FLOAT_PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 
 
@@ -180,7 +180,7 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     type = with_scalar(x.type, register_type(target))
     if source == target:
         return x
-    # Not a truncation: 2 is true, and so is NaN.
+    # A comparison and not a truncation: 2 is true, and so is NaN.
     if target == dtypes.bool_:
         return x.compare("une" if source in dtypes.FLOATING else "ne", 0)
     if source in dtypes.FLOATING:
@@ -198,7 +198,7 @@ def _from_float(x: Value, source: np.dtype, target: np.dtype, type: str) -> Valu
         return _to_integer(x, target, type)
     if source != dtypes.f64:
         return round_to(x.cast("fpext", type), target)
-    # Two roundings, to f32 and to f16, could miss the nearest number.
+    # Rounding to f32 and then to f16 could miss the nearest f16.
     if target == dtypes.f16:
         return round_to(_rounded_to_odd(x), target)
     return round_to(x.cast("fptrunc", type), target)
@@ -210,10 +210,10 @@ def _to_integer(x: Value, target: np.dtype, type: str) -> Value:
     too_high, too_low = float(info.max) + 1.0, float(info.min) - 1.0
     above, below = x >= too_high, x <= too_low
     inside = (x > too_low) & (x < too_high)
-    # i32 holds all of u8 and u16, and processors convert to it in one instruction.
+    # Narrow targets go through i32, which holds all of u8 and u16 and is one instruction.
     op = "fptosi" if target in dtypes.SIGNED or target.itemsize < 4 else "fptoui"
     wide = "i32" if target.itemsize < 4 else type
-    # A conversion out of range is poison in LLVM, even where a select drops it.
+    # Out-of-range conversions are poison in LLVM, even if a select drops the result.
     near = select(inside, x, 0.0).cast(op, wide).cast("trunc", type)
     return select(above, int(info.max), select(below, int(info.min), near))
 

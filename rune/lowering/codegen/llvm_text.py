@@ -47,7 +47,7 @@ class Writer:
 
     def emit(self, type: str, instruction: str) -> Value:
         """A pure instruction: appended, or found where it was appended before."""
-        # Outer regions reach this block too: their blocks come before it on every path.
+        # Values of outer regions are usable here: their blocks dominate this one.
         for table in self.known:
             if instruction in table:
                 return table[instruction]
@@ -65,7 +65,7 @@ class Writer:
     def region(self, label: str) -> Iterator[None]:
         """Blocks from `label` on whose values are not seen after them."""
         self.label(label)
-        # Blocks of a branch may not have run where control comes together again.
+        # Values of a branch are dropped after it, since its blocks need not have run.
         self.known.append({})
         yield
         self.known.pop()
@@ -103,13 +103,13 @@ class Writer:
             types = ", ".join(a.type for a in args)
             self.declared.add(f"declare {type} {function}({types})")
         listed = ", ".join(f"{a.type} {a.text}" for a in args)
-        # Masked loads read memory, which a store may change between two equal calls.
+        # Masked loads are not shared: a store between two equal ones may change the result.
         append = self.effect if ".masked." in function else self.emit
         return append(type, f"call {type} {function}({listed})")
 
     def scale_register(self, y: Value, n: Value) -> Value:
         """y 2ⁿ for a whole n in floating form, rounded once; y of a type in `scalef`."""
-        # All lanes, as bits of an integer.
+        # A mask with all bits set: all lanes.
         mask = self.constant(f"i{y.lanes}", -1)
         form = "ps" if y.scalar_type == "float" else "pd"
         rounding = self.constant("i32", 4)  # as the current mode says
@@ -125,8 +125,7 @@ class Writer:
         if lanes == 0:
             return self.call("double", f"@{function}", *args)
         self.declared.add(_lane_loop(function, len(args), lanes))
-        # Through memory: the loop of `_lane_loop` picks lanes by a running number, which a register
-        # does not offer.
+        # Through memory, because `_lane_loop` indexes lanes by a variable.
         slots = [self.passing_slot(a.type, k) for k, a in enumerate((*args, args[0]))]
         for slot, a in zip(slots, args, strict=False):
             self.store(a, slot)
@@ -171,7 +170,7 @@ class Writer:
         type = f"<{lanes} x {value.type}>"
         if value.is_constant:
             return Value(self, type, f"splat ({value.type} {value.text})")
-        # The two instructions that LLVM recognises as one broadcast.
+        # LLVM recognises these two instructions as a broadcast.
         one = self.emit(type, f"insertelement {type} poison, {value.type} {value.text}, i64 0")
         zeros = f"<{lanes} x i32> zeroinitializer"
         return self.emit(type, f"shufflevector {type} {one.text}, {type} poison, {zeros}")
@@ -246,7 +245,8 @@ class Writer:
 
     def count_up(self, begin: Value, end: Value, step: int, body: Callable[[Value], None]) -> None:
         """for (i = begin; i < end; i += step) body(i), where step divides end - begin."""
-        # One round or none needs no loop, nor the blocks that would end the reach of known values.
+        # Without a loop, at most one round needs no new blocks, so known values stay usable after
+        # it.
         if begin.is_constant and end.is_constant and int(end.text) - int(begin.text) <= step:
             if int(begin.text) < int(end.text):
                 body(begin)
@@ -254,13 +254,13 @@ class Writer:
         head, last, after = self.name("loop"), self.name("next"), self.name("done")
         before = self.block
         self.branch(begin < end, head, after)
-        # Named ahead of its definition: the phi at the head reads it.
+        # Named before it is defined, because the phi at the head refers to it.
         following = Value(self, "i64", f"%{self.name('i')}")
         with self.region(head):
             i = self.phi("i64", (begin, before), (following, last))
             body(i)
             self.jump(last)
-            # A block of its own, as the phi has to name it before the body is written.
+            # A separate block, because the phi must name it before the body is emitted.
             self.label(last)
             self.do(f"{following.text} = add nuw nsw i64 {i.text}, {step}")
             self.branch(following < end, head, after)
@@ -331,8 +331,7 @@ class Value:
     def binary(self, op: str, a: Value | Number, b: Value | Number) -> Value:
         """The instruction `op` on two operands of this type; i64 constants are folded."""
         x, y = self.like(a).text, self.like(b).text
-        # Folded for the sake of `is_constant`, by which loops and tails are chosen; LLVM would do
-        # it too.
+        # Folded here rather than by LLVM, because `is_constant` decides how loops are emitted.
         if self.type == "i64" and op in _FOLDED and x[0] != "%" and y[0] != "%":
             return self.writer.constant("i64", _FOLDED[op](int(x), int(y)))
         return self.writer.emit(self.type, f"{op} {self.type} {x}, {y}")
@@ -461,7 +460,7 @@ def _lane_loop(function: str, count: int, lanes: int) -> str:
     head = f"define internal void @{_lane_name(function, lanes)}"
     return "\n".join(
         [
-            # Rarely called, and long once inlined: kept away from the loop.
+            # Rarely called and long once inlined, so kept out of the loop.
             f"{head}({', '.join(f'ptr {n}' for n in names)}) noinline cold {{",
             "entry:",
             "  br label %loop",

@@ -57,7 +57,7 @@ def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ..
             candidates.append((axis, load))
     if not along:
         return None
-    # One axis only: loads along others stay scattered.
+    # Only one axis is tiled; loads contiguous along others stay scattered.
     chosen = along.most_common(1)[0][0]
     loop = next(g for g in grid if g.var == chosen)
     if any(isinstance(g.extent, int) and g.extent < LEAST_EXTENT for g in (loop, grid[-1])):
@@ -76,7 +76,7 @@ def _contiguous_axis(load: Load, grid: Sequence[For]) -> str | None:
     """The axis along which a load scattered along the last one is contiguous."""
     index, names = load.indices[0], {g.var for g in grid}
     step = dims.coefficient(index, grid[-1].var)
-    # A guarded element may not exist, and a tile is copied whole.
+    # A tile is copied whole, but a guarded element may not exist.
     plain = load.guard is None and size_names(index) & names
     if not plain or step is None or step in (0, 1):
         return None
@@ -115,7 +115,7 @@ def _row(body: Body, transposed: Transposed, first: Value, extent: Value, env: E
     """Rows first.. of the axis, at most one tile high, over the whole last axis."""
     writer, width = body.writer, body.lanes
     length = body.index(transposed.last.extent, env)
-    # A power of two: what is left over at the end goes row by row.
+    # The width is a power of two; the rest of each row is done without tiles.
     tiled_length = length.binary("and", length, -width)
     zero = writer.constant("i64", 0)
     height = (extent - first).call("smin", width)
@@ -141,7 +141,8 @@ def _row(body: Body, transposed: Transposed, first: Value, extent: Value, env: E
         writer.count_up(zero, tiled_length, width, tile)
         writer.either(length > tiled_length, lambda: rows(tiled_length))
 
-    # The last row of tiles may be cut off below: it is not worth a second kind of tile.
+    # A partial last row of tiles goes the ordinary way; a second kind of tile is not worth its
+    # code.
     writer.either(height.equals(width), tiles, lambda: rows(zero))
 
 

@@ -46,7 +46,7 @@ def register_type(dtype: np.dtype) -> str:
     """The IR type of a value of `dtype`."""
     require_supported(dtype)
     if dtype == dtypes.bool_:
-        # A comparison gives i1, and so does what selects take; memory has whole bytes.
+        # Comparisons and selects work on i1; in memory a bool takes a byte.
         return "i1"
     return _FLOAT_REGISTERS.get(dtype) or f"i{8 * dtype.itemsize}"
 
@@ -64,7 +64,7 @@ def constant(writer: Writer, const: Const) -> Value:
     """A literal; a NaN keeps its bits."""
     dtype, value = const.dtype, const.value
     type = register_type(dtype)
-    # Python's float need not carry a NaN's payload through.
+    # A NaN's payload may be lost in a Python float.
     if dtype in dtypes.FLOATING and np.isnan(np.float64(value)):
         return _nan(writer, const)
     if dtype in dtypes.FLOATING:
@@ -94,7 +94,8 @@ def _bf16_bits(value: Value) -> Value:
     bits = value.to_bits()
     # Half a step less one, and the last kept bit: a tie goes to even.
     rounded = (bits + ((bits >> 16) & 1) + 0x7FFF) >> 16
-    # A NaN could round up to infinity, or lose all its mantissa bits: 0x40 makes it a quiet NaN.
+    # Rounding could turn a NaN into infinity, and truncating could clear its mantissa; 0x40 keeps
+    # it a quiet NaN.
     return value.writer.select(value.is_nan(), (bits >> 16) | 0x40, rounded)
 
 

@@ -96,7 +96,7 @@ class Values:
 
     def value(self, expr: Expr, env: Env) -> Value:
         """The register value of an expression; parts that it shares are computed once."""
-        # The memo is new for each statement: a Var in it may have changed since.
+        # A new memo for each statement, because Vars may change in between.
         return self._value(expr, env, {})
 
     def _value(self, expr: Expr, env: Env, done: dict[int, Value]) -> Value:
@@ -109,7 +109,7 @@ class Values:
         match expr:
             case Const():
                 return constant(self.writer, expr)
-            # Lets first; a name that is none of them is a Var.
+            # A name that is not a Let here is a Var.
             case Local(name=name) if name in env.locals:
                 return env.locals[name]
             case Local(name=name):
@@ -136,7 +136,7 @@ class Values:
         lanes = env.lanes
         if lanes is None or not llvm_index.mentions(size, frozenset({lanes.var})):
             return llvm_index.render(self.writer, size, env.symbols)
-        # The loop variable is that of the first lane; the others count up from it.
+        # The symbol is the first lane's value; the other lanes count up from it.
         first = self.writer.splat(env.symbols[lanes.var], lanes.count)
         each = first + self.writer.iota(lanes.count, "i64")
         return llvm_index.render(self.writer, size, {**env.symbols, lanes.var: each})
@@ -175,7 +175,7 @@ class Values:
 
         if guard is None:
             return read()
-        # A branch and not a select: the element may not exist where no guard holds.
+        # A branch and not a select, because the element may not exist where no guard holds.
         element = self.writer.where(self.writer.any_lane(guard), read)
         if not guard.lanes:
             return element
@@ -186,7 +186,7 @@ class Values:
         type, align = f"<{count} x {memory_type(memory.dtype)}>", memory.dtype.itemsize
         if mask is None:
             return self.writer.load(type, at, align)
-        # What lanes that are switched off get; nobody reads it.
+        # The result in inactive lanes, which nothing reads.
         zero = self.writer.constant(type, 0)
         alignment = self.writer.constant("i32", align)
         name = f"@llvm.masked.load.{suffix(type)}.p0"

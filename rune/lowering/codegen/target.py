@@ -11,7 +11,7 @@ import numpy as np
 from rune import dtypes
 from rune.lowering.scalar.number import Ability
 
-# What lowering/legalize makes of a dtype that a renderer does not know: needed are these.
+# The dtypes that lowering/legalize computes with in place of one that a renderer lacks.
 LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
     **dict.fromkeys((dtypes.i4, dtypes.u4), frozenset({dtypes.i8, dtypes.u8, dtypes.u32})),
     **dict.fromkeys((dtypes.f8_e4m3, dtypes.f8_e5m2), frozenset({dtypes.f32, dtypes.u8, dtypes.u32})),

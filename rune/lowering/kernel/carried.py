@@ -17,7 +17,7 @@ from rune.lowering.kernel.rewrite import expressions, loads_in, names_bound, nam
 class Carried:
     """The analysis, with its memory: loop id -> (loop, answer)."""
 
-    # The loop is kept beside its answer: an id is free for another object once its own is gone.
+    # The loop is stored with its answer to keep it alive: a freed object's id may be reused.
     dependence: dict[int, tuple[For, bool]] = field(default_factory=dict)
     nested: dict[int, tuple[For, bool]] = field(default_factory=dict)
     inside: dict[int, tuple[For, int]] = field(default_factory=dict)
@@ -33,15 +33,13 @@ class Carried:
         inside = list(walk(loop.body))
         outer_stores = [s.buffer for s in inside if isinstance(s, Store) and s.buffer not in bound]
         for stmt in inside:
-            # A barrier inside parts the iterations in time: the race check counts from one to the
-            # next.
+            # Barriers separate iterations, and the race check works between barriers.
             if isinstance(stmt, Barrier):
                 return True
             if isinstance(stmt, For) and outer_stores and self._stays_in_order(stmt):
                 return True
         stored = set(outer_stores)
-        # Two stores to one buffer could overwrite each other in another order than they are
-        # written.
+        # Run at once, two stores to one buffer could take effect in the wrong order.
         once = len(stored) == len(outer_stores)
         read = {buffer for s in inside for e in expressions(s) for buffer in loads_in(e)}
         return not once or bool(stored & read) or carries_var(loop)

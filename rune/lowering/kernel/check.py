@@ -179,8 +179,8 @@ class _Checker:
             part, depth = pending.pop()
             count += 1
             if depth > MAX_DEPTH or count > MAX_NODES:
-                # Counting stops at the limit; the message wants the whole, which is worth a second
-                # walk only here.
+                # The loop stops at the limit; the full counts are worth a second walk only for the
+                # message.
                 self.fail("an expression of {} levels and {} nodes".format(*_measure(expr)))
             pending += [(inner, depth + 1) for inner in operands(part)]
             wrong = type_error(part)
@@ -216,7 +216,7 @@ class _Checker:
 
     def body(self, body: Body, scope: _Scope) -> None:
         for stmt in body:
-            # Expressions come before the statement binds its name: `x = x + 1` may not mean itself.
+            # Checked before the statement binds its name, so `x = x + 1` cannot refer to itself.
             for expr in expressions(stmt):
                 self.expr(expr, scope)
             self.stmt(stmt, scope)
@@ -283,8 +283,7 @@ class _Checker:
         self.require(isinstance(stmt.size, int) and stmt.size > 0, f"{stmt.name}[{stmt.size}]")
         if stmt.space is AddressSpace.SHARED:
             at_grid = all(loop.kind is Kind.GRID for loop in scope.loops)
-            # A workgroup's memory is declared once per kernel; inside the threads each would have
-            # its own.
+            # Shared memory belongs to the whole group, so it cannot be declared inside its threads.
             self.require(at_grid and not scope.in_if, f"{stmt.name} is shared, within the threads")
         scope.buffers[stmt.name] = _Buffer(stmt.dtype, True)
 
@@ -293,17 +292,17 @@ class _Checker:
         self.size(loop.extent, scope)
         frozen = scope.frozen
         if loop.kind is Kind.GRID:
-            # The host launches the grid, and all that it knows is the sizes.
+            # The host launches the grid and knows only the sizes.
             host = not isinstance(loop.extent, Dim) or size_names(loop.extent) <= {*self.code.sizes}
             self.require(host, f"grid {loop.var} of extent {loop.extent}, not of sizes alone")
         elif loop.kind is Kind.WORKGROUP:
-            # Drivers want the group's size when they compile.
+            # Drivers need the size of a workgroup at compile time.
             static = isinstance(loop.extent, int)
             self.require(static, f"workgroup {loop.var} of extent {loop.extent}, not static")
         elif loop.kind is Kind.VECTOR:
             inside = any(outer.kind is Kind.VECTOR for outer in scope.loops)
             self.require(not inside, f"vector {loop.var} is inside another")
-            # Lanes hold partial results until the loop ends, so a Var has no value meanwhile.
+            # Until the loop ends the lanes hold partial results, so such a Var has no value.
             frozen = frozen | (names_assigned(loop.body) & scope.variables)
         scope.symbols[loop.var] = loop_symbol(loop)
         self.body(loop.body, replace(scope, frozen=frozen, loops=(*scope.loops, loop)))
@@ -314,8 +313,8 @@ class _Checker:
         self.require(Kind.WORKGROUP in kinds, "a barrier outside a workgroup")
         together = not scope.in_if and Kind.VECTOR not in kinds
         threads = {loop.var for loop in scope.loops if loop.kind is Kind.WORKGROUP}
-        # Names that have one value for all threads of a group: sizes and variables of loops other
-        # than theirs. A Let may differ from thread to thread.
+        # Names with one value for all threads of a group: sizes, and variables of other loops. A
+        # Let may differ from thread to thread.
         uniform = scope.symbols.keys() - threads - scope.names.keys()
         inner = [loop.extent for loop in scope.loops if loop.kind is not Kind.WORKGROUP]
         named = {s.name for x in inner if isinstance(x, Dim) for s in dims.symbols(x)}
@@ -393,7 +392,7 @@ def _measure(expr: Expr) -> tuple[int, int]:
         if missing:
             pending += missing
             continue
-        # As a tree, because a renderer writes a shared part out at each of its places.
+        # Counted as a tree, because a renderer may emit a shared part at each of its uses.
         inner = [known[id(p)] for p in parts]
         depth = 1 + max((d for d, _ in inner), default=0)
         known[id(pending.pop())] = depth, 1 + sum(n for _, n in inner)

@@ -29,8 +29,8 @@ from rune.dims import Dim, Size
 class Const:
     """A constant by its bit pattern (little-endian bytes of the dtype)."""
 
-    # Bits rather than a number, because equality of nodes is what passes compare by: NaN has to
-    # equal itself, and 0.0 must not equal -0.0.
+    # Stored as bits because passes compare nodes by equality: NaN must equal itself, and 0.0 must
+    # differ from -0.0.
     bits: bytes
     dtype: np.dtype
 
@@ -63,7 +63,7 @@ class Load:
     buffer: str
     indices: tuple[Size, ...]
     dtype: np.dtype
-    # Part of the load, so that a padded read needs no branch around a statement.
+    # A guard is part of the load, so that a padded read needs no branch.
     guard: Expr | None = None
 
 
@@ -106,7 +106,7 @@ def index(dim: Size) -> Index:
     return Index(dim)
 
 
-# Indices of a Load are no operands: they are sizes, which rune.dims rewrites.
+# Indices of a Load are not operands: they are sizes, which rune.dims rewrites.
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions."""
     match expr:

@@ -102,7 +102,7 @@ class _Machine:
         missing = len(self.shape) - np.ndim(value)
         if missing == 0 or np.ndim(value) == 0:
             return value
-        # Behind the axes it has: lanes of inner loops are the last axes.
+        # New axes go last, since lanes of inner loops are the last axes.
         return value.reshape(value.shape + (1,) * missing)
 
     def full(self, value: np.ndarray) -> np.ndarray:
@@ -192,13 +192,12 @@ class _Machine:
                 self.alloc(stmt)
             case Barrier():
                 for storage in self.storages:
-                    # Accesses on the two sides of a barrier cannot race; those of the grid still
-                    # can.
+                    # Threads cannot race across a barrier; grid points still can.
                     storage.touched.pop("workgroup", None)
 
     def let(self, stmt: Let) -> None:
         value = self.locals[stmt.name] = self.expr(stmt.value)
-        # Only an integer that an index mentions has declared bounds to hold it to.
+        # Only integers that an index mentions have declared bounds to check.
         if stmt.name not in self.symbols:
             return
         wide = self.indices[stmt.name] = np.asarray(value).astype(np.int64)
@@ -226,12 +225,11 @@ class _Machine:
         if self.mask is not True:
             value = np.where(self.active(), value, _neutral(stmt.combine, dtype))
         depth = self.var_depth[stmt.name]
-        # Lanes opened since the Var was declared are summed up into it.
+        # Axes opened since the Var was declared are reduced into it.
         axes = tuple(range(depth, len(self.shape)))
         if axes:
             lanes = np.shape(value)[:depth] or (1,) * depth
-            # A value that does not vary by lane has length 1 there, and would be added once instead
-            # of once per lane.
+            # A value that does not vary by lane has length 1, and must count once per lane.
             value = np.broadcast_to(value, lanes + self.shape[depth:])
             # Without the dtype, NumPy would sum small integers in i64; it has no 4-bit loops.
             wide = {dtypes.i4: dtypes.i8, dtypes.u4: dtypes.u8}.get(dtype, dtype)
@@ -247,7 +245,7 @@ class _Machine:
             at = self.full(view.elements(self.size(stmt.index), active))
         except Fault as fault:
             self.fail(f"store {stmt.buffer}", fault.message, fault.lane)
-        # Before the inactive lanes are dropped: `touch` wants one position per lane.
+        # Before dropping inactive lanes, because `touch` expects one position per lane.
         self.touch(stmt.buffer, at.reshape(self.shape), active, write=True)
         if active is not True:
             keep = self.full(active)
@@ -259,7 +257,7 @@ class _Machine:
 
     def branch(self, stmt: If) -> None:
         condition = self.expr(stmt.condition)
-        # Lanes may go either way, so both sides run, each under its own mask.
+        # Lanes may differ, so both sides run, each under its own mask.
         outer, around = self.mask, self.active()
         for body, chosen in ((stmt.body, condition), (stmt.orelse, ~condition)):
             self.mask = chosen & around
@@ -280,7 +278,7 @@ class _Machine:
 
     def loop(self, loop: For) -> None:
         extent = self.size(loop.extent)
-        # Lanes may have different extents; all run the longest, masked where their own ends.
+        # Lanes may have different extents: all run to the longest, masked beyond their own.
         count = int(np.max(extent)) if np.size(extent) else 0
         ragged = bool(np.ndim(extent)) and bool(np.any(extent != count))
         outer, allocated = self.mask, len(self.storages)
@@ -321,7 +319,7 @@ class _Machine:
         kind = loop.kind
         if kind not in (Kind.GRID, Kind.WORKGROUP, Kind.VECTOR):
             return self.levels
-        # The loop begins anew: what an earlier run of it touched is in the past.
+        # A new run of the loop: accesses of an earlier run no longer count.
         if kind is Kind.VECTOR and axis.flat[0] == 0:
             for storage in self.storages:
                 storage.touched.pop("vector", None)
@@ -329,7 +327,7 @@ class _Machine:
         same = [x for x in self.levels if x.name == kind.value]
         if same:
             return [*others, Level(kind.value, same[0].depth, self.lift(same[0].ids) * count + axis)]
-        # Threads of different groups are different threads: the group's number goes in front.
+        # Numbered across groups, since threads of different groups are different threads.
         if kind is Kind.WORKGROUP and others:
             return [*others, Level(kind.value, depth, self.lift(others[0].ids) * count + axis)]
         return [*others, Level(kind.value, depth, axis)]
@@ -337,7 +335,7 @@ class _Machine:
     def at_once(self, loop: For, count: int) -> int:
         """How many iterations run at once; 0 for one after the other, as scalars."""
         room = LANES // max(1, math.prod(self.shape))
-        # All threads at once, whatever the room: they meet at barriers.
+        # All threads run at once, because they meet at barriers.
         if loop.kind is Kind.WORKGROUP:
             return count
         if loop.kind in (Kind.GRID, Kind.VECTOR):
@@ -347,7 +345,7 @@ class _Machine:
         if not self.carried.has_nested_store(loop):
             return max(1, room)
         # Stores must keep their order: all inner loops have to fit at once, too.
-        # 0 where they do not fit, which means one after the other.
+        # 0, that is one after the other, where they do not fit.
         return room // self.iterations_inside(loop)
 
     def iterations_inside(self, loop: For) -> int:

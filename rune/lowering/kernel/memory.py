@@ -17,7 +17,7 @@ from rune.dims import Dim, FloorDiv, Mod, Size, Symbol
 from rune.lowering.kernel.nodes import Access, KernelCode, Param
 from rune.lowering.kernel.rewrite import buffers_written
 
-# Instead of a thread's number in `touched`: nobody, or more readers than one.
+# Markers in `touched` in place of a member's number: nobody, or several readers.
 _NONE, _SEVERAL = -1, -2
 
 
@@ -63,25 +63,24 @@ class Storage:
 
     def record(self, level: Level, at: np.ndarray, ids: np.ndarray, write: bool) -> None:
         """Note which threads touched these elements; a Fault if that is a race."""
-        # Scratch allocated inside the level belongs to one member each; nobody else can touch it.
+        # Scratch allocated inside the level is private to each member.
         if not self.tracked or self.depth > level.depth:
             return
         if level.name not in self.touched:
             nobody = np.full(self.data.size, _NONE)
             self.touched[level.name] = nobody, nobody.copy()
         writer, reader = self.touched[level.name]
-        # `touched` holds the last writer and the one reader of each element.
+        # For each element, `touched` holds the last writer and the only reader.
         before = writer[at]
         conflict = (before != _NONE) & (before != ids)
         readers = reader[at]
         if write:
             conflict |= (readers != _NONE) & (readers != ids)
-            # Two lanes that store to one element leave one id there, so that the other finds a
-            # stranger's.
+            # If two lanes store to one element, only one id remains, and the other lane sees it.
             writer[at] = ids
             conflict |= writer[at] != ids
         else:
-            # The same trick: whoever reads an id other than its own shares the element.
+            # Likewise, a lane that reads back another id shares the element with that reader.
             reader[at] = np.where((readers == _NONE) | (readers == ids), ids, _SEVERAL)
             reader[at[reader[at] != ids]] = _SEVERAL
         if conflict.any():
@@ -105,14 +104,14 @@ class View:
         if np.any(outside):
             lane = _first(outside)
             raise Fault(f"index {np.broadcast_to(index, lane.shape)[lane.at]} of {self.size}", lane)
-        # Inactive lanes still take part in NumPy's indexing, at an element that exists.
+        # NumPy indexes for inactive lanes too, so they get an element that exists.
         return np.asarray(np.where(active, index, 0) + self.base)
 
     def read(self, index: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The elements at `index`, and their positions."""
         data, written = self.storage.data, self.storage.written
         at = self.elements(index, active)
-        # No element 0 to point inactive lanes at; active ones have failed above.
+        # There is no element 0 for inactive lanes to read; active ones have failed above.
         if self.size == 0:
             return np.zeros(at.shape, data.dtype), at
         if written is not None:
@@ -187,7 +186,7 @@ def _storage(
         if np.may_share_memory(held.data, data) and held.data.dtype == p.dtype:
             held.tracked |= p.name in written
             return held
-    # An alias brings the values of its partner, so there all elements count as written.
+    # An aliased output starts out with its partner's values, so nothing in it is uninitialised.
     fresh = p.access is Access.WRITE and not any(p.name in pair for pair in code.aliases)
     flags = np.zeros(data.size, np.bool_) if fresh else None
     return Storage(data, flags, tracked=p.name in written)

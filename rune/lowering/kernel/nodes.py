@@ -179,5 +179,5 @@ class KernelCode:
     sizes: tuple[str, ...]
     body: tuple[Stmt, ...]
     aliases: tuple[tuple[str, str], ...] = ()
-    # Empty until a renderer attaches them; passes neither see nor rewrite them.
+    # Empty until a renderer attaches them; passes never see them.
     functions: tuple[Function, ...] = ()

@@ -26,12 +26,12 @@ def const_text(c: Const) -> str:
     if c.dtype in dtypes.INTEGER and const(int(c.value), c.dtype) == c:
         return f"{int(c.value)}_{short}"
     if c.dtype in dtypes.FLOATING:
-        # Narrow floats print their own shortest digits; as a Python float, f32 would show nine
+        # `str` of a narrow float gives its shortest digits; as a Python float it would print many
         # more.
         text = repr(float(c.value)) if c.dtype == dtypes.f64 else str(c.value)
         if const(float(text), c.dtype) == c:
             return f"{text}_{short}"
-    # Bits are little-endian; hex digits read from the highest byte down, as numbers do.
+    # Bits are little-endian; reversed, the hex digits read as a number.
     return f"bits_{short}({c.bits[::-1].hex()})"
 
 

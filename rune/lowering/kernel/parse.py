@@ -41,7 +41,7 @@ from rune.lowering.scalar.table import OPERATIONS, SIGNS, result_dtype
 
 _DTYPES = "|".join(map(re.escape, dtypes.FROM_SHORT))
 _TOKEN = re.compile(
-    # Constants come before names and numbers, since `inf_f32` and `1_f32` begin like them.
+    # Constants come first: `inf_f32` looks like a name and `1_f32` begins like a number.
     rf"\s+|#[^\n]*|(?P<constant>-?(?:inf|nan|\d+\.?\d*(?:e[+-]?\d+)?)_(?:{_DTYPES})\b)"
     r"|(?P<name>[^\W\d]\w*)|(?P<number>\d+)"
     r"|(?P<sign>\.\.|//|<<|>>|==|!=|<=|>=|[-+*/%&|^<>=:,(){}\[\]])"
@@ -107,14 +107,14 @@ class Reader:
     def dtype(self) -> np.dtype:
         name = self.word()
         if name not in dtypes.FROM_SHORT:
-            # The message is to show the word itself, not the token after it.
+            # Step back, so that the message shows this word.
             self.at -= 1
             self.fail("a dtype")
         return dtypes.FROM_SHORT[name]
 
     def dim(self, *ends: str) -> Size:
         """The text up to one of `ends` outside parentheses, as a dimension."""
-        # Dimensions have a grammar of their own, so their text is cut out and handed to rune.dims.
+        # Dimensions have their own grammar, so their text is cut out for rune.dims.
         first, depth = self.at, 0
         while depth or self.tokens[self.at].text not in ends:
             token = self.tokens[self.at]
@@ -140,7 +140,7 @@ class Reader:
         self.take("code")
         name, opened = self.word(), self.at
         sizes = self.sizes()
-        # Back to the parameters, whose sizes have their bounds by now.
+        # Back to the parameters, now that the bounds of their sizes are known.
         self.at, closed = opened, self.at
         params = self.params()
         self.at = closed
@@ -250,7 +250,7 @@ class Reader:
         dtype = self.dtype()
         self.range(name, "=")
         self.take("=")
-        # The name is bound after its value is read, which may mention an outer one of this name.
+        # Bound only now, since the value may mention an outer name that is spelled the same.
         value = self.expr()
         self.locals[name] = dtype
         return Var(name, value) if mutable else Let(name, value)
@@ -294,7 +294,7 @@ class Reader:
         if sign not in _BY_SIGN:
             return first
         self.at += 1
-        # One operator only: there is no precedence, deeper expressions stand in parentheses.
+        # At most one operator: deeper expressions are parenthesised, so there is no precedence.
         return _op(_BY_SIGN[sign], (first, self.term()))
 
     def term(self) -> Expr:
@@ -330,7 +330,7 @@ class Reader:
             while not self.peek(")"):
                 self.pass_over()
             digits = self.text[start : self.tokens[self.at].start].strip()
-            # Printed from the highest byte down, kept from the lowest up.
+            # Printed with the highest byte first, stored with the lowest first.
             expr = Const(bytes.fromhex(digits)[::-1], dtypes.FROM_SHORT[name[5:]])
         elif name.startswith("bitcast_"):
             expr = Op("bitcast", (self.expr(),), dtypes.FROM_SHORT[name[8:]])

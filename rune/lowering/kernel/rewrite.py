@@ -51,7 +51,7 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
     while pending:
         stmt = pending.pop()
         yield stmt
-        # Reversed twice, because the stack hands out the last one first.
+        # Reversed, because the stack returns the last item first.
         for inner in reversed(bodies(stmt)):
             pending.extend(reversed(inner))
 
@@ -168,7 +168,7 @@ def buffers_read(body: Iterable[Stmt]) -> frozenset[str]:
     for stmt in walk(body):
         for expr in expressions(stmt):
             buffers |= loads_in(expr)
-        # An update reads the element that it writes, though no Load says so.
+        # An update reads the element it writes, although it contains no Load.
         if isinstance(stmt, Store) and stmt.combine is not None:
             buffers.add(stmt.buffer)
     return frozenset(buffers)
@@ -214,7 +214,7 @@ def updated(stmt: Accumulate | Store) -> Expr:
         old: Expr = Local(stmt.name, value.dtype)
     else:
         old = Load(stmt.buffer, (stmt.index,), value.dtype)
-    # Integers have no rounding that fusing could save.
+    # Fusing saves a rounding, and integers do not round.
     fuses = stmt.contract and combine == "add" and value.dtype in dtypes.FLOATING
     if fuses and isinstance(value, Op) and value.name == "mul":
         return Op("fma", (*value.args, old), value.dtype)
@@ -398,7 +398,7 @@ def unique_names(code: KernelCode) -> KernelCode:
     used_names = {p.name for p in code.params} | set(code.sizes)
     if len(set(bound)) == len(bound) and not used_names & set(bound):
         return code
-    # Names bound further on are avoided too, or a renamed one would clash with them there.
+    # Later names are avoided too, or a renamed one would clash with them.
     later = frozenset(bound)
 
     def visit(body: Body, names: dict[str, str]) -> Body:
@@ -412,7 +412,7 @@ def unique_names(code: KernelCode) -> KernelCode:
             renamed = rename_parts(stmt, scope) if scope else stmt
             inner = scope
             done.append(map_bodies(renamed, lambda b, inner=inner: visit(b, inner)))
-            # A loop variable ends with its loop; other names live on to the end of the body.
+            # A loop variable's scope ends with its loop; other names last to the end of the body.
             names = names if isinstance(stmt, For) else scope
         return tuple(done)
 

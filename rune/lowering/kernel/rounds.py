@@ -38,8 +38,7 @@ def rounds(body: Iterable[Stmt]) -> Size:
             case For(kind=Kind.GRID | Kind.WORKGROUP, body=inner):
                 total = total + rounds(inner)
             case For(extent=extent, body=inner):
-                # One more: the test that ends the loop counts as a round, and so may what stands in
-                # it.
+                # Plus one for the test that ends the loop, and for what is evaluated with it.
                 total = total + (extent + 1) * (1 + rounds(inner))
             case If(condition=condition, body=inner, orelse=orelse):
                 total = total + rounds(inner)
@@ -65,8 +64,7 @@ def _in_expression(expr: Expr) -> int:
 
 
 def _is_loop(op: Op) -> bool:
-    # Integer powers and float remainders are loops (scalar/integers.py, scalar/powers.py); the
-    # other dtypes are straight code.
+    # Only integer powers and float remainders are loops (scalar/integers.py, scalar/powers.py).
     return op.dtype in dtypes.INTEGER if op.name == "pow" else op.dtype in dtypes.FLOATING
 
 

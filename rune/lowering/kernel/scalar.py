@@ -36,11 +36,11 @@ def _exact_fma(a: float, b: float, c: float) -> float:
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
         return plain
     exact = Fraction(a) * Fraction(b) + Fraction(c)
-    # A Fraction has no sign of zero; the rounded arithmetic has the one that IEEE 754 asks for.
+    # A Fraction has no signed zero; here plain arithmetic gives the sign that IEEE 754 asks for.
     if exact == 0:
         return plain
     try:
-        # Python divides whole numbers with one rounding to nearest.
+        # Python's division of integers rounds once, to nearest.
         return exact.numerator / exact.denominator
     except OverflowError:
         return math.inf if exact > 0 else -math.inf
@@ -49,7 +49,7 @@ def _exact_fma(a: float, b: float, c: float) -> float:
 @scalars.widened
 def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Any:
     if a.dtype != dtypes.f32:
-        # No wider float to fall back on for f64: one element after the other, in whole numbers.
+        # There is no wider float than f64, so the elements are computed one by one in integers.
         exact = np.frompyfunc(_exact_fma, 3, 1)
         return np.asarray(exact(*np.broadcast_arrays(a, b, c))).astype(np.float64)
     # The product is exact in f64; the sum is rounded to odd there, so that rounding it to f32
@@ -76,7 +76,7 @@ def bitcast(x: np.ndarray, dtype: np.dtype) -> Any:
 
 def _quiet(function: Meaning) -> Meaning:
     def quiet(*args: np.ndarray) -> Any:
-        # Overflow and NaN are answers here, and warnings are errors in the tests.
+        # Overflow and NaN are valid results, and warnings are errors in the tests.
         with np.errstate(all="ignore"):
             return function(*args)
 

@@ -56,7 +56,7 @@ from rune.lowering.scalar.table import SIGNS
 
 def to_text(code: KernelCode) -> str:
     """The code in the grammar above."""
-    # Bounds are printed where a name is bound, though only its uses carry them.
+    # Bounds are printed where a name is bound, but only its uses carry them.
     symbols = symbols_used(code)
     head = f"code {code.name}({', '.join(map(_param, code.params))})"
     if code.sizes:
@@ -145,7 +145,7 @@ def expr_text(expr: Expr) -> str:
 
 def _operand(expr: Expr) -> str:
     text = expr_text(expr)
-    # Always parentheses: the reader has no precedence.
+    # Always parenthesised: the reader has no precedence.
     infix = isinstance(expr, Op) and expr.name in SIGNS
     return f"({text})" if infix else text
 

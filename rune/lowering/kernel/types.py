@@ -33,7 +33,7 @@ def _operation_error(op: Op) -> str | None:
     if known is None or known.arity != len(op.args):
         wanted = known.arity if known else "no such operation"
         return f"{op.name} with {len(op.args)} operands, not {wanted}"
-    # The condition of a select is bool whatever the values are, so it is left out of "all alike".
+    # A select's condition is bool whatever its values are.
     values = op.args[1:] if op.name == "select" else op.args
     operand = values[0].dtype
     if op.name == "select" and op.args[0].dtype != dtypes.bool_:
@@ -44,7 +44,7 @@ def _operation_error(op: Op) -> str | None:
         if other.dtype != operand:
             return f"{op.name}({_given(op)})"
     result = result_dtype(op.name, operand)
-    # Only a bitcast has no result dtype of its own: it says which one it wants.
+    # Only a bitcast has no implied result dtype.
     if result is None:
         same = operand.itemsize == op.dtype.itemsize
         return None if same else f"bitcast of {_given(op)} to {dtypes.short(op.dtype)}: other size"

@@ -1,7 +1,7 @@
 """Which values are stored: every other one is computed where it is used.
 
 Stored in any case: results of the program, of reductions, dots, scans, scatters and routines, and
-what routines read. Besides, a value that is dear and asked for at several places is stored when
+what routines read. Besides, a value that is costly and needed in several places is stored when
 `cost.is_worth_storing` says so; fusion may then keep it in a scratch row instead of memory.
 
 A place is one consumer and one path of views to it: x and x shifted by one are two places of x.

@@ -1,4 +1,4 @@
-"""Legalize: what no device computes with becomes what every device does.
+"""Legalize: dtypes that a device lacks become dtypes that it has.
 
 parts           programs: a complex array, or one of keys, becomes its two parts
 storage         kernel code: 8-bit floats, 4-bit integers, and half types where a target has

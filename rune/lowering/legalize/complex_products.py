@@ -22,7 +22,8 @@ def product_over(x: Pair, axes: Axes) -> Pair:
     shape = type_of(x[0]).shape
     row_axes = tuple(i for i in range(len(shape)) if i not in axes)
     rows, count = tuple(shape[i] for i in row_axes), product(shape[i] for i in axes)
-    # A loop takes rows off the first axis; halves are cut from the last one, where neighbours lie.
+    # The loop takes rows from the first axis; halves are cut from the last one, which is
+    # contiguous.
     leading, trailing = (*axes, *row_axes), (*row_axes, *axes)
     if not isinstance(count, int):
         return _by_rows(_arranged(x, leading, (count, *rows)), rows, count, False, False)

@@ -22,8 +22,7 @@ def separate_products(target: Target) -> Pass[KernelCode]:
 
     def stmt(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Accumulate | Store) and stmt.contract:
-            # A fused step in software takes tens of operations, and nothing promises that a sum is
-            # fused.
+            # In software a fused step takes tens of operations, and fusing is only a permission.
             return replace(stmt, contract=target.has("fma", stmt.value.dtype))
         return map_bodies(stmt, body)
 

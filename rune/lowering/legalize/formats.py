@@ -78,16 +78,16 @@ def bits_of(x: Expr, dtype: np.dtype = dtypes.u32) -> Expr:
 
 def decode(bits: Expr, format: Format, bind: Bind) -> Expr:
     """The number that bits (u32, nothing above the format's) stand for, as f32."""
-    # bf16 is the upper half of an f32, so a shift is all there is to it.
+    # bf16 is the upper half of an f32, so shifting is enough.
     if format.bias == F32_BIAS:
         return bits_of(operation("shl", bits, word(32 - format.bits)), dtypes.f32)
     bits = bind(bits)
     magnitude = bind(operation("and", bits, word(format.sign - 1)))
     sign = operation("shl", operation("and", bits, word(format.sign)), word(32 - format.bits))
     shifted = operation("shl", magnitude, word(format.shift))
-    # The exponent moves from one bias to the other; the mantissa is in its place by now.
+    # Rebias the exponent; the mantissa is already in place.
     normal = operation("add", shifted, word((F32_BIAS - format.bias) << F32_MANTISSA))
-    # The smallest denormal: a denormal is its magnitude bits times that, exactly.
+    # The smallest denormal; every denormal is exactly its magnitude bits times this.
     step = const(2.0 ** (1 - format.bias - format.mantissa), dtypes.f32)
     tiny = bits_of(operation("mul", Cast(magnitude, dtypes.f32), step))
     is_tiny = operation("lt", magnitude, word(1 << format.mantissa))
@@ -98,7 +98,7 @@ def decode(bits: Expr, format: Format, bind: Bind) -> Expr:
 def _special(magnitude: Expr, normal: Expr, format: Format) -> Expr:
     """The bits of a number that is not tiny: infinities and NaN put in their place."""
     if format.has_infinity:
-        # Or-ing the f32 exponent in leaves the mantissa, 0 for infinity and a payload for NaN.
+        # Setting all exponent bits keeps the mantissa: 0 for infinity, a payload for NaN.
         endless = operation("ge", magnitude, word(format.largest))
         raised = operation("or", normal, word(F32_INFINITY))
         return operation("select", endless, raised, normal)
@@ -110,8 +110,7 @@ def encode(x: Expr, format: Format, bind: Bind) -> Expr:
     """The bits (u32) of the number nearest to an f32."""
     bits = bind(bits_of(x))
     length = bind(operation("and", bits, word(0x7FFFFFFF)))
-    # Magnitude bits are ordered as the numbers are, so `min` turns an overflow into infinity (or
-    # NaN).
+    # Magnitude bits are ordered like the numbers, so `min` turns an overflow into infinity, or NaN.
     nearest = operation("min", _nearest(length, format, bind), word(format.largest))
     is_nan = operation("gt", length, word(F32_INFINITY))
     length_bits = operation("select", is_nan, word(format.nan), nearest)
@@ -122,9 +121,9 @@ def encode(x: Expr, format: Format, bind: Bind) -> Expr:
 def _nearest(length: Expr, format: Format, bind: Bind) -> Expr:
     """Magnitude bits after rounding, as if exponents had no end."""
     odd = operation("and", operation("shr", length, word(format.shift)), word(1))
-    # Just under half a step, and the last kept bit decides a tie: to even.
+    # Adding just under half a step, plus the last kept bit, rounds to nearest, ties to even.
     half = word((1 << (format.shift - 1)) - 1)
-    # A carry out of the mantissa raises the exponent, which is what rounding up should do.
+    # A carry out of the mantissa raises the exponent, as rounding up should.
     rounded = operation("add", operation("add", length, half), odd)
     less = (F32_BIAS - format.bias) << format.mantissa
     normal = operation("sub", operation("shr", rounded, word(format.shift)), word(less))
@@ -148,11 +147,11 @@ def to_odd(x: Expr, bind: Bind) -> Expr:
     back = bind(Cast(near, dtypes.f64))
     bits = bind(bits_of(near))
     even = operation("eq", operation("and", bits, word(1)), word(0))
-    # Infinity and NaN have no neighbours; a number as large as this is infinite in f16 anyway.
+    # Infinity and NaN have no neighbours, and numbers this large are infinite in f16 anyway.
     ordered = operation("lt", operation("abs", x), const(2.0**127, dtypes.f64))
     inexact = operation("and", operation("and", operation("ne", back, x), even), ordered)
     below = operation("lt", operation("abs", back), operation("abs", x))
-    # Steps in magnitude, since the sign is a bit of its own.
+    # Adding 1 to the bits is a step in magnitude, because the sign is a separate bit.
     up, down = operation("add", bits, word(1)), operation("sub", bits, word(1))
     stepped = bits_of(operation("select", below, up, down), dtypes.f32)
     return operation("select", inexact, stepped, near)

@@ -44,7 +44,7 @@ def _interleave_type(x: ArrayType, y: ArrayType, *, axis: int) -> ArrayType:
 
 
 def _interleave_view(indices: Indices, x: ArrayType, y: ArrayType, *, axis: int) -> Source:
-    # The first piece where the index on the new axis is 0, the second one elsewhere.
+    # Index 0 on the new axis takes the first piece, index 1 the second.
     part_indices, which = _without(indices, axis), indices[axis]
     return Source((Piece(0, part_indices, (Bounds(which, 0, 1),)), Piece(1, part_indices)))
 

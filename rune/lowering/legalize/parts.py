@@ -16,7 +16,7 @@ sums are two sums; what changes an array in place, or runs along it, works on bo
 product is multiplied in halves; a dot is one real dot, the second operand being its 2×2 matrices,
 so that a large one is a single library call on data where it lies.
 
-Invariant: no type of two parts is left, in programs held by equations neither.
+Invariant: no type of two parts is left, nor in the programs that equations hold.
 Cost:      linear in the number of equations.
 """
 
@@ -68,7 +68,7 @@ class Parts:
     type: ArrayType
     first: Value
     second: Value
-    # Kept so that an array which comes and goes whole is neither cut nor joined again.
+    # Lets an array that passes through unchanged stay as it is, without being split and joined.
     array: Value | None = None
 
     @property
@@ -101,24 +101,24 @@ def stored_type(type: ArrayType) -> ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """How values come into a program and leave it: as they lie in memory, or part by part."""
+    """How values enter a program and leave it: as they lie in memory, or as two parts."""
 
     is_apart: Callable[[ArrayType], bool]
 
     def types(self, type: ArrayType) -> list[ArrayType]:
-        """The types of what crosses for a value."""
+        """The types of the one or two arrays that stand for a value at the border."""
         if self.is_apart(type):
             return [type.with_dtype(PART[type.dtype])] * 2
         return [stored_type(type)]
 
     def enter(self, type: ArrayType, crossing: Iterator[Value]) -> Value | Parts:
-        """The value that the next of what crosses is."""
+        """The value that the next one or two arrays stand for."""
         if self.is_apart(type):
             return Parts(type, next(crossing), next(crossing))
         return _from_memory(type, next(crossing))
 
     def leave(self, values: Iterable[Value | Parts]) -> list[Value]:
-        """What crosses for values."""
+        """The arrays that stand for values at the border."""
         crossing: list[Any] = []
         for x in values:
             crossing += x.full() if isinstance(x, Parts) and self.is_apart(x.type) else [_to_memory(x)]
@@ -129,7 +129,7 @@ def _is_single_key(type: ArrayType) -> bool:
     return type.dtype in dtypes.KEYS and not type.shape
 
 
-# Callers hand arrays in and take them out as they lie in memory.
+# Callers pass and receive arrays as they lie in memory.
 AROUND = Border(lambda type: False)
 # The words of one key stay apart from step to step: a kernel that writes them side by side would
 # compute each of them twice.
@@ -153,7 +153,7 @@ def _split_between(border: Border, program: Program) -> Program:
         for equation in program.equations:
             before = len(stage.equations)
             env.update(zip(equation.results, _results(equation, env), strict=True))
-            # Errors and profiles of the new equations are to show the user's line.
+            # New equations keep the user's line, for errors and profiles.
             for k in range(before, len(stage.equations)):
                 stage.equations[k] = replace(stage.equations[k], frame=equation.frame)
         outputs = border.leave(_read(env, atom) for atom in program.outputs)
@@ -184,7 +184,7 @@ def _read(env: Mapping[Var, Value | Parts], atom: Atom) -> Value | Parts:
         return env[atom]
     if not has_parts(atom.type):
         return atom.value
-    # One element of 64 or 128 bits is two of half the size, in the order of memory.
+    # One element viewed as two of half its size, in memory order.
     first, second = np.array([atom.value]).view(PART[atom.type.dtype])
     return Parts(atom.type, np.asarray(first), np.asarray(second))
 
@@ -207,7 +207,7 @@ def _results(equation: Equation, env: Mapping[Var, Value | Parts]) -> list[Value
 
 
 def _call_host(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | Parts]:
-    """A Python function takes and gives arrays of pairs as they lie in memory."""
+    """A Python function takes and returns arrays of pairs as they lie in memory."""
     results = equation.params["results"]
     has_token = equation.params["has_token"]  # the last operand, which HostFunction takes away
     types = tuple(a.type for a in equation.operands)[: -1 if has_token else None]
@@ -221,7 +221,7 @@ def _call_host(equation: Equation, args: Sequence[Value | Parts]) -> list[Value 
 
 
 def _shaped(type: ArrayType, value: Any) -> Value | Parts:
-    """A result as it is kept: by parts where it has them, a real one of its whole shape."""
+    """A result as `Parts` if its type has parts, else as a real array of its full shape."""
     return Parts(type, *value) if has_parts(type) else fit(value, type.shape)
 
 
@@ -236,10 +236,10 @@ def _split(equation: Equation, args: Sequence[Any], params: Params) -> Any:
             return _convert(args[0], type)
         case Bitcast():
             return _bitcast(args[0], type.dtype)
-        # These treat the two parts alike, so one run over the array as it lies in memory does both.
+        # These treat both parts alike, so one operation on the array in memory does both.
         case Scatter(combine=None | "add") | Cumulative("add"):
             return _at_once(equation, args, params)
-        # In place: split in two, the array would be copied apart and joined again.
+        # Updated in place: splitting the array would copy it apart and join it again.
         case View() if primitive in (dynamic_update_slice, put_row):
             return _at_once(equation, args, params)
         case View() | Reduction("add"):
@@ -266,7 +266,7 @@ def _at_once(equation: Equation, args: Sequence[Value | Parts], params: Params) 
     """An operation along other axes than the last one of the array as it lies in memory."""
     primitive, arrays = equation.primitive, list(map(_to_memory, args))
     if primitive is dynamic_update_slice:
-        # A start for the axis of the parts, of the dtype that the other starts have.
+        # The start on the axis of the parts, in the dtype of the other starts.
         arrays.append(literal(0, dtypes.i32) if len(arrays) == 2 else literal_like(0, arrays[2]))
     if isinstance(primitive.lower, Scatter):
         dims = params["dims"]
@@ -283,7 +283,7 @@ def _with_parts(array: Value, axis: int) -> tuple[Value, Value, Value]:
 
 def _convert(x: Value | Parts, type: ArrayType) -> tuple[Value, Value]:
     dtype = PART[type.dtype]
-    # From a real dtype: the imaginary part is 0.
+    # From a real dtype, so the imaginary part is 0.
     if not isinstance(x, Parts):
         return a.convert(x, dtype=dtype, weak=type.weak), literal(0, dtype)
     real, imag = (a.convert(v, dtype=dtype, weak=type.weak) for v in x.pair)
@@ -308,7 +308,7 @@ def _control(equation: Equation, args: Sequence[Value | Parts]) -> list[Value | 
     params = map_programs(equation.params, lambda program: _split_between(WITHIN, program))
     if equation.primitive is loop:
         form = LoopParams(**params)
-        # A single key crosses as two words, so there may be more constants than before.
+        # A single key is passed as two words, so the number of constants may grow.
         params = replace(form, consts=len(WITHIN.leave(args[: form.consts]))).params()
     outs = iter(equation.primitive(*WITHIN.leave(args), **params))
     return [WITHIN.enter(v.type, outs) for v in equation.results]

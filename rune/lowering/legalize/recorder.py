@@ -27,7 +27,7 @@ class Block:
     count: int = 0
 
     def name(self, stem: str) -> str:
-        """A name that nothing has."""
+        """A new name."""
         self.count += 1
         return f"{stem}{self.count}"
 
@@ -35,7 +35,7 @@ class Block:
         """A name for the expression; a constant or name is itself."""
         if isinstance(expr, Const | Local):
             return expr
-        # Outer regions too: a name bound around a branch holds inside it.
+        # Searches outer regions too: names bound around a branch are valid inside it.
         for table in self.known:
             if expr in table:
                 return table[expr]
@@ -76,7 +76,7 @@ class Recorded(Number):
             return other
         if self.dtype in dtypes.INTEGER:
             info = np.iinfo(self.dtype)
-            # Wrapped into the dtype's range: the functions write masks such as -1 for unsigned
+            # Wrapped into the dtype's range, because functions write masks such as -1 for unsigned
             # types too.
             other = (int(other) - int(info.min)) % (1 << (8 * self.dtype.itemsize)) + int(info.min)
         return Recorded(self.block, const(other, self.dtype))

@@ -48,7 +48,7 @@ def legalize_storage(target: Target) -> Pass[KernelCode]:
     foreign = frozenset((*FORMATS, *NIBBLES)) - target.dtypes
 
     def run(code: KernelCode) -> KernelCode:
-        # A dtype may occur inside only, as the result of a cast.
+        # A foreign dtype may occur only inside, as the result of a cast.
         if not any(p.dtype in foreign for p in code.params) and not _mentions(code, foreign):
             return code
         writer = _Writer(foreign, all_names(code))
@@ -96,8 +96,8 @@ class _Writer:
         """The statements, each behind the names it needs."""
         done: list[Stmt] = []
         for stmt in body:
-            # Lets of one statement stand right before it, and not before its loop: they may read
-            # what the loop binds.
+            # The Lets of a statement go right before it and not before its loop, since they may
+            # read loop variables.
             self.lets = []
             changed = self.stmt(stmt)
             done += self.lets
@@ -149,7 +149,7 @@ class _Writer:
         value = self.value(stmt.value)
         if dtype not in self.foreign:
             return replace(stmt, value=value)
-        # The device could combine bits in memory, not the numbers they stand for.
+        # The device would combine the stored bits, not the numbers they stand for.
         if stmt.combine is not None:
             old = self.loaded(Load(stmt.buffer, (stmt.index,), dtype))
             value = self.computed(stmt.combine, dtype, (old, value))
@@ -164,8 +164,8 @@ class _Writer:
                 return const(expr.value, self.held(dtype)) if dtype in self.foreign else expr
             case Local(name=name, dtype=dtype) if dtype in self.foreign:
                 local = Local(name, register(dtype))
-                # An accumulated Var is wrapped only where it is read: i8 sums wrap to the right
-                # four bits.
+                # An accumulated Var is wrapped only when read: sums in i8 wrap to the right four
+                # bits.
                 return self.wrapped(local, dtype) if name in self.mutable else local
             case Load(guard=guard):
                 tested = None if guard is None else self.value(guard)
@@ -189,14 +189,14 @@ class _Writer:
         """The value whose bits are in its container."""
         if dtype in FORMATS:
             return decode(Cast(bits, dtypes.u32), FORMATS[dtype], self.bind)
-        # The upper half is 0 in memory; i4 needs its sign there.
+        # In memory the upper half is 0; an i4 value needs its sign there.
         return self.wrapped(bits_of(bits, register(dtype)), dtype)
 
     def stored(self, value: Expr, dtype: np.dtype) -> Expr:
         """The bits of a value in its container."""
         if dtype in FORMATS:
             bits = self.known.get(value)
-            # A value that was just rounded has its bits at hand.
+            # The bits of a value that was just rounded are known.
             bits = encode(value, FORMATS[dtype], self.bind) if bits is None else bits
             return Cast(bits, container(dtype))
         return operation("and", bits_of(value, dtypes.u8), const(15, dtypes.u8))
@@ -211,13 +211,13 @@ class _Writer:
         return self.wrapped(value, dtype)
 
     def wrapped(self, value: Expr, dtype: np.dtype) -> Expr:
-        """The four low bits of a value, as it has them; floats as they are."""
+        """The value of the four low bits, sign included; a float as it is."""
         if dtype not in NIBBLES:
             return value
         if dtype == dtypes.u4:
             return operation("and", value, const(15, dtypes.u8))
         four = const(4, dtypes.i8)
-        # Shifted up and down again, arithmetically: bit 3 becomes the sign.
+        # Shifting up and arithmetically down copies bit 3, the sign, upwards.
         return operation("shr", operation("shl", value, four), four)
 
     def computed(self, name: str, dtype: np.dtype, args: tuple[Expr, ...]) -> Expr:
@@ -227,7 +227,7 @@ class _Writer:
         if name == "nextafter":
             return next_after(args[0], args[1], FORMATS[dtype], self.bind)
         if name in ("popcount", "clz"):
-            # A negative i4 has ones above its four bits.
+            # The upper bits of a negative i4 are ones, which must not be counted.
             low = operation("and", args[0], const(15, args[0].dtype))
             counted = operation(name, low)
             four = const(4, counted.dtype)
@@ -246,8 +246,7 @@ class _Writer:
         if target in FORMATS:
             return self.rounded(self.near(x, source, target), target)
         if x.dtype in dtypes.FLOATING:
-            # Floats saturate at the ends of four bits; the conversion itself would at those of
-            # eight.
+            # Clamped to the range of four bits, because the conversion itself saturates at eight.
             low, high = (const(v, x.dtype) for v in ((-8, 7) if target == dtypes.i4 else (0, 15)))
             return Cast(operation("min", operation("max", x, low), high), register(target))
         return self.wrapped(self.converted(x, source, register(target)), target)

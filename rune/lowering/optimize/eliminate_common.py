@@ -70,7 +70,7 @@ class _Versions:
     def key(self, expr: Expr) -> Key:
         if not self.numbers:
             return expr, ()
-        # Sorted, because sets of equal names may list them in another order, and keys are compared.
+        # Sorted, because the key must not depend on the order of a set.
         return expr, tuple(sorted((name, self.numbers[name]) for name in self.read_by(expr)))
 
     def read_by(self, expr: Expr) -> frozenset[str]:
@@ -98,8 +98,7 @@ class _Versions:
 
     def change(self, names: Iterable[str]) -> None:
         for name in names:
-            # A name without aliases stands for itself; one that never changes has no number to
-            # raise.
+            # A name that never changes has no number.
             for one in self.together.get(name, frozenset((name,))):
                 if one in self.numbers:
                     self.numbers[one] += 1
@@ -114,7 +113,7 @@ class _Versions:
             case Assign(name=name) | Accumulate(name=name) | Store(buffer=name):
                 self.change((name,))
             case Barrier():
-                # Behind a barrier, memory may hold what other threads wrote.
+                # After a barrier, memory may hold what other threads wrote.
                 self.change(self.memory)
             case _:
                 for body in bodies(stmt):
@@ -149,8 +148,7 @@ def _is_worth(expr: Expr) -> bool:
 
 def _count(code: KernelCode) -> list[_Entry]:
     """First walk: every value in the order of its first place, and how often it is wanted."""
-    # The list and not the table goes to the second walk: the same walk meets the values in the same
-    # order, so that no key has to live beyond its scope.
+    # The second walk meets the same values in the same order, so a list of entries is enough.
     versions, entries = _versions(code), []
 
     def visit(expr: Expr, table: ChainMap[Key, _Entry]) -> None:
@@ -171,7 +169,7 @@ def _count(code: KernelCode) -> list[_Entry]:
                 visit(expr, table)
             versions.before(stmt)
             for inner in bodies(stmt):
-                # What a body computes is unknown behind it, and what stands around it serves
+                # Values computed in a body are not available after it, but outer ones are available
                 # inside.
                 body(inner, table.new_child())
             versions.after(stmt)
@@ -206,7 +204,7 @@ class _Sharer:
             return local
         value = self.parts(expr, table, front)
         entry = table[key] = next(self.entries)
-        # No Let for a value that is read once: renderers write it in its place.
+        # A value read once gets no Let: renderers write it in place.
         if entry.wanted == 1:
             return value
         name = fresh("common", self.used_names)
@@ -239,8 +237,7 @@ class _Sharer:
             table[key].local = Local(stmt.name, value.dtype)
             return stmt if value is stmt.value else replace(stmt, value=value)
         value = self.expr(stmt.value, table, front)
-        # A Let that reads a Var is its value at that place, and the Var may change before the
-        # readers.
+        # A Let holds a Var's value at that point, and the Var may change before the Let is read.
         if isinstance(value, Local) and value.name not in self.versions.numbers:
             if self.rename(stmt.name, value):
                 return None
@@ -252,7 +249,7 @@ class _Sharer:
             (s,) = dims.symbols(self.symbols[name])
             high = None if s.high is None else self.size(s.high)
             symbol = dims.symbol(to.name, self.size(s.low), high)
-            # `check` holds every name to one symbol, so two names of different bounds stay two.
+            # `check` allows one symbol per name, so names with different bounds cannot be merged.
             if self.symbols.setdefault(to.name, symbol) is not symbol:
                 return False
             self.sizes[name] = symbol

@@ -50,9 +50,9 @@ def eliminate_dead(code: KernelCode) -> KernelCode:
     unique = unique_names(code)
     body = unique.body
     while True:
-        # Names of Lets are among them, and harmless: only an Alloc and a Store ask.
+        # This includes names of Lets, which does no harm: only Alloc and Store look here.
         scratch = names_bound(body) - buffers_read(body)
-        # A Var read only by what went in this round is free in the next one.
+        # A Var that only removed statements read can go in the next round.
         after = _Round(names_used(body), scratch).body(body)
         if after == body:
             break
@@ -81,7 +81,7 @@ class _Round:
         if isinstance(stmt, For):
             stmt = with_bodies(stmt, self.body(stmt.body))
             assert isinstance(stmt, For)
-            # The launch is made of these loops, also where the kernel is left with nothing to do.
+            # These loops define the launch, so they stay even when empty.
             if not stmt.body and stmt.kind not in (Kind.GRID, Kind.WORKGROUP):
                 return ()
         elif isinstance(stmt, If):
@@ -90,7 +90,7 @@ class _Round:
             assert isinstance(stmt, If)
             if not stmt.body and not stmt.orelse:
                 return ()
-        # After the bodies, since the walk goes backwards: what they read is known by now.
+        # After the bodies, because the walk goes backwards.
         for expr in expressions(stmt):
             self.live |= names_in(expr)
         for size in stmt_sizes(stmt):
@@ -102,8 +102,7 @@ class _Round:
             case Let(name=name):
                 return name in self.live
             case Var(name=name) | Assign(name=name) | Accumulate(name=name):
-                # Not `live`: a Var assigned here may be read earlier in the text, in the loop's
-                # next round.
+                # Not `live`: the next round of a loop may read the Var earlier in the text.
                 return name in self.used
             case Alloc(name=name) | Store(buffer=name):
                 return name not in self.unread

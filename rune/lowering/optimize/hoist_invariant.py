@@ -62,7 +62,7 @@ class _Hoister:
         """The loop, after what has moved in front of it."""
         # Beyond a barrier, memory may hold what other threads wrote.
         waits = any(isinstance(s, Barrier) for s in walk(loop.body))
-        # True and not merely unrefuted: None means that the bounds leave it open.
+        # Must be True: None means that the bounds leave it open.
         runs = dims.at_most(1, loop.extent) is True and not waits
         varying = set(names_bound((loop,)) | names_assigned(loop.body))
         written = buffers_written(loop.body)
@@ -76,7 +76,7 @@ class _Hoister:
         for stmt in loop.body:
             if isinstance(stmt, Let) and is_invariant(stmt.value):
                 front.append(stmt)
-                # It stands before the loop now, so that Lets which read it may follow.
+                # It now precedes the loop, so Lets that read it can follow.
                 varying.discard(stmt.name)
             else:
                 remaining.append(self.parts(stmt, is_invariant, front))
@@ -93,11 +93,10 @@ class _Hoister:
         """The statement with a local for each largest invariant part of its expressions."""
 
         def visit(expr: Expr) -> Expr:
-            # A constant, a name or an index is no cheaper from a local.
+            # Constants, names and indices are no cheaper from a local.
             if not isinstance(expr, (Op, Cast, Load)):
                 return expr
-            # From the top down, so that the largest part moves and no part of it gets a local of
-            # its own.
+            # From the top down, so that the largest invariant part moves as one.
             if invariant(expr):
                 name = fresh("invariant", self.used_names)
                 self.used_names.add(name)

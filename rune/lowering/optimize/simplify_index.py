@@ -96,17 +96,17 @@ class _Simplifier:
         match stmt:
             case Let(name=name, value=Const() as value):
                 self.known[name] = value
-                # Only integers can be mentioned by an index.
+                # Indices can mention only integers.
                 if value.dtype in dtypes.INTEGER:
                     self.sizes[name] = int(value.value)
                 return (stmt,)
             case If(condition=Const() as condition, body=body, orelse=orelse):
                 return self.body(body if condition.value else orelse)
-            # WORKGROUP loops stay, as a barrier has to stand inside one.
+            # WORKGROUP loops stay, because barriers must be inside one.
             case For() if stmt.kind is not Kind.WORKGROUP and stmt.extent == 1:
                 return self.body(replace_symbols(stmt.body, {stmt.var: 0}))
             case For(kind=kind, extent=extent) if kind is not Kind.GRID and extent == 0:
-                # A grid of no points stays too: the launch reads its extent and starts nothing.
+                # An empty grid stays too: the launch reads its extent and starts nothing.
                 return () if kind is not Kind.WORKGROUP else (stmt,)
             case _:
                 return (map_bodies(stmt, self.body),)
@@ -128,7 +128,7 @@ def as_size(expr: Expr) -> Size | None:
 
 def _fits(x: Size, dtype: np.dtype) -> bool:
     signed = dtype in dtypes.SIGNED
-    # One bit less for the magnitude where there is a sign.
+    # A signed dtype has one bit less for the magnitude.
     bits = bit_width(dtype) - signed
     low, high = dims.bounds(x)
     least = -(1 << bits) if signed else 0
@@ -139,7 +139,7 @@ def _arithmetic(op: Op, a: Size | None, b: Size | None, dtype: np.dtype) -> Expr
     if a is None or b is None or dtype not in dtypes.INTEGER:
         return op
     result = _ARITHMETIC[op.name](a, b)
-    # Where the dtype would wrap, the index expression would not: they differ.
+    # The dtype would wrap here and the index expression would not.
     if not _fits(result, dtype):
         return op
     if isinstance(result, int):
@@ -150,7 +150,7 @@ def _arithmetic(op: Op, a: Size | None, b: Size | None, dtype: np.dtype) -> Expr
 def _condition(op: Op) -> Expr:
     match op.name, op.args:
         case ("and" | "or") as name, (a, b):
-            # `other` decides alone; both sides are free of effects, so that nothing is lost.
+            # `other` decides alone, and expressions have no effects that could be lost.
             neutral, other = (_TRUE, _FALSE) if name == "and" else (_FALSE, _TRUE)
             if other in (a, b):
                 return other

@@ -48,14 +48,14 @@ from rune.lowering.passes import Pass
 # An f64 counts to 2**53 before a one is lost, which no loop reaches.
 NARROW = dtypes.FLOATING - {dtypes.f64}
 BLOCK = cost.PART  # additions to one accumulator
-OPEN = 32  # additions that a loop of any length is bound to make, of sums over blocks
+OPEN = 32  # blocks assumed of an inner loop of unknown length, each of which adds once
 
 
 def sum_in_blocks(code: KernelCode) -> KernelCode:
     """The code with long sums of narrow floats in blocks."""
     loops = [s for s in walk(code.body) if isinstance(s, For)]
     is_shared = any(s.kind is Kind.WORKGROUP for s in loops)
-    # Renaming everything costs more than this look, and most kernels have no open loop.
+    # Checked first, because most kernels have no long loop and renaming is not free.
     if is_shared or not any(map(_may_be_long, loops)):
         return code
     unique = unique_names(code)
@@ -70,7 +70,7 @@ def sum_in_blocks(code: KernelCode) -> KernelCode:
 
 
 def _may_be_long(loop: For) -> bool:
-    """Whether a thread may run more rounds of the loop, and of those in it, than are summed up."""
+    """Whether a thread may run more rounds of the loop and those in it than one sum should have."""
     most = dims.bounds(loop.extent)[1]
     has_own_rounds = loop.kind in (Kind.SERIAL, Kind.VECTOR)
     return has_own_rounds and (most is None or most * _rounds(loop.body) > cost.LONGEST_SUM)
@@ -85,7 +85,7 @@ def _rounds(body: Body) -> int:
 def _sums(loop: For) -> dict[str, np.dtype]:
     """The Vars of narrow floats that the loop adds up, and does nothing else with."""
     inside = list(walk(loop.body))
-    # A Var read in the loop is a running sum: its value at every round is a result.
+    # A Var read in the loop is a running sum, whose value matters in every round.
     others = names_used(loop.body) | names_bound(loop.body)
     others |= {s.name for s in inside if isinstance(s, Assign)}
     return {
@@ -111,14 +111,14 @@ def _additions(body: Body, name: str) -> int:
 
 def _in_blocks(loop: For, sums: Mapping[str, np.dtype], bound: set[str]) -> For:
     """The loop over blocks, in each a loop that adds to Vars of its own."""
-    # Rounds per block, such that no Var gets more than BLOCK additions in one.
+    # Rounds per block, so that no Var gets more than BLOCK additions.
     size = max(1, BLOCK // max(_additions(loop.body, name) for name in sums))
     block, rounds = _fresh(f"{loop.var}_block", bound), _fresh(f"{loop.var}_rounds", bound)
     names = {name: _fresh(f"{name}_block", bound) for name in sums}
     blocks = -(-loop.extent // size)
     first = dims.symbol(block, 0, blocks - 1) * size
     length = Op("min", (const(size, dtypes.i64), of_size(loop.extent - first)), dtypes.i64)
-    # The last block may be shorter: its rounds are a Let, whose bounds the symbol promises.
+    # The last block may be shorter, so the extent is a Let with these bounds.
     one = replace(loop, extent=dims.symbol(rounds, 1, size))
     inner = replace_symbols(rename(loop.body, names), {loop.var: first + loop_symbol(one)})
     body = (

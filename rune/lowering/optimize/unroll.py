@@ -44,7 +44,8 @@ def unroll(code: KernelCode) -> KernelCode:
         if not isinstance(stmt, For) or stmt.kind is not Kind.UNROLLED:
             return (stmt,)
         extent = stmt.extent
-        # Inner loops are written out by now (map_stmts goes bottom-up), so their copies count.
+        # Inner loops are already unrolled here (map_stmts works bottom-up), so this counts their
+        # copies.
         if not isinstance(extent, int) or extent * sum(1 for _ in walk(stmt.body)) > LIMIT:
             return (replace(stmt, kind=Kind.SERIAL),)
         copies = (_copy(stmt, number, used_names) for number in range(extent))
@@ -55,7 +56,7 @@ def unroll(code: KernelCode) -> KernelCode:
 
 def _copy(loop: For, number: int, used_names: set[str]) -> Body:
     body = loop.body
-    # The first copy keeps the names, so that a loop of one round changes nothing.
+    # The first copy keeps the names, so unrolling one round renames nothing.
     if number:
         names = {}
         for name in sorted(names_bound(body)):

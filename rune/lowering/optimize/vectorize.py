@@ -41,7 +41,8 @@ def _touches(loop: For, memory: dict[str, str]) -> list[_Touch]:
     touches = []
     for stmt in walk(loop.body):
         if isinstance(stmt, Store):
-            # Aliases go by one name: two names for the same element must not look independent.
+            # Aliases share one name here, because two names of one element must not look
+            # independent.
             touches.append(_Touch(memory.get(stmt.buffer, stmt.buffer), stmt.index, True))
         for expr in expressions(stmt):
             for part in walk_expr(expr):
@@ -52,7 +53,7 @@ def _touches(loop: For, memory: dict[str, str]) -> list[_Touch]:
 
 
 def _stride(index: Size, var: str) -> int | None:
-    # None too where the variable occurs within a division: no fixed step then.
+    # Also None where the variable occurs inside a division: there is no fixed step.
     step = dims.coefficient(index, var)
     return step if isinstance(step, int) else None
 
@@ -76,7 +77,7 @@ def is_contiguous(loop: For, memory: dict[str, str]) -> bool:
     """Whether all that the loop touches is unit-stride in its variable or does not move."""
     touches = _touches(loop, memory)
     strides = [_stride(t.index, loop.var) for t in touches]
-    # At least one step of 1: a loop that touches one place all the time gains nothing.
+    # At least one stride of 1: a loop that only touches one element gains nothing.
     return 1 in strides and all(s in (0, 1) for s in strides)
 
 
@@ -91,7 +92,7 @@ def vectorize(target: Target) -> Pass[KernelCode]:
         def stmt(s: Stmt, outer_grid: bool) -> Stmt:
             inside = outer_grid or (isinstance(s, For) and s.kind is Kind.GRID)
             s = map_bodies(s, lambda body: visit(body, inside))
-            # The outermost grid loop is what cores share, so it never becomes a vector loop.
+            # Cores share the outermost grid loop, so it never becomes a vector loop.
             kinds = (Kind.SERIAL, Kind.GRID) if one_thread and outer_grid else (Kind.SERIAL,)
             if not isinstance(s, For) or s.kind not in kinds or not _is_long(s, target):
                 return s
@@ -108,11 +109,10 @@ def vectorize(target: Target) -> Pass[KernelCode]:
 
 
 def _is_long(loop: For, target: Target) -> bool:
-    """Whether the loop fills a vector register; symbolic extents are taken to."""
+    """Whether the loop fills a vector register; a symbolic extent is assumed to."""
     if any(isinstance(s, (For, If)) for s in walk(loop.body)):
         return False
-    # The widest dtype fills a register with the fewest elements; a loop without loads is taken as
-    # f32.
+    # The widest dtype fills a register with the fewest elements; without loads, f32 is assumed.
     widest = max((t.itemsize for t in _element_types(loop)), default=4)
     return isinstance(loop.extent, Dim) or loop.extent >= max(2, target.vector_bytes // widest)
 

@@ -26,21 +26,20 @@ def eliminate_common(program: Program) -> Program:
         if first is None or first is equation:
             equations.append(equation)
         else:
-            # The keys of later equations see the first results, so that whole chains collapse in
-            # one walk.
+            # Later keys use the first result, so chains of duplicates collapse in one walk.
             replaced.update(zip(equation.results, first.results))
     return substitute(program, replaced, equations) if replaced else program
 
 
 def _key(equation: Equation, replaced: Mapping[Var, Atom]) -> Hashable | None:
-    """All that makes two equations the same; None where they are two, or cannot be compared."""
-    # Two effects are two, however alike: a callback runs as often as it is written.
+    """What equal equations have in common; None for one that must stay or cannot be compared."""
+    # Equal effects are still two: a callback runs as often as it is written.
     if effect_of(equation) is not None:
         return None
     operands = tuple(_operand(a, replaced) for a in equation.operands)
     params = tuple(sorted((name, _typed(v)) for name, v in equation.params.items()))
     key = (equation.primitive, operands, _Params(params), tuple(v.type for v in equation.results))
-    # A parameter may be anything, an array or a list included; such equations stay as they are.
+    # Parameters may be unhashable, such as lists; such equations are not shared.
     try:
         hash(key)
     except TypeError:

@@ -22,11 +22,11 @@ def eliminate_dead(program: Program) -> Program:
     live = {a for a in program.outputs if isinstance(a, Var)}
     needed: list[Equation] = []
     for equation in reversed(program.equations):
-        # By result: a loop may lose the carries that nobody reads and keep the others.
+        # Result by result, because a loop can drop carries that nobody reads.
         wanted = tuple(v in live for v in equation.results)
         if any(wanted) or effect_of(equation) is not None:
             needed.append(shrunk(equation, wanted))
-            # Of the shrunk equation, which may read less than the original.
+            # The shrunk equation may read fewer operands than the original.
             live.update(a for a in needed[-1].operands if isinstance(a, Var))
     if len(needed) == len(program.equations) and all(map(is_, reversed(needed), program.equations)):
         return program

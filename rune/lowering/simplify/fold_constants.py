@@ -102,7 +102,7 @@ def _is_exact(lower: Lowering | None) -> bool:
         case Scalar(op=op):
             return OPERATIONS[op].is_exact
         case _:
-            # Conversions, bit casts and views move or convert bits alike everywhere.
+            # Conversions, bit casts and views give the same bits everywhere.
             return isinstance(lower, (*ELEMENTWISE, View))
 
 

@@ -1,10 +1,10 @@
-"""Hoist from loops: compute once, before a loop, what is dear and the same in every step.
+"""Hoist from loops: compute once, before a loop, what is costly and the same in every step.
 
 Before   loop %w, %h { body: %e = exp %w;  %n = mul %e, %h;  return %n }
 After    %e = exp %w;  loop %w, %e, %h { body: %n = mul %e, %h;  return %n }
 
 An equation of a body is the same in every step if it depends on the loop's constants alone. It is
-dear if it sums, contracts, scans or loops, or is a costly scalar operation; views and cheap
+costly if it sums, contracts, scans or loops, or is an expensive scalar operation; views and cheap
 arithmetic stay, because they cost less than the memory that would hold them.
 
 Invariant: a loop computes the same, also one of no steps: equations have no effects.
@@ -23,8 +23,8 @@ from rune.lowering.passes import Pass
 from rune.ops.branch import is_control
 from rune.ops.loop import LoopParams, loop
 
-DEAR = 6  # the cost of a scalar operation from which it is hoisted
-_DEAR_FORMS = (Reduction, Contraction, Cumulative, Scatter)
+COSTLY = 6  # the cost of a scalar operation from which it is hoisted
+_COSTLY_FORMS = (Reduction, Contraction, Cumulative, Scatter)
 
 
 def hoist_loops(program: Program) -> Program:
@@ -54,24 +54,24 @@ def _hoisted(equation: Equation) -> tuple[Equation, ...]:
     needed: set[Var] = set()
     hoisted: list[Equation] = []
     for e in reversed(invariant):
-        # Cheap equations move only where a dear one that moves needs them.
-        if _is_dear(e) or not needed.isdisjoint(e.results):
+        # Cheap equations move only where a costly one that moves needs them.
+        if _is_costly(e) or not needed.isdisjoint(e.results):
             hoisted.append(e)
             needed.update(a for a in e.operands if isinstance(a, Var))
     return tuple(reversed(hoisted))
 
 
 def _consts(form: LoopParams) -> Sequence[Var]:
-    # Input 0 is the counter; constants stand next, carries behind them.
+    # Input 0 is the counter, then come constants, then carries.
     return form.body.inputs[1 : 1 + form.consts]
 
 
-def _is_dear(equation: Equation) -> bool:
+def _is_costly(equation: Equation) -> bool:
     match equation.primitive.lower:
         case Scalar(op=op):
-            return cost.operation(op) >= DEAR
+            return cost.operation(op) >= COSTLY
         case lower:
-            return isinstance(lower, _DEAR_FORMS) or is_control(equation)
+            return isinstance(lower, _COSTLY_FORMS) or is_control(equation)
 
 
 def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equation], Equation]:
@@ -81,19 +81,19 @@ def _move(equation: Equation, hoisted: Sequence[Equation]) -> tuple[list[Equatio
     outside: dict[Atom, Atom] = dict(zip(_consts(form), equation.operands))
     before: list[Equation] = []
     for e in hoisted:
-        # New Vars: a Var belongs to the program that defines it.
+        # New Vars, because a Var belongs to one program.
         results = tuple(Var(v.type) for v in e.results)
         outside.update(zip(e.results, results, strict=True))
         operands = tuple(outside.get(a, a) for a in e.operands)
         before.append(replace(e, operands=operands, results=results))
-    # What only other hoisted equations read need not cross into the loop.
+    # Values read only by other hoisted equations need not enter the loop.
     values = _read_behind(body, hoisted)
     remaining = [e for e in body.equations if e not in set(hoisted)]
     smaller = replace(
         form,
         consts=consts + len(values),
         body=replace(body.with_equations(remaining, body.outputs), inputs=_insert(body, consts, values)),
-        # The condition takes the body's constants in the same order, read or not.
+        # The condition takes the same constants in the same order, whether it reads them or not.
         condition=condition and replace(condition, inputs=_insert(condition, consts, [Var(v.type) for v in values])),
     )
     loop = replace(

@@ -32,7 +32,7 @@ def narrow(program: Program) -> Program:
     for equation in program.equations:
         replacement = _narrowed(equation, broadcasts)
         body += replacement
-        # New broadcasts count, and a chain of elementwise equations narrows link by link.
+        # New broadcasts are recorded too, so a chain of elementwise equations narrows step by step.
         if replacement[-1].primitive is broadcast:
             broadcasts[replacement[-1].results[0]] = replacement[-1]
     # A narrowed equation becomes two, so equal lengths mean that nothing happened.
@@ -70,7 +70,7 @@ def _common_spread(equation: Equation, broadcasts: Mapping[Var, Equation]) -> Sp
     if len(spreads) != 1:
         return None
     (spread,) = spreads
-    # A broadcast that only adds axes of size 1 repeats nothing, so nothing would be saved.
+    # A broadcast that only adds axes of size 1 repeats nothing, so narrowing would not save work.
     return spread if product(spread[0]) != product(spread[1]) else None
 
 

@@ -60,7 +60,7 @@ def is_value(atom: Atom, value: float) -> bool:
     number = literal(atom)
     if number is None or number.dtype in dtypes.COMPLEX:
         return False
-    # Equality alone would take 0.0 for -0.0, and `x + 0.0 = x` is wrong for x = -0.0.
+    # Equality alone would not tell 0.0 from -0.0, and `x + 0.0 = x` is wrong for x = -0.0.
     same = number == np.asarray(value).astype(number.dtype)
     return bool(same) and (number.dtype in EXACT or np.signbit(number) == np.signbit(value))
 

@@ -63,7 +63,7 @@ def broadcast_twice(site: Seen) -> Answer:
     if inner is None:
         return None
     outer = site.equation.params["axes"]
-    # `axes` says for each axis of the operand where it is in the result, so maps compose.
+    # `axes` maps each operand axis to a result axis, so the two maps compose.
     axes = tuple(outer[a] for a in inner.params["axes"])
     return _with(site, inner, shape=site.type.shape, axes=axes)
 
@@ -74,17 +74,17 @@ def broadcast_reshaped(site: Seen) -> Answer:
     if inner is None:
         return None
     source, shape = inner.operands[0].type.shape, inner.results[0].type.shape
-    axis_map = _kept(source, shape)
+    axis_map = _axis_map(source, shape)
     if axis_map is None:
         return None
-    # The broadcast repeats the inserted axes, or leaves them at 1: both are what it does with axes
-    # that x lacks.
+    # The axes that the reshape inserted have size 1, so broadcasting them is the same as adding
+    # them.
     axes = tuple(site.equation.params["axes"][k] for k in axis_map)
     return _with(site, inner, shape=site.type.shape, axes=axes)
 
 
-def _kept(source: Shape, shape: Shape) -> tuple[int, ...] | None:
-    """Where the axes of `source` went in a reshape that only inserted axes of size 1."""
+def _axis_map(source: Shape, shape: Shape) -> tuple[int, ...] | None:
+    """Where the axes of `source` are after a reshape that only inserted axes of size 1."""
     axes = tuple(k for k, d in enumerate(shape) if d != 1)
     return axes if tuple(shape[k] for k in axes) == source else None
 
@@ -103,7 +103,7 @@ def slice_nothing(site: Seen) -> Answer:
     """A slice that takes everything."""
     params = site.equation.params
     steps = all(s == 1 for s in params["stride"]) and not any(s != 0 for s in params["start"])
-    # The type tells whether the limits are the ends, symbolic sizes included.
+    # Equal types mean that the limits are the ends, for symbolic sizes too.
     return site.operands[0] if steps and site.operands[0].type is site.type else None
 
 

@@ -53,7 +53,7 @@ def pmap(
     name = _Unnamed() if axis_name is None else axis_name
 
     def lanes(*args: object, **kwargs: object) -> Any:
-        # Positions, as `one` has to put the values back where `function` expects them.
+        # Positions, because `one` puts the values back in their places.
         dynamic = [i for i in range(len(args)) if i not in static]
 
         # Static arguments go around vmap, which would take them for arrays.

@@ -77,12 +77,12 @@ class Batch(Interpreter):
         mentions_axis = self.axis is not None and self.axis in axes.mentioned(primitive, args, params)
         if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
-        # To a collective that does not mention this axis, lanes are like those of any operation.
+        # A collective that does not mention this axis is batched like any operation.
         rule = primitive.over_lanes if mentions_axis else None
         rule = rule or primitive.batch
         if rule is None:
             raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
-        # The rule computes with all lanes, which are ordinary arrays outside.
+        # In the parent, all lanes together are ordinary arrays.
         with use(parent), axes.batching(self.axis):
             out, is_batched = rule(batched, self.size, *values, **params)
         if primitive.multiple_results:
@@ -111,7 +111,7 @@ def batch_program(
 
     forced: which outputs have lanes even if all lanes are equal; none by default.
     """
-    # The axis is part of the memo's key where the program mentions it, and only there.
+    # The axis is part of the memo's key only if the program mentions it.
     return _batch_program(program, batched, size, forced, axes.batched_axis(program))
 
 
@@ -128,7 +128,7 @@ def _batch_program(
         outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis_name)
         for i, is_forced in enumerate(forced):
             if is_forced and not is_batched[i]:
-                # A loop's carry must keep one type from step to step, with lanes or without.
+                # A loop's carry must have the same type in every step, so it is given lanes.
                 outs[i], is_batched[i] = repeat_lane(outs[i], size), True
         out_batched.extend(is_batched)
         return outs

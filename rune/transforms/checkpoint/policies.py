@@ -237,7 +237,7 @@ name_primitive = Primitive(
     jvp=(lambda dx, x, y, *, name: dx,),
     transpose=lambda ct, linear, x, *, name: [ct],
     batch=lambda batched, size, x, *, name: (name_primitive(x, name=name), True),
-    # A name means something to policies alone; nothing of it is left to compile.
+    # Names matter only to policies, so nothing of them is compiled.
     expand=lambda x, *, name: x,
 )
 

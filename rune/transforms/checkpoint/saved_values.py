@@ -60,7 +60,7 @@ def split_kept(program: Program, keeps: Keeps) -> tuple[Program, Program, tuple[
         else:
             forward.append(equation)
             again.append(equation)
-    # Both sides may hold equations that nothing reads; dead-code elimination finds them.
+    # Either side may contain unused equations, which dead-code elimination removes.
     first = flat.with_equations(forward, (*flat.outputs, *saved_values))
     second = replace(flat, inputs=(*flat.inputs, *saved_values), equations=tuple(again))
     return first, second, tuple(saved_values)
@@ -77,7 +77,7 @@ class _Inline(Stage):
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, or inline."""
         called = called_once(primitive, args, params)
-        # A call with a device stays whole: inlined, it would run elsewhere.
+        # A call with its own device is not inlined, or it would run elsewhere.
         if called is not None and primitive is jit_primitive and "device" not in params:
             return eval_program(called, args)
         return self.write(primitive, args, params)

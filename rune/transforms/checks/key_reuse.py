@@ -1,7 +1,7 @@
 """The check for keys used twice: `with rune.configure(check_keys=True):`.
 
 A key is used where bits are made of it, or where it is split; folding a number in is no use. Keys
-are told apart by their words, so a copy, a lane or an element of an array is the key that it is.
+are told apart by their words, so a copy, a lane or an element of an array is the same key.
 What has been used is remembered for the outermost block that switches the check on.
 
 Eager operations are looked at one by one. Before a compiled program runs, what its keys depend on
@@ -44,7 +44,7 @@ def note_use(primitive: Primitive, operands: Sequence[Value]) -> None:
 def note_program(program: Program, args: Sequence[Value]) -> None:
     """Look at a program that is about to run. Errors: KeyReuseError."""
     if config.current().check_keys and _uses_keys(program):
-        # What is evaluated here runs again in the program itself, and must not count twice.
+        # The program itself runs after this evaluation, and its uses must not count twice.
         with config.setting(check_keys=False):
             _Walk().needed(program, args, None)
 
@@ -69,10 +69,11 @@ def _note(primitive: Primitive, keys: Value, place: Place) -> None:
 def _use(keys: np.ndarray, place: Place) -> None:
     used: dict[tuple[np.dtype, int], Place] = config.used_keys()
     for number in _as_numbers(keys):
-        # Keys of two generators may have equal words, and are not the same key.
+        # The dtype is part of the identity: keys of different generators may have equal words.
         first = used.get((keys.dtype, number))
         used[keys.dtype, number] = place
-        # A lane that has finished is computed on with an old key, and its results are dropped.
+        # A finished lane of a while loop is still computed with its old key, and the result is
+        # dropped.
         if first is None or (place.repeats is not None and first.repeats is place.repeats):
             continue
         shown = f"{dtypes.short(keys.dtype)} {list(divmod(number, 1 << 32))}"
@@ -93,7 +94,7 @@ def _as_numbers(keys: np.ndarray) -> list[int]:
 
 
 def _is_replay(equation: Equation) -> bool:
-    # Checkpoints mark the part that they compute again.
+    # Checkpoints set this on the part that is computed again.
     return bool(equation.params.get("recomputes"))
 
 
@@ -186,7 +187,7 @@ class _Walk:
         primitive, was_in_while = equation.primitive, self.in_while
         if not (uses and isinstance(primitive, HigherOrder) and primitive.interpret):
             return bind(primitive, *operands, **params)
-        # Other loops have one number of steps for all lanes, so none is computed in vain.
+        # Other loops run the same number of steps in all lanes.
         self.in_while |= primitive.expand is while_as_loop
         try:
             return primitive.interpret(self.everything, *operands, **params)

@@ -58,7 +58,7 @@ def without_faults(sites: Sequence[Site], outs: Sequence[Array]) -> list[Array]:
     *results, site, index = outs
     number = int(np.asarray(site))
     if number:
-        # In a context of its own, so that the line set for the error does not stay set.
+        # Raised in a copied context, so that the line set for the error is not left behind.
         in_copied_context(_raise, sites[number - 1], int(np.asarray(index)), results)
     return results
 
@@ -67,7 +67,7 @@ def _raise(site: Site, index: int, results: Sequence[Array]) -> NoReturn:
     set_line(site.frame)
     if site.axis is None:
         shape = tuple(d for d in site.type.shape if isinstance(d, int))
-        # The row-major number tells the place only where the sizes are known.
+        # A row-major position can be split into indices only if the sizes are known.
         is_static = len(shape) == site.type.ndim
         where = list(map(int, np.unravel_index(index, shape))) if is_static else index
         shown = (n for n, r in enumerate(results) if _has(site.kind, r))

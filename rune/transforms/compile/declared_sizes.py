@@ -67,7 +67,7 @@ class SymbolicAxes:
         try:
             yield
         except (ShapeError, AxisError) as error:
-            # Whole words, since `n` occurs in most messages as a letter.
+            # Whole words only: nearly every message contains the letter n.
             named = [d for n, d in self.sizes.items() if re.search(rf"\b{n}\b", error.message)]
             if named and "in_dims" not in (error.hint or ""):
                 advice = (
@@ -90,7 +90,7 @@ class SymbolicAxes:
         key = types, treedef, static, inside
         traced_types = self._known.get(key)
         if traced_types is None:
-            # All at once: there is no order worth keeping, and calls fill it again.
+            # Clearing everything is the simplest bound; later calls fill the memo again.
             if len(self._known) >= KEPT:
                 self._known.clear()
             declared = self._declared_types(types, treedef, static)
@@ -124,7 +124,7 @@ class SymbolicAxes:
                 "itself an array with axes)",
                 hint='pass in_dims, a tree prefix of patterns like "n,_"',
             )
-        # An argument that is a tree has a None for each of its leaves.
+        # An argument that is a tree gets None for each of its leaves.
         return [p for a, p in zip(args, leading) for _ in tree.leaves(a)]
 
     def _spread(self, args: object, static: tuple[int, ...]) -> list[str | None]:
@@ -144,7 +144,7 @@ class SymbolicAxes:
         # Axes that the pattern does not mention stay as they are, at "..." or at the end.
         missing = type.ndim - len(parts)
         if "..." in parts:
-            # "..." stands for as many axes as are left over, none included.
+            # "..." stands for any number of axes, also none.
             at = parts.index("...")
             parts[at : at + 1] = ["_"] * (missing + 1)
         elif missing > 0:
@@ -204,7 +204,7 @@ def _declared_sizes(declared: Mapping[str, tuple[Bound, Bound | None]]) -> dict[
     # A size may be bounded by one that is declared after it: repeat while a pass adds any.
     sizes: dict[str, Dim] = {}
     count = -1
-    # Ends when all are read, or when a round has added none.
+    # Stops when all sizes are read, or when a round has added none.
     while count < len(sizes) < len(declared):
         count = len(sizes)
         for name, (lowest, highest) in declared.items():

@@ -44,7 +44,7 @@ def _partial(
     residuals = [next(computed) if source is None else known_args[source] for source in split.residual_inputs]
     unknown_args = [a for a, u in zip(args, unknown, strict=True) if u]
     inputs = [*residuals, *unknown_args]
-    # Residuals alone may not tell all sizes of the unknown part: witnesses join them.
+    # The residuals may not determine all sizes of the unknown part, so witnesses are added.
     closed_program, operands = call_rules.closed_call(split.unknown, sizes, inputs)
     unknown_results = partial.write(jit_primitive, operands, {**device, "program": closed_program})
     known_outs, unknown_outs = iter(outs[:count]), iter(unknown_results)

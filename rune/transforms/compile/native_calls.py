@@ -1,4 +1,4 @@
-"""Kinds of calls that native code makes from then on: what such a call looks like, as data.
+"""Descriptions of calls, as data, from which native code makes further calls of the same kind.
 
 A jitted function that has been called twice with the same kind of arguments describes the call:
 every container and leaf of the arguments with its type, and how the result's tree is made
@@ -61,7 +61,7 @@ def described(
     walk = _Walk()
     try:
         for value in captured:
-            # Closed-over arrays stand before the arguments, as the plan has them.
+            # Closed-over arrays come before the arguments, as in the plan.
             walk.leaf(value, Fetch.CONSTANT, 0, value)
         walk.arguments(args, kwargs, is_static)
     except _Indescribable:
@@ -182,7 +182,7 @@ class _Walk:
         leaves = [n for n in self.nodes if n.check >= Check.ARRAY]
         if len(leaves) != len(memories):
             return False
-        # A Python number may become a dtype of two, as the trace has decided.
+        # A Python number has one of two dtypes, depending on what was traced.
         numbers = {check: known for check, known in _NUMBERS.values()}
         for node, buffer, memory in zip(leaves, self.buffers, memories, strict=True):
             if buffer.shape != memory.shape or not buffer.flags.c_contiguous:

@@ -30,7 +30,7 @@ def placement(name: str, args: Sequence[Operand]) -> Place:
 
     Errors: DeviceError names the devices if committed arguments are on several.
     """
-    # Tracers and host data have no device of their own to hold to.
+    # Tracers and host data are committed to no device.
     committed = [a for a in args if type(a) is Array and a.committed]
     if not committed:
         return default_place()
@@ -97,7 +97,7 @@ def _putter(device: str | Device) -> Callable[[Any], Any]:
         array = _array(value)
         if array.place.device is not place.device:
             return put(array.numpy(), array.type, place)
-        # There already: the same memory, now committed.
+        # Already there, so the same memory becomes committed.
         return array if array.committed else Array(array.buffer, array.type, place)
 
     return put_there

@@ -51,7 +51,7 @@ def _run_from(
     """The results by the stages from this number on."""
     settings = config.current()
     for stage in STAGES[number:]:
-        # Later stages start behind this one, so that none runs twice.
+        # The later stages continue after this one, so that none runs twice.
         number += 1
         if stage.is_needed(program, settings):
             later = functools.partial(_run_from, number)

@@ -23,7 +23,7 @@ from rune.transforms.programs.size_witnesses import with_witnesses
 
 def partitioned(program: Program, args: Sequence[Value], place: Place) -> Partition:
     """The partition for these arguments, which are free if the user chose the call's place."""
-    # Where the call has a device of its own, arguments follow it wherever they are.
+    # If the call itself has a device, its arguments move there.
     free = (None,) * len(args) if place.committed else tuple(map(_committed_to, args))
     return partition(program, device_for(place.device).name, free)
 
@@ -44,7 +44,7 @@ def run_segments(
     parts = partitioned(program, args, place)
     types = [type_of(a) for a in args]
     sizes = match_sizes(program.input_types, types, f"{program.name}: cannot run")
-    # By variable and device: a value may be on several at once.
+    # Keyed by variable and device, because a value may be on several devices at once.
     held: dict[tuple[Any, str], Array] = {}
     start_values = [*zip(parts.inputs, args, strict=True)]
     start_values += [((var, parts.home), value) for var, value in parts.constants]
@@ -59,7 +59,7 @@ def run_segments(
                 array = held[value, source]
                 held[value, target] = put(array.numpy(), array.type, committed_to(on(target)))
             case Segment(device=name):
-                # A segment's own inputs need not tell all sizes that the whole program has.
+                # A segment's inputs may not determine all sizes of the whole program.
                 closed_program, witnesses = with_witnesses(step.program, sizes)
                 inputs = [held[var, name] for var in step.program.inputs]
                 outs = run(closed_program, [*witnesses, *inputs], committed_to(on(name)))

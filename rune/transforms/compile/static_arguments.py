@@ -71,7 +71,8 @@ class Marked:
     def _positions(self, wanted: frozenset[int | str], count: int) -> set[int]:
         """The positions, of `count`, whose number from either end or whose name is wanted."""
         names = self._names(count)
-        # Marks may count from the end, and a call may have fewer arguments than parameters.
+        # Marks may count from the end, and a call may pass fewer arguments than there are
+        # parameters.
         return {i for i in range(count) if not wanted.isdisjoint((i, i - count, names[i]))}
 
     def _names(self, count: int) -> Sequence[str | None]:

@@ -39,11 +39,11 @@ def _batch(batched: Sequence[bool], size: Size, x: Value, *, device: str | None)
 to_device: Direct = Direct(
     "to_device",
     "movement",
-    # A move changes where a value is, and nothing of its type or meaning.
+    # A move changes only where a value is.
     lambda x, device: x,
     reference=lambda x, device: x,
     jvp=(lambda dx, x, y, device: to_device(dx, device=device),),
-    # Free, and not back to where x was: that is not known here, and its readers are there.
+    # Free rather than back on x's device, which is not known here.
     transpose=lambda ct, linear, x, device: [to_device(ct, device=None)],
     batch=_batch,
     run=_run,
@@ -58,7 +58,7 @@ def has_moves(program: Program) -> bool:
 @per_program
 def devices_within(program: Program) -> frozenset[str | None]:
     """The devices of jitted functions that have their own; and None if a value is moved."""
-    # Programs are shared: a jitted function that is called often is looked at once.
+    # Programs may be shared, so each is visited once.
     pending, visited, devices = [program], set(), set()
     while pending:
         inner = pending.pop()

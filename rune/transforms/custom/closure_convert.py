@@ -42,7 +42,7 @@ def closure_convert(function: Callable[..., object], *example_args: object) -> t
     staged = stage(flat, types, function_name(function))
     treedef, out_tree, program = flat.treedef, flat.out_tree, staged.program
     hidden = [_is_hidden(v) for v in staged.captured]
-    # Integers and concrete arrays stay inside: no derivative asks for them.
+    # Integers and concrete arrays stay inside, since they are not differentiated.
     fixed_values = [None if h else v for v, h in zip(staged.captured, hidden, strict=True)]
 
     def converted(*args: object) -> Any:

@@ -94,7 +94,7 @@ class custom_jvp(CustomFunction):
             terms = [
                 f(t, result, *primals)
                 for f, t in zip(rules, tangents, strict=True)
-                # A rule that would be multiplied by zero is not even called.
+                # Rules whose tangent is zero are not called at all.
                 if f is not None and not isinstance(t, SymbolicZero)
             ]
             return result, _sum_of(terms, result)

@@ -291,7 +291,7 @@ LEVELS = 4  # of functions, objects and containers that are searched
 
 def _tracers_in(holders: Sequence[object]) -> Iterator[Tracer]:
     """Traced values in closures, and in the attributes and containers inside them."""
-    # To a limited depth: what a closure reaches may be all of a program's data.
+    # The search has a limited depth: closures may reach all of a program's data.
     pending = [(x, 0) for x in holders]
     visited: set[int] = set()
     while pending:

@@ -65,7 +65,7 @@ def _directions(
             "{} required, not {}",
         )
         raise TransformError(f"{name}: cannot match tangents to primals ({how})")
-    # Trees are equal, so leaves stand in one order.
+    # The trees are equal, so the leaves are in the same order.
     return [tangent_of(name, p, t) for p, t in zip(types, leaves, strict=True)]
 
 

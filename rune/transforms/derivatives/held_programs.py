@@ -103,7 +103,7 @@ def split_program(program: Program, unknown: tuple[bool, ...], forced: tuple[boo
     return SplitProgram(staged.closed(), parts[0], parts[1], parts[2])
 
 
-# By identity: equal values may be different inputs, and `==` compares elements.
+# By identity: equal values may be different inputs, and `==` is elementwise.
 def _position(values: Sequence[Value], value: Value) -> int | None:
     return next((i for i, v in enumerate(values) if v is value), None)
 

@@ -87,7 +87,7 @@ def _blocks(at: _At, options: _Options) -> list[list[Any]]:
     """The block of every result and argument leaf: [result][argument], each of shape S + T."""
     mode = options.mode or _cheaper(at)
     if mode == "forward":
-        # Forward mode makes a column at a time; blocks are asked for row by row.
+        # Forward mode computes columns, and the blocks are returned by rows.
         columns = [_column(at, i) for i in range(len(at.leaves))]
         return [[column[o] for column in columns] for o in range(len(at.outs))]
     for out in at.outs:
@@ -142,7 +142,7 @@ def _column(at: _At, number: int) -> list[Value]:
         return [_nothing(type_of(o), type) for o in at.outs]
 
     def along(direction: Value) -> list[Value]:
-        # One leaf at a time: the basis of all leaves together would be far larger.
+        # One leaf at a time, because a basis of all leaves together would be much larger.
         every = [filled(x, direction if i == number else None) for i, x in enumerate(at.leaves)]
         out_tangents = at.linear([t for t, a in zip(every, at.active, strict=True) if a])
         pairs = zip(at.outs, out_tangents, strict=True)
@@ -157,7 +157,7 @@ def _column(at: _At, number: int) -> list[Value]:
 def _split_last(x: Value, shape: tuple) -> Array:
     """Lanes [prod(shape), *S] as [*S, *shape]."""
     lane_shape = type_of(x).shape[1:]
-    # Lanes number the elements of the argument, whose axes come last in a Jacobian.
+    # Lanes count the argument's elements, and its axes come last in a Jacobian.
     return reshape(move_axis(x, 0, len(lane_shape)), shape=(*lane_shape, *shape))
 
 

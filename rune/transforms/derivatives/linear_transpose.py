@@ -72,11 +72,10 @@ def _derivative(program: Program, captured: int) -> tuple[Program, tuple[bool, .
     """captured values, tangents -> nonzero tangents of the outputs; and which those are."""
     _require_linear(program, [i >= captured for i in range(len(program.inputs))])
     mask = tuple(i >= captured for i in range(len(program.inputs)))
-    # The derivative of a linear function is the function, in a form that is linear equation by
-    # equation.
+    # The derivative of a linear function is the function itself, written in linear equations only.
     both, nonzero = jvp_program(program, mask)
     wanted = [False] * len(program.outputs) + [True] * sum(nonzero)
-    # Without the outputs, what only they needed goes; if primals are still read, it is not linear.
+    # If primals are still read once the outputs are pruned, the derivative depends on them.
     tangents, live_inputs = prune(both, wanted)
     count = len(program.inputs)
     if any(live_inputs[captured:count]):
@@ -90,7 +89,7 @@ def _derivative(program: Program, captured: int) -> tuple[Program, tuple[bool, .
 
 def _require_linear(program: Program, linear: Sequence[bool]) -> None:
     """Refuse an equation that depends on a linear input and can never be transposed."""
-    # A stack, since programs may be nested deeply.
+    # An explicit stack, because programs may be nested deeply.
     pending = [(program, tuple(linear))]
     while pending:
         inner_program, mask = pending.pop()
@@ -118,7 +117,7 @@ def _culprit(program: Program, captured: int) -> Any:
     live: set[Any] = set(program.inputs[captured:])
     for equation in _needed(program):
         depends = [isinstance(a, Var) and a in live for a in equation.operands]
-        # As in x * x: each factor is linear, and their product is not.
+        # As in x * x, which is linear in each factor but not in both.
         if sum(depends) > 1:
             return equation.frame
         if any(depends):

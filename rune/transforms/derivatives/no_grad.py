@@ -52,7 +52,7 @@ def no_grad() -> Iterator[None]:
     >>> float(rune.grad(f)(3.0)), float(rune.grad(rune.jit(f))(3.0))
     (9.0, 9.0)
     """
-    # Nothing is differentiated or staged here, and eager operations stay as fast as they are.
+    # Nothing is differentiated or staged here, so eager operations need no extra interpreter.
     if is_evaluating():
         yield
         return

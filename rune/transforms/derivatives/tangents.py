@@ -87,7 +87,7 @@ def filled(primal: Value, tangent: Value | None) -> Value:
 def zeros(type: ArrayType) -> Any:
     """Zeros for users: an array, which keeps its dtype where a NumPy constant would not."""
     zero = zeros_of(type)
-    # With axes the zeros are an array already (`zeros_of`).
+    # With axes, `zeros_of` has already made an array.
     return zero if type.shape else as_array(zero, type.dtype, type.weak)
 
 

@@ -17,7 +17,7 @@ from rune.lowering.plan import Plan
 from rune.lowering.steps import StepCost, numbered
 from rune.transforms.inspect.plan_picture import KERNEL, ROUTINE, bytes_text, plan_svg, typical_sizes
 
-# All rules begin with one class: the styles of a notebook page are shared by its cells.
+# Every rule is scoped by one class, because the cells of a notebook share their styles.
 STYLE = """<style>
 .rune-explain { font-family: sans-serif; font-size: 13px; }
 .rune-explain h4 { font-size: 14px; margin: 14px 0 6px; }

@@ -97,7 +97,7 @@ def transpose_rule(itself: Itself) -> Callable[..., Any]:
     ) -> list[Value | None]:
         nonzero = tuple(ct is not None for ct in cts)
         rewritten, out_nonzero = transpose_program(program, tuple(linear), nonzero)
-        # Of a linear input only the type is there, in its place.
+        # A linear input is given by its type alone.
         types = [x if lin else type_of(x) for x, lin in zip(inputs, linear, strict=True)]
         known = [x for x, lin in zip(inputs, linear, strict=True) if not lin]
         # A zero cotangent is not passed: the rewritten program has no input for it.
@@ -113,7 +113,7 @@ def batch_rule(itself: Itself) -> Callable[..., Any]:
     """batch: call the program of all lanes."""
 
     def batch(batched: Sequence[bool], size: Size, *args: Value, program: Program, **params: object) -> Any:
-        # A size of the program's own, so that one rewritten program serves every number of lanes.
+        # A symbolic size of its own, so that one rewritten program serves every number of lanes.
         rewritten, out_batched = batch_program(program, tuple(batched), own_size(size, program))
         return bind_call(itself(), params, rewritten, {}, args), out_batched
 

@@ -17,7 +17,7 @@ def opened(program: Program) -> tuple[Program, list[Value]]:
     """The program with its constants as new leading inputs, and the values for these."""
     if not program.constants:
         return program, []
-    # The program without them is memoised, and the values are passed anew at each call.
+    # The rewritten program is memoised; the values are passed at each call.
     return _opened(program), [value for _, value in program.constants]
 
 

@@ -17,7 +17,7 @@ from rune.transforms.eval_shape import leaf_types
 from rune.transforms.programs.text import PRIMITIVES as OWN
 from rune.transforms.programs.text import RECORDS as OWN_RECORDS
 
-# Those that print in programs; control flow adds its own in rune.control.
+# Primitives that programs print; rune.control adds those of control flow.
 PRIMITIVES: Mapping[str, Primitive] = {**ops.BY_NAME, **{p.name: p for p in (*ops.COLLECTIVES, *OWN)}}
 RECORDS: Mapping[str, type] = {r.__name__: r for r in (ops.IndexDims, *OWN_RECORDS)}
 
@@ -50,7 +50,7 @@ def make_program(function: Callable[..., object]) -> Callable[..., Program]:
             return value_leaves("make_program", outs, out_tree)
 
         staged = stage(flat, types, function_name(function))
-        # It would be a constant of the program, and has no value outside its trace.
+        # It would be a constant, but has no value outside its trace.
         if any(isinstance(v, Tracer) for v in staged.captured):
             raise TransformError("make_program: cannot close over a value of another trace")
         return staged.closed()

@@ -18,7 +18,7 @@ def per_program(rewrite: Callable[..., object]) -> Callable[..., Any]:
 
     @functools.wraps(rewrite)
     def remembered(program: Program, *key: object) -> Any:
-        # On the program: a table of programs would keep each of them alive for ever.
+        # Stored on the program, because a global table would keep every program alive.
         known = program.derived.setdefault(rewrite, {})
         if key not in known:
             known[key] = rewrite(program, *key)

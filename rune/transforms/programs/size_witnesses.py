@@ -60,6 +60,6 @@ def own_size(size: Size, *programs: Program) -> Size:
         return size
     while name in used_names:
         name += "_"
-    # From 1 on: 0 lanes are answered above, with a program of their own.
+    # From 1 on, because a size of 0 has returned above.
     low, high = (1, None) if isinstance(size, int) else dims.bounds(size)
     return dims.symbol(name, low or 0, high)
