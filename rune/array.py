@@ -420,9 +420,9 @@ def default_place() -> Place:
 
 
 def on(device: str | Device) -> Device | None:
-    """The device (of that name); None for the CPU, whose buffers are NumPy arrays."""
+    """The device (of that name); None for cpu:0, where all arrays are that need no copy."""
     resolved = device_of(device)
-    return None if resolved.target.backend == "cpu" else resolved
+    return None if resolved.name == "cpu:0" else resolved
 
 
 def put(data: np.ndarray, type: ArrayType, place: Place) -> Array:

@@ -31,6 +31,7 @@ class Config:
     profile: bool = False  # programs tell the time of each step
     check_keys: bool = False  # raise KeyReuseError where a random key is used twice
     promotion: str = "standard"  # "strict": operands of different dtypes do not combine
+    cpu_devices: int = 1  # cpu:0, cpu:1, ...: devices that share the cores of the processor
     device: str | None = None  # where new arrays and jitted calls without arrays go
     symbolic: str = "declared"  # "auto": in jit, an axis that changed twice becomes symbolic
     compiled_bytes: int = 1 << 30  # of traces and machine code that are kept
@@ -39,6 +40,7 @@ class Config:
 
 PROMOTIONS = ("standard", "strict")
 SYMBOLIC = ("declared", "auto")
+_LEAST = {"cpu_devices": 1}  # of other integers it is 0
 _CHOICES = {"promotion": PROMOTIONS, "symbolic": SYMBOLIC}
 _KINDS = {f.name: str(f.type) for f in fields(Config)}  # "bool", "str" or "str | None"
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -83,7 +85,8 @@ def _require_fit(name: str, value: Any, operation: str) -> None:
         is_fit, wanted = isinstance(value, bool | np.bool_), "True or False"
     elif kind == "int":
         is_int = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        is_fit, wanted = is_int and value >= 0, "an integer from 0 on"
+        least = _LEAST.get(name, 0)
+        is_fit, wanted = is_int and value >= least, f"an integer from {least} on"
     else:
         is_fit, wanted = value is None or isinstance(value, str), "a string or None"
     if not is_fit:
@@ -117,7 +120,9 @@ def _parsed(name: str, text: str) -> Value:
     if _KINDS[name] == "bool":
         value, wanted = _WORDS.get(text.lower()), ", ".join(_WORDS)
     elif _KINDS[name] == "int":
-        value, wanted = (int(text) if text.isdecimal() else None), "0, 1, 2, ..."
+        least = _LEAST.get(name, 0)
+        value = int(text) if text.isdecimal() and int(text) >= least else None
+        wanted = f"{least}, {least + 1}, {least + 2}, ..."
     else:
         choices = _CHOICES.get(name, (text,))
         value, wanted = text if text in choices else None, ", ".join(choices)

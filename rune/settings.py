@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rune.backends import Device, device_of
+from rune.backends import Device, device_of, require_cpu_devices
 from rune.config import Setting, setting
 from rune.errors import ArgumentError
 from rune.options import Config, checked
@@ -22,6 +22,8 @@ def configure(**changes: Any) -> Setting[Config]:
     check_stages:  every stage of compiling is checked
     profile:       programs tell the time of each step (rune.debug.profile gathers it)
     promotion:     "standard"; "strict": operands of different dtypes do not combine
+    cpu_devices:   how many devices the CPU is, cpu:0, cpu:1, ..., which share its cores; said once,
+                   before the first array
     device:        a device or its name: where new arrays are, and what is computed of them alone
     symbolic:      "declared"; "auto": axes that change become symbolic in jit
     compiled_bytes:  how much of traces and machine code is kept (1 GiB); what was not used for
@@ -37,7 +39,7 @@ def configure(**changes: Any) -> Setting[Config]:
     no, off.
 
     Errors: ArgumentError for a setting that does not exist, or a value it cannot have; DeviceError
-            for a device that is not there.
+            for a device that is not there, and another number of devices of a CPU in use.
 
     >>> import rune, rune.numpy as rnp
     >>> with rune.configure(device="reference:0"):
@@ -49,7 +51,10 @@ def configure(**changes: Any) -> Setting[Config]:
     """
     if changes.get("device") is not None:
         changes["device"] = device_of(changes["device"]).name
-    return setting(**checked(changes))
+    settings = checked(changes)
+    if "cpu_devices" in settings:
+        require_cpu_devices(changes["cpu_devices"])
+    return setting(**settings)
 
 
 def enable_x64(enabled: bool = True) -> Setting[Config]:

@@ -158,6 +158,20 @@ def device_named(name: str) -> Device:
     )
 
 
+def require_cpu_devices(count: int) -> None:
+    """Make so many devices of the CPU, if none has been asked for yet.
+
+    Errors: DeviceError if there are others already: arrays and compiled code hold to them.
+    """
+    with config.setting(cpu_devices=count):
+        there = _probe("cpu")[0]
+    if there and len(there) != count:
+        raise DeviceError(
+            f"configure: cannot make {count} devices of the CPU (it is in use as {len(there)})",
+            hint=f"say so before the first array, or set {variable_of('cpu_devices')}={count}",
+        )
+
+
 def device_of(device: str | Device) -> Device:
     """The device, given as itself or by its name.
 

@@ -11,6 +11,7 @@ split between the cores by a pool of threads, as are matrix products.
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rune import dtypes, locks
+from rune import config, dtypes, locks
 from rune.backends.cpu import blas, compiler, host_abi, steps, threads
 from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.gemm import library, strided
@@ -43,27 +44,39 @@ SCRATCH_BYTES = 1 << 18  # what stays in the second cache beside the data
 
 
 def probe() -> tuple[list[Target], str | None]:
-    """The host's processor, or why it cannot be used. Never raises."""
+    """The devices of the host's processor, or why it cannot be used. Never raises.
+
+    The setting `cpu_devices` says how many there are; they are fixed from the first question on.
+    """
     try:
         compiler.library()
     except (ImportError, OSError) as error:
         return [], f"llvmlite cannot be imported ({error})"
     if host_abi.abi() is None:
         return [], f"the layout of arrays in NumPy {np.__version__} is not known"
-    return [_target()], None
+    return [_target(share) for share in _shares()], None
 
 
-def _target() -> Target:
+@functools.cache
+def _shares() -> tuple[threads.Share, ...]:
+    """How the cores are dealt out."""
+    cores = compiler.available_cores() if threads.is_available() else 1
+    devices = config.current().cpu_devices
+    return tuple(threads.Share(number, devices, cores) for number in range(devices))
+
+
+def _target(share: threads.Share) -> Target:
     machine = compiler.machine()
     supported = SUPPORTED if compiler.has_half() else SUPPORTED - {dtypes.f16}
+    part = f", {share.cores} of {share.all_cores} cores" if share.devices > 1 else ""
     return Target(
-        name="cpu:0",
+        name=f"cpu:{share.device}",
         backend="cpu",
         language="llvm",
-        description=f"{platform.machine()} {compiler.host().name}",
+        description=f"{platform.machine()} {compiler.host().name}{part}",
         dtypes=supported,
         vector_bytes=machine.vector_bytes,
-        cores=compiler.available_cores() if threads.is_available() else 1,
+        cores=share.cores,
         threads_per_workgroup=1,
         shared_bytes=SCRATCH_BYTES,
         scratch_bytes=SCRATCH_BYTES,
@@ -94,14 +107,15 @@ def open_device(target: Target) -> CpuBackend:
 
 
 class CpuBackend:
-    """The host's processor."""
+    """The host's processor, or one device's share of it."""
 
     def __init__(self, target: Target):
         self.target = target
         self.work = Work()
         abi = host_abi.abi()
         assert abi is not None
-        parallel = partial(threads.parallel_address, target.cores)
+        share = _shares()[int(target.name.split(":")[1])]
+        parallel = partial(threads.parallel_address, share)
 
         def dot(dtype: np.dtype, products: list[library.Product]) -> int:
             gemm = blas.find_gemm(dtype)
@@ -127,8 +141,8 @@ class CpuBackend:
         return copy
 
     def copy_out(self, buffer: Buffer, type: ArrayType) -> np.ndarray:
-        """The array itself: host and device are one."""
-        return buffer
+        """A copy: who reads may write to it. Arrays of cpu:0 are read where they are."""
+        return buffer.copy()
 
     def record(self, plan: Plan) -> CpuExecutable:
         """Compile a plan.

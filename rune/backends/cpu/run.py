@@ -75,7 +75,7 @@ class CpuExecutable:
             return results
         except OutOfMemory as error:
             sizes = size_values(self.plan, [a.shape for a in arguments])
-            raise shortage.of_plan(error, self.plan, sizes, "cpu:0") from error
+            raise shortage.of_plan(error, self.plan, sizes, self.plan.target) from error
         finally:
             self.work.end()
 

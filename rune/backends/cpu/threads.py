@@ -2,11 +2,11 @@
 
     parallel(task, words, total, chunk)     task(words, begin, end) over 0..total in pieces
 
-One job at a time: a caller that finds the pool busy runs its kernel alone, so calls from several
-Python threads never wait for each other. Pieces are claimed by compare-and-swap on one word,
-epoch | pieces | next, so that a late worker can never claim of a job that has changed meanwhile.
-Workers and caller spin a little, then sleep on condition variables. After a fork the child has no
-workers and runs everything itself.
+Each device of the CPU has a pool of its own. One job at a time: a caller that finds the pool busy
+runs its kernel alone, so calls from several Python threads never wait for each other. Pieces are
+claimed by compare-and-swap on one word, epoch | pieces | next, so that a late worker can never
+claim of a job that has changed meanwhile. Workers and caller spin a little, then sleep on condition
+variables. After a fork the child has no workers and runs everything itself.
 
 Invariant: when `parallel` returns, every piece has run exactly once.
 """
@@ -18,9 +18,13 @@ import functools
 import os
 import platform
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rune.backends.cpu import compiler, threads_code
+
+T = TypeVar("T")
 
 SPINS = 2_000  # looks at the job word before a thread goes to sleep, about 50 µs
 STACK_BYTES = 8 << 20
@@ -34,6 +38,32 @@ _PAUSE = {"x86_64": _X86, "amd64": _X86, "arm64": _ARM, "aarch64": _ARM}
 def is_available() -> bool:
     """Whether this system has what the pool is made of."""
     return os.name == "posix" and platform.machine().lower() in _PAUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one device of the processor has: its number, of so many devices, of so many cores.
+
+    The cores are dealt out in runs of neighbours; beyond their number devices share them.
+
+    >>> [Share(k, 2, 5).of("abcde") for k in range(2)], [Share(k, 3, 2).cores for k in range(3)]
+    (['ab', 'cde'], [1, 1, 1])
+    """
+
+    device: int
+    devices: int
+    all_cores: int
+
+    @property
+    def cores(self) -> int:
+        """How many cores a kernel of the device is split between, at least one."""
+        return len(self.of(range(self.all_cores)))
+
+    def of(self, processors: Sequence[T]) -> Sequence[T]:
+        """The device's own of a sequence with one entry for each core."""
+        count = len(processors)
+        first = self.device * count // self.devices
+        return processors[first : max(first + 1, (self.device + 1) * count // self.devices)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +87,33 @@ def _can_place() -> bool:
     return all(hasattr(library, f) for f in ("sched_getcpu", "sched_setaffinity", "gettid"))
 
 
-def _allow(code: compiler.Code) -> None:
-    """Tell the pool which processors this process may use."""
+def _allow(code: compiler.Code, share: Share) -> None:
+    """Tell the pool which processors it may use: those of its device."""
     words = (ctypes.c_uint64 * 16).from_address(code.engine.get_global_value_address("allowed"))
-    for number in os.sched_getaffinity(0):
+    for number in share.of(sorted(os.sched_getaffinity(0))):
         if number < 1024:
             words[number // 64] |= 1 << number % 64
 
 
 @functools.cache
-def _pool(workers: int) -> Pool:
+def _pool(share: Share) -> Pool:
     code = compiler.compile_module("pool", _text())
     # Workers run this code until the process ends, so it must never be freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     if _can_place():
-        _allow(code)
+        _allow(code, share)
     # Before there are any: another thread may fork.
     os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(code.address("forget")))
     start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("start"))
     # Signals are for the interpreter's threads; workers inherit a mask that blocks them all.
     before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     try:
-        started = start(workers)
+        started = start(share.cores - 1)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return Pool(code, started)
 
 
-def parallel_address(cores: int) -> int:
-    """The address of `parallel`, with a worker for every core but the caller's."""
-    return _pool(cores - 1).code.address("parallel")
+def parallel_address(share: Share) -> int:
+    """The address of a device's `parallel`, with a worker for every core but the caller's."""
+    return _pool(share).code.address("parallel")

@@ -43,7 +43,7 @@ _PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_in
 def run(total: int, chunk: int, cores: int = 4) -> np.ndarray:
     """How often each point ran."""
     counts = np.zeros(total + 1, np.int64)
-    parallel = _PARALLEL(threads.parallel_address(cores))
+    parallel = _PARALLEL(threads.parallel_address(threads.Share(0, 1, cores)))
     parallel(TASK.address("task"), counts.ctypes.data, total, chunk)
     return counts
 
@@ -84,7 +84,7 @@ def test_other_threads_take_part():
         thread_ids.add(threading.get_native_id())
         threading.Event().wait(0.01)  # time for the others to take a piece
 
-    parallel = _PARALLEL(threads.parallel_address(4))
+    parallel = _PARALLEL(threads.parallel_address(threads.Share(0, 1, 4)))
     parallel(ctypes.cast(task, ctypes.c_void_p), None, 40, 1)
 
     assert len(thread_ids) > 1
@@ -104,7 +104,7 @@ def test_a_forked_child_runs_everything_itself():
 
 def test_the_pool_works_where_the_c_library_places_no_threads(monkeypatch):
     monkeypatch.setattr(threads, "_can_place", lambda: False)
-    pool = threads._pool.__wrapped__(2)
+    pool = threads._pool.__wrapped__(threads.Share(0, 1, 3))
     counts = np.zeros(1001, np.int64)
 
     for _ in range(100):

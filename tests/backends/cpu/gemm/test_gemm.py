@@ -30,7 +30,7 @@ HARD = [(1, 400, 600), (49, 64, 64), (129, 64, 64), (400, 1, 64), (257, 120, 80)
 
 
 def empty_library(on: str, dtype: np.dtype, cores: int = 1) -> Library:
-    parallel = threads.parallel_address(cores) if cores > 1 else 0
+    parallel = threads.parallel_address(threads.Share(0, 1, cores)) if cores > 1 else 0
     return new_library(shape_for(MACHINES[on], SCALARS[dtype]), cores, parallel)
 
 
