@@ -192,12 +192,12 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     So 'ab,b->b' of an infinity times 1 + 0 is infinite; NumPy, which multiplies first, gives NaN.
     """
     inputs, out = subscripts.split("->")
-    terms = inputs.split(",")
+    terms, dtype = inputs.split(","), np.result_type(*operands)  # in which narrow integers do not wrap
     short_terms, sums = [], []
     for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
         elsewhere = {*out, *"".join(terms[:k] + terms[k + 1 :])}
         short_terms.append("".join(sorted({*term} & elsewhere)))
-        sums.append(np.einsum(f"{term}->{short_terms[-1]}", operand))
+        sums.append(np.einsum(f"{term}->{short_terms[-1]}", operand, dtype=dtype))
     return np.einsum(f"{','.join(short_terms)}->{out}", *sums)
 
 
