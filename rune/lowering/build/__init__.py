@@ -51,6 +51,7 @@ def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | N
     """The point shared by a workgroup, where the device has too few points, or they are long."""
     choice = choices(target.language)
     few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points
+    # With enough points every processor is busy, and sharing one would only add waiting.
     shared = share_few(point, choice.group_threads, target) if few else None
     if are_few(shared.point if shared else point, target):
         return shared
@@ -60,6 +61,7 @@ def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | N
 def _loops(flat: Kernel, target: Target) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what one of its points does."""
     choice, item = choices(target.language), _widest(flat)
+    # The side of a square in elements, so that one row of it fills `block_bytes`.
     blocks = find_blocks(flat, choice.block_bytes // item)
     if blocks is not None:
         return blocked(flat, blocks)
@@ -96,6 +98,7 @@ def _tile(kernel: Kernel, target: Target) -> Tile | None:
     if axis is None or choice.dot_rows == 1:
         return None
     points = cost.count(tuple(a.size for a in kernel.domain))
+    # Larger tiles mean fewer points, and the device needs enough of them.
     wanted = min(choice.dot_rows, points // choice.dot_points)
     rows = rows_dividing(kernel.domain[axis].size, wanted) if wanted > 1 else 1
     return Tile(axis, rows) if rows > 1 else None
@@ -103,6 +106,7 @@ def _tile(kernel: Kernel, target: Target) -> Tile | None:
 
 def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:
     """A whole tile; where rows are left over, the last point takes them one by one."""
+    # No scratch rows: `dot_axis` accepts only Lets, reductions and plain writes.
     full_tile = loops.body(tile_body(kernel, tile), {}, _stored(kernel))
     axis, outer = kernel.domain[tile.axis], tiled_axis(kernel, tile)
     if axis.size % tile.rows == 0:
@@ -111,5 +115,6 @@ def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:
     row = outer.symbol * tile.rows + leftover.symbol
     single = loops.body(copy_body(kernel, axis.name, row, "_s"), {}, _stored(kernel))
     remainder = nodes.For(leftover.name, leftover.size, Kind.SERIAL, tuple(single))
+    # Only the last tile may be cut off, so all others need no test of their rows.
     is_whole = Op("lt", (Index(outer.symbol), of_size(axis.size // tile.rows)), dtypes.bool_)
     return [nodes.If(is_whole, tuple(full_tile), (remainder,))]

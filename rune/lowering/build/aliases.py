@@ -44,6 +44,7 @@ def alias_pairs(kernel: Kernel) -> tuple[tuple[str, str], ...]:
 
 
 def _fits(a: Buffer, b: Buffer) -> bool:
+    # Equal element sizes are enough: each element is overwritten by the point that has read it.
     same = a.type.dtype.itemsize == b.type.dtype.itemsize
     return same and product(a.type.shape) == product(b.type.shape)
 
@@ -51,15 +52,18 @@ def _fits(a: Buffer, b: Buffer) -> bool:
 def _is_before(read: _Access, write: _Access) -> bool:
     """Whether a read is of the element that is written, and no later."""
     same = read.index == write.index and read.axes == write.axes
+    # Within one statement an expression is evaluated before its result is written.
     return same and read.statement <= write.statement
 
 
 def _only_write(kernel: Kernel, output: str) -> _Access | None:
     """The one plain write of an output."""
     writes = [(n, s) for n, s in enumerate(kernel.body) if isinstance(s, Write | Scan) and s.output == output]
+    # `check` has made sure that every output is written at least once.
     (number, write), *more = writes
     if more or isinstance(write, Scan):
         return None
+    # Such a write may leave elements as they were, or touch them several times.
     if write.condition is not None or write.ordered or write.combine is not None:
         return None
     return _Access(number, write.axes, write.indices[0])

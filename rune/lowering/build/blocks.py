@@ -43,7 +43,9 @@ def find_blocks(kernel: Kernel, side: int) -> Blocks | None:
     for k in range(len(kernel.domain) - 2, -1, -1):
         axis = kernel.domain[k]
         across = any(
-            dims.coefficient(x, axis.name) == 1 and dims.coefficient(x, last.name) not in (0, 1) for x in accesses
+            # Contiguous along this axis, and scattered along the last one.
+            dims.coefficient(x, axis.name) == 1 and dims.coefficient(x, last.name) not in (0, 1)
+            for x in accesses
         )
         if across and _is_long(axis.size, side) and _is_long(last.size, side):
             return Blocks(k, side)
@@ -55,6 +57,7 @@ def _is_pointwise(statement: Statement) -> bool:
 
 
 def _is_long(size: Size, side: int) -> bool:
+    # A symbolic size is assumed to be long.
     return not isinstance(size, int) or size >= 2 * side
 
 
@@ -77,11 +80,13 @@ def blocked(kernel: Kernel, blocks: Blocks) -> tuple[list[Axis], list[Stmt]]:
     at = {a.name: o.symbol * side + i.symbol for a, o, i in zip(axes, outer, inner)}
     point = loops.body(place_body(kernel.body, at), {}, {})
     square = loops.nest(inner, [Kind.SERIAL, Kind.VECTOR], point)
+    # A symbolic remainder is not known to be 0, so such an axis is tested as well.
     partial = [(a, o) for a, o in zip(axes, outer) if a.size % side != 0]
     if not partial:
         return domain, square
     inside = _all([_less(at[a.name], a.size) for a, _ in partial])
     tested = loops.nest(inner, [Kind.SERIAL, Kind.VECTOR], [nodes.If(inside, tuple(point))])
+    # Tested once per square: only squares at an edge test their points.
     full = _all([_less(o.symbol, a.size // side) for a, o in partial])
     return domain, [nodes.If(full, tuple(square), tuple(tested))]
 

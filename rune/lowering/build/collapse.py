@@ -53,6 +53,7 @@ def _collapse(
     axes: tuple[Axis, ...], statements: tuple[Statement, ...]
 ) -> tuple[tuple[Axis, ...], tuple[Statement, ...]]:
     k = 0
+    # A set, because many loads share an index expression.
     accesses = {x for x in sizes_in(statements) if isinstance(x, Dim)} if len(axes) > 1 else set()
     while k + 1 < len(axes):
         rename = _merge(axes[k], axes[k + 1], accesses)

@@ -44,6 +44,7 @@ def _joins(current: Together, statement: Statement) -> bool:
     first = current[0]
     if not _is_free(first) or not _is_free(statement) or inner_axes(first) != inner_axes(statement):
         return False
+    # A sum has its value only after the loop.
     late = {s.name for s in current if isinstance(s, Reduce)}
     written = {_target(s): _indices(s) for s in current if isinstance(s, Fill | Write)}
     for expr in expressions(statement):
@@ -51,6 +52,8 @@ def _joins(current: Together, statement: Statement) -> bool:
             if isinstance(part, Local) and part.name in late:
                 return False
             if isinstance(part, Load) and part.buffer in written:
+                # The same element was written in this iteration; another one may not be written
+                # yet.
                 if part.indices != written[part.buffer]:
                     return False
     return True
@@ -121,6 +124,7 @@ def _without_axes(together: Together) -> Iterator[Stmt]:
 def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
     """One loop nest for all, the allocations before and the sums after it."""
     indices = {s.name: row_index(s) for s in together if isinstance(s, Fill)}
+    # Before collapsing, which changes the axes that the positions refer to.
     together = _placed(together, indices)
     for statement in together:
         if isinstance(statement, Write) and statement.output in indices:
@@ -135,6 +139,7 @@ def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
     yield from nest(axes, kinds, [s for statement in together for s in _inner(statement)])
     for statement in together:
         if isinstance(statement, Reduce):
+            # The sum gets the name that later statements read.
             yield Let(statement.name, Local(_accumulator(statement), statement.dtype))
 
 
@@ -194,8 +199,10 @@ def row_sizes(statements: Iterable[Statement]) -> dict[str, int]:
         if isinstance(statement, Fill):
             elements[statement.name] = 1
             for axis in statement.axes:
+                # Scratch has a static size, so a symbolic row gets the most that it may need.
                 high = dims.bounds(axis.size)[1]
                 assert high is not None, "kernelize puts only bounded rows into scratch"
+                # An empty row is allocated too: C has no arrays without elements.
                 elements[statement.name] *= max(1, high)
     return elements
 

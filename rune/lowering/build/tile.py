@@ -43,6 +43,8 @@ def dot_axis(kernel: Kernel) -> int | None:
     loads = [e.indices[0] for x in expressions(dots[0]) for e in walk_expr(x) if isinstance(e, Load)]
     for k in range(len(kernel.domain) - 2, -1, -1):
         depends = [_mentions(x, kernel.domain[k].name) for x in loads]
+        # A load that does not depend on the axis is the same for all its rows: that is what a tile
+        # shares.
         if any(depends) and not all(depends):
             return k
     return None
@@ -61,6 +63,7 @@ def rows_dividing(size: Size, wanted: int) -> int:
     if not isinstance(size, int):
         return wanted
     exact = [r for r in range(wanted, 1, -1) if size % r == 0]
+    # A divisor needs no code for leftover rows, which is worth up to half the tile.
     if exact and exact[0] * 2 >= wanted:
         return exact[0]
     return wanted if size >= 2 * wanted else (exact[0] if exact else 1)
@@ -77,6 +80,7 @@ def tile_body(kernel: Kernel, tile: Tile) -> tuple[Statement, ...]:
     outer = tiled_axis(kernel, tile).symbol
     name = kernel.domain[tile.axis].name
     rows = [copy_body(kernel, name, outer * tile.rows + r, f"_{r}") for r in range(tile.rows)]
+    # Equal statements of all rows side by side, so that loops.py can put them into one nest.
     return tuple(statement for same in zip(*rows) for statement in same)
 
 
@@ -105,6 +109,7 @@ def _place(statement: Statement, at: Mapping[str, Size], names: Mapping[str, str
         return Local(names[expr.name], expr.dtype)
 
     def on_size(x: Size) -> Size:
+        # Looked at first, as most index expressions do not mention the axis.
         placed = dims.substitute(x, at) if any(_mentions(x, name) for name in at) else x
         return rename_size(placed, names) if names else placed
 

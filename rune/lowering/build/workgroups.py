@@ -84,13 +84,16 @@ def share_point(point: Point, wanted: int, target: Target) -> Shared | None:
     """The point, shared by up to `wanted` threads; None where there are too few iterations."""
     threads = min(wanted, target.threads_per_workgroup)
     longest = max((_points(nest) for nest in point if _is_nest(nest)), default=0)
+    # Halved, because sums combine pairs of threads: their number stays a power of two.
     while threads > longest // ROUNDS:
         threads //= 2
     if threads < 2 or not _can_share(point):
         return None
     team = Team(threads, fresh("thread", names_bound(point)))
+    # Kept by nest: barriers.py has to recognise these very statements.
     divided = {nest: _divided(nest, team) for nest in point if isinstance(nest, For)}
     memory, inside = _split(point, team, divided)
+    # More than the group's memory would not compile.
     if sum(s.size * s.dtype.itemsize for s in memory) > target.shared_bytes:
         return None
     loop = For(team.name, team.count, Kind.WORKGROUP, tuple(inside))
@@ -134,6 +137,7 @@ def _split(point: Point, team: Team, divided: Mapping[For, Stmt]) -> tuple[list[
                 shared.append(replace(stmt, space=AddressSpace.SHARED))
             case For():
                 inside.append(divided[stmt])
+            # This Let reads a finished sum, so the threads' parts are combined here.
             case Let(value=Local(name=name)) if name in sums:
                 part, steps = _combined(stmt, sums[name], _combine_of(point, name), team)
                 shared.append(part)
@@ -181,6 +185,7 @@ def _every_nth(loop: For, team: Team) -> For | If:
     rounds: Size = -(-loop.extent // team.count)
     one_round = isinstance(rounds, int) and rounds <= 1
     number: Size = 0 if one_round else dims.symbol(name, 0, rounds - 1)
+    # Neighbouring threads read neighbouring elements, which the device loads at once.
     at = number * team.count + team.thread
     body = replace_symbols(loop.body, {loop.var: at})
     if not _divides(team.count, loop.extent):
@@ -203,6 +208,7 @@ def _combined(result: Let, total: Var, combine: str, team: Team) -> tuple[Alloc,
     """Shared memory for the parts of a sum, and the steps in which pairs of them are combined."""
     dtype = total.init.dtype
     part = Alloc(f"{result.name}_parts", dtype, team.count, AddressSpace.SHARED)
+    # The Var holds the part of one thread until the parts are combined.
     steps: list[Stmt] = [Store(part.name, team.thread, result.value)]
     for half in _halves(team.count):
         other = Load(part.name, (team.thread + half,), dtype)

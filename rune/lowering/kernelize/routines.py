@@ -45,6 +45,7 @@ PARAMETERS = ("batch", "m", "n", "k", "trans_a", "trans_b")
 
 
 def _dot_type(a: ArrayType, b: ArrayType, *, shape: Shape, **sizes: object) -> ArrayType:
+    # `shape` is the result's own: the routine itself only knows [batch, m, n].
     return ArrayType(shape, a.dtype, a.weak and b.weak)
 
 
@@ -102,12 +103,14 @@ def _route(equation: Equation, definitions: Definitions, strided: bool) -> list[
     a, b = _sides(equation)
     m, n, k = a.size(a.rows), b.size(b.rows), a.size(a.contracted)
     routed = dtype in NATIVE | THROUGH_F32 and cost.is_routine_dot(m, n, k)
+    # A dot of no elements is all zeros, or nothing: no routine is needed.
     if not routed or 0 in (*a.atom.type.shape, *b.atom.type.shape):
         return []
     if _unpacks(a, n, definitions) or _unpacks(b, m, definitions):
         return []
     shape = equation.results[0].type.shape
     equations = _strided(a, b, shape, definitions) if strided else None
+    # Strided only where it saves a copy of an operand.
     equations = equations or _dense(a, b, shape, definitions)
     if dtype in THROUGH_F32:
         apply(equations, convert, equations[-1].results[0], dtype=dtype)
@@ -119,6 +122,7 @@ def _dense(a: Operand, b: Operand, shape: Shape, definitions: Definitions) -> li
     """The product of operands in row-major order, packed where they are not."""
     equations: list[Equation] = []
     lhs, trans_a = _ordered(a, False, definitions) or (_packed(a, False, equations), False)
+    # A packed operand is written in the order that the routine reads without transposing.
     rhs, trans_b = _ordered(b, True, definitions) or (_packed(b, True, equations), False)
     if a.atom.type.dtype in THROUGH_F32:
         lhs, rhs = (apply(equations, convert, x, dtype=dtypes.f32) for x in (lhs, rhs))
@@ -177,6 +181,7 @@ def _unpacks(side: Operand, rows: Size, definitions: Definitions) -> bool:
 
     Half types, and what elementwise operations and views make of a narrower dtype.
     """
+    # With many rows the unpacked operand is read often enough to pay for storing it.
     if cost.count((rows,)) > cost.FEW_ROWS:
         return False
     if side.atom.type.dtype in THROUGH_F32:
@@ -185,12 +190,14 @@ def _unpacks(side: Operand, rows: Size, definitions: Definitions) -> bool:
     for _ in range(UNPACKING):
         atom = pending.pop() if pending else None
         equation = definitions.get(atom) if isinstance(atom, Var) else None
+        # Nothing left to look through.
         if atom is None:
             return False
         if equation is None or not isinstance(equation.primitive.lower, Scalar | Convert | View):
             continue
         if is_unpacking(equation):
             return True
+        # Scalars take no memory worth saving.
         pending += [x for x in equation.operands if x.type.shape]
     return False
 
@@ -225,6 +232,7 @@ def _ordered(side: Operand, right: bool, definitions: Definitions) -> tuple[Atom
     rows_last = position == _position(side, indices, (side.contracted, side.rows))
     if not rows_first and not rows_last:
         return None
+    # Transposed means that the contracted axis is not where the routine expects it.
     return base, rows_first if right else not rows_first
 
 

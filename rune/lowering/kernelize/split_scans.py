@@ -91,9 +91,11 @@ def _split(equation: Equation, limits: _Limits) -> list[Equation]:
 
 
 def _is_long(type: ArrayType, axis: int, limits: _Limits) -> bool:
+    # A guess decides what pays, but only a bound can promise the driver's limit.
     size, most = cost.estimate(type.shape[axis]), dims.bounds(type.shape[axis])[1]
     if limits.rounds is not None and most is not None and most >= limits.rounds:
         return True
+    # Rows beside it are scans of their own, which keep the device busy.
     return size >= cost.LONG_SCAN and cost.count(type.shape) // size < limits.points
 
 

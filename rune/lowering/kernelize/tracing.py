@@ -29,6 +29,8 @@ def trace(atom: Atom, indices: Indices, definitions: Definitions) -> tuple[Atom,
         if not isinstance(equation.primitive.lower, View):
             break
         resolved = resolve(equation, indices)
+        # Several pieces, a condition or an index read from memory: which element it is depends on
+        # data or place.
         if len(resolved.pieces) != 1 or resolved.pieces[0].where or resolved.pieces[0].elements:
             break
         atom, indices = equation.operands[resolved.pieces[0].operand], resolved.pieces[0].indices

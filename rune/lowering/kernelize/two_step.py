@@ -41,6 +41,7 @@ def _split_type(x: ArrayType, fill: ArrayType, *, axis: int, size: int) -> Array
 def _split_reference(x: np.ndarray, fill: np.ndarray, *, axis: int, size: int) -> np.ndarray:
     parts = -(-x.shape[axis] // size)
     widths = [(0, 0)] * x.ndim
+    # The last part is padded with the value that changes nothing.
     widths[axis] = (0, parts * size - x.shape[axis])
     padded = np.pad(x, widths, constant_values=fill)
     return padded.reshape(*x.shape[:axis], parts, size, *x.shape[axis + 1 :])
@@ -85,8 +86,10 @@ def _split(equation: Equation, rows: int) -> list[Equation]:
         return []
     equations: list[Equation] = []
     dtype = operand.type.dtype
+    # Partial sums would be rounded to half types in memory; maxima are exact.
     acc = wide(dtype) if lower.combine in ("add", "mul") else dtype
     x = operand if acc == dtype else apply(equations, convert, operand, dtype=acc)
+    # The parts of a very long axis are many themselves, and are reduced in turn.
     while step is not None:
         x, axes = _reduce_part(equation.primitive, lower.combine, x, axes, step, equations)
         step = choose(x.type, axes, rows)

@@ -118,8 +118,10 @@ def breakpoints(bounds: Bounds, axis: Dim) -> tuple[Size, ...]:
     forward, backward = bounds.index - axis, bounds.index + axis
     (name,) = symbols(axis)
     if not _mentions(forward, name.name):
+        # index = axis + forward, so it crosses `end` where axis = end - forward.
         return tuple(end - forward for end in ends)
     if not _mentions(backward, name.name):
+        # index = backward - axis falls, so it crosses one position later.
         return tuple(backward - end + 1 for end in ends)
     return ()
 

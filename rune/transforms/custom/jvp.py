@@ -119,6 +119,7 @@ class custom_jvp(CustomFunction):
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
         rule.expected_tree = flat.out_tree
+        # Captured values and size witnesses, which the rule does not take.
         hidden = len(operands) - len(leaves)
         outs = custom_jvp_call(*operands, program=program, rule=rule, hidden=hidden)
         return outs, flat.out_tree

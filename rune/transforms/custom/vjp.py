@@ -131,6 +131,7 @@ class custom_vjp(CustomFunction):
         staged = stage(flat, [type_of(x) for x in leaves], self.name)
         program, operands = call_rules.closed_call(staged.program, {}, [*staged.captured, *leaves])
         rule.out_tree = flat.out_tree
+        # Captured values and size witnesses, which the rules do not take.
         hidden = len(operands) - len(leaves)
         outs = custom_vjp_call(*operands, program=program, rule=rule, hidden=hidden)
         return outs, flat.out_tree
@@ -238,6 +239,7 @@ class _Pullback:
         return self.rule.refuse("bwd", how)
 
     def _checked(self, number: int, expected: ArrayType, ct: Value) -> Any:
+        # An integer has no cotangent, whatever bwd returns for it.
         if ct is None or isinstance(ct, SymbolicZero) or expected.dtype not in dtypes.INEXACT:
             return None
         ct = host_as(ct, expected)
@@ -334,6 +336,7 @@ def linearized(
     """Results, and their tangents: an unknown linear map of the nonzero tangents."""
     perturbed = tuple(t is not None for t in tangents)
     outs, residuals, pullback = rule.forward(primals, perturbed)
+    # Zero tangents are left out, so that nothing is computed for them.
     nonzero_tangents = [t for t in tangents if t is not None]
     types = tuple(type_of(o).strong() for o in outs if is_differentiable(o))
     # An operation that is linear and has no rule but a transpose: bwd.
