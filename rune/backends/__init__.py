@@ -27,7 +27,7 @@ class BackendFile(Protocol):
     """What a backend's module offers."""
 
     def probe(self) -> tuple[list[Target], str | None]:
-        """The devices that are there, and why there is none. Never raises."""
+        """The available devices, and why there is none. Never raises."""
         ...
 
     def open_device(self, target: Target) -> Backend:
@@ -45,7 +45,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The name by which it is asked for, "cpu:0"."""
+        """The name that users give, "cpu:0"."""
         return self.target.name
 
     @property

@@ -99,7 +99,7 @@ class _Checker:
         if isinstance(x, Dim):
             for s in dims.symbols(x):
                 if s.name not in self.symbols:
-                    self.fail(f"{s.name} in [{x}] is no index symbol here")
+                    self.fail(f"{s.name} in [{x}] is not an index symbol here")
 
     def expr(self, expr: Expr) -> None:
         for part in walk_expr(expr):
@@ -110,7 +110,7 @@ class _Checker:
                 self.size(size)
             if isinstance(part, Local):
                 if self.locals.get(part.name) != part.dtype:
-                    self.fail(f"{part.name} is no {part.dtype} local here")
+                    self.fail(f"{part.name} is not a {part.dtype} local here")
             elif isinstance(part, Load):
                 self.load(part)
 
@@ -118,7 +118,7 @@ class _Checker:
         self.require(load.buffer in self.buffers, f"{load.buffer} is not a buffer of the kernel")
         dtype, ndim = self.buffers[load.buffer]
         if dtype != load.dtype:
-            self.fail(f"{load.buffer} holds no {load.dtype}")
+            self.fail(f"{load.buffer} does not hold {load.dtype}")
         self.require(len(load.indices) == ndim, f"{load.buffer} has {ndim} axes")
         output = any(b.name == load.buffer for b in self.kernel.outputs)
         self.require(not output or load.buffer in self.written, f"{load.buffer} is read too early")
@@ -156,7 +156,7 @@ class _Checker:
     def write(self, statement: Write | Scan) -> None:
         name = statement.output
         outputs = {b.name: b.type for b in self.kernel.outputs}
-        self.require(name in outputs, f"{name} is written and no output")
+        self.require(name in outputs, f"{name} is written but is not an output")
         self.require(len(statement.indices) == outputs[name].ndim, f"{name} has other axes")
         for index in statement.indices:
             self.size(index)

@@ -16,7 +16,7 @@ from rune.lowering.kernelize import cost
 from rune.ops.sorted_scatters import COMBINE, is_of_rows
 
 MANY_CORES = 16  # a device with fewer is taken for a processor that runs kernels
-# Mesa's device of the CPU leaves every loop after so many iterations, silently.
+# Mesa's CPU device silently ends every loop after this many iterations.
 LONGEST_LOOP = {"spirv": 65535, "wgsl": 65535}
 
 

@@ -91,11 +91,11 @@ def test_memory_is_used_again_after_its_last_read():
         ([Launch("double", (Y, arena(0)))], "result 0 was never written"),
         ([Launch("increment", (Y,))], "result 0 was never written"),
         ([Launch("double", (X, arena(0)))], "the return (result 0 was never written"),
-        ([Launch("double", (X, X))], "x and y of double overlap, and are no aliases"),
+        ([Launch("double", (X, X))], "x and y of double overlap, and are not aliases"),
         ([Launch("double", (X, arena(2)))], "is not aligned for f32"),
         (
             [Launch("double", (X, arena(0))), Launch("in_place", (arena(0), arena(4))), Copy(Y, arena(4))],
-            "overlap, and are no aliases",
+            "overlap, and are not aliases",
         ),
         (
             [Launch("double", (X, arena(0))), Launch("double", (X, arena(4))), Launch("add", (arena(0), arena(4), Y))],
@@ -139,7 +139,7 @@ def test_the_steps_are_checked_with_and_without_donation():
 def test_a_donated_argument_may_be_overwritten_by_its_last_reader_in_place():
     null.check_plan(plan(Launch("in_place", (X, Y)), donations=((0, 0),)))
 
-    assert "overlap, and are no aliases" in refused(plan(Launch("double", (X, Y)), donations=((0, 0),)))
+    assert "overlap, and are not aliases" in refused(plan(Launch("double", (X, Y)), donations=((0, 0),)))
 
 
 def test_a_donation_to_a_result_of_other_size_is_illegal():

@@ -194,8 +194,8 @@ class CudaBackend(QueuedBackend):
         self._retiring = locks.lock()
         self.architecture = architecture(device.compute_capability(), supported())
         self.context = device.retain_primary_context()
-        # It lasts as long as the process: where pycuda's object dies, it gives the primary context
-        # back as if it were one of its own, which fails and is said aloud.
+        # Kept for the life of the process: when pycuda's object dies, it releases the primary
+        # context as if it owned it, which fails with a printed message.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
         with self.entered:
             self.stream = driver.Stream()

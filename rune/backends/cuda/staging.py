@@ -42,7 +42,7 @@ class Staging:
                 self._send(address + at, data[at : at + SIZES[-1]])
 
     def stats(self) -> PoolStats:
-        """Pieces: live are those whose copy is under way; none is ever given back."""
+        """The pinned pieces: live ones have a copy under way, and none is ever freed."""
         with self._lock:
             pieces = [p for free in self._pieces.values() for p in free]
             held = sum(p.memory.size for p in pieces)

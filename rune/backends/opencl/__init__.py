@@ -56,7 +56,7 @@ CACHING = frozenset({"Portable Computing Language"})
 
 
 def _handles() -> list[object]:
-    """The devices that can compile and run, GPUs first; behind them the parts asked for."""
+    """The devices that can compile and run, GPUs first, then the sub-devices requested."""
     _loaded.check()
     devices = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
     usable = [d for d in devices if d.available and d.compiler_available]

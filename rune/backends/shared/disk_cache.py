@@ -243,7 +243,7 @@ class DiskCache:
         _say(self.problem)
 
     def _count(self, folder: Folder, more: int) -> None:
-        """Under the lock: so many bytes came; beyond the limit, others go."""
+        """Under the lock: count `more` new bytes, and evict entries beyond the limit."""
         # Counting lists the whole folder, so it happens once per process; later writes only add.
         if self._bytes is None:
             _sweep(folder)

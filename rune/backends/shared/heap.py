@@ -1,4 +1,4 @@
-"""The heap of the C library: what is free in it, given back to the system.
+"""The heap of the C library: return its free memory to the system.
 
 LLVM's objects leave it in pieces. glibc keeps nearly all of it for itself: of 82 KiB for each of
 some programs that were dropped, 73 stayed with the process.

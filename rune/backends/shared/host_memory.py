@@ -126,7 +126,7 @@ def blocks() -> PoolStats:
 
 
 def stats() -> MemoryStats:
-    """Counts of large blocks until now, and what arrays hold besides; a peak that was seen."""
+    """Counts of large blocks so far, and what other arrays hold; the peak is an observed one."""
     host, unpooled = blocks(), sum(memory.nbytes for memory in _numpys_own())
     live = host.live_bytes + unpooled
     pooled = replace(host, live_bytes=live, peak_bytes=max(host.peak_bytes, live))

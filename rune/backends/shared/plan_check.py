@@ -243,7 +243,7 @@ class _Run:
                 only_read = p.access is Access.READ and q.access is Access.READ
                 declared = frozenset((p.name, q.name)) in aliases and self.same(a, b)
                 if self.overlap(a, b) and not only_read and not declared:
-                    self.fail(f"{q.name} and {p.name} of {code.name} overlap, and are no aliases")
+                    self.fail(f"{q.name} and {p.name} of {code.name} overlap, and are not aliases")
         for p, place in params:
             if p.access is not Access.WRITE:
                 self.read(place)
@@ -268,7 +268,7 @@ class _Run:
         self.move(outputs, inputs)
 
     def walk(self, call: Call, output: Place, inputs: Sequence[Place]) -> None:
-        """The elements that a product walks to are there, and as many as its sizes say."""
+        """Check that a product stays within its operands and makes as many elements as it says."""
         walks = concrete_parameters(dict(call.parameters), self.concrete.sizes)
         batch, m, n, k = (walks[name] for name in SIZES)
         if batch * m * n * output.type.dtype.itemsize != output.bytes:

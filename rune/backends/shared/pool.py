@@ -32,7 +32,7 @@ from rune.errors import Frame, OutOfMemory, user_frame
 SMALLEST_BYTES = 256  # of a block: every driver's alignment divides it
 STEPS = 8  # size classes from one power of two to the next: at most 1/8 is wasted
 TRACED_BYTES = 1 << 16  # blocks from this size on remember the user's line: finding it takes 1 µs
-SLAB_PARTS = 8  # a block is cut from a slab if so many fit
+SLAB_PARTS = 8  # a block is cut from a slab if at least this many fit
 SHOWN = 5  # blocks that an error lists
 
 
@@ -258,7 +258,7 @@ class Pool:
             self._live_bytes -= chunk.room
 
     def _fresh(self, asked: int, room: int) -> _Span:
-        """A block of a new chunk, with all else given back if need be."""
+        """A block of a new chunk, after returning cached memory if there is too little."""
         count = max(1, self._slab_bytes // room)
         chunk = self._chunk(room, count if count >= SLAB_PARTS else 1)
         if chunk is None:

@@ -45,7 +45,7 @@ class Arena:
     block: Block | None = None
 
     def __call__(self, nbytes: int) -> Block:
-        """So many bytes at least."""
+        """At least `nbytes` bytes."""
         if self.block is None or self.block.bytes < nbytes:
             # Release the old block first: the pool may need its bytes for the larger one.
             self.block = None
@@ -98,7 +98,7 @@ class Queue(Protocol):
         ...
 
     def arena(self, nbytes: int, /) -> Block:
-        """The memory that all plans of the device share: so many bytes at least."""
+        """The memory that all plans of the device share: at least `nbytes` bytes."""
         ...
 
     def marker(self) -> Callable[[], bool]:

@@ -37,7 +37,7 @@ class Meter:
         self._launches = {s.kernel: s for s in all_steps(self.plan) if isinstance(s, Launch)}
 
     def add(self, step: Step, sizes: Sizes, seconds: float, calls: int = 1) -> None:
-        """A step was run `calls` times at these sizes, in so many seconds together."""
+        """Record that a step ran `calls` times at these sizes, in `seconds` altogether."""
         cost = self._cost(step)
         flops, nbytes = evaluate(cost.flops, sizes), evaluate(cost.bytes_moved, sizes)
         lines = self._lines.get(_row(step), "")
@@ -45,7 +45,7 @@ class Meter:
         self._tell(row)
 
     def add_kernel(self, name: str, sizes: Sizes, seconds: float, nbytes: int) -> None:
-        """A kernel was run: one of the plan's, or the executor's own, which moves so many bytes."""
+        """Record that a kernel ran: of the plan, or of the executor and moving `nbytes` bytes."""
         if name in self._launches:
             self.add(self._launches[name], sizes, seconds)
         else:

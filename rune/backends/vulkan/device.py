@@ -116,7 +116,7 @@ class VulkanDevice:
             queueCount=1,
             pQueuePriorities=ffi.new("float[]", [1.0]),
         )
-        wanted = ["VK_KHR_portability_subset"]  # must be asked for where it is there
+        wanted = ["VK_KHR_portability_subset"]  # must be enabled where it is listed
         names = [c_text(n) for n in wanted if n in physical.extensions]
         extensions = c_array("char*", names)
         info = struct(

@@ -26,7 +26,7 @@ VALIDATION = "RUNE_VULKAN_VALIDATION"  # environment variable
 LAYER = "VK_LAYER_KHRONOS_validation"
 _API_1_2, _API_1_3 = 1 << 22 | 2 << 12, 1 << 22 | 3 << 12
 
-# What rune makes use of where it is there; the first three must be.
+# Features that rune uses where a device has them; the first three are required.
 FEATURES = (
     "bufferDeviceAddress",
     "timelineSemaphore",
@@ -113,7 +113,7 @@ class Failure(Exception):
 
 
 def is_out_of_memory(code: int) -> bool:
-    """Whether memory was asked for that is not there."""
+    """Whether the driver has run out of memory."""
     vk = api()
     return code in (vk.VK_ERROR_OUT_OF_HOST_MEMORY, vk.VK_ERROR_OUT_OF_DEVICE_MEMORY)
 

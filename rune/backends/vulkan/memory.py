@@ -71,7 +71,7 @@ class VulkanMemory:
         self.staging = self.pool if self.is_shared else self._pool(staging, True)
 
     def _pool(self, wishes: list[int], is_mapped: bool) -> Pool:
-        """A pool of the first kind that is there; unmapped, sooner of what no host could map."""
+        """A pool in the first type that fits; if unmapped, preferably one the host cannot map."""
         kinds, visible = (self.device.physical.memory_types, api().VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)
         ranked = sorted(kinds, key=lambda k: not is_mapped and bool(k.flags & visible))
         fitting = [k for wish in wishes for k in ranked if k.flags & wish == wish]

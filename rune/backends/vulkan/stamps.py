@@ -78,7 +78,7 @@ class Timer:
         """A launch is done, of the recording with this table, u32."""
         # A closed gate has zeros as its numbers of groups.
         if run.gate is None or table[run.gate // 4 : run.gate // 4 + 3].all():
-            # For rune's own kernels, of which no plan knows the traffic.
+            # Used for rune's own kernels, whose traffic no plan knows.
             nbytes = sum(w.bytes for w in run.places)
             self.meter.add_kernel(run.kernel.lstrip("%"), self.sizes, seconds, nbytes)
 

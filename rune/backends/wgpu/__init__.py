@@ -49,7 +49,7 @@ def _driver() -> Any:
     """wgpu, imported on first use; its native library comes with it."""
     import wgpu
 
-    with suppress(RuntimeError):  # somebody has used wgpu before: then all APIs are awake
+    with suppress(RuntimeError):  # wgpu is in use already, so all APIs have been started
         import_module("wgpu.backends.wgpu_native.extras").set_instance_extras(backends=["Primary"])
     return wgpu
 
@@ -147,7 +147,7 @@ class WgpuBackend(QueuedBackend):
         self.wgpu = _driver()
         self.target = target
         with self.failing("device"):
-            # An unlimited limit is given as the largest word, and must not be asked for.
+            # A missing limit is reported as the largest word, and must not be requested.
             limits = {k: v for k, v in adapter.limits.items() if v < (1 << 32) - 1}
             features = [STAMPS] if STAMPS in adapter.features else []
             self.device = adapter.request_device_sync(required_limits=limits, required_features=features)
@@ -276,7 +276,7 @@ class WgpuBackend(QueuedBackend):
             raise refusal(action, rendered.text, _remarks(str(error))) from error
 
     def layout(self, memories: int) -> tuple[Any, Any]:
-        """What is bound for kernels of so many memories: the bind group's and the pipeline's."""
+        """The layouts of bind group and pipeline for kernels with this many memories."""
         if memories not in self._layouts:
             kinds = ["uniform"] + ["storage"] * memories
             stage = self.wgpu.ShaderStage.COMPUTE

@@ -51,5 +51,5 @@ class WgpuQueue(Queue, Protocol):
         ...
 
     def layout(self, memories: int) -> tuple[object, object]:
-        """What is bound for kernels of so many memories: the bind group's and the pipeline's."""
+        """The layouts of bind group and pipeline for kernels with this many memories."""
         ...

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 class Choices:
     """What build asks about a language."""
 
-    dot_rows: int = 1  # rows of a dot at one point: accumulators beside what they share
+    dot_rows: int = 1  # rows of a dot at one point, which share what they read
     dot_points: int = 1  # points that must remain for the processors, when rows are tiled
     columns: int = 1  # vectors of neighbouring columns at one point
     column_points: int = 1  # points that must remain, for each processor
     block_bytes: int = 0  # side of the square in which a transposition walks [B]
     group_threads: int = 0  # threads that share a point with reductions, where points are few
-    group_points: int = 0  # how many are few, for each processor
+    group_points: int = 0  # fewer points than this for each processor are few
 
 
 # A processor hides latency by many threads; a small tile halves loads and keeps them many. Measured

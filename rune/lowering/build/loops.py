@@ -144,7 +144,7 @@ def _together(together: Together, rows: Mapping[str, int]) -> Iterator[Stmt]:
 
 
 def _placed(together: Together, indices: Mapping[str, Size]) -> Together:
-    """Fills as writes to their flat position, so that all are told what they store."""
+    """Fills as writes to their flat position, so that all statements store alike."""
     return tuple(
         Write(s.name, s.axes, (indices[s.name],), s.lets, s.value) if isinstance(s, Fill) else s for s in together
     )

@@ -119,7 +119,7 @@ class Statements(ABC):
 
     @abstractmethod
     def expr(self, expr: Expr) -> str:
-        """The text of an expression, where nothing else stands beside it."""
+        """The text of an expression that stands alone, without outer parentheses."""
 
     @abstractmethod
     def stmt(self, stmt: Stmt) -> None:

@@ -73,7 +73,7 @@ class Target:
     scratch_bytes: int  # private memory that one grid point may hold cheaply [B]
     routines: frozenset[str]  # library routines that a plan may call: {"dot"}
     launch_groups: int = 65535  # workgroups along one dimension of a launch [groups]
-    # What a float type of so many bits may be told to keep: ("denormals", 32), ("specials", 16)
+    # What can be requested of a float type, by its bits: ("denormals", 32), ("specials", 16)
     # for NaN, infinity and -0, ("nearest", 64) for rounding to nearest even.
     float_controls: frozenset[tuple[str, int]] = frozenset()
     subgroup_threads: int = 32  # threads that run in step: a workgroup has no fewer, if it can

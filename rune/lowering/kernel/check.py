@@ -164,7 +164,7 @@ class _Checker:
             return
         for s in dims.symbols(x):
             if s.name not in scope.symbols:
-                self.fail(f"{s.name} in [{x}] is no index symbol here")
+                self.fail(f"{s.name} in [{x}] is not an index symbol here")
             declared = dims.symbol(s.name, s.low, s.high)
             known = scope.symbols[s.name]
             # Symbols are interned, so one symbol with the same bounds is the same object.

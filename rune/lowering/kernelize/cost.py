@@ -35,25 +35,25 @@ SMALL_WORK = 1 << 13
 # A reduction to fewer elements than that, over at least this many, is done in two steps.
 SPLIT_WORK = 1 << 16
 PART = 4096  # elements of one part of such a reduction
-# So is one that may be over so many, whatever is typical: f32 sums of ones end at 2**24 a lane.
+# So is one whose bounds allow more elements: a sum of ones in f32 stops at 2**24 in each lane.
 LONGEST_SUM = 1 << 26
-# And one over so many known elements, however many rows there are: each may have one lane.
+# And one over this many known elements, even of many rows: a row may be summed in one lane.
 LONG_ROW = 1 << 22
 
-# A scan of at least this many elements, beside fewer rows for each processor than keep a device
-# busy, is done in parts of so many.
+# A scan of LONG_SCAN elements or more, with fewer than SCAN_POINTS rows for each processor, is
+# done in parts of SCAN_PART.
 LONG_SCAN = 1024
 SCAN_POINTS = 1024
 SCAN_PART = 32  # a cache line of f32: neighbouring threads walk neighbouring lines
 
-# A scatter of so many updates is done by sorting on a device with many slow threads.
+# A scatter of at least this many updates is done by sorting on a device with many slow threads.
 LONG_SCATTER = 1 << 12
 
 # A scatter or an update of a window into at least this many elements changes them in place.
 IN_PLACE = 1 << 14
 WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole by this factor
 
-FEW_ROWS = 8  # a dot of so many rows with numbers kept in fewer bits unpacks them as it goes, ...
+FEW_ROWS = 8  # a dot of at most this many rows unpacks operands of fewer bits as it reads, ...
 CHEAP_UNPACKING = 16  # ... if that costs no more than this
 DOT_ROUTINE_WORK = 1 << 14  # m*n*k above which a library routine beats generated code
 MAX_BUFFERS = 24  # of one kernel: some drivers limit arguments

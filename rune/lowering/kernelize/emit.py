@@ -170,7 +170,7 @@ class Emitter:
         return [need for need in self.needs(equation, key)[::-1] if self.find(need) is None]
 
     def make(self, key: Key) -> Held:
-        """The answer, once all that it needs is there."""
+        """The answer, once everything that it needs has been found."""
         var, indices, guard = key
         if var in self.held:
             return Held(self.held[var], 0)

@@ -219,7 +219,7 @@ def _buffers(state: Fusion, *groups: Group) -> int:
     """Number of arrays that a kernel of these groups reads or writes."""
     members = {m for group in groups for m in group.members}
     most = max(len(state.roots[m].reads) for m in members)
-    if most - len(members) > cost.MAX_BUFFERS:  # at least so many: not worth counting
+    if most - len(members) > cost.MAX_BUFFERS:  # a lower bound is enough
         return most - len(members)
     results = {state.roots[m].var for m in members}
     read = {v for m in members for v in state.roots[m].reads} - results

@@ -349,7 +349,7 @@ def _intervals(cuts: Iterable[Size], size: Size) -> list[tuple[Size, Size]]:
         if not all(_is_decided(cut, other) for other in (0, size, *inside)):
             return [(0, size)]
     while inside:
-        # Cuts may be symbolic: the next one is that which is at most each of the others.
+        # Cuts may be symbolic: the next one is at most each of the others.
         least = next(c for c in inside if all(dims.at_most(c, d) for d in inside))
         inside = [c for c in inside if c != least]
         ordered.append(least)

@@ -64,7 +64,7 @@ class _Versions:
     numbers: dict[str, int]
     memory: frozenset[str]  # buffers that the kernel writes
     together: dict[str, frozenset[str]]  # aliases: writing one writes the other
-    # By identity: an expression is asked for again by everything around it.
+    # Keyed by identity: every enclosing expression looks its parts up again.
     known: dict[int, tuple[Expr, frozenset[str]]] = field(default_factory=dict)
 
     def key(self, expr: Expr) -> Key:
@@ -81,7 +81,7 @@ class _Versions:
         return entry[1]
 
     def names_read(self, expr: Expr) -> frozenset[str]:
-        # By cases, since every node is asked for twice, and most read nothing that changes.
+        # By cases, since this runs twice per node and most nodes read nothing that changes.
         match expr:
             case Op(args=args):
                 return _NOTHING.union(*filter(None, map(self.read_by, args)))

@@ -197,7 +197,7 @@ def is_lossless(source: np.dtype, target: np.dtype) -> bool:
 
 
 def convert_same(site: Seen) -> Answer:
-    """A conversion to the dtype that is there."""
+    """A conversion to the same dtype."""
     return site.operands[0] if site.operands[0].type.dtype == site.type.dtype else None
 
 

@@ -24,7 +24,7 @@ def _with(site: Seen, inner: Equation, **params: object) -> Equation:
 
 
 def same_shape(site: Seen) -> Answer:
-    """A reshape to the shape that is there."""
+    """A reshape to the same shape."""
     return site.operands[0] if site.operands[0].type.shape == site.type.shape else None
 
 
@@ -51,7 +51,7 @@ def transpose_twice(site: Seen) -> Answer:
 
 
 def broadcast_nothing(site: Seen) -> Answer:
-    """A broadcast to the shape that is there, axis by axis."""
+    """A broadcast to the same shape, axis by axis."""
     same = site.operands[0].type.shape == site.type.shape
     in_order = site.equation.params["axes"] == tuple(range(site.type.ndim))
     return site.operands[0] if same and in_order else None

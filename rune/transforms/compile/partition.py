@@ -223,7 +223,7 @@ def _segments(program: Program, placed: _Placed) -> Iterator[tuple[str, list[Equ
 
 
 def _needs(program: Program, placed: _Placed) -> dict[int, set[int]]:
-    """For each equation that is no move, those that come before it."""
+    """For each equation that is not a move, those that come before it."""
     maker: dict[Atom, int] = {}
     needs: dict[int, set[int]] = {}
     effects: set[int] = set()  # the last equation with side effects

@@ -87,7 +87,7 @@ def in_kernel(*exprs: Expr) -> KernelCode:
         (Load("x", (0,), dtypes.f64), "x holds f32, not f64"),
         (Load("x", (0, 1), dtypes.f32), "x has 2 indices"),
         (Load("x", (0,), dtypes.f32, const(1, dtypes.i32)), "a guard is bool, not i32"),
-        (Load("x", (symbol("q"),), dtypes.f32), "q in [q] is no index symbol here"),
+        (Load("x", (symbol("q"),), dtypes.f32), "q in [q] is not an index symbol here"),
         (Op("add", (const(1, dtypes.f32),), dtypes.f32), "add with 1 operands, not 2"),
         (Op("add", (const(1, dtypes.f32),) * 2, dtypes.f64), "add(f32, f32) -> f64"),
         (Op("and", (const(1, dtypes.f32),) * 2, dtypes.f32), "and(f32, f32)"),
@@ -124,7 +124,7 @@ def test_a_name_stands_for_one_symbol():
 def test_a_var_is_no_index_symbol():
     load = Let("a", Load("x", (symbol("k", 0, 3),), dtypes.f32))
 
-    with pytest.raises(CheckError, match=r"k in \[k\] is no index symbol here"):
+    with pytest.raises(CheckError, match=r"k in \[k\] is not an index symbol here"):
         check(replace(in_kernel(), body=(Var("k", const(0, dtypes.i32)), load)))
 
 
