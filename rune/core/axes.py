@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from rune.core.higher import calls, subprograms
 from rune.core.interpreter import Interpreter, current
-from rune.core.primitive import Primitive
+from rune.core.primitive import Collective, Primitive
 from rune.core.program import Equation, Program
 from rune.dims import Size
 from rune.errors import UnboundAxisError
@@ -94,6 +94,6 @@ def _mentioned(equation: Equation) -> frozenset[Name]:
 
 def mentioned(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
-    named = () if primitive.over_lanes is None else (params["axis_name"],)
+    named = (params["axis_name"],) if isinstance(primitive, Collective) else ()
     held = (c.program for c in calls(primitive, args, params))
     return frozenset(named).union(*map(free_axes, held))

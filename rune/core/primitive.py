@@ -16,10 +16,12 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
                                         () where it is linear in all of them together. The transpose
                                         rule is never asked for others.
     batch(batched, size, *inputs, **params) -> (output, is_batched); batch axes are always leading
-    over_lanes(batched, size, *inputs, **params) -> (output, is_batched)   a collective's meaning
-                                        where the batch axis is its own, named by `axis_name`
     lower   how it becomes kernel code (core/lower.py), or
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
+
+A `Collective` has one more, its meaning where the batch axis is its own, named by `axis_name`:
+
+    over_lanes(batched, size, *inputs, **params) -> (output, is_batched)
 
 Primitives of several results have rules of the whole equation:
 
@@ -34,7 +36,7 @@ A primitive is called like a function: `sin(x)` binds it in the current context.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -96,7 +98,6 @@ class Primitive:
     jvp_equation: Rule | None = None
     dead_code: Rule | None = None
     effect: Rule | None = None
-    over_lanes: Rule | None = None
     linear_in: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, *args: Any, **params: object) -> Any:
@@ -115,3 +116,10 @@ class Direct(Primitive):
     """
 
     run: Rule | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Collective(Primitive):
+    """An operation between the lanes of a named axis."""
+
+    over_lanes: Rule = field(kw_only=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
-from rune.core.primitive import NOT_DIFFERENTIABLE, Primitive, Rule
+from rune.core.primitive import NOT_DIFFERENTIABLE, Collective, Primitive, Rule
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -72,7 +72,7 @@ def _psum_over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable
     return reduce_sum(_all_lanes(x, batched[0], size), axes=(0,)), False
 
 
-psum: Primitive = Primitive(
+psum: Collective = Collective(
     "psum",
     "collective",
     _same,
@@ -83,11 +83,11 @@ psum: Primitive = Primitive(
 )
 
 
-def _extremum(name: str, reduce: Primitive) -> Primitive:
+def _extremum(name: str, reduce: Primitive) -> Collective:
     def over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable) -> tuple[Any, bool]:
         return reduce(x, axes=(0,)) if batched[0] else x, False
 
-    primitive = Primitive(
+    primitive = Collective(
         name,
         "collective",
         _same,
@@ -115,7 +115,7 @@ def _gather_over_lanes(
     return move_axis(_all_lanes(x, batched[0], size), 0, axis), False
 
 
-all_gather: Primitive = Primitive(
+all_gather: Collective = Collective(
     "all_gather",
     "collective",
     _gathered_type,
@@ -137,7 +137,7 @@ def _scatter_over_lanes(
     return move_axis(total, scatter_axis, 0), True
 
 
-psum_scatter: Primitive = Primitive(
+psum_scatter: Collective = Collective(
     "psum_scatter",
     "collective",
     _scattered_type,
@@ -162,7 +162,7 @@ def _exchange_over_lanes(
     return move_axis(receivers_first, 1, concat_axis + 1), True
 
 
-all_to_all: Primitive = Primitive(
+all_to_all: Collective = Collective(
     "all_to_all",
     "collective",
     _exchanged_type,
@@ -206,7 +206,7 @@ def _lanes(lanes: Value, first: int | None, count: int) -> Array:
     return slice_(lanes, start=start, limit=limit, stride=tuple(1 for _ in shape))
 
 
-ppermute: Primitive = Primitive(
+ppermute: Collective = Collective(
     "ppermute",
     "collective",
     _same,
@@ -227,7 +227,7 @@ def _index_over_lanes(batched: Sequence[bool], size: Size, axis_name: Hashable) 
     return iota(shape=(size,), axis=0, dtype=dtypes.i32), True
 
 
-axis_index: Primitive = Primitive(
+axis_index: Collective = Collective(
     "axis_index", "collective", _index_type, jvp=(), batch=_mapped(lambda: axis_index), over_lanes=_index_over_lanes
 )
 

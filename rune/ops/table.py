@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rune.core.higher import HigherOrder
-from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Direct, Joint, JvpRule, Primitive
+from rune.core.primitive import NOT_DIFFERENTIABLE, ZERO, Collective, Direct, Joint, JvpRule, Primitive
 
 COLUMNS = ("name", "family", "meaning", "jvp", "transpose", "batch", "partial", "unused", "keeping", "lowering")
 ABSENT = "—"
@@ -54,7 +54,7 @@ def _meaning(primitive: Primitive) -> str:
 
 
 def _batch(primitive: Primitive) -> str:
-    return _mark(primitive.batch) if primitive.over_lanes is None else "lanes"
+    return "lanes" if isinstance(primitive, Collective) else _mark(primitive.batch)
 
 
 def _partial(primitive: Primitive) -> str:

@@ -16,7 +16,7 @@ from rune.array import Array
 from rune.core import axes
 from rune.core.evaluate import eval_program
 from rune.core.interpreter import Interpreter, current, type_of, use
-from rune.core.primitive import Primitive
+from rune.core.primitive import Collective, Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
 from rune.core.values import Value
@@ -78,8 +78,7 @@ class Batch(Interpreter):
         if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
         # A collective that does not mention this axis is batched like any operation.
-        rule = primitive.over_lanes if mentions_axis else None
-        rule = rule or primitive.batch
+        rule = primitive.over_lanes if mentions_axis and isinstance(primitive, Collective) else primitive.batch
         if rule is None:
             raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
         # In the parent, all lanes together are ordinary arrays.
