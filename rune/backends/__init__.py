@@ -68,7 +68,7 @@ _NAMES = ("cpu", "cuda", "opencl", "vulkan", "wgpu", "reference", "null")
 
 @functools.cache
 def _entry_points() -> dict[str, Any]:
-    """What other packages declare, by name; the first has the name, others say whose they are."""
+    """Entry points of other packages by name; the first gets a name, later ones a longer one."""
     entries: dict[str, Any] = {}
     for entry in import_module("importlib.metadata").entry_points(group="rune.backends"):
         is_ambiguous = entry.name in _NAMES or entry.name in entries
@@ -89,7 +89,7 @@ def _probe(name: str) -> tuple[tuple[Device, ...], str | None]:
 
 
 def _probe_foreign(name: str, entry: Any) -> tuple[tuple[Device, ...], str | None]:
-    """Whatever fails in another package is a reason in words."""
+    """The devices of another package's backend; any failure becomes a reason in words."""
     if name != entry.name:
         return (), f"another backend has the name {entry.name}"
     try:

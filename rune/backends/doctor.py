@@ -156,7 +156,7 @@ def _examined(device: Device) -> Examined:
 
 
 def abilities(target: Target) -> tuple[str, ...]:
-    """What a device has of its own, a line for each operation."""
+    """The native abilities of a device, one line for each operation."""
     kinds_of: dict[str, list[str]] = {}
     for operation, dtype in target.native:
         kinds_of.setdefault(operation, []).append(dtypes.short(dtype))

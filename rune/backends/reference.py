@@ -80,7 +80,7 @@ class ReferenceBackend(CheckingBackend):
         return ReferenceExecutable(plan, Concretes(plan), self.work, meter)
 
     def memory_stats(self) -> MemoryStats:
-        """Those of the host's memory, which is where its arrays are."""
+        """Counts of the host's memory, where its arrays are."""
         return host_memory.stats()
 
 

@@ -108,7 +108,7 @@ class Within:
 
 
 def _all_within(program: KernelProgram, codes: Mapping[str, KernelCode], target: str) -> dict[int, Within]:
-    """What is within the steps, by their numbers."""
+    """The inner plans and extra memory of the steps, by number."""
     used = (v.number for s in program.steps for v in (*s.operands, *s.results))
     first = max((*used, *(v.number for v in program.inputs)), default=0) + 1
     numbers = itertools.count(first)

@@ -175,7 +175,7 @@ def _bytes(slot: Slot) -> Slot:
 
 
 def _own(step: Loop | Branch) -> tuple[Slot, ...]:
-    """What a loop or branch writes for itself: its step number, its condition, its arena."""
+    """The slots that only the loop or branch itself uses: step number, condition, arena."""
     if isinstance(step, Branch):
         return _arena(step)
     holds = () if step.holds is None else (step.holds,)

@@ -148,7 +148,7 @@ _TYPE = re.compile(r"(\w+(?:<\w+>)?)(\*?)\[(.*)\]$")
 
 
 class _Reader:
-    """What the lines so far have said."""
+    """The parts of a plan that the lines so far have given."""
 
     def __init__(self, lines: Iterator[str], kernels: Mapping[str, KernelCode]) -> None:
         self.lines = lines

@@ -1,4 +1,4 @@
-"""Which scatters are done by sorting (ops/sorted_scatters.py) and which one update after another.
+"""Decide which scatters are done by sorting (ops/sorted_scatters.py) and which update by update.
 
 The loop over updates runs in one thread for each element that all of them may change. A processor
 with vector units is quick at it; of a device with many slow threads it leaves all but a few idle.

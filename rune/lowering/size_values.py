@@ -50,7 +50,7 @@ def _largest(dtype: np.dtype) -> int:
 
 
 def too_large(limits: Iterable[tuple[Size, int]], sizes: Mapping[str, int]) -> Iterator[str]:
-    """What these sizes exceed, in words: "65536*n = 2147549184 (as an integer of at most ...)"."""
+    """Limits exceeded: "65536*n = 2147549184 (its value is an integer of at most ...)"."""
     for size, most in limits:
         value = dims.evaluate(size, sizes)
         if value > most:

@@ -102,7 +102,7 @@ def slots_read(plan: Plan, step: Step) -> tuple[Slot, ...]:
 
 
 def memory(slot: Slot) -> tuple[Space, int, Size, Size]:
-    """What two slots have in common if they are one piece of memory, whatever its type."""
+    """Identifies the memory of a slot: equal for two slots of one place and size, of any type."""
     return slot.space, slot.number, slot.offset, type_bytes(slot.type)
 
 
@@ -148,7 +148,7 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
 
 
 def _costs_in_loop(program: KernelProgram, plan: Plan) -> Iterator[StepCost]:
-    """What each step of a loop's body costs; what it donates is in place: no copy is made."""
+    """What each step of a loop's body costs; donated values stay in place, without a copy."""
     for step in plan.steps:
         if isinstance(step, Copy) and _is_in_place(plan, step):
             yield StepCost(step_name(step))

@@ -54,7 +54,7 @@ def traffic(code: KernelCode) -> dict[str, Traffic]:
 
 
 def _statements(body: Iterable[Stmt], scope: Scope, loops: Mapping[str, Size]) -> Iterator[tuple[Stmt, Scope]]:
-    """All statements, each with what its indices may mention; as deep as the loops nest."""
+    """All statements, each with the names that its indices may mention."""
     for stmt in body:
         yield stmt, scope
         inside, around = scope, loops

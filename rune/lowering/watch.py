@@ -203,7 +203,7 @@ class _Watch(Stage):
         self.note(is_such, first, site)
 
     def is_of(self, kind: str, value: Value) -> Value:
-        """Where a number is of a kind. A NaN is not itself; neither is x - x, if x is infinite."""
+        """Where a number is of a kind. A NaN is unequal to itself, as is x - x for infinite x."""
         if kind == "NaN":
             return ops.ne(value, value)
         difference = self.write(ops.sub, [value, value], {})  # the result is never read

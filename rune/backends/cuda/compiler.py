@@ -80,7 +80,7 @@ def _ask(function: str, *arguments: object) -> Any:
 
 
 def _text(program: object, what: str) -> bytes:
-    """What NVRTC has made, of the size that it says."""
+    """Output of NVRTC, read into a buffer of the size that it reports."""
     # NVRTC fills these bytes in place, which is safe while nothing else refers to them.
     text = bytes(_ask(f"nvrtcGet{what}Size", program))
     _ask(f"nvrtcGet{what}", program, text)

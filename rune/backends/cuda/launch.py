@@ -34,7 +34,7 @@ def bindings() -> Any:
 
 
 def call(function: str, *arguments: object) -> Any:
-    """What a function of the driver gives. Errors: MemoryError, Refused."""
+    """The result of a driver function. Errors: MemoryError, Refused."""
     code, *values = getattr(bindings(), function)(*arguments)
     # As MemoryError, so that callers empty the pool and try again.
     if int(code) == _OUT_OF_MEMORY:

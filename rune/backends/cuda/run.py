@@ -30,7 +30,7 @@ from rune.lowering.plan import Call, Plan, Space
 
 
 def address(block: Block) -> int:
-    """Of memory on the device."""
+    """The address of memory on the device."""
     return int(block.handle) + block.offset
 
 
@@ -90,7 +90,7 @@ class Walker:
 
 
 class CudaQueue(Queue, Protocol):
-    """What an executable asks of a CUDA device."""
+    """The part of a CUDA device that executables use."""
 
     driver: Any  # pycuda.driver
     context: Any

@@ -156,7 +156,7 @@ class Walker:
 
 
 class OpenCLQueue(Queue, Protocol):
-    """What an executable asks of an OpenCL device."""
+    """The part of an OpenCL device that executables use."""
 
     cl: Any  # pyopencl
     device: Any

@@ -1,4 +1,4 @@
-"""What the executors that check have in common: `null`, which computes nothing, and `reference`.
+"""Shared by the executors that check: `null`, which computes nothing, and `reference`.
 
 They run in this process, at once, and count their calls.
 """

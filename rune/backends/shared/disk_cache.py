@@ -56,7 +56,7 @@ def key_of(*parts: str | bytes) -> bytes:
 
 
 def load(key: bytes) -> bytes | None:
-    """What was stored under this key, if it is still there."""
+    """The value stored under this key, if it still exists."""
     cache = _chosen()
     if cache is None:
         return None

@@ -71,7 +71,7 @@ class MemoryStats(PoolStats):
 
     @classmethod
     def of(cls, **pools: PoolStats) -> MemoryStats:
-        """Of pools by kind, that of the arrays first."""
+        """The counts of several pools by kind, starting with the one for arrays."""
         first = next(iter(pools.values()))
         counts = {f.name: getattr(first, f.name) for f in fields(PoolStats)}
         return cls(**counts, pools=pools)

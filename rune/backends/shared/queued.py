@@ -1,4 +1,4 @@
-"""What calls have in common where a device has one queue and memory that the host does not see.
+"""Shared by devices with one queue and memory that the host does not see.
 
 Calls of a device take turns: one enqueues all of its steps before the next one does. A callback
 runs within the turn of its call: it may copy from and to the device, but run nothing there.
@@ -82,7 +82,7 @@ class Turns:
 
 
 class Queue(Protocol):
-    """What the executables of a device ask of it."""
+    """The part of a device that its executables use."""
 
     target: Target
     pool: Pool
@@ -110,7 +110,7 @@ Q = TypeVar("Q", bound=Queue)
 
 
 class QueuedBackend(ABC):
-    """What devices of one queue have in common: memory of a pool, copies, counts.
+    """The common part of devices with one queue: memory of a pool, copies, counts.
 
     A backend says how bytes get there (`send`) and back (`start_fetch`), and has `target`, `pool`,
     `work` and `check()`.

@@ -64,7 +64,7 @@ class Meter:
 
 
 def _row(step: Step) -> object:
-    """What steps of one row have in common: a kernel, or a call's own line."""
+    """The key of a row in the profile: a kernel, or a call with its line."""
     match step:
         case Call(frame=frame):
             return step_name(step), frame

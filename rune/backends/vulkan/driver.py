@@ -273,7 +273,7 @@ class Physical:
         return self.api_version >= _API_1_3
 
     def why_not(self) -> str | None:
-        """What rune needs and the device lacks."""
+        """The reason why rune cannot use the device, or None."""
         if self.api_version < _API_1_2:
             return "Vulkan 1.2 is needed"
         lacking = [name for name in NEEDED if name not in self.features]

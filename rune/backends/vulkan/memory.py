@@ -112,7 +112,7 @@ class VulkanMemory:
             raise self._as_python(failure) from failure
 
     def _as_python(self, failure: Failure) -> Exception:
-        """What the pool understands: MemoryError where there is no room."""
+        """The error for the pool: MemoryError where there is no room."""
         if is_out_of_memory(failure.code):
             return MemoryError(str(failure))
         return self.device.failure(failure.code, "allocate memory")

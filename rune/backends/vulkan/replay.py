@@ -69,7 +69,7 @@ class VulkanBuffer:
 
 
 class VulkanQueue(Protocol):
-    """What an executable asks of a Vulkan device."""
+    """The part of a Vulkan device that executables use."""
 
     target: Target
     work: Work

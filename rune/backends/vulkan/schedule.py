@@ -191,7 +191,7 @@ class _Scheduler:
 
     @contextmanager
     def within(self, is_open: Where) -> Iterator[None]:
-        """What is made in the block stands behind a gate."""
+        """Items made inside the block stand behind a gate."""
         around, self.around = self.around, is_open
         yield
         self.around = around

@@ -85,7 +85,7 @@ def _rank(adapter: Any) -> int:
 
 
 def _limit(adapter: Any, name: str) -> int:
-    """What the adapter allows at most of something."""
+    """The adapter's limit of that name."""
     return int(adapter.limits[f"max-{name.replace('_', '-')}"])
 
 

@@ -1,4 +1,4 @@
-"""What executables and reads ask of a WebGPU device."""
+"""The part of a WebGPU device that executables and reads use."""
 
 from __future__ import annotations
 

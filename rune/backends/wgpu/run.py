@@ -330,7 +330,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
     def dispatch(
         self, step: ConcreteStep, concrete: Concrete, memories: _Memories, offsets: tuple[int, ...] | None = None
     ) -> _Dispatch | None:
-        """What to encode for a launch, whose places are at these offsets if not at their own.
+        """The dispatch of a launch; `offsets` replace those of its places.
 
         None over an empty grid.
         """

@@ -43,7 +43,7 @@ Script = tuple[Launches | Move, ...]
 
 @dataclass(slots=True)
 class Notes:
-    """What is being encoded; `fits` turns false where it could not be encoded so again."""
+    """The commands encoded so far; `fits` turns false where they cannot be replayed."""
 
     fits: bool = True
     commands: list[Launches | Move] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Notes:
         self.fits = self.fits and len(self.commands) < LONGEST
 
     def script(self) -> Script | None:
-        """All of it; None where it cannot be kept."""
+        """The script; None if it cannot be kept."""
         self._end_pass()
         return tuple(self.commands) if self.fits else None
 

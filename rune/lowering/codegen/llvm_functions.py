@@ -96,7 +96,7 @@ def _symbol(name: str, type: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where in a function one is. `masks`: the lanes alive in each branch around."""
+    """The place in a function. `masks`: the lanes alive in each enclosing branch."""
 
     masks: list[Value]
 
@@ -115,7 +115,7 @@ class Written(Number):
 
     @property
     def writer(self) -> Writer:
-        """What instructions are appended to."""
+        """The writer that instructions are appended to."""
         return self.value.writer
 
     def of(self, value: Value, dtype: np.dtype) -> Written:

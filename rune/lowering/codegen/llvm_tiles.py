@@ -42,7 +42,7 @@ class Transposed:
 
 
 def find_transposed(code: KernelCode, grid: Sequence[For], inner: tuple[Stmt, ...]) -> Transposed | None:
-    """What to copy by tiles, or None where nothing is to be gained."""
+    """The loads to copy by tiles, or None if none gain by it."""
     if len(grid) < 2 or not all(isinstance(s, (Let, Store)) for s in inner):
         return None
     if not is_vectorisable(grid[-1]):

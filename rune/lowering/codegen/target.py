@@ -27,7 +27,7 @@ LLVMPIPE_ROUNDS = 65_535  # loop_rounds of Mesa's CPU device
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """What a language spells of the scalar operations; legalize/scalars.py writes the others.
+    """The scalar operations that a language has; legalize/scalars.py writes the others.
 
     registers: the dtype that computes what is not spelled for another one
     conversions: those that round once, where most languages round twice

@@ -53,7 +53,7 @@ class AddressSpace(Enum):
 
 
 class Access(Enum):
-    """What a kernel does with a parameter. WRITE: what it held before is undefined."""
+    """What a kernel does with a parameter. WRITE: its previous contents are undefined."""
 
     READ = "read"
     WRITE = "write"

@@ -203,7 +203,7 @@ def symbols_used(code: KernelCode) -> dict[str, Dim]:
 
 
 def updated(stmt: Accumulate | Store) -> Expr:
-    """What the statement leaves: its value, joined to the old one where it combines.
+    """The value that the statement stores, combined with the old one if it says so.
 
     A product is fused into a sum where the statement says so.
     """

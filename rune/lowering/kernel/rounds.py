@@ -47,7 +47,7 @@ def rounds(body: Iterable[Stmt]) -> Size:
 
 
 def _known_beyond(condition: Expr) -> dict[str, Size]:
-    """What a loop variable is where `i < end` does not hold: it begins at `end`.
+    """The range of a loop variable where `i < end` does not hold: it begins at `end`.
 
     So the rows behind the last full tile of an open size are few, not all of them.
     """

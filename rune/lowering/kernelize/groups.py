@@ -315,7 +315,7 @@ def _join(state: Fusion, a: int, b: int, pairs: Pairs) -> None:
 
 
 def _join_reach(state: Fusion, a: int, b: int) -> None:
-    """What reaches one of two groups that are now one reaches what either reaches."""
+    """After a fusion: whatever reaches the merged group reaches all that either part reaches."""
     members = sum(1 << m % WINDOW for m in state.groups[a].members)
     above, below = state.above, state.below
     over, under = above[a] | above[b], below[a] | below[b]

@@ -288,7 +288,7 @@ def inner_places(root: Root, places: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def window_piece(equation: Equation, position: Indices) -> Piece:
-    """What of the update is at a position of the whole."""
+    """The part of a view that shows the update, at a position of the whole array."""
     return next(p for p in resolve(equation, position).pieces if p.operand == 1)
 
 

@@ -65,7 +65,7 @@ def split_scans(program: Program, target: Target) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """How many scans side by side keep the device busy, and how long the driver lets one be."""
+    """The scans side by side that keep the device busy, and the rounds that its driver allows."""
 
     points: int
     rounds: int | None

@@ -176,7 +176,7 @@ def _points(equation: Equation) -> int:
 
 
 def _demands(equations: tuple[Equation, ...], stored: frozenset[Var]) -> dict[Var, Demand]:
-    """For every variable, the places that ask for it and how often each evaluates it."""
+    """For every variable, the places that need it and how often each evaluates it."""
     demands: dict[Var, Demand] = {}
     paths: dict[tuple[int, int], int] = {}
     # Readers before what they read: then a value's demand is complete when it is passed on.

@@ -116,7 +116,7 @@ def _reduce_part(
 
 
 def identity(combine: str, type: ArrayType) -> Literal:
-    """What changes nothing when combined with a value of this type."""
+    """The value that changes nothing when combined with one of this type."""
     value = np.asarray(COMBINE[combine].identity(type.dtype).value)
     return Literal(value, ArrayType((), type.dtype))
 

@@ -126,7 +126,7 @@ def _reference(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...], **params
 
 
 def strided_product(a: np.ndarray, b: np.ndarray, parameters: Mapping[str, int]) -> np.ndarray:
-    """What the routine means, [batch, m, n]; every size of `parameters` a number."""
+    """The meaning of the routine, [batch, m, n]; every size in `parameters` is a number."""
     rows, columns = (np.ravel(x)[_places(parameters, side)] for x, side in ((a, "left"), (b, "right")))
     return np.matmul(rows, columns.swapaxes(1, 2))
 

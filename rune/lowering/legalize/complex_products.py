@@ -97,7 +97,7 @@ def _joined(x: Pair, y: Pair) -> Pair:
 
 
 def _ones(x: Pair, rows: tuple[Size, ...]) -> Pair:
-    """What a product over no elements is."""
+    """The product over no elements: 1 + 0j everywhere."""
     real, imag = (fit(literal(1 - k, type_of(v).dtype), rows) for k, v in enumerate(x))
     return real, imag
 

@@ -42,7 +42,7 @@ class Format:
 
     @property
     def shift(self) -> int:
-        """How far an f32 mantissa is longer."""
+        """The bits that an f32 mantissa has more."""
         return F32_MANTISSA - self.mantissa
 
     @property

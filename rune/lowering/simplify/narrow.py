@@ -58,7 +58,7 @@ def _narrowed(equation: Equation, broadcasts: Mapping[Var, Equation]) -> list[Eq
 
 
 def _common_spread(equation: Equation, broadcasts: Mapping[Var, Equation]) -> Spread | None:
-    """How all ranked operands were broadcast, if in one way and to more elements."""
+    """The broadcast that all ranked operands share, if there is one and it adds elements."""
     spreads: set[Spread] = set()
     for atom in equation.operands:
         if not atom.type.shape:

@@ -49,7 +49,7 @@ def _resolve(equation: Equation, replaced: Mapping[Var, Atom]) -> Equation:
 
 
 def _rewrite(equation: Equation, definitions: Mapping[Var, Equation]) -> Atom | Equation:
-    """What the laws make of one equation, each answer being looked at again."""
+    """The equation or atom that the laws lead to; each answer is simplified again."""
     for _ in range(ROUNDS):
         answer = _first_answer(equation, definitions)
         if not isinstance(answer, Equation):

@@ -1,4 +1,4 @@
-"""What a checkpoint keeps: a program split into one that runs and keeps, and one that runs again.
+"""Split a program for a checkpoint: one part runs and saves values, the other runs again.
 
 Before   x -> y:  a = sin x;  b = cos a;  y = exp b        and a is to be kept
 Forward  x -> y, a:  a = sin x;  b = cos a;  y = exp b

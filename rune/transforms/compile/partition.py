@@ -189,7 +189,7 @@ class _Placed:
         return self.moved.get(atom, atom) if isinstance(atom, Var) else atom
 
     def device(self, atom: Atom) -> str:
-        """Where a value is at the end."""
+        """The device on which a value ends up."""
         return (self.committed[atom] if isinstance(atom, Var) else None) or self.home
 
 
@@ -298,7 +298,7 @@ class _Writer:
 
 
 def _spent(steps: Sequence[Segment | Transfer], results: Iterable[Result]) -> tuple[tuple[Copy, ...], ...]:
-    """What is read by each step for the last time."""
+    """The values that each step reads for the last time."""
     last: dict[Copy, int] = {}
     for number, step in enumerate(steps):
         match step:

@@ -1,4 +1,4 @@
-"""What type checkers infer of `grad` and `value_and_grad`: the gradient is of the argument's type.
+"""Types of `grad` and `value_and_grad` for checkers: a gradient has its argument's type.
 
 One signature each, not overloads, so that it passes unchanged through `jit` and `vmap`. Of a Python
 number they therefore say that its gradient is a number; it is an Array.
