@@ -20,7 +20,6 @@ from rune.lowering.legalize.scalars import function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 
 _HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt"})
-_HELPERS_OF_INTEGERS = frozenset({"div", "rem", "abs", "sign", "pow", "shl", "shr", "max", "min", "popcount", "clz"})
 # Of operands for which C defines them; the result of narrow ones is an int.
 _PARTIAL = {"quotient": "/", "remainder": "%", "shift_right": ">>"}
 
@@ -198,7 +197,7 @@ class Expressions:
         known = self.dialect.functions.get(dtype, {})
         if name in known:
             return known[name].format(*args)
-        if name in _HELPERS_OF_INTEGERS:
+        if self.dialect.native.lacks(name, dtype):
             return f"rune_{function_name(name, dtype)}({', '.join(args)})"
         if name in _PARTIAL or name in ("and", "or", "xor"):
             return f"({type_})({args[0]} {_PARTIAL.get(name) or SIGNS[name]} {args[1]})"

@@ -1,8 +1,8 @@
 """Functions that the C family lacks, or defines otherwise than kernel/scalar.py, as C text.
 
-A kernel that mentions `rune_div_i32` gets that function, and those that it mentions itself.
-Placeholders: T the type, U its unsigned type, V an unsigned type that arithmetic does not promote,
-W the width in bits, F the qualifier of a function; L(x) a literal of the type.
+A kernel that mentions `rune_max_f32` gets that function, and those that it mentions itself.
+Placeholders: T the type, U the unsigned type of its size, W the width in bits; L(x) a literal of
+the type.
 """
 
 from __future__ import annotations
@@ -16,64 +16,25 @@ from rune import dtypes
 from rune.lowering.codegen.dialect import Dialect
 from rune.lowering.kernel.scalar import bit_width, unsigned_of
 
-_SIGNED = {
-    "div": "(T a, T b) { return b == 0 ? (T)-1 : b == -1 ? (T)((V)0 - (V)a) : (T)(a / b); }",
-    "rem": "(T a, T b) { return b == 0 ? a : b == -1 ? (T)0 : (T)(a % b); }",
-    "abs": "(T a) { return a < 0 ? (T)((V)0 - (V)a) : a; }",
-    "shr": "(T a, T b) { return (U)b < W ? (T)(a >> b) : a < 0 ? (T)-1 : (T)0; }",
-    "pow": """(T a, T b) {
-  if (b < 0) return a == 1 ? (T)1 : a != -1 ? (T)0 : (b & 1) ? (T)-1 : (T)1;
-  V power = 1, base = (V)a;
-  for (; b > 0; b >>= 1, base *= base) if (b & 1) power *= base;
-  return (T)power;
-}""",
-}
-_UNSIGNED = {
-    "div": "(T a, T b) { return b == 0 ? (T)-1 : (T)(a / b); }",
-    "rem": "(T a, T b) { return b == 0 ? a : (T)(a % b); }",
-    "abs": "(T a) { return a; }",
-    "shr": "(T a, T b) { return b < W ? (T)(a >> b) : (T)0; }",
-    "pow": """(T a, T b) {
-  V power = 1, base = (V)a;
-  for (; b > 0; b >>= 1, base *= base) if (b & 1) power *= base;
-  return (T)power;
-}""",
-}
-_INTEGER = {
-    "shl": "(T a, T b) { return (U)b < W ? (T)((V)a << b) : (T)0; }",
-    "sign": "(T a) { return (T)((a > 0) - (a < 0)); }",
-    "max": "(T a, T b) { return a > b ? a : b; }",
-    "min": "(T a, T b) { return a < b ? a : b; }",
-    "popcount": """(T a) {
-  T count = 0;
-  for (U bits = (U)a; bits != 0; bits &= bits - 1) count++;
-  return count;
-}""",
-    "clz": """(T a) {
-  T count = W;
-  for (U bits = (U)a; bits != 0; bits >>= 1) count--;
-  return count;
-}""",
-}
 _FLOAT = {
     "max": "(T a, T b) { return a > b || a != a ? a : b; }",
     "min": "(T a, T b) { return a < b || a != a ? a : b; }",
     "sign": "(T a) { return a > 0 ? L(1.0) : a < 0 ? L(-1.0) : a == 0 ? L(0.0) : a; }",
     "rsqrt": "(T a) { return L(1.0) / ROOT; }",
-}
-_INDEX = {
-    "divisor": "(T a) { return a == 0 ? 1 : a; }",
-    "floordiv": "(T a, T b) { const T q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }",
-    "mod": "(T a, T b) { const T r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }",
-}
-_NEXT = """(T a, T b) {
+    "nextafter": """(T a, T b) {
   if (a != a || b != b) return a + b;
   if (a == b) return b;
   U bits = TO_BITS;
   if (a == 0) bits = (U)((b < 0 ? 1 << (W - 1) : 0) | 1);
   else bits = (U)((a < b) == (a > 0) ? bits + 1 : bits - 1);
   return FROM_BITS;
-}"""
+}""",
+}
+_INDEX = {
+    "divisor": "(T a) { return a == 0 ? 1 : a; }",
+    "floordiv": "(T a, T b) { const T q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }",
+    "mod": "(T a, T b) { const T r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }",
+}
 
 
 def needed(text: str, dialect: Dialect, defined: Collection[str]) -> dict[str, str]:
@@ -112,33 +73,18 @@ def helper(name: str, dialect: Dialect) -> str:
     return _fill(operation, name, dtypes.FROM_SHORT[short], dialect)
 
 
-def _template(operation: str, dtype: np.dtype) -> str:
-    if operation == "nextafter":
-        return _NEXT
-    if dtype in dtypes.FLOATING:
-        return _FLOAT[operation]
-    templates = _SIGNED if dtype in dtypes.SIGNED else _UNSIGNED
-    return templates[operation] if operation in templates else _INTEGER[operation]
-
-
 def _fill(operation: str, name: str, dtype: np.dtype, dialect: Dialect) -> str:
     scalar = dialect.scalars[dtype]
     unsigned = unsigned_of(dtype)
-    wide = unsigned if dtype.itemsize >= 4 else dtypes.u32
-    text = _template(operation, dtype)
+    text = _FLOAT[operation]
     if operation == "rsqrt":
         text = text.replace("ROOT", dialect.functions[dtype]["sqrt"].format("a"))
     if operation == "nextafter":
         text = text.replace("TO_BITS", scalar.store.format("a"))
         text = text.replace("FROM_BITS", scalar.load.format("bits"))
     text = re.sub(r"\bL\(([^)]*)\)", lambda m: m[1] + scalar.suffix, text)
-    types = {
-        "T": scalar.register,
-        "U": dialect.scalars[unsigned].register,
-        "V": dialect.scalars[wide].register,
-        "W": str(bit_width(dtype)),
-    }
-    text = re.sub(r"\b[TUVW]\b", lambda m: types[m[0]], text)
+    types = {"T": scalar.register, "U": dialect.scalars[unsigned].register, "W": str(bit_width(dtype))}
+    text = re.sub(r"\b[TUW]\b", lambda m: types[m[0]], text)
     return f"{dialect.function}{scalar.register} {name}{text}"
 
 

@@ -13,11 +13,14 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.codegen.target import Native, every
-from rune.lowering.scalar.table import COMPARISONS, ROWS
+from rune.lowering.scalar.number import Ability
+from rune.lowering.scalar.table import COMPARISONS, PARTIAL
 
 # What all of them spell alike, by signs, casts and conditions, or by a helper of c_helpers.py.
 _ALL_FLOATS = COMPARISONS | set("add sub mul div neg max min sign rsqrt nextafter".split())
-_ALL_INTEGERS = frozenset(n for n, op in ROWS.items() if dtypes.i32 in op.dtypes)
+_ALL_INTEGERS = COMPARISONS | PARTIAL.keys() | set("add sub mul neg and or xor not select bitcast".split())
+# Their compilers, or the devices themselves, put work items into lanes.
+_ABILITIES = frozenset({Ability.BRANCHES})
 _ALL_BOOLS = COMPARISONS | set("and or xor not max min".split())
 
 
@@ -77,4 +80,4 @@ class Dialect:
         for dtype, calls in self.functions.items():
             spelled |= every(calls, [dtype])
         registers = {d: s.computes_as for d, s in self.scalars.items() if s.computes_as is not None}
-        object.__setattr__(self, "native", Native(spelled, registers, frozenset(self.casts)))
+        object.__setattr__(self, "native", Native(spelled, registers, frozenset(self.casts), _ABILITIES))

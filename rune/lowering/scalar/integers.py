@@ -1,7 +1,8 @@
 """Operations of integers, in terms of those that languages leave undefined somewhere.
 
 What is undefined (PARTIAL in table.py) never happens here: a divisor is replaced where it is 0, or
--1 for the least integer, and an amount where it is not below the width.
+-1 for the least integer, and an amount where it is not below the width. Where branches are cheap
+(Ability.BRANCHES) nothing is replaced: what is special branches around the division.
 """
 
 from __future__ import annotations
@@ -116,6 +117,71 @@ def power(x: Number, y: Number) -> Number:
     product = result.get()
     if x.dtype in dtypes.UNSIGNED:
         return product
+    return select(y < 0, _inverse_power(x, y), product)
+
+
+def _inverse_power(x: Number, y: Number) -> Number:
+    """A negative power, as it truncates: 0, or a unit."""
     odd = select((y & 1).equals(1), x, 1)
     unit = x.equals(1) | x.equals(-1)
-    return select(y < 0, select(unit, odd, 0), product)
+    return select(unit, odd, 0)
+
+
+# --- the same with branches ------------------------------------------------------------------
+
+
+def divide_by_branches(a: Number, b: Number) -> Number:
+    """What `divide` gives."""
+    return _branching_division("quotient", a, b, by_zero=a.like(-1), by_minus_one=a.__neg__)
+
+
+def remainder_by_branches(a: Number, b: Number) -> Number:
+    """What `remainder` gives."""
+    return _branching_division("remainder", a, b, by_zero=a, by_minus_one=lambda: a.like(0))
+
+
+def _branching_division(name: str, a: Number, b: Number, by_zero: Number, by_minus_one: Callable[[], Number]) -> Number:
+    def division() -> Number:
+        return a.apply(name, b)
+
+    def signed_division() -> Number:
+        return _where(b.apply("ne", -1), division, by_minus_one())
+
+    return _where(b.apply("ne", 0), division if a.dtype in dtypes.UNSIGNED else signed_division, by_zero)
+
+
+def _where(condition: Number, compute: Callable[[], Number], otherwise: Number) -> Number:
+    """What `compute` gives, which is run only where the condition holds, else `otherwise`."""
+    result = otherwise.variable()
+    condition.when(lambda: result.set(compute()))
+    return result.get()
+
+
+def shift_left_by_branches(x: Number, amount: Number) -> Number:
+    """What `shift_left` gives."""
+    return _where(_unsigned(amount) < _width(x), lambda: x.apply("shift_left", amount), x.like(0))
+
+
+def power_by_branches(x: Number, y: Number) -> Number:
+    """What `power` gives; negative powers take no round."""
+    # Of 32 bits at least and without a sign: arithmetic there needs no wrapping.
+    wide = dtypes.u64 if x.dtype.itemsize == 8 else dtypes.u32
+    result, square, exponent = (v.convert(wide).variable() for v in (x.like(1), x, y))
+
+    def step() -> None:
+        factor, digits, product = square.get(), exponent.get(), result.get()
+        result.set(select((digits & 1).equals(1), product * factor, product))
+        square.set(factor * factor)
+        exponent.set(digits >> 1)
+
+    def multiply() -> None:
+        (8 * wide.itemsize - y.convert(wide).apply("clz")).repeat(8 * wide.itemsize, step)
+
+    def invert() -> None:
+        result.set(_inverse_power(x, y).convert(wide))
+
+    if x.dtype in dtypes.UNSIGNED:
+        multiply()
+    else:
+        (y < 0).when(invert, multiply)
+    return result.get().convert(x.dtype)

@@ -33,6 +33,7 @@ class Ability(Enum):
     SCALED = "y * 2**n is one instruction"
     WIDE = "f64 costs about twice what f32 does"
     LIBRARY = "the C library's functions of f64 can be called, one lane after the other"
+    BRANCHES = "a branch costs what its lanes take: the compiler or the device forms them"
 
 
 class Number(ABC):

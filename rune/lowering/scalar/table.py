@@ -109,9 +109,12 @@ def _plain(write: Write) -> Form:
     return _of(write, _WIDTHS)
 
 
-def _bitwise(name: str, arity: int, write: Write, closed: Dtypes = frozenset(), sign: str = "") -> ScalarOp:
-    form = _of(write, _INTEGER)
-    return ScalarOp(name, arity, _INTEGER, closed=closed, sign=sign, forms=(form,))
+def _integers(write: Write, by_branches: Write) -> tuple[Form, ...]:
+    return _of(by_branches, _INTEGER, Ability.BRANCHES), _of(write, _INTEGER)
+
+
+def _bitwise(name: str, arity: int, *forms: Form, closed: Dtypes = frozenset(), sign: str = "") -> ScalarOp:
+    return ScalarOp(name, arity, _INTEGER, closed=closed, sign=sign, forms=forms)
 
 
 _F32, _F64 = frozenset({dtypes.f32}), frozenset({dtypes.f64})
@@ -120,7 +123,7 @@ _POWERS = (
     _by_f64(fused.pow_by_f64),
     _of(fused.pow_of_f64, _F64, Ability.FUSED, Ability.DENORMALS),
     _plain(powers.pow),
-    _of(integers.power, _INTEGER),
+    *_integers(integers.power, integers.power_by_branches),
 )
 _INVERSE_ERRORS = (
     _by_f64(fused.erf_inv_by_f64),
@@ -133,7 +136,9 @@ _ROWS = (
     ScalarOp("add", 2, _REAL, sign="+"),
     ScalarOp("sub", 2, _REAL, sign="-"),
     ScalarOp("mul", 2, _REAL, sign="*"),
-    ScalarOp("div", 2, _REAL, cost=6, instructions=4, sign="/", forms=(_of(integers.divide, _INTEGER),)),
+    ScalarOp(
+        "div", 2, _REAL, cost=6, instructions=4, sign="/", forms=_integers(integers.divide, integers.divide_by_branches)
+    ),
     ScalarOp(
         "rem",
         2,
@@ -142,7 +147,7 @@ _ROWS = (
         instructions=10,
         closed=_INTEGER,
         sign="%",
-        forms=(_plain(powers.rem), _of(integers.remainder, _INTEGER)),
+        forms=(_plain(powers.rem), *_integers(integers.remainder, integers.remainder_by_branches)),
     ),
     ScalarOp("neg", 1, _REAL, closed=_FLOATING),
     ScalarOp("abs", 1, _REAL, closed=_FLOATING, forms=(_of(integers.absolute, _INTEGER),)),
@@ -191,10 +196,10 @@ _ROWS = (
     ScalarOp("or", 2, _BITS, closed=_BITS, sign="|"),
     ScalarOp("xor", 2, _BITS, closed=_BITS, sign="^"),
     ScalarOp("not", 1, _BITS),
-    _bitwise("shl", 2, integers.shift_left, sign="<<"),
-    _bitwise("shr", 2, integers.shift_right, closed=_INTEGER, sign=">>"),
-    _bitwise("popcount", 1, integers.count_ones, closed=_INTEGER),
-    _bitwise("clz", 1, integers.leading_zeros, closed=_INTEGER),
+    _bitwise("shl", 2, *_integers(integers.shift_left, integers.shift_left_by_branches), sign="<<"),
+    _bitwise("shr", 2, _of(integers.shift_right, _INTEGER), closed=_INTEGER, sign=">>"),
+    _bitwise("popcount", 1, _of(integers.count_ones, _INTEGER), closed=_INTEGER),
+    _bitwise("clz", 1, _of(integers.leading_zeros, _INTEGER), closed=_INTEGER),
     ScalarOp("bitcast", 1, _ANY, Result.STATED),
     # choices
     _comparison("eq", "=="),

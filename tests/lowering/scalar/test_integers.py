@@ -1,7 +1,7 @@
 """Integers on every executor: operations on the edges of every dtype, against Python's integers.
 
 The edges are where languages differ or define nothing: division by 0, the least integer over -1,
-shifts by the width and by negative amounts, the magnitude of the least integer.
+shifts by the width and by negative amounts, negative powers, the magnitude of the least integer.
 """
 
 from __future__ import annotations
@@ -39,9 +39,16 @@ def shifted_right(a: int, b: int, bits: int) -> int:
     return a >> (b if 0 <= b < bits else bits)
 
 
+def power(a: int, b: int, bits: int) -> int:
+    if b >= 0:
+        return pow(a, b, 1 << bits)
+    return a ** (b % 2) if a in (1, -1) else 0
+
+
 BINARY: dict[str, Callable[[int, int, int], int]] = {
     "div": quotient,
     "rem": remainder,
+    "pow": power,
     "shift_left": shifted_left,
     "shift_right": shifted_right,
     "max": lambda a, b, bits: max(a, b),
