@@ -13,7 +13,6 @@ author never intended, perhaps for ever.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def select_lanes(chosen: Value, yes: Value, no: Value) -> Array:
     return select(broadcast(chosen, shape=type_of(yes).shape, axes=(0,)), yes, no)
 
 
-def constant(x: Value) -> Any:
+def constant(x: Value) -> Value:
     """`x` without a derivative."""
     return stop_gradient(x) if is_differentiable(x) else x
 

@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rune.core.evaluate import eval_program
 from rune.core.higher import subprograms
@@ -199,7 +199,7 @@ def closed(program: Program, sizes: Sizes) -> tuple[Program, list[Value]]:
     return closed_call(program, sizes, [])
 
 
-def closed_together(programs: Sequence[Program], sizes: Sequence[Sizes]) -> tuple[tuple[Program, ...], list[Any]]:
+def closed_together(programs: Sequence[Program], sizes: Sequence[Sizes]) -> tuple[tuple[Program, ...], list[Value]]:
     """`closed` for programs of the same inputs: each also takes what the others need."""
     # Every program gets all leading inputs, and reads only its own among them.
     pairs = [closed(p, s) for p, s in zip(programs, sizes, strict=True)]

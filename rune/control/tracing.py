@@ -48,7 +48,7 @@ class Traced:
     """
 
     program: Program
-    captured: tuple[Any, ...]
+    captured: tuple[Value, ...]
     out_tree: tree.TreeDef
     numbered: bool
     needs: tuple[Need, ...]

@@ -6,13 +6,15 @@ arguments of the types of its inputs. A program that is held many times is check
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
+
+import numpy as np
 
 from rune.core.higher import equation_program, subprograms
 from rune.core.interpreter import type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes, untold_sizes
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.errors import CheckError
 
@@ -103,7 +105,7 @@ def _check_call(program: Program, equation: Equation) -> None:
         _fail(program, f"{name} takes {_text(input_types)}, not {_text(operand_types)}")
 
 
-def _layouts(types: tuple[ArrayType, ...]) -> list[tuple[Any, Any]]:
+def _layouts(types: tuple[ArrayType, ...]) -> list[tuple[Shape, np.dtype]]:
     # Weakness is ignored: a known argument may be stronger than the type traced for it.
     return [(t.shape, t.dtype) for t in types]
 

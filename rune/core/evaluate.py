@@ -50,11 +50,11 @@ def eval_program(program: Program, args: Sequence[Any]) -> list[Any]:
 
 
 def _evaluate(program: Program, args: Sequence[Value]) -> list[Value]:
-    env: dict[Var, Any] = dict(program.constants)
+    env: dict[Var, Value] = dict(program.constants)
     env.update(zip(program.inputs, args, strict=True))
     last = last_uses(program)
 
-    def read(atom: Atom) -> Any:
+    def read(atom: Atom) -> Value:
         return atom.value if isinstance(atom, Literal) else env[atom]
 
     sizes = _sizes(program, args)

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from rune.core.types import ArrayType, Shape
 from rune.dims import Dim, Size, symbol
 from rune.dims import parse as parse_size
 from rune.errors import CheckError, DimensionError
+
+T = TypeVar("T")
 
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -41,7 +43,7 @@ _DTYPE = re.compile(r"[^\W\d]\w*(?:<\w+>)?")
 _TYPE = re.compile(_DTYPE.pattern + r"\*?\[")
 _FUNCTION = re.compile(r"<[^<>\n]*>")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_WORDS: Mapping[str, Any] = {"true": True, "false": False, "None": None, **{str(e): e for e in Effect}}
+_WORDS: Mapping[str, object] = {"true": True, "false": False, "None": None, **{str(e): e for e in Effect}}
 _FLOAT = re.compile(r"-?(?:inf|nan|\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
 
 
@@ -155,7 +157,7 @@ class _Reader:
         line = self.text.split("\n")[number - 1]
         raise CheckError(f"parse: cannot read {what} ({why})\nline {number}: {line.strip()}")
 
-    def listed(self, item: Callable[[], Any]) -> list[Any]:
+    def listed(self, item: Callable[[], T]) -> list[T]:
         """One or more items between commas."""
         items = [item()]
         while self.accept(","):
@@ -324,19 +326,19 @@ class _Reader:
         except (KeyError, ValueError, OverflowError):
             return self.fail(f"{text!r}", f"no value of {dtypes.short(dtype)}")
 
-    def params(self) -> dict[str, Any]:
+    def params(self) -> dict[str, object]:
         """The parameters of an equation, after the brace."""
         params = dict(self.listed(self.param))
         self.expect("}")
         return params
 
-    def param(self) -> tuple[str, Any]:
+    def param(self) -> tuple[str, object]:
         """`name=value`."""
         name = self.take(_WORD, "the name of a parameter")
         self.expect("=")
         return name, self.value()
 
-    def value(self) -> Any:
+    def value(self) -> object:
         """A static value: program, record, string, function, type, tuple, dtype, number, size."""
         self.skip()
         if _NESTED.match(self.text, self.at):
@@ -359,7 +361,7 @@ class _Reader:
             return self.tuple()
         return self.plain(text)
 
-    def record(self, name: re.Match[str]) -> Any:
+    def record(self, name: re.Match[str]) -> object:
         """`IndexDims(offset=(0,), ...)`."""
         if name.group(1) not in self.records:
             self.fail(name.group(1), "there is no such kind of parameter")
@@ -368,7 +370,7 @@ class _Reader:
         self.expect(")")
         return self.records[name.group(1)](**fields)
 
-    def tuple(self) -> tuple[Any, ...]:
+    def tuple(self) -> tuple[object, ...]:
         """`()`, `(1,)`, `(1, 2)`."""
         self.expect("(")
         items = []
@@ -377,7 +379,7 @@ class _Reader:
             self.accept(",")
         return tuple(items)
 
-    def plain(self, text: str) -> Any:
+    def plain(self, text: str) -> object:
         """A word, a number, a dtype, or a size."""
         if text in _WORDS:
             return _WORDS[text]

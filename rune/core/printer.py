@@ -10,7 +10,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.values import Value
-from rune.dims import Dim, symbols, symbols_within
+from rune.dims import Dim, Symbol, symbols, symbols_within
 
 if TYPE_CHECKING:
     from rune.core.program import Atom, Equation, Program, Var
@@ -88,7 +88,7 @@ def _all_types(program: Program) -> Iterable[ArrayType]:
         yield from (v.type for v in equation.results)
 
 
-def _sizes(value: object) -> Iterable[Any]:
+def _sizes(value: object) -> Iterable[Symbol]:
     if isinstance(value, Dim):
         yield from symbols(value)
     elif isinstance(value, tuple):

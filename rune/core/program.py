@@ -23,7 +23,7 @@ Every variable is bound once, before its uses. `check.py` verifies that and ever
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,7 @@ class Program:
     outputs: tuple[Atom, ...]
     constants: tuple[tuple[Var, Any], ...] = ()
     name: str = "f"
-    derived: dict[Any, dict[Any, Any]] = field(default_factory=dict, init=False)
+    derived: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict, init=False)
 
     @property
     def input_types(self) -> tuple[ArrayType, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
-from rune.core.values import Operand, Value
+from rune.core.values import Operand, V, Value
 from rune.dims import Size
 from rune.errors import ArgumentError, MissingRule
 from rune.ops import arithmetic as a
@@ -112,7 +112,7 @@ class AtIndex(Generic[A]):
         how: How = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
         return read(self._x, self._within(how), _mode(mode), fill, wrap_negative_indices)
 
-    def set(self, values: Any, **how: Unpack[How]) -> A:
+    def set(self, values: Operand, **how: Unpack[How]) -> A:
         """A copy with the elements replaced; of those named twice the last value stays.
 
         >>> import rune.numpy as rnp
@@ -230,7 +230,7 @@ class AtIndex(Generic[A]):
         """The index; with mode "wrap" its positions modulo the sizes of the axes."""
         return modular(self._x, self._index) if how.get("mode") == "wrap" else self._index
 
-    def _elements(self, x: Any, how: How) -> Any:
+    def _elements(self, x: V, how: How) -> V:
         """The elements to be changed; those out of bounds are clamped, and without gradient."""
         mode = "clip" if how.get("mode") == "clip" else "promise_in_bounds"
         return read(x, self._within(how), mode, 0, how.get("wrap_negative_indices", True))

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rune.core.values import Value
+
 Words = Sequence[Any]
 
 
@@ -23,11 +25,11 @@ Words = Sequence[Any]
 class Arithmetic:
     """What the generators compute with, on words of 32 bits that wrap."""
 
-    constant: Callable[[int], Any]
-    add: Callable[[Any, Any], Any]
-    xor: Callable[[Any, Any], Any]
-    rotate: Callable[[Any, int], Any]  # to the left
-    products: Callable[[Any, Any], tuple[Any, Any]]  # high and low word of the product
+    constant: Callable[[int], Value]
+    add: Callable[[Any, Any], Value]
+    xor: Callable[[Any, Any], Value]
+    rotate: Callable[[Any, int], Value]  # to the left
+    products: Callable[[Any, Any], tuple[Value, Value]]  # high and low word of the product
 
 
 @dataclass(frozen=True, slots=True)

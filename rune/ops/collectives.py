@@ -84,7 +84,7 @@ psum: Collective = Collective(
 
 
 def _extremum(name: str, reduce: Primitive) -> Collective:
-    def over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable) -> tuple[Any, bool]:
+    def over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable) -> tuple[Value, bool]:
         return reduce(x, axes=(0,)) if batched[0] else x, False
 
     primitive = Collective(

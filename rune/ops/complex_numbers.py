@@ -10,7 +10,7 @@ how it is computed from real and imaginary parts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return PART.get(dtype, dtype)
 
 
-def is_complex(x: Any) -> bool:
+def is_complex(x: object) -> bool:
     """Whether a value or type has a complex dtype."""
     type = x if isinstance(x, ArrayType) else type_of(x)
     return type.dtype in dtypes.COMPLEX

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
-from rune.core.values import V, Value
+from rune.core.values import Value
 from rune.dims import Size, product
 from rune.ops.arithmetic import convert, mul, zero_like
 from rune.ops.contraction import dot_general
@@ -46,7 +46,7 @@ def expand(lhs: Value, rhs: Value, **params: Any) -> Array:
 # --- without gaps -----------------------------------------------------------------------------
 
 
-def _transposed(x: V, permutation: Ints) -> Any:
+def _transposed(x: Value, permutation: Ints) -> Any:
     return x if permutation == tuple(range(len(permutation))) else transpose(x, permutation=permutation)
 
 

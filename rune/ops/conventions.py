@@ -78,7 +78,7 @@ def size_of(x: Operand) -> Size:
 # --- arithmetic -------------------------------------------------------------------------------
 
 
-def true_divide(x: Any, y: Operand) -> Any:
+def true_divide(x: Operand, y: Operand) -> Any:
     """x / y; integers divide as floats."""
     return a.div(*promoted("divide", x, y, kind="inexact"))
 
@@ -136,7 +136,7 @@ def remainder(x: Operand, y: Operand) -> Any:
     return a.select(below, a.neg(a.sub(zero, floored)), a.add(floored, zero))
 
 
-def power(x: Any, y: Operand) -> Any:
+def power(x: Operand, y: Operand) -> Any:
     """x ** y. A whole exponent known in Python becomes repeated multiplication.
 
     Errors: DtypeError for an integer to a negative Python integer.
@@ -237,7 +237,7 @@ def real(x: Operand) -> Any:
     return cn.real(x) if cn.is_complex(x) else x
 
 
-def imag(x: Any) -> Any:
+def imag(x: Operand) -> Any:
     """The imaginary part; zeros of a real value."""
     _require_numbers("imag", x)
     return cn.imag(x) if cn.is_complex(x) else f.zeros_like(x)
@@ -407,7 +407,7 @@ def _batched_matmul(x: Value, y: Value) -> Array:
     return squeeze(out, -2) if vector else out
 
 
-def dot(x: Value, y: Value) -> Any:
+def dot(x: Operand, y: Operand) -> Any:
     """NumPy's dot: inner product over the last axis of x and the last but one of y."""
     x, y = same_dtype("dot", x, y)
     p, q = type_of(x), type_of(y)

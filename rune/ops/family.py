@@ -18,7 +18,7 @@ from rune.core.interpreter import literal, type_of
 from rune.core.lower import Lowering, Piece, Position, Reduction, Scalar, Source, View
 from rune.core.primitive import NOT_DIFFERENTIABLE, JvpRule, Primitive, Rule, Zero
 from rune.core.types import ArrayType, Shape
-from rune.core.values import V, Value
+from rune.core.values import Operand, V, Value
 from rune.dims import Size, flat_index, product
 from rune.errors import DtypeError, ShapeError, TransformError
 
@@ -343,7 +343,7 @@ def zeros_of(type: ArrayType) -> Any:
     return fit(literal(0, type.dtype), type.shape)
 
 
-def zeros_like(x: Value) -> Array:
+def zeros_like(x: Operand) -> Array:
     """Zeros of the shape and dtype of `x`, as a broadcast literal."""
     return zeros_of(type_of(x))
 

@@ -10,6 +10,7 @@ import numpy as np
 from rune import dtypes
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Operand
 from rune.dims import Dim
 from rune.errors import ArgumentError
 from rune.ops import conventions as c
@@ -36,6 +37,10 @@ from rune.ops.at import At
 from rune.ops.promote import apply
 from rune.ops.reinterpret import view
 from rune.ops.subscript import read
+
+if TYPE_CHECKING:
+    from rune.backends import Device
+    from rune.typing import DTypeLike
 
 A = TypeVar("A", bound="Operators")
 _Binary = Callable[[A, Any], A]
@@ -64,7 +69,7 @@ def _checked(function: Callable[[Any, Any], Any]) -> _Binary[A]:
     return method
 
 
-def _is_operand(of: Any, value: Any) -> bool:
+def _is_operand(of: Any, value: object) -> bool:
     if isinstance(value, Operators | np.ndarray | np.generic | bool | int | float | complex | Dim):
         return True
     if isinstance(value, list | tuple):
@@ -129,10 +134,10 @@ class Operators:
         def __eq__(self, other: object) -> Self: ...  # type: ignore[override]
         def __ne__(self, other: object) -> Self: ...  # type: ignore[override]
         def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
-        def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> Self: ...
+        def astype(self, dtype: DTypeLike | None, copy: bool = False, device: str | Device | None = None) -> Self: ...
         def flatten(self, order: str = "C") -> Self: ...
         def ravel(self, order: str = "C") -> Self: ...
-        def reshape(self, *shape: Any, order: str = "C") -> Self: ...
+        def reshape(self, *shape: object, order: str = "C") -> Self: ...
 
     @property
     def shape(self) -> Shape:
@@ -254,16 +259,16 @@ class Operators:
     def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, index: Any) -> Self:
+    def __getitem__(self, index: object) -> Self:
         return read(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         raise ArgumentError(
             f"array: cannot assign to an element of {self.type} (arrays are immutable)",
             hint="use y = x.at[index].set(value)",
         )
 
-    def view(self, dtype: Any = None) -> Self:
+    def view(self, dtype: DTypeLike | None = None) -> Self:
         """The same bits read as another dtype; the last axis grows or shrinks with its width."""
         return self if dtype is None else view(self, dtypes.as_dtype(dtype))
 
@@ -283,11 +288,11 @@ class Operators:
         """The array itself: arrays are immutable."""
         return self
 
-    def dot(self, other: Any) -> Self:
+    def dot(self, other: Operand) -> Self:
         """Matrix product."""
         return c.dot(self, other)
 
-    def __contains__(self, element: Any) -> bool:
+    def __contains__(self, element: object) -> bool:
         return bool(st.any(self == element))
 
     def __round__(self, ndigits: int | None = None) -> Self:

@@ -6,12 +6,14 @@ are joined, the least significant part first, as on the little-endian machines t
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.errors import DtypeError, ShapeError
 from rune.ops import arithmetic as a
 from rune.ops import complex_numbers as cn
@@ -19,10 +21,13 @@ from rune.ops.family import reshape
 from rune.ops.movement import concatenate, slice_
 from rune.ops.promote import constant
 
+if TYPE_CHECKING:
+    from rune.array import Array
+
 _WHOLE = {1: dtypes.u8, 2: dtypes.u16, 4: dtypes.u32, 8: dtypes.u64}
 
 
-def view(x: Any, dtype: np.dtype) -> Any:
+def view(x: Value, dtype: np.dtype) -> Any:
     """The bits of x read as `dtype`.
 
     Shapes: [*B, N] -> [*B, N width / new width].
@@ -45,7 +50,7 @@ def view(x: Any, dtype: np.dtype) -> Any:
     return (_narrower if current.itemsize > dtype.itemsize else _wider)(x, dtype)
 
 
-def _require_axis(x: Any, dtype: np.dtype) -> None:
+def _require_axis(x: Value, dtype: np.dtype) -> None:
     """Raise unless there is a last axis, whose elements join without a remainder."""
     shape, count = type_of(x).shape, dtype.itemsize // type_of(x).dtype.itemsize
     if not shape or (count > 1 and shape[-1] % count != 0):
@@ -53,14 +58,14 @@ def _require_axis(x: Any, dtype: np.dtype) -> None:
         raise ShapeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)} ({required} required)")
 
 
-def _of_bool(x: Any, dtype: np.dtype) -> Any:
+def _of_bool(x: Value, dtype: np.dtype) -> Value:
     """A bool is a byte 0 or 1; no other byte is one."""
     if type_of(x).dtype == dtypes.bool_ and dtype.itemsize == 1:
         return view(a.cast(x, dtypes.u8), dtype)
     raise DtypeError(f"view: cannot read {type_of(x)} as {dtypes.short(dtype)}")
 
 
-def _complex(x: Any, dtype: np.dtype) -> Any:
+def _complex(x: Value, dtype: np.dtype) -> Value:
     """A complex number is its real part and its imaginary part."""
     current = type_of(x).dtype
     if current in dtypes.COMPLEX:
@@ -69,7 +74,7 @@ def _complex(x: Any, dtype: np.dtype) -> Any:
     return cn.complex(*pairs)
 
 
-def _narrower(x: Any, dtype: np.dtype) -> Any:
+def _narrower(x: Value, dtype: np.dtype) -> Value:
     wide = _WHOLE[type_of(x).dtype.itemsize]
     narrow = _WHOLE[dtype.itemsize]
     bits = view(x, wide)
@@ -79,7 +84,7 @@ def _narrower(x: Any, dtype: np.dtype) -> Any:
     return view(_joined(parts), dtype)
 
 
-def _wider(x: Any, dtype: np.dtype) -> Any:
+def _wider(x: Value, dtype: np.dtype) -> Value:
     narrow = _WHOLE[type_of(x).dtype.itemsize]
     wide = _WHOLE[dtype.itemsize]
     parts = _split(view(x, narrow), wide.itemsize // narrow.itemsize)
@@ -90,14 +95,14 @@ def _wider(x: Any, dtype: np.dtype) -> Any:
     return view(bits, dtype)
 
 
-def _joined(parts: list[Any]) -> Any:
+def _joined(parts: Sequence[Value]) -> Array:
     """Parts of equal shape interleaved along the last axis."""
     shape = type_of(parts[0]).shape
     columns = [reshape(p, shape=(*shape, 1)) for p in parts]
     return reshape(concatenate(*columns, axis=len(shape)), shape=(*shape[:-1], shape[-1] * len(parts)))
 
 
-def _split(x: Any, count: int) -> list[Any]:
+def _split(x: Value, count: int) -> list[Array]:
     """Every count-th element of the last axis, from the first, the second and so on."""
     shape = type_of(x).shape
     zeros, ones = (0,) * (len(shape) - 1), (1,) * (len(shape) - 1)

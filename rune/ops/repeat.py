@@ -8,7 +8,7 @@ becomes operands of the loop. Compile time does not depend on the number of step
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rune.core.interpreter import type_of
 from rune.core.staging import Staged
@@ -41,7 +41,7 @@ def repeat_rows(
     rows: Sequence[Value],
     *,
     reverse: bool = False,
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Value], list[Value]]:
     """The last carry and stacked results; body(carry, one row of each array) -> carry, results.
 
     Rows are those of the leading axis, taken from the last one on if `reverse`. Results are filled

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 Entries = Sequence[Any]
 
 
-def read(x: Any, index: object, mode: str = "promise_in_bounds", fill: Value | None = None, wrap: bool = True) -> Any:
+def read(
+    x: Operand, index: object, mode: str = "promise_in_bounds", fill: Value | None = None, wrap: bool = True
+) -> Any:
     """x[index]; an index out of bounds is clamped, or reads `fill`, 0 for None, with mode "fill".
 
     wrap: whether a negative index counts from the end.
@@ -72,7 +74,7 @@ def read(x: Any, index: object, mode: str = "promise_in_bounds", fill: Value | N
     )
 
 
-def scalar_mask(x: Any, index: Any) -> bool | None:
+def scalar_mask(x: Operand, index: Any) -> bool | None:
     """The truth of a mask of rank 0, which names all of x or nothing; None for other indices."""
     item: Any = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(item, bool | np.bool_):
@@ -85,7 +87,7 @@ def scalar_mask(x: Any, index: Any) -> bool | None:
     return bool(np.asarray(item))
 
 
-def absent(x: Any, fill_value: Operand | None = None) -> Value:
+def absent(x: Operand, fill_value: Operand | None = None) -> Value:
     """What an index out of bounds reads: unless given, NaN, the least signed or the largest
     unsigned integer, True, the key of largest words."""
     dtype = type_of(x).dtype
@@ -104,7 +106,7 @@ def absent(x: Any, fill_value: Operand | None = None) -> Value:
 # --- what an index is made of -----------------------------------------------------------------
 
 
-def parse(x: Any, index: object, wrap: bool = True, outside: bool = False, promised: bool = False) -> list[Any]:
+def parse(x: Operand, index: object, wrap: bool = True, outside: bool = False, promised: bool = False) -> list[Any]:
     """The entries of an index, wrapped.
 
     outside:  whether integers out of bounds are kept, as arrays.
@@ -150,7 +152,7 @@ def raw_entries(x: Operand, index: object) -> list[Any]:
     return entries
 
 
-def modular(x: Any, index: object) -> tuple[Any, ...]:
+def modular(x: Operand, index: object) -> tuple[Any, ...]:
     """An index whose positions are those of `index` modulo the sizes of the axes."""
     sizes = iter(type_of(x).shape)
     return tuple(e if e is None else _modular(e, next(sizes)) for e in raw_entries(x, index))
@@ -241,7 +243,7 @@ def _nothing(entry: object, axis: int) -> AxisError:
     return AxisError(f"index: cannot read element {entry} of axis {axis} (size 0)")
 
 
-def _beyond(at: int, nearest: int, outside: bool) -> Any:
+def _beyond(at: int, nearest: int, outside: bool) -> int | np.ndarray:
     return np.asarray(np.clip(at, *int_bounds(dtypes.i32)), np.int32) if outside else nearest
 
 

@@ -76,7 +76,9 @@ def _put_back(x: Operand, parts: Sequence[Range], window: Operand) -> Any:
     return select(named, pad(window, zero_like(window), **place), x)
 
 
-def scattered(scatter: Any, x: Operand, entries: Entries, values: Operand, mode: str) -> Any:
+def scattered(
+    scatter: Primitive | Callable[..., Array], x: Operand, entries: Entries, values: Operand, mode: str
+) -> Any:
     """x updated by `scatter` (a primitive, or made of one) at index arrays and slices."""
     ranked, entries = with_new_axes(x, entries)
     return _reshaped(_scattered(scatter, ranked, entries, values, mode), type_of(x).shape)

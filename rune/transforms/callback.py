@@ -53,7 +53,7 @@ class HostCall:
         kind: str,
         function: Callable[..., object],
         treedef: tree.TreeDef,
-        statics: Mapping[int, Any],
+        statics: Mapping[int, object],
         out_tree: TreeDef,
     ):
         self.kind, self.function, self.treedef = kind, function, treedef
@@ -209,7 +209,7 @@ def _call(
     callback: Callable[..., object],
     declared: object,
     args: tuple,
-    kwargs: dict[str, Any],
+    kwargs: Mapping[str, object],
     effect: Effect | None,
     method: Method | None,
 ) -> Any:

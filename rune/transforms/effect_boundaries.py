@@ -18,7 +18,7 @@ from rune.dims import Size
 from rune.ops import iota
 
 
-def recorder(stage: Interpreter, index: Callable[[], Any] | None = None) -> effects.Recorder:
+def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> effects.Recorder:
     """The boundary of the program that `stage` writes. `index`: the step of a loop's body."""
     assert isinstance(stage, Stage)
     parent = stage.parent

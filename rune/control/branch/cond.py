@@ -12,6 +12,7 @@ from rune.control.branch.primitive import cond as cond_primitive
 from rune.control.tracing import Traced, interned, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import ArgumentError, TransformError
 from rune.ops import cast, max, min, ne
 from rune.ops.promote import opened
@@ -85,7 +86,7 @@ def switch(
     return _choose("switch", names, number, branches, arguments)
 
 
-def _scalar(name: str, what: str, value: object, allowed: frozenset[np.dtype], kind: str) -> Any:
+def _scalar(name: str, what: str, value: object, allowed: frozenset[np.dtype], kind: str) -> Value:
     """The value, if it is an array or number of rank 0 and of an allowed dtype."""
     leaves, treedef = tree.flatten(value)
     if treedef.num_nodes != 1 or not leaves:

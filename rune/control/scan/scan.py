@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rune import tree
 from rune.control.carry_types import Carry, settle
@@ -22,9 +22,11 @@ from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.tree_difference import kind_of
 from rune.tree import TreeDef
 
+R = TypeVar("R")
+
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], tuple[object, object]],
     init: object,
     xs: object = None,
     length: Any = None,
@@ -56,7 +58,7 @@ def scan(
 
 def scan_named(
     carry: Carry,
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], tuple[object, object]],
     init: object,
     xs: object,
     length: Any,
@@ -169,7 +171,7 @@ def _written_out(unroll: int | bool, steps: Size) -> int:
     return max(operator.index(unroll), 1)
 
 
-def map(f: Callable[[Any], Any], xs: object, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], R], xs: object, *, batch_size: int | None = None) -> R:
     """`f` applied to one row of `xs` after another, the results stacked.
 
     Unlike vmap it works on one row at a time, and needs the memory for one.
@@ -201,8 +203,8 @@ def map(f: Callable[[Any], Any], xs: object, *, batch_size: int | None = None) -
     return tree.map(lambda a, b: concatenate(a, b, axis=0), results, last)
 
 
-def _mapped(f: Callable[[Any], Any], xs: object) -> Any:
-    def step(carry: object, x: object) -> tuple[Any, Any]:
+def _mapped(f: Callable[[Any], object], xs: object) -> Any:
+    def step(carry: object, x: object) -> tuple[object, object]:
         return carry, f(x)
 
     step.__name__ = getattr(f, "__name__", "f")  # the program bears the name of the user's function

@@ -279,7 +279,7 @@ def batch(
     return while_linear(*lane_args, **lane_params), linear_carries
 
 
-def _lanes_in_rows(rows: Value, size: Size, is_batched: bool) -> Any:
+def _lanes_in_rows(rows: Value, size: Size, is_batched: bool) -> Array:
     """Rows of carries that have lanes: the axis of lanes comes after that of the rows."""
     return move_axis(rows if is_batched else repeat_lane(rows, size), 0, 1)
 

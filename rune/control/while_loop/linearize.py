@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from rune.control.loop_bodies import SplitBody, split_body
 from rune.control.programs import merge, pick, scatter
@@ -91,7 +90,7 @@ def _split(loop: Loop, unknown: LoopOperands[bool]) -> SplitBody | None:
 
 def _run_known(
     while_: Primitive, loop: Loop, split: SplitBody, unknown: LoopOperands[bool]
-) -> tuple[list[Any], LinearLoop]:
+) -> tuple[list[Value], LinearLoop]:
     """The known carry at the end, and the loop of what is linear.
 
     A type may stand for an unknown operand.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,12 @@ from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.tree_difference import shown
 
+R = TypeVar("R")
+
 
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: object, *, reverse: Policy = DEFAULT
-) -> Any:
+    cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, *, reverse: Policy = DEFAULT
+) -> R:
     """Apply `body_fun` to a tree of arrays as long as `cond_fun` of it is true; the last tree.
 
     cond_fun:  returns one bool of rank 0.
@@ -57,8 +59,8 @@ def while_loop(
 
 
 def _while_named(
-    carry: Carry, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: object, reverse: Policy
-) -> Any:
+    carry: Carry, cond_fun: Callable[[Any], object], body_fun: Callable[[Any], R], init_val: object, reverse: Policy
+) -> R:
     """`while_loop` under the name that messages use for it."""
     first, treedef = tree.flatten(init_val)
     first = value_leaves(carry.name, first, treedef)
@@ -112,12 +114,12 @@ def _check_condition(traced: Traced) -> None:
 def fori_loop(
     lower: Operand,
     upper: Operand,
-    body_fun: Callable[[Any, Any], Any],
+    body_fun: Callable[[Any, Any], R],
     init_val: object,
     *,
     unroll: int | bool | None = None,
     reverse: Policy = DEFAULT,
-) -> Any:
+) -> R:
     """`for i in range(lower, upper): value = body_fun(i, value)`; the last value.
 
     lower, upper:  integers. Python integers or symbolic sizes make it a scan of known length,
@@ -157,7 +159,7 @@ def fori_loop(
     return _while_named(_counting(init), lambda s: s[0] < stop, step, init, reverse)[1]
 
 
-def _counting(init: tuple[Any, Any]) -> Carry:
+def _counting(init: tuple[object, object]) -> Carry:
     """A carry behind a counter that the user does not see."""
     return Carry("fori_loop", tree.structure(init), prefix="[1]")
 
@@ -185,8 +187,8 @@ def _bound(bound: Operand) -> Value:
 
 
 def _counted(
-    lower: Size, length: Size, body_fun: Callable[[Any, Any], Any], init_val: object, unroll: int | bool | None
-) -> Any:
+    lower: Size, length: Size, body_fun: Callable[[Any, Any], R], init_val: object, unroll: int | bool | None
+) -> R:
     def step(state: tuple[Any, Any], _: None) -> tuple[Any, None]:
         i, value = state
         return (i + 1, body_fun(i, value)), None

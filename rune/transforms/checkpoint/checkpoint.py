@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from rune import config, tree
 from rune.core.dead_code import prune
@@ -37,6 +37,8 @@ from rune.transforms.derivatives.held_programs import split_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.memo import per_program
+
+X = TypeVar("X")
 
 
 def checkpoint(
@@ -78,7 +80,7 @@ def _checkpointed(
         leaves, treedef = tree.flatten((dynamic, kwargs))
         leaves = value_leaves("checkpoint", leaves, treedef)
 
-        def call(chosen: list[Value], options: dict[str, Any]) -> Any:
+        def call(chosen: list[Value], options: dict[str, object]) -> Any:
             full = list(chosen)
             for i, value in statics.items():
                 full.insert(i, value)
@@ -100,7 +102,7 @@ def _statics(numbers: Sequence[int], args: Sequence[object]) -> dict[int, Any]:
     return {i: args[i] for i in sorted(n % count for n in numbers)}
 
 
-def checkpoint_name(value: object, name: str) -> Any:
+def checkpoint_name(value: X, name: str) -> X:
     """The value under a name, for the policies of checkpoint that choose by name.
 
     Errors: ArgumentError if an argument is not an array.

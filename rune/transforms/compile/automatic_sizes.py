@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -107,7 +107,7 @@ class Automatic:
 
     def __init__(self, name: str):
         self.name = name
-        self._families: dict[Any, Family] = {}
+        self._families: dict[Hashable, Family] = {}
         self._exact: set[str] = set()  # the axes that stay exact, as messages call them
         self._served: dict[Key, Key] = {}  # calls, and the form that serves them
 
@@ -290,7 +290,7 @@ def _check_results(form: Form, entry: Entry, key: Key, family: Family, traces: T
 # --- axes -------------------------------------------------------------------------------------
 
 
-def _family(key: Key) -> Any:
+def _family(key: Key) -> Hashable:
     treedef, types, statics, settings = key
     return treedef, tuple((t.ndim, t.dtype, t.weak) for t in types), statics, settings
 

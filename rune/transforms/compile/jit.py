@@ -79,7 +79,7 @@ class Jitted(Generic[P, R]):
         self.general = bool(marked.static or symbolic or device)
         self._shared = traces_of(function, options, function_name(function))
         self._shared.users.add(self)
-        self._plain: dict[Any, Traced] = {}  # traces of calls with positional arrays alone
+        self._plain: dict[Hashable, Traced] = {}  # traces of calls with positional arrays alone
         self._home = COMMITTED_CPU if device else CPU
         self._native_calls: tuple[Kept, ...] = ()
         named(self, function, "jit")  # type: ignore[arg-type]

@@ -81,7 +81,7 @@ class Partition:
     name: str
     home: str
     inputs: tuple[Copy, ...]
-    constants: tuple[tuple[Var, Any], ...]
+    constants: tuple[tuple[Var, Value], ...]
     steps: tuple[Segment | Transfer, ...]
     spent: tuple[tuple[Copy, ...], ...]
     results: tuple[Result, ...]

@@ -9,7 +9,7 @@ The same function decides for eager operations and for compiled programs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from rune.core.values import Operand, Value
 from rune.errors import DeviceError
 from rune.ops.promote import opened
 from rune.transforms.compile.transfer import has_moves, to_device
+
+X = TypeVar("X")
 
 
 def placement(name: str, args: Sequence[Operand]) -> Place:
@@ -87,7 +89,7 @@ def _array(value: Value) -> Array:
     return as_array(value) if scalar is None else as_array(value, *scalar)
 
 
-def _putter(device: str | Device) -> Callable[[Any], Any]:
+def _putter(device: str | Device) -> Callable[[Value], object]:
     target = device_of(device)
     place = committed_to(on(target))
 
@@ -117,14 +119,14 @@ def device_get(values: object) -> Any:
     return tree.map(lambda finish: finish(), begun)
 
 
-def _start_numpy(value: object) -> Callable[[], Any]:
+def _start_numpy(value: object) -> Callable[[], object]:
     if type(value) is not Array:
         return lambda: np.asarray(value)
     contents = value.start_numpy()
     return (lambda: Array(contents(), value.type)) if value.type.dtype in dtypes.KEYS else contents
 
 
-def block_until_ready(values: object) -> Any:
+def block_until_ready(values: X) -> X:
     """Wait until every array of the tree is computed; returns the tree.
 
     Errors: those of the pending work: DeviceError, OutOfMemory, NaNError.

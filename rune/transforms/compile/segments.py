@@ -34,7 +34,7 @@ def _committed_to(value: Any) -> str | None:
 
 
 def run_segments(
-    run: Callable[[Program, Sequence[Any], Place], list[Array]],
+    run: Callable[[Program, Sequence[Value], Place], list[Array]],
     program: Program,
     args: Sequence[Value],
     place: Place,
@@ -45,7 +45,7 @@ def run_segments(
     types = [type_of(a) for a in args]
     sizes = match_sizes(program.input_types, types, f"{program.name}: cannot run")
     # Keyed by variable and device, because a value may be on several devices at once.
-    held: dict[tuple[Any, str], Array] = {}
+    held: dict[tuple[object, str], Array] = {}
     start_values = [*zip(parts.inputs, args, strict=True)]
     start_values += [((var, parts.home), value) for var, value in parts.constants]
     for (var, name), value in start_values:
@@ -69,7 +69,7 @@ def run_segments(
     return [_result(r, held, place) for r in parts.results]
 
 
-def _result(result: Result, held: Mapping[tuple[Any, str], Array], place: Place) -> Array:
+def _result(result: Result, held: Mapping[tuple[object, str], Array], place: Place) -> Array:
     """An output of the program; a free one is at home."""
     where = committed_to(on(result.device)) if result.committed else place
     if isinstance(result.atom, Literal):

@@ -17,7 +17,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from rune import config, counts, effects, locks, tree
 from rune.backends.shared import heap
@@ -26,6 +26,8 @@ from rune.core import axes
 from rune.core.interpreter import Tracer
 from rune.core.program import Program
 from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
 from rune.transforms.compile import automatic_sizes
 from rune.transforms.inspect.cache_misses import Key
 
@@ -39,13 +41,13 @@ class Traced:
     """One trace: the program, its captured values, the tree of the result, the compiled code."""
 
     program: Program
-    captured: tuple[Any, ...]
+    captured: tuple[Value, ...]
     out_tree: tree.TreeDef
     donated: tuple[int, ...]
     out_types: tuple[ArrayType, ...]
     needs: tuple[effects.Need, ...] = ()  # the hidden inputs, which come last
     leaks: bool = False  # an effect was answered for one call alone
-    axes: Mapping[Hashable, Any] = field(default_factory=dict)  # the named axes around it
+    axes: Mapping[Hashable, Size] = field(default_factory=dict)  # the named axes around it
     key: Key = (None, (), (), None)  # what it was traced for
     on_cpu: Executable | None = None  # stored here so that a cached call looks nothing up
     descriptions: int = 0  # attempts to describe a call to native code
@@ -60,7 +62,7 @@ class Traced:
         """True if the trace belongs to one call, as inside an outer transformation."""
         return self.leaks or any(isinstance(v, Tracer) for v in self.captured)
 
-    def hidden(self) -> list[Any] | None:
+    def hidden(self) -> list[Value] | None:
         """The current values of the hidden inputs; None if the trace does not fit the context."""
         if not axes.fits(self.axes):
             return None
@@ -88,7 +90,7 @@ class Traces:
         self.users: weakref.WeakSet[User] = weakref.WeakSet()
         _every.add(self)
 
-    def fitting(self, key: Key) -> tuple[Traced, list[Any]] | None:
+    def fitting(self, key: Key) -> tuple[Traced, list[Value]] | None:
         """A trace that fits the handlers and named axes in force, and its hidden inputs."""
         for traced in self.by_key.get(key, ()):
             hidden = traced.hidden()
@@ -125,7 +127,7 @@ class Traces:
 
 
 _every: weakref.WeakSet[Traces] = weakref.WeakSet()
-_shared: weakref.WeakKeyDictionary[Any, dict[Hashable, Traces]] = weakref.WeakKeyDictionary()
+_shared: weakref.WeakKeyDictionary[object, dict[Hashable, Traces]] = weakref.WeakKeyDictionary()
 _lock = locks.reentrant()  # the collector may run code that jits
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rune import dtypes, tree
 from rune.core.axes import Name, own_axis
@@ -52,6 +52,8 @@ from rune.transforms.tree_difference import kind_of, mismatch, results_differ
 if TYPE_CHECKING:
     from rune.array import Array
 
+J = TypeVar("J", bound=Callable[..., object])
+
 KIND = "custom_jvp"
 
 
@@ -76,7 +78,7 @@ class custom_jvp(CustomFunction):
     rule: Callable[..., object] | None = None
     symbolic_zeros = False
 
-    def defjvp(self, rule: Callable[..., object], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(self, rule: J, symbolic_zeros: bool = False) -> J:
         """Set rule(primals, tangents) -> (results, tangents of the results).
 
         symbolic_zeros: zero tangents are passed as SymbolicZero objects instead of arrays.

@@ -76,10 +76,10 @@ class Arguments:
 
     leaves: list[Value]
     treedef: tree.TreeDef
-    statics: tuple[tuple[int, Any], ...]  # position and value, in order
+    statics: tuple[tuple[int, object], ...]  # position and value, in order
 
     @property
-    def static_values(self) -> tuple[Any, ...]:
+    def static_values(self) -> tuple[object, ...]:
         """The arguments that are not differentiated."""
         return tuple(value for _, value in self.statics)
 

@@ -44,7 +44,7 @@ class Jvp(Interpreter):
 
     __slots__ = ()
 
-    def split(self, value: Value) -> tuple[Any, Any]:
+    def split(self, value: Value) -> tuple[Value, Value | None]:
         """(primal, tangent) of a value; a constant's tangent is None."""
         if isinstance(value, JvpTracer) and value.interpreter is self:
             return value.primal, value.tangent

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class LinearNode:
         form = Form(types, flat.treedef, out_types, flat.out_tree, linear.program, linear.nonzero)
         return cls(form, linear.residuals)
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Form]:
+    def tree_flatten(self) -> tuple[tuple[Value, ...], Form]:
         """The residuals as arrays, and the static data."""
         return tuple(map(_as_leaf, self.linear.residuals)), self.form
 
@@ -62,7 +62,7 @@ class LinearNode:
         return cls(form, residuals)
 
 
-def _as_leaf(residual: Value) -> Any:
+def _as_leaf(residual: Value) -> Value:
     # NumPy data from a rule keeps its dtype as an array; as a NumPy leaf it would be canonicalised.
     is_constant = isinstance(residual, np.ndarray | np.generic | bool | int | float | complex)
     if not is_constant:

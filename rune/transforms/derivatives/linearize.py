@@ -33,10 +33,10 @@ CHEAP = frozenset({"creation", "movement", "comparison", "selection", "conversio
 class Spread:
     """A known value computed from numbers alone: zeros, positions, a constant mask."""
 
-    value: Any
+    value: Value
     primitive: Primitive
     args: Sequence[Value]
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     depth: int
     written: Var | None = None  # its variable in the linear program, once that computes it
 
@@ -109,13 +109,13 @@ class LinearMap:
 
 def linearize_flat(
     function: Callable[..., Sequence[Value]], primals: Sequence[Value], active: Sequence[bool]
-) -> tuple[list[Any], LinearMap]:
+) -> tuple[list[Value], LinearMap]:
     """Outputs, and the linear map from the tangents of the active arguments."""
     # Jvp runs inside Partial: the rules of known primals are computed, those of tangents written.
     partial = Partial(current())
     tangents = [partial.new_input(type_of(p)) if a else None for p, a in zip(primals, active, strict=True)]
 
-    def run() -> tuple[list[Any], Staged, tuple[bool, ...]]:
+    def run() -> tuple[list[Value], Staged, tuple[bool, ...]]:
         outs, out_tangents = jvp_flat(function, primals, tangents)
         staged = partial.program([t for t in out_tangents if t is not None], "linear")
         return outs, staged, tuple(t is not None for t in out_tangents)

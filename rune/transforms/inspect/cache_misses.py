@@ -132,15 +132,15 @@ def _shape(type: ArrayType) -> str:
     return f"[{', '.join(map(str, type.shape))}]"
 
 
-def _statics(statics: tuple) -> dict[Any, Any]:
+def _statics(statics: tuple) -> dict[object, object]:
     return {where: value for where, _, value in statics}
 
 
-def _settings(config: Config) -> dict[str, Any]:
+def _settings(config: Config) -> dict[str, object]:
     return {f.name: getattr(config, f.name) for f in fields(config)}
 
 
-def _of_values(what: str, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[str]:
+def _of_values(what: str, old: Mapping[Any, object], new: Mapping[Any, object]) -> Iterator[str]:
     for where in {**old, **new}:
         before, now = old.get(where, _ABSENT), new.get(where, _ABSENT)
         if type(before) is not type(now) or before != now:

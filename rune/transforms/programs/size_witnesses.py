@@ -10,7 +10,6 @@ Invariant: every size that a program in an equation mentions can be read off its
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ def _completed(program: Program) -> tuple[Program, Sizes] | None:
     return replace(program, inputs=(*witnesses, *program.inputs)), untold
 
 
-def _witness(size: Size) -> Any:
+def _witness(size: Size) -> Value:
     return broadcast(np.False_, shape=(size, 0), axes=())
 
 
