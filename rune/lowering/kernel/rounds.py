@@ -19,8 +19,11 @@ from rune.lowering.kernel.expr import Expr, Index, Op
 from rune.lowering.kernel.nodes import For, If, KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import expressions, walk_expr
 
-# What languages without the operation write as a loop, and its rounds at most.
-_LOOPS = {"pow": 64, "rem": 64}
+# What languages without the operation write as a loop, and its rounds at most: a bit of an integer's
+# exponent in each, or as many bits of a quotient as a word has room for; and one, in which it ends.
+_OF_POWERS = 65
+_OF_REMAINDERS = {dtypes.f64: 210}  # of narrower floats as many as of f32
+_OF_NARROW_REMAINDERS = 64
 
 
 def rounds(body: Iterable[Stmt]) -> Size:
@@ -59,13 +62,16 @@ def _known_beyond(condition: Expr) -> dict[str, Size]:
 
 
 def _in_expression(expr: Expr) -> int:
-    loops = (part for part in walk_expr(expr) if isinstance(part, Op) and part.name in _LOOPS)
-    return sum(_LOOPS[part.name] for part in loops if _is_loop(part))
+    return sum(_of_operation(part) for part in walk_expr(expr) if isinstance(part, Op))
 
 
-def _is_loop(op: Op) -> bool:
+def _of_operation(op: Op) -> int:
     # Only integer powers and float remainders are loops (scalar/integers.py, scalar/powers.py).
-    return op.dtype in dtypes.INTEGER if op.name == "pow" else op.dtype in dtypes.FLOATING
+    if op.name == "pow" and op.dtype in dtypes.INTEGER:
+        return _OF_POWERS
+    if op.name == "rem" and op.dtype in dtypes.FLOATING:
+        return _OF_REMAINDERS.get(op.dtype, _OF_NARROW_REMAINDERS)
+    return 0
 
 
 def most_rounds(body: Iterable[Stmt], sizes: Mapping[str, int] | None = None) -> int | None:

@@ -33,8 +33,10 @@ def unsigned_of(dtype: np.dtype) -> np.dtype:
 def _exact_fma(a: float, b: float, c: float) -> float:
     plain = a * b + c
     # A Fraction cannot hold infinity or NaN.
-    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+    if not (math.isfinite(a) and math.isfinite(b)):
         return plain
+    if not math.isfinite(c):
+        return c  # whatever finite number is added to it, where a * b alone may be infinite
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     # A Fraction has no signed zero; here plain arithmetic gives the sign that IEEE 754 asks for.
     if exact == 0:
