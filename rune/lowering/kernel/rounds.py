@@ -19,8 +19,8 @@ from rune.lowering.kernel.expr import Expr, Index, Op
 from rune.lowering.kernel.nodes import For, If, KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import expressions, walk_expr
 
-# What languages without the operation write as a loop, and its rounds at most: a bit of an integer's
-# exponent in each, or as many bits of a quotient as a word has room for; and one, in which it ends.
+# What languages without the operation write as a loop, and its rounds at most: a bit of the
+# exponent in each, or as many of a quotient as a word has room for; and one, in which it ends.
 _OF_POWERS = 65
 _OF_REMAINDERS = {dtypes.f64: 210}  # of narrower floats as many as of f32
 _OF_NARROW_REMAINDERS = 64
