@@ -15,6 +15,7 @@ from rune.errors import ArgumentError, DtypeError, RuneError, ShapeError, Transf
 
 X, N = rnp.ones(3), rnp.arange(3)
 ROW = rnp.ones((1, 3))
+LIST: Any = [1.0]
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
     "other dtypes": (lambda: lax.add(X, N), DtypeError, "add: cannot mix dtypes"),
@@ -22,7 +23,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RuneError], str]] = {
     "other ranks": (lambda: lax.add(X, ROW), ShapeError, "add: cannot mix ranks"),
     "other sizes": (lambda: lax.mul(X, rnp.ones(4)), ShapeError, "axis 0: 3 against 4"),
     "an integer's exponential": (lambda: lax.exp(1), DtypeError, "exp"),
-    "a list": (lambda: lax.neg([1.0]), ArgumentError, "neg: cannot take list"),
+    "a list": (lambda: lax.neg(LIST), ArgumentError, "neg: cannot take list"),
     "a slice that leaves": (lambda: lax.slice(X, (0,), (4,)), ShapeError, "0 to 4 of 3"),
     "pieces that do not fill": (lambda: lax.split(X, (1, 1)), ShapeError, "into \\(1, 1\\)"),
     "the eigenvalues of a vector": (lambda: lax.linalg.eigh(X), ShapeError, r"eigh: cannot take f32\[3\] .*rank 1"),
