@@ -11,7 +11,9 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import Array
+import rune.scipy.optimize
+import rune.scipy.stats
+from rune import Array, lax, nn, optim, random
 
 
 def test_pyright_infers_the_types_that_this_file_asserts():
@@ -187,3 +189,42 @@ def test_a_vectorised_function_has_the_parameters_of_the_function():
     assert_type(rune.vmap(squares)(x), Array)
     assert_type(rune.jit(rune.vmap(rune.grad(squares), in_axes=(0,)))(x), Array)
     assert isinstance(rune.vmap(squares)(x), Array)
+
+
+def test_samplers_give_arrays():
+    key = random.key(0)
+
+    assert_type(random.normal(key, (3,)), Array)
+    assert_type(random.gamma(key, 2.0, dtype="float32"), Array)
+    assert_type(random.permutation(key, 3), Array)
+    assert_type(nn.initializers.he_normal()(key, (3, 3)), Array)
+    assert isinstance(random.normal(key, (3,)), Array)
+
+
+def test_layers_and_losses_give_arrays():
+    x = vector()[None]
+
+    assert_type(nn.layer_norm(x), Array)
+    assert_type(nn.softmax_cross_entropy(x, x), Array)
+    assert isinstance(nn.layer_norm(x), Array)
+
+
+def test_functions_of_lax_and_linalg_give_arrays():
+    x = vector()
+
+    assert_type(lax.full_like(x, 2.0), Array)
+    assert_type(lax.clamp(0.0, x, 1.0), Array)
+    assert_type(lax.top_k(x, 2), tuple[Array, Array])
+    assert_type(rnp.linalg.eigh(rnp.eye(2)).eigenvalues, Array)
+    assert_type(rnp.unique_counts(x).counts, Array)
+    assert isinstance(lax.clamp(0.0, x, 1.0), Array)
+
+
+def test_functions_of_optim_and_scipy_give_arrays():
+    x = vector()
+    result = rune.scipy.optimize.minimize(lambda v: rnp.sum(v * v), x, method="BFGS")
+
+    assert_type(optim.global_norm({"w": x}), Array)
+    assert_type(result.x, Array)
+    assert_type(rune.scipy.stats.norm.pdf(x), Array)
+    assert isinstance(result.x, Array)

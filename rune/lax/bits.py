@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rune import dtypes, ops
@@ -15,7 +13,7 @@ from rune.numpy.arguments import value
 from rune.ops import conventions
 from rune.ops.elementwise_table import INTEGERS, ROWS, Row, whole
 from rune.ops.scalars import bit_width
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 bitwise_not = unary(ROWS["bitwise_not"])
 bitwise_and = binary(ROWS["bitwise_and"])
@@ -26,13 +24,13 @@ clz = unary(ROWS["clz"])
 shift_left = binary(ROWS["shift_left"])
 
 
-def _as_unsigned(x: Any, signed: bool) -> Any:
+def _as_unsigned(x: Array, signed: bool) -> Array:
     dtype = type_of(x).dtype
     kind = "int" if signed else "uint"
     return ops.bitcast(x, dtype=np.dtype(f"{kind}{bit_width(dtype)}"))
 
 
-def _shift_right(x: Any, y: Any, arithmetic: bool) -> Any:
+def _shift_right(x: Array, y: Array, arithmetic: bool) -> Array:
     """By bits of another signedness, where x's own shift is not the one asked for."""
     dtype = type_of(x).dtype
     if (dtype in dtypes.SIGNED) == arithmetic:
@@ -81,7 +79,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: str) -> Array:
     return conventions.astype(value("convert_element_type", operand), dtypes.as_dtype(new_dtype))
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits read as another dtype.
 
     Shapes: [*S] -> [*S]; to a dtype W times as narrow [*S, W], the low bits first, and from [*S, W]
@@ -107,7 +105,7 @@ def _bits(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"uint{bit_width(dtype)}")
 
 
-def _divided(x: Any, new: np.dtype, ratio: int) -> Any:
+def _divided(x: Array, new: np.dtype, ratio: int) -> Array:
     bits = ops.bitcast(x, dtype=_bits(type_of(x).dtype))
     shape = (*type_of(x).shape, ratio)
     wide = ops.broadcast(bits, shape=shape, axes=tuple(range(len(shape) - 1)))
@@ -118,7 +116,7 @@ def _divided(x: Any, new: np.dtype, ratio: int) -> Any:
     return ops.bitcast(ops.convert(ops.logical_and(parts, mask), dtype=_bits(new)), dtype=new)
 
 
-def _joined(x: Any, new: np.dtype, ratio: int) -> Any:
+def _joined(x: Array, new: np.dtype, ratio: int) -> Array:
     type = type_of(x)
     if not type.shape or type.shape[-1] != ratio:
         raise ShapeError(
@@ -130,7 +128,7 @@ def _joined(x: Any, new: np.dtype, ratio: int) -> Any:
     return ops.bitcast(ops.reduce_or(parts, axes=(type.ndim - 1,)), dtype=new)
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """The numbers rounded to so many bits, kept in their own dtype.
 
     Beyond the range of the exponent they become infinite, below it zero, as XLA says. Tangents are
@@ -149,7 +147,7 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     )
 
 
-def mulhi(x: Any, y: Any) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike) -> Array:
     """The upper half of the product of two integers of one dtype.
 
     By half words: the product of the low halves gives a carry to the sum of the cross products.

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from rune import dtypes, ops, tree
 from rune import numpy as rnp
+from rune.array import Array
 from rune.core.axes import Name
 from rune.core.axes import axis_size as size_of
 from rune.core.interpreter import type_of
@@ -67,7 +68,7 @@ def axis_index(axis_name: Name) -> Any:
     return number
 
 
-def _over_names(primitive: Any, operation: str) -> Callable[[Any, Name], Any]:
+def _over_names(primitive: Callable[..., Array], operation: str) -> Callable[[T, Name], T]:
     def one(x: ArrayLike, names: tuple[Hashable, ...]) -> Any:
         x = rnp.asarray(x)
         if type_of(x).dtype == dtypes.bool_:
@@ -77,7 +78,7 @@ def _over_names(primitive: Any, operation: str) -> Callable[[Any, Name], Any]:
             x = primitive(x, axis_name=name)
         return x
 
-    def function(x: Any, axis_name: Name) -> Any:
+    def function(x: object, axis_name: Name) -> Any:
         return tree.map(lambda leaf: one(leaf, _names(axis_name)), x)
 
     function.__name__ = function.__qualname__ = operation
@@ -199,7 +200,7 @@ def psum_scatter(x: T, axis_name: Name, *, scatter_dimension: int = 0, tiled: bo
     name = _one_name("psum_scatter", axis_name)
     size = size_of(name)
 
-    def one(x: Any) -> Any:
+    def one(x: Array) -> Any:
         x = rnp.asarray(x)
         place = normalised_axis("psum_scatter", scatter_dimension, type_of(x))
         x = _parts("psum_scatter", x, place, size, tiled)
@@ -208,7 +209,7 @@ def psum_scatter(x: T, axis_name: Name, *, scatter_dimension: int = 0, tiled: bo
     return tree.map(one, x)
 
 
-def _parts(operation: str, x: Any, axis: int, lanes: Any, tiled: bool) -> Any:
+def _parts(operation: str, x: Array, axis: int, lanes: Size, tiled: bool) -> Array:
     """`x` with as many parts along an axis as there are lanes; an axis of shares if `tiled`."""
     shape = type_of(x).shape
     if tiled and shape[axis] % lanes == 0:
@@ -248,7 +249,7 @@ def all_to_all(x: T, axis_name: Name, split_axis: int, concat_axis: int, *, tile
     name = _one_name("all_to_all", axis_name)
     size = size_of(name)
 
-    def one(x: Any) -> Any:
+    def one(x: Array) -> Any:
         x = rnp.asarray(x)
         x_type = type_of(x)
         split = normalised_axis("all_to_all", split_axis, x_type)
@@ -260,7 +261,7 @@ def all_to_all(x: T, axis_name: Name, split_axis: int, concat_axis: int, *, tile
     return tree.map(one, x)
 
 
-def _joined(x: Any, axis: int) -> Any:
+def _joined(x: Array, axis: int) -> Array:
     shape = type_of(x).shape
     return rnp.reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
@@ -125,7 +125,7 @@ def _same_total(size: Size, window: Size, stride: int) -> Size:
 
 
 def pads_of(
-    name: str, padding: Any, shape: Sequence[Size], window: Sequence[Size], strides: Sequence[int]
+    name: str, padding: object, shape: Sequence[Size], window: Sequence[Size], strides: Sequence[int]
 ) -> tuple[tuple[Size, Size], ...]:
     """Padding as pairs, from a word, pairs, or single numbers for both ends.
 

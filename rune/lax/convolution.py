@@ -29,7 +29,7 @@ Pads = Sequence[tuple[Size, Size]]
 # --- convolutions -----------------------------------------------------------------------------
 
 
-def _operands(lhs: ArrayLike, rhs: ArrayLike, preferred: Any) -> tuple[Array, Array]:
+def _operands(lhs: ArrayLike, rhs: ArrayLike, preferred: DTypeLike | None) -> tuple[Array, Array]:
     """Both operands in the dtype of the result, or in the wider `preferred` one."""
     lhs, rhs = rnp.asarray(lhs), rnp.asarray(rhs)
     dtype = rnp.result_type(lhs, rhs) if preferred is None else dtypes.as_dtype(preferred)
@@ -46,9 +46,9 @@ def conv_general_dilated(
     dimension_numbers: Any = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sums of products of the windows of `lhs` with the kernel `rhs`, which is not flipped.
 
@@ -100,7 +100,7 @@ def conv(
     rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """`conv_general_dilated` in the order NCHW, OIHW with neither dilation nor groups.
@@ -124,7 +124,7 @@ def conv_with_general_padding(
     padding: str | Pads,
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """`conv_general_dilated` in the order NCHW, OIHW without groups.
@@ -271,16 +271,16 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str | Pads,
     filter_shape: Sequence[int],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
-    precision: Any = None,
-) -> Any:
+    precision: object = None,
+) -> Array:
     """A convolution with a kernel of its own at every place of the result.
 
     Shapes: lhs [N, C, *S], rhs [O, C·∏filter_shape, *T] -> [N, O, *T], features of the kernel in
@@ -320,7 +320,11 @@ def _local_numbers(rank: int) -> Any:
 
 
 def conv_shape_tuple(
-    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], strides: Sequence[int], pads: Any, batch_group_count: int = 1
+    lhs_shape: Sequence[Size],
+    rhs_shape: Sequence[Size],
+    strides: Sequence[int],
+    pads: object,
+    batch_group_count: int = 1,
 ) -> Shape:
     """The shape of a convolution in the order NCHW, OIHW.
 
@@ -342,7 +346,7 @@ def conv_general_shape_tuple(
     lhs_shape: Sequence[Size],
     rhs_shape: Sequence[Size],
     window_strides: Sequence[int],
-    padding: Any,
+    padding: object,
     dimension_numbers: Any,
 ) -> Shape:
     """The shape of a convolution whose axes `dimension_numbers` names.
@@ -364,7 +368,7 @@ def conv_transpose_shape_tuple(
     lhs_shape: Sequence[Size],
     rhs_shape: Sequence[Size],
     window_strides: Sequence[int],
-    padding: Any,
+    padding: object,
     dimension_numbers: Any,
 ) -> Shape:
     """The shape of `conv_transpose`, axes named by `dimension_numbers`.

@@ -13,6 +13,7 @@ from typing import Any
 from rune import ops
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.lax.arguments import alike, given_axes
@@ -22,7 +23,7 @@ from rune.ops.index_values import from_end, signed
 from rune.typing import ArrayLike
 
 
-def _starts(name: str, x: ArrayLike, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
+def _starts(name: str, x: ArrayLike, start_indices: object, negative: bool | Sequence[bool]) -> list[Value]:
     """One start per axis as rank-0 integers, negative ones counted from the end if allowed."""
     type = type_of(x)
     indices = listed(name, "start_indices", start_indices)
@@ -37,7 +38,7 @@ def _starts(name: str, x: ArrayLike, start_indices: Any, negative: bool | Sequen
 
 def dynamic_slice(
     operand: ArrayLike,
-    start_indices: Any,
+    start_indices: object,
     slice_sizes: Sequence[Size],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
@@ -60,7 +61,11 @@ def dynamic_slice(
 
 
 def dynamic_update_slice(
-    operand: ArrayLike, update: ArrayLike, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: object,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """The array with the window that begins at `start_indices` replaced.
 
@@ -79,7 +84,7 @@ def dynamic_update_slice(
     return ops.dynamic_update_slice(x, new, *starts)
 
 
-def _at_axis(name: str, x: ArrayLike, index: ArrayLike, axis: int) -> tuple[list[Any], int]:
+def _at_axis(name: str, x: ArrayLike, index: ArrayLike, axis: int) -> tuple[list[int], int]:
     (place,) = given_axes(name, x, (axis,))
     starts: list[Any] = [0] * type_of(x).ndim
     starts[place] = index
@@ -110,8 +115,8 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Array:
     """One position along an axis, which keeps size 1 unless `keepdims` is false.
 
     Shapes: [*A, N, *B] -> [*A, 1, *B] or [*A, *B]; index int[].
@@ -129,7 +134,7 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice_in_dim(
-    operand: ArrayLike, update: Any, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
     """The array with positions along one axis replaced, from `start_index` on.
 
@@ -149,7 +154,7 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: ArrayLike, update: ArrayLike, index: Any, axis: int, *, allow_negative_indices: bool = True
+    operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
     """The array with one position along an axis replaced.
 

@@ -78,7 +78,7 @@ atan2 = binary(ROWS["atan2"])
 nextafter = binary(ROWS["nextafter"])
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y. `y` may be an integer beside any x.
 
     Shapes: of one rank, broadcast together; or [] of Python numbers.
@@ -126,7 +126,7 @@ class RoundingMethod(enum.IntEnum):
     TO_NEAREST_EVEN = 1
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest whole number; halves go where `rounding_method` says.
 
     Shapes: any, kept.
@@ -149,7 +149,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return ops.add(truncated, away)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """x, moved between `min` and `max`; `max` where they cross. The derivative at a bound is 0.
 
     Shapes: x any, kept; min and max that of x, or []. Types: one real dtype, kept.
@@ -176,7 +176,7 @@ gt = binary(ROWS["gt"])
 ge = binary(ROWS["ge"])
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
     """`on_true` where `pred`, of bools, holds, else `on_false`.
 
     Shapes: cases any, kept; pred that of the cases, or []. Types: one dtype of the cases, kept.
@@ -221,7 +221,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 # --- complex numbers --------------------------------------------------------------------------
 
 
-def real(x: Any) -> Any:
+def real(x: object) -> Any:
     """The real parts.
 
     Shapes: any, kept. Types: c64 -> f32, c128 -> f64.
@@ -234,7 +234,7 @@ def real(x: Any) -> Any:
     return ops.real(value("real", x))
 
 
-def imag(x: Any) -> Any:
+def imag(x: ArrayLike) -> Array:
     """The imaginary parts.
 
     Shapes: any, kept. Types: c64 -> f32, c128 -> f64.
@@ -247,7 +247,7 @@ def imag(x: Any) -> Any:
     return ops.imag(value("imag", x))
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugates; of real numbers, the numbers as complex ones.
 
     Shapes: any, kept.

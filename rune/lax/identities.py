@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rune import dtypes, ops, tree
 from rune.core.interpreter import is_differentiable, type_of
+from rune.core.types import Shape
+from rune.dims import Size
 from rune.numpy.arguments import shape_of, value
 from rune.ops.family import size_value
 from rune.transforms.arguments import unshared
+from rune.typing import ArrayLike
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: object) -> Any:
     """The values of a tree of arrays, constants of every derivative.
 
     Shapes: any, kept. Types: any, kept.
@@ -27,12 +29,12 @@ def stop_gradient(x: Any) -> Any:
     return tree.map(_stopped, x)
 
 
-def _stopped(leaf: Any) -> Any:
+def _stopped(leaf: object) -> object:
     leaf = unshared(value("stop_gradient", leaf))
     return ops.stop_gradient(leaf) if is_differentiable(leaf) else leaf
 
 
-def optimization_barrier(operand: Any) -> Any:
+def optimization_barrier(operand: object) -> Any:
     """The tree as it is; NumPy data in arrays of their own.
 
     No pass of rune changes what a program computes, so there is nothing to hold back; the name is
@@ -47,7 +49,7 @@ def optimization_barrier(operand: Any) -> Any:
     return tree.map(unshared, operand)
 
 
-def dtype(x: Any) -> np.dtype:
+def dtype(x: ArrayLike) -> np.dtype:
     """The dtype that an array or number has.
 
     Shapes: any; the result is a NumPy dtype.
@@ -60,7 +62,7 @@ def dtype(x: Any) -> np.dtype:
     return type_of(value("dtype", x)).dtype
 
 
-def shape_as_value(shape: Sequence[Any]) -> Any:
+def shape_as_value(shape: Shape) -> Any:
     """The sizes of a shape, symbolic ones too, as a vector.
 
     Shapes: N sizes -> [N]. Types: i32.
@@ -77,5 +79,5 @@ def shape_as_value(shape: Sequence[Any]) -> Any:
     return ops.concatenate(*rows, axis=0)
 
 
-def _number(size: Any) -> Any:
+def _number(size: Size) -> Any:
     return ops.fit(size_value(size, dtypes.i32), ())

@@ -107,7 +107,7 @@ def gather(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | None = None,
-    fill_value: Any = None,
+    fill_value: object = None,
 ) -> Array:
     """Windows of `slice_sizes` that begin at the vectors along the last axis of `start_indices`.
 
@@ -146,7 +146,7 @@ def gather(
     )
 
 
-def _required(name: str, numbers: Any, kind: type[Any]) -> Any:
+def _required(name: str, numbers: object, kind: type[Any]) -> Any:
     if not isinstance(numbers, kind):
         raise ArgumentError(
             f"{name}: cannot use {type(numbers).__name__} as dimension_numbers ({kind.__name__} required)"
@@ -154,7 +154,7 @@ def _required(name: str, numbers: Any, kind: type[Any]) -> Any:
     return numbers
 
 
-def _outside(x: ArrayLike) -> Any:
+def _outside(x: ArrayLike) -> float | bool | int:
     dtype = type_of(x).dtype
     if dtype in dtypes.INEXACT:
         return np.nan
@@ -167,13 +167,13 @@ def _outside(x: ArrayLike) -> Any:
 def _window(operand: ArrayLike, updates: ArrayLike, dims: IndexDims) -> tuple:
     """The sizes of a scatter's windows, which its updates tell."""
     ndim, shape = type_of(operand).ndim, type_of(updates).shape
-    sizes: list[Any] = [1] * ndim
+    sizes: list[Size] = [1] * ndim
     for axis, at in zip(dims.window_axes(ndim), dims.offset, strict=False):
         sizes[axis] = shape[at]
     return tuple(sizes)
 
 
-def _scatter(name: str, write: Callable[..., Any]) -> Callable[..., Any]:
+def _scatter(name: str, write: Callable[..., Array]) -> Callable[..., Array]:
     def function(
         operand: ArrayLike,
         scatter_indices: ArrayLike,
@@ -227,7 +227,7 @@ _TEXT = """{doc}
     """
 
 
-def _documented(name: str, write: Callable[..., Any], doc: str, shown: str) -> Callable[..., Any]:
+def _documented(name: str, write: Callable[..., Array], doc: str, shown: str) -> Callable[..., Array]:
     function = _scatter(name, write)
     function.__doc__ = _TEXT.format(name=name, doc=doc, shown=shown)
     return function
@@ -240,7 +240,9 @@ scatter_min = _documented("scatter_min", ops.scatter_min, "The lesser of windows
 scatter_max = _documented("scatter_max", ops.scatter_max, "The greater of windows and updates.", "[2., 2., 5.]")
 
 
-def scatter_sub(operand: Any, scatter_indices: Any, updates: Any, *args: Any, **kwargs: Any) -> Any:
+def scatter_sub(
+    operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, *args: object, **kwargs: object
+) -> Array:
     """The operand with updates subtracted from windows; arguments as for `scatter_add`.
 
     Shapes: as for `scatter_add`. Types: one numeric dtype, kept.
@@ -266,7 +268,7 @@ def scatter_apply(
     update_shape: Sequence[int] = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: Any = None,
+    mode: ArrayLike | None = None,
 ) -> Array:
     """The operand with `func` applied to its elements in the windows.
 
@@ -302,7 +304,7 @@ def scatter_apply(
     return while_loop(lambda state: ops.lt(state[0], most), step, (np.int32(0), x))[1]
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """The windows of `src` at positions idxs[k] along axes[k], for vectors of positions.
 
     Shapes: idxs int[N] for each of `axes` -> [N, *S], S of `src` with 1 at `axes`.
@@ -324,5 +326,5 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     return gather(x, ops.concatenate(*vectors, axis=1), numbers, sizes, mode="clip")
 
 
-def _length(vector: Any) -> Any:
+def _length(vector: ArrayLike) -> Size:
     return type_of(vector).shape[0]

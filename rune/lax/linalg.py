@@ -37,7 +37,7 @@ from rune.ops.matrix_helpers import (
 from rune.typing import ArrayLike
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L Lᴴ = x; NaN in lanes that are not positive definite.
 
     symmetrize_input:  whether x stands for (x + xᴴ) / 2; else its lower triangle is read.
@@ -60,7 +60,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     return ops.linalg.cholesky(a)
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangular factor of Rᵀ R + w wᵀ.
 
     Shapes: [N, N], [N] -> [N, N]. Types: real.
@@ -86,13 +86,13 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     return _rotated(r, w)
 
 
-def _rotated(r: Any, w: Any) -> Any:
+def _rotated(r: Array, w: Array) -> Array:
     """Row k and w are turned until w has a zero in place k, for one k after the other."""
     n = type_of(w).shape[0]
     column = ops.iota(shape=(n,), axis=0, dtype=dtypes.i32)
     row = ops.iota(shape=(n, n), axis=0, dtype=dtypes.i32)
 
-    def step(k: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         r, w = carry
         k = ops.cast(k, dtypes.i32)  # the counter has 64 bits under x64
         here = ops.reduce_sum(keep(ops.eq(row, k), r), axes=(0,))
@@ -111,7 +111,7 @@ def _rotated(r: Any, w: Any) -> Any:
     return upper_triangle(triangle)
 
 
-def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """LU with partial pivoting: the factors in one array, pivots and permutation, both i32.
 
     Shapes: [*B, M, N] -> [*B, M, N], [*B, min(M, N)], [*B, M].
@@ -130,7 +130,7 @@ def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
     return factors, pivots, permutation
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that exchanges row k with row pivots[k], one k after the other.
 
     Shapes: i32[*B, K] -> i32[*B, permutation_size].
@@ -152,7 +152,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return permutation_of_pivots(c.astype(exchanges, dtypes.i32), rows)
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, ...]:
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Any, ...]:
     """Q with orthonormal columns and R upper triangular: x = Q R.
 
     pivoting:  gives i32 numbers p of columns as well, with x[:, p] = Q R and the size of R's
@@ -192,7 +192,7 @@ def geqrf(a: ArrayLike) -> tuple[Array, Array]:
     return packed, taus
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first N columns of the product of K reflections, as `geqrf` gives them.
 
     Shapes: [*B, M, N], [*B, K] -> [*B, M, N].
@@ -211,7 +211,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return ops.linalg.householder_product(value(name, a), value(name, taus))
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Any:
     """Q c if left, else c Q, for the product Q of the reflections that `geqrf` gives; or Qᴴ.
 
     Q = 1 - V T Vᴴ is never written down.
@@ -280,7 +280,7 @@ def triangular_solve(
     return c.squeeze(solution, -1 if left_side else -2) if is_vector else solution
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
+def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike) -> Array:
     """X with A X = b, A of the diagonals dl (below; dl[0] is not read), d, and du (above).
 
     Shapes: dl, d, du [*B, N], b [*B, N, K] -> [*B, N, K].
@@ -300,8 +300,8 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any) -> Any:
 
 
 def symmetric_product(
-    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
-) -> Any:
+    a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Array:
     """alpha A Aᵀ + beta C; only the lower triangle counts.
 
     symmetrize_output:  whether the upper triangle repeats the lower one.

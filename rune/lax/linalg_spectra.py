@@ -39,14 +39,14 @@ class SvdAlgorithm(Enum):
 
 
 def eigh(
-    x: Any,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-    implementation: Any = None,
-) -> tuple[Any, Any]:
+    implementation: object = None,
+) -> tuple[Array, Array]:
     """Eigenvectors of Hermitian matrices as columns, and eigenvalues, always ascending.
 
     symmetrize_input:  whether x stands for (x + xᴴ) / 2; else the lower or upper triangle is read.
@@ -83,14 +83,14 @@ def _subset(name: str, subset: tuple[int, int], count: Any) -> tuple[int, int]:
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = True,
-    implementation: Any = None,
+    implementation: object = None,
     use_magma: bool | None = None,
-) -> list[Any]:
+) -> list[Array]:
     """Eigenvalues of square matrices, and the left and the right eigenvectors asked for; complex.
 
     enable_eigvec_derivs:  taken as in JAX; vectors always have derivatives.
@@ -115,7 +115,7 @@ def svd(
     full_matrices: bool = True,
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-    algorithm: Any = None,
+    algorithm: object = None,
 ) -> Any:
     """U, s and Vh with x = U diag(s) Vh, s descending; s alone without compute_uv.
 
@@ -149,7 +149,7 @@ def schur(
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
-    select_callable: Callable[..., Any] | None = None,
+    select_callable: Callable[..., object] | None = None,
 ) -> Any:
     """T and Z with x = Z T Zᴴ: real matrices quasi-triangular, complex ones triangular.
 
@@ -172,7 +172,7 @@ def schur(
     return tuple(out) if compute_schur_vectors else out[0]
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """The Hessenberg form with the vectors of its reflections below it, and their taus.
 
     `householder_product(packed[1:, :-1], taus)` is Q without its first row and column.
@@ -190,7 +190,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     return packed, taus
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """The tridiagonal form of Hermitian matrices: reflections, diagonal, subdiagonal, taus.
 
     lower:  the triangle that is read, and that keeps the vectors of the reflections.
@@ -217,7 +217,7 @@ def qdwh(
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
-    dynamic_shape: Any = None,
+    dynamic_shape: object = None,
 ) -> tuple[Array, Array, Array, Array]:
     """U with orthonormal columns and H positive, x = U H; how many steps; whether they sufficed.
 
@@ -263,12 +263,12 @@ def _halley(a: ArrayLike, most: int, unit: float, real: np.dtype) -> tuple[Array
     first = ops.div(a, ops.cast(norm, type_of(a).dtype))
     tolerance = number(unit ** (1 / 3), norm)
 
-    def more(state: Any) -> Array:
+    def more(state: tuple[Array, ...]) -> Array:
         _, low, change, step = state
         open_ = ops.gt(ops.abs(ops.sub(number(1, low), low)), number(10 * unit, low))
         return ops.logical_and(ops.lt(step, np.int32(most)), ops.logical_or(open_, ops.gt(change, tolerance)))
 
-    def stepped(state: Any) -> Any:
+    def stepped(state: tuple[Array, ...]) -> tuple[Array, Array, Array, Array]:
         u, low, _, step = state
         alpha, beta, gamma, low = _weights(low)
         iterate = _step(u, *(ops.cast(w, type_of(u).dtype) for w in (alpha, beta, gamma)))
@@ -279,7 +279,7 @@ def _halley(a: ArrayLike, most: int, unit: float, real: np.dtype) -> tuple[Array
     return u, step, ops.logical_not(ops.gt(change, tolerance))
 
 
-def _weights(low: ArrayLike) -> tuple[Any, Any, Any, Any]:
+def _weights(low: ArrayLike) -> tuple[Array, Array, Array, Array]:
     """a, b, c of the step x (a + b x²) / (1 + c x²), and the new lower bound."""
     one = number(1, low)
     square = ops.mul(low, low)

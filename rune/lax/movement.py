@@ -25,7 +25,7 @@ from rune.typing import ArrayLike, DTypeLike
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast(operand: Any, sizes: Sequence[Size]) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[Size]) -> Any:
     """The array repeated along new leading axes of these sizes.
 
     Shapes: operand [*S] -> [*sizes, *S].
@@ -66,7 +66,7 @@ def broadcast_in_dim(operand: ArrayLike, shape: Sequence[Size], broadcast_dimens
     return ops.broadcast(x, shape=target, axes=tuple(axes[k] for k in unstretched))
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """The array with leading axes of size 1, so that it has `rank` axes.
 
     Shapes: x [*S] -> [1, …, *S].
@@ -85,7 +85,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return ops.reshape(array, shape=(*(1,) * more, *type_of(array).shape))
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """The array broadcast, by NumPy's rules, to the shape of another.
 
     Shapes: that of `like_arr`. Types: that of `arr`.
@@ -113,7 +113,7 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> Shape:
     return broadcast_shape("broadcast_shapes", *sizes) if sizes else ()
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """The array repeated `reps` times along its axes.
 
     Shapes: [*S] -> each size times its `reps`.
@@ -151,7 +151,7 @@ def reshape(operand: ArrayLike, new_sizes: Sequence[Size], dimensions: Sequence[
     return conventions.reshape(x, shape_of("reshape", new_sizes))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """The axes from `start_dimension` to before `stop_dimension` as one.
 
     Shapes: [*A, *B, *C] -> [*A, ∏B, *C].
@@ -185,7 +185,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return shapes.squeeze(value("squeeze", array), numbers("squeeze", dimensions))
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with new axes of size 1 at these places of the result.
 
     Shapes: [*S] -> [*S] with 1 at `dimensions`.
@@ -200,7 +200,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return shapes.expand_dims(value("expand_dims", array), numbers("expand_dims", dimensions))
 
 
-def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """The axes in another order: axis i of the result is axis permutation[i] of the operand.
 
     Shapes: [*S] -> S in the order of `permutation`.
@@ -215,7 +215,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Any:
     return shapes.transpose(value("transpose", operand), numbers("transpose", permutation))
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The elements in reverse order along these axes.
 
     Shapes: any, kept. Types: that of `operand`.
@@ -336,7 +336,7 @@ def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[i
 # --- joining and splitting --------------------------------------------------------------------
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: object, dimension: int) -> Any:
     """Arrays of one dtype and rank, joined along an axis.
 
     Shapes: operands [*A, N, *B] -> [*A, ΣN, *B]. Types: one dtype, kept.
@@ -352,7 +352,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     return ops.concatenate(*arrays, axis=axis)
 
 
-def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Pieces of these sizes along an axis, which they fill.
 
     Shapes: [*A, N, *B] -> [*A, size, *B] for each size. Types: that of `operand`.
@@ -373,7 +373,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     return [slice_in_dim(x, end - size, end, axis=place) for size, end in zip(sizes, ends, strict=True)]
 
 
-def stack(operands: Any, axis: int = 0) -> Array:
+def stack(operands: object, axis: int = 0) -> Array:
     """Arrays of one shape along a new axis.
 
     Shapes: K of [*A, *B] -> [*A, K, *B]. Types: promoted together.
@@ -404,7 +404,7 @@ def unstack(operand: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 # --- creation ---------------------------------------------------------------------------------
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: DTypeLike | None = None) -> Any:
+def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """An array of one value.
 
     Shapes: `shape`.
@@ -419,7 +419,9 @@ def full(shape: Sequence[int], fill_value: Any, dtype: DTypeLike | None = None) 
     return creation.full(shape_of("full", shape), fill_value, dtype)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Any:
+def full_like(
+    x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Sequence[int] | None = None
+) -> Array:
     """An array of one value, of the shape and dtype of `x` where others are not given.
 
     Shapes: that of `x`, or `shape`. Types: that of `x`, or `dtype`.
@@ -433,7 +435,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] |
     return creation.full_like(x, fill_value, dtype, shape)
 
 
-def empty(shape: Sequence[int], dtype: Any) -> Any:
+def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
     """An array of zeros: nothing here is ever uninitialised.
 
     Shapes: `shape`. Types: `dtype`.
@@ -446,7 +448,7 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
     return creation.zeros(shape_of("empty", shape), dtype)
 
 
-def iota(dtype: DTypeLike, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, 2, …
 
     Shapes: [size]. Types: `dtype`, numeric.
@@ -459,7 +461,7 @@ def iota(dtype: DTypeLike, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Array:
     """0, 1, 2, … along one axis, the same along all others.
 
     Shapes: `shape`. Types: `dtype`, numeric.

@@ -98,7 +98,7 @@ def dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-) -> Any:
+) -> Array:
     """The product of vectors and matrices, or what `dimension_numbers` say.
 
     Shapes: [K] or [M, K], times [K] or [K, N] -> [], [M], [N] or [M, N].
@@ -143,13 +143,13 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
+) -> Array:
     """Rows of `lhs` times the matrix of their group in `rhs`.
 
     group_sizes:  how many consecutive rows each group has; rows beyond their sum give zeros

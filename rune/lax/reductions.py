@@ -20,7 +20,7 @@ from rune.numpy.transcendental import logaddexp
 from rune.ops.family import types_text
 from rune.transforms.batching.vmap import vmap
 from rune.tree import TreeDef
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 Reduction = Callable[..., Any]
 
@@ -40,7 +40,7 @@ _TEXT = """{doc}
 T = TypeVar("T")  # an array, or a tree of arrays
 
 
-def _reduction(name: str, primitive: Callable[..., Any], doc: str, example: str, shown: str, refused: str) -> Any:
+def _reduction(name: str, primitive: Callable[..., Array], doc: str, example: str, shown: str, refused: str) -> Any:
     def function(operand: ArrayLike, axes: Sequence[int]) -> Any:
         x = value(name, operand)
         return primitive(x, axes=given_axes(name, x, axes))
@@ -86,7 +86,7 @@ reduce_or = _reduction(
 )
 
 
-def _xor(x: Any, *, axes: tuple[int, ...]) -> Any:
+def _xor(x: Array, *, axes: tuple[int, ...]) -> Array:
     return reduce(x, ops.zero_like(x), bits.bitwise_xor, axes)
 
 
@@ -95,7 +95,7 @@ reduce_xor = _reduction(
 )
 
 # Monoids with a primitive of their own, by the function that combines two elements.
-_KNOWN: dict[Callable[..., Any], Primitive] = {
+_KNOWN: dict[Callable[..., Array], Primitive] = {
     elementwise.add: ops.reduce_sum,
     elementwise.mul: ops.reduce_prod,
     elementwise.max: ops.reduce_max,
@@ -105,7 +105,9 @@ _KNOWN: dict[Callable[..., Any], Primitive] = {
 }
 
 
-def reduce(operands: T, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int]) -> T:
+def reduce(
+    operands: T, init_values: object, computation: Callable[[Array, Array], Array], dimensions: Sequence[int]
+) -> T:
     """All elements along `dimensions` combined, each result beginning with its initial value.
 
     operands, init_values:  trees of the same structure; arrays of one shape, and rank-0 values
@@ -138,7 +140,7 @@ def reduce(operands: T, init_values: Any, computation: Callable[[Any, Any], Any]
     return tree.unflatten(treedef, totals)
 
 
-def _rows(x: Any, axes: tuple[int, ...]) -> Array:
+def _rows(x: Array, axes: tuple[int, ...]) -> Array:
     """The reduced axes as one, in front."""
     shape = type_of(x).shape
     other_axes = tuple(a for a in range(len(shape)) if a not in axes)
@@ -146,7 +148,7 @@ def _rows(x: Any, axes: tuple[int, ...]) -> Array:
     return reshape(transposed, (product(shape[a] for a in axes), *(shape[a] for a in other_axes)))
 
 
-def _over_arrays(computation: Callable[..., Any], treedef: TreeDef) -> Callable[..., list[Any]]:
+def _over_arrays(computation: Callable[..., Array], treedef: TreeDef) -> Callable[..., list[Array]]:
     """The function of scalars on whole arrays, flat."""
 
     def combine(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> list[Array]:
@@ -163,7 +165,7 @@ def _over_arrays(computation: Callable[..., Any], treedef: TreeDef) -> Callable[
     return combine
 
 
-def _folded(combine: Callable[..., list[Any]], rows: list[Array], starts: list[Any]) -> list[Any]:
+def _folded(combine: Callable[..., list[Array]], rows: list[Array], starts: list[Array]) -> list[Any]:
     """Halves combined until one row is left, which the initial values lead."""
     shape = type_of(rows[0]).shape[1:]
     initial = [ops.fit(s, shape) for s in starts]
@@ -177,8 +179,8 @@ def _folded(combine: Callable[..., list[Any]], rows: list[Array], starts: list[A
     return combine(initial, [x[0] for x in rows]) if count else initial
 
 
-def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..., Any]:
-    def function(operand: Any, axis: int, index_dtype: Any) -> Any:
+def _arg(name: str, primitive: Primitive, which: str, shown: str) -> Callable[..., Array]:
+    def function(operand: Array, axis: int, index_dtype: DTypeLike) -> Any:
         x = value(name, operand)
         (place,) = given_axes(name, x, (axis,))
         return primitive(x, axis=place, dtype=dtypes.as_dtype(index_dtype))
@@ -205,8 +207,8 @@ argmin = _arg("argmin", ops.argmin, "least", "2")
 # --- cumulative -------------------------------------------------------------------------------
 
 
-def _cumulative(name: str, primitive: Primitive, what: str, shown: str, refused: str) -> Callable[..., Any]:
-    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def _cumulative(name: str, primitive: Primitive, what: str, shown: str, refused: str) -> Callable[..., Array]:
+    def function(operand: Array, axis: int = 0, reverse: bool = False) -> Any:
         x = value(name, operand)
         (place,) = given_axes(name, x, (axis,))
         return primitive(x, axis=place, reverse=bool(reverse))
@@ -232,7 +234,7 @@ cummax = _cumulative("cummax", ops.cummax, "greatest", "[1., 3., 3.]", "complex 
 cummin = _cumulative("cummin", ops.cummin, "least", "[1., 1., 1.]", "complex numbers")
 
 
-def cumlogsumexp(operand: str, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: str, axis: int = 0, reverse: bool = False) -> Array:
     """log of the sum of exp of all elements up to each one, without overflow on the way.
 
     Shapes: any, kept.

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_int, value
 from rune.ops import ordering as o
 from rune.ops.sorting import positions_like
+from rune.typing import ArrayLike
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
@@ -30,7 +32,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     (Array([1, 2], i32[2], cpu:0), Array([7., 5.], f32[2], cpu:0))
     """
     is_one = not isinstance(operand, list | tuple)
-    arrays: Sequence[Any] = (operand,) if is_one else operand
+    arrays: Sequence[Array] = (operand,) if is_one else operand
     if not arrays:
         raise ArgumentError("sort: cannot sort no arrays (at least one required)")
     rows, at = [], 0
@@ -41,7 +43,9 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return ordered[0] if is_one else ordered
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """Keys in order along a dimension, and the values permuted alike.
 
     Shapes: all alike, and kept. Types: that of each.
@@ -55,7 +59,7 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     return sort((keys, values), dimension, is_stable)
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     """The k largest elements along an axis, the largest first, and their positions as i32.
 
     Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Of equals the first comes first; NaN is the
@@ -74,13 +78,13 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
 
 
 def approx_max_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """`top_k` along a dimension: no executor here gains by missing some.
 
     Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Types: that of `operand`, and i32.
@@ -96,13 +100,13 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """The k least elements along a dimension, the least first, and their positions.
 
     Shapes: operand [*A, N, *B] -> twice [*A, k, *B]. Types: that of `operand`, and i32.
@@ -125,7 +129,7 @@ def approx_min_k(
     return first, second
 
 
-def _first(x: Any, count: int) -> Any:
+def _first(x: Array, count: int) -> Array:
     shape = type_of(x).shape
     limit = (*shape[:-1], count)
     return ops.slice_(x, start=(0,) * len(shape), limit=limit, stride=(1,) * len(shape))

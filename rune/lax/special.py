@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import Any
 
 from rune import ops
+from rune.array import Array
 from rune.core.interpreter import literal_like, type_of
 from rune.errors import ArgumentError
 from rune.lax.arguments import alike
@@ -16,7 +18,7 @@ from rune.transforms.derivatives.directional import jvp
 from rune.typing import ArrayLike
 
 
-def _special(name: str, rule: Any, doc: str, call: str, shown: str, operands: str = "x") -> Any:
+def _special(name: str, rule: Callable[..., Array], doc: str, call: str, shown: str, operands: str = "x") -> Any:
     names = operands.split()
 
     def function(*xs: ArrayLike, **named: object) -> Any:
@@ -78,7 +80,7 @@ bessel_i0e = _special("bessel_i0e", special.i0e, "exp(-|x|) I₀(x).", "0.0", _s
 bessel_i1e = _special("bessel_i1e", special.i1e, "exp(-|x|) I₁(x).", "0.0", _shown("0.", "f32*"))
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of igamma(a, x) in a.
 
     Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.
@@ -94,7 +96,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return jvp(lambda v: special.gammainc(v, of), (at,), (one,))[1]
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """How a gamma number x moves with its parameter: -(∂P/∂a) / p for P = igamma(a, x).
 
     Shapes: equal, or [] of Python numbers. Types: one floating dtype, kept.

@@ -8,7 +8,6 @@ over the elements of the windows, in halves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -30,9 +29,9 @@ NAMES = {"add": "add", "mul": "mul", "max": "max", "min": "min", "logical_and": 
 
 
 def reduce_window(
-    operand: Any,
-    init_value: Any,
-    computation: Callable[..., Any],
+    operand: object,
+    init_value: ArrayLike,
+    computation: Callable[..., object],
     window_dimensions: Sequence[Size],
     window_strides: Sequence[int] | None = None,
     padding: str | Pads = "VALID",
@@ -77,7 +76,7 @@ def slide_of(
     shape: Shape,
     window: Sequence[Size],
     strides: Sequence[int] | None,
-    padding: Any,
+    padding: object,
     base_dilation: Sequence[int] | None,
     window_dilation: Sequence[int] | None,
 ) -> Slide:
@@ -95,7 +94,7 @@ def slide_of(
     return Slide(tuple(window), steps, pads, base, dilation)
 
 
-def _monoid(computation: Callable[..., Any], like: Array) -> str | None:
+def _monoid(computation: Callable[..., object], like: Array) -> str | None:
     """The name of the operation that `computation` is, or None."""
     scalar = ArrayType((), like.dtype)
     program = make_program(computation)(scalar, scalar)
@@ -119,7 +118,7 @@ def _is_identity(value: ArrayLike, combine: str) -> bool:
     return bool(known == np.asarray(MONOIDS[combine].identity(known.dtype)).astype(known.dtype))
 
 
-def _on_leaves(computation: Callable[..., Any], treedef: TreeDef) -> Callable[..., list[Any]]:
+def _on_leaves(computation: Callable[..., object], treedef: TreeDef) -> Callable[..., list[Array]]:
     def combine(first: list[Array], second: list[Array]) -> list[Array]:
         combined = computation(tree.unflatten(treedef, first), tree.unflatten(treedef, second))
         return tree.leaves(combined)
@@ -127,7 +126,7 @@ def _on_leaves(computation: Callable[..., Any], treedef: TreeDef) -> Callable[..
     return combine
 
 
-def _folded(arrays: list[Array], inits: list[Array], combine: Callable[..., list[Any]], slide: Slide) -> list[Array]:
+def _folded(arrays: list[Array], inits: list[Array], combine: Callable[..., list[Array]], slide: Slide) -> list[Array]:
     """All elements of the windows along one axis, combined by halves."""
     ndim = len(slide.window)
     axes = tuple(range(ndim))
@@ -148,7 +147,7 @@ def reduce_window_shape_tuple(
     operand_shape: Shape,
     window_dimensions: Sequence[Size],
     window_strides: Sequence[int],
-    padding: Any,
+    padding: object,
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Shape:

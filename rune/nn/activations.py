@@ -59,7 +59,7 @@ def relu6(x: ArrayLike) -> Array:
     return rnp.where(inside, x, rnp.clip(ops.stop_gradient(x), 0, 6))
 
 
-def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x, and negative_slope x below 0.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -116,7 +116,7 @@ def hard_tanh(x: ArrayLike) -> Array:
     return rnp.where(inside, x, rnp.sign(x))
 
 
-def _limited(x: ArrayLike, low: Any, high: Any) -> Any:
+def _limited(x: ArrayLike, low: int | None, high: int) -> Any:
     """x kept within bounds; complex numbers, which have no order, as they are."""
     return x if rnp.iscomplexobj(x) else rnp.clip(x, low, high)
 
@@ -176,7 +176,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
     return rnp.negative(softplus(rnp.negative(x)))
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for x >= 0, without cancellation on either side of log 2.
 
     Source: Mächler 2012, Accurately computing log(1 - exp(-|a|)), the Rmpfr package.
@@ -225,7 +225,7 @@ def mish(x: ArrayLike) -> Array:
     return rnp.multiply(x, rnp.tanh(softplus(_limited(x, None, 64))))
 
 
-def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x, and alpha (exp(x) - 1) below 0. Source: Clevert et al. 2015, arXiv:1511.07289.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -240,7 +240,7 @@ def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 
-def celu(x: ArrayLike, alpha: Any = 1.0) -> Array:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x, and alpha (exp(x / alpha) - 1) below 0. Source: Barron 2017, arXiv:1704.07483.
 
     Shapes: broadcast together.
@@ -257,7 +257,7 @@ def celu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     return rnp.where(above, x, rnp.multiply(below, alpha))
 
 
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """elu scaled to keep mean 0 and variance 1. Source: Klambauer et al. 2017, arXiv:1706.02515.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -290,7 +290,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return 0.5 * x * (1.0 + rnp.tanh(inner))
 
 
-def squareplus(x: Any, b: Any = 4) -> Array:
+def squareplus(x: Any, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2. Source: Barron 2021, arXiv:2112.11687.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -335,7 +335,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     return relu6(rnp.add(x, 3.0)) / 6.0
 
 
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """x hard_sigmoid(x). Source: Howard et al. 2019, arXiv:1905.02244.
 
     Shapes: any, kept. Types: bools and integers become floats.
@@ -351,7 +351,7 @@ def hard_silu(x: Any) -> Any:
 hard_swish = hard_silu
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half along an axis times the sigmoid of the second.
 
     Source: Dauphin et al. 2016, arXiv:1612.08083.

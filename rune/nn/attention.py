@@ -25,16 +25,16 @@ MASKED = -0.7 * float(np.finfo(np.float32).max)
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
@@ -90,7 +90,7 @@ def _residual(scores: Array, dtype: np.dtype, shape: tuple[Size, ...]) -> Array:
     return ops.stop_gradient(rnp.reshape(sums, shape))
 
 
-def _with_batch(x: ArrayLike) -> Any:
+def _with_batch(x: ArrayLike) -> Array:
     x = rnp.asarray(x)
     if x.ndim not in (3, 4):
         raise ShapeError(f"dot_product_attention: cannot attend with {x.type} ([B, T, N, H] or [T, N, H])")
@@ -114,7 +114,7 @@ def _check(q: Array, k: Array, v: Array) -> None:
         raise DtypeError(f"dot_product_attention: cannot attend ({named}; dtypes differ)")
 
 
-def _grouped(x: Any, heads: int, n: int) -> Any:
+def _grouped(x: object, heads: Size, n: Size) -> Array:
     """[B, N, T, S] as [B, K, G, T, S]; an axis of 1 stays so."""
     x = rnp.asarray(x)
     x = rnp.reshape(x, (*(1,) * (4 - x.ndim), *x.shape))
@@ -125,7 +125,7 @@ def _grouped(x: Any, heads: int, n: int) -> Any:
 
 
 def _seen(
-    mask: ArrayLike | None, heads: int, n: int, t: Any, s: Any, is_causal: bool, window: int | Sequence[int] | None
+    mask: ArrayLike | None, heads: Size, n: Size, t: Size, s: Size, is_causal: bool, window: int | Sequence[int] | None
 ) -> Any:
     visible = None
     if mask is not None:
@@ -146,7 +146,7 @@ def _seen(
     return visible
 
 
-def _lengths(queries: Any, keys: Any, t: Any, s: Any) -> Any:
+def _lengths(queries: ArrayLike | None, keys: ArrayLike | None, t: Size, s: Size) -> ArrayLike | None:
     """bool [B, 1, 1, T, S]: both the query and the key exist."""
     exists = None
     if queries is not None:
@@ -157,5 +157,5 @@ def _lengths(queries: Any, keys: Any, t: Any, s: Any) -> Any:
     return exists
 
 
-def _both(a: ArrayLike | None, b: ArrayLike | None) -> Any:
+def _both(a: ArrayLike | None, b: ArrayLike | None) -> ArrayLike | None:
     return b if a is None else a if b is None else rnp.logical_and(a, b)

@@ -20,7 +20,7 @@ from rune.nn.support import record
 from rune.numpy.arguments import static_int
 from rune.ops.conventions import normalised_axis
 from rune.scipy.special.arguments import rounded, widened
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 
 class BatchNormState(NamedTuple):
@@ -37,7 +37,7 @@ class BatchNormState(NamedTuple):
     count: Any
 
 
-def batch_norm_state(channels: int, dtype: Any = "f32") -> BatchNormState:
+def batch_norm_state(channels: int, dtype: DTypeLike = "f32") -> BatchNormState:
     """The state before the first batch: mean 0, variance 1.
 
     Shapes: mean and var [channels], count []. Types: `dtype`; the count i32.
@@ -63,7 +63,7 @@ def batch_norm(
     epsilon: float = 1e-5,
     axis: int = 1,
     axis_name: str | Sequence[str] | None = None,
-) -> tuple[Any, BatchNormState]:
+) -> tuple[Array, BatchNormState]:
     """x with mean 0 and variance 1 in every channel, times scale plus bias; and the next state.
 
     training: by the batch's statistics, which also move the state by `momentum` (None: the plain
@@ -129,7 +129,9 @@ def _normalised(x: ArrayLike, mean: Any, var: Any, shape: Shape, epsilon: float)
     return (x - rnp.reshape(mean, shape)) * root
 
 
-def group_norm(x: ArrayLike, groups: int, scale: Any = None, bias: Any = None, epsilon: float = 1e-5) -> Any:
+def group_norm(
+    x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: ArrayLike | None = None, epsilon: float = 1e-5
+) -> Array:
     """x standardised over each of `groups` groups of channels, times scale plus bias.
 
     Shapes: x [N, C, *S], scale and bias [C] -> that of x.

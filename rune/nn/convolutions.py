@@ -61,13 +61,13 @@ def _operands(name: str, x: ArrayLike, weight: ArrayLike, rank: int) -> tuple[Ar
     return (x[None] if alone else x), weight, alone
 
 
-def _finished(y: Array, bias: Any, alone: bool) -> Array:
+def _finished(y: Array, bias: ArrayLike | None, alone: bool) -> Array:
     if bias is not None:
         y = y + rnp.reshape(bias, (-1, *(1,) * (y.ndim - 2)))
     return y[0] if alone else y
 
 
-def _conv(name: str, rank: int) -> Callable[..., Any]:
+def _conv(name: str, rank: int) -> Callable[..., Array]:
     def conv(
         x: ArrayLike,
         weight: ArrayLike,
@@ -131,17 +131,17 @@ Errors: as `conv1d`.
 # --- transposed -------------------------------------------------------------------------------
 
 
-def _conv_transpose(name: str, rank: int) -> Callable[..., Any]:
+def _conv_transpose(name: str, rank: int) -> Callable[..., Array]:
     def conv(
         x: ArrayLike,
         weight: ArrayLike,
-        bias: Any = None,
+        bias: ArrayLike | None = None,
         stride: Each = 1,
         padding: Each = 0,
         output_padding: Each = 0,
         groups: int = 1,
         dilation: Each = 1,
-    ) -> Any:
+    ) -> Array:
         x, weight, alone = _operands(name, x, weight, rank)
         strides = each(name, "stride", stride, rank)
         dilations = each(name, "dilation", dilation, rank)
@@ -163,7 +163,7 @@ def _conv_transpose(name: str, rank: int) -> Callable[..., Any]:
     return conv
 
 
-def _swapped(weight: Any, groups: int) -> Any:
+def _swapped(weight: Array, groups: int) -> Array:
     """[C, O/groups, *K] -> [O, C/groups, *K], flipped."""
     flipped = rnp.flip(weight, tuple(range(2, weight.ndim)))
     ins, outs, *sizes = flipped.shape

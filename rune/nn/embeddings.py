@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import rune.numpy as rnp
 from rune import ops
+from rune.array import Array
 from rune.errors import ArgumentError, DtypeError
 from rune.typing import ArrayLike
 
 
-def embedding(ids: ArrayLike, table: ArrayLike, padding_idx: int | None = None) -> Any:
+def embedding(ids: ArrayLike, table: ArrayLike, padding_idx: int | None = None) -> Array:
     """The rows of `table` that `ids` number; an id out of range gives NaN.
 
     Shapes: ids int[*I], table [V, D] -> [*I, D].

@@ -12,13 +12,14 @@ from typing import Any, Literal
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.typing import ArrayLike
 
 Combine = Literal["sum", "mean", "max"]
 
 
-def aggregate(values: ArrayLike, segments: ArrayLike, count: int, combine: Combine = "sum") -> Any:
+def aggregate(values: ArrayLike, segments: ArrayLike, count: Size, combine: Combine = "sum") -> Any:
     """The sum, mean or maximum of the rows of each segment; 0 for a segment without rows.
 
     Shapes: values [E, *F], segments i32[E] of 0…count-1 -> [count, *F]; rows of other segments are
@@ -45,7 +46,7 @@ def message_passing(
     nodes: Any,
     senders: ArrayLike,
     receivers: Any,
-    message: Callable[..., Any] | None = None,
+    message: Callable[..., Array] | None = None,
     edges: ArrayLike | None = None,
     combine: Combine = "sum",
 ) -> Array:
@@ -70,7 +71,9 @@ def message_passing(
     return aggregate(sent, receivers, nodes.shape[0], combine)
 
 
-def gcn_layer(nodes: Any, senders: Any, receivers: Any, weight: Any, bias: Any = None) -> Any:
+def gcn_layer(
+    nodes: ArrayLike, senders: ArrayLike, receivers: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None
+) -> Array:
     """D^-½ (A + I) D^-½ X W + b: a graph convolution with self-loops.
 
     Shapes: nodes [N, F], weight [F, H], bias [H] -> [N, H]; degrees D count edges by receiver,

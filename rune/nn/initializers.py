@@ -57,7 +57,7 @@ class Initializer:
     needs_key: bool = True
 
     def __call__(
-        self, key: Any = None, shape: Any = (), dtype: DTypeLike | None = None, *, name: str | None = None
+        self, key: Any = None, shape: object = (), dtype: DTypeLike | None = None, *, name: str | None = None
     ) -> Array:
         """The array. `key`, `name`: as for samplers. Errors: ShapeError, DtypeError."""
         wanted = self.dtype if dtype is None else dtype
@@ -89,7 +89,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     Array([2., 2.], f32[2], cpu:0)
     """
 
-    def draw(key: Any, shape: Shape, kind: np.dtype) -> Array:
+    def draw(key: Array, shape: Shape, kind: np.dtype) -> Array:
         return rnp.full(shape, value, kind)
 
     return Initializer(draw, "constant", dtype, needs_key=False)
@@ -102,7 +102,7 @@ ones = Initializer(lambda key, shape, kind: rnp.ones(shape, kind), "ones", needs
 # --- one distribution -------------------------------------------------------------------------
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Uniform numbers of [0, scale).
 
     Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
@@ -115,13 +115,13 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     True
     """
 
-    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: Array, shape: Shape, kind: np.dtype) -> Any:
         return random.uniform(key, shape, kind) * rnp.asarray(scale, kind)
 
     return Initializer(draw, "uniform", dtype)
 
 
-def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Normal numbers of standard deviation `stddev`.
 
     Shapes: any, `shape` when it is called. Types: floating or complex; dtype, f32 without one.
@@ -134,13 +134,15 @@ def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     Array(2., f32[], cpu:0)
     """
 
-    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: Array, shape: Shape, kind: np.dtype) -> Any:
         return random.normal(key, shape, kind) * rnp.asarray(stddev, kind)
 
     return Initializer(draw, "normal", dtype)
 
 
-def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+def truncated_normal(
+    stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0
+) -> Initializer:
     """Normal numbers within lower…upper, times `stddev`.
 
     Shapes: any, `shape` when it is called. Types: floating; dtype, f32 without one.
@@ -156,7 +158,7 @@ def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, u
     if isinstance(lower, int | float) and isinstance(upper, int | float) and lower >= upper:
         raise ArgumentError(f"truncated_normal: cannot draw within {lower}…{upper}")
 
-    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: Array, shape: Shape, kind: np.dtype) -> Any:
         drawn = random.truncated_normal(key, lower, upper, shape, kind)
         return drawn * rnp.asarray(stddev, kind)
 
@@ -233,7 +235,7 @@ def _normal(key: ArrayLike, shape: Shape, dtype: np.dtype, variance: ArrayLike) 
     return random.normal(key, shape, dtype) * rnp.sqrt(variance)
 
 
-def _polar(key: Any, shape: Shape, part: np.dtype, magnitude: Callable[[Any], Any]) -> Any:
+def _polar(key: ArrayLike, shape: Shape, part: np.dtype, magnitude: Callable[[Array], Array]) -> Array:
     """Complex numbers of a drawn magnitude and any direction."""
     first, second = split(key)
     radius = magnitude(random.uniform(first, shape, part))
@@ -241,12 +243,16 @@ def _polar(key: Any, shape: Shape, part: np.dtype, magnitude: Callable[[Any], An
     return ops.complex(radius * rnp.cos(angle), radius * rnp.sin(angle))
 
 
-def _truncated_magnitude(drawn: Any) -> Any:
+def _truncated_magnitude(drawn: Array) -> Array:
     """The magnitude of a complex normal number, at most 2."""
     return rnp.sqrt(-rnp.log1p(math.expm1(-(2**2)) * drawn))
 
 
-DISTRIBUTIONS: dict[str, Callable[..., Any]] = {"truncated_normal": _truncated, "normal": _normal, "uniform": _uniform}
+DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
+    "truncated_normal": _truncated,
+    "normal": _normal,
+    "uniform": _uniform,
+}
 
 
 def fans(shape: Shape, in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = ()) -> tuple[float, float]:
@@ -270,7 +276,7 @@ def _product(shape: Shape, axes: Axes) -> int:
     return math.prod(shape[a] for a in chosen)  # type: ignore[misc]
 
 
-def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> Callable[..., Any]:
+def _scaled(name: str, scale: float, mode: Mode, distribution: Distribution) -> Callable[..., Initializer]:
     def make(
         in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike | None = None
     ) -> Initializer:
@@ -300,7 +306,7 @@ he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_norm
 # --- orthogonal -------------------------------------------------------------------------------
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """Orthonormal columns along `column_axis`, times scale; rows where there are more columns.
 
     Shapes: any of two axes or more. Types: floating or complex; dtype, f32 without one.
@@ -336,7 +342,7 @@ def _orthogonal(key: ArrayLike, shape: Shape, kind: np.dtype, column_axis: int) 
     return rnp.moveaxis(rnp.reshape(q, (*others, columns)), -1, column_axis)
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """A kernel that is 0 but for an orthogonal matrix in its middle.
 
     Shapes: [*K, I, O], K of one to three axes. Types: floating or complex; dtype, f32 without one.
@@ -348,7 +354,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
     (3, 4, 4)
     """
 
-    def draw(key: Any, shape: Shape, kind: np.dtype) -> Any:
+    def draw(key: Array, shape: Shape, kind: np.dtype) -> Any:
         if len(shape) not in (3, 4, 5) or shape[-1] < shape[-2]:
             raise ArgumentError(
                 f"delta_orthogonal: cannot make an array of shape {shape} ([*K, I, O] with one to "

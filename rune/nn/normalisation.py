@@ -12,6 +12,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.nn.support import real
 from rune.scipy.special.arguments import rounded, widened
@@ -21,7 +22,7 @@ from rune.typing import ArrayLike
 Axis = int | Sequence[int] | None
 
 
-def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """log(mean(exp(x))) over axes, without overflow.
 
     Shapes: any -> [] unless an axis is given. Types: bools and integers become floats.
@@ -86,7 +87,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     return rnp.astype(is_class(labels, num_classes, axis), dtype)
 
 
-def is_class(labels: Any, count: Any, axis: int) -> Array:
+def is_class(labels: Array, count: Size, axis: int) -> Array:
     """Whether each label is each of the classes 0…count-1, which stand along a new axis."""
     labels = rnp.expand_dims(labels, axis)
     if labels.dtype.itemsize < 4:
@@ -99,15 +100,15 @@ def is_class(labels: Any, count: Any, axis: int) -> Array:
 
 
 def standardize(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """(x - mean) / sqrt(variance + epsilon) over an axis.
 
     algorithm: accepted and of no consequence; the variance is always the mean squared deviation.
@@ -126,11 +127,13 @@ def standardize(
     return rounded((x - mean) * _reciprocal_root(variance, epsilon), dtype)
 
 
-def _reciprocal_root(variance: Any, epsilon: Any) -> Any:
+def _reciprocal_root(variance: ArrayLike, epsilon: ArrayLike) -> Array:
     return ops.rsqrt(real(rnp.add(variance, epsilon)))
 
 
-def layer_norm(x: Any, scale: Any = None, bias: Any = None, axis: Axis = -1, epsilon: float = 1e-5) -> Any:
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, axis: Axis = -1, epsilon: float = 1e-5
+) -> Array:
     """`standardize`, then times scale and plus bias. Source: Ba et al. 2016, arXiv:1607.06450.
 
     Shapes: scale and bias broadcast against x.
@@ -146,7 +149,7 @@ def layer_norm(x: Any, scale: Any = None, bias: Any = None, axis: Axis = -1, eps
     return out if bias is None else out + bias
 
 
-def rms_norm(x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = 1e-5) -> Any:
+def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, axis: Axis = -1, epsilon: float = 1e-5) -> Array:
     """x / sqrt(mean(x²) + epsilon) over an axis, times scale.
 
     Shapes: x any, kept; scale broadcasts to it. Types: bools and integers become floats.

@@ -12,6 +12,7 @@ from typing import Any
 import rune.numpy as rnp
 from rune import ops, random
 from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
 from rune.nn.convolutions import Each, each, whole
 from rune.nn.support import real
@@ -29,7 +30,7 @@ def _window(name: str, x: Array, window: Each) -> tuple[int, ...]:
     return sizes
 
 
-def _ordered(name: str, x: ArrayLike) -> Any:
+def _ordered(name: str, x: ArrayLike) -> Array:
     """x as an array. Errors: DtypeError for bools and complex numbers, which have no maxima."""
     x = rnp.asarray(x)
     if x.dtype == bool or rnp.iscomplexobj(x):
@@ -39,7 +40,7 @@ def _ordered(name: str, x: ArrayLike) -> Any:
 
 def _slide(
     name: str, x: Any, sizes: tuple[int, ...], stride: Each | None, padding: Any, dilation: Each, ceil: bool
-) -> tuple[Slide, tuple[int, ...]]:
+) -> tuple[Slide, tuple[Size, ...]]:
     """The parameters of reduce_window, and how far `ceil` lets windows reach beyond the padding."""
     rank, outer = len(sizes), x.ndim - len(sizes)
     strides = sizes if stride is None else each(name, "stride", stride, rank)
@@ -57,7 +58,7 @@ def _slide(
     ), beyond
 
 
-def _beyond(size: int, window: int, stride: int, dilation: int, pads: tuple[int, int]) -> int:
+def _beyond(size: Size, window: int, stride: int, dilation: int, pads: tuple[int, int]) -> Size:
     """What the last window lacks, if it starts within the array or its left padding."""
     low, high = pads
     span = (window - 1) * dilation + 1
@@ -69,8 +70,13 @@ def _beyond(size: int, window: int, stride: int, dilation: int, pads: tuple[int,
 
 
 def max_pool(
-    x: Any, window: Each, stride: Each | None = None, padding: Any = 0, dilation: Each = 1, ceil_mode: bool = False
-) -> Any:
+    x: ArrayLike,
+    window: Each,
+    stride: Each | None = None,
+    padding: object = 0,
+    dilation: Each = 1,
+    ceil_mode: bool = False,
+) -> Array:
     """The largest element of every window. Padding never wins.
 
     window: sizes along the last axes; a number stands for every axis after batch and channel.
@@ -96,7 +102,7 @@ def avg_pool(
     x: Any,
     window: Each,
     stride: Each | None = None,
-    padding: Any = 0,
+    padding: object = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor: float | None = None,
@@ -128,7 +134,7 @@ def avg_pool(
     return total / _counts(x, slide, beyond, count_include_pad)
 
 
-def _counts(x: Any, slide: Slide, beyond: tuple[int, ...], include_pad: bool) -> Array:
+def _counts(x: Any, slide: Slide, beyond: tuple[Size, ...], include_pad: bool) -> Array:
     """How many elements count in every window: the same for all batches and channels."""
     outer = x.ndim - len(beyond)
     inside = rnp.ones((*(1,) * outer, *x.shape[outer:]), x.dtype)
@@ -164,7 +170,7 @@ def adaptive_avg_pool(x: Any, output_size: Each) -> Any:
     return x
 
 
-def adaptive_max_pool(x: Any, output_size: Each) -> Array:
+def adaptive_max_pool(x: ArrayLike, output_size: Each) -> Array:
     """Maxima of the regions of `adaptive_avg_pool`.
 
     Shapes: x [*B, *S] -> [*B, *output_size]. Types: integers and floats, that of `x`.
@@ -187,18 +193,18 @@ def _targets(name: str, x: Array, output_size: Each) -> list[tuple[int, int]]:
     return list(zip(range(x.ndim - len(sizes), x.ndim), sizes, strict=True))
 
 
-def _even(length: int, count: int) -> tuple[Array, Array]:
+def _even(length: Size, count: int) -> tuple[Array, Array]:
     index = rnp.arange(count)
     return index * length // count, -(-(index + 1) * length // count)
 
 
-def _regions(length: int, starts: Array, ends: Array) -> Array:
+def _regions(length: Size, starts: Array, ends: Array) -> Array:
     """Which elements are in which region: bool [regions, length]."""
     places = rnp.arange(length)
     return (places >= starts[:, None]) & (places < ends[:, None])
 
 
-def _max_of_regions(x: Any, axis: int, starts: Any, ends: Any) -> Array:
+def _max_of_regions(x: Array, axis: int, starts: Array, ends: Array) -> Array:
     inside = _regions(x.shape[axis], starts, ends)
     spread = rnp.moveaxis(x, axis, -1)[..., None, :]
     least = -rnp.inf if rnp.issubdtype(x.dtype, rnp.floating) else rnp.iinfo(x.dtype).min
@@ -207,7 +213,7 @@ def _max_of_regions(x: Any, axis: int, starts: Any, ends: Any) -> Array:
 
 
 def fractional_max_pool(
-    x: Any,
+    x: ArrayLike,
     window: Each,
     output_size: Each | None = None,
     output_ratio: float | None = None,
@@ -246,7 +252,7 @@ def fractional_max_pool(
     return x
 
 
-def _fractional(length: int, window: int, count: int, u: Array) -> Array:
+def _fractional(length: Size, window: int, count: int, u: Array) -> Array:
     """Starts of `count` windows: the last one ends with the axis."""
     if count < 1 or window + count - 1 > length:
         raise ArgumentError(f"fractional_max_pool: cannot place {count} windows of {window} in {length} elements")

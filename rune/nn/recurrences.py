@@ -37,8 +37,8 @@ class CellParams(NamedTuple):
     ((15, 3), (15, 5), (15,))
     """
 
-    input: Any
-    hidden: Any
+    input: Array
+    hidden: Array
     input_bias: Any = None
     hidden_bias: Any = None
 
@@ -162,7 +162,7 @@ def gru_cell(params: CellParams, x: ArrayLike, h: ArrayLike) -> Array:
 # --- layers -----------------------------------------------------------------------------------
 
 
-def recurrent(cell: Cell, params: Any, x: ArrayLike, state: ArrayLike, reverse: bool = False) -> Any:
+def recurrent(cell: Cell, params: object, x: ArrayLike, state: ArrayLike, reverse: bool = False) -> tuple[Array, ...]:
     """A cell along the leading axis of x: (the states after each step stacked, the last state).
 
     cell: (params, x of one step, state) -> state.   reverse: from the last step to the first.
@@ -185,7 +185,7 @@ def recurrent(cell: Cell, params: Any, x: ArrayLike, state: ArrayLike, reverse: 
 
 
 def rnn(
-    params: Any, x: ArrayLike, h: Any = None, *, nonlinearity: Literal["tanh", "relu"] = "tanh"
+    params: object, x: ArrayLike, h: ArrayLike | None = None, *, nonlinearity: Literal["tanh", "relu"] = "tanh"
 ) -> tuple[Array, Array]:
     """Layers of `rnn_cell` along the leading axis of x: (outputs, last states).
 
@@ -209,7 +209,7 @@ def rnn(
     return _layers("rnn", cell, params, x, h, lambda state: state)
 
 
-def gru(params: Any, x: ArrayLike, h: Any = None) -> tuple[Array, Array]:
+def gru(params: object, x: ArrayLike, h: ArrayLike | None = None) -> tuple[Array, Array]:
     """Layers of `gru_cell`, as `rnn`.
 
     Shapes: as for `rnn`. Types: as for `rnn`.
@@ -239,13 +239,13 @@ def lstm(params: Any, x: ArrayLike, state: LSTMState | None = None) -> tuple[Any
 
 
 def _layers(
-    name: str, cell: Cell, params: Any, x: ArrayLike, state: Any, output: Callable[[Any], Any]
+    name: str, cell: Cell, params: object, x: ArrayLike, state: Any, output: Callable[[Any], Array]
 ) -> tuple[Any, Any]:
     x = rnp.asarray(x)
     layers = _directions(name, params)
     if state is None:
         state = _first(name, layers, x)
-    last: list[Any] = []
+    last: list[Array] = []
     for layer in layers:
         outputs = []
         for number, weights in enumerate(layer):

@@ -13,8 +13,11 @@ from typing import Any, Literal
 
 import rune.numpy as rnp
 from rune import dtypes, ops
+from rune.array import Array
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.transforms.custom.vjp import custom_vjp
+from rune.typing import ArrayLike, DTypeLike
 
 MAXIMA = {"mxfp8": 448.0, "nvfp4": 6.0}  # the largest number of each format
 BLOCKS = {"mxfp8": 32, "nvfp4": 16}
@@ -27,10 +30,12 @@ class BlockScaleConfig:
 
     mode: Literal["mxfp8", "nvfp4"]
     block_size: int
-    global_scale: Any = None
+    global_scale: ArrayLike | None = None
 
 
-def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale: Any = None) -> BlockScaleConfig:
+def get_scaled_dot_general_config(
+    mode: Literal["nvfp4", "mxfp8"], global_scale: ArrayLike | None = None
+) -> BlockScaleConfig:
     """The configuration of a format, for `scaled_dot_general`.
 
     global_scale: what an nvfp4 operand is divided by first; 1 by default.
@@ -47,7 +52,13 @@ def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale:
     return BlockScaleConfig(mode, BLOCKS[mode], scale)
 
 
-def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = "f32") -> Any:
+def scaled_matmul(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = "f32",
+) -> Array:
     """(lhs times its scales) (rhs times its scales)ᵀ, each scale for a block of columns.
 
     Shapes: lhs [B, M, K], rhs [B, N, K], scales [B, M, K / block] and [B, N, K / block] ->
@@ -65,7 +76,7 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferre
     return rnp.astype(product, dtypes.as_dtype(preferred_element_type))
 
 
-def _unscaled(x: Any, scales: Any) -> Any:
+def _unscaled(x: ArrayLike, scales: ArrayLike) -> Array:
     x, scales = rnp.asarray(x), rnp.asarray(scales)
     blocks = scales.shape[-1] if scales.ndim else 0
     if x.ndim != 3 or not blocks or scales.shape[:-1] != x.shape[:-1] or x.shape[-1] % blocks != 0:
@@ -75,13 +86,13 @@ def _unscaled(x: Any, scales: Any) -> Any:
 
 
 def scaled_dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
-    preferred_element_type: Any = "f32",
+    preferred_element_type: DTypeLike = "f32",
     configs: Any = None,
-    implementation: Any = None,
-) -> Any:
+    implementation: object = None,
+) -> Array:
     """dot_general of operands that are first quantised in blocks along the contracted axes.
 
     configs: for lhs, rhs and the gradients, each of `get_scaled_dot_general_config`; None: no
@@ -114,7 +125,7 @@ def scaled_dot_general(
     return rnp.reshape(product, (*batch, *shape_a, *shape_b)).astype(dtype)
 
 
-def _as_matrices(x: Any, contracted: tuple, batch: tuple) -> tuple[Any, tuple]:
+def _as_matrices(x: Array, contracted: tuple, batch: tuple) -> tuple[Array, tuple]:
     """[B, M, K], and the shape that M stands for."""
     free = tuple(i for i in range(x.ndim) if i not in contracted and i not in batch)
     transposed = rnp.transpose(x, (*batch, *free, *contracted))
@@ -123,20 +134,20 @@ def _as_matrices(x: Any, contracted: tuple, batch: tuple) -> tuple[Any, tuple]:
     return rnp.reshape(transposed, sizes), shape
 
 
-def _product(sizes: tuple) -> Any:
-    total: Any = 1
+def _product(sizes: tuple) -> Size:
+    total: Size = 1
     for size in sizes:
         total = total * size
     return total
 
 
-def _quantised(of_a: Any, of_b: Any, of_gradient: Any) -> Any:
+def _quantised(of_a: BlockScaleConfig, of_b: BlockScaleConfig, of_gradient: BlockScaleConfig) -> custom_vjp:
     """[B, M, K], [B, N, K] -> [B, M, N] of quantised operands, gradients by quantised products."""
 
-    def forward(a: Any, b: Any) -> tuple[Any, Any]:
+    def forward(a: Array, b: Array) -> tuple[Array, tuple[Array, Array]]:
         return _multiply(a, b, of_a, of_b), (a, b)
 
-    def backward(residuals: Any, ct: Any) -> tuple[Any, Any]:
+    def backward(residuals: tuple[Array, Array], ct: Array) -> tuple[Array, Array]:
         a, b = residuals
         of_left = _multiply(ct, rnp.swapaxes(b, 1, 2), of_gradient, of_b)
         turned = rnp.swapaxes(ct, 1, 2)
@@ -147,7 +158,7 @@ def _quantised(of_a: Any, of_b: Any, of_gradient: Any) -> Any:
     return product
 
 
-def _multiply(a: Any, b: Any, of_a: BlockScaleConfig, of_b: BlockScaleConfig) -> Any:
+def _multiply(a: Array, b: Array, of_a: BlockScaleConfig, of_b: BlockScaleConfig) -> Array:
     scaled = scaled_matmul(*_interleaved(_quantise(a, of_a), _quantise(b, of_b)))
     for config in (of_a, of_b):
         if config.global_scale is not None:
@@ -155,11 +166,11 @@ def _multiply(a: Any, b: Any, of_a: BlockScaleConfig, of_b: BlockScaleConfig) ->
     return scaled
 
 
-def _interleaved(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
+def _interleaved(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
     return a[0], b[0], a[1], b[1]
 
 
-def _quantise(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
+def _quantise(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
     """Numbers of the format, as f32, and the scale of every block."""
     size, most = config.block_size, MAXIMA[config.mode]
     if x.shape[-1] % size != 0:
@@ -176,7 +187,7 @@ def _quantise(x: Any, config: BlockScaleConfig) -> tuple[Any, Any]:
     return rnp.reshape(numbers, x.shape), scales
 
 
-def _powers_above(x: Any) -> Any:
+def _powers_above(x: Array) -> Array:
     """The least power of two that is not below x, within the range of f32 exponents."""
     exponent = rnp.ceil(rnp.log2(rnp.maximum(x, 2.0**-126)))
     power = rnp.exp2(exponent)
@@ -185,12 +196,12 @@ def _powers_above(x: Any) -> Any:
     return rnp.where(power * 0.5 >= rnp.maximum(x, 2.0**-126), power * 0.5, power)
 
 
-def _as_f8(x: Any) -> Any:
+def _as_f8(x: Array) -> Array:
     clipped = rnp.clip(x, -LARGEST_SCALE, LARGEST_SCALE)
     return clipped.astype(dtypes.f8_e4m3).astype("f32")
 
 
-def _as_e2m1(x: Any) -> Any:
+def _as_e2m1(x: Array) -> Array:
     """To the nearest of ±{0, 0.5, 1, 1.5, 2, 3, 4, 6}, ties to the even mantissa."""
     size = rnp.abs(x)
     step = rnp.where(size < 2, 0.5, rnp.where(size < 4, 1.0, 2.0))

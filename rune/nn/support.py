@@ -9,7 +9,7 @@ from rune.errors import ArgumentError, DtypeError
 from rune.typing import ArrayLike
 
 
-def real(x: Any) -> Any:
+def real(x: object) -> Any:
     """`x` as a floating array; integers as f32, Python scalars stay weak."""
     x = rnp.asarray(x)
     if rnp.issubdtype(x.dtype, rnp.floating):
@@ -18,14 +18,14 @@ def real(x: Any) -> Any:
     return rnp.true_divide(x, 1 if x.weak_type else x.dtype.type(1))
 
 
-def ordered(name: str, x: ArrayLike) -> Any:
+def ordered(name: str, x: ArrayLike) -> ArrayLike:
     """`x`, whose elements are compared. Errors: DtypeError for complex numbers."""
     if rnp.iscomplexobj(x):
         raise DtypeError(f"{name}: cannot take {rnp.asarray(x).type} (real numbers required)")
     return x
 
 
-def record(name: str, value: Any, kind: type) -> Any:
+def record(name: str, value: object, kind: type) -> Any:
     """`value`, which is one of these records.
 
     Errors: ArgumentError for anything else.

@@ -42,12 +42,12 @@ def value(name: str, x: Any) -> Any:
     return as_array(operand_value) if isinstance(operand_value, np.ndarray) else operand_value
 
 
-def values(name: str, xs: Any) -> list[Array]:
+def values(name: str, xs: object) -> list[Array]:
     """A sequence of arrays, or an array's slices along its first axis, as a list of arrays."""
     return [value(name, x) for x in members(name, xs)]
 
 
-def members(name: str, xs: Any) -> list[Array]:
+def members(name: str, xs: object) -> list[Array]:
     """A sequence of arrays, or an array's slices along its first axis, as a list."""
     if isinstance(xs, Operators | np.ndarray):
         xs = list(value(name, xs))
@@ -69,7 +69,7 @@ def together(name: str, *xs: ArrayLike) -> list[Array]:
     return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else value(name, x) for x in operands]
 
 
-def in_dtype(name: str, x: ArrayLike, dtype: np.dtype) -> Any:
+def in_dtype(name: str, x: ArrayLike, dtype: np.dtype) -> Array:
     """`x` as an array of a dtype, to which numbers and NumPy data are rounded once.
 
     Errors: ArgumentError if an argument is not an array.
@@ -78,7 +78,7 @@ def in_dtype(name: str, x: ArrayLike, dtype: np.dtype) -> Any:
     return as_array(exact, dtype) if is_on_host(exact) else astype(value(name, exact), dtype)
 
 
-def is_on_host(x: Any) -> bool:
+def is_on_host(x: ArrayLike) -> bool:
     """Whether `x` is a Python number or NumPy data."""
     return dtypes.scalar_type(x) is not None or isinstance(x, np.ndarray | np.generic)
 
@@ -123,7 +123,7 @@ def static_int(name: str, what: str, x: Any) -> int:
         raise ArgumentError(f"{name}: cannot use {x!r} as {what} (integer required)") from None
 
 
-def static_count(name: str, what: str, x: Any, least: int = 0) -> int:
+def static_count(name: str, what: str, x: object, least: int = 0) -> int:
     """A Python integer for which the machine has room: of numbers, rows or steps on the way.
 
     Errors: ArgumentError if it is not an integer or is below `least`; OutOfMemory beyond the room.
@@ -166,12 +166,12 @@ def shape_of(name: str, shape: Any) -> Shape:
     return sizes
 
 
-def static_ints(name: str, what: str, xs: Any) -> tuple[int, ...]:
+def static_ints(name: str, what: str, xs: object) -> tuple[int, ...]:
     """A tuple of Python integers from an integer, a sequence or a concrete array."""
     return tuple(static_int(name, what, x) for x in _listed(xs))
 
 
-def static_sizes(name: str, what: str, xs: Any) -> tuple[Size, ...]:
+def static_sizes(name: str, what: str, xs: object) -> tuple[Size, ...]:
     """Like `static_ints`; symbolic sizes pass."""
     return tuple(static_size(name, what, x) for x in _listed(xs))
 
@@ -184,18 +184,18 @@ def listed(name: str, what: str, xs: Any) -> list[Any]:
         raise ArgumentError(f"{name}: cannot use {what}={xs!r} (a sequence required)") from None
 
 
-def _listed(xs: Any) -> Sequence[Size]:
+def _listed(xs: object) -> Sequence[Size]:
     if isinstance(xs, Operators | np.ndarray):
         xs = np.asarray(xs).tolist()
     return xs if isinstance(xs, Sequence) else (xs,)
 
 
-def placed(x: Any, device: str | Device | None) -> Any:
+def placed(x: Array, device: str | Device | None) -> Array:
     """`x` on a device and committed to it; unchanged for None. Errors: DeviceError."""
     return x if device is None else device_put(x, device)
 
 
-def beside(out: Any, x: Any) -> Any:
+def beside(out: Array, x: Array) -> Array:
     """`out` on the device that `x` is committed to; unchanged if either is traced."""
     concrete = type(out) is Array and type(x) is Array
     return device_put(out, x.device) if concrete and x.committed else out
@@ -215,6 +215,6 @@ def known(name: str, x: ArrayLike, needed: str) -> np.ndarray:
         ) from None
 
 
-def rank(x: Any) -> int:
+def rank(x: object) -> int:
     """Number of axes of any value."""
     return len(type_of(x).shape)

@@ -253,7 +253,7 @@ rint = _unary(
 )
 
 
-def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` to so many decimals, halves to even; of integers, only negative ones change anything.
 
     Shapes: any, kept. Types: that of `a`.
@@ -291,7 +291,7 @@ copysign = real_pair("copysign", ROWS["copysign"])
 nextafter = real_pair("nextafter", ROWS["nextafter"])
 
 
-def heaviside(x1: Any, x2: Any, /) -> Array:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 below zero, 1 above, x2 at zero; NaN of NaN.
 
     Shapes: broadcast together. Types: bools and integers become floats.
@@ -325,7 +325,13 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     return ops.copysign(fraction, x), integer
 
 
-def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Any:
     """`x` with NaN replaced by `nan` and infinities by the largest and smallest finite numbers.
 
     Shapes: any, kept. Types: that of `x`.
@@ -347,7 +353,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
     return _replaced(x, ops.eq(x, constant(-np.inf, x)), -largest if neginf is None else neginf)
 
 
-def _replaced(x: ArrayLike, where: ArrayLike, by: Any) -> Array:
+def _replaced(x: ArrayLike, where: ArrayLike, by: ArrayLike) -> Array:
     x_type = type_of(x)
     replacement = as_type(unrounded("nan_to_num", by), x_type.dtype, x_type.weak)
     return ops.select(*broadcast_together("nan_to_num", [where, replacement, x]))

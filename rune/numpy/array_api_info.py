@@ -88,7 +88,9 @@ class ArrayNamespaceInfo:
             "indexing": dtypes.canonical(dtypes.i64),
         }
 
-    def dtypes(self, *, device: str | Device | None = None, kind: Any = None) -> dict[str, np.dtype]:
+    def dtypes(
+        self, *, device: str | Device | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, np.dtype]:
         """The dtypes of the standard that a device has, by name.
 
         kind: one of `isdtype`, or a tuple of them; all for None.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 def mean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
@@ -56,7 +57,9 @@ def _in_floats(name: str, x: ArrayLike, dtype: DTypeLike | None) -> tuple[Any, n
     return ops.cast(x, wide(dtype_out)), dtype_out
 
 
-def _masked_mean(name: str, x: ArrayLike, where: Any, axis: Axis, dtype: DTypeLike | None, keepdims: bool) -> Array:
+def _masked_mean(
+    name: str, x: ArrayLike, where: ArrayLike, axis: Axis, dtype: DTypeLike | None, keepdims: bool
+) -> Array:
     x, x_dtype = _in_floats(name, x, dtype)
     mask = broadcast_to(name, c.astype(value(name, where), dtypes.bool_), type_of(x).shape)
     total = r.sum(ops.select(mask, x, constant(0, x)), axis, keepdims=keepdims)
@@ -66,7 +69,7 @@ def _masked_mean(name: str, x: ArrayLike, where: Any, axis: Axis, dtype: DTypeLi
 
 
 def var(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
@@ -122,7 +125,7 @@ def _masked_var(
 
 
 def std(
-    a: Any,
+    a: object,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
@@ -176,7 +179,7 @@ def average(
     return (mean, total) if returned else mean
 
 
-def _weights(x: ArrayLike, w: ArrayLike, axis: Axis) -> Any:
+def _weights(x: ArrayLike, w: ArrayLike, axis: Axis) -> ArrayLike | None:
     shape, w_shape = type_of(x).shape, type_of(w).shape
     if w_shape == shape:
         return w
@@ -198,7 +201,7 @@ def _number(name: str, x: ArrayLike) -> tuple[Any, Any]:
     return x, (ops.eq(x, x) if type_of(x).dtype in dtypes.INEXACT else None)
 
 
-def _both(mask: Any, where: ArrayLike | None) -> Any:
+def _both(mask: Array | None, where: ArrayLike | None) -> ArrayLike | None:
     if mask is None or where is None:
         return where if mask is None else mask
     return apply(ops.logical_and, mask, c.astype(value("where", where), dtypes.bool_))
@@ -396,7 +399,9 @@ def nanmin(
     return _nan_extremum("nanmin", False, a, axis, out, keepdims, initial, where)
 
 
-def _nan_position(name: str, reduce: Any, fill: float, x: Any, axis: int | None, keepdims: bool) -> Array:
+def _nan_position(
+    name: str, reduce: Callable[..., Array], fill: float, x: ArrayLike, axis: int | None, keepdims: bool
+) -> Array:
     """Among numbers only; -1 where a slice has none."""
     x, mask = _number(name, x)
     if mask is None:

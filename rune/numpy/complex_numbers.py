@@ -34,7 +34,7 @@ def real(val: ArrayLike, /) -> Any:
     return c.real(value("real", val))
 
 
-def imag(val: ArrayLike, /) -> Any:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros of a real array.
 
     Shapes: any, kept. Types: that of `val`; complex numbers give reals.
@@ -47,7 +47,7 @@ def imag(val: ArrayLike, /) -> Any:
     return c.imag(value("imag", val))
 
 
-def conj(x: Any, /) -> Array:
+def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real array itself.
 
     Shapes: any, kept. Types: that of `x`.
@@ -131,7 +131,7 @@ def isrealobj(x: ArrayLike) -> bool:
     return not iscomplexobj(x)
 
 
-def real_if_close(a: Any, tol: float = 100) -> Any:
+def real_if_close(a: ArrayLike, tol: float = 100) -> Array:
     """The real part if every imaginary part is within `tol` steps of 0 (an absolute bound if < 1).
 
     Shapes: any, kept. Types: that of `a`, or of its real parts.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.values import Value
+from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import inexact, rank, value
 from rune.numpy.joining import concatenate
@@ -20,7 +19,7 @@ from rune.ops.promote import apply, constant
 from rune.typing import ArrayLike, DTypeLike
 
 
-def _variables(name: str, m: ArrayLike, y: Any, rowvar: bool, dtype: DTypeLike | None) -> Array:
+def _variables(name: str, m: ArrayLike, y: ArrayLike | None, rowvar: bool, dtype: DTypeLike | None) -> Array:
     """Variables as rows, observations as columns, in floats."""
     both = [inexact(name, value(name, x)) for x in (m, y) if x is not None]
     if any(rank(x) > 2 for x in both):
@@ -31,14 +30,14 @@ def _variables(name: str, m: ArrayLike, y: Any, rowvar: bool, dtype: DTypeLike |
     return variables if dtype is None else c.astype(variables, dtypes.as_dtype(dtype))
 
 
-def _rows(x: Any, rowvar: bool) -> Any:
+def _rows(x: Array, rowvar: bool) -> Array:
     if rank(x) < 2:
         return c.reshape(x, (1, -1))
     return x if rowvar else c.transpose(x)
 
 
 def _weights(
-    fweights: ArrayLike | None, aweights: ArrayLike | None, count: Any, like: ArrayLike
+    fweights: ArrayLike | None, aweights: ArrayLike | None, count: Size, like: ArrayLike
 ) -> tuple[Value | None, Value | None]:
     """(weight of each observation or None, weights of importance alone or None)."""
     real = real_dtype(type_of(like).dtype)
@@ -58,7 +57,7 @@ def _weights(
 
 def cov(
     m: ArrayLike,
-    y: Any = None,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
@@ -96,7 +95,7 @@ def cov(
     return c.squeeze(apply(ops.div, total, c.astype(divisor, type_of(x).dtype)))
 
 
-def _moments(x: ArrayLike, w: Any, importance: Any, ddof: int) -> tuple[Value, Value]:
+def _moments(x: ArrayLike, w: Value | None, importance: Value | None, ddof: int) -> tuple[Value, Value]:
     """(mean of each variable as a column, divisor of the sums of products)."""
     if w is None:
         dtype = real_dtype(type_of(x).dtype)
@@ -114,7 +113,7 @@ def _moments(x: ArrayLike, w: Any, importance: Any, ddof: int) -> tuple[Value, V
     return mean, ops.max(ops.sub(total, lost), constant(0, total))
 
 
-def corrcoef(x: ArrayLike, y: Any = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
     """Pearson's correlation of every two variables, within [-1, 1]; arguments as of `cov`.
 
     NaN for a variable that does not vary.

@@ -31,7 +31,7 @@ from rune.typing import ArrayLike, DTypeLike
 
 
 def array(
-    object: Any,
+    object: object,
     dtype: DTypeLike | None = None,
     copy: bool = True,
     order: str | None = "K",
@@ -80,7 +80,7 @@ def asarray(
     return ops.convert(out, dtype=type_of(out).dtype) if copy and out is a else out
 
 
-def copy(a: Any, order: str | None = None) -> Array:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """`a` as an array of its own memory.
 
     Shapes: any, kept. Types: that of `a`.
@@ -106,7 +106,7 @@ def asanyarray(a: ArrayLike, dtype: DTypeLike | None = None, order: str | None =
     return asarray(a, dtype, order)
 
 
-def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
+def asarray_chkfinite(a: ArrayLike, dtype: DTypeLike | None = None, order: str | None = None) -> Array:
     """`asarray` of data that must be finite.
 
     Shapes: those of the data. Types: as `asarray`.
@@ -128,7 +128,7 @@ def _is_kept(a: ArrayLike, dtype: DTypeLike | None) -> bool:
     return is_array and (dtype is None or dtypes.as_dtype(dtype) == type_of(a).dtype)
 
 
-def _from_object(x: Any, dtype: np.dtype | None) -> Any:
+def _from_object(x: object, dtype: np.dtype | None) -> Any:
     if isinstance(x, Operators):
         return x if dtype is None else c.astype(x, dtype)
     scalar = dtypes.scalar_type(x)
@@ -174,14 +174,14 @@ def _holds_arrays(x: list | tuple) -> bool:
 # --- constants --------------------------------------------------------------------------------
 
 
-def _filled(shape: Shape, fill: Any, dtype: Any) -> Array:
+def _filled(shape: Shape, fill: ArrayLike, dtype: DTypeLike | None) -> Array:
     fill_dtype, weak = scalar_kind(fill) if dtype is None else (dtypes.as_dtype(dtype), False)
     # A number fills keys with itself as each of their words.
     fill = literal(fill, fill_dtype) if fill_dtype in dtypes.KEYS else as_type(fill, fill_dtype, weak, "full")
     return ops.broadcast(fill, shape=shape, axes=())
 
 
-def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
+def zeros(shape: object, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
     """Zeros.
 
     Shapes: (N, M, …) -> [N, M, …], an integer N -> [N]. Types: f32 unless dtype is given.
@@ -196,7 +196,7 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | 
     return placed(out, device)
 
 
-def ones(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
+def ones(shape: int | Shape, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
     """Ones.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
@@ -210,7 +210,7 @@ def ones(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | N
     return placed(out, device)
 
 
-def empty(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
+def empty(shape: int | Shape, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Array:
     """Zeros: memory is never left undefined.
 
     Shapes: as `zeros`. Types: f32 unless dtype is given.
@@ -224,7 +224,7 @@ def empty(shape: Any, dtype: DTypeLike | None = None, *, device: str | Device | 
 
 
 def full(
-    shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: str | Device | None = None
+    shape: int | Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: str | Device | None = None
 ) -> Array:
     """`fill_value` everywhere; it may be an array that broadcasts to `shape`.
 
@@ -248,7 +248,7 @@ def full(
 
 
 def _like(
-    name: str, x: ArrayLike, fill: Any, dtype: DTypeLike | None, shape: Any, device: str | Device | None
+    name: str, x: ArrayLike, fill: ArrayLike, dtype: DTypeLike | None, shape: object, device: str | Device | None
 ) -> Array:
     template = value(name, x)
     type = type_of(template)
@@ -260,7 +260,11 @@ def _like(
 
 
 def zeros_like(
-    a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: str | Device | None = None
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: int | Shape | None = None,
+    *,
+    device: str | Device | None = None,
 ) -> Array:
     """Zeros of the shape and dtype of `a`, unless given.
 
@@ -275,7 +279,11 @@ def zeros_like(
 
 
 def ones_like(
-    a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: str | Device | None = None
+    a: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: int | Shape | None = None,
+    *,
+    device: str | Device | None = None,
 ) -> Array:
     """Ones of the shape and dtype of `a`, unless given.
 
@@ -290,7 +298,11 @@ def ones_like(
 
 
 def empty_like(
-    prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: str | Device | None = None
+    prototype: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: int | Shape | None = None,
+    *,
+    device: str | Device | None = None,
 ) -> Array:
     """Zeros of the shape and dtype of `prototype`, unless given.
 
@@ -306,9 +318,9 @@ def empty_like(
 
 def full_like(
     a: ArrayLike,
-    fill_value: Any,
+    fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
-    shape: Any = None,
+    shape: object = None,
     *,
     device: str | Device | None = None,
 ) -> Array:
@@ -328,8 +340,8 @@ def full_like(
 
 
 def arange(
-    start: Any,
-    stop: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
     step: Any = None,
     dtype: DTypeLike | None = None,
     *,
@@ -382,11 +394,11 @@ def _concrete(x: Any) -> Any:
     return number.item() if type_of(number).dtype in dtypes.FLOATING else number.__index__()
 
 
-def _common(*bounds: Any) -> np.dtype:
+def _common(*bounds: object) -> np.dtype:
     return dtypes.canonical(dtypes.i64 if all(type(b) is int for b in bounds) else dtypes.f64)
 
 
-def _count_to(count: Size, start: Any, step: int, dtype: np.dtype) -> Array:
+def _count_to(count: Size, start: ArrayLike, step: int, dtype: np.dtype) -> Array:
     counts = ops.iota(shape=(count,), axis=0, dtype=dtype)
     if step != 1:
         by = wrapped(step, dtype) if dtype in dtypes.INTEGER else step  # sums wrap back
@@ -396,7 +408,7 @@ def _count_to(count: Size, start: Any, step: int, dtype: np.dtype) -> Array:
     return counts if start == 0 else ops.add(counts, as_type(start, dtype, name="arange"))
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """Coordinate arrays of the grid that vectors span; with `sparse`, broadcastable ones.
 
     Shapes: xi [N_i] -> each [N_1, N_0, N_2, …] ("xy") or [N_0, N_1, N_2, …] ("ij").

@@ -46,8 +46,8 @@ def einsum(
     /,
     *operands: ArrayLike,
     out: None = None,
-    optimize: Any = "auto",
-    precision: Any = None,
+    optimize: object = "auto",
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Sum of products over named axes, as `np.einsum`; also einsum(x, [0, 1], y, [1, 2], [0, 2]).
@@ -82,14 +82,14 @@ def _read(name: str, subscripts: str, operands: Sequence[ArrayLike], dtype: DTyp
 # --- the notation -----------------------------------------------------------------------------
 
 
-def _from_lists(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+def _from_lists(arguments: Sequence[object]) -> tuple[str, tuple[Any, ...]]:
     """The string form of einsum(x, [0, 1], y, [1, 2], [0, 2])."""
     operands, lists = arguments[0 : len(arguments) // 2 * 2 : 2], arguments[1::2]
     text = ",".join(_letters(axes) for axes in lists)
     return (f"{text}->{_letters(arguments[-1])}" if len(arguments) % 2 else text), tuple(operands)
 
 
-def _letters(axes: Any) -> str:
+def _letters(axes: object) -> str:
     numbers = listed("einsum", "the axes of an operand", axes)
     return "".join("..." if i is Ellipsis else chr(ord("a") + i) for i in numbers)
 
@@ -186,7 +186,7 @@ _ASCII = string.ascii_letters
 _UNKNOWN = 64  # what a symbolic size counts as when paths are compared
 
 
-def einsum_path(subscripts: str, /, *operands: ArrayLike, optimize: str = "auto") -> tuple[list[Any], str]:
+def einsum_path(subscripts: str, /, *operands: ArrayLike, optimize: str = "auto") -> tuple[list[Array], str]:
     """The order in which `einsum` contracts its operands, and a report of its cost, as in NumPy.
 
     Shapes:   of the operands as for `einsum` -> a list of tuples, and a text.

@@ -16,7 +16,7 @@ Every transform is one primitive: linear, so it is its own derivative, and batch
 from __future__ import annotations
 
 import typing as _typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rune import dtypes, ops
@@ -34,7 +34,7 @@ from rune.ops.complex_numbers import WHOLE
 from rune.ops.family import size_value, wide
 from rune.ops.fourier import weighted
 from rune.transforms.compile.placement import device_put
-from rune.typing import ArrayLike, DTypeLike
+from rune.typing import ArrayLike, Axis, DTypeLike
 
 _NORMS = ("backward", "ortho", "forward")
 _INVERSE = ("ifft", "irfft")
@@ -288,7 +288,7 @@ def _along_one(name: str, kind: str, a: ArrayLike, n: Any, axis: int, norm: str 
     return _along(name, kind, a, (n,), (axis,), norm)
 
 
-def _along(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str | None) -> Any:
+def _along(name: str, kind: str, a: ArrayLike, s: object, axes: Any, norm: str | None) -> Any:
     """The transform `kind` of `a`, resized to `s`, along `axes`, scaled as `norm` says."""
     norm = checked_norm(name, norm)
     x = _as_real(name, a) if kind == "rfft" else _as_complex(name, a)
@@ -308,7 +308,7 @@ def _along(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str | No
     return _normed(spectrum, kind, product(sizes), norm)
 
 
-def _to_real(x: ArrayLike, axes: tuple[int, ...], n: Size) -> Any:
+def _to_real(x: ArrayLike, axes: tuple[int, ...], n: Size) -> Array:
     """irfft to a length that may be odd or not: the doubled half, transformed among zeros."""
     full = _resized(weighted(x, axes[-1], n, 2), {axes[-1]: n})
     return c.real(ops.fft(full, kind="ifft", axes=axes, odd=False))
@@ -337,7 +337,7 @@ def _as_complex(name: str, a: ArrayLike) -> Array:
     return c.astype(x, dtype if dtype in dtypes.COMPLEX else WHOLE[wide(dtype)])
 
 
-def _axes(name: str, x: ArrayLike, s: Any, axes: Any) -> tuple[int, ...]:
+def _axes(name: str, x: ArrayLike, s: object, axes: Any) -> tuple[int, ...]:
     """The axes, from the front; by default all, or as many at the end as there are sizes."""
     x_type = type_of(x)
     if s is None:
@@ -364,7 +364,7 @@ def _lengths(name: str, kind: str, x: ArrayLike, s: Any, axes: Sequence[int]) ->
     return sizes
 
 
-def _resized(x: ArrayLike, sizes: dict[int, Size]) -> Any:
+def _resized(x: ArrayLike, sizes: dict[int, Size]) -> ArrayLike:
     """x cut, or padded with zeros, at the end of its axes."""
     x_type = type_of(x)
     high = tuple(sizes.get(axis, d) - d for axis, d in enumerate(x_type.shape))
@@ -374,7 +374,7 @@ def _resized(x: ArrayLike, sizes: dict[int, Size]) -> Any:
     return ops.pad(x, literal(0, x_type.dtype), low=none, high=high, interior=none)
 
 
-def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> Any:
+def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> ArrayLike:
     """y as the primitive gives it, divided backwards alone, scaled to `norm`."""
     if norm == "backward":
         return y
@@ -393,7 +393,9 @@ def _normed(y: ArrayLike, kind: str, total: Size, norm: str) -> Any:
 # --- frequencies --------------------------------------------------------------------------------
 
 
-def fftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: str | Device | None = None) -> Array:
+def fftfreq(
+    n: Size, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: str | Device | None = None
+) -> Array:
     """The frequency of each result of `fft`: 0, 1, … -2, -1, over n times the sample spacing d.
 
     Shapes: n numbers -> [n]. Types: that of f32 and `d` together, unless dtype is given.
@@ -408,7 +410,9 @@ def fftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: st
     return _frequencies((k + n // 2) % n - n // 2, n, d, dtype, device)
 
 
-def rfftfreq(n: Size, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: str | Device | None = None) -> Array:
+def rfftfreq(
+    n: Size, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: str | Device | None = None
+) -> Array:
     """The frequency of each result of `rfft`: 0, 1, … n//2, over n times the sample spacing d.
 
     Shapes: n numbers -> [n//2 + 1]. Types: as `fftfreq`.
@@ -435,7 +439,7 @@ def _frequencies(k: ArrayLike, n: Size, d: Any, dtype: DTypeLike | None, device:
     return frequencies if device is None else device_put(frequencies, device)
 
 
-def fftshift(x: ArrayLike, axes: Any = None) -> Array:
+def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The frequency 0 moved from the beginning of the axes to their middle, n//2.
 
     axes: an axis or several; by default all.
@@ -449,7 +453,7 @@ def fftshift(x: ArrayLike, axes: Any = None) -> Array:
     return _shifted("fftshift", x, axes, lambda size: size // 2)
 
 
-def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
+def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The inverse of `fftshift`.
 
     Shapes: any, kept. Types: that of `x`.
@@ -462,7 +466,7 @@ def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
     return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
 
 
-def _shifted(name: str, x: ArrayLike, axes: Any, by: Any) -> Array:
+def _shifted(name: str, x: ArrayLike, axes: Axis, by: Callable[..., Array]) -> Array:
     x = value(name, x)
     numbers = c.normalised_axes(name, axes, type_of(x))
     return roll(x, tuple(by(type_of(x).shape[axis]) for axis in numbers), numbers)

@@ -17,7 +17,7 @@ from rune.ops import conventions as c
 from rune.typing import ArrayLike
 
 
-def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
+def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: object = False) -> Any:
     """The polynomial of degree `deg` nearest to the points (x, y), the highest power first.
 
     Shapes: [M], [M] or [M, K] -> [deg + 1] or [deg + 1, K].
@@ -58,7 +58,7 @@ def _check_points(x: ArrayLike, y: ArrayLike, order: int) -> None:
         raise ShapeError(f"polyfit: cannot fit {type_of(y)} at {type_of(x)} ({why})")
 
 
-def _covariance(matrix: Array, scale: Array, residuals: Array, x: Array, order: int, cov: Any) -> Any:
+def _covariance(matrix: Array, scale: Array, residuals: Array, x: Array, order: int, cov: Any) -> Array:
     """The covariance of the coefficients, for one column of values or several."""
     base = inv(c.matmul(matrix.T, matrix)) / outer(scale, scale)
     if isinstance(cov, str):

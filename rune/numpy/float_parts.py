@@ -67,7 +67,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     return _times_power_of_two(x, ops.neg(power)), power
 
 
-def _exponent_field(x: ArrayLike, layout: _Layout) -> Any:
+def _exponent_field(x: ArrayLike, layout: _Layout) -> Array:
     bits = ops.bitcast(x, dtype=layout.integer)
     field = ops.shr(bits, constant(layout.fraction_bits, bits))
     return ops.cast(ops.logical_and(field, constant(2 * layout.bias + 1, field)), dtypes.i32)
@@ -89,7 +89,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _times_power_of_two(x, c.astype(exponent, dtypes.i32))
 
 
-def _times_power_of_two(x: Any, exponent: Array) -> Any:
+def _times_power_of_two(x: Array | ArrayLike, exponent: Array) -> Any:
     """x 2**exponent in three steps, since no single power of two spans the whole range."""
     layout = _layout(type_of(x).dtype)
     x, exponent = broadcast_together("ldexp", [x, exponent])

@@ -15,6 +15,7 @@ from rune import dtypes, ops, tree
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
+from rune.core.values import Value
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import listed, rank, shape_of, value
 from rune.numpy.logic import where
@@ -23,12 +24,12 @@ from rune.ops import conventions as c
 from rune.ops.family import fit
 from rune.ops.promote import broadcast_shape
 from rune.transforms.batching.vmap import vmap
-from rune.typing import ArrayLike, DTypeLike
+from rune.typing import ArrayLike, Axis, DTypeLike
 
 Function = Callable[..., Any]
 
 
-def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: Any, **kwargs: object) -> Array:
+def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: object, **kwargs: object) -> Array:
     """func1d(slice, *args, **kwargs) of every slice along an axis, which its results replace.
 
     Shapes: arr [*A, N, *B], func1d [N] -> [*C] gives [*A, *C, *B]. Types: those that func1d gives.
@@ -52,7 +53,7 @@ def apply_along_axis(func1d: Function, axis: int, arr: ArrayLike, *args: Any, **
     return of_slice(x)
 
 
-def apply_over_axes(func: Function, a: ArrayLike, axes: Any) -> Array:
+def apply_over_axes(func: Function, a: ArrayLike, axes: Axis) -> Array:
     """func(a, axis) for one axis after the other; axes that func removes are restored.
 
     Shapes: any -> the same rank; the sizes of `axes` are those func leaves, or 1.
@@ -75,7 +76,7 @@ def apply_over_axes(func: Function, a: ArrayLike, axes: Any) -> Array:
     return x
 
 
-def fromfunction(function: Function, shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Any:
+def fromfunction(function: Function, shape: int | Shape, *, dtype: DTypeLike = float, **kwargs: object) -> Any:
     """function(i, j, ...) of the positions in an array of a shape; elementwise in its arguments.
 
     Shapes: the function is called on scalars and mapped over each axis, as in JAX.
@@ -94,7 +95,7 @@ def fromfunction(function: Function, shape: Any, *, dtype: DTypeLike = float, **
     return mapped(*(ops.iota(shape=(size,), axis=0, dtype=position_dtype) for size in sizes))
 
 
-def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: object) -> Array:
+def piecewise(x: ArrayLike, condlist: object, funclist: Sequence[ArrayLike], *args: ArrayLike, **kw: object) -> Array:
     """For each element the function (or number) of the last condition that holds; else 0.
 
     One function more than conditions is for where none holds. All functions are evaluated
@@ -123,7 +124,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     return out
 
 
-def _conditions(condlist: Any, x: ArrayLike) -> list[Array]:
+def _conditions(condlist: object, x: ArrayLike) -> list[Array]:
     """One condition, or several, as a list of masks."""
     if isinstance(condlist, list | tuple):
         if condlist and isinstance(condlist[0], bool | int) and rank(x):
@@ -135,11 +136,11 @@ def _conditions(condlist: Any, x: ArrayLike) -> list[Array]:
     return [c.astype(value("piecewise", v), dtypes.bool_) for v in conditions]
 
 
-def _zero(x: ArrayLike) -> Any:
+def _zero(x: ArrayLike) -> Value:
     return fit(value("piecewise", 0), type_of(x).shape)
 
 
-def _on(function: Any, x: ArrayLike, chosen: ArrayLike, args: tuple, kw: dict) -> Array:
+def _on(function: object, x: ArrayLike, chosen: ArrayLike, args: tuple, kw: dict) -> Array:
     """A function of the chosen elements; the others are constants to it."""
     dtype = type_of(x).dtype
     if not callable(function):
@@ -206,7 +207,7 @@ def _parsed(signature: str) -> tuple[Cores, Cores]:
 def _mapped(function: Function, arrays: list[Array], cores: Cores, outs: Cores | None) -> Array:
     if len(arrays) != len(cores):
         raise ArgumentError(f"vectorize: cannot call with {len(arrays)} arrays (the signature has {len(cores)})")
-    sizes: dict[str, Any] = {}
+    sizes: dict[str, object] = {}
     loops = [_loop_shape(x, core, sizes) for x, core in zip(arrays, cores, strict=True)]
     common = broadcast_shape("vectorize", *loops) if loops else ()
     arrays = [_without_ones(x, loop) for x, loop in zip(arrays, loops, strict=True)]
@@ -218,7 +219,7 @@ def _mapped(function: Function, arrays: list[Array], cores: Cores, outs: Cores |
     return checked(*arrays)
 
 
-def _loop_shape(x: ArrayLike, core: tuple[str, ...], sizes: dict[str, Any]) -> Shape:
+def _loop_shape(x: ArrayLike, core: tuple[str, ...], sizes: dict[str, object]) -> Shape:
     """The axes in front of the core ones, whose sizes are noted by name."""
     shape = type_of(x).shape
     if len(shape) < len(core):
@@ -228,7 +229,7 @@ def _loop_shape(x: ArrayLike, core: tuple[str, ...], sizes: dict[str, Any]) -> S
     return shape[:first]
 
 
-def _note(core: tuple[str, ...], shape: Shape, sizes: dict[str, Any]) -> None:
+def _note(core: tuple[str, ...], shape: Shape, sizes: dict[str, object]) -> None:
     for name, size in zip(core, shape, strict=True):
         known = int(name) if name.isdigit() else sizes.setdefault(name, size)
         if known != size:
@@ -240,7 +241,7 @@ def _without_ones(x: ArrayLike, loop: Shape) -> Array:
     return c.reshape(x, (*lanes, *type_of(x).shape[len(loop) :]))
 
 
-def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs: ArrayLike) -> Any:
+def _checked(function: Function, outs: Cores | None, sizes: dict[str, object], *xs: ArrayLike) -> Array:
     """The core call. Errors: ShapeError if a result does not match the signature."""
     out = function(*xs)
     if outs is None:
@@ -256,7 +257,7 @@ def _checked(function: Function, outs: Cores | None, sizes: dict[str, Any], *xs:
     return out
 
 
-def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: ArrayLike | None = None) -> ufunc:
     """A ufunc of a function of scalars, which is broadcast over arrays.
 
     Shapes: arguments broadcast together. Types: those that func gives.

@@ -13,6 +13,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.types import Shape
 from rune.dims import Size, product
 from rune.errors import ArgumentError, DtypeError, ShapeError
 from rune.numpy.arguments import (
@@ -39,7 +40,7 @@ from rune.ops.promote import broadcast_to, constant
 from rune.typing import ArrayLike, DTypeLike
 
 
-def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+def indices(dimensions: object, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The position along each axis, of every element of an array of a shape.
 
     Shapes: (N_0, N_1, ...) -> [axes, N_0, N_1, ...]; with `sparse` [1, ..., N_i, ..., 1] each.
@@ -107,7 +108,7 @@ def diag_indices(n: Size, ndim: int = 2) -> tuple[Array, ...]:
     return (arange(n),) * static_int("diag_indices", "a number of axes", ndim)
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """`diag_indices` for an array.
 
     Shapes: arr [N, N, …] -> for each axis [N]. Types: i32.
@@ -159,7 +160,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     return triu_indices(rows, k, columns)
 
 
-def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, size: int | None = None) -> tuple[Any, ...]:
+def mask_indices(n: int, mask_func: Callable[..., Any], k: object = 0, *, size: int | None = None) -> tuple[Array, ...]:
     """The positions that mask_func(ones((n, n)), k) leaves nonzero.
 
     Shapes: n -> rows [K], columns [K]; K is `size`, where given, filled up with 0. Types: i32.
@@ -210,7 +211,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 # --- flat positions ---------------------------------------------------------------------------
 
 
-def unravel_index(indices: ArrayLike, shape: Any, order: str = "C") -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: int | Shape, order: str = "C") -> tuple[Array, ...]:
     """The position along each axis that a flat position means; clipped to the array.
 
     order:  "C" counts along the last axis first, "F" along the first one.
@@ -231,7 +232,7 @@ def unravel_index(indices: ArrayLike, shape: Any, order: str = "C") -> tuple[Arr
     dtype = type_of(x).dtype
     total = size_value(elements, dtype)
     x = c.clip(x, 0, ops.sub(total, constant(1, total)))
-    coordinates: list[Any] = []
+    coordinates: list[Array] = []
     for size in sizes if order == "F" else reversed(sizes):
         count = size_value(size, dtype)
         coordinates.append(ops.cast(c.remainder(x, count), kind))
@@ -239,7 +240,7 @@ def unravel_index(indices: ArrayLike, shape: Any, order: str = "C") -> tuple[Arr
     return tuple(coordinates if order == "F" else reversed(coordinates))
 
 
-def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Any, mode: str = "clip", order: str = "C") -> Array:
+def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: object, mode: str = "clip", order: str = "C") -> Array:
     """The flat position of the positions along each axis.
 
     Shapes: positions broadcast together. Types: integers, promoted together.
@@ -267,7 +268,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Any, mode: str = "
     return position
 
 
-def _bounded(x: ArrayLike, size: Size, mode: str) -> Any:
+def _bounded(x: ArrayLike, size: Size, mode: str) -> ArrayLike:
     count = size_value(size, type_of(x).dtype)
     if mode == "wrap":
         return c.remainder(x, count)
@@ -290,7 +291,7 @@ def _integers(name: str, x: ArrayLike) -> Array:
 # --- objects to be indexed --------------------------------------------------------------------
 
 
-def _counted(name: str, part: Any) -> Array:
+def _counted(name: str, part: object) -> Array:
     """The values of a slice: start:stop:step, or start:stop:count with an imaginary count."""
     if not isinstance(part, slice):
         raise ArgumentError(f"{name}: cannot use {part!r} (a slice start:stop:step required)")
@@ -363,7 +364,7 @@ class _Joined:
             raise ArgumentError(f"{self.name}: cannot follow {text!r} ({why})") from None
         return tuple((*numbers, *(0, 1, -1)[len(numbers) :])[:3])  # type: ignore[return-value]
 
-    def _part(self, item: Any, least: int, start: int) -> Any:
+    def _part(self, item: ArrayLike, least: int, start: int) -> Array:
         if isinstance(item, slice):
             part = _counted(self.name, item)
         else:

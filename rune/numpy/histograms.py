@@ -99,7 +99,7 @@ def _weights(name: str, weights: ArrayLike | None, shape: tuple, dtype: np.dtype
 # --- edges ------------------------------------------------------------------------------------
 
 
-def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+def histogram_bin_edges(a: ArrayLike, bins: object = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
     """The edges of a histogram's bins: those given, or `bins` equal ones over the range.
 
     Shapes: a any -> [bins + 1], or that of the edges given.
@@ -141,7 +141,7 @@ def _equal_bins(low: ArrayLike, high: ArrayLike, count: int) -> Array:
     return ops.concatenate(edges, ops.reshape(high, shape=(1,)), axis=0)
 
 
-def _limits(x: ArrayLike, range: Any) -> tuple[Array, Array]:
+def _limits(x: ArrayLike, range: object) -> tuple[Array, Array]:
     """The first and the last edge: apart by 1 where all values are one."""
     dtype = type_of(x).dtype
     if range is None:
@@ -154,7 +154,7 @@ def _limits(x: ArrayLike, range: Any) -> tuple[Array, Array]:
     return ops.select(same, ops.sub(low, half), low), ops.select(same, ops.add(high, half), high)
 
 
-def _given_limits(range: Any, dtype: np.dtype) -> list[Array]:
+def _given_limits(range: object, dtype: np.dtype) -> list[Array]:
     limits = listed("histogram", "range", range)
     if len(limits) != 2:
         raise ArgumentError(f"histogram: cannot use range={range!r} ((low, high) expected)")
@@ -217,7 +217,12 @@ def _outside(places: ArrayLike) -> Array:
 
 
 def histogram2d(
-    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: object = 10,
+    range: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
     """(how many points are in each cell, the edges along x, those along y).
 
@@ -244,8 +249,12 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
-) -> tuple[Any, list[Any]]:
+    sample: ArrayLike,
+    bins: ArrayLike = 10,
+    range: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
     """(how many points are in each cell, the edges along each axis).
 
     Shapes: sample [N, D], or D arrays [N] -> [B1, …, BD], D edges. Types: as `histogram`.
@@ -286,8 +295,13 @@ def _each(name: str, what: str, choice: Any, count: int) -> list[Any]:
 
 
 def _histogram(
-    name: str, points: Sequence[Array], bins: Any, range: Any, weights: Any, density: bool | None
-) -> tuple[Any, list[Any]]:
+    name: str,
+    points: Sequence[Array],
+    bins: object,
+    range: ArrayLike | None,
+    weights: ArrayLike | None,
+    density: bool | None,
+) -> tuple[Array, list[Array]]:
     ndim = len(points)
     if ndim == 0:
         raise ShapeError(f"{name}: cannot count points without coordinates")
@@ -295,8 +309,8 @@ def _histogram(
     chosen, limits = _each(name, "bins", bins, ndim), _each(name, "ranges", range, ndim)
     edges = [histogram_bin_edges(p, b, r) for p, b, r in zip(points, chosen, limits, strict=True)]
     shape = tuple(type_of(e).shape[0] - 1 for e in edges)
-    place: Any = None
-    outside: Any = None
+    place: Array | None = None
+    outside: Array | None = None
     for p, e, size in zip(points, edges, shape, strict=True):
         bin_number = _bins_of(p, e)
         beyond = ops.lt(bin_number, constant(0, bin_number))

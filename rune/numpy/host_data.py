@@ -104,7 +104,7 @@ def fromfile(file: Any, dtype: DTypeLike = float, count: int = -1, sep: str = ""
     return _made(np.fromfile(file, kind, count, sep, offset), kind)
 
 
-def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Any:
+def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Array:
     """The numbers of a text file by rows; options as of NumPy's function.
 
     Shapes: N lines of M numbers -> [N, M]; sizes of 1 go, down to `ndmin` axes.
@@ -120,7 +120,7 @@ def loadtxt(fname: Any, dtype: DTypeLike = float, **options: Any) -> Any:
     return _made(np.loadtxt(fname, dtype=kind, **options), kind)
 
 
-def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:
+def savetxt(fname: Any, X: ArrayLike, *args: Any, **options: object) -> None:
     """A vector or matrix as text; options as of NumPy's function.
 
     Shapes: X [N], one number a line, or [N, M].
@@ -265,7 +265,7 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
     return put(host, ArrayType(host.shape, host.dtype), place)
 
 
-def _capsule(x: Array) -> Any:
+def _capsule(x: Array) -> object:
     """Of version 1 where the library knows that."""
     try:
         return x.__dlpack__(max_version=dlpack.VERSION)

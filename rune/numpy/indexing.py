@@ -46,7 +46,7 @@ def _of_primitive(mode: str) -> str:
     return "clip" if mode == "wrap" else mode
 
 
-def _positions(name: str, indices: Any, size: Size, mode: str) -> Array:
+def _positions(name: str, indices: ArrayLike, size: Size, mode: str) -> Array:
     """Integer positions in 0…size-1, or outside where the mode says fill."""
     indices = _index_array(name, indices)
     if type_of(indices).dtype not in dtypes.INTEGER:
@@ -55,7 +55,7 @@ def _positions(name: str, indices: Any, size: Size, mode: str) -> Array:
     return as_array(places, places.dtype) if isinstance(places, np.ndarray) else places
 
 
-def _index_array(name: str, indices: ArrayLike) -> Any:
+def _index_array(name: str, indices: ArrayLike) -> ArrayLike:
     """Indices as an array; NumPy's of 64 bits stay so until the size of the axis narrows them."""
     is_wide = isinstance(indices, np.ndarray) and indices.dtype in (dtypes.i64, dtypes.u64)
     return indices if is_wide else value(name, indices)
@@ -78,7 +78,7 @@ def take(
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Elements (slices along `axis`) at `indices`; of the flattened array for None.
 
@@ -144,7 +144,11 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
 
 
 def take_along_axis(
-    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
+    arr: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = -1,
+    mode: str | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """For every place of `indices`, the element at that position along `axis`.
 
@@ -162,7 +166,13 @@ def take_along_axis(
 
 
 def put_along_axis(
-    arr: ArrayLike, indices: ArrayLike, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
 ) -> Array:
     """A copy with `values` at the positions `indices` along `axis`; of duplicates the last stays.
 
@@ -185,7 +195,7 @@ def put_along_axis(
 
 def _along(
     name: str, x: ArrayLike, indices: ArrayLike, axis: int | None, mode: str | None
-) -> tuple[Any, Any, dict[str, Any]]:
+) -> tuple[Array, Array, dict[str, Array]]:
     """The array, index vectors along `axis`, and how a gather or scatter uses them."""
     kind, places = _mode(name, mode), _index_array(name, indices)
     if axis is None:
@@ -203,7 +213,7 @@ def _along(
     return x, _vectors(places), how
 
 
-def _others_broadcast(name: str, x: ArrayLike, places: ArrayLike, axis: int) -> tuple[Any, Any]:
+def _others_broadcast(name: str, x: ArrayLike, places: ArrayLike, axis: int) -> tuple[Array, Array]:
     shapes = [type_of(v).shape for v in (x, places)]
     thin = [tuple(1 if i == axis else d for i, d in enumerate(s)) for s in shapes]
     common = broadcast_shape(name, *thin)

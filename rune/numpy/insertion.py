@@ -14,6 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import Tracer, type_of
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, DtypeError, ShapeError, TracerError
 from rune.numpy.arguments import in_dtype, known, listed, rank, refuse, shape_of, static_int, value
@@ -25,7 +26,7 @@ from rune.ops import conventions as c
 from rune.ops.family import size_value
 from rune.ops.index_values import modulo, signed
 from rune.ops.promote import broadcast_to, broadcast_together, constant
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, Axis
 
 SLICES = 16  # so many parts are joined at most; where there would be more, elements are gathered
 
@@ -41,7 +42,7 @@ def _along(name: str, x: ArrayLike, axis: int | None) -> tuple[Any, int, int]:
     return x, at, size
 
 
-def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
+def _places(name: str, where: object, size: int, end: int) -> np.ndarray:
     """Positions 0..end-1 from an integer, a slice, a list, a mask or a concrete array."""
     if isinstance(where, slice):
         return np.arange(size)[where]
@@ -63,7 +64,7 @@ def _places(name: str, where: Any, size: int, end: int) -> np.ndarray:
     return np.where(places < 0, places + size, places)
 
 
-def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
+def delete(arr: ArrayLike, obj: object, axis: int | None = None) -> Array:
     """`arr` without the slices at some positions; flattened first for axis None.
 
     Shapes: arr [*A, N, *B] -> [*A, N - K, *B] without K positions. Types: that of `arr`.
@@ -133,7 +134,7 @@ def _with_size(shape: tuple, axis: int, size: Size) -> tuple:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-def resize(a: ArrayLike, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: object) -> Array:
     """Another shape of any size: the elements repeated from the start, or the first of them.
 
     Shapes: any -> new_shape. Types: that of `a`.
@@ -159,7 +160,7 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
     return c.reshape(take(x, c.remainder(number, size_value(count, dtypes.i32)), 0), shape)
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     """The part of an array between its first and last elements that are not 0.
 
     Shapes: any -> of the same rank. Types: that of `filt`.
@@ -188,7 +189,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 # --- choice -----------------------------------------------------------------------------------
 
 
-def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "clip") -> Any:
+def choose(a: ArrayLike, choices: object, out: None = None, mode: str = "clip") -> Array:
     """For each element i of `a`, the element there of the i-th choice.
 
     Shapes: `a` and the choices broadcast together. Types: choices promoted together.
@@ -218,7 +219,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "clip") -> 
     return broadcast_to("choose", out_, shape)
 
 
-def _in_range(x: Any, count: int, mode: str) -> Any:
+def _in_range(x: Value, count: int, mode: str) -> Value:
     x = c.astype(x, dtypes.i32) if type_of(x).dtype == dtypes.bool_ else x
     if mode == "wrap":
         return modulo(x, count)
@@ -231,7 +232,7 @@ def _in_range(x: Any, count: int, mode: str) -> Any:
     return c.clip(x, 0, count - 1)
 
 
-def block(arrays: Any) -> Array:
+def block(arrays: ArrayLike) -> Array:
     """An array put together from nested lists: the innermost side by side, along the last axis.
 
     Shapes: in each list equal, but along its axis; lower ranks get axes of size 1 in front.
@@ -248,7 +249,7 @@ def block(arrays: Any) -> Array:
     return _blocked(arrays, depth, ndim)
 
 
-def _depth(part: Any) -> int:
+def _depth(part: object) -> int:
     if not isinstance(part, list):
         if isinstance(part, tuple):
             raise ArgumentError("block: cannot use a tuple (nested lists required)")
@@ -260,7 +261,7 @@ def _depth(part: Any) -> int:
     return 1 + depths.pop()
 
 
-def _leaves(part: Any) -> list[Array]:
+def _leaves(part: object) -> list[Array]:
     if not isinstance(part, list):
         return [value("block", part)]
     return [leaf for p in part for leaf in _leaves(p)]
@@ -273,7 +274,7 @@ def _blocked(part: Any, depth: int, ndim: int) -> Array:
     return concatenate([_blocked(p, depth - 1, ndim) for p in part], axis=-depth)
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of the flattened array where the flattened condition is nonzero.
 
     Shapes: condition and arr any -> [K], or [size]. Types: that of `arr`.
@@ -289,8 +290,14 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
 
 
 def compress(
-    condition: Any, a: Any, axis: int | None = None, out: None = None, *, size: int | None = None, fill_value: Any = 0
-) -> Any:
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike = 0,
+) -> Array:
     """The slices along an axis where a vector of conditions is nonzero.
 
     Shapes: condition [K] with K at most N, a [*A, N, *B] -> [*A, number of truths or size, *B].
@@ -320,7 +327,7 @@ def compress(
     return _of_size(x, truth, at, size, fill_value)
 
 
-def _of_size(x: Any, truth: Any, at: int, size: int, fill_value: Any) -> Any:
+def _of_size(x: Array, truth: Array, at: int, size: int, fill_value: ArrayLike) -> Array:
     """The first `size` slices where truth holds: each goes to the place that its count names."""
     x = c.transpose(x, (at, *(i for i in range(rank(x)) if i != at)))
     x = x[: type_of(truth).shape[0]]
@@ -335,7 +342,7 @@ def _of_size(x: Any, truth: Any, at: int, size: int, fill_value: Any) -> Any:
     return c.transpose(out, order)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Any:
     """A copy in which the elements where `mask` is nonzero are vals, repeated as needed.
 
     Shapes: arr any, mask of as many elements, vals any -> that of `arr`. Types: that of `arr`.

@@ -32,7 +32,7 @@ def _joined(name: str, arrays: Sequence[ArrayLike], axis: int, dtype: DTypeLike 
     return parts[0] if len(parts) == 1 else ops.concatenate(*parts, axis=at)
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
+def concatenate(arrays: object, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along an axis that they have; flattened first for None.
 
     Shapes: equal, except along `axis`. Types: promoted together.
@@ -48,7 +48,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = Non
     return _joined("concatenate", operands, axis, dtype)
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+def concat(arrays: ArrayLike, /, *, axis: int | None = 0) -> Array:
     """`concatenate` under the name of the array API standard.
 
     Shapes: equal, except along `axis`. Types: promoted together.
@@ -61,7 +61,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
+def stack(arrays: object, axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape joined along a new axis.
 
     Shapes: N of [*A, *B] -> [*A, N, *B]. Types: promoted together.
@@ -102,7 +102,7 @@ def _stacked(name: str, arrays: Any, spread: Any, axis: int, dtype: DTypeLike | 
     return _joined(name, operands, axis if rank(operands[0]) > axis else 0, dtype)
 
 
-def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def vstack(tup: object, dtype: DTypeLike | None = None) -> Array:
     """Rows on top of each other; a vector is one row.
 
     Shapes: each [M, *B] -> [sum of M, *B]; [N] is [1, N]. Types: promoted together.
@@ -115,7 +115,7 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     return _stacked("vstack", tup, atleast_2d, 0, dtype)
 
 
-def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def hstack(tup: object, dtype: DTypeLike | None = None) -> Array:
     """Arrays side by side, along axis 1; vectors along axis 0.
 
     Shapes: each [M, N, *B] -> [M, sum of N, *B], or [N] -> [sum of N]. Types: promoted together.
@@ -128,7 +128,7 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     return _stacked("hstack", tup, atleast_1d, 1, dtype)
 
 
-def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def dstack(tup: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along axis 2.
 
     Shapes: each [M, N, K, *B] -> [M, N, sum of K, *B]; [N] is [1, N, 1], [M, N] is [M, N, 1].
@@ -142,7 +142,7 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     return _stacked("dstack", tup, atleast_3d, 2, dtype)
 
 
-def column_stack(tup: Any) -> Array:
+def column_stack(tup: ArrayLike) -> Array:
     """Columns side by side; a vector is one column.
 
     Shapes: each [N] or [N, K] -> [N, sum of K]. Types: promoted together.
@@ -154,7 +154,7 @@ def column_stack(tup: Any) -> Array:
     (2, 3)
     """
 
-    def column(x: ArrayLike) -> Any:
+    def column(x: ArrayLike) -> ArrayLike:
         return x if rank(x) >= 2 else c.reshape(x, (-1, 1))
 
     return _stacked("column_stack", tup, column, 1, None)
@@ -207,7 +207,7 @@ def _split(name: str, x: ArrayLike, sections: ArrayLike, axis: int, *, even: boo
     return [cut_out(x, at, low, maximum(low, high)) for low, high in pairwise(cuts)]
 
 
-def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Equal parts, or parts that begin at the given positions.
 
     Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
@@ -220,7 +220,7 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("split", ary, indices_or_sections, axis, even=True)
 
 
-def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(ary: ArrayLike, indices_or_sections: ArrayLike, axis: int = 0) -> list[Array]:
     """Like `split`; the first parts may be one longer.
 
     Shapes: ary [*A, N, *B] -> a list of [*A, K, *B]. Types: that of `ary`.
@@ -234,7 +234,7 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
     return _split("array_split", ary, indices_or_sections, axis, even=False)
 
 
-def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
     """`split` along axis 0.
 
     Shapes: ary [N, *B] -> a list of [K, *B]. Types: that of `ary`.
@@ -248,7 +248,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return _split("vsplit", ary, indices_or_sections, 0, even=True)
 
 
-def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
     """`split` along axis 1, of a vector along axis 0.
 
     Shapes: ary [M, N, *B] -> a list of [M, n, *B], or [N] -> [n]. Types: that of `ary`.
@@ -263,7 +263,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return _split("hsplit", ary, indices_or_sections, axis, even=True)
 
 
-def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Array]:
     """`split` along axis 2.
 
     Shapes: ary [M, N, K, *B] -> a list of [M, N, k, *B]. Types: that of `ary`.
@@ -312,7 +312,7 @@ def repeat(
     return _joined("repeat", parts, at, None) if parts else x
 
 
-def _repeated_to(x: Any, counts: Any, axis: int, total: int) -> Any:
+def _repeated_to(x: Array, counts: Array, axis: int, total: int) -> Array:
     """Place p holds the slice whose run contains p: the first run that ends after p."""
     counts_type, size = type_of(counts), type_of(x).shape[axis]
     if counts_type.dtype not in dtypes.INTEGER or counts_type.shape not in {(), (1,), (size,)}:
@@ -335,7 +335,7 @@ def _scaled(shape: tuple, axis: int, times: Size) -> tuple:
     return (*shape[:axis], shape[axis] * times, *shape[axis + 1 :])
 
 
-def tile(A: ArrayLike, reps: Any) -> Array:
+def tile(A: ArrayLike, reps: object) -> Array:
     """The whole array repeated along each axis; missing axes lead.
 
     Shapes: [N, M, …] -> [a N, b M, …] for reps (a, b, …). Types: that of `A`.

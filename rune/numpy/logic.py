@@ -11,6 +11,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.core.primitive import Primitive
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import floating, listed, refuse, value, values
 from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
@@ -45,7 +46,7 @@ greater = _compare("greater", ROWS["gt"])
 greater_equal = _compare("greater_equal", ROWS["ge"])
 
 
-def _truths(name: str, xs: Sequence[ArrayLike]) -> list[Any]:
+def _truths(name: str, xs: Sequence[ArrayLike]) -> list[Array]:
     truths = [c.astype(value(name, x), dtypes.bool_) for x in xs]
     return broadcast_together(name, truths)
 
@@ -173,7 +174,9 @@ def signbit(x: ArrayLike, /) -> Array:
     return apply(ops.lt, x, 0)
 
 
-def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether |a - b| <= atol + rtol |b|; infinities are close only to themselves.
 
     Shapes: broadcast together. Types: bool.
@@ -186,7 +189,7 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08, eq
     return _isclose(a, b, rtol, atol, equal_nan)
 
 
-def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
+def _isclose(x: ArrayLike, y: ArrayLike, rtol: ArrayLike, atol: ArrayLike, equal_nan: bool) -> Array:
     if scalar_kind(unrounded("isclose", x))[0] in dtypes.KEYS:
         return apply(ops.eq, x, y)
     x, y = promoted("isclose", x, y, kind="inexact")
@@ -199,7 +202,9 @@ def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
     return ops.logical_or(is_close, ops.logical_and(ops.ne(x, x), ops.ne(y, y)))
 
 
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Whether all elements are close, see `isclose`; a bool array of rank 0.
 
     Shapes: broadcast together -> []. Types: bool.
@@ -212,7 +217,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return st.all(_isclose(a, b, rtol, atol, equal_nan))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether shapes and all elements are equal.
 
     Shapes: any -> []. Types: bool.
@@ -231,7 +236,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return st.all(is_equal)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether all elements are equal after broadcasting; False where shapes do not broadcast.
 
     Shapes: any -> []. Types: bool.
@@ -252,7 +257,13 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 
 def where(
-    condition: ArrayLike, x: Any = None, y: ArrayLike | None = None, /, *, size: Any = None, fill_value: Any = None
+    condition: ArrayLike,
+    x: Any = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: Size | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """`x` where the condition is nonzero, else `y`; without them, `nonzero(condition)`.
 
@@ -275,7 +286,7 @@ def where(
     return ops.select(*broadcast_together("where", [chosen, *c.same_dtype("where", x, y)]))
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[ArrayLike], default: Any = 0) -> Any:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> ArrayLike:
     """The choice of the first condition that holds, else `default`.
 
     Shapes: broadcast together. Types: choices and default promoted together.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rune import dtypes, ops
@@ -11,6 +9,7 @@ from rune.array import Array
 from rune.backends import Device
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
+from rune.dims import Size
 from rune.errors import ShapeError
 from rune.numpy.arguments import placed, rank, refuse, require_room, shape_of, static_count, static_int, value
 from rune.numpy.shapes import moveaxis
@@ -20,7 +19,7 @@ from rune.ops.promote import as_type, broadcast_to, constant
 from rune.typing import ArrayLike, DTypeLike
 
 
-def _band(rows: Any, columns: Any, k: int) -> tuple[Array, Array]:
+def _band(rows: Size, columns: Size, k: int) -> tuple[Array, Array]:
     """Row number plus k, and column number, at every place of a matrix."""
     shape = (rows, columns)
     row, column = (ops.iota(shape=shape, axis=i, dtype=dtypes.i32) for i in (0, 1))
@@ -30,12 +29,17 @@ def _band(rows: Any, columns: Any, k: int) -> tuple[Array, Array]:
     return (row if k == 0 else ops.add(row, as_type(k, dtypes.i32))), column
 
 
-def _matrix_sizes(name: str, rows: Any, columns: Any) -> Shape:
+def _matrix_sizes(name: str, rows: ArrayLike, columns: ArrayLike | None) -> Shape:
     return shape_of(name, (rows, rows if columns is None else columns))
 
 
 def eye(
-    N: Any, M: Any = None, k: int = 0, dtype: DTypeLike | None = None, *, device: str | Device | None = None
+    N: ArrayLike,
+    M: ArrayLike | None = None,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | Device | None = None,
 ) -> Array:
     """Ones on diagonal `k` of an N by M matrix, zeros elsewhere.
 
@@ -53,7 +57,7 @@ def eye(
     return placed(identity, device)
 
 
-def identity(n: Any, dtype: DTypeLike | None = None) -> Any:
+def identity(n: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix.
 
     Shapes: n -> [n, n]. Types: f32 unless dtype is given.
@@ -66,7 +70,7 @@ def identity(n: Any, dtype: DTypeLike | None = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: Any, M: Any = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+def tri(N: ArrayLike, M: ArrayLike | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Ones at and below diagonal `k`, zeros above.
 
     Shapes: N, M -> [N, M], M by default N. Types: f32 unless dtype is given.
@@ -123,7 +127,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 # --- diagonals --------------------------------------------------------------------------------
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of two axes, as the last axis of the result; `offset` counts to the right.
 
     Shapes: a without the two axes, then [K]. Types: that of `a`.
@@ -210,7 +214,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return diag(c.reshape(value("diagflat", v), -1), k)
 
 
-def _sizes(name: str, n: Any, k: Any, m: Any) -> tuple[int, int, int]:
+def _sizes(name: str, n: int, k: int, m: int | None) -> tuple[int, int, int]:
     rows, diagonal = static_count(name, "a size", n), static_int(name, "a diagonal", k)
     columns = rows if m is None else static_count(name, "a size", m)
     require_room(name, rows, columns)

@@ -35,16 +35,16 @@ from rune.ops.promote import as_type, unrounded
 from rune.typing import ArrayLike, DTypeLike
 
 
-def _is_box(x: Any) -> bool:
+def _is_box(x: object) -> bool:
     return isinstance(x, Box)
 
 
-def _opened(values: Any) -> Any:
+def _opened(values: object) -> Any:
     """A tree with the arrays out of their boxes."""
     return tree.map(_out, values, is_leaf=_is_box)
 
 
-def _out(x: Any) -> Any:
+def _out(x: object) -> Any:
     """NumPy's numbers that are Python's too are taken as those, which any dtype holds in full."""
     if isinstance(x, Box):
         return x.value
@@ -67,18 +67,18 @@ def _lent(x: Any) -> Any:
         return x
 
 
-def _boxed(values: Any) -> Any:
+def _boxed(values: object) -> Any:
     """A tree with its arrays in new boxes."""
     if isinstance(values, Operators):
         return Box(values)
     return tree.map(lambda x: Box(x) if isinstance(x, Operators) else x, values)
 
 
-def _through(function: Callable[..., Any]) -> Callable[..., Any]:
+def _through(function: Callable[..., object]) -> Callable[..., Any]:
     """A function from boxes to boxes."""
 
     @wraps(function)
-    def through(*args: Any, **kwargs: object) -> Any:
+    def through(*args: object, **kwargs: object) -> Any:
         return _boxed(function(*map(_opened, args), **_opened(kwargs)))
 
     return through
@@ -88,7 +88,7 @@ def _through(function: Callable[..., Any]) -> Callable[..., Any]:
 _TUPLES = frozenset({"broadcast_arrays", "meshgrid"})
 
 
-def _in_tuple(function: Callable[..., Any]) -> Callable[..., Any]:
+def _in_tuple(function: Callable[..., object]) -> Callable[..., Any]:
     """A function from boxes to a tuple of boxes."""
     boxes = _through(function)
     return wraps(function)(lambda *args, **kwargs: tuple(boxes(*args, **kwargs)))
@@ -97,11 +97,11 @@ def _in_tuple(function: Callable[..., Any]) -> Callable[..., Any]:
 _WRITERS = frozenset({"fill_diagonal", "place", "put", "put_along_axis"})
 
 
-def _writing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _writing(function: Callable[..., Array]) -> Callable[..., Any]:
     """A function that changes its first argument: a box takes the changed copy."""
 
     @wraps(function)
-    def write(x: Any, /, *args: Any, **kwargs: object) -> None:
+    def write(x: ArrayLike, /, *args: object, **kwargs: object) -> None:
         arguments, named = _opened(args), _opened(kwargs)
         if not isinstance(x, Box):
             function(x, *arguments, **named)  # refuses: only boxes can be written
@@ -150,7 +150,7 @@ class Standard(Namespace):
 
     def asarray(
         self,
-        obj: Any,
+        obj: object,
         /,
         *,
         dtype: DTypeLike | None = None,
@@ -179,16 +179,16 @@ class Standard(Namespace):
         at = c.normalised_axis("unstack", axis, type_of(x.value))
         return tuple(self.moveaxis(x, at, 0))
 
-    def finfo(self, type: Any, /) -> Limits:
+    def finfo(self, type: object, /) -> Limits:
         """`rune.numpy.finfo` in Python's numbers."""
         return limits(_opened(type))
 
 
-def _movement(function: Callable[..., Any]) -> Callable[..., Any]:
+def _movement(function: Callable[..., Array]) -> Callable[..., Any]:
     """A function from a box to a view of it."""
 
     @wraps(function)
-    def moved(x: Any, /, *args: Any, **kwargs: object) -> Any:
+    def moved(x: ArrayLike, /, *args: object, **kwargs: object) -> Any:
         args, kwargs = _opened(args), _opened(kwargs)
         if not isinstance(x, Box) or kwargs.get("copy"):
             return _boxed(function(_opened(x), *args, **kwargs))
@@ -197,7 +197,7 @@ def _movement(function: Callable[..., Any]) -> Callable[..., Any]:
     return moved
 
 
-def _index(index: Any) -> Any:
+def _index(index: object) -> Any:
     """An index out of its boxes; lists in it are arrays of positions, or masks, as in NumPy."""
     if isinstance(index, tuple):
         return tuple(map(_index, index))
@@ -207,7 +207,7 @@ def _index(index: Any) -> Any:
     return positions if positions.size else positions.astype(np.int32)
 
 
-def _written(x: Array, index: Array, new: Any) -> Array:
+def _written(x: Array, index: Array, new: ArrayLike | Value) -> Array:
     """`x` with `new` at `index`; one number under a mask, which may be traced, is selected."""
     if isinstance(index, Operators) and index.dtype == dtypes.bool_:
         number = _with_its_bits(as_type(unrounded("mutable", new), x.dtype, name="mutable"))
@@ -298,7 +298,7 @@ class Box:
             return partial(_movement(lambda x, *a, **k: getattr(x, name)(*a, **k)), self)
         return _through(attribute)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         if is_basic(index):
             require_within(self.value, index)
             return self._seen_by(Part(index))
@@ -306,7 +306,7 @@ class Box:
         require_within(self.value, index)
         return Box(self.value[index])
 
-    def __setitem__(self, index: Any, new: Any) -> None:
+    def __setitem__(self, index: Any, new: object) -> None:
         # x[i] += 1 reads a view, adds to it, which writes x, and assigns that view to x[i].
         if isinstance(new, Box) and new._base is self and isinstance(new._view, Part):
             if is_basic(index) and new._view.index == index:
@@ -324,7 +324,7 @@ class Box:
             raise ArgumentError("mutable: cannot keep copy=False (a box is copied for NumPy)")
         return np.array(self.value, dtype=dtype)
 
-    def __dlpack__(self, **how: Any) -> Any:
+    def __dlpack__(self, **how: Any) -> object:
         return self.value.__dlpack__(**how)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -336,7 +336,7 @@ class Box:
     def __copy__(self) -> Box:
         return Box(self.value)
 
-    def __deepcopy__(self, memo: Any) -> Box:
+    def __deepcopy__(self, memo: object) -> Box:
         return Box(self.value)
 
     def __reduce__(self) -> tuple:
@@ -362,7 +362,7 @@ def _converted(name: str) -> Any:
 
 
 def _binary(name: str) -> Any:
-    def method(self: Box, other: Any) -> Any:
+    def method(self: Box, other: ArrayLike) -> Any:
         out = getattr(self.value, name)(_opened(other))
         return NotImplemented if out is NotImplemented else _boxed(out)
 
@@ -370,7 +370,7 @@ def _binary(name: str) -> Any:
 
 
 def _in_place(name: str) -> Any:
-    def method(self: Box, other: Any) -> Any:
+    def method(self: Box, other: ArrayLike) -> Any:
         old = self.value
         new = getattr(old, name)(_opened(other))
         if new is NotImplemented:

@@ -41,7 +41,7 @@ class Part:
 class Moved:
     """All elements, each at another place."""
 
-    move: Callable[[Any], Any]
+    move: Callable[[Array], Array]
 
     def read(self, base: Array) -> Any:
         return self.move(base)
@@ -51,17 +51,17 @@ class Moved:
         return base.ravel().at[places.ravel()].set(new.ravel()).reshape(base.shape)
 
 
-def _is_number(entry: Any) -> TypeGuard[int]:
+def _is_number(entry: object) -> TypeGuard[int]:
     return isinstance(entry, int | np.integer) and not isinstance(entry, bool)
 
 
-def is_basic(index: Any) -> bool:
+def is_basic(index: object) -> bool:
     """Whether NumPy gives a view for an index: numbers, slices, ellipsis and new axes."""
     entries = index if isinstance(index, tuple) else (index,)
     return all(_is_number(e) or isinstance(e, slice | EllipsisType | None) for e in entries)
 
 
-def require_within(x: Any, index: Any) -> None:
+def require_within(x: Array, index: object) -> None:
     """Raise for a number out of bounds, which rune.numpy clamps and libraries do not expect."""
     entries = index if isinstance(index, tuple) else (index,)
     named = sum(map(_axes_of, entries))

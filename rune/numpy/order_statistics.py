@@ -74,7 +74,7 @@ def _averaged(f: _Numbers, n: Array, q: Array) -> Place:
     return low, high, f.where(part == 0, part * 0 + 0.5, part * 0 + 1)
 
 
-def _closest(f: _Numbers, n: Any, q: ArrayLike) -> Value:
+def _closest(f: _Numbers, n: Array, q: ArrayLike) -> Value:
     # Half way between two, the one whose number, counted from 1, is even.
     low, high, part = _between(f, n * q - 1.5)
     return f.where((part == 0) & (low % 2 == 1), low, high)
@@ -105,7 +105,7 @@ _METHODS: dict[str, Method] = {
 # --- rows -------------------------------------------------------------------------------------
 
 
-def _rows(name: str, x: Any, axes: tuple[int, ...]) -> Array:
+def _rows(name: str, x: Array, axes: tuple[int, ...]) -> Array:
     """`x` [*B, N] with all of `axes` in the last one."""
     shape = type_of(x).shape
     batch_axes = tuple(i for i in range(len(shape)) if i not in axes)
@@ -251,7 +251,7 @@ def _flat(name: str, q: Any) -> tuple[Any, tuple]:
     return c.reshape(q, -1), type_of(q).shape
 
 
-def _checked(name: str, method: str, weights: ArrayLike | None, out: Any, overwrite_input: bool) -> None:
+def _checked(name: str, method: str, weights: ArrayLike | None, out: Array | None, overwrite_input: bool) -> None:
     """Errors: ArgumentError for another method, and for one that takes no weights."""
     refuse(name, out=out, overwrite_input=overwrite_input or None)
     if method not in _METHODS:
@@ -266,7 +266,7 @@ def _require_elements(name: str, a: ArrayLike, axis: Axis) -> None:
         raise ShapeError(f"{name}: cannot take a quantile of {a_type} (no elements)")
 
 
-def _hundredth(q: Any) -> Value:
+def _hundredth(q: object) -> Value:
     if isinstance(q, int | float | list | tuple | np.ndarray | np.generic):
         return np.asarray(q, np.float64) / 100
     return floating("percentile", value("percentile", q)) / 100
@@ -302,14 +302,14 @@ def quantile(
 
 def percentile(
     a: ArrayLike,
-    q: Any,
+    q: object,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """`quantile` with q in hundredths.
 
@@ -328,14 +328,14 @@ def percentile(
 
 def nanquantile(
     a: ArrayLike,
-    q: Any,
+    q: object,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """`quantile` of the elements that are not NaN; NaN where there are none.
 
@@ -353,14 +353,14 @@ def nanquantile(
 
 def nanpercentile(
     a: ArrayLike,
-    q: Any,
+    q: ArrayLike,
     axis: Axis = None,
     out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """`percentile` of the elements that are not NaN; NaN where there are none.
 

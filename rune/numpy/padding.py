@@ -51,7 +51,7 @@ class _Place:
     options: tuple[Any, Any]
 
 
-def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
+def pad(array: ArrayLike, pad_width: object, mode: str = "constant", **kwargs: Any) -> Array:
     """`array` with elements added at both ends of each axis.
 
     Shapes:    N along an axis becomes before + N + after.
@@ -94,7 +94,7 @@ def _places(widths: list[list[Size]], options: Mapping[str, object], x: ArrayLik
     return [_Place(i, widths[i][0], widths[i][1], (ends[i][0], ends[i][1])) for i in range(rank(x))]
 
 
-def _pairs(name: str, pad_width: Any, x: ArrayLike) -> list[list[Size]]:
+def _pairs(name: str, pad_width: object, x: ArrayLike) -> list[list[Size]]:
     """(before, after) for each axis of x."""
     if isinstance(pad_width, dict):
         by_axis = {c.normalised_axis("pad", k, type_of(x)): w for k, w in pad_width.items()}
@@ -205,7 +205,7 @@ def _ramp(x: ArrayLike, place: _Place, side: int) -> Array:
     return ramp if side == 0 else ops.reverse(ramp, axes=(axis,))
 
 
-def _integer_ramp(end: Array, edge: Array, width: int, axis: int) -> Any:
+def _integer_ramp(end: Array, edge: Array, width: int, axis: int) -> Array:
     """floor(end + (edge - end) * k / width): rounded only there, and nothing overflows."""
     shape = [width if i == axis else 1 for i in range(rank(edge))]
     k = ops.iota(shape=tuple(shape), axis=axis, dtype=type_of(edge).dtype)
@@ -214,7 +214,7 @@ def _integer_ramp(end: Array, edge: Array, width: int, axis: int) -> Any:
     return end + step * k + (way - step * width) * k // width
 
 
-def _statistic(reduce: Callable[..., Any]) -> Callable[[Any, _Place, int], Any]:
+def _statistic(reduce: Callable[..., Array]) -> Callable[[Array, _Place, int], Array]:
     def end(x: ArrayLike, place: _Place, side: int) -> Array:
         axis, size = place.axis, type_of(x).shape[place.axis]
         count = place.options[side] or size

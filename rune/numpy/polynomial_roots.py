@@ -28,7 +28,7 @@ from rune.ops.complex_numbers import WHOLE
 from rune.typing import ArrayLike
 
 
-def poly(seq_of_zeros: ArrayLike) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The polynomial with these roots, or the characteristic polynomial of a square matrix.
 
     Shapes: [N] or [N, N] -> [N + 1], the first coefficient 1.
@@ -49,7 +49,7 @@ def poly(seq_of_zeros: ArrayLike) -> Any:
     return _product(inexact("poly", c.reshape(x, -1)))
 
 
-def _as_given(x: ArrayLike) -> Any:
+def _as_given(x: ArrayLike) -> ArrayLike:
     return as_array(np.asarray(x)) if isinstance(x, list | tuple) else x
 
 
@@ -96,12 +96,12 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([_of_companion(x[first : last + 1]), at_zero])
 
 
-def _complex_dtype(x: Any) -> np.dtype:
+def _complex_dtype(x: ArrayLike) -> np.dtype:
     dtype = type_of(x).dtype
     return WHOLE.get(dtype, dtype if dtype in dtypes.COMPLEX else dtypes.c64)
 
 
-def _of_companion(p: Any) -> Any:
+def _of_companion(p: Array) -> Any:
     """The roots of a polynomial whose first coefficient is not zero."""
     size: Size = type_of(p).shape[0] - 1
     if size < 1:

@@ -109,7 +109,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     return convolve(x, y)
 
 
-def _or_zero(p: ArrayLike) -> Any:
+def _or_zero(p: ArrayLike) -> ArrayLike:
     """The polynomial; one without coefficients is zero."""
     return zeros(1, type_of(p).dtype) if _size(p) == 0 else p
 
@@ -154,7 +154,7 @@ def _divide(carry: tuple[Array, Array], _: None) -> tuple[tuple[Any, Any], Any]:
     return (divisor, concatenate([low_terms, zeros(1, type_of(remainder).dtype)])), factor
 
 
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at every element of x, by Horner's rule.
 
     Shapes: [N], [*S] -> [*S]. Types: promoted together.
@@ -171,7 +171,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     return scan(_horner, (x, start), p, unroll=unroll)[0][1]
 
 
-def _horner(carry: tuple[Array, Array], coefficient: ArrayLike) -> tuple[tuple[Any, Any], None]:
+def _horner(carry: tuple[Array, Array], coefficient: ArrayLike) -> tuple[tuple[Array, Array], None]:
     x, total = carry
     return (x, total * x + coefficient), None
 
@@ -193,7 +193,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return x
 
 
-def _order(name: str, m: Any) -> int:
+def _order(name: str, m: int) -> int:
     return static_count(name, "an order", m)
 
 

@@ -8,13 +8,13 @@ is beyond `size` is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import beside, known, shape_of, value
@@ -30,7 +30,7 @@ def _mask(name: str, x: ArrayLike) -> Array:
     return c.astype(value(name, x), dtypes.bool_)
 
 
-def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Any = None) -> Array:
+def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Value | None = None) -> Array:
     """The positions of a flat mask's true elements; `fill` (out of bounds for None) past the last.
 
     Errors: TracerArrayConversionError for a traced mask without `size`.
@@ -44,7 +44,7 @@ def flat_positions(name: str, mask: ArrayLike, size: Size | None, fill: Any = No
     return ops.cast(o.true_positions(mask, count, fill), o.index_dtype())
 
 
-def nonzero(a: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+def nonzero(a: ArrayLike, /, *, size: Size | None = None, fill_value: object = None) -> tuple[Array, ...]:
     """Positions of nonzero elements, one array per axis, in row-major order.
 
     Shapes: as many as there are; [size] where it is given, which transformations need. Types: i32.
@@ -76,7 +76,7 @@ def nonzero(a: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None
     return tuple(reversed(by_axis))
 
 
-def _fills(fill: Any, ndim: int) -> Sequence[Array]:
+def _fills(fill: object, ndim: int) -> Sequence[Array]:
     """The fill of each axis."""
     if isinstance(fill, tuple | list):
         if len(fill) != ndim:
@@ -85,7 +85,7 @@ def _fills(fill: Any, ndim: int) -> Sequence[Array]:
     return [value("nonzero", 0 if fill is None else fill)] * ndim
 
 
-def flatnonzero(a: ArrayLike, *, size: Size | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: ArrayLike, *, size: Size | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Positions of nonzero elements in the flattened array. Arguments and errors: as `nonzero`.
 
     Shapes: a any -> [K], or [size]. Types: i32.
@@ -97,7 +97,7 @@ def flatnonzero(a: ArrayLike, *, size: Size | None = None, fill_value: Any = Non
     return nonzero(c.reshape(value("flatnonzero", a), -1), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: ArrayLike, *, size: Size | None = None, fill_value: Any = None) -> Array:
+def argwhere(a: ArrayLike, *, size: Size | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Positions of nonzero elements as rows. Arguments and errors: as `nonzero`.
 
     Shapes: a [*A] of rank R -> [K, R], or [size, R]. Types: i32.

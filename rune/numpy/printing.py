@@ -45,7 +45,7 @@ def array_str(
 
 
 def array_repr(
-    arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+    arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
     """An array as its `repr` shows it, with NumPy's options for the numbers.
 
@@ -61,7 +61,7 @@ def array_repr(
     return f"Array({body}, {x.type}, {x.device.name})"
 
 
-def set_printoptions(*args: Any, **kwargs: Any) -> None:
+def set_printoptions(*args: Any, **kwargs: object) -> None:
     """NumPy's function: how arrays of both libraries print from now on.
 
     Errors: TypeError for an unknown option.
@@ -101,7 +101,7 @@ def printoptions(*args: Any, **kwargs: object) -> AbstractContextManager[Any]:
     return np.printoptions(*args, **kwargs)
 
 
-def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
+def format_float_positional(x: Any, *args: Any, **kwargs: object) -> str:
     """A number in decimal notation; options as of NumPy's function.
 
     Shapes: [] -> a Python string.
@@ -115,7 +115,7 @@ def format_float_positional(x: Any, *args: Any, **kwargs: Any) -> str:
     return np.format_float_positional(host, *args, **kwargs)
 
 
-def format_float_scientific(x: Any, *args: Any, **kwargs: Any) -> str:
+def format_float_scientific(x: Any, *args: Any, **kwargs: object) -> str:
     """A number in scientific notation; options as of NumPy's function.
 
     Shapes: [] -> a Python string.

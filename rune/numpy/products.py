@@ -7,7 +7,6 @@ Floats are multiplied at full precision and half types accumulate in f32, so any
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rune import dtypes, ops
 from rune.array import Array
@@ -31,7 +30,7 @@ def _pair(name: str, a: ArrayLike, b: ArrayLike, dtype: DTypeLike | None) -> lis
 
 
 def matmul(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+    a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
     """Matrix product; leading axes broadcast, rank 1 is a vector.
 
@@ -45,7 +44,9 @@ def matmul(
     return c.matmul(*_pair("matmul", a, b, preferred_element_type))
 
 
-def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
+def dot(
+    a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
+) -> Array:
     """Sum of products over the last axis of `a` and the last but one of `b`.
 
     Shapes: [*A, K] · [*B, K, N] -> [*A, *B, N]; a rank-0 operand multiplies.
@@ -60,7 +61,7 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
 
 
 def vdot(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+    a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
     """Inner product of the flattened arrays, the first one conjugated.
 
@@ -81,7 +82,7 @@ def vecdot(
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Inner products along one axis, the first array conjugated, the other axes broadcast.
@@ -129,7 +130,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def inner(
-    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+    a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
     """Sum of products over both last axes. Shapes: [*A, K], [*B, K] -> [*A, *B].
 
@@ -174,7 +175,12 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 
 def tensordot(
-    a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None, preferred_element_type: DTypeLike | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: object = 2,
+    *,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Sum of products over chosen axes.
 
@@ -194,7 +200,7 @@ def tensordot(
     return _contract("tensordot", x, y, of_x, of_y)
 
 
-def _tensordot_axes(axes: Any, x: ArrayType, y: ArrayType) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _tensordot_axes(axes: object, x: ArrayType, y: ArrayType) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if isinstance(axes, Sequence):
         first, second = axes
         return (c.normalised_axes("tensordot", first, x), c.normalised_axes("tensordot", second, y))

@@ -14,6 +14,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array, as_array
 from rune.core.interpreter import type_of
+from rune.core.values import Operand
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import in_dtype, refuse, static_int, together, value
 from rune.numpy.types import finfo, iinfo
@@ -35,7 +36,7 @@ def selected(name: str, x: ArrayLike, where: ArrayLike | None, identity: Any) ->
     return ops.select(*broadcast_together(name, [mask, x, constant(identity, x)]))
 
 
-def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: ArrayLike, initial: Any) -> Any:
+def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: ArrayLike, initial: ArrayLike | None) -> Any:
     """Errors: ArgumentError if `initial` is not an array."""
     if initial is None:
         return out
@@ -47,7 +48,7 @@ def _with_initial(name: str, primitive: Callable[[Any, Any], Any], out: ArrayLik
 
 def _total(
     name: str,
-    reduce: Callable[..., Any],
+    reduce: Callable[..., Array],
     combine: Callable[[Any, Any], Any],
     identity: int,
     x: ArrayLike,
@@ -71,7 +72,7 @@ def _total(
 def sum(
     a: Any,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
@@ -94,7 +95,7 @@ def sum(
 
 
 def prod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
@@ -127,7 +128,7 @@ def _mul(x: ArrayLike, y: ArrayLike) -> Array:
 # --- order ------------------------------------------------------------------------------------
 
 
-def _limit(x: ArrayLike, largest: bool) -> Any:
+def _limit(x: ArrayLike, largest: bool) -> Operand:
     """The identity of min (largest) or max over the dtype of x."""
     dtype = type_of(x).dtype
     if dtype == dtypes.bool_:
@@ -143,7 +144,7 @@ def _limit(x: ArrayLike, largest: bool) -> Any:
 
 def _extremum(
     name: str,
-    reduce: Callable[..., Any],
+    reduce: Callable[..., Array],
     combine: Any,
     largest: bool,
     x: Array,
@@ -256,7 +257,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 
 
 def any(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Whether some element is nonzero.
 
@@ -306,7 +307,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 # --- running ----------------------------------------------------------------------------------
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum along an axis, of the flattened array for None. Types: as `sum`.
 
     Shapes: any, kept along an axis; [N] of all elements for None.
@@ -321,7 +322,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out:
     return st.cumsum(value("cumsum", a), axis, dtype)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product along an axis, of the flattened array for None. Types: as `sum`.
 
     Shapes: any, kept along an axis; [N] of all elements for None.
@@ -338,7 +339,7 @@ def cumprod(a: Any, axis: int | None = None, dtype: DTypeLike | None = None, out
 
 def _accumulated(
     name: str,
-    rule: Callable[..., Any],
+    rule: Callable[..., Array],
     first: int,
     x: ArrayLike,
     axis: int | None,
@@ -413,7 +414,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: 
     return x
 
 
-def _extended(x: ArrayLike, axis: int, prepend: Any, append: ArrayLike | None) -> Any:
+def _extended(x: ArrayLike, axis: int, prepend: ArrayLike | None, append: ArrayLike | None) -> Any:
     parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) == 1:
         return x
@@ -440,7 +441,7 @@ def _difference(x: ArrayLike, axis: int) -> Any:
     return (ops.ne if type_of(x).dtype == dtypes.bool_ else ops.sub)(late, early)
 
 
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """Differences of the flattened array, with values put before and after them.
 
     Shapes: to_begin of B, ary of N, to_end of E elements -> [B + N - 1 + E]. Types: that of `ary`.

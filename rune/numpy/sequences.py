@@ -82,7 +82,7 @@ def _in_floats(name: str, xs: Sequence[ArrayLike], dtype: DTypeLike | None) -> l
     return [as_array(x, x.dtype) if isinstance(x, np.ndarray) else x for x in ends]
 
 
-def _if_wide(dtype: DTypeLike | None) -> Any:
+def _if_wide(dtype: DTypeLike | None) -> DTypeLike | None:
     """The dtype to compute in if the result has 64 bits; None: that of the operands."""
     wide = dtype is not None and dtypes.as_dtype(dtype) in (dtypes.f64, dtypes.c128)
     return dtype if wide else None
@@ -92,7 +92,7 @@ def _number(size: Size, dtype: np.dtype) -> Value:
     return family.size_value(size, dtype) if isinstance(size, Dim) else as_type(size, dtype)
 
 
-def _counter(ends: Any, num: Any, parts: Any, target: np.dtype) -> np.dtype | None:
+def _counter(ends: Any, num: Any, parts: Size, target: np.dtype) -> np.dtype | None:
     """The dtype in which `_whole` is exact; None if the numbers are not known integers."""
     if not all(isinstance(n, int) for n in (*ends, num)):
         return None
@@ -133,11 +133,11 @@ def _between(start: ArrayLike, stop: ArrayLike, num: Size, parts: Size, endpoint
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
+    base: ArrayLike = 10.0,
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
@@ -163,7 +163,12 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
 ) -> Array | None:
     """Values in geometric progression from start to stop.
 
@@ -189,5 +194,5 @@ def geomspace(
     return out if dtype is None else c.astype(out, dtypes.as_dtype(dtype))
 
 
-def _common_shape(values: Sequence[Any]) -> Shape:
+def _common_shape(values: Sequence[Value]) -> Shape:
     return broadcast_shape("geomspace", *(type_of(v).shape for v in values))

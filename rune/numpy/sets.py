@@ -15,6 +15,7 @@ import numpy as np
 from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
+from rune.core.values import Value
 from rune.dims import Size, product
 from rune.errors import ArgumentError
 from rune.numpy.arguments import static_int, value
@@ -32,24 +33,24 @@ from rune.typing import ArrayLike
 class UniqueAllResult(NamedTuple):
     """What `unique_all` gives."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCountsResult(NamedTuple):
     """What `unique_counts` gives."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverseResult(NamedTuple):
     """What `unique_inverse` gives."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 # --- runs of equal elements -------------------------------------------------------------------
@@ -83,7 +84,7 @@ def _sorted_row(x: Array) -> tuple[Array, Array]:
     return ordered, positions
 
 
-def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: Any) -> Array:
+def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: ArrayLike | None) -> Array:
     """The elements (rows) of x where the mask is true: `size` of them, if it is given."""
     if size is None:
         return take(x, flat_positions("unique", mask, None), axis=0, mode="clip")
@@ -91,7 +92,7 @@ def _chosen(x: ArrayLike, mask: ArrayLike, size: Size | None, fill_value: Any) -
     return take(x, places, axis=0, mode="fill", fill_value=fill_value)
 
 
-def _or_first(chosen: Array, mask: ArrayLike, fill_value: Any) -> Array:
+def _or_first(chosen: Array, mask: ArrayLike, fill_value: ArrayLike | None) -> Array:
     """Chosen elements with the first of them where the mask has no more, unless a fill is given."""
     if fill_value is not None:
         return chosen
@@ -122,7 +123,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: Size | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """The distinct elements in order (distinct slices along `axis`), and on request
@@ -163,14 +164,19 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _require_fill(count: Any, size: Size | None, fill_value: Any) -> None:
+def _require_fill(count: Size, size: Size | None, fill_value: ArrayLike | None) -> None:
     if count == 0 and size not in (None, 0) and fill_value is None:
         why = f"unique: cannot fill {size} elements (the array is empty)"
         raise ArgumentError(why, hint="give fill_value=")
 
 
 def _values(
-    rows: ArrayLike, positions: ArrayLike, starts: ArrayLike, size: Size | None, fill_value: Any, axis: int | None
+    rows: ArrayLike,
+    positions: ArrayLike,
+    starts: ArrayLike,
+    size: Size | None,
+    fill_value: ArrayLike | None,
+    axis: int | None,
 ) -> Array:
     """The first row of each run, along `axis` again."""
     if size is not None and fill_value is None:
@@ -212,7 +218,7 @@ def _counts(starts: ArrayLike, size: Size | None) -> Array:
     return ops.sub(after, first)
 
 
-def unique_all(x: ArrayLike, /, *, size: Any = None, fill_value: Any = None) -> UniqueAllResult:
+def unique_all(x: ArrayLike, /, *, size: Any = None, fill_value: ArrayLike | None = None) -> UniqueAllResult:
     """Distinct values, their first positions, the number of every element's value, and counts.
 
     Shapes: x [*A] -> [U], [U], [*A], [U]; U is size if given. Types: that of `x`, then i32.
@@ -226,7 +232,9 @@ def unique_all(x: ArrayLike, /, *, size: Any = None, fill_value: Any = None) -> 
     return UniqueAllResult(*results)
 
 
-def unique_counts(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None) -> UniqueCountsResult:
+def unique_counts(
+    x: ArrayLike, /, *, size: Size | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCountsResult:
     """Distinct values, and how often each occurs. Arguments and errors: as `unique_all`.
 
     Shapes: x any -> [U], [U]; U is size if given. Types: that of `x`, i32.
@@ -239,7 +247,9 @@ def unique_counts(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any 
     return UniqueCountsResult(*results)
 
 
-def unique_inverse(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None) -> UniqueInverseResult:
+def unique_inverse(
+    x: ArrayLike, /, *, size: Size | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverseResult:
     """Distinct values, and the number of every element's. Arguments and errors: as `unique_all`.
 
     Shapes: x [*A] -> [U], [*A]; U is size if given. Types: that of `x`, i32.
@@ -252,7 +262,7 @@ def unique_inverse(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any
     return UniqueInverseResult(*results)
 
 
-def unique_values(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any = None) -> Array:
+def unique_values(x: ArrayLike, /, *, size: Size | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Distinct values. Arguments and errors: as `unique_all`.
 
     Shapes: x any -> [U], or [size]. Types: that of `x`.
@@ -269,12 +279,12 @@ def unique_values(x: ArrayLike, /, *, size: Size | None = None, fill_value: Any 
 _SEARCHES = ("auto", "binary_search", "compare_all", "sort")
 
 
-def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Any]:
+def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
     """Both, flattened and promoted together."""
     return c.same_dtype(name, *(c.reshape(value(name, v), -1) for v in (x, y)))
 
 
-def _is_in(x: ArrayLike, ordered: ArrayLike) -> Any:
+def _is_in(x: ArrayLike, ordered: ArrayLike) -> Value:
     """Whether elements [N] are among those of a sorted row."""
     (count,) = type_of(ordered).shape
     if count == 0:
@@ -310,7 +320,7 @@ def isin(
     return ops.reshape(is_member, shape=type_of(x).shape)
 
 
-def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: Any = None, fill_value: Any = None) -> Array:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: Any = None, fill_value: ArrayLike | None = None) -> Array:
     """The distinct elements of both. Arguments and errors: as `unique`.
 
     Shapes: any -> [U], or [size]. Types: promoted together.
@@ -330,7 +340,7 @@ def intersect1d(
     return_indices: bool = False,
     *,
     size: Size | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """The distinct elements that are in both; with them, where they first are in each.
 
@@ -360,7 +370,12 @@ def intersect1d(
 
 
 def setdiff1d(
-    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: Size | None = None, fill_value: Any = None
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: Size | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """The distinct elements of the first that are not in the second, in order.
 
@@ -381,7 +396,12 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """The distinct elements that are in one of the two only. Arguments and errors: as `unique`.
 

@@ -20,7 +20,7 @@ from rune.ops.scalars import int_bounds
 from rune.typing import ArrayLike, Axis
 
 
-def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
+def reshape(a: ArrayLike, shape: object, order: str = "C", *, copy: bool | None = None) -> Array:
     """The same elements in another shape; one size may be -1.
 
     Shapes: any -> `shape`. Types: that of `a`.
@@ -107,7 +107,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return c.swapaxes(value("swapaxes", a), axis1, axis2)
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Array:
+def moveaxis(a: object, source: Any, destination: Any) -> Array:
     """Axes moved to new places, the others kept in order.
 
     Shapes: [*A, N, *B] -> the same sizes in another order. Types: that of `a`.
@@ -177,7 +177,7 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast_to(array: Any, shape: Any) -> Array:
+def broadcast_to(array: ArrayLike, shape: object) -> Array:
     """`array` stretched to `shape` by NumPy's rules.
 
     Shapes: any -> `shape`. Types: that of `array`.
@@ -192,7 +192,7 @@ def broadcast_to(array: Any, shape: Any) -> Array:
     return promote.broadcast_to("broadcast_to", x, shape_of("broadcast_to", shape))
 
 
-def broadcast_shapes(*shapes: Any) -> tuple:
+def broadcast_shapes(*shapes: object) -> tuple:
     """The shape that arrays of these shapes broadcast to.
 
     Errors: ShapeError for shapes that do not fit.
@@ -371,7 +371,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axis = None) -> Array:
     return x
 
 
-def _shifts(shift: Any) -> tuple[Any, ...]:
+def _shifts(shift: object) -> tuple[Any, ...]:
     """One or several shifts, those that are traced as they are."""
     if isinstance(shift, Tracer):
         return tuple(shift) if rank(shift) else (shift,)  # type: ignore[arg-type]
@@ -381,7 +381,7 @@ def _shifts(shift: Any) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def _rolled(x: Any, by: Any, axis: int) -> Any:
+def _rolled(x: Array | ArrayLike, by: int, axis: int) -> Any:
     size = type_of(x).shape[axis]
     if isinstance(by, Tracer):
         return _rolled_by_traced(x, by, axis)
@@ -403,7 +403,7 @@ def _shift_value(by: Size) -> Value:
     return promote.as_type(by, dtypes.i32 if low < by <= high else dtypes.i64, name="roll")
 
 
-def _rolled_by_traced(x: ArrayLike, by: Any, axis: int) -> Any:
+def _rolled_by_traced(x: ArrayLike, by: ArrayLike | Value, axis: int) -> ArrayLike:
     """The window of two copies side by side that begins `by` places before the second."""
     if type_of(by).dtype not in dtypes.INTEGER or type_of(by).shape:
         raise ArgumentError(f"roll: cannot use {type_of(by)} as a shift (an integer required)")
@@ -416,7 +416,7 @@ def _rolled_by_traced(x: ArrayLike, by: Any, axis: int) -> Any:
     return ops.dynamic_slice(ops.concatenate(x, x, axis=axis), *starts, sizes=shape)
 
 
-def cut_out(x: ArrayLike, axis: int, start: Any, limit: Any) -> Array:
+def cut_out(x: ArrayLike, axis: int, start: ArrayLike, limit: ArrayLike) -> Array:
     """x[start:limit] along an axis."""
     shape = type_of(x).shape
     return ops.slice_(

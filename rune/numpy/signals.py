@@ -34,7 +34,7 @@ def convolve(
     v: ArrayLike,
     mode: str = "full",
     *,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The convolution of two sequences: y[k] = sum_j a[j] v[k-j].
@@ -60,7 +60,7 @@ def correlate(
     v: ArrayLike,
     mode: str = "valid",
     *,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The cross-correlation of two sequences: y[k] = sum_j a[j+k] conj(v[j]).
@@ -136,7 +136,12 @@ def _convolved(x: ArrayLike, kernel: ArrayLike) -> Array:
 
 
 def interp(
-    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: str | None = None, right: Any = None, period: Any = None
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: str | None = None,
+    right: object = None,
+    period: ArrayLike | None = None,
 ) -> Array:
     """The broken line through the points (xp, fp), at x.
 
@@ -171,7 +176,7 @@ def _in_floats(name: str, *xs: ArrayLike) -> list[Array]:
     return [floating(name, x) for x in together(name, *numbers)]
 
 
-def _one_period(x: Array, xp: Array, fp: Any, period: Any) -> tuple[Array, Array, Array]:
+def _one_period(x: Array, xp: Array, fp: Any, period: ArrayLike) -> tuple[Array, Array, Array]:
     """The points of one period in order, between the last one before and the first one after."""
     period = abs(period)
     x, xp = mod(x, period), mod(xp, period)
@@ -181,7 +186,7 @@ def _one_period(x: Array, xp: Array, fp: Any, period: Any) -> tuple[Array, Array
     return x, xp, concatenate([fp[-1:], fp, fp[:1]])
 
 
-def _on_the_line(x: Array, xp: Array, fp: Any, below: Any, above: Any) -> Array:
+def _on_the_line(x: Array, xp: Array, fp: Any, below: ArrayLike | str | None, above: Any) -> Array:
     size = type_of(xp).shape[0]
     if size == 1:
         y = where(x == x, fp[0], x)
@@ -276,7 +281,7 @@ def _end(y: Array, steps: Array, edge_order: int) -> Array:
     return near + (near - far) * steps[:1] / (steps[:1] + steps[1:2])
 
 
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+def trapezoid(y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of a sampled function by the trapezoidal rule.
 
     x: where the samples are, of y's shape or a vector; by default they are dx apart.
@@ -295,7 +300,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     return 0.5 * sum(dx * (y[..., 1:] + y[..., :-1]), axis=-1)
 
 
-def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
     """Phases without jumps: each is moved by periods to within half a period of the one before.
 
     Shapes: any, kept.

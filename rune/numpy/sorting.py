@@ -7,8 +7,6 @@ have none.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rune import dtypes, ops
@@ -25,7 +23,7 @@ from rune.typing import ArrayLike, DTypeLike
 _SEARCHES = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
-def _refuse_kind(name: str, kind: str | None, order: Any, stable: Any) -> None:
+def _refuse_kind(name: str, kind: str | None, order: Array | None, stable: bool) -> None:
     """Every sort is stable, and arrays have no fields to order by."""
     if stable not in (None, True, False):
         raise ArgumentError(f"{name}: cannot use stable={stable!r} (True or False)")
@@ -98,7 +96,7 @@ def sort_complex(a: ArrayLike) -> Array:
     return o.sort(x if dtype in dtypes.COMPLEX else c.astype(x, wide))
 
 
-def _checked_kth(name: str, a: ArrayLike, kth: Any, axis: int | None) -> Array:
+def _checked_kth(name: str, a: ArrayLike, kth: ArrayLike, axis: int | None) -> Array:
     """The array. Errors: ArgumentError where `kth` is no position along the axis."""
     x = value(name, a)
     size = c.size_of(x) if axis is None else type_of(x).shape[c.normalised_axis(name, axis, x.type)]
@@ -108,7 +106,7 @@ def _checked_kth(name: str, a: ArrayLike, kth: Any, axis: int | None) -> Array:
     return x
 
 
-def partition(a: ArrayLike, kth: Any, axis: int | None = -1) -> Array:
+def partition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     """The elements with those at `kth` where `sort` has them; all of them are in order here.
 
     Shapes: any, kept; [N] of all elements for axis None. Types: that of `a`.
@@ -121,7 +119,7 @@ def partition(a: ArrayLike, kth: Any, axis: int | None = -1) -> Array:
     return o.sort(_checked_kth("partition", a, kth, axis), axis)
 
 
-def argpartition(a: ArrayLike, kth: Any, axis: int | None = -1) -> Array:
+def argpartition(a: ArrayLike, kth: ArrayLike, axis: int | None = -1) -> Array:
     """The positions of `partition`'s elements.
 
     Shapes: any, kept; [N] of all elements for axis None. Types: i32.
@@ -134,7 +132,7 @@ def argpartition(a: ArrayLike, kth: Any, axis: int | None = -1) -> Array:
     return o.argsort(_checked_kth("argpartition", a, kth, axis), axis)
 
 
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: object, axis: int = -1) -> Array:
     """The positions that sort by the last key, among equals by the one before it, and so on.
 
     Shapes: keys, a sequence of [*B, N] or one array [K, *B, N] -> [*B, N]. Types: i32.

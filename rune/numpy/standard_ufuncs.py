@@ -69,7 +69,7 @@ def _bits(primitive: Primitive, combine: Function, identity: int) -> Function:
     return reduced
 
 
-def _like(x: Any, like: Any) -> Any:
+def _like(x: Array, like: Array) -> Array:
     return c.astype(x, type_of(like).dtype)
 
 
@@ -94,7 +94,7 @@ def _running_truth(primitive: Primitive) -> Function:
     return accumulated
 
 
-def _ufunc(function: Function, identity: Any = None, ways: Ways | None = None) -> ufunc:
+def _ufunc(function: Function, identity: ArrayLike | None = None, ways: Ways | None = None) -> ufunc:
     return ufunc(function, 2, 1, identity=identity, ways=ways)
 
 

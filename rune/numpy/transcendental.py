@@ -175,7 +175,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _principal(total, 2 * math.pi / math.log(2))
 
 
-def sinc(x: Any, /) -> Array:
+def sinc(x: ArrayLike, /) -> Array:
     """sin(πx) / (πx), and 1 at 0; derivatives up to the seventh hold there and around it.
 
     Shapes: any, kept. Types: bools and integers become floats.

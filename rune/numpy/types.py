@@ -42,7 +42,7 @@ class ScalarType:
     def __init__(self, dtype: np.dtype):
         self.dtype = dtype
 
-    def __call__(self, x: Any = 0) -> Array:
+    def __call__(self, x: ArrayLike = 0) -> Array:
         """`x` as an array of this dtype."""
         if isinstance(x, Operators | Dim):
             return c.astype(operand(str(self.dtype), x), self.dtype)
@@ -103,7 +103,7 @@ def dtype(x: str) -> np.dtype:
     return dtypes.public(dtypes.as_dtype(x))
 
 
-def _type(x: Any) -> tuple[np.dtype, bool]:
+def _type(x: object) -> tuple[np.dtype, bool]:
     """(dtype, weak) of an array, Python scalar, dtype, or Python type."""
     if isinstance(x, type) and x in _PYTHON:
         return _PYTHON[x]
@@ -113,7 +113,7 @@ def _type(x: Any) -> tuple[np.dtype, bool]:
     return x_type.dtype, x_type.weak
 
 
-def result_type(*args: Any) -> np.dtype:
+def result_type(*args: object) -> np.dtype:
     """The dtype that an operation on these arrays, scalars and dtypes has.
 
     Types:  JAX's lattice, see rune.dtypes.
@@ -128,7 +128,7 @@ def result_type(*args: Any) -> np.dtype:
     return dtypes.public(dtypes.promote(*map(_type, args))[0])
 
 
-def promote_types(a: np.dtype, b: Any) -> Any:
+def promote_types(a: np.dtype, b: object) -> np.dtype:
     """The dtype to which two dtypes promote.
 
     Errors: DtypeError for another `a` and another `b`.
@@ -140,7 +140,7 @@ def promote_types(a: np.dtype, b: Any) -> Any:
     return result_type(*(x if x in _PYTHON else dtypes.as_dtype(x) for x in (a, b)))
 
 
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+def can_cast(from_: object, to: object, casting: Any = "safe") -> bool:
     """Whether a cast keeps NumPy's rule `casting`.
 
     Types:  from_ is a dtype, its name, or an array, whose dtype counts.
@@ -153,7 +153,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(_dtype_of(from_), dtypes.as_dtype(to), casting=casting)
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: object, arg2: object) -> bool:
     """Whether a dtype belongs to an abstract kind such as `rnp.floating`, or is the same dtype.
 
     Errors: DtypeError for an unknown dtype.
@@ -186,7 +186,7 @@ def _is_kind(dtype: np.dtype, kind: str) -> bool:
     return dtype == dtypes.as_dtype(kind)
 
 
-def _dtype_of(x: Any) -> np.dtype:
+def _dtype_of(x: object) -> np.dtype:
     return x.dtype if isinstance(x, Operators) else dtypes.as_dtype(x)
 
 

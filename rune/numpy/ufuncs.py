@@ -71,7 +71,7 @@ class ufunc:
         *,
         name: str | None = None,
         nargs: int | None = None,
-        identity: Any = None,
+        identity: ArrayLike | None = None,
         ways: Ways | None = None,
     ):
         self.func, self.nin, self.nout = func, nin, nout
@@ -80,7 +80,7 @@ class ufunc:
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "ufunc")
         self.__module__, self.__doc__, self.__wrapped__ = "rune.numpy", func.__doc__, func
 
-    def __call__(self, *args: Any, **options: object) -> Array:
+    def __call__(self, *args: ArrayLike, **options: object) -> Array:
         if options:
             raise ArgumentError(
                 f"{self.__name__}: cannot use {next(iter(options))}= (operands alone, by position)",
@@ -91,7 +91,7 @@ class ufunc:
     def __repr__(self) -> str:
         return f"<ufunc {self.__name__!r}>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str:
         return self.__qualname__
 
     def _binary(self, method: str) -> None:
@@ -152,7 +152,7 @@ class ufunc:
         if where is not None:
             masks = _rows(broadcast_to(self.__name__, value("where", where), type_of(x).shape), axis)
 
-        def step(total: Array, row: tuple[Any, Any]) -> tuple[Value | None, None]:
+        def step(total: Array, row: tuple[Array, Array]) -> tuple[Value | None, None]:
             new = self._like(total, total, row[0])
             return new if row[1] is None else _choose(row[1], new, total), None
 
@@ -191,7 +191,7 @@ class ufunc:
         later = scan(step, first, read(rows, slice(1, None)))[1]
         return _from_rows(ops.concatenate(c.expand_dims(first, 0), later, axis=0), at)
 
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of every element of A with every element of B.
 
         Shapes: A [*M], B [*N] -> [*M, *N].
@@ -201,7 +201,7 @@ class ufunc:
         wide = c.reshape(first, (*type_of(first).shape, *(1,) * rank(second)))
         return self(wide, second)
 
-    def at(self, a: ArrayLike, indices: ArrayLike, b: Any = None, /, *, inplace: bool = True) -> Array:
+    def at(self, a: ArrayLike, indices: ArrayLike, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """A copy in which a[indices] is combined with b, as often as an index is named.
 
         Errors: ArgumentError unless inplace=False: arrays are immutable.
@@ -226,7 +226,7 @@ class ufunc:
         flat, where_to = c.reshape(x, -1), c.reshape(places, -1)
         values = c.reshape(broadcast_to(self.__name__, b, type_of(places).shape), -1)
 
-        def change(i: ArrayLike, done: ArrayLike) -> Any:
+        def change(i: ArrayLike, done: ArrayLike) -> ArrayLike:
             place = read(where_to, i)
             old = read(done, place)
             return AtIndex(done, place).set(self._like(old, old, read(values, i)))
@@ -266,7 +266,7 @@ def _choose(mask: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     return ops.select(*broadcast_together("ufunc", [mask, x, y]))
 
 
-def _rows(x: Any, axis: int) -> Array:
+def _rows(x: ArrayLike, axis: int) -> Array:
     """The slices along an axis as rows."""
     return c.transpose(x, (axis, *(i for i in range(rank(x)) if i != axis)))
 

@@ -8,6 +8,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import type_of
+from rune.core.types import Shape
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import static_int, value
 from rune.ops import conventions as c
@@ -28,7 +29,7 @@ def _whole(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Any]:
     return [c.absolute(x) for x in spread]
 
 
-def _spread(x: Array, shape: Any) -> Array:
+def _spread(x: Array, shape: int | Shape) -> Array:
     return ops.broadcast(x, shape=shape, axes=())
 
 
@@ -135,7 +136,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     return c.swapaxes(flat, last, -1)
 
 
-def _counted(x: Any, count: int) -> Any:
+def _counted(x: Array, count: int) -> Array:
     """The first `count` elements of the last axis, zeros behind; all but -count."""
     size = type_of(x).shape[-1]
     wanted = count if count >= 0 else size + count

@@ -39,7 +39,7 @@ _SHAPE = """Shapes: M points -> [M]. Types: f32.
 def _cosines(name: str, doc: str, *weights: float) -> Callable[[Any], Any]:
     """The window that is a sum of cosines, sum_k (-1)^k weights[k] cos(2πkn/(M-1))."""
 
-    def window(M: Any) -> Any:
+    def window(M: int) -> Any:
         n, size = _positions(name, M)
         if size < 2:
             return n + 1
@@ -60,7 +60,7 @@ hamming = _cosines("hamming", "A raised cosine on a pedestal.", 0.54, 0.46)
 blackman = _cosines("blackman", "Three cosine terms.", 0.42, 0.5, 0.08)
 
 
-def bartlett(M: Any) -> Array:
+def bartlett(M: ArrayLike) -> Array:
     """A triangle that ends in zeros. Shapes: M points -> [M]. Types: f32.
 
     Errors: ArgumentError if `M` is not an integer.
@@ -73,7 +73,7 @@ def bartlett(M: Any) -> Array:
     return n + 1 if size < 2 else 1 - abs(n * (2 / (size - 1)) - 1)
 
 
-def kaiser(M: Any, beta: Any) -> Array:
+def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
     """Nearly the window with most energy in the main lobe: I0(β sqrt(1 - x²)) / I0(β).
 
     Shapes: M points -> [M]. Types: that of f32 and `beta` together.
@@ -121,7 +121,7 @@ def _i1(x: Array) -> Array:
     return where(x < 0, -1, 1) * _bessel(x, 1)
 
 
-def _slope_at(x: Any, y: Any) -> Any:
+def _slope_at(x: Array, y: Array) -> Array:
     """I1(x) / x; 1/2 at 0."""
     is_zero = x == 0
     return where(is_zero, 0.5, y / where(is_zero, 1, x))
@@ -147,7 +147,7 @@ def _scaled_i0(x: ArrayLike) -> Array:
     return c.astype(_scaled(c.astype(x, wide(dtype)), 0), dtype)
 
 
-def _scaled(x: Any, order: int) -> Array:
+def _scaled(x: Array, order: int) -> Array:
     size = abs(x)
     is_near = size <= _NEAR
     # Operands of each side are chosen, not clipped: at the seam a clipped one has half a slope.

@@ -163,7 +163,7 @@ def amsgrad(
 # --- rectified --------------------------------------------------------------------------------
 
 
-def _lengths(b2: Any, count: Any) -> tuple[Any, Any]:
+def _lengths(b2: Any, count: Array) -> tuple[Any, Any]:
     """ρ∞ and ρ(count) of RAdam: how many gradients the mean of squares is worth, at most and now.
 
     ρ = ρ∞ - 2 t b2**t / (1 - b2**t) is a small difference of large numbers for b2 near 1. With
@@ -367,7 +367,7 @@ def adan(
     eps: float = 1e-8,
     eps_root: float = 1e-8,
     weight_decay: float = 0.0,
-    mask: Any = None,
+    mask: object = None,
 ) -> Optimizer:
     """Adam with Nesterov's momentum of changes. Source: Xie et al. 2022, arXiv:2208.06677.
 

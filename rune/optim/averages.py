@@ -9,6 +9,7 @@ from rune import control, tree
 from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, same_shape, with_extra_args_support
+from rune.typing import ArrayLike
 
 
 class LookaheadParams(NamedTuple):
@@ -61,7 +62,7 @@ def incremental_update(new_tensors: Tree, old_tensors: Tree, step_size: Any) -> 
     return tree.map(leaf, new_tensors, old_tensors)
 
 
-def periodic_update(new_tensors: Tree, old_tensors: Tree, steps: Any, update_period: int) -> Tree:
+def periodic_update(new_tensors: Tree, old_tensors: Tree, steps: ArrayLike, update_period: int) -> Tree:
     """The new tensors where `steps` is a multiple of `update_period`, else the old ones.
 
     Shapes: two trees alike -> one like them; steps []. Types: the same in both; steps an integer.
@@ -111,7 +112,7 @@ def lookahead(
         return LookaheadState(willing.init(_pair(params).fast), no_steps())
 
     def update(
-        grads: Tree, state: LookaheadState, params: Tree = None, **extra: Any
+        grads: Tree, state: LookaheadState, params: Tree = None, **extra: object
     ) -> tuple[LookaheadParams, LookaheadState]:
         fast, slow = _pair(params)
         updates, after = willing.update(grads, state.fast_state, fast, **extra)

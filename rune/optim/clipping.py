@@ -107,7 +107,7 @@ def adaptive_grad_clip(clipping: float, eps: float = 1e-3) -> Optimizer:
     return beside_params("adaptive_grad_clip", leaf)
 
 
-def beside_params(name: str, leaf: Callable[[Any, Any], Any]) -> Optimizer:
+def beside_params(name: str, leaf: Callable[[Array, Array], Array]) -> Optimizer:
     """leaf(update, parameter) for every leaf. Errors: ArgumentError without params."""
     return stateless(lambda grads, params: tree.map(leaf, grads, required(name, params)))
 

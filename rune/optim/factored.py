@@ -35,8 +35,8 @@ def factored_axes(shape: tuple[int, ...], least: int) -> tuple[int, int] | None:
 
 
 def _scaled(
-    g: Any, axes: tuple[int, int] | None, square: Any, decay: Any, row: Any, column: Any, element: Any
-) -> tuple[Any, Any, Any, Any]:
+    g: Array, axes: tuple[int, int] | None, square: Array, decay: Array, row: Array, column: Array, element: Array
+) -> tuple[Array, Array, Array, Array]:
     """A leaf over the root of its estimated squares, and the three means after this step."""
 
     def mean(old: Array, new: Array) -> Array:
@@ -80,7 +80,7 @@ def scale_by_factored_rms(
         return None if least is None else factored_axes(x.shape, least)
 
     def init(params: Tree) -> FactoredState:
-        def part(number: int, p: Any) -> Any:
+        def part(number: int, p: Array) -> Array:
             axes = axes_of(p)
             if (axes is None) != (number == 2):
                 return rnp.zeros((1,), rnp.real(p).dtype)

@@ -21,7 +21,7 @@ class HyperparamsState(NamedTuple):
     """Step count, the hyperparameters by name, and the optimizer's own state."""
 
     count: Any
-    hyperparams: dict[str, Any]
+    hyperparams: dict[str, Array]
     inner_state: Tree
 
 
@@ -56,17 +56,17 @@ def inject_hyperparams(
             f"(arguments are {', '.join(signature.parameters)})"
         )
 
-    def factory(*args: Any, **named: Any) -> ExtraArgsOptimizer:
+    def factory(*args: object, **named: object) -> ExtraArgsOptimizer:
         bound = signature.bind(*args, **named)
         bound.apply_defaults()
         schedules, numbers, fixed = _kinds(bound.arguments, static)
 
-        def optimizer_of(values: Mapping[str, Any]) -> ExtraArgsOptimizer:
+        def optimizer_of(values: Mapping[str, object]) -> ExtraArgsOptimizer:
             call = inspect.BoundArguments(signature, type(bound.arguments)())
             call.arguments.update({**bound.arguments, **fixed, **values})
             return with_extra_args_support(inner_factory(*call.args, **call.kwargs))
 
-        def at(count: Any, hyperparams: Mapping[str, Any]) -> dict[str, Any]:
+        def at(count: Array, hyperparams: Mapping[str, object]) -> dict[str, Any]:
             scheduled = {name: rnp.asarray(schedule(count)) for name, schedule in schedules.items()}
             return {**hyperparams, **scheduled}
 
@@ -76,7 +76,7 @@ def inject_hyperparams(
             return HyperparamsState(no_steps(), values, optimizer_of(values).init(params))
 
         def update(
-            grads: Tree, state: HyperparamsState, params: Tree = None, **extra: Any
+            grads: Tree, state: HyperparamsState, params: Tree = None, **extra: object
         ) -> tuple[Tree, HyperparamsState]:
             values = at(state.count, state.hyperparams)
             updates, after = optimizer_of(values).update(grads, state.inner_state, params, **extra)
@@ -87,11 +87,11 @@ def inject_hyperparams(
     return factory
 
 
-def _kinds(arguments: Mapping[str, Any], static: set[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def _kinds(arguments: Mapping[str, object], static: set[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Schedules, numbers, and what stays as it is."""
-    schedules: dict[str, Any] = {}
-    numbers: dict[str, Any] = {}
-    fixed: dict[str, Any] = {}
+    schedules: dict[str, object] = {}
+    numbers: dict[str, object] = {}
+    fixed: dict[str, object] = {}
     for name, argument in arguments.items():
         value = opened(argument)
         is_number = isinstance(value, int | float | Array | Tracer | np.ndarray | np.generic)

@@ -56,6 +56,6 @@ def real_leaves(name: str, values: Tree) -> Tree:
     return values
 
 
-def _refused(name: str, path: Any, leaf: Any, why: str) -> DtypeError:
+def _refused(name: str, path: Any, leaf: object, why: str) -> DtypeError:
     place = tree.keystr(path)
     return DtypeError(f"{name}: cannot take {type_of(leaf)}{place and ' at ' + place} ({why})")

@@ -25,20 +25,21 @@ from rune.optim.leaves import filled, in_dtypes, real_leaves
 from rune.optim.transforms import ExtraArgsOptimizer, Tree, apply_updates, inner_product, no_steps, scaled
 from rune.scipy.optimize.line_search import Line, strong_wolfe
 from rune.transforms.derivatives.grad import value_and_grad
+from rune.typing import ArrayLike
 
 
 class LineSearchState(NamedTuple):
     """The last length, value and gradient at its end (None if not kept), and of the search:
     how many lengths it tried, and whether the last one meets what was asked for."""
 
-    learning_rate: Any
-    value: Any
+    learning_rate: Array
+    value: Array
     grad: Tree
     steps: Array
     is_met: Array
 
 
-def _is_search(x: Any) -> bool:
+def _is_search(x: object) -> bool:
     return isinstance(x, LineSearchState)
 
 
@@ -47,7 +48,7 @@ def _start(name: str, params: Tree, grad: Tree) -> LineSearchState:
     return LineSearchState(rnp.ones_like(number), rnp.full_like(number, rnp.inf), grad, no_steps(), rnp.zeros((), bool))
 
 
-def _known(name: str, **arguments: Any) -> None:
+def _known(name: str, **arguments: object) -> None:
     missing = [what for what, value in arguments.items() if value is None]
     if missing:
         raise ArgumentError(
@@ -56,7 +57,7 @@ def _known(name: str, **arguments: Any) -> None:
         )
 
 
-def _taken(function: Callable[..., Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def _taken(function: Callable[..., Any], extra: Mapping[str, object]) -> dict[str, Any]:
     """Of the arguments of an update those that the loss knows by name; all, if it takes any."""
     known = inspect.signature(function).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
@@ -95,17 +96,17 @@ def scale_by_zoom_linesearch(
         state: LineSearchState,
         params: Tree = None,
         *,
-        value: Any = None,
+        value: ArrayLike | None = None,
         grad: Tree = None,
         value_fn: Any = None,
-        **extra: Any,
+        **extra: object,
     ) -> tuple[Tree, LineSearchState]:
         _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
         grad = in_dtypes(name, grad, params)
         evaluate, known = value_and_grad(value_fn), _taken(value_fn, extra)
         number = state.learning_rate.dtype
 
-        def at(length: Any) -> Line:
+        def at(length: Array) -> Line:
             loss, slopes = evaluate(apply_updates(params, scaled(updates, length)), **known)
             slope = inner_product(slopes, updates)
             return Line(length, rnp.astype(loss, number), rnp.astype(slope, number), slopes)
@@ -177,17 +178,17 @@ def scale_by_backtracking_linesearch(
         state: LineSearchState,
         params: Tree = None,
         *,
-        value: Any = None,
+        value: ArrayLike | None = None,
         grad: Tree = None,
         value_fn: Any = None,
-        **extra: Any,
+        **extra: object,
     ) -> tuple[Tree, LineSearchState]:
         _known(name, params=params, value=value, grad=grad, value_fn=value_fn)
         known, number = _taken(value_fn, extra), state.learning_rate.dtype
         slope, here = rnp.astype(inner_product(grad, updates), number), rnp.astype(value, number)
         value_at = _values_along(params, updates, value_fn, known, number)
 
-        def is_enough(length: Any, loss: Any) -> Any:
+        def is_enough(length: Array, loss: Array) -> Array:
             return loss <= (1 + rtol) * here + slope_rtol * length * slope + atol
 
         first = rnp.minimum(increase_factor * state.learning_rate, max_learning_rate)
@@ -207,22 +208,26 @@ def scale_by_backtracking_linesearch(
 
 
 def _shortened(
-    first: Any, factor: float, value_at: Callable[[Any], Any], is_enough: Callable[[Any, Any], Any], most: int
-) -> tuple[Any, Any, Any]:
+    first: Array,
+    factor: float,
+    value_at: Callable[[Array], Array],
+    is_enough: Callable[[Array, Array], Array],
+    most: int,
+) -> tuple[Array, Array, Array]:
     """The first of first, factor first, factor² first, … that is enough; value there; the count."""
 
-    def goes_on(carry: Any) -> Any:
+    def goes_on(carry: tuple[Array, Array, Array]) -> Array:
         length, loss, steps = carry
         return ~is_enough(length, loss) & (steps < most)
 
-    def again(carry: Any) -> Any:
+    def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         shorter = factor * carry[0]
         return shorter, value_at(shorter), carry[2] + 1
 
     return control.while_loop(goes_on, again, (first, value_at(first), rnp.ones((), "i32")))
 
 
-def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tuple[Any, Tree]]:
+def value_and_grad_from_state(value_fn: Callable[..., object]) -> Callable[..., tuple[Any, Tree]]:
     """`rune.value_and_grad(value_fn)`, but of `state=` where a line search keeps both there.
 
     They are computed where the state has none yet, in the first step, or the value is not finite.
@@ -235,7 +240,7 @@ def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tup
     (Array(9., f32[], cpu:0), Array([6.], f32[1], cpu:0))
     """
 
-    def value_and_gradient(params: Tree, *args: Any, state: Tree, **named: Any) -> tuple[Any, Tree]:
+    def value_and_gradient(params: Tree, *args: object, state: Tree, **named: object) -> tuple[Array, Tree]:
         searches = filter(_is_search, tree.leaves(state, _is_search))
         candidates = [search for search in searches if search.grad is not None]
         if len(candidates) != 1:
@@ -247,7 +252,7 @@ def value_and_grad_from_state(value_fn: Callable[..., Any]) -> Callable[..., tup
         (last,) = candidates
         number = last.value.dtype
 
-        def compute(_: Any) -> tuple[Any, Tree]:
+        def compute(_: object) -> tuple[Array, Tree]:
             value, grad = value_and_grad(value_fn)(params, *args, **named)
             return rnp.astype(value, number), grad
 

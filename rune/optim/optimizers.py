@@ -98,7 +98,7 @@ def adamw(
     eps: float = 1e-8,
     eps_root: float = 0.0,
     weight_decay: float = 1e-4,
-    mask: Any = None,
+    mask: object = None,
     *,
     nesterov: bool = False,
 ) -> Optimizer:
@@ -144,7 +144,7 @@ def nadamw(
     eps: float = 1e-8,
     eps_root: float = 0.0,
     weight_decay: float = 1e-4,
-    mask: Any = None,
+    mask: object = None,
 ) -> Optimizer:
     """`adamw` with Nesterov momentum.
 
@@ -181,7 +181,7 @@ def adamaxw(
     b2: float = 0.999,
     eps: float = 1e-8,
     weight_decay: float = 1e-4,
-    mask: Any = None,
+    mask: object = None,
 ) -> Optimizer:
     """`adamax` with decay of the weights beside it.
 
@@ -248,7 +248,7 @@ def adadelta(
     rho: float = 0.9,
     eps: float = 1e-6,
     weight_decay: float = 0.0,
-    weight_decay_mask: Any = None,
+    weight_decay_mask: object = None,
 ) -> Optimizer:
     """Updates in the unit of the parameters. Source: Zeiler 2012, arXiv:1212.5701.
 
@@ -284,7 +284,7 @@ def yogi(learning_rate: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1
 
 
 def lion(
-    learning_rate: Rate, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 1e-3, mask: Any = None
+    learning_rate: Rate, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 1e-3, mask: object = None
 ) -> Optimizer:
     """Steps of one size, by the momentum's sign. Source: Chen et al. 2023, arXiv:2302.06675.
 
@@ -310,7 +310,7 @@ def lamb(
     eps: float = 1e-6,
     eps_root: float = 0.0,
     weight_decay: float = 0.0,
-    mask: Any = None,
+    mask: object = None,
 ) -> Optimizer:
     """Adam, each leaf's step as long as its parameter. Source: You et al., arXiv:1904.00962.
 
@@ -334,10 +334,10 @@ def lamb(
 def lars(
     learning_rate: Rate,
     weight_decay: float = 0.0,
-    weight_decay_mask: Any = True,
+    weight_decay_mask: object = True,
     trust_coefficient: float = 0.001,
     eps: float = 0.0,
-    trust_ratio_mask: Any = True,
+    trust_ratio_mask: object = True,
     momentum: float = 0.9,
     nesterov: bool = False,
 ) -> Optimizer:
@@ -373,7 +373,7 @@ def adafactor(
     weight_decay_rate: float | None = None,
     eps: float = 1e-30,
     factored: bool = True,
-    weight_decay_mask: Any = None,
+    weight_decay_mask: object = None,
 ) -> Optimizer:
     """Adam with second moments of matrices kept as rows and columns.
 

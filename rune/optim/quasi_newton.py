@@ -85,7 +85,7 @@ def scale_by_lbfgs(memory_size: int = 10, scale_init_precond: bool = True) -> Op
         steps = tree.map(put, state.diff_params_memory, step)
         changes = tree.map(put, state.diff_updates_memory, change)
         weights = put(state.weights_memory, weight)
-        size: Any = 1.0
+        size: Array | float = 1.0
         if scale_init_precond:
             last = curvature / rnp.where(is_kept, inner_product(change, change), 1.0)
             norm = rnp.sqrt(inner_product(grads, grads))
@@ -101,20 +101,20 @@ def _difference(new: Tree, old: Tree) -> Tree:
     return tree.map(lambda a, b: a - b, new, old)
 
 
-def _two_loops(grads: Tree, steps: Tree, changes: Tree, weights: Any, order: Any, size: Any) -> Tree:
+def _two_loops(grads: Tree, steps: Tree, changes: Tree, weights: Array, order: Array, size: Array | float) -> Tree:
     """The estimate, size at its start, times the gradients."""
 
-    def at(ring: Tree, place: Any) -> Tree:
+    def at(ring: Tree, place: Array) -> Tree:
         return tree.map(lambda x: x[place], ring)
 
-    def less(vector: Tree, share: Any, other: Tree) -> Tree:
+    def less(vector: Tree, share: Array, other: Tree) -> Tree:
         return _difference(vector, scaled(other, share))
 
-    def back(vector: Tree, place: Any) -> tuple[Tree, Any]:
+    def back(vector: Tree, place: Array) -> tuple[Tree, Array]:
         share = weights[place] * inner_product(at(steps, place), vector)
         return less(vector, share, at(changes, place)), share
 
-    def forth(vector: Tree, pair: Any) -> tuple[Tree, None]:
+    def forth(vector: Tree, pair: tuple[Array, Array]) -> tuple[Tree, None]:
         place, share = pair
         missing = weights[place] * inner_product(at(changes, place), vector) - share
         return less(vector, missing, at(steps, place)), None

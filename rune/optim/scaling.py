@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import rune.numpy as rnp
 from rune import ops, tree
@@ -25,6 +25,7 @@ from rune.optim.transforms import (
     two_moments,
 )
 from rune.transforms.arguments import required_number
+from rune.typing import ArrayLike
 
 
 class SquaresState(NamedTuple):
@@ -69,7 +70,7 @@ def scale(step_size: float) -> Optimizer:
     return stateless(lambda grads, _: scaled(grads, step_size))
 
 
-def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> Optimizer:
+def scale_by_schedule(step_size_fn: Callable[[Array], ArrayLike]) -> Optimizer:
     """Updates times a schedule's value at the step, from 0.
 
     Shapes: updates are a tree like the gradients; the state is a count i32 [].
@@ -321,7 +322,7 @@ def scale_by_trust_ratio(min_norm: float = 0.0, trust_coefficient: float = 1.0, 
     return beside_params("scale_by_trust_ratio", leaf)
 
 
-def _length(x: Any) -> Any:
+def _length(x: Array) -> Array:
     return rnp.sqrt(rnp.sum(square_of(x)))
 
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import rune.numpy as rnp
+from rune.array import Array
 from rune.errors import ArgumentError
+from rune.typing import ArrayLike
 
 Schedule = Callable[[Any], Any]
 
@@ -44,7 +46,7 @@ def linear_schedule(init_value: float, end_value: float, transition_steps: int, 
     """
     steps = _steps("linear_schedule", "transition_steps", transition_steps)
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: ArrayLike) -> Array:
         done = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
         return init_value + (end_value - init_value) * done
 
@@ -65,7 +67,7 @@ def polynomial_schedule(
     """
     steps = _steps("polynomial_schedule", "transition_steps", transition_steps)
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: ArrayLike) -> Array:
         done = rnp.clip(rnp.divide(rnp.subtract(count, transition_begin), steps), 0.0, 1.0)
         return end_value + (init_value - end_value) * rnp.power(1.0 - done, power)
 
@@ -93,8 +95,8 @@ def piecewise_constant_schedule(init_value: float, boundaries_and_scales: dict[i
     """
     steps = sorted(_boundaries("piecewise_constant_schedule", boundaries_and_scales).items())
 
-    def schedule(count: Any) -> Any:
-        value: Any = init_value
+    def schedule(count: ArrayLike) -> Any:
+        value: Array | float = init_value
         for boundary, factor in steps:
             value = value * rnp.where(rnp.greater_equal(count, boundary), factor, 1.0)
         return value
@@ -124,8 +126,8 @@ def piecewise_interpolate_schedule(
         value = value * factor
         points.append((boundary, value))
 
-    def schedule(count: Any) -> Any:
-        rate: Any = points[0][1]
+    def schedule(count: ArrayLike) -> float | Array:
+        rate: Array | float = points[0][1]
         for (start, low), (end, high) in itertools.pairwise(points):
             progress = rnp.clip(rnp.divide(rnp.subtract(count, start), max(end - start, 1)), 0.0, 1.0)
             if interpolate_type == "cosine":
@@ -210,7 +212,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
             "boundaries that rise, required)"
         )
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: ArrayLike) -> Array:
         value = schedules[0](count)
         for boundary, following in zip(boundaries, schedules[1:], strict=True):
             later = following(rnp.subtract(count, boundary))
@@ -242,7 +244,7 @@ def exponential_decay(
     if isinstance(decay_rate, int | float) and decay_rate <= 0:
         raise ArgumentError(f"exponential_decay: cannot decay by {decay_rate=} (above 0 required)")
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: ArrayLike) -> Array:
         power = rnp.divide(rnp.maximum(rnp.subtract(count, transition_begin), 0), steps)
         value = init_value * rnp.power(decay_rate, rnp.floor(power) if staircase else power)
         if end_value is None:
@@ -265,7 +267,7 @@ def cosine_decay_schedule(init_value: float, decay_steps: int, alpha: float = 0.
     """
     steps = _steps("cosine_decay_schedule", "decay_steps", decay_steps)
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: ArrayLike) -> Array:
         done = rnp.minimum(rnp.divide(count, steps), 1.0)
         cosine = 0.5 * (1.0 + rnp.cos(math.pi * done))
         return init_value * ((1 - alpha) * cosine**exponent + alpha)

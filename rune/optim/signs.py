@@ -25,7 +25,7 @@ from rune.optim.transforms import (
 from rune.optim.transforms import scaled as scaled_by
 from rune.random.keys import single_key
 from rune.transforms.arguments import required_number
-from rune.typing import DTypeLike
+from rune.typing import ArrayLike, DTypeLike
 
 
 class RpropState(NamedTuple):
@@ -46,7 +46,7 @@ class NoiseState(NamedTuple):
     """Step count, and the key of the noise to come."""
 
     count: Any
-    key: Any
+    key: Array
 
 
 def scale_by_sign() -> Optimizer:
@@ -119,7 +119,7 @@ def scale_by_rprop(
             f"{name}: cannot change lengths by {eta_minus=} and {eta_plus=} (one below 1, one above required)"
         )
 
-    def length(g: Any, last: Any, size: Any) -> Any:
+    def length(g: Array, last: Array, size: Array) -> Any:
         scaled = rnp.where(g * last > 0, eta_plus * size, eta_minus * size)
         scaled = rnp.clip(scaled, min_step_size, max_step_size)
         return rnp.where(g * last == 0, size, scaled)
@@ -211,7 +211,10 @@ def scale_by_polyak(f_min: float = 0.0, max_learning_rate: float = 1.0, eps: flo
 
 
 def polyak_sgd(
-    max_learning_rate: float = 1.0, scaling: float | Callable[[Any], Any] = 1.0, f_min: float = 0.0, eps: float = 0.0
+    max_learning_rate: float = 1.0,
+    scaling: float | Callable[[Array], ArrayLike] = 1.0,
+    f_min: float = 0.0,
+    eps: float = 0.0,
 ) -> ExtraArgsOptimizer:
     """Gradient descent with Polyak's step, for losses whose least value is known.
 
@@ -279,7 +282,7 @@ def optimistic_gradient_descent(learning_rate: Rate, alpha: float = 1.0, beta: f
     return chain(scale_by_optimistic_gradient(alpha, beta), scale_by_learning_rate(learning_rate))
 
 
-def add_noise(eta: float, gamma: float, key: Any) -> Optimizer:
+def add_noise(eta: float, gamma: float, key: ArrayLike) -> Optimizer:
     """Updates plus normal noise of variance eta / count**gamma.
 
     key: a key of `rune.random`, or a seed; the state holds what follows it.
@@ -320,7 +323,7 @@ def _drawn(g: Array) -> DTypeLike:
     return rnp.result_type(g) if rnp.iscomplexobj(g) else rnp.float32
 
 
-def noisy_sgd(learning_rate: Rate, eta: float = 0.01, gamma: float = 0.55, key: Any = 0) -> Optimizer:
+def noisy_sgd(learning_rate: Rate, eta: float = 0.01, gamma: float = 0.55, key: ArrayLike = 0) -> Optimizer:
     """Gradient descent with noise that fades. Source: Neelakantan et al. 2015, arXiv:1511.06807.
 
     Shapes: updates are a tree like the gradients; the state holds a count i32 [] and a key [].

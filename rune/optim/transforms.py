@@ -17,6 +17,7 @@ from rune.array import Array
 from rune.errors import ArgumentError
 from rune.optim.leaves import Tree, filled, filled_real, in_dtypes, square_of
 from rune.transforms.arguments import required_number
+from rune.typing import ArrayLike
 
 Rate = Any  # a number, an array, or a function of the step count
 
@@ -102,7 +103,7 @@ def with_extra_args_support(inner: Optimizer) -> ExtraArgsOptimizer:
     if not (hasattr(inner, "init") and hasattr(inner, "update")):
         raise ArgumentError(f"optim: cannot take {type(inner).__name__} as an optimizer (init and update required)")
 
-    def update(grads: Tree, state: Tree, params: Tree = None, **_: Any) -> tuple[Tree, Tree]:
+    def update(grads: Tree, state: Tree, params: Tree = None, **_: object) -> tuple[Tree, Tree]:
         return inner.update(grads, state, params)
 
     return ExtraArgsOptimizer(inner.init, update)
@@ -125,7 +126,7 @@ def chain(*parts: Optimizer) -> ExtraArgsOptimizer:
     def init(params: Tree) -> Tree:
         return tuple(part.init(params) for part in willing)
 
-    def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
+    def update(grads: Tree, state: Tree, params: Tree = None, **extra: object) -> tuple[Tree, Tree]:
         if not isinstance(state, tuple | list) or len(state) != len(parts):
             held = len(state) if isinstance(state, tuple | list) else type(state).__name__
             raise ArgumentError(f"chain: cannot use a state of {held} for {len(parts)} parts")
@@ -159,7 +160,9 @@ def named_chain(*parts: tuple[str, Optimizer]) -> ExtraArgsOptimizer:
     def init(params: Tree) -> dict[str, Tree]:
         return dict(zip(names, inner.init(params), strict=True))
 
-    def update(grads: Tree, state: dict[str, Tree], params: Tree = None, **extra: Any) -> tuple[Tree, dict[str, Tree]]:
+    def update(
+        grads: Tree, state: dict[str, Tree], params: Tree = None, **extra: object
+    ) -> tuple[Tree, dict[str, Tree]]:
         updates, after = inner.update(grads, tuple(state[n] for n in names), params, **extra)
         return updates, dict(zip(names, after, strict=True))
 
@@ -220,12 +223,12 @@ def identity() -> Optimizer:
     return stateless(lambda grads, _: grads)
 
 
-def no_steps() -> Any:
+def no_steps() -> Array:
     """The step count before the first step."""
     return rnp.zeros((), "i32")
 
 
-def scaled(grads: Tree, rate: Any) -> Tree:
+def scaled(grads: Tree, rate: ArrayLike) -> Tree:
     """Every leaf times a number or rank-0 array, in its own dtype."""
     return tree.map(lambda g: rnp.astype(rnp.multiply(g, rate), rnp.result_type(g)), grads)
 
@@ -306,7 +309,7 @@ def running_mean(name: str, decay: Any, old: Tree, new: Tree) -> Tree:
     return in_dtypes(name, tree.map(leaf, old, new), old)
 
 
-def same_shape(name: str, old: Any, new: Any) -> Any:
+def same_shape(name: str, old: Array, new: Array) -> Array:
     """`old`. Errors: ArgumentError unless both have one shape."""
     if rnp.shape(old) != rnp.shape(new):
         raise ArgumentError(
@@ -316,19 +319,19 @@ def same_shape(name: str, old: Any, new: Any) -> Any:
     return old
 
 
-def running_squares(name: str, decay: Any, old: Tree, new: Tree) -> Tree:
+def running_squares(name: str, decay: ArrayLike, old: Tree, new: Tree) -> Tree:
     """decay old + (1 - decay) |new|², in the dtype of the old."""
     return running_mean(name, decay, old, tree.map(square_of, new))
 
 
-def correction(name: str, decay: Any, count: Any) -> Any:
+def correction(name: str, decay: Any, count: Array) -> float | Array:
     """1 - decay**count, through expm1: near 1 the difference would lose its digits in f32."""
     if isinstance(required_number(name, "decay", decay, 0, 1), int | float):
         return 1.0 if decay == 0 else -rnp.expm1(rnp.astype(count, "f32") * math.log(decay))
     return -rnp.expm1(rnp.astype(count, "f32") * rnp.log(decay))
 
 
-def unbiased(name: str, b1: Any, count: Any, nesterov: bool) -> Callable[[Any, Any], Any]:
+def unbiased(name: str, b1: Any, count: Array, nesterov: bool) -> Callable[[Any, Any], Any]:
     """The function (gradient, running mean) -> mean corrected for its start.
 
     nesterov: the mean as it will be after one more step with this gradient.
@@ -340,7 +343,7 @@ def unbiased(name: str, b1: Any, count: Any, nesterov: bool) -> Callable[[Any, A
     return lambda g, m: b1 * m / ahead + (1 - b1) * g / first
 
 
-def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
+def add_decayed_weights(weight_decay: float, mask: object = None) -> Optimizer:
     """Updates plus weight_decay times the parameters. Errors: ArgumentError without params.
 
     mask: a tree of bools like the parameters (or a prefix of it), or a function from them to one:
@@ -365,7 +368,7 @@ def add_decayed_weights(weight_decay: float, mask: Any = None) -> Optimizer:
     return stateless(rule)
 
 
-def global_norm(updates: Tree) -> Any:
+def global_norm(updates: Tree) -> Array:
     """The Euclidean norm of all leaves together.
 
     Shapes: any tree -> []. Types: f32, or f64 of wider leaves; real of complex ones.
@@ -378,7 +381,7 @@ def global_norm(updates: Tree) -> Any:
     return rnp.sqrt(inner_product(updates, updates))
 
 
-def inner_product(a: Tree, b: Tree) -> Any:
+def inner_product(a: Tree, b: Tree) -> Array:
     """The sum of Re(conj(x) y) over all elements of two trees, in f32 or wider."""
     total = rnp.zeros(())
     for x, y in zip(tree.leaves(a), tree.leaves(b), strict=True):

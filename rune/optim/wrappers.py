@@ -5,7 +5,7 @@ Arguments that an inner optimizer takes by name, as a line search does, are hand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from rune.optim.clipping import beside_params
 from rune.optim.leaves import in_dtypes, real_leaves
 from rune.optim.transforms import ExtraArgsOptimizer, Optimizer, Tree, no_steps, stateless, with_extra_args_support
 from rune.transforms.arguments import required_number
+from rune.typing import ArrayLike
 
 Mask = Tree | Callable[[Tree], Tree]
 
@@ -78,7 +79,7 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
             raise ArgumentError("masked: cannot use the mask (a tree of bools required)")
         return [bool(flag) for flag in flags]
 
-    def selected(values: Tree) -> list[Any] | None:
+    def selected(values: Tree) -> list[object] | None:
         if values is None:
             return None
         flags = chosen(values)
@@ -87,7 +88,7 @@ def masked(inner: Optimizer, mask: Mask) -> ExtraArgsOptimizer:
     def init(params: Tree) -> Tree:
         return willing.init(selected(params))
 
-    def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
+    def update(grads: Tree, state: Tree, params: Tree = None, **extra: object) -> tuple[Tree, Tree]:
         inner_updates, state = willing.update(selected(grads), state, selected(params), **extra)
         following = iter(inner_updates)
         leaves, treedef = tree.flatten(grads)
@@ -126,7 +127,7 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
             )
         return assigned
 
-    def of(label: Any) -> ExtraArgsOptimizer:
+    def of(label: Hashable) -> ExtraArgsOptimizer:
         return masked(transforms[label], lambda v: tree.map(lambda x: x == label, labels_of(v)))
 
     parts = {label: of(label) for label in transforms}
@@ -135,7 +136,7 @@ def multi_transform(transforms: Mapping[Any, Optimizer], labels: Mask) -> ExtraA
         labels_of(params)
         return {label: part.init(params) for label, part in parts.items()}
 
-    def update(grads: Tree, state: Tree, params: Tree = None, **extra: Any) -> tuple[Tree, Tree]:
+    def update(grads: Tree, state: Tree, params: Tree = None, **extra: object) -> tuple[Tree, Tree]:
         after = {}
         for label, part in parts.items():
             grads, after[label] = part.update(grads, state[label], params, **extra)
@@ -194,7 +195,7 @@ def keep_params_nonnegative() -> Optimizer:
     return stateless(rule)
 
 
-def conditionally_transform(inner: Optimizer, should_transform_fn: Callable[[Any], Any]) -> ExtraArgsOptimizer:
+def conditionally_transform(inner: Optimizer, should_transform_fn: Callable[[Array], ArrayLike]) -> ExtraArgsOptimizer:
     """`inner` in the steps where the function of the step count says so; else nothing is done.
 
     In the other steps updates and the inner state pass as they are.
@@ -213,8 +214,8 @@ def conditionally_transform(inner: Optimizer, should_transform_fn: Callable[[Any
     if not callable(should_transform_fn):
         raise ArgumentError(f"conditionally_transform: cannot call {should_transform_fn!r} (a function of the step)")
 
-    def update(grads: Tree, state: ConditionState, params: Tree = None, **extra: Any) -> tuple[Tree, ConditionState]:
-        def step(_: Any) -> tuple[Tree, Tree]:
+    def update(grads: Tree, state: ConditionState, params: Tree = None, **extra: object) -> tuple[Tree, ConditionState]:
+        def step(_: object) -> tuple[Tree, Tree]:
             updates, inside = willing.update(grads, state.inner, params, **extra)
             return in_dtypes("conditionally_transform", updates, grads), inside
 
@@ -250,7 +251,7 @@ def apply_every(k: int = 1) -> Optimizer:
     return Optimizer(lambda params: EveryState(no_steps(), tree.map(rnp.zeros_like, params)), update)
 
 
-def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]) -> ExtraArgsOptimizer:
+def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Array], ArrayLike]) -> ExtraArgsOptimizer:
     """`inner` on the mean of every k gradients; updates are 0 in between.
 
     every_k_schedule: k, or a function from the number of full rounds to k.
@@ -276,7 +277,9 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]) 
         zeros = tree.map(rnp.zeros_like, params)
         return MultiStepsState(no_steps(), no_steps(), inner.init(params), zeros)
 
-    def update(grads: Tree, state: MultiStepsState, params: Tree = None, **extra: Any) -> tuple[Tree, MultiStepsState]:
+    def update(
+        grads: Tree, state: MultiStepsState, params: Tree = None, **extra: object
+    ) -> tuple[Tree, MultiStepsState]:
         k = every_k_schedule
         k = k(state.gradient_step) if callable(k) else k
         share = 1 / rnp.astype(state.mini_step + 1, "f32")
@@ -284,12 +287,12 @@ def multi_steps(inner: Optimizer, every_k_schedule: int | Callable[[Any], Any]) 
         mean = in_dtypes("multi_steps", mean, state.mean)
         is_full = state.mini_step + 1 >= k
 
-        def step(_: Any) -> tuple[Tree, Tree, Tree]:
+        def step(_: object) -> tuple[Tree, Tree, Tree]:
             updates, after = willing.update(mean, state.inner, params, **extra)
             updates = in_dtypes("multi_steps", updates, mean)
             return updates, after, tree.map(rnp.zeros_like, mean)
 
-        def wait(_: Any) -> tuple[Tree, Tree, Tree]:
+        def wait(_: object) -> tuple[Tree, Tree, Tree]:
             return tree.map(rnp.zeros_like, mean), state.inner, mean
 
         updates, after, mean = control.cond(is_full, step, wait, None)
@@ -319,7 +322,7 @@ def apply_if_finite(inner: Optimizer, max_consecutive_errors: int) -> ExtraArgsO
     def init(params: Tree) -> FiniteState:
         return FiniteState(no_steps(), no_steps(), rnp.ones((), bool), inner.init(params))
 
-    def update(grads: Tree, state: FiniteState, params: Tree = None, **extra: Any) -> tuple[Tree, FiniteState]:
+    def update(grads: Tree, state: FiniteState, params: Tree = None, **extra: object) -> tuple[Tree, FiniteState]:
         fine = rnp.ones((), bool)
         for leaf in tree.leaves(grads):
             fine = fine & rnp.all(rnp.isfinite(leaf))

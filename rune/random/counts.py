@@ -7,7 +7,10 @@ steps, with one key for both loops: each element listens to one of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 import rune.numpy as rnp
 from rune import dtypes, ops
@@ -30,7 +33,7 @@ from rune.random.sampler import (
 )
 from rune.random.special import log_poisson_density, stirling_remainder
 from rune.random.uniforms import unit_interval
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 FEW = 10.0  # means below which events are counted one by one
 F32 = dtypes.f32
@@ -44,7 +47,7 @@ class _Waiting(NamedTuple):
 
     key: Key
     count: Any
-    log_product: Any
+    log_product: Array
 
 
 def _by_waiting(key: Key, lam: Array) -> Array:
@@ -64,11 +67,11 @@ class _Trying(NamedTuple):
     """What elements have got, and which have."""
 
     key: Key
-    draw: Any
-    is_done: Any
+    draw: Array
+    is_done: Array
 
 
-def _by_rejection(key: Key, shape: Shape, dtype: Any, propose: Any) -> Array:
+def _by_rejection(key: Key, shape: Shape, dtype: np.dtype, propose: Callable[..., Array]) -> Array:
     """propose(u - 1/2, v) -> (number, accepted), until all are accepted; -1 before that."""
 
     def again(s: _Trying) -> _Trying:
@@ -102,7 +105,7 @@ def _poisson_proposal(lam: ArrayLike) -> Any:
 
 
 @Sampler
-def poisson(key: ArrayLike, lam: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def poisson(key: ArrayLike, lam: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """How many events come in a time in which `lam` come on the average.
 
     Shapes: lam broadcasts to `shape`, which is its own by default.
@@ -136,7 +139,7 @@ class _Skipping(NamedTuple):
 
     key: Key
     count: Any
-    trials: Any
+    trials: Array
 
 
 def _by_skipping(key: Key, n: Array, p: Array) -> Array:
@@ -175,7 +178,7 @@ def _binomial_proposal(n: Array, p: Array) -> Any:
     return propose
 
 
-def _log_ratio(k: Array, m: Array, n: Array, odds: Array) -> Any:
+def _log_ratio(k: Array, m: Array, n: Array, odds: Array) -> Array:
     """The logarithm of how much less likely k successes are than the most likely number m."""
     return (
         (m + 0.5) * rnp.log((m + 1.0) / (odds * (n - m + 1.0)))
@@ -189,7 +192,9 @@ def _log_ratio(k: Array, m: Array, n: Array, odds: Array) -> Any:
 
 
 @Sampler
-def binomial(key: ArrayLike, n: ArrayLike, p: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def binomial(
+    key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """How many of n trials of probability p succeed, as floating numbers.
 
     Shapes: n and p broadcast to `shape`, which is their own by default.
@@ -228,7 +233,13 @@ def _binomial(key: Key, n: Any, p: Array) -> Array:
 
 @with_static("unroll")
 def multinomial(
-    key: ArrayLike, n: Any, p: Any, *, shape: Shape | None = None, dtype: Any = None, unroll: int = 1
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: int = 1,
 ) -> Array:
     """How many of n trials have each of the outcomes, whose probabilities are p.
 

@@ -9,7 +9,9 @@ which rejection does not disturb.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 import rune.numpy as rnp
 from rune import ops
@@ -26,7 +28,7 @@ from rune.random.special import gamma_log_derivative
 from rune.random.uniforms import rademacher, unit_interval
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.custom.jvp import custom_jvp
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 SQUEEZE = 0.0331
 THIRD = 1 / 3
@@ -44,8 +46,8 @@ class _Proposing(NamedTuple):
     """Normal numbers x, and for which of them 1 + c x is positive."""
 
     keys: Key
-    x: Any
-    is_done: Any
+    x: Array
+    is_done: ArrayLike
 
 
 def _proposals(keys: Key, c: Array, is_done: ArrayLike) -> tuple[Array, Array]:
@@ -66,8 +68,8 @@ class _Trying(NamedTuple):
     """The numbers v that elements have got, and which have."""
 
     keys: Key
-    v: Any
-    is_done: Any
+    v: Array
+    is_done: Array
 
 
 def _cubes(keys: Key, d: Array) -> Array:
@@ -90,7 +92,7 @@ def _cubes(keys: Key, d: Array) -> Array:
     return while_loop(lambda s: rnp.any(~s.is_done), again, first).v
 
 
-def _units(keys: Key, dtype: Any) -> Array:
+def _units(keys: Key, dtype: np.dtype) -> Array:
     """A number of [0, 1) for every key."""
     return vmap(lambda key: unit_interval(key, (), dtype))(keys)
 
@@ -114,7 +116,7 @@ def _many(keys: Key, a: Array) -> Array:
 
 
 @_many.defjvp
-def _many_jvp(primals: Any, tangents: Any) -> Any:
+def _many_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     drawn = _many(*primals)
     # A number too small for the dtype stays 0, wherever its parameter goes.
     is_zero = drawn == 0.0
@@ -132,19 +134,19 @@ def _many_logs(keys: Key, a: Array) -> Array:
 
 
 @_many_logs.defjvp
-def _many_logs_jvp(primals: Any, tangents: Any) -> Any:
+def _many_logs_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     drawn = _many_logs(*primals)
     return drawn, tangents[1] * gamma_log_derivative(primals[1], drawn)
 
 
-def _drawn(draw: Callable[[Key, Any], Any], key: ArrayLike, a: Array, shape: Shape, dtype: Any) -> Array:
+def _drawn(draw: Callable[[Key, Array], Array], key: ArrayLike, a: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
     """Numbers of a shape, each from a key of its own."""
     shapes = rnp.broadcast_to(in_dtype("gamma", a, dtype), shape)
     keys = split(single_key("gamma", key), product(shape))
     return draw(keys, shapes.ravel()).reshape(shape)
 
 
-def _two_logs(key: ArrayLike, a: Any, b: Any, shape: Shape, dtype: Any) -> tuple[Any, Any]:
+def _two_logs(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
     """Logarithms of gamma numbers of a, and others of b, drawn in one loop."""
     pair = (rnp.broadcast_to(in_dtype("gamma", v, dtype), shape) for v in (a, b))
     keys = vmap(lambda k: split(k, product(shape)))(split(single_key("gamma", key)))
@@ -153,7 +155,7 @@ def _two_logs(key: ArrayLike, a: Any, b: Any, shape: Shape, dtype: Any) -> tuple
 
 
 @Sampler
-def gamma(key: ArrayLike, a: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def gamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Density x**(a - 1) exp(-x), up to a factor, for x > 0; mean and variance are a.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
@@ -172,7 +174,7 @@ def gamma(key: ArrayLike, a: Any, shape: Shape | None = None, dtype: Any = None)
 
 
 @Sampler
-def loggamma(key: ArrayLike, a: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def loggamma(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Logarithms of gamma numbers, also of those that would underflow to 0.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
@@ -193,7 +195,9 @@ def loggamma(key: ArrayLike, a: Any, shape: Shape | None = None, dtype: Any = No
 
 
 @Sampler
-def beta(key: ArrayLike, a: Any, b: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def beta(
+    key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Density x**(a - 1) (1 - x)**(b - 1), up to a factor, for 0 <= x <= 1.
 
     Shapes: a and b broadcast to `shape`, which is their own by default.
@@ -215,7 +219,7 @@ def beta(key: ArrayLike, a: Any, b: Any, shape: Shape | None = None, dtype: Any 
 
 
 @Sampler
-def dirichlet(key: ArrayLike, alpha: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Shares that sum to 1: density proportional to the product of x_i**(alpha_i - 1).
 
     Shapes: alpha [*B, N]; B broadcasts to `shape`, which is B by default -> [*shape, N].
@@ -239,7 +243,7 @@ def dirichlet(key: ArrayLike, alpha: Any, shape: Shape | None = None, dtype: Any
 
 
 @Sampler
-def chisquare(key: ArrayLike, df: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def chisquare(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """The sum of the squares of `df` normal numbers.
 
     Shapes: df broadcasts to `shape`, which is its own by default.
@@ -259,7 +263,9 @@ def chisquare(key: ArrayLike, df: Any, shape: Shape | None = None, dtype: Any = 
 
 
 @Sampler
-def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def f(
+    key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """The ratio of two chi-square numbers, each over its degrees of freedom.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
@@ -280,7 +286,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Shape | None = None, dtype: Any =
 
 
 @Sampler
-def t(key: ArrayLike, df: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def t(key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Student's t: a normal number over the root of a chi-square number by its degrees of freedom.
 
     Shapes: df broadcasts to `shape`, which is its own by default.
@@ -302,7 +308,7 @@ def t(key: ArrayLike, df: Any, shape: Shape | None = None, dtype: Any = None) ->
 
 
 @Sampler
-def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def generalized_normal(key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Density exp(-|x|**p), up to a factor.
 
     Shapes: p broadcasts to `shape`. Types: floating, f32 by default.
@@ -322,7 +328,7 @@ def generalized_normal(key: Any, p: Any, shape: Shape = (), dtype: Any = None) -
 
 
 @with_static("d")
-def ball(key: Any, d: int, p: Any = 2.0, shape: Shape = (), dtype: Any = None) -> Any:
+def ball(key: ArrayLike, d: int, p: ArrayLike = 2.0, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Points of the ball of dimension d in which the p-norm is at most 1, all equally likely.
 
     Shapes: [*shape, d].

@@ -6,7 +6,6 @@ The samplers follow JAX in how they keep the uniform number away from where the 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
@@ -26,11 +25,11 @@ from rune.random.sampler import (
     with_static,
 )
 from rune.random.uniforms import uniform, unit_interval
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 
 @Sampler
-def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Array:
+def exponential(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Waiting times of mean 1: density exp(-x) for x >= 0.
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -48,7 +47,7 @@ def exponential(key: Any, shape: Shape = (), dtype: Any = None) -> Array:
 
 
 @with_static("mode")
-def gumbel(key: ArrayLike, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Array:
+def gumbel(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None) -> Array:
     """The distribution of the largest of many: density exp(-(x + exp(-x))).
 
     mode:   "high" takes twice the bits: the largest number is about 32 instead of 16 in f32.
@@ -74,7 +73,7 @@ def gumbel(key: ArrayLike, shape: Shape = (), dtype: Any = None, mode: str | Non
 
 
 @Sampler
-def laplace(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+def laplace(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Density exp(-|x|) / 2.
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -94,7 +93,7 @@ def laplace(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
 
 
 @Sampler
-def logistic(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+def logistic(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Density exp(-x) / (1 + exp(-x))².
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -113,7 +112,7 @@ def logistic(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
 
 
 @Sampler
-def cauchy(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Density 1 / (π (1 + x²)): no mean.
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -132,7 +131,7 @@ def cauchy(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
 
 
 @Sampler
-def pareto(key: ArrayLike, b: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def pareto(key: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Density b / x**(b + 1) for x >= 1.
 
     Shapes: b broadcasts to `shape`, which is its own by default.
@@ -152,7 +151,7 @@ def pareto(key: ArrayLike, b: Any, shape: Shape | None = None, dtype: Any = None
 
 
 @Sampler
-def power(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def power(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Density a x**(a - 1) for 0 <= x <= 1: the largest of `a` uniform numbers.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
@@ -172,7 +171,9 @@ def power(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> An
 
 
 @Sampler
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def weibull_min(
+    key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """scale e**(1/concentration), with e of the exponential distribution.
 
     Shapes: the parameters broadcast to `shape`.
@@ -193,7 +194,14 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape = (), dty
 
 
 @Sampler
-def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def triangular(
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Density that rises from left to its mode and falls to right.
 
     Shapes: the parameters broadcast to `shape`, which is their own by default.
@@ -217,7 +225,7 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape | None =
 
 
 @Sampler
-def geometric(key: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def geometric(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """How many trials of probability p there are up to the first success.
 
     Shapes: p broadcasts to `shape`, which is its own by default.

@@ -18,6 +18,7 @@ from rune import config, dtypes, ops
 from rune.array import Array, as_array, default_place, put
 from rune.core.interpreter import Tracer, literal, type_of
 from rune.core.types import ArrayType, Shape
+from rune.core.values import Value
 from rune.dims import Dim, Size
 from rune.dtypes import KeyDtype, stored_keys
 from rune.errors import ArgumentError, DtypeError, ShapeError
@@ -87,7 +88,7 @@ def _in_kind(new: Key, original: KeyLike) -> Array:
 # --- making keys ------------------------------------------------------------------------------
 
 
-def key(seed: Any, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Key:
+def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Key:
     """A key from an integer. All 64 bits of a Python integer or a 64-bit array count.
 
     impl, dtype:  the generator, "threefry2x32" (the default) or "philox4x32".
@@ -115,7 +116,7 @@ def _key_of_int(seed: int | np.integer, impl: str) -> Key:
     return put(stored_keys(halves, key.dtype), key, default_place())
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     """A raw key, as older code has it. It does not remember its generator.
 
     Shapes: seed int[] -> u32[2].
@@ -133,7 +134,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     return key_data(key(seed))
 
 
-def _halves(name: str, number: Any) -> tuple[Array, Array]:
+def _halves(name: str, number: ArrayLike | Value) -> tuple[Array, Array]:
     """The high and the low word of an integer, Python's or an array's."""
     if isinstance(number, int | np.integer) and not isinstance(number, bool):
         first, second = (as_array(half, dtypes.u32) for half in _halves_of_int(number))
@@ -278,7 +279,7 @@ def key_impl(keys: KeyLike) -> str:
     return generator_of(as_keys("key_impl", keys))
 
 
-def key_dtype(impl: Any = None) -> KeyDtype:
+def key_dtype(impl: object = None) -> KeyDtype:
     """The dtype of the keys of a generator.
 
     Errors: ArgumentError for an unknown generator.

@@ -5,8 +5,6 @@ The normal numbers are JAX's; what factorisations make of them agrees up to thei
 
 from __future__ import annotations
 
-from typing import Any
-
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
@@ -18,14 +16,19 @@ from rune.numpy.arguments import static_int
 from rune.random.keys import single_key
 from rune.random.normals import PARTS, normal, standard_normal
 from rune.random.sampler import floating, in_dtype, shape_for, with_static
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 METHODS = ("cholesky", "eigh", "svd")
 
 
 @with_static("method")
 def multivariate_normal(
-    key: ArrayLike, mean: Any, cov: Any, shape: Shape | None = None, dtype: Any = None, method: str = "cholesky"
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    method: str = "cholesky",
 ) -> Array:
     """Normal vectors with a mean and a covariance: mean + F z, with F Fᵀ = cov.
 
@@ -70,7 +73,9 @@ def _root(cov: Array, method: str) -> Array:
 
 
 @with_static("n", "m")
-def orthogonal(key: Any, n: int, shape: Shape = (), dtype: Any = None, m: int | None = None) -> Any:
+def orthogonal(
+    key: ArrayLike, n: int, shape: Shape = (), dtype: DTypeLike | None = None, m: int | None = None
+) -> Array:
     """Matrices drawn uniformly from the orthogonal group, or with orthonormal rows or columns.
 
     Those of complex dtype are drawn from the unitary group.

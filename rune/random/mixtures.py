@@ -6,8 +6,6 @@ a noncentral chi-square number one whose degrees of freedom are counted by a Poi
 
 from __future__ import annotations
 
-from typing import Any
-
 import rune.numpy as rnp
 from rune import ops
 from rune.array import Array
@@ -18,11 +16,13 @@ from rune.random.keys import single_key, split
 from rune.random.normals import standard_normal
 from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_shape, real_kind
 from rune.random.uniforms import pairs
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 
 @Sampler
-def negative_binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def negative_binomial(
+    key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """How many trials of probability p fail before n of them succeed; n need not be an integer.
 
     Shapes: n and p broadcast to `shape`, which is their own by default.
@@ -45,7 +45,7 @@ def negative_binomial(key: Any, n: Any, p: Any, shape: Shape | None = None, dtyp
 
 
 @Sampler
-def logseries(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def logseries(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Whole numbers from 1 on, k with a probability proportional to p**k / k.
 
     Shapes: p broadcasts to `shape`, which is its own by default.
@@ -70,7 +70,9 @@ def logseries(key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: A
 
 
 @Sampler
-def noncentral_chisquare(key: ArrayLike, df: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def noncentral_chisquare(
+    key: ArrayLike, df: ArrayLike, nonc: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """The sum of the squares of `df` normal numbers whose means' squares have the sum `nonc`.
 
     Shapes: df and nonc broadcast to `shape`, which is their own by default.
@@ -97,7 +99,12 @@ def noncentral_chisquare(key: ArrayLike, df: Any, nonc: Any, shape: Shape | None
 
 @Sampler
 def noncentral_f(
-    key: ArrayLike, dfnum: Any, dfden: Any, nonc: Any, shape: Shape | None = None, dtype: Any = None
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    nonc: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """A noncentral chi-square number over a chi-square number, each over its degrees of freedom.
 

@@ -20,7 +20,7 @@ from rune.core.types import Shape
 from rune.random.keys import single_key, split
 from rune.random.sampler import Sampler, floating, in_dtype, joint_shape, spread
 from rune.random.uniforms import rademacher, uniform, unit_interval
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 SQRT2 = math.sqrt(2)
 PARTS = {dtypes.c64: dtypes.f32, dtypes.c128: dtypes.f64}
@@ -35,7 +35,7 @@ def standard_normal(key: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
 
 
 @Sampler
-def normal(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Numbers of the normal distribution with mean 0 and variance 1.
 
     Shapes: `shape`.
@@ -56,7 +56,9 @@ def normal(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
 
 
 @Sampler
-def truncated_normal(key: ArrayLike, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def truncated_normal(
+    key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Normal numbers between two bounds, both excluded.
 
     Shapes: the bounds broadcast to `shape`, which is their own by default.
@@ -81,7 +83,9 @@ def truncated_normal(key: ArrayLike, lower: Any, upper: Any, shape: Shape | None
 
 
 @Sampler
-def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any = None) -> Array:
+def lognormal(
+    key: ArrayLike, sigma: ArrayLike = 1.0, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """exp(sigma z) for normal z.
 
     Shapes: sigma broadcasts to `shape`, which is its own by default.
@@ -101,7 +105,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Shape | None = None, dtype: Any
 
 
 @Sampler
-def maxwell(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+def maxwell(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Lengths of vectors of three normal numbers: the speeds in a gas.
 
     Shapes: `shape`. Types: floating, f32 by default.
@@ -142,7 +146,7 @@ def double_sided_maxwell(key: ArrayLike, loc: Any, scale: Any, shape: Shape = ()
 
 
 @Sampler
-def rayleigh(key: ArrayLike, scale: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Lengths of vectors of two normal numbers, times scale.
 
     Shapes: scale broadcasts to `shape`, which is its own by default.
@@ -162,7 +166,7 @@ def rayleigh(key: ArrayLike, scale: Any, shape: Shape | None = None, dtype: Any 
 
 
 @Sampler
-def wald(key: ArrayLike, mean: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def wald(key: ArrayLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """The inverse Gaussian distribution of scale 1: first passages of a Brownian motion.
 
     Shapes: mean broadcasts to `shape`, which is its own by default.

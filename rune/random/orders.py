@@ -35,7 +35,7 @@ LAST_WORD = (1 << 32) - 1
 # --- sorting ----------------------------------------------------------------------------------
 
 
-def stable_order(words: Any) -> Array:
+def stable_order(words: Array) -> Array:
     """The positions of unsigned integers in ascending order, equal ones as they stand.
 
     Shapes: words [N] -> i32[N].
@@ -54,7 +54,7 @@ def stable_order(words: Any) -> Array:
     return fori_loop(0, kind.itemsize * 8, by_bit, positions)
 
 
-def _descending(x: Array) -> Any:
+def _descending(x: Array) -> Array:
     """Unsigned integers that ascend where floating numbers descend."""
     real = x if x.dtype in (dtypes.f32, dtypes.f64) else x.astype(dtypes.f32)
     unsigned = UNSIGNED[real.dtype.itemsize * 8]
@@ -74,7 +74,7 @@ def _largest(x: Array, count: int) -> Array:
 # --- permutation ------------------------------------------------------------------------------
 
 
-def _shuffled(key: Key, x: Array, axis: int) -> Any:
+def _shuffled(key: Key, x: Array, axis: int) -> Array:
     """The elements along an axis, each line shuffled by itself."""
     # Words may be equal, which leaves a bias; a second round of them makes that as good as none.
     for _ in range(_rounds(product(x.shape))):
@@ -123,7 +123,7 @@ def _positions(key: ArrayLike, count: int) -> Array:
 
 
 @with_static("axis", "independent")
-def _permuted(key: Any, x: Any, axis: int, independent: bool) -> Any:
+def _permuted(key: Array, x: Array, axis: int, independent: bool) -> Array:
     checked_key = single_key("permutation", key)
     if independent or x.ndim == 1:
         return _shuffled(checked_key, x, axis)
@@ -153,11 +153,11 @@ def permutation(
     return _permuted(draw_key, array, place, bool(independent))
 
 
-def _is_size(x: Any) -> bool:
+def _is_size(x: object) -> bool:
     return isinstance(x, int | np.integer | Dim) and not isinstance(x, bool)
 
 
-def _as_size(x: Any) -> Size:
+def _as_size(x: int | Dim) -> Size:
     return x if isinstance(x, Dim) else int(x)
 
 
@@ -174,14 +174,14 @@ def _array(name: str, x: ArrayLike) -> Array:
 
 
 @with_static("count", "mode")
-def _chosen_by_weight(key: Any, p: Any, count: int, mode: str | None) -> Any:
+def _chosen_by_weight(key: Array, p: Array, count: int, mode: str | None) -> Array:
     """Positions without replacement: the largest logarithms of p with Gumbel noise (Vieira)."""
     noisy = gumbel.core(key, p.shape, p.dtype, mode) + rnp.log(p)
     return _largest(noisy, count)
 
 
 @Sampler
-def _drawn_by_weight(key: Any, p: Any, shape: Shape) -> Any:
+def _drawn_by_weight(key: Array, p: Array, shape: Shape) -> Array:
     """Positions with replacement: where a uniform number falls among the sums of p."""
     sums = rnp.cumsum(p)
     wanted = sums[-1] * (1.0 - unit_interval(single_key("choice", key), shape, p.dtype))
@@ -189,7 +189,7 @@ def _drawn_by_weight(key: Any, p: Any, shape: Shape) -> Any:
     most = dims.bounds(size)[1]
     halvings = 31 if most is None else most.bit_length()
 
-    def halve(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) // 2
         is_below = (sums[rnp.clip(middle, 0, size - 1)] < wanted) & (low < high)
@@ -200,16 +200,16 @@ def _drawn_by_weight(key: Any, p: Any, shape: Shape) -> Any:
 
 
 def choice(
-    key: Any = None,
+    key: ArrayLike | None = None,
     a: Any = None,
-    shape: Any = (),
+    shape: int | Shape = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
     *,
     name: str | None = None,
-) -> Any:
+) -> Array:
     """Slices of `a` along an axis, chosen at random; of range(a) for an integer.
 
     shape:    how many, in place of the axis.
@@ -252,7 +252,7 @@ def choice(
     return indices if is_range else rnp.take(source, indices, place)
 
 
-def _check_choice(size: Any, count: int, replace: bool, p: Any) -> None:
+def _check_choice(size: Size, count: int, replace: bool, p: ArrayLike | None) -> None:
     if count and size <= 0:
         raise ArgumentError("choice: cannot choose from nothing (a has no elements)")
     if not replace and count > size:
@@ -263,7 +263,7 @@ def _check_choice(size: Any, count: int, replace: bool, p: Any) -> None:
         raise ShapeError(f"choice: cannot use p of shape {shape_of('choice', p)} (({size},) required)")
 
 
-def _weights(p: Any) -> Any:
+def _weights(p: ArrayLike) -> Any:
     return in_dtype("choice", p, real_kind("choice", p))
 
 

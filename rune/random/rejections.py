@@ -23,7 +23,7 @@ from rune.random.sampler import Sampler, floating, in_dtype, integral, joint_sha
 from rune.random.special import stirling_remainder
 from rune.random.uniforms import pairs
 from rune.transforms.custom.jvp import custom_jvp
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 Proposal = tuple[Any, Any]  # numbers, and which of them are accepted
 
@@ -32,11 +32,11 @@ class _Trying(NamedTuple):
     """What elements have got, and which have."""
 
     key: Key
-    draw: Any
-    is_done: Any
+    draw: Array
+    is_done: Array
 
 
-def until_accepted(key: Key, like: Any, propose: Callable[[Any, Any], Proposal]) -> Array:
+def until_accepted(key: Key, like: Array, propose: Callable[[Array, Array], Proposal]) -> Array:
     """Numbers of the shape and dtype of `like`; `propose` takes two arrays of (0, 1] and [0, 1)."""
 
     def again(s: _Trying) -> _Trying:
@@ -53,7 +53,9 @@ def until_accepted(key: Key, like: Any, propose: Callable[[Any, Any], Proposal])
 
 
 @Sampler
-def vonmises(key: ArrayLike, mu: Any, kappa: Any, shape: Shape | None = None, dtype: Any = None) -> Array:
+def vonmises(
+    key: ArrayLike, mu: ArrayLike, kappa: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Angles of -π…π, the normal distribution of the circle: density exp(kappa cos(x - mu)).
 
     Shapes: mu and kappa broadcast to `shape`, which is their own by default.
@@ -95,7 +97,7 @@ def _angles(key: Key, kappa: Array) -> Array:
 
 
 @_angles.defjvp
-def _angles_jvp(primals: Any, tangents: Any) -> Any:
+def _angles_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     raise TransformError(
         "vonmises: cannot differentiate in kappa (which proposal is accepted depends on it)",
         hint="differentiate in mu, and use rune.lax.stop_gradient(kappa)",
@@ -108,7 +110,7 @@ MOST_A = 100.0  # from where 2 is less likely than the smallest number of f64
 
 
 @Sampler
-def zipf(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any:
+def zipf(key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Whole numbers from 1 on, k with a probability proportional to k**-a, for a > 1.
 
     Shapes: a broadcasts to `shape`, which is its own by default.
@@ -131,7 +133,7 @@ def zipf(key: Any, a: Any, shape: Shape | None = None, dtype: Any = None) -> Any
     least = rnp.power(most, -less)  # numbers below it would be more than `most`
     twice = rnp.expm1(less * math.log(2))
 
-    def propose(u: Any, v: Any) -> Proposal:
+    def propose(u: Array, v: Array) -> Proposal:
         number = rnp.floor(rnp.power(least + (1.0 - least) * u, -1.0 / less))
         number = rnp.clip(number, 1.0, most)
         more = rnp.expm1(less * rnp.log1p(1.0 / number))
@@ -148,7 +150,12 @@ HAT_SLOPE, HAT_LEAST = 2 * math.sqrt(2 / math.e), 3 - 2 * math.sqrt(3 / math.e)
 
 @Sampler
 def hypergeometric(
-    key: ArrayLike, ngood: ArrayLike, nbad: ArrayLike, nsample: ArrayLike, shape: Shape | None = None, dtype: Any = None
+    key: ArrayLike,
+    ngood: ArrayLike,
+    nbad: ArrayLike,
+    nsample: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """How many of `nsample` elements are good, taken out of ngood good and nbad bad ones.
 
@@ -184,7 +191,7 @@ def _good(key: Key, good: Array, bad: Array, sample_size: Array) -> Array:
     return rnp.where(is_valid, rnp.where(fewer < sample_size, good - number, number), -1.0)
 
 
-def _rare_proposal(rare: Array, common: Array, sample_size: Array) -> Callable[[Any, Any], Proposal]:
+def _rare_proposal(rare: Array, common: Array, sample_size: Array) -> Callable[[Array, Array], Proposal]:
     """The ratio of uniforms around the mean; at most half of all are rare, or taken."""
     total = rare + common
     share = rare / rnp.maximum(total, 1.0)
@@ -193,7 +200,7 @@ def _rare_proposal(rare: Array, common: Array, sample_size: Array) -> Callable[[
     width = HAT_SLOPE * rnp.sqrt(variance + 0.5) + HAT_LEAST
     mode = rnp.floor((sample_size + 1.0) * (rare + 1.0) / (total + 2.0))
 
-    def propose(u: Any, v: Any) -> Proposal:
+    def propose(u: Array, v: Array) -> Proposal:
         number = rnp.floor(mean + 0.5 + width * (v - 0.5) / u)
         is_there = (number >= 0.0) & (number <= rnp.minimum(rare, sample_size))
         k = rnp.where(is_there, number, mode)
@@ -208,7 +215,7 @@ def _rare_proposal(rare: Array, common: Array, sample_size: Array) -> Callable[[
     return propose
 
 
-def _log_factorial_ratio(m: Array, k: Array) -> Any:
+def _log_factorial_ratio(m: Array, k: Array) -> Array:
     """log(m! / k!) + k - m, for whole numbers: as Stirling's formula has it, without cancelling."""
     near = (m + 0.5) * rnp.log1p((m - k) / (k + 1.0)) + (m - k) * rnp.log(k + 1.0)
     return near + stirling_remainder(m) - stirling_remainder(k)

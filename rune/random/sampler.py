@@ -24,7 +24,7 @@ from rune.ops.promote import as_type, broadcast_shape, broadcast_to, operand, un
 from rune.random.keys import static_shape
 from rune.random.streams import take_key
 from rune.transforms.compile.jit import jit
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 ALWAYS_STATIC = ("shape", "dtype")
 
@@ -45,7 +45,7 @@ class Sampler:
         functools.update_wrapper(self, function)
         self.__signature__ = _with_name(self._signature)
 
-    def __call__(self, key: Any = None, *args: Any, name: str | None = None, **kwargs: object) -> Array:
+    def __call__(self, key: Any = None, *args: object, name: str | None = None, **kwargs: object) -> Array:
         """Random numbers, as the function says."""
         draw_key = take_key(self.core.__name__, key, name)
         arguments = {**dict(zip(self._names, args)), **kwargs}
@@ -58,13 +58,13 @@ class Sampler:
             compiled = self._compiled[static, names] = self._specialised(static, names)
         return compiled(draw_key, *[_wide(v) if type(v) is int else v for v in arguments.values()])
 
-    def _fixed(self, name: str, value: Any) -> Any:
+    def _fixed(self, name: str, value: object) -> Any:
         """A static argument as part of a key."""
         if name == "shape" and value is not None:
             return static_shape(self.core.__name__, value)
         return dtypes.as_dtype(value) if name == "dtype" and value is not None else value
 
-    def _specialised(self, static: Any, names: tuple[str, ...]) -> Callable[..., Any]:
+    def _specialised(self, static: Any, names: tuple[str, ...]) -> Callable[..., Array]:
         """The compiled function of a key and of the arguments with these names."""
 
         def specialised(key: ArrayLike, *values: ArrayLike) -> Array:
@@ -77,12 +77,12 @@ class Sampler:
         return f"rune.random.{self.core.__name__}"
 
 
-def with_static(*names: str) -> Callable[[Callable[..., Any]], Sampler]:
+def with_static(*names: str) -> Callable[[Callable[..., Array]], Sampler]:
     """A decorator for a sampler with Python values among its arguments, besides shape and dtype."""
     return lambda function: Sampler(function, names)
 
 
-def _wide(number: int) -> Any:
+def _wide(number: int) -> int | Array:
     """A Python integer as it is, or with 64 bits where it needs them."""
     if -(1 << 31) <= number < 1 << 31:
         return number
@@ -97,7 +97,7 @@ def _with_name(signature: inspect.Signature) -> inspect.Signature:
 # --- arguments --------------------------------------------------------------------------------
 
 
-def floating(name: str, dtype: np.dtype | None, *params: ArrayLike) -> np.dtype:
+def floating(name: str, dtype: DTypeLike | None, *params: ArrayLike) -> np.dtype:
     """The floating dtype asked for; else the default one, f64 where a parameter is.
 
     Errors: DtypeError for a dtype that is not floating.
@@ -105,21 +105,23 @@ def floating(name: str, dtype: np.dtype | None, *params: ArrayLike) -> np.dtype:
     if dtype is None:
         is_wide = dtypes.f64 in {kind_of(name, p) for p in params}
         return dtypes.f64 if is_wide else dtypes.canonical(dtypes.f64)
-    if dtype not in dtypes.FLOATING:
-        raise DtypeError(f"{name}: cannot draw {dtypes.short(dtype)} (floating dtype required)")
-    return dtype
+    kind = dtypes.as_dtype(dtype)
+    if kind not in dtypes.FLOATING:
+        raise DtypeError(f"{name}: cannot draw {dtypes.short(kind)} (floating dtype required)")
+    return kind
 
 
-def integral(name: str, dtype: np.dtype | None) -> np.dtype:
+def integral(name: str, dtype: DTypeLike | None) -> np.dtype:
     """The integer dtype asked for; else the default one.
 
     Errors: DtypeError for a dtype that is not an integer of 8 bits or more.
     """
     if dtype is None:
         return dtypes.canonical(dtypes.i64)
-    if dtype not in dtypes.INTEGER - {dtypes.i4, dtypes.u4}:
-        raise DtypeError(f"{name}: cannot draw {dtypes.short(dtype)} (integer dtype required)")
-    return dtype
+    kind = dtypes.as_dtype(dtype)
+    if kind not in dtypes.INTEGER - {dtypes.i4, dtypes.u4}:
+        raise DtypeError(f"{name}: cannot draw {dtypes.short(kind)} (integer dtype required)")
+    return kind
 
 
 def kind_of(name: str, value: ArrayLike) -> np.dtype | None:

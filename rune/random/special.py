@@ -47,7 +47,7 @@ _REMAINDERS = (
 )
 
 
-def stirling_remainder(k: Any) -> Array:
+def stirling_remainder(k: Array) -> Array:
     """log k! minus Stirling's log √(2π) + (k + 1/2) log(k + 1) - (k + 1), for whole k >= 0.
 
     Source: Hörmann 1993, Computing 50, section 4.
@@ -60,7 +60,7 @@ def stirling_remainder(k: Any) -> Array:
     return rnp.where(k <= 9.0, first, series)
 
 
-def log_poisson_density(k: Any, lam: Any) -> Any:
+def log_poisson_density(k: Array, lam: ArrayLike) -> Array:
     """log(λ^k exp(-λ) / k!) for whole k >= 0; what cancels is a difference, not a logarithm."""
     more = k + 1.0
     deviance = more - lam - k * rnp.log1p((more - lam) / lam)
@@ -71,7 +71,7 @@ def log_poisson_density(k: Any, lam: Any) -> Any:
 # --- the derivative of a gamma number ---------------------------------------------------------
 
 
-def gamma_log_derivative(a: Any, log_x: Any) -> Array:
+def gamma_log_derivative(a: Array, log_x: Array) -> Array:
     """d log x / da for x with P(a, x) held fixed: implicit reparameterisation.
 
     P(a, x) is the distribution function. Below a + 1 it is a series, above it 1 minus a continued

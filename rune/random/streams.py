@@ -103,7 +103,7 @@ class Origin:
     """Where the keys of a stream come from, as values."""
 
     key: Key
-    first: Any  # the number of the next draw
+    first: Array  # the number of the next draw
     folds: Sequence[Any]
 
     @property
@@ -130,10 +130,10 @@ class Origin:
 class Stream(effects.Handler):
     """Answers draws. `seed` makes one; a second `with` of it goes on where the first stopped."""
 
-    kind: ClassVar[type[effects.Effect[Any]]] = Draw
+    kind: ClassVar[type[effects.Effect[Array]]] = Draw
     key: Key
-    first: Any = 0  # the number of its first draw; inside a program a value
-    folds: tuple[Any, ...] = ()
+    first: ArrayLike = 0  # the number of its first draw; inside a program a value
+    folds: tuple[ArrayLike, ...] = ()
     count: int = 0
     names: dict[str, Frame | None] = field(default_factory=dict)
 
@@ -145,7 +145,7 @@ class Stream(effects.Handler):
         """
         return Stream(self.key, self.first, (*self.folds, as_array(index, dtypes.u32)))
 
-    def answer(self, effect: Any) -> Any:
+    def answer(self, effect: object) -> Any:
         """A key, the origin, or nothing for a note."""
         match effect:
             case Draw(by=by, name=name):
@@ -196,7 +196,7 @@ def _position(name: str) -> tuple[Value, Value]:
     return literal(number >> 32, dtypes.u32), literal(number % MANY, dtypes.u32)
 
 
-def seed(seed: Any) -> Stream:
+def seed(seed: ArrayLike) -> Stream:
     """A handler that gives every draw inside its block its own key, derived from a seed or key.
 
     Inserting a draw changes those after it; one with a name stays as it is. Jitted functions take
@@ -230,7 +230,7 @@ def draw(name: str | None = None) -> Key:
     return effects.perform(Draw("draw", name))
 
 
-def take_key(by: str, key: ArrayLike | None, name: str | None = None) -> Any:
+def take_key(by: str, key: ArrayLike | None, name: str | None = None) -> ArrayLike:
     """The key that an operation was given, or one that it draws.
 
     Errors: ArgumentError if it is not a key, or for a name together with a key.

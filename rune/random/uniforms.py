@@ -21,13 +21,13 @@ from rune.ops.random import BITS, random_bits
 from rune.ops.scalars import int_bounds
 from rune.random.keys import single_key, split
 from rune.random.sampler import Sampler, float_info, floating, integral, joint_shape, spread, with_static
-from rune.typing import ArrayLike
+from rune.typing import ArrayLike, DTypeLike
 
 UNSIGNED = {d.itemsize * 8: d for d in BITS}
 
 
 @Sampler
-def bits(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Random bits as unsigned integers.
 
     Shapes: `shape`.
@@ -40,14 +40,16 @@ def bits(key: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
     Array([2098992034, 2919706841], u32[2], cpu:0)
     """
     checked_key = single_key("bits", key)
-    wanted = dtypes.canonical(dtypes.u64) if dtype is None else dtype
+    wanted = dtypes.canonical(dtypes.u64) if dtype is None else dtypes.as_dtype(dtype)
     if wanted not in BITS:
         raise DtypeError(f"bits: cannot draw {dtypes.short(wanted)} (unsigned dtype required)")
     return random_bits(checked_key, shape=shape, dtype=wanted)
 
 
 @Sampler
-def uniform(key: Any, shape: Shape = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Array:
+def uniform(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
+) -> Array:
     """Numbers of [minval, maxval), all equally likely.
 
     Shapes: minval and maxval broadcast to `shape`.
@@ -92,7 +94,9 @@ def pairs(key: ArrayLike, shape: Shape, dtype: np.dtype) -> tuple[Array, Array]:
 
 
 @Sampler
-def randint(key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None) -> Array:
+def randint(
+    key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike | None = None
+) -> Array:
     """Integers of [minval, maxval), almost equally likely.
 
     Twice the bits of the dtype are reduced to the range, so the most likely integer is more likely
@@ -116,7 +120,7 @@ def randint(key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, 
     return ops.cast(_in_range(key, shape, low, high, wide), kind)
 
 
-def _bound(value: ArrayLike, shape: Shape) -> Any:
+def _bound(value: ArrayLike, shape: Shape) -> Array:
     """A bound as integers of the shape, or rank 0; a fraction is cut off."""
     bound = value_of("randint", value)
     if type_of(bound).dtype not in dtypes.INTEGER:
@@ -180,7 +184,7 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mo
 
 
 @Sampler
-def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
+def rademacher(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Any:
     """-1 or 1, equally likely.
 
     Shapes: `shape`.
@@ -193,6 +197,6 @@ def rademacher(key: Any, shape: Shape = (), dtype: Any = None) -> Any:
     >>> rune.random.rademacher(rune.random.key(0), (4,))
     Array([-1, -1,  1,  1], i32[4], cpu:0)
     """
-    kind = dtypes.canonical(dtypes.i64) if dtype is None else dtype
+    kind = dtypes.canonical(dtypes.i64) if dtype is None else dtypes.as_dtype(dtype)
     heads = bernoulli.core(key, 0.5, shape)
     return ops.select(heads, literal(1, kind), literal(-1, kind))

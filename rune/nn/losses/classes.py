@@ -20,7 +20,7 @@ from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike
 
 
-def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Any:
+def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike, axis: int = -1) -> Array:
     """-sum(labels log(softmax(logits))) over an axis: labels are distributions.
 
     Shapes: logits, labels [*B, C] -> [*B].
@@ -76,7 +76,7 @@ def _at_label(x: Array, labels: Array, axis: int) -> Array:
     return rnp.where((labels >= 0) & (labels < count), at_label, rnp.nan)
 
 
-def _of_distributions(log_probs: Any, probs: Any, axis: int, class_weights: Any = 1) -> Any:
+def _of_distributions(log_probs: Array, probs: ArrayLike, axis: int, class_weights: Array | int = 1) -> Array:
     terms = rnp.multiply(probs, class_weights) * log_probs
     # A class of probability 0 adds nothing, even where its logit is -inf.
     return -rnp.sum(rnp.where(rnp.equal(probs, 0), 0, terms), axis)
@@ -152,7 +152,7 @@ def _class_axis(name: str, x: Array) -> int:
     return 0 if x.ndim == 1 else 1
 
 
-def _class_weights(weight: Any, x: Array, axis: int) -> Array:
+def _class_weights(weight: ArrayLike | None, x: Array, axis: int) -> Array:
     """The weight of each class, in a shape that broadcasts to x."""
     if weight is None:
         return rnp.ones((), x.dtype)
@@ -160,7 +160,7 @@ def _class_weights(weight: Any, x: Array, axis: int) -> Array:
 
 
 def _of_labels(
-    name: str, log_probs: Array, labels: Any, class_weights: ArrayLike, ignore_index: int, axis: int
+    name: str, log_probs: Array, labels: ArrayLike, class_weights: ArrayLike, ignore_index: int, axis: int
 ) -> tuple[Array, Array]:
     """-weight · log_probs at the label of each example, and the weight of each example."""
     labels = _labels(name, labels)

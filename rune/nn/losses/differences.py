@@ -11,7 +11,7 @@ from rune.transforms.arguments import required_number
 from rune.typing import ArrayLike
 
 
-def l1_loss(x: Any, targets: Any, reduction: Reduction = "mean") -> Any:
+def l1_loss(x: ArrayLike, targets: ArrayLike, reduction: Reduction = "mean") -> Any:
     """|x - targets|; the derivative at 0 is 0.
 
     Shapes: broadcast together -> []; for reduction "none" their joint shape.

@@ -14,7 +14,7 @@ from rune.typing import ArrayLike
 
 
 def binary_cross_entropy(
-    probs: ArrayLike, targets: ArrayLike, weight: Any = None, reduction: Reduction = "mean"
+    probs: ArrayLike, targets: ArrayLike, weight: ArrayLike | None = None, reduction: Reduction = "mean"
 ) -> Array:
     """-(t log p + (1 - t) log(1 - p)), both logarithms kept at least -100.
 
@@ -62,7 +62,7 @@ def binary_cross_entropy_with_logits(
     return reduced("binary_cross_entropy_with_logits", losses, reduction)
 
 
-def sigmoid_binary_cross_entropy(logits: Any, labels: Any) -> Any:
+def sigmoid_binary_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Array:
     """-log(sigmoid(logits)) where labels are 1, -log(1 - sigmoid(logits)) where they are 0.
 
     Shapes: broadcast together. Types: bools and integers become floats.

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import rune.numpy as rnp
 from rune import control, ops
+from rune.array import Array
 from rune.errors import ShapeError
 from rune.nn.losses.reduction import Reduction, reduced
 from rune.nn.support import real
+from rune.typing import ArrayLike
 
 
 def ctc_loss(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: ArrayLike,
+    targets: ArrayLike,
+    input_lengths: ArrayLike,
+    target_lengths: ArrayLike,
     blank: int = 0,
     reduction: Reduction = "mean",
     zero_infinity: bool = False,
-) -> Any:
+) -> ArrayLike:
     """-log of the probability of every target sequence, summed over all its alignments.
 
     Shapes: log_probs [T, N, C], targets int[N, S], lengths int[N].
@@ -50,7 +50,7 @@ def ctc_loss(
     emitted = rnp.take_along_axis(x, rnp.broadcast_to(labels, (x.shape[0], n, 2 * s + 1)), 2)
     first = rnp.where(rnp.arange(2 * s + 1) < 2, emitted[0], least)
 
-    def step(alpha: Any, row: Any) -> tuple[Any, None]:
+    def step(alpha: Array, row: Array) -> tuple[Array, None]:
         emission, t = row
         one = rnp.concatenate([rnp.full((n, 1), least), alpha[:, :-1]], 1)
         two = rnp.concatenate([rnp.full((n, 2), least), alpha[:, :-2]], 1)
@@ -68,7 +68,7 @@ def ctc_loss(
     return reduced("ctc_loss", losses, reduction)
 
 
-def _log_add(a: Any, b: Any) -> Any:
+def _log_add(a: Array, b: Array) -> Array:
     """log(exp a + exp b); where both are -inf, -inf with derivatives 0 instead of NaN."""
     largest = rnp.maximum(a, b)
     nothing = rnp.isneginf(largest)

@@ -14,6 +14,7 @@ Source: Jacobi's formula, Giles 2008, §2.2.4; D is the derivative of the adjuga
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.control import cond, fori_loop
 from rune.core.interpreter import type_of
+from rune.core.types import Shape
 from rune.numpy.arguments import rank
 from rune.numpy.linalg.solves import inv
 from rune.ops import conventions as c
@@ -52,7 +54,7 @@ def determinant(a: ArrayLike) -> Array:
     return det(a)
 
 
-def _determinant_jvp(primals: Any, tangents: Any) -> Any:
+def _determinant_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     (a,), (da,) = primals, tangents
     terms = ops.mul(swapped(adjugate(a)), da)
     return determinant(a), ops.reduce_sum(terms, axes=(rank(a) - 2, rank(a) - 1))
@@ -77,7 +79,7 @@ def adjugate(a: ArrayLike) -> Array:
     return matmul(_adjugate_of_upper(upper_triangle(factors)), scaled)
 
 
-def _adjugate_jvp(primals: Any, tangents: Any) -> Any:
+def _adjugate_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     (a,), (da,) = primals, tangents
     value = adjugate(a)
     if type_of(a).shape[-1] in (0, 1):
@@ -93,7 +95,7 @@ def _adjugate_jvp(primals: Any, tangents: Any) -> Any:
 adjugate.defjvp(_adjugate_jvp)
 
 
-def _is_safe(a: Any) -> Any:
+def _is_safe(a: Array) -> Array:
     """Whether A⁻¹ keeps half of its digits, by the pivots. [*B, N, N] -> bool, of that shape."""
     factors, _, _ = ops.linalg.lu(a)
     pivots, axes = ops.abs(diagonal(factors)), (rank(a) - 2,)
@@ -103,22 +105,22 @@ def _is_safe(a: Any) -> Any:
     return _each(is_safe, type_of(a).shape)
 
 
-def _each(x: Any, shape: Any) -> Any:
+def _each(x: Array, shape: Shape) -> Array:
     """A number for each matrix at all of its elements."""
     return ops.broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
 
 
-def _trace(a: Any) -> Any:
+def _trace(a: Array) -> Array:
     return ops.reduce_sum(diagonal(a), axes=(rank(a) - 2,))
 
 
-def _by_inverse(a: Any, adjugate: Any, da: Any) -> Any:
+def _by_inverse(a: Array, adjugate: Array, da: Array) -> Array:
     inverse = inv(a)
     along = ops.mul(_each(_trace(matmul(adjugate, da)), type_of(a).shape), inverse)
     return ops.sub(along, matmul(matmul(inverse, da), adjugate))
 
 
-def _mixed(is_safe: Any, a: Any, da: Any, inverse: Any) -> Any:
+def _mixed(is_safe: Array, a: Array, da: Array, inverse: Array) -> Array:
     """By singular values where that by the inverse is not safe."""
     shape, dtype = type_of(a).shape, type_of(a).dtype
     count = ops.iota(shape=shape[:-1], axis=len(shape) - 2, dtype=dtypes.i32)
@@ -126,7 +128,7 @@ def _mixed(is_safe: Any, a: Any, da: Any, inverse: Any) -> Any:
     return ops.select(is_safe, inverse, _by_singular_values(ops.select(is_safe, distinct, a), da))
 
 
-def _by_singular_values(a: Any, da: Any) -> Any:
+def _by_singular_values(a: Array, da: Array) -> Array:
     u, s, vh = ops.linalg.svd(a, full_matrices=False, vectors=True)
     e = matmul(matmul(adjoint(u), da), adjoint(vh))
     products = as_dtype_of(_products_of_others(s), a)
@@ -136,13 +138,13 @@ def _by_singular_values(a: Any, da: Any) -> Any:
     return ops.mul(_each(ops.mul(determinant(u), determinant(vh)), type_of(a).shape), turned)
 
 
-def _columns_of(d: Any) -> Any:
+def _columns_of(d: Array) -> Array:
     """Element (i, j) is d_j. [*B, N] -> [*B, N, N]."""
     *lead, n = type_of(d).shape
     return ops.broadcast(d, shape=(*lead, n, n), axes=(*range(len(lead)), len(lead) + 1))
 
 
-def _products_of_others(s: Any) -> Any:
+def _products_of_others(s: Array) -> Array:
     """Element (i, j) is the product of all but s_i and s_j, and 0 for i = j."""
     before, after = _exclusive_products(s)
     wide = _columns_of(s)
@@ -164,7 +166,7 @@ def _adjugate_of_upper(u: ArrayLike) -> Any:
     d = diagonal(u)
     column = ops.iota(shape=(*lead, n), axis=len(lead), dtype=dtypes.i32)
 
-    def step(j: ArrayLike, carry: Any) -> Any:
+    def step(j: ArrayLike, carry: Sequence[Array]) -> tuple[Array, Array]:
         g, between = carry  # between [*B, N]: d_(k+1) … d_(j-1) for k < j, else 0
         j = c.astype(j, dtypes.i32)  # the counter has 64 bits under x64
         before = ops.sub(j, np.int32(1))

@@ -8,7 +8,7 @@ exists, the matrices concerned give NaN and the others their results.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from rune.ops.matrix_helpers import LAPACK
 from rune.ops.promote import broadcast_shape, broadcast_to
 from rune.typing import ArrayLike
 
+T = TypeVar("T")
 
-def computing(name: str, *xs: ArrayLike) -> tuple[list[Any], Callable[[Any], Any]]:
+
+def computing(name: str, *xs: ArrayLike) -> tuple[list[Array], Callable[[T], T]]:
     """The arrays in one dtype that LAPACK knows, and a function that rounds results back."""
     operands = c.same_dtype(name, *(inexact(name, value(name, x)) for x in xs))
     dtype = type_of(operands[0]).dtype
@@ -53,7 +55,7 @@ def matrices(name: str, a: ArrayLike) -> ArrayType:
     return a_type
 
 
-def pair(name: str, factors: Any, what: str) -> tuple[Any, Any]:
+def pair(name: str, factors: object, what: str) -> tuple[Any, Any]:
     """A tuple of two, as a factorisation gives it. Errors: ArgumentError for anything else."""
     if not isinstance(factors, tuple | list) or len(factors) != 2:
         raise ArgumentError(f"{name}: cannot use {type(factors).__name__} (a pair {what}, required)")
@@ -71,7 +73,7 @@ def square(name: str, a: ArrayLike) -> ArrayType:
     return a_type
 
 
-def same_batch(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
+def same_batch(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
     """Matrices with their leading axes broadcast together."""
     first, second = type_of(a).shape, type_of(b).shape
     lead = broadcast_shape(name, first[:-2], second[:-2])

@@ -29,8 +29,8 @@ from rune.typing import ArrayLike
 class SlogdetResult(NamedTuple):
     """What `slogdet` gives."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 def det(a: ArrayLike) -> Array:
@@ -112,7 +112,9 @@ def _or_infinite(x: ArrayLike, a: ArrayLike) -> Array:
     return ops.select(unknown, number(np.inf, x), x)
 
 
-def matrix_rank(M: ArrayLike, rtol: Any = None, *, tol: Any = None, hermitian: bool = False) -> Array:
+def matrix_rank(
+    M: ArrayLike, rtol: ArrayLike | None = None, *, tol: ArrayLike | None = None, hermitian: bool = False
+) -> Array:
     """The number of singular values above a tolerance.
 
     rtol:   relative to the greatest, max(M, N) eps by default; tol: absolute, in its place.

@@ -101,14 +101,14 @@ def _magnitude(x: ArrayLike) -> Array:
     return ops.abs(x) if is_complex(x) else ops.mul(x, ops.sign(x))
 
 
-def _guarded(x: ArrayLike, function: Callable[[Any], Any]) -> Array:
+def _guarded(x: ArrayLike, function: Callable[[Array], Array]) -> Array:
     """`function` of x, and 0 with the derivative 0 where x is 0."""
     nothing = ops.eq(x, number(0, x))
     safe = ops.select(nothing, number(1, x), x)
     return ops.select(nothing, number(0, x), function(safe))
 
 
-def _of_vectors(x: ArrayLike, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+def _of_vectors(x: ArrayLike, ord: Array | int | float | str, axes: tuple[int, ...], keepdims: bool) -> Array:
     over = {"axis": axes, "keepdims": keepdims}
     if isinstance(ord, str):
         if ord not in ("inf", "-inf"):
@@ -146,7 +146,7 @@ def _power_mean(x: ArrayLike, p: float, over: dict[str, Any]) -> Array:
 # --- matrices ---------------------------------------------------------------------------------
 
 
-def _of_matrices(x: ArrayLike, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+def _of_matrices(x: ArrayLike, ord: int | float | str, axes: tuple[int, ...], keepdims: bool) -> Array:
     if ord in ("fro", "f"):
         return _guarded(r.sum(squared_length(x), axis=axes, keepdims=keepdims), ops.sqrt)
     x = moveaxis(x, axes, (-2, -1))
@@ -159,7 +159,7 @@ def _of_matrices(x: ArrayLike, ord: Any, axes: tuple[int, ...], keepdims: bool) 
     return c.expand_dims(out, tuple(sorted(axes))) if keepdims else out
 
 
-def _of_singular_values(x: ArrayLike, ord: Any) -> Array:
+def _of_singular_values(x: ArrayLike, ord: int | str) -> Array:
     # A singular value of zero has a tangent that depends on the choice of its vectors.
     values = _guarded(svd(x, compute_uv=False), lambda s: s)
     if ord == "nuc":
@@ -173,5 +173,5 @@ def _of_sums(x: ArrayLike, ord: float) -> Array:
     return r.max(sums, axis=-1, initial=0) if ord > 0 else r.min(sums, axis=-1)
 
 
-def _unknown(ord: Any, of: str) -> ArgumentError:
+def _unknown(ord: object, of: str) -> ArgumentError:
     return ArgumentError(f"norm: cannot take a norm of order {ord!r} of {of}")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.control import fori_loop
 from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.ops.matrix_helpers import keep
+from rune.typing import ArrayLike
 
 
-def permutation_of_pivots(pivots: Any, rows: Size) -> Any:
+def permutation_of_pivots(pivots: ArrayLike, rows: Size) -> Array:
     """The numbers 0 to rows - 1 after number k was exchanged with number pivots[k], k upwards.
 
     Shapes: i32[*B, K] -> i32[*B, rows].
@@ -21,13 +23,13 @@ def permutation_of_pivots(pivots: Any, rows: Size) -> Any:
     place = ops.iota(shape=shape, axis=axis, dtype=dtypes.i32)
     turn = ops.iota(shape=(*lead, count), axis=axis, dtype=dtypes.i32)
 
-    def over_rows(x: Any) -> Any:
+    def over_rows(x: Array) -> Array:
         return ops.broadcast(x, shape=shape, axes=tuple(range(axis)))
 
-    def at(where: Any, x: Any) -> Any:
+    def at(where: Array, x: Array) -> Any:
         return over_rows(ops.reduce_sum(keep(where, x), axes=(axis,)))
 
-    def step(k: Any, order: Any) -> Any:
+    def step(k: Array, order: Array) -> Array:
         k = ops.cast(k, dtypes.i32)  # the counter has 64 bits under x64
         chosen = over_rows(ops.reduce_sum(keep(ops.eq(turn, k), pivots), axes=(axis,)))
         here, there = ops.eq(place, k), ops.eq(place, chosen)

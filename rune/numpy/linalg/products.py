@@ -27,7 +27,7 @@ tensordot = all_products.tensordot
 vecdot = all_products.vecdot
 
 
-def matrix_transpose(x: ArrayLike, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two axes exchanged.
 
     Shapes: [*B, M, N] -> [*B, N, M]. Types: that of `x`.
@@ -40,7 +40,7 @@ def matrix_transpose(x: ArrayLike, /) -> Any:
     return c.matrix_transpose(value("matrix_transpose", x))
 
 
-def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonal of the last two axes; `offset` counts to the right.
 
     Shapes: x [*B, M, N] -> [*B, K]. Types: that of `x`.
@@ -53,7 +53,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     return in_numpy.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sum of the diagonal of the last two axes.
 
     Shapes: x [*B, M, N] -> [*B]. Types: as `sum`.
@@ -128,7 +128,7 @@ def matrix_power(a: ArrayLike, n: int) -> Any:
     return out
 
 
-def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array:
     """The product of several matrices, in the order that needs the fewest multiplications.
 
     The first and the last may be vectors.

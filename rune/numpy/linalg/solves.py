@@ -33,9 +33,9 @@ from rune.typing import ArrayLike
 class LstsqResult(NamedTuple):
     """What `lstsq` gives."""
 
-    x: Any
-    residuals: Any
-    rank: Any
+    x: Array
+    residuals: Array
+    rank: Array
     s: Any
 
 
@@ -87,7 +87,9 @@ def inv(a: ArrayLike) -> Array:
 # --- generalised inverses ---------------------------------------------------------------------
 
 
-def pinv(a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
+) -> Array:
     """The Moore–Penrose inverse: singular values up to rtol times the greatest count as zero.
 
     rtol:   10 max(M, N) eps by default; an array has one for each matrix. rcond is its old name.
@@ -150,7 +152,7 @@ def _pinv(a: ArrayLike, limit: ArrayLike) -> Array:
     return matmul(scaled_columns(adjoint(vh), ops.cast(inverse, type_of(a).dtype)), adjoint(u))
 
 
-def _pinv_jvp(primals: Any, tangents: Any) -> Any:
+def _pinv_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     """-P Ȧ P + P Pᴴ Ȧᴴ (1 - A P) + (1 - P A) Ȧᴴ Pᴴ P."""
     (a, limit), (da, _) = primals, tangents
     p = _pinv(a, limit)
@@ -166,7 +168,7 @@ def _pinv_jvp(primals: Any, tangents: Any) -> Any:
 _pinv.defjvp(_pinv_jvp)
 
 
-def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False) -> LstsqResult:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: object = None, *, numpy_resid: bool = False) -> LstsqResult:
     """x of least |x| among those of least |a x - b|; with the residuals, the rank and the
     singular values of `a`.
 

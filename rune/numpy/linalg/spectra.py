@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rune import ops
 from rune.array import Array
+from rune.core.types import Shape
 from rune.errors import ArgumentError
 from rune.numpy.linalg.arguments import computing, matrices, square
 from rune.ops.matrix_helpers import adjoint, number, part
@@ -19,23 +20,23 @@ from rune.typing import ArrayLike
 class EighResult(NamedTuple):
     """What `eigh` gives."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EigResult(NamedTuple):
     """What `eig` gives."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class SVDResult(NamedTuple):
     """What `svd` gives."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 # --- Hermitian matrices -----------------------------------------------------------------------
@@ -178,7 +179,7 @@ def svd(
     return narrowed(SVDResult(u, s, vh))
 
 
-def _subset(name: str, subset: tuple[int, int] | None, shape: Any, full: bool) -> tuple[int, int]:
+def _subset(name: str, subset: tuple[int, int] | None, shape: Shape, full: bool) -> tuple[int, int]:
     if subset is None:
         return 0, 0
     first, limit = subset

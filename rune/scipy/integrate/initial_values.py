@@ -49,8 +49,8 @@ class OdeResult(NamedTuple):
     (True, 0, 1)
     """
 
-    t: Any
-    y: Any
+    t: Array
+    y: Array
     sol: Any
     nfev: int
     status: int
@@ -69,10 +69,10 @@ class OdeSolution:
     """
 
     method: Method
-    ts: Any
-    starts: Any
-    lengths: Any
-    stages: tuple[Any, ...]
+    ts: Array
+    starts: Array
+    lengths: Array
+    stages: tuple[Array, ...]
 
     def __call__(self, t: Array) -> Array:
         """The solution at times of any shape -> [N, *t.shape]."""
@@ -88,14 +88,14 @@ class OdeSolution:
 
 
 def solve_ivp(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     t_span: tuple[float, float],
     y0: ArrayLike,
     method: str = "RK45",
-    t_eval: Any = None,
+    t_eval: object = None,
     dense_output: bool = False,
     *,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     rtol: float = 1e-3,
     atol: float = 1e-6,
     max_step: float = np.inf,

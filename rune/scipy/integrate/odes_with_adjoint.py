@@ -38,17 +38,17 @@ Function = Callable[..., Any]
 class _Walk(NamedTuple):
     """Where the solver stands, and the step that led there."""
 
-    t: Any
-    y: Any
-    h: Any
-    before: Any
-    last_y: Any
-    last_h: Any
-    stages: list[Any]
-    n: Any
+    t: Array
+    y: Array
+    h: Array
+    before: Array
+    last_y: Array
+    last_h: Array
+    stages: list[Array]
+    n: Array
 
 
-def _ravelled(y: Any) -> tuple[Any, Callable[[Any], Any]]:
+def _ravelled(y: object) -> tuple[Any, Callable[[Any], Any]]:
     """The leaves of a tree side by side as one vector; and back, of any rows of such vectors."""
     leaves, treedef = tree.flatten(y)
     arrays = [rnp.asarray(v) for v in leaves]
@@ -124,7 +124,7 @@ def _backward(
     solution, times, args = saved
     _, back = _ravelled((solution[0], solution[0], args))
 
-    def augmented(v: Array, t: Array, *extra: Any) -> Array:
+    def augmented(v: Array, t: Array, *extra: object) -> Array:
         """d/d(-t) of solution, adjoint and the adjoints of args, side by side."""
         y, adjoint, _ = back(v)
         value, pull = vjp(lambda y, args: func(y, -t, *args), y, args)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import rune.numpy as rnp
 from rune.array import Array
@@ -85,7 +84,7 @@ def _weighed(stages: Sequence[Array], weights: Sequence[float]) -> Array:
     return total
 
 
-def stages_of(method: Method, func: Callable[[Any, Any], Any], t: Array, y: Array, h: Array) -> list[Array]:
+def stages_of(method: Method, func: Callable[[Array, Array], Array], t: Array, y: Array, h: Array) -> list[Array]:
     """The slopes at the nodes of a step; the last one is taken at its end."""
     stages = [func(t, y)]
     for node, row in zip(method.nodes[1:], method.rows[1:]):
@@ -94,7 +93,7 @@ def stages_of(method: Method, func: Callable[[Any, Any], Any], t: Array, y: Arra
 
 
 def all_stages_of(
-    method: Method, func: Callable[[Any, Any], Any], t: Array, y: Array, h: Array, stages: Sequence[Array]
+    method: Method, func: Callable[[Array, Array], Array], t: Array, y: Array, h: Array, stages: Sequence[Array]
 ) -> list[Array]:
     """The stages of a step, and the additional ones that its continuous extension needs."""
     all_stages = list(stages)
@@ -112,7 +111,7 @@ def between(method: Method, y: Array, h: Array, stages: Sequence[Array], share: 
     """The solution at a share of the step."""
     weights = []
     for row in method.dense:
-        total: Any = 0.0
+        total: Array | float = 0.0
         for c in reversed(row):
             total = (total + c) * share
         weights.append(total)
@@ -149,7 +148,13 @@ def next_step(h: Array, norm: Array, order: int, most: ArrayLike = MOST) -> Arra
 
 
 def first_step(
-    func: Callable[[Any, Any], Any], t: Array, y: Array, direction: ArrayLike, order: int, rtol: float, atol: float
+    func: Callable[[Array, Array], Array],
+    t: Array,
+    y: Array,
+    direction: ArrayLike,
+    order: int,
+    rtol: float,
+    atol: float,
 ) -> Array:
     """A length to begin with. Source: Hairer, Nørsett & Wanner 1993, section II.4."""
     scale = atol + rtol * rnp.abs(y)

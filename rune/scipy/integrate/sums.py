@@ -167,7 +167,7 @@ def _nodes(dtype: np.dtype) -> tuple[Array, Array, Array]:
 
 
 def quad(
-    func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: Sequence[Any] = (), *, limit: int = 8
+    func: Callable[..., Any], a: ArrayLike, b: ArrayLike, args: Sequence[object] = (), *, limit: int = 8
 ) -> tuple[Array, Array]:
     """(the integral of func(x, *args) from a to b, an estimate of its error).
 

@@ -24,7 +24,7 @@ def _basis(t: Array, k: int, points: Array, count: Size) -> tuple[Array, list[Ar
     interval = rnp.clip(rnp.searchsorted(t, points, side="right") - 1, k, count - 1)
     values = [rnp.ones_like(points)]
     for degree in range(1, k + 1):
-        raised: list[Any] = [rnp.zeros_like(points)] * (degree + 1)
+        raised: list[Array] = [rnp.zeros_like(points)] * (degree + 1)
         for j in range(degree):
             high, low = t[interval + j + 1], t[interval + j + 1 - degree]
             gap = high - low
@@ -52,7 +52,7 @@ class BSpline:
     Array(2., f32[], cpu:0)
     """
 
-    t: Any
+    t: Array
     c: Any
     k: int
     extrapolate: bool | str = True

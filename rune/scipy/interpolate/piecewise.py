@@ -41,8 +41,8 @@ class PPoly:
     Array(1.5, f32[], cpu:0)
     """
 
-    c: Any
-    x: Any
+    c: Array
+    x: Array
     extrapolate: bool | str = True
     axis: int = 0
 

@@ -27,9 +27,9 @@ def interp1d(
     kind: str = "linear",
     axis: int = -1,
     *,
-    fill_value: Any = rnp.nan,
+    fill_value: ArrayLike = rnp.nan,
     assume_sorted: bool = False,
-) -> Callable[[Any], Any]:
+) -> Callable[[ArrayLike], Array]:
     """A function through y at x.
 
     Shapes: x [N]; y with N along the axis, where the points stand in results.
@@ -111,7 +111,7 @@ class RegularGridInterpolator:
     """
 
     points: tuple[Any, ...]
-    values: Any
+    values: Array
     method: str = "linear"
     bounds_error: bool = False
     fill_value: Any = rnp.nan

@@ -245,7 +245,7 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     return value if disp else (value, narrowed(_error(x)))
 
 
-def _check_function(func: Callable[[Any], Any], x: Array) -> None:
+def _check_function(func: Callable[[Array], Array], x: Array) -> None:
     values = diagonal(x)
     if type_of(func(values)).shape != type_of(values).shape:
         raise ArgumentError(
@@ -254,7 +254,7 @@ def _check_function(func: Callable[[Any], Any], x: Array) -> None:
         )
 
 
-def _funm_value(func: Callable[[Any], Any], a: Array) -> Array:
+def _funm_value(func: Callable[[Array], Array], a: Array) -> Array:
     w, v = ops.linalg.eig(a, left=False, right=True)
     values = ops.cast(func(w), type_of(v).dtype)
     return matmul(scaled_columns(v, values), inv(v))
@@ -263,7 +263,9 @@ def _funm_value(func: Callable[[Any], Any], a: Array) -> Array:
 _funm = custom_jvp(_funm_value, nondiff_argnums=(0,))
 
 
-def _funm_jvp(func: Callable[[Any], Any], primals: Any, tangents: Any) -> Any:
+def _funm_jvp(
+    func: Callable[[Array], Array], primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[Array, Array]:
     """V (f[w_i, w_j] ∘ (V⁻¹ A' V)) V⁻¹, with divided differences of f at the eigenvalues."""
     (a,), (da,) = primals, tangents
     w, v = ops.linalg.eig(a, left=False, right=True)
@@ -274,7 +276,7 @@ def _funm_jvp(func: Callable[[Any], Any], primals: Any, tangents: Any) -> Any:
 _funm.defjvp(_funm_jvp)
 
 
-def _divided(func: Callable[[Any], Any], w: Any) -> Any:
+def _divided(func: Callable[[Array], Array], w: Array) -> Array:
     """(f(w_i) - f(w_j)) / (w_i - w_j), and f' where that is nearly 0 / 0. [*B, N] -> [*B, N, N]"""
     *lead, n = type_of(w).shape
     shape = (*lead, n, n)
@@ -293,7 +295,7 @@ def _divided(func: Callable[[Any], Any], w: Any) -> Any:
     return ops.select(close, mean, ops.div(ops.sub(f1, f2), safe))
 
 
-def _with_slopes(func: Callable[[Any], Any], w: Any) -> tuple[Any, Any]:
+def _with_slopes(func: Callable[[Array], Array], w: Array) -> tuple[Array, Array]:
     """f(w) and f'(w), element by element."""
     one = broadcast(number(1, w), shape=type_of(w).shape, axes=())
     (values,), (slopes,) = jvp_flat(lambda x: [func(x)], [w], [one])
@@ -301,7 +303,7 @@ def _with_slopes(func: Callable[[Any], Any], w: Any) -> tuple[Any, Any]:
     return values, zeros(values) if slopes is None else ops.cast(slopes, type_of(w).dtype)
 
 
-def _error(a: Any) -> Any:
+def _error(a: Array) -> Any:
     """The rounding of V f V⁻¹: eps times the condition of V."""
     v = ops.linalg.eig(a, left=False, right=True)[1]
     (s,) = ops.linalg.svd(v, full_matrices=False, vectors=False)

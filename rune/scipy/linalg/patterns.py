@@ -6,8 +6,6 @@ a size alone are in named.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import rune.numpy as rnp
@@ -58,7 +56,7 @@ def _alike(*xs: Array) -> list[Array]:
     return [rnp.broadcast_to(x, (*lead, type_of(x).shape[-1])).astype(dtype) for x in xs]
 
 
-def _empty(like: Any, m: int, n: int) -> Any:
+def _empty(like: Array, m: int, n: int) -> Array:
     return rnp.zeros((*type_of(like).shape[:-1], m, n), type_of(like).dtype)
 
 

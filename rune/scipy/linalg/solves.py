@@ -79,7 +79,7 @@ def _columns(name: str, a: Array, b: Array) -> tuple[Array, bool]:
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+    c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
     """x with a x = b from `cho_factor`'s answer.
 
@@ -254,7 +254,7 @@ def pinv(
     return (inverse, rnp.linalg.matrix_rank(x, limit)) if return_rank else inverse
 
 
-def _relative_limit(a: Array, atol: ArrayLike | None, rtol: ArrayLike | None) -> Any:
+def _relative_limit(a: Array, atol: ArrayLike | None, rtol: ArrayLike | None) -> ArrayLike:
     shape = type_of(a).shape
     (x,), _ = computing("pinv", a)
     (values,) = ops.linalg.svd(x, full_matrices=False, vectors=False)

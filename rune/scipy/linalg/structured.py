@@ -9,6 +9,7 @@ definite one is safe. Banded systems are in banded.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def _arguments(name: str, c_or_cr: Array | tuple[Array, Array], b: ArrayLike) ->
     return first, second, y, narrowed
 
 
-def _over_lanes(function: Any, column: Array, row: Array, b: Array) -> Array:
+def _over_lanes(function: Callable[..., Array], column: Array, row: Array, b: Array) -> Array:
     """`function` of one column, row and matrix of right-hand sides, over all leading axes."""
     columns = rnp.expand_dims(b, -1) if type_of(b).ndim == 1 else b
     shapes = [type_of(x).shape for x in (column, row, columns)]

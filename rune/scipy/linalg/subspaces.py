@@ -36,7 +36,7 @@ def _polar(a: Array) -> tuple[Array, Array]:
     return matmul(u, vh), matmul(scaled_columns(v, as_dtype_of(s, v)), vh)
 
 
-def _polar_jvp(primals: Any, tangents: Any) -> Any:
+def _polar_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     """U' = U Ω + (1 - U Uᴴ) A' P⁻¹ with P Ω + Ω P = Uᴴ A' - A'ᴴ U, and P' = Uᴴ A' - Ω P."""
     (a,), (da,) = primals, tangents
     u, p = _polar(a)
@@ -128,7 +128,7 @@ def orthogonal_procrustes(A: ArrayLike, B: ArrayLike, check_finite: bool = True)
 # --- bases ------------------------------------------------------------------------------------
 
 
-def _rank(s: Array, rcond: Any, shape: Shape) -> Array:
+def _rank(s: Array, rcond: object, shape: Shape) -> Array:
     """How many singular values are above rcond times the greatest."""
     if rcond is None:
         rcond = float(np.finfo(type_of(s).dtype).eps) * max(shape)

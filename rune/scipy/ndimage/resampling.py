@@ -57,8 +57,8 @@ def map_coordinates(
     choices = [_neighbours(at, size, order, mode) for at, size in zip(where, x.shape)]
     total: Any = 0.0
     for corner in itertools.product(*choices):
-        weight: Any = 1.0
-        is_known: Any = True
+        weight: Array | float = 1.0
+        is_known: Array | bool = True
         for _, share, known in corner:
             weight, is_known = weight * share, is_known & known
         value = x[tuple(place for place, _, _ in corner)]
@@ -91,7 +91,7 @@ def _neighbours(at: Array, size: Size, order: int, mode: str) -> list[tuple[Arra
     neighbours = []
     for step, share in enumerate(shares):
         place = low.astype(rnp.int32) + step
-        known: Any = True
+        known: Array | bool = True
         if mode in ("constant", "grid-constant"):
             known = (place >= 0) & (place < size)
         neighbours.append((inside(mode, place, size), share, known))

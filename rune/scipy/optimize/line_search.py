@@ -9,7 +9,7 @@ Source: Nocedal & Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import rune.numpy as rnp
 from rune import tree
@@ -22,24 +22,24 @@ STEPS = 30
 class Line(NamedTuple):
     """A length a, value and slope there, and the gradient, an array or a tree of them."""
 
-    a: Any
-    value: Any
-    slope: Any
-    gradient: Any
+    a: Array
+    value: Array
+    slope: Array
+    gradient: Array
 
 
 class _Search(NamedTuple):
     low: Line  # the best end of the bracket; the last point while there is no bracket
     high: Line
-    is_zooming: Any
-    is_done: Any
-    next: Any
-    n: Any
+    is_zooming: Array
+    is_done: Array
+    next: Array
+    n: Array
 
 
 def strong_wolfe(
-    at: Callable[[Any], Line], start: Line, first: Array, c1: float = 1e-4, c2: float = 0.9, steps: int = STEPS
-) -> tuple[Line, Any, Any]:
+    at: Callable[[Array], Line], start: Line, first: Array, c1: float = 1e-4, c2: float = 0.9, steps: int = STEPS
+) -> tuple[Line, Array, Array]:
     """(the point, whether the conditions hold there, how often `at` was called).
 
     at(a) evaluates the function at the length a; `start` is a = 0, with a negative slope. Where

@@ -29,13 +29,13 @@ _METHODS: Mapping[str, tuple[Callable[..., OptimizeResults], str, tuple[str, ...
 
 
 def minimize(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     x0: ArrayLike,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     *,
     method: str = "BFGS",
     tol: float | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> OptimizeResults:
     """A local minimum of fun(x, *args) near x0.
 
@@ -91,28 +91,28 @@ class LeastSquaresResults(NamedTuple):
     (Array([3.], f32[1], cpu:0), True)
     """
 
-    x: Any
-    cost: Any
-    fun: Any
-    jac: Any
-    grad: Any
-    success: Any
-    nfev: Any
+    x: Array
+    cost: Array
+    fun: Array
+    jac: Array
+    grad: Array
+    success: Array
+    nfev: Array
 
 
 class _Fit(NamedTuple):
-    x: Any
-    residuals: Any
-    jacobian: Any
-    damping: Any
-    is_done: Any
-    n: Any
+    x: Array
+    residuals: Array
+    jacobian: Array
+    damping: Array
+    is_done: Array
+    n: Array
 
 
 def least_squares(
     fun: Callable[..., Any],
     x0: ArrayLike,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     *,
     ftol: float = 1e-8,
     xtol: float = 1e-8,

@@ -6,7 +6,7 @@ Source: Nelder & Mead 1965; Gao & Han 2012 for the adaptive coefficients.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import rune.numpy as rnp
 from rune.array import Array
@@ -21,10 +21,10 @@ from rune.transforms.derivatives.grad import grad
 class _Simplex(NamedTuple):
     """Points [N + 1, N] and values [N + 1], best first."""
 
-    points: Any
-    values: Any
-    calls: Any
-    n: Any
+    points: Array
+    values: Array
+    calls: Array
+    n: Array
 
 
 def _sorted(s: _Simplex) -> _Simplex:
@@ -32,7 +32,7 @@ def _sorted(s: _Simplex) -> _Simplex:
     return s._replace(points=s.points[order], values=s.values[order])
 
 
-def _first(fun: Callable[[Any], Any], x0: Array) -> _Simplex:
+def _first(fun: Callable[[Array], Array], x0: Array) -> _Simplex:
     """The start, and a neighbouring point along each axis."""
     size = x0.shape[0]
     sides = rnp.where(x0 == 0, 0.00025, 0.05 * x0)
@@ -48,7 +48,7 @@ def _replaced(s: _Simplex, point: Array, value: Array, calls: int) -> _Simplex:
     return s._replace(points=points, values=values, calls=s.calls + calls)
 
 
-def _step(fun: Callable[[Any], Any], s: _Simplex) -> _Simplex:
+def _step(fun: Callable[[Array], Array], s: _Simplex) -> _Simplex:
     """Reflect the worst point; expand, contract or shrink by the value there."""
     size = s.points.shape[1]
     centre, worst = rnp.mean(s.points[:-1], 0), s.points[-1]
@@ -81,7 +81,7 @@ def _step(fun: Callable[[Any], Any], s: _Simplex) -> _Simplex:
 
 
 def nelder_mead(
-    fun: Callable[[Any], Any], x0: Array, xatol: float = 1e-4, fatol: float = 1e-4, maxiter: int | None = None
+    fun: Callable[[Array], Array], x0: Array, xatol: float = 1e-4, fatol: float = 1e-4, maxiter: int | None = None
 ) -> OptimizeResults:
     """The minimum by a simplex that walks downhill.
 
@@ -100,6 +100,6 @@ def nelder_mead(
     return OptimizeResults(best, success, status, fun(best), None, None, end.calls + 1, 0, end.n)
 
 
-def _solved(linear: Callable[[Any], Any], y: Array) -> Array:
+def _solved(linear: Callable[[Array], Array], y: Array) -> Array:
     """The x with linear(x) = y, by the matrix of `linear`."""
     return linalg.solve(vmap(linear)(rnp.eye(y.size, dtype=y.dtype)).T, y)

@@ -17,14 +17,14 @@ Function = Callable[[Any], Any]
 
 
 class _State(NamedTuple):
-    x: Any
-    value: Any
-    gradient: Any
-    memory: Any  # what the method knows of the curvature
-    is_done: Any
-    has_failed: Any
-    n: Any
-    calls: Any
+    x: Array
+    value: Array
+    gradient: Array
+    memory: Array  # what the method knows of the curvature
+    is_done: Array
+    has_failed: Array
+    n: Array
+    calls: Array
 
 
 class _Method(NamedTuple):
@@ -124,10 +124,10 @@ def bfgs(fun: Function, x0: Array, gtol: float = 1e-5, maxiter: int | None = Non
 class _Pairs(NamedTuple):
     """The last steps and changes of the gradient [K, N], newest last, and 1 / (sᵀy), 0 if none."""
 
-    steps: Any
-    changes: Any
-    rhos: Any
-    scale: Any
+    steps: Array
+    changes: Array
+    rhos: Array
+    scale: Array
 
 
 def _no_pairs(x: Array, count: int) -> _Pairs:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rune.array import Array
+
 
 class OptimizeResults(NamedTuple):
     """The end of a minimisation.
@@ -20,15 +22,15 @@ class OptimizeResults(NamedTuple):
     (Array([3.], f32[1], cpu:0), True)
     """
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
     jac: Any
     hess_inv: Any
-    nfev: Any
+    nfev: Array
     njev: Any
-    nit: Any
+    nit: Array
 
 
 class RootResults(NamedTuple):
@@ -40,7 +42,7 @@ class RootResults(NamedTuple):
     (True, 2.0)
     """
 
-    root: Any
-    converged: Any
-    iterations: Any
-    residual: Any
+    root: Array
+    converged: Array
+    iterations: Array
+    residual: Array

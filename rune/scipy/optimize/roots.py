@@ -25,16 +25,16 @@ Function = Callable[..., Any]
 
 
 class _Bracket(NamedTuple):
-    a: Any  # the best point
-    b: Any  # a point of the other sign
-    c: Any  # the one before
-    fa: Any
-    fb: Any
-    fc: Any
-    last: Any  # the last step, and the one before
-    before: Any
-    is_done: Any
-    n: Any
+    a: Array  # the best point
+    b: Array  # a point of the other sign
+    c: Array  # the one before
+    fa: Array
+    fb: Array
+    fc: Array
+    last: Array  # the last step, and the one before
+    before: Array
+    is_done: Array
+    n: Array
 
 
 def _implicit(f: Function, root: Array, args: Sequence[Array]) -> Array:
@@ -256,7 +256,7 @@ def _downhill(f: Function, a: Array, b: Array, maxiter: int) -> tuple[Array, Arr
 
 def golden(
     func: Function,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     brack: Sequence[Any] = (0.0, 1.0),
     tol: float | None = None,
     maxiter: int = 200,
@@ -302,7 +302,7 @@ def golden(
 
 
 def root(
-    fun: Function, x0: ArrayLike, args: Sequence[Any] = (), *, tol: float = 1e-6, maxiter: int = 100
+    fun: Function, x0: ArrayLike, args: Sequence[object] = (), *, tol: float = 1e-6, maxiter: int = 100
 ) -> OptimizeResults:
     """A root of a system: x [N] with fun(x, *args) = 0 [N], near x0, by a damped Newton method.
 

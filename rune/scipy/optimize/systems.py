@@ -20,10 +20,10 @@ Function = Callable[..., Any]
 
 
 class _State(NamedTuple):
-    x: Any
-    value: Any
-    n: Any
-    is_stuck: Any
+    x: Array
+    value: Array
+    n: Array
+    is_stuck: Array
 
 
 def _size(value: Array) -> Array:
@@ -59,7 +59,7 @@ def newton_system(fun: Function, x0: Array, tol: float, maxiter: int) -> Optimiz
 
 
 def stationary(
-    fun: Function, x: Array, slope: Callable[[Function], Function], solve: Callable[[Function, Any], Any]
+    fun: Function, x: Array, slope: Callable[[Function], Function], solve: Callable[[Function, Array], Array]
 ) -> Array:
     """`x`, a minimum of fun, with the derivatives of the implicit function slope(fun)(x) = 0.
 

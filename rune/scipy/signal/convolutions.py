@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from rune import dtypes
 from rune.array import Array
@@ -71,7 +70,9 @@ def _pads(mode: str, size: Size) -> tuple[Size, Size]:
 # --- any number of dimensions -------------------------------------------------------------------
 
 
-def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
+def convolve(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: object = None
+) -> Array:
     """The convolution of two arrays of one rank.
 
     mode:   "full": wherever they overlap;  "same": the middle, of in1's shape;  "valid": where one
@@ -129,7 +130,9 @@ def choose_conv_method(in1: ArrayLike, in2: ArrayLike, mode: str = "full") -> st
     return "fft" if direct > max(transforms, FFT_FROM) else "direct"
 
 
-def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
+def correlate(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: object = None
+) -> Array:
     """The cross-correlation of two arrays: `convolve` with in2 reversed and conjugated.
 
     Shapes: as `convolve`. Types: as `convolve`.
@@ -177,7 +180,7 @@ def convolve2d(
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: ArrayLike = 0,
-    precision: Any = None,
+    precision: object = None,
 ) -> Array:
     """The convolution of two matrices.
 
@@ -204,7 +207,7 @@ def correlate2d(
     mode: str = "full",
     boundary: str = "fill",
     fillvalue: ArrayLike = 0,
-    precision: Any = None,
+    precision: object = None,
 ) -> Array:
     """The cross-correlation of two matrices; arguments are those of `convolve2d`.
 

@@ -147,7 +147,7 @@ _ALIASES = {
 }
 
 
-def window_values(name: str, M: int, *parameters: Any, sym: bool = True) -> np.ndarray:
+def window_values(name: str, M: int, *parameters: object, sym: bool = True) -> np.ndarray:
     """The window in f64. Errors: ArgumentError for a negative number of points."""
     size = static_int(name, "a number of points", M)
     if size < 0:

@@ -244,7 +244,7 @@ class Rotation:
     def __mul__(self, other: Rotation) -> Rotation:
         return Rotation(_product(self.quat, other.quat))
 
-    def __getitem__(self, index: Any) -> Rotation:
+    def __getitem__(self, index: object) -> Rotation:
         if self.single:
             raise ArgumentError("Rotation: cannot index a single rotation")
         return Rotation(self.quat[index])

@@ -127,7 +127,7 @@ def binom(n: Array, k: Array) -> Array:
     return undefined(rnp.isnan(n) | rnp.isnan(k), number)
 
 
-def comb(N: Any, k: Any, exact: bool = False, repetition: bool = False) -> Array:
+def comb(N: Any, k: ArrayLike, exact: bool = False, repetition: bool = False) -> Array:
     """The number of ways to choose k out of N, as a float; with `repetition`, k times out of N.
 
     0 for k > N or negative numbers.

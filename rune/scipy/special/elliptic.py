@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
 from rune.array import Array
@@ -47,7 +46,7 @@ def _slope_of_k(m: Array, p: Array) -> Array:
     safe = rnp.where(is_near, 0.5, m)
     complement = rnp.where(is_near, 0.5, p)
     slope = (_ellipe(safe) - complement * _k_of_complement(complement)) / (2.0 * safe * complement)
-    total: Any = 0.0
+    total: Array | float = 0.0
     for k in range(9, 0, -1):
         term = (math.comb(2 * k, k) / 4**k) ** 2
         total = total * m + k * term
@@ -61,7 +60,7 @@ def _slope_of_e(t: Array, y: Array, m: Array) -> Array:
     is_near = rnp.abs(m) < 1e-2
     safe = rnp.where(is_near, 0.5, m)
     slope = (_ellipe(safe) - _k_of_complement(1.0 - safe)) / (2.0 * safe)
-    total: Any = 0.0
+    total: Array | float = 0.0
     for k in range(9, 0, -1):
         total = total * m - k / (2 * k - 1) * (math.comb(2 * k, k) / 4**k) ** 2
     return t * rnp.where(is_near, 0.5 * math.pi * total, slope)

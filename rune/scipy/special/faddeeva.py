@@ -9,7 +9,6 @@ Source: Al Azah & Chandler-Wilde 2021, SIAM J. Numer. Anal. 59(5).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ _STEP = math.sqrt(math.pi / (_POINTS + 1))
 def _sum_over(z: Array, points: list[float]) -> Array:
     """Σ exp(-t²) / (z² - t²) over points t."""
     square = z * z
-    total: Any = 0.0
+    total: Array | float = 0.0
     for t in points:
         total = total + math.exp(-t * t) / (square - t * t)
     return (2j * _STEP / math.pi) * z * total
@@ -105,7 +104,7 @@ _REACH = 8.7  # standard deviations beyond which the integrand is below 1e-16 of
 def _of_small(h: Array, a: Array) -> Array:
     """T for h >= 0 and 0 <= a <= 1, by Gauss' quadrature."""
     end = rnp.minimum(a, _REACH / rnp.maximum(h, _REACH))
-    total: Any = 0.0
+    total: Array | float = 0.0
     for node, weight in zip(_NODES, _WEIGHTS):
         t = end * (0.5 + 0.5 * float(node))
         square = 1.0 + t * t

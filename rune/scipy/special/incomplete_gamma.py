@@ -13,7 +13,6 @@ Source: DLMF 8.7.1, 8.9.2 and 8.12; Temme 1979, SIAM J. Math. Anal. 10.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import rune.numpy as rnp
 from rune import ops
@@ -77,7 +76,7 @@ def _uniform(a: Array, x: Array) -> tuple[Array, Array]:
 
 def _small_upper(a: Array, x: Array) -> Array:
     """Q for a <= 1/2 and x <= 1.1, which is near 1 - x**a. Source: DLMF 8.7.3."""
-    total: Any = 0.0
+    total: Array | float = 0.0
     for k in range(20, 0, -1):
         total = (total + a / (a + float(k))) * (-x / k)
     log_power = a * rnp.log(rnp.where(x == 0, 1.0, x)) - log_gamma_near_one(a)

@@ -9,7 +9,7 @@ Source: Corless, Gonnet, Hare, Jeffrey & Knuth 1996, Advances in Computational M
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import rune.numpy as rnp
 from rune.array import Array
@@ -24,7 +24,7 @@ from rune.typing import ArrayLike
 _STEPS = 60
 
 
-def lambertw(z: ArrayLike, k: ArrayLike | list[Any] = 0) -> Array:
+def lambertw(z: ArrayLike, k: ArrayLike | list[int] = 0) -> Array:
     """The w with w exp(w) = z on branch k, as complex numbers; real for real z >= -1/e and k = 0,
     and for real z of [-1/e, 0) and k = -1.
 

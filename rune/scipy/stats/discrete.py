@@ -52,30 +52,30 @@ class Discrete:
     def __repr__(self) -> str:
         return f"stats.{self.name}({', '.join((*self.shapes, 'loc'))}): {self.about}"
 
-    def logpmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
+    def logpmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The logarithm of the probability of k; -inf where that is 0."""
         k, shapes, dtype, inside, bad = self._placed(k, args, kwargs)
         return _finished(self.log_mass(k, *shapes), inside, bad, -rnp.inf, dtype)
 
-    def pmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
+    def pmf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The probability of k; 0 if k is not an integer or is outside the support."""
         k, shapes, dtype, inside, bad = self._placed(k, args, kwargs)
         mass = self.mass or (lambda *v: rnp.exp(self.log_mass(*v)))
         return _finished(mass(k, *shapes), inside, bad, 0.0, dtype)
 
-    def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
+    def cdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The probability of at most k."""
         return self._cumulative("cdf", self.lower, self.upper, 0.0, 1.0, k, args, kwargs)
 
-    def sf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
+    def sf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The probability of more than k."""
         return self._cumulative("sf", self.upper, self.lower, 1.0, 0.0, k, args, kwargs)
 
-    def logcdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
+    def logcdf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The logarithm of cdf."""
         return rnp.log(self.cdf(k, *args, **kwargs))
 
-    def logsf(self, k: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
+    def logsf(self, k: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The logarithm of sf."""
         return rnp.log(self.sf(k, *args, **kwargs))
 
@@ -83,11 +83,11 @@ class Discrete:
         """The smallest k with cdf(k) >= q; of q = 0 one below the support, of no share NaN."""
         return self._quantile("ppf", False, q, args, kwargs)
 
-    def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: Any) -> Array:
+    def isf(self, q: ArrayLike, *args: ArrayLike, **kwargs: object) -> Array:
         """The smallest k with sf(k) <= q; of q = 1 one below the support, of no share NaN."""
         return self._quantile("isf", True, q, args, kwargs)
 
-    def median(self, *args: Any, **kwargs: Any) -> Any:
+    def median(self, *args: Any, **kwargs: Any) -> Array:
         """The smallest k with cdf(k) >= 1/2."""
         return self.ppf(0.5, *args, **kwargs)
 
@@ -214,11 +214,11 @@ def _is_own(share: Array, level: Array, mass: Array) -> Array:
 class _Walk(NamedTuple):
     """How far masses are summed: the last number, the logarithm of its mass, the sum."""
 
-    at: Any
-    log: Any
-    log_rest: Any
-    total: Any
-    total_rest: Any
+    at: Array
+    log: Array
+    log_rest: Array
+    total: Array
+    total_rest: Array
 
     @property
     def has_next(self) -> Array:
@@ -322,10 +322,10 @@ def _compensated(total: Array, correction: Array, term: Array) -> tuple[Array, A
 class _Search(NamedTuple):
     """Nothing is reached at `below`, all is at `reached`; how far to look on while that is inf."""
 
-    below: Any
-    reached: Any
-    stride: Any
-    n: Any
+    below: Array
+    reached: Array
+    stride: Array
+    n: Array
 
 
 STEPS = 400

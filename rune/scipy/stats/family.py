@@ -26,12 +26,12 @@ Function = Callable[..., Any]
 class _Place(NamedTuple):
     """A point y, what lies outside, and the parameters."""
 
-    y: Any
-    is_below: Any
-    is_above: Any
-    is_bad: Any
-    shapes: list[Any]
-    scale: Any
+    y: Array
+    is_below: Array
+    is_above: Array
+    is_bad: Array
+    shapes: list[Array]
+    scale: Array
     dtype: Any
 
 
@@ -44,7 +44,7 @@ def arranged(family: str, names: Sequence[str], args: Sequence[ArrayLike], kwarg
 
     Errors: ArgumentError for one that is missing, given twice or unknown.
     """
-    defaults: dict[str, Any] = {"loc": 0.0, "scale": 1.0}
+    defaults: dict[str, object] = {"loc": 0.0, "scale": 1.0}
     named = dict(zip(names, args))
     wrong = [k for k in kwargs if k not in names or k in named]
     named |= kwargs
@@ -187,7 +187,7 @@ class Continuous:
         entropy = known(self.name, "entropy", self.entropy_of)(*shapes)
         return rounded(entropy + rnp.log(scale) + 0.0 * loc, dtype)
 
-    def median(self, *args: Any, **kwargs: Any) -> Any:
+    def median(self, *args: Any, **kwargs: Any) -> Array:
         """The point where cdf is 1/2."""
         return self.ppf(0.5, *args, **kwargs)
 

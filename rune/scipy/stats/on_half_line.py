@@ -6,7 +6,7 @@ Source, where none is given: Johnson, Kotz & Balakrishnan, Continuous Univariate
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import rune.numpy as rnp
 from rune import ops
@@ -32,7 +32,7 @@ def _from_one(*shapes: Array) -> tuple[float, float]:
     return 1.0, rnp.inf
 
 
-def _when(good: Array, function: Any, *values: Array, otherwise: float = math.inf) -> Array:
+def _when(good: Array, function: Callable[..., Array], *values: Array, otherwise: float = math.inf) -> Array:
     """function(*values) where `good`, at 10 elsewhere, where the value is `otherwise`."""
     safe = [rnp.where(good, v, 10.0) for v in values]
     return rnp.where(good, function(*safe), otherwise)

@@ -6,6 +6,7 @@ Source, where none is given: Johnson, Kotz & Balakrishnan, Continuous Univariate
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,7 @@ def _t_upper(y: Array, df: Array) -> Array:
     return rnp.where(is_near, near, rnp.where(y > 0, tail, 1.0 - tail))
 
 
-def _by_density(upper: Any, log_density: Any) -> None:
+def _by_density(upper: Any, log_density: Callable[..., Array]) -> None:
     """The derivative in y is the density: at 0 the formula alone has a corner."""
     upper.defjvps(
         lambda t, out, y, shape: -t * rnp.exp(log_density(y, shape)),
@@ -198,7 +199,7 @@ def _smaller_tail(q: Array) -> Array:
     return rnp.where(q == 0.5, 0.25, rnp.where(q < 0.5, q, 1.0 - q))
 
 
-def _on_both_sides(q: Array, shape: Array, quantile: Array, log_density: Any) -> Array:
+def _on_both_sides(q: Array, shape: Array, quantile: Array, log_density: Callable[..., Array]) -> Array:
     """The quantile of a symmetric family from that of its tail; about the median a line."""
     line = (0.5 - q) * rnp.exp(-log_density(rnp.zeros_like(q), shape))
     return rnp.where(q == 0.5, line, rnp.where(q < 0.5, quantile, -quantile))
