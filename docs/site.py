@@ -52,6 +52,7 @@ ROOMS = (
     "rune.debug",
     "rune.errors",
     "rune.checkpoint_policies",
+    "rune.sharding",
 )
 GUIDE = ("guide", ".", "decisions")
 UNLISTED = ("plan", "plan_scalars")  # the state of the work, for those who do it

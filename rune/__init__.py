@@ -47,9 +47,10 @@ from rune.transforms.programs.make_program import make_program
 from rune.version import __version__
 
 if TYPE_CHECKING:
-    from rune import lax, nn, numpy, optim, random, scipy
+    from rune import lax, nn, numpy, optim, random, scipy, sharding
     from rune.backends.doctor import doctor
     from rune.quantized import Quantized, dequantize, quantize
+    from rune.sharding import NamedSharding, P, make_mesh
     from rune.transforms.inspect.explain import explain
 
 _tracebacks.install()
@@ -58,11 +59,12 @@ make_jaxpr = make_program
 remat = checkpoint
 
 
-_ROOMS = frozenset({"lax", "nn", "numpy", "optim", "random", "scipy"})
+_ROOMS = frozenset({"lax", "nn", "numpy", "optim", "random", "scipy", "sharding"})
 _LATE = {
     "doctor": "rune.backends.doctor",
     "explain": "rune.transforms.inspect.explain",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
+    **dict.fromkeys(("NamedSharding", "P", "make_mesh"), "rune.sharding"),
 }
 
 
@@ -80,6 +82,8 @@ __all__ = [
     "ArrayType",
     "Checkpoints",
     "GrowingResiduals",
+    "NamedSharding",
+    "P",
     "Quantized",
     "ShapeDtypeStruct",
     "SymbolicZero",
@@ -123,6 +127,7 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "make_jaxpr",
+    "make_mesh",
     "make_program",
     "map",
     "memory_stats",
@@ -139,6 +144,7 @@ __all__ = [
     "remat",
     "scan",
     "scipy",
+    "sharding",
     "switch",
     "tree",
     "tree_util",

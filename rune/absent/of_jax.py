@@ -5,11 +5,11 @@ from __future__ import annotations
 from rune.absent import Table
 
 MISSING: Table = {
-    "Sharding: meshes, named shardings, and processes that share arrays.": """
-        NamedSharding P Shard auto_pcast distributed host_count host_id host_ids
+    "Sharded arrays, and processes that share them.": """
+        Shard auto_pcast distributed host_count host_id host_ids
         make_array_from_callback make_array_from_process_local_data
-        make_array_from_single_device_arrays make_mesh process_count process_index process_indices
-        remove_size_one_mesh_axis_from_type reshard set_mesh shard_map sharding smap
+        make_array_from_single_device_arrays process_count process_index process_indices
+        remove_size_one_mesh_axis_from_type reshard set_mesh shard_map smap
         """,
     "References, which are written to; carry the array, or use `x.at[...]`.": """
         Ref empty_ref free_ref freeze new_ref ref

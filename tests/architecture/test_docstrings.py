@@ -66,7 +66,7 @@ DEFINITIONS = frozenset(
 )
 # Rooms whose names take functions and trees of anything, and names that neither take arrays nor
 # give any: numbers, names, dtypes and shapes.
-OF_TREES = ("rune", "rune.tree", "rune.tree_util", "rune.debug", "rune.checkpoint_policies")
+OF_TREES = ("rune", "rune.tree", "rune.tree_util", "rune.debug", "rune.checkpoint_policies", "rune.sharding")
 NO_ARRAYS = frozenset(
     """
     broadcast_shapes can_cast dtype get_printoptions isdtype issubdtype printoptions promote_types

@@ -13,7 +13,8 @@ import pytest
 
 from tests.architecture.sources import Source, sources
 
-ROOMS = ("rune", "rune.lax", "rune.nn", "rune.numpy", "rune.optim", "rune.random", "rune.scipy", "rune.tree")
+NAMES = ("lax", "nn", "numpy", "optim", "random", "scipy", "sharding", "tree")
+ROOMS = ("rune", *(f"rune.{name}" for name in NAMES))
 DOORS = [
     s for s in sources() if str(s).endswith("__init__.py") and (s.name in ROOMS or s.name.startswith("rune.scipy."))
 ]

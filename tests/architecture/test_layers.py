@@ -31,6 +31,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.transforms",),
     ("rune.typing",),
     ("rune.array",),
+    ("rune.sharding",),
     ("rune.backends",),
     ("rune.lowering",),
     ("rune.ops",),

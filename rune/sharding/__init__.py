@@ -1,0 +1,19 @@
+"""Where the blocks of an array are: devices in a grid, and which of its axes an array is cut along.
+
+    mesh = make_mesh((2, 4), ("data", "model"))      eight devices, two by four
+    P("data", None)                                  axis 0 in two parts, axis 1 whole
+    NamedSharding(mesh, P("data", None))             so every device holds half of the rows
+
+Names and meanings are those of jax.sharding.
+"""
+
+from rune.sharding.meshes import Mesh as Mesh
+from rune.sharding.meshes import make_mesh as make_mesh
+from rune.sharding.shardings import NamedSharding as NamedSharding
+from rune.sharding.shardings import Sharding as Sharding
+from rune.sharding.shardings import SingleDeviceSharding as SingleDeviceSharding
+from rune.sharding.specs import PartitionSpec as PartitionSpec
+
+P = PartitionSpec
+
+__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding", "make_mesh"]

@@ -1,0 +1,133 @@
+"""Mesh: devices in a grid whose axes have names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from rune import config
+from rune.backends import Device, device_of, devices
+from rune.errors import ArgumentError, DeviceError
+from rune.options import variable_of
+
+Name = Hashable
+
+
+class Mesh:
+    """Devices in a grid. Equal meshes have the same devices at the same places of equal axes.
+
+    devices:    an array or nested lists of devices, or of their names
+    axis_names: the name of each axis; of a single one, the name alone
+    Errors:     ArgumentError for another number of names, a name given twice, or a device twice.
+
+    >>> import rune
+    >>> from rune.sharding import Mesh
+    >>> mesh = Mesh([["cpu:0"], ["reference:0"]], ("data", "model"))
+    >>> mesh, mesh.shape["data"], mesh.size
+    (Mesh('data': 2, 'model': 1), 2, 2)
+    """
+
+    __slots__ = ("_grid", "axis_names", "axis_sizes")
+
+    def __init__(self, devices: object, axis_names: Name | Sequence[Name]):
+        grid = np.asarray(devices, dtype=object)
+        names = tuple(axis_names) if isinstance(axis_names, tuple | list) else (axis_names,)
+        _require_names(grid.shape, names)
+        self._grid = tuple(map(device_of, grid.flat))
+        _require_distinct(self._grid)
+        self.axis_names: tuple[Name, ...] = names
+        self.axis_sizes: tuple[int, ...] = grid.shape
+
+    @property
+    def devices(self) -> np.ndarray:
+        """The devices, as an array of objects of the mesh's shape."""
+        grid = np.empty(len(self._grid), object)
+        grid[:] = self._grid
+        return grid.reshape(self.axis_sizes)
+
+    @property
+    def shape(self) -> Mapping[Name, int]:
+        """How many devices each axis has, by its name."""
+        return dict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        """How many devices there are."""
+        return len(self._grid)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return not self._grid
+
+    def coordinates(self) -> Iterable[tuple[Device, Mapping[Name, int]]]:
+        """Each device with its place along every axis, in the order of the grid."""
+        places = np.ndindex(*self.axis_sizes)
+        return ((d, dict(zip(self.axis_names, at, strict=True))) for d, at in zip(self._grid, places, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self._grid, self.axis_names, self.axis_sizes
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
+        return f"Mesh({axes})"
+
+
+def _require_names(shape: Sequence[int], names: Sequence[Name]) -> None:
+    if len(names) != len(shape):
+        raise ArgumentError(
+            f"Mesh: cannot name the axes of {_sizes(shape)} devices {names} ({len(shape)} names required)"
+        )
+    repeated = [name for n, name in enumerate(names) if name in names[:n]]
+    if repeated:
+        raise ArgumentError(f"Mesh: cannot name two axes {repeated[0]!r} ({names})")
+
+
+def _require_distinct(grid: Sequence[Device]) -> None:
+    if len(set(grid)) < len(grid):
+        repeated = next(d for n, d in enumerate(grid) if d in grid[:n])
+        raise ArgumentError(f"Mesh: cannot use {repeated.name} at two places")
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return " by ".join(map(str, shape)) or "no"
+
+
+def make_mesh(
+    axis_shapes: Sequence[int], axis_names: Sequence[Name], *, devices: Sequence[str | Device] | None = None
+) -> Mesh:
+    """A mesh of the first devices there are.
+
+    axis_shapes: how many devices along each axis
+    devices:     which to take, in this order; None for those of the default device's kind
+    Errors:      DeviceError if there are too few; ArgumentError as of Mesh.
+
+    >>> from rune.sharding import make_mesh
+    >>> make_mesh((1, 1), ("data", "model"), devices=["cpu"])
+    Mesh('data': 1, 'model': 1)
+    """
+    there = _default_devices() if devices is None else tuple(map(device_of, devices))
+    count = math.prod(axis_shapes)
+    if len(there) < count:
+        raise DeviceError(
+            f"make_mesh: cannot fill {_sizes(axis_shapes)} places with {len(there)} devices "
+            f"({', '.join(d.name for d in there)})",
+            hint=f"{variable_of('cpu_devices')}={count} makes so many devices of the CPU",
+        )
+    grid = np.empty(count, object)
+    grid[:] = there[:count]
+    return Mesh(grid.reshape(tuple(axis_shapes)), tuple(axis_names))
+
+
+def _default_devices() -> tuple[Device, ...]:
+    """The devices of the kind that new arrays are on."""
+    default = device_of(config.current().device or "cpu")
+    return tuple(d for d in devices() if d.target.backend == default.target.backend)

@@ -1,0 +1,179 @@
+"""Shardings: which block of an array each device holds.
+
+A block is a slice of every axis, `slice(None)` of an axis that is whole. Devices that hold the same
+block are replicas of each other.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rune.backends import Device, device_of
+from rune.errors import ArgumentError, ShapeError
+from rune.sharding.meshes import Mesh
+from rune.sharding.specs import PartitionSpec
+
+Block = tuple[slice, ...]
+
+
+class Sharding(ABC):
+    """Where the blocks of an array are: what all shardings can be asked.
+
+    Errors: those of each question.
+
+    >>> from rune.sharding import Sharding, SingleDeviceSharding
+    >>> isinstance(SingleDeviceSharding("cpu"), Sharding)
+    True
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of the block that each device holds.
+
+        Errors: ShapeError for an array that it cannot cut into equal blocks.
+        """
+
+    @abstractmethod
+    def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
+        """The block of each device. Errors: as of shard_shape."""
+
+    @property
+    @abstractmethod
+    def device_set(self) -> frozenset[Device]:
+        """The devices that hold a block."""
+
+    @property
+    @abstractmethod
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold a block."""
+        return len(self.device_set)
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both lay arrays of this rank out alike."""
+        return self._layout(ndim) == other._layout(ndim)
+
+    @abstractmethod
+    def _layout(self, ndim: int) -> tuple[tuple[Device, Block], ...]:
+        """The blocks of an array that every cut divides."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    Errors: DeviceError for a device that is not there.
+
+    >>> from rune.sharding import SingleDeviceSharding
+    >>> SingleDeviceSharding("cpu").shard_shape((3, 4))
+    (3, 4)
+    """
+
+    device: Device
+
+    def __init__(self, device: str | Device):
+        object.__setattr__(self, "device", device_of(device))
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        return tuple(global_shape)
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
+        return {self.device: (slice(None),) * len(global_shape)}
+
+    @property
+    def device_set(self) -> frozenset[Device]:
+        return frozenset({self.device})
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    def _layout(self, ndim: int) -> tuple[tuple[Device, Block], ...]:
+        return tuple(self.devices_indices_map((1,) * ndim).items())
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding({self.device.name})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NamedSharding(Sharding):
+    """An array cut along the axes of a mesh, as a spec says.
+
+    Errors: ArgumentError for a name that the mesh does not have, or that stands twice.
+
+    >>> from rune.sharding import Mesh, NamedSharding, P
+    >>> mesh = Mesh(["cpu:0", "reference:0"], "data")
+    >>> halves = NamedSharding(mesh, P(None, "data"))
+    >>> halves, halves.shard_shape((3, 4))
+    (NamedSharding(Mesh('data': 2), P(None, 'data')), (3, 2))
+    """
+
+    mesh: Mesh
+    spec: PartitionSpec
+
+    def __post_init__(self) -> None:
+        names = self.spec.all_names()
+        for n, name in enumerate(names):
+            if name not in self.mesh.axis_names:
+                raise ArgumentError(f"NamedSharding: cannot cut along {name!r} ({self.mesh} has no such axis)")
+            if name in names[:n]:
+                raise ArgumentError(f"NamedSharding: cannot cut along {name!r} twice ({self.spec})")
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        self._require_even(global_shape)
+        return tuple(size // self._parts(axis) for axis, size in enumerate(global_shape))
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
+        shard = self.shard_shape(global_shape)
+        return {
+            device: tuple(self._slice(axis, size, place) for axis, size in enumerate(shard))
+            for device, place in self.mesh.coordinates()
+        }
+
+    @property
+    def device_set(self) -> frozenset[Device]:
+        return frozenset(device for device, _ in self.mesh.coordinates())
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(self._parts(axis) == 1 for axis in range(len(self.spec)))
+
+    def _layout(self, ndim: int) -> tuple[tuple[Device, Block], ...]:
+        return tuple(self.devices_indices_map([self._parts(axis) for axis in range(ndim)]).items())
+
+    def _parts(self, axis: int) -> int:
+        """Into how many parts an axis is cut."""
+        return math.prod(self.mesh.shape[name] for name in self.spec.names(axis))
+
+    def _slice(self, axis: int, size: int, place: Mapping[Hashable, int]) -> slice:
+        """The part of an axis, in parts of this size, at a place of the mesh."""
+        if self._parts(axis) == 1:
+            return slice(None)
+        number = 0
+        for name in self.spec.names(axis):  # the first name is outermost
+            number = number * self.mesh.shape[name] + place[name]
+        return slice(number * size, (number + 1) * size)
+
+    def _require_even(self, shape: Sequence[int]) -> None:
+        if len(self.spec) > len(shape):
+            raise ShapeError(
+                f"NamedSharding: cannot cut {list(shape)} as {self.spec} says ({len(self.spec)} axes required)"
+            )
+        for axis, size in enumerate(shape):
+            parts = self._parts(axis)
+            if size % parts:
+                raise ShapeError(
+                    f"NamedSharding: cannot cut axis {axis} of {list(shape)} into {parts} equal parts ({self.spec})",
+                    hint=f"pad the axis to {-(-size // parts) * parts}",
+                )
+
+    def __repr__(self) -> str:
+        return f"NamedSharding({self.mesh!r}, {self.spec!r})"

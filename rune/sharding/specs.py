@@ -1,0 +1,61 @@
+"""PartitionSpec: along which axes of a mesh each axis of an array is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+Name = Hashable
+Part = Name | tuple[Name, ...] | None
+
+
+class PartitionSpec:
+    """For each axis of an array, the mesh axes that it is cut along; None leaves it whole.
+
+    Several names, as a tuple, cut an axis by the product of their sizes, the first name outermost.
+    Axes beyond the spec are whole. Errors: none; a sharding looks for the names in its mesh.
+
+    >>> from rune.sharding import P
+    >>> P("data", None, ("model", "pipe"))
+    P('data', None, ('model', 'pipe'))
+    >>> P(("data",)) == P("data")
+    True
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, *parts: Part):
+        self._parts = tuple(map(_plain, parts))
+
+    def names(self, axis: int) -> tuple[Name, ...]:
+        """The mesh axes that cut an axis of the array; none beyond the spec."""
+        part = self._parts[axis] if axis < len(self._parts) else None
+        return () if part is None else part if isinstance(part, tuple) else (part,)
+
+    def all_names(self) -> tuple[Name, ...]:
+        """The mesh axes of all parts, in order."""
+        return tuple(name for axis in range(len(self)) for name in self.names(axis))
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._parts)
+
+    def __getitem__(self, axis: int) -> Part:
+        return self._parts[axis]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionSpec) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __repr__(self) -> str:
+        return f"P({', '.join(map(repr, self._parts))})"
+
+
+def _plain(part: Part) -> Part:
+    """A tuple of one name as that name, and of none as None."""
+    if isinstance(part, tuple) and len(part) < 2:
+        return part[0] if part else None
+    return part
