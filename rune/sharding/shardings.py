@@ -120,6 +120,12 @@ class NamedSharding(Sharding):
     spec: PartitionSpec
 
     def __post_init__(self) -> None:
+        if not isinstance(self.mesh, Mesh) or not isinstance(self.spec, PartitionSpec):
+            kinds = f"{type(self.mesh).__name__} and {type(self.spec).__name__}"
+            raise ArgumentError(
+                f"NamedSharding: cannot cut by {kinds} (a Mesh and a PartitionSpec required)",
+                hint="NamedSharding(make_mesh((2,), ('data',)), P('data'))",
+            )
         names = self.spec.all_names()
         for n, name in enumerate(names):
             if name not in self.mesh.axis_names:

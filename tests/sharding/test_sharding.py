@@ -27,6 +27,7 @@ from tests.sharding.layouts import LAYOUTS, MESHES
 FOLDER = Path(__file__).parent
 STORED = json.loads((FOLDER / "jax_blocks_0_10_2.json").read_text())
 TWO = Mesh(["cpu:0", "reference:0"], "data")
+PLAIN: Any = ("data",)
 # Blocks are the same whatever the devices are: these stand for as many as a layout needs.
 STAND_INS = [f"stand-in:{n}" for n in range(8)]
 
@@ -125,8 +126,9 @@ def test_layouts_that_put_the_same_blocks_on_the_same_devices_are_equivalent():
         (lambda: Mesh(["cpu:0", "cpu:0"], "a"), "cannot use cpu:0 at two places"),
         (lambda: NamedSharding(TWO, P("model")), r"cannot cut along 'model' \(Mesh\('data': 2\) has no such axis\)"),
         (lambda: NamedSharding(TWO, P("data", "data")), "cannot cut along 'data' twice"),
+        (lambda: NamedSharding(TWO, PLAIN), r"cannot cut by Mesh and tuple \(a Mesh and a PartitionSpec required\)"),
     ],
-    ids=["too few names", "a name twice", "a device twice", "an unknown axis", "an axis twice"],
+    ids=["too few names", "a name twice", "a device twice", "an unknown axis", "an axis twice", "a tuple"],
 )
 def test_a_layout_that_makes_no_sense_is_refused(make: Any, message: str):
     with pytest.raises(ArgumentError, match=message):
