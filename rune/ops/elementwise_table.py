@@ -16,9 +16,9 @@ from rune.ops import arithmetic, extrema, transcendental
 FLOATS = "floats"
 INEXACT = "floats or complex numbers"
 NUMBERS = "numbers"
-REALS = "any but complex; bool comes out"
+ORDERED = "any but complex; bool comes out"
 ANY = "any; bool comes out"
-TESTED = "floats; bool comes out"
+TRUTHS_OF_FLOATS = "floats; bool comes out"
 BITS = "integers or bools"
 INTEGERS = "integers"
 
@@ -118,18 +118,23 @@ _ARITHMETIC = (
 _COMPARISONS = (
     Row("eq", arithmetic.eq, "Whether two are equal; False for NaN.", "1.0, 1.0", truth("True"), ANY),
     Row("ne", arithmetic.ne, "Whether two differ; True for NaN.", "1.0, 1.0", truth("False"), ANY),
-    Row("lt", arithmetic.lt, "Whether the first is less than the second.", "1.0, 2.0", truth("True"), REALS),
+    Row("lt", arithmetic.lt, "Whether the first is less than the second.", "1.0, 2.0", truth("True"), ORDERED),
     Row(
-        "le", arithmetic.le, "Whether the first is less than or equal to the second.", "1.0, 1.0", truth("True"), REALS
+        "le",
+        arithmetic.le,
+        "Whether the first is less than or equal to the second.",
+        "1.0, 1.0",
+        truth("True"),
+        ORDERED,
     ),
-    Row("gt", arithmetic.gt, "Whether the first is greater than the second.", "1.0, 2.0", truth("False"), REALS),
+    Row("gt", arithmetic.gt, "Whether the first is greater than the second.", "1.0, 2.0", truth("False"), ORDERED),
     Row(
         "ge",
         arithmetic.ge,
         "Whether the first is greater than or equal to the second.",
         "1.0, 1.0",
         truth("True"),
-        REALS,
+        ORDERED,
     ),
     Row(
         "is_finite",
@@ -137,7 +142,7 @@ _COMPARISONS = (
         "Whether x is a number, neither infinite nor NaN.",
         "1.0",
         truth("True"),
-        TESTED,
+        TRUTHS_OF_FLOATS,
     ),
 )
 

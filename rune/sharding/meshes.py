@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from rune import config
 from rune.backends import Device, device_of, devices
+from rune.core.axes import Name
 from rune.errors import ArgumentError, DeviceError
 from rune.options import variable_of
-
-Name = Hashable
 
 
 class Mesh:

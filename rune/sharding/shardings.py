@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rune.backends import Device, device_of
+from rune.core.axes import Name
 from rune.errors import ArgumentError, ShapeError
 from rune.sharding.meshes import Mesh
 from rune.sharding.specs import PartitionSpec
@@ -159,7 +160,7 @@ class NamedSharding(Sharding):
         """Into how many parts an axis is cut."""
         return math.prod(self.mesh.shape[name] for name in self.spec.names(axis))
 
-    def _slice(self, axis: int, size: int, place: Mapping[Hashable, int]) -> slice:
+    def _slice(self, axis: int, size: int, place: Mapping[Name, int]) -> slice:
         """The part of an axis, in parts of this size, at a place of the mesh."""
         if self._parts(axis) == 1:
             return slice(None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
-Name = Hashable
+from rune.core.axes import Name
+
 Part = Name | tuple[Name, ...] | None
 
 

@@ -1,6 +1,6 @@
 """The `raise` statements that no test reaches, each with the reason; all others are reached.
 
-tools/unreached_raises.py lists them anew. At 1,027 of 1,058 it is 97 %.
+tools/unreached_raises.py lists them anew.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UNREACHED = [
     ("rune/effects.py", "raise NotImplementedError(", _ABSTRACT),
     ("rune/transforms/custom/rules.py", "raise NotImplementedError(", _ABSTRACT),
     ("rune/lowering/scalar/number.py", "raise NotImplementedError(", "an ability that is asked for before"),
-    ("rune/dims/__init__.py", "except ValueError as error:  # a NUL", "Pythons before 3.11.4"),
+    ("rune/dims/__init__.py", "except ValueError as error:  # a NUL", "an older Python that calls a NUL a ValueError"),
 ]
 
 

@@ -141,7 +141,7 @@ class CpuBackend:
         return copy
 
     def copy_out(self, buffer: Buffer, type: ArrayType) -> np.ndarray:
-        """A copy: who reads may write to it. Arrays of cpu:0 are read where they are."""
+        """A copy, which the reader may write to. Arrays of cpu:0 are read where they are."""
         return buffer.copy()
 
     def record(self, plan: Plan) -> CpuExecutable:
