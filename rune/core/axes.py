@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 from rune.core.higher import calls, subprograms
-from rune.core.interpreter import Interpreter, current
+from rune.core.interpreter import Axis, Interpreter, current
 from rune.core.primitive import Collective, Primitive
 from rune.core.program import Equation, Program
 from rune.dims import Size
@@ -46,28 +46,34 @@ def batched_axis(program: Program) -> Name | None:
     return name if name is not None and name in free_axes(program) else None
 
 
-def axis_size(name: Name) -> Size:
-    """How many lanes the axis has here. Errors: UnboundAxisError if no transformation names it."""
+def named_axis(name: Name) -> Axis:
+    """The axis of that name here. Errors: UnboundAxisError if no transformation names it."""
     crossed: list[Interpreter] = []
     interpreter: Interpreter | None = current()
-    while interpreter is not None and interpreter.axis != name:
+    axis = interpreter.named_axis(name)
+    while axis is None:
         crossed.append(interpreter)
         interpreter = interpreter.parent
-    if interpreter is None or name is None:
-        raise UnboundAxisError(
-            f"collective: cannot find the axis {name!r} (no transformation around names it)",
-            hint=f"rune.vmap(f, axis_name={name!r}) names the axis that f is mapped over",
-        )
-    size = interpreter.size
+        if interpreter is None:
+            raise UnboundAxisError(
+                f"collective: cannot find the axis {name!r} (no transformation around names it)",
+                hint=f"rune.vmap(f, axis_name={name!r}) names the axis that f is mapped over",
+            )
+        axis = interpreter.named_axis(name)
     for inner in crossed:
-        inner.asked_for_axis(name, size)
-    return size
+        inner.asked_for_axis(name, axis)
+    return axis
 
 
-def fits(axes: Mapping[Name, Size]) -> bool:
-    """Whether each of these axes has this size here."""
+def axis_size(name: Name) -> Size:
+    """How many lanes the axis has here. Errors: as named_axis."""
+    return named_axis(name).size
+
+
+def fits(axes: Mapping[Name, Axis]) -> bool:
+    """Whether each of these names has the same axis here."""
     try:
-        return all(axis_size(name) == size for name, size in axes.items())
+        return all(named_axis(name) == axis for name, axis in axes.items())
     except UnboundAxisError:
         return False
 
@@ -95,5 +101,5 @@ def _mentioned(equation: Equation) -> frozenset[Name]:
 def mentioned(primitive: Primitive, args: Sequence[object], params: Mapping[str, object]) -> frozenset[Name]:
     """The names of the axes that an equation mentions, itself or in the programs it holds."""
     named = (params["axis_name"],) if isinstance(primitive, Collective) else ()
-    held = (c.program for c in calls(primitive, args, params))
-    return frozenset(named).union(*map(free_axes, held))
+    held = (free_axes(c.program) - c.binds for c in calls(primitive, args, params))
+    return frozenset(named).union(*held)

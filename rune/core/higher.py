@@ -17,7 +17,7 @@ any primitive:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -32,6 +32,7 @@ class Runs(Enum):
     ONCE = "once"  # on all operands in order; its results are those of the equation
     BRANCH = "branch"  # at most once
     LOOP = "loop"  # any number of times
+    EACH = "each"  # once on every device, on its blocks of the operands
     NEVER = "never"  # a derivative does
 
 
@@ -41,11 +42,13 @@ class Calls:
 
     operands: for each input the operand that it is, or starts as; None for one that is not an
               operand, such as a row of an array or the number of the step.
+    binds:    the named axes that the equation gives a meaning to inside the program.
     """
 
     program: Program
     operands: tuple[Any, ...]
     runs: Runs
+    binds: frozenset[Hashable] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

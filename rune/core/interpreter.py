@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,15 +30,20 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Interpreter:
-    """What a primitive means in one context. `parent` is the interpreter outside this one.
+class Axis(NamedTuple):
+    """A named axis (axes.py), as the code inside it sees it.
 
-    One that maps lanes may name their axis (axes.py): `axis`, with `size` lanes.
+    is_typed: whether the types of values say that they vary along it.
     """
 
+    size: Size
+    is_typed: bool = False
+
+
+class Interpreter:
+    """What a primitive means in one context. `parent` is the interpreter outside this one."""
+
     __slots__ = ("__weakref__", "depth", "live", "parent")
-    axis: Hashable | None = None
-    size: Size  # of the named axis
 
     def __init__(self, parent: Interpreter | None):
         self.parent = parent
@@ -60,7 +65,11 @@ class Interpreter:
         """The result of `primitive` on `args`; a list for primitives with several results."""
         raise NotImplementedError(type(self).__name__)
 
-    def asked_for_axis(self, name: Hashable, size: Size) -> None:
+    def named_axis(self, name: Hashable) -> Axis | None:
+        """The axis of that name, if this interpreter is what names it."""
+        return None
+
+    def asked_for_axis(self, name: Hashable, axis: Axis) -> None:
         """Take notice that a named axis outside this interpreter was asked for."""
 
 

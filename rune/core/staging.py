@@ -16,12 +16,12 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.escapes import check_encloses
-from rune.core.interpreter import Interpreter, Tracer, current, type_of
+from rune.core.interpreter import Axis, Interpreter, Tracer, current, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.dims import Size, UndecidedComparison
+from rune.dims import UndecidedComparison
 from rune.errors import TransformError, user_frame
 
 FlatFunction = Callable[..., Sequence[Any]]
@@ -61,7 +61,7 @@ class Stage(Interpreter):
         self.captured: dict[int, tuple[Var, Value]] = {}
         self.copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of NumPy data, by their id
         self.inputs: list[Var] = []
-        self.axes: dict[Hashable, Size] = {}  # named axes outside that the function asked for
+        self.axes: dict[Hashable, Axis] = {}  # named axes outside that the function asked for
         self.kept = False  # whether a caller holds the program for as long as it is useful
 
     def inner(self) -> Stage:
@@ -73,9 +73,9 @@ class Stage(Interpreter):
         inputs = [self.new_input(t) for t in types]
         return self.trace(lambda: self.program(list(function(*inputs)), name))
 
-    def asked_for_axis(self, name: Hashable, size: Size) -> None:
+    def asked_for_axis(self, name: Hashable, axis: Axis) -> None:
         """Remember that the program is made for this axis."""
-        self.axes[name] = size
+        self.axes[name] = axis
 
     def new_input(self, type: ArrayType) -> StageTracer:
         """A tracer for one more input."""
@@ -147,7 +147,7 @@ class Staged:
 
     program: Program
     captured: tuple[Value, ...]
-    axes: Mapping[Hashable, Size] = field(default_factory=dict)  # named axes that were asked for
+    axes: Mapping[Hashable, Axis] = field(default_factory=dict)  # named axes that were asked for
 
     @property
     def own_inputs(self) -> tuple[Var, ...]:

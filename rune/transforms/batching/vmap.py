@@ -15,7 +15,7 @@ from rune import effects, tree
 from rune.array import Array
 from rune.core import axes
 from rune.core.evaluate import eval_program
-from rune.core.interpreter import Interpreter, current, type_of, use
+from rune.core.interpreter import Axis, Interpreter, current, type_of, use
 from rune.core.primitive import Collective, Primitive
 from rune.core.program import Program
 from rune.core.staging import stage
@@ -57,6 +57,10 @@ class Batch(Interpreter):
     def __init__(self, parent: Interpreter, size: Size, axis: axes.Name | None = None):
         super().__init__(parent)
         self.size, self.axis = size, axis
+
+    def named_axis(self, name: axes.Name) -> Axis | None:
+        """The axis of the lanes, if that is its name."""
+        return Axis(self.size) if name == self.axis and name is not None else None
 
     def split(self, value: Value) -> tuple[Value, bool]:
         """(value, is batched)."""

@@ -23,11 +23,10 @@ from rune import config, counts, effects, locks, tree
 from rune.backends.shared import heap
 from rune.backends.shared.protocol import Executable
 from rune.core import axes
-from rune.core.interpreter import Tracer
+from rune.core.interpreter import Axis, Tracer
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.dims import Size
 from rune.transforms.compile import automatic_sizes
 from rune.transforms.inspect.cache_misses import Key
 
@@ -47,7 +46,7 @@ class Traced:
     out_types: tuple[ArrayType, ...]
     needs: tuple[effects.Need, ...] = ()  # the hidden inputs, which come last
     leaks: bool = False  # an effect was answered for one call alone
-    axes: Mapping[Hashable, Size] = field(default_factory=dict)  # the named axes around it
+    axes: Mapping[Hashable, Axis] = field(default_factory=dict)  # the named axes around it
     key: Key = (None, (), (), None)  # what it was traced for
     on_cpu: Executable | None = None  # stored here so that a cached call looks nothing up
     descriptions: int = 0  # attempts to describe a call to native code

@@ -1,0 +1,22 @@
+"""Manual: writes the program of one device of a mesh, whose axes collectives speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from rune.core.interpreter import Axis, Interpreter
+from rune.core.staging import Stage
+
+
+class Manual(Stage):
+    """A stage inside which the axes of a mesh have names."""
+
+    __slots__ = ("named_axes",)
+
+    def __init__(self, parent: Interpreter | None, named_axes: Mapping[Hashable, Axis]):
+        super().__init__(parent)
+        self.named_axes = named_axes
+
+    def named_axis(self, name: Hashable) -> Axis | None:
+        """The axis of the mesh that has this name."""
+        return self.named_axes.get(name)
