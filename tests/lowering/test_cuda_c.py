@@ -68,7 +68,13 @@ def test_arguments_come_from_a_table_and_read_only_ones_by_the_read_only_path(ex
     expect(
         source(TEXTS["softmax"]).strip(),
         """
-        static __device__ float rune_max_f32(float a, float b) { return a > b || a != a ? a : b; }
+        static __device__ float rune_max_f32(float a, float b) {
+          const bool t1 = a != a;
+          const bool t2 = a > b;
+          const float t3 = t2 ? a : b;
+          const float t4 = t1 ? a : t3;
+          return t4;
+        }
 
         extern "C" __global__ void run_softmax(
             const unsigned long long* __restrict__ _table) {

@@ -19,7 +19,6 @@ from rune.lowering.kernel.scalar import unsigned_of
 from rune.lowering.legalize.scalars import function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 
-_HELPERS_OF_FLOATS = frozenset({"max", "min", "sign", "rsqrt"})
 # Of operands for which C defines them; the result of narrow ones is an int.
 _PARTIAL = {"quotient": "/", "remainder": "%", "shift_right": ">>"}
 
@@ -223,6 +222,4 @@ class Expressions:
         known = self.dialect.functions[wide]
         if name in known:
             return known[name].format(*args)
-        if name in _HELPERS_OF_FLOATS:
-            return f"rune_{name}_{dtypes.short(wide)}({', '.join(args)})"
         return f"rune_{function_name(name, wide)}({', '.join(args)})"

@@ -19,7 +19,7 @@ from enum import Enum
 import numpy as np
 
 from rune import dtypes
-from rune.lowering.scalar import errors, exponential, fused, integers, powers, trigonometric
+from rune.lowering.scalar import errors, exponential, floats, fused, integers, powers, trigonometric
 from rune.lowering.scalar.number import Ability, Number
 
 Dtypes = frozenset[np.dtype]
@@ -151,9 +151,9 @@ _ROWS = (
     ),
     ScalarOp("neg", 1, _REAL, closed=_FLOATING),
     ScalarOp("abs", 1, _REAL, closed=_FLOATING, forms=(_of(integers.absolute, _INTEGER),)),
-    ScalarOp("sign", 1, _REAL, closed=_REAL, forms=(_of(integers.sign, _INTEGER),)),
-    ScalarOp("max", 2, _ANY, closed=_ANY, forms=(_of(integers.larger, _BITS),)),
-    ScalarOp("min", 2, _ANY, closed=_ANY, forms=(_of(integers.smaller, _BITS),)),
+    ScalarOp("sign", 1, _REAL, closed=_REAL, forms=(_plain(floats.sign), _of(integers.sign, _INTEGER))),
+    ScalarOp("max", 2, _ANY, closed=_ANY, forms=(_plain(floats.larger), _of(integers.larger, _BITS))),
+    ScalarOp("min", 2, _ANY, closed=_ANY, forms=(_plain(floats.smaller), _of(integers.smaller, _BITS))),
     ScalarOp("pow", 2, _REAL, cost=30, instructions=60, is_exact=False, forms=_POWERS),
     ScalarOp("fma", 3, _FLOATING),
     # floats
@@ -166,7 +166,7 @@ _ROWS = (
     ScalarOp("nextafter", 2, _FLOATING, closed=_FLOATING),
     ScalarOp("is_finite", 1, _FLOATING, Result.BOOL),
     # functions
-    _function("rsqrt", 8, 8),
+    _function("rsqrt", 8, 8, _plain(floats.reciprocal_root)),
     _function("cbrt", 6, 60, _fused(fused.cbrt), _plain(powers.cbrt)),
     _function("exp", 16, 20, _plain(exponential.exp)),
     _function("exp2", 16, 20, _plain(exponential.exp2)),

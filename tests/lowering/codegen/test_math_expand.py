@@ -27,7 +27,8 @@ from tests.lowering.codegen.ulps import ON_DEVICES, ON_THE_CPU
 FLOATS = (dtypes.f32, dtypes.f64)
 INTEGERS = sorted(dtypes.INTEGER - {dtypes.i4, dtypes.u4}, key=dtypes.short)
 NAMES = [name for name in OPERATIONS if expansion(name, dtypes.f32)]
-UNARY = [name for name in NAMES if OPERATIONS[name].arity == 1]
+UNARY = [name for name in NAMES if OPERATIONS[name].arity == 1 and not OPERATIONS[name].is_exact]
+EXACT = {"max": np.maximum, "min": np.minimum, "sign": np.sign, "rem": np.fmod}
 
 
 def known(name: str, dtype: np.dtype) -> Function:
@@ -164,6 +165,19 @@ def test_special_pairs_follow_ieee(name: str, dtype: np.dtype):
 # --- what is exact ----------------------------------------------------------------------------
 
 
+def test_an_exact_form_of_floats_is_compared_with_numpy():
+    assert set(EXACT) == {name for name in NAMES if OPERATIONS[name].is_exact}
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
+@pytest.mark.parametrize("name", sorted(set(EXACT) - {"rem"}))
+def test_extremes_and_signs_are_those_of_numpy(name: str, dtype: np.dtype):
+    x = samples(dtype.type)
+    args = (x, np.random.default_rng(3).permutation(x))[: OPERATIONS[name].arity]
+
+    assert np.array_equal(apply(name, *args), EXACT[name](*args), equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=dtypes.short)
 def test_the_remainder_of_floats_is_exact(dtype: np.dtype):
     tiny = np.finfo(dtype).smallest_subnormal
@@ -171,7 +185,7 @@ def test_the_remainder_of_floats_is_exact(dtype: np.dtype):
     x, y = (a.ravel() for a in np.meshgrid(edges, edges))
     x, y = (np.concatenate(both) for both in zip((x, y), pairs(dtype), strict=True))
     with np.errstate(all="ignore"):
-        expected = np.fmod(x, y)
+        expected = EXACT["rem"](x, y)
 
     remainder = apply("rem", x, y)
 

@@ -56,6 +56,7 @@ ON_DEVICES: dict[str, tuple[float, float]] = {  # in plain arithmetic of their o
     "log2": (1.05, 1.05),
     "logistic": (1.55, 1.55),
     "pow": (0.85, 0.9),
+    "rsqrt": (1.45, 1.5),
     "sin": (0.85, 0.85),
     "sinh": (1.6, 1.55),
     "tan": (1.1, 1.05),
