@@ -212,14 +212,12 @@ class Expressions:
         return f"({type_})(({wide}){args[0]} {sign} ({wide}){args[1]})"
 
     def _of_floats(self, name: str, args: list[str], dtype: np.dtype) -> str:
-        wide = self.scalar(dtype).computes_as or dtype
         if name in ("add", "sub", "mul", "div"):
             return f"({args[0]} {SIGNS[name]} {args[1]})"
         if name == "neg":
             return f"(-{args[0]})"
-        if name == "nextafter" and wide != dtype:
-            return f"rune_nextafter_{dtypes.short(dtype)}({', '.join(args)})"
-        known = self.dialect.functions[wide]
+        register = self.dialect.native.register(name, dtype)
+        known = self.dialect.functions.get(register, {})
         if name in known:
             return known[name].format(*args)
-        return f"rune_{function_name(name, wide)}({', '.join(args)})"
+        return f"rune_{function_name(name, register)}({', '.join(args)})"

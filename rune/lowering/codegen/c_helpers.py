@@ -1,7 +1,6 @@
 """Functions that the C family lacks, or defines otherwise than kernel/scalar.py, as C text.
 
 A kernel that mentions `rune_mod` gets that function, and those that it mentions itself.
-Placeholders: T the type, U the unsigned type of its size, W the width in bits.
 """
 
 from __future__ import annotations
@@ -13,17 +12,8 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.codegen.dialect import Dialect
-from rune.lowering.kernel.scalar import bit_width, unsigned_of
+from rune.lowering.kernel.scalar import bit_width
 
-# Of the 16-bit floats, whose neighbours are not those of the registers' f32.
-_NEXT_AFTER = """(T a, T b) {
-  if (a != a || b != b) return a + b;
-  if (a == b) return b;
-  U bits = TO_BITS;
-  if (a == 0) bits = (U)((b < 0 ? 1 << (W - 1) : 0) | 1);
-  else bits = (U)((a < b) == (a > 0) ? bits + 1 : bits - 1);
-  return FROM_BITS;
-}"""
 _INDEX = {
     "divisor": "(T a) { return a == 0 ? 1 : a; }",
     "floordiv": "(T a, T b) { const T q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }",
@@ -60,20 +50,8 @@ def helper(name: str, dialect: Dialect) -> str:
     if base_name in _INDEX:
         text = re.sub(r"\bT\b", dialect.index_type, _INDEX[base_name])
         return f"{dialect.function}{dialect.index_type} {name}{text}"
-    if base_name.startswith("cast_"):
-        source, target = (dtypes.FROM_SHORT[x] for x in base_name.split("_")[1:])
-        return _saturating_cast(name, source, target, dialect)
-    return _next_after(name, dtypes.FROM_SHORT[base_name.rpartition("_")[2]], dialect)
-
-
-def _next_after(name: str, dtype: np.dtype, dialect: Dialect) -> str:
-    scalar = dialect.scalars[dtype]
-    text = _NEXT_AFTER.replace("TO_BITS", scalar.store.format("a"))
-    text = text.replace("FROM_BITS", scalar.load.format("bits"))
-    unsigned = dialect.scalars[unsigned_of(dtype)].register
-    types = {"T": scalar.register, "U": unsigned, "W": str(bit_width(dtype))}
-    text = re.sub(r"\b[TUW]\b", lambda m: types[m[0]], text)
-    return f"{dialect.function}{scalar.register} {name}{text}"
+    source, target = (dtypes.FROM_SHORT[x] for x in base_name.split("_")[1:])
+    return _saturating_cast(name, source, target, dialect)
 
 
 def _saturating_cast(name: str, source: np.dtype, target: np.dtype, dialect: Dialect) -> str:

@@ -18,7 +18,7 @@ from rune import dtypes
 from rune.lowering.codegen import llvm_scalar
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
-from rune.lowering.codegen.llvm_types import register_type, round_to
+from rune.lowering.codegen.llvm_types import round_to
 from rune.lowering.scalar.number import Ability, Number, Plain, Variable
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
 
@@ -46,7 +46,7 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     if operand not in dtypes.FLOATING:
         return _in_place(name, operand, args)
     # f16 and bf16 are f32 in registers (llvm_types.py), and rounded afterwards.
-    wide = dtypes.f64 if operand == dtypes.f64 else dtypes.f32
+    wide = operand if operand == dtypes.f64 or OPERATIONS[name].of_bits else dtypes.f32
     apply = _called if name in args[0].writer.called else _in_place
     return round_to(apply(name, wide, args), operand)
 
@@ -72,7 +72,7 @@ def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     # The definition is added to the set of declarations, so a module gets it once.
     text, declared = _out_of_line(name, dtype, types, writer.scalef)
     writer.declared |= {text, *declared}
-    return writer.call(types[0], _symbol(name, types[0]), *args)
+    return writer.call(types[0], _symbol(name, dtype, types[0]), *args)
 
 
 @functools.cache
@@ -85,13 +85,13 @@ def _out_of_line(
     args = tuple(Value(writer, type, f"%x{k}") for k, type in enumerate(types))
     value = _in_place(name, dtype, args)
     parameters = ", ".join(f"{a.type} {a.text}" for a in args)
-    head = f"define internal {value.type} {_symbol(name, types[0])}({parameters}) #0 {{"
+    head = f"define internal {value.type} {_symbol(name, dtype, types[0])}({parameters}) #0 {{"
     lines = [head, "entry:", *writer.entry, "  br label %start", "start:", *writer.lines]
     return "\n".join([*lines, f"  ret {value.type} {value.text}", "}"]), frozenset(writer.declared)
 
 
-def _symbol(name: str, type: str) -> str:
-    return f"@math.{name}.{suffix(type)}"
+def _symbol(name: str, dtype: np.dtype, type: str) -> str:
+    return f"@math.{name}.{dtypes.short(dtype)}.{suffix(type)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Written(Number):
         return self.of(llvm_scalar.convert(self.value, self.dtype, dtype), dtype)
 
     def bits_as(self, dtype: np.dtype) -> Written:
-        return self.of(self.value.cast("bitcast", register_type(dtype)), dtype)
+        return self.of(llvm_scalar.operation("bitcast", dtype, (self.value,), self.dtype), dtype)
 
     def choose(self, a: Number | Plain, b: Number | Plain) -> Written:
         known = a if isinstance(a, Written) else b

@@ -90,21 +90,6 @@ def _remainder(a: Value, b: Value) -> Value:
     return a.binary("frem", a, b)
 
 
-def _next_after(dtype: np.dtype, x: Value, y: Value) -> Value:
-    """One step in the bits of the stored format, which are ordered by magnitude."""
-    select = x.writer.select
-    bits = stored_bits(x, dtype)
-    one, sign = bits.like(1), bits.like(-1 << (8 * dtype.itemsize - 1))
-    # Away from zero: upwards from a positive x, downwards from a negative one.
-    grow = (x < y) ^ (x < 0.0)
-    step = select(grow, bits + one, bits - one)
-    # The smallest denormal with the sign of y.
-    from_zero = (stored_bits(y, dtype) & sign) | one
-    stepped = value_of_bits(select(x.equals(0.0), from_zero, step), dtype)
-    unordered = x.compare("uno", y)
-    return select(unordered, x + y, select(x.equals(y), y, stepped))
-
-
 _FLOAT: dict[str, Rendering] = {
     "add": _rounded(lambda a, b: a + b),
     "sub": _rounded(lambda a, b: a - b),
@@ -125,7 +110,6 @@ _FLOAT: dict[str, Rendering] = {
     "copysign": _exactly(lambda x, y: x.copysign(y)),
     "max": _exactly(_larger),
     "min": _exactly(_smaller),
-    "nextafter": _next_after,
 }
 
 # --- integers and bool ------------------------------------------------------------------------

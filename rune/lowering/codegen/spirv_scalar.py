@@ -173,19 +173,6 @@ def _copysign(x: Value, y: Value) -> Value:
     return (_magnitude(x) | (y.bits() & sign)).as_kind(x.kind)
 
 
-def _next_after(dtype: np.dtype, x: Value, y: Value) -> Value:
-    """One step in the bits, which are ordered by magnitude."""
-    select, bits = x.writer.select, x.bits()
-    sign = -(1 << (width(x.kind) - 1))
-    grow = compare("lt", dtype, x, y) ^ (bits < 0)
-    step = select(grow, bits + 1, bits - 1)
-    is_zero = _magnitude(x).binary(Op.IEqual, 0, "bool")
-    from_zero = (y.bits() & sign) | 1
-    stepped = select(is_zero, from_zero, step).as_kind(x.kind)
-    neighbour = select(compare("eq", dtype, x, y), y, stepped)
-    return select(is_nan(x), x, select(is_nan(y), y, neighbour))
-
-
 _FLOAT: dict[str, Rendering] = {
     "add": _plain(lambda a, b: a + b),
     "sub": _plain(lambda a, b: a - b),
@@ -205,7 +192,6 @@ _FLOAT: dict[str, Rendering] = {
     "copysign": _plain(_copysign),
     "max": _extreme_float("gt"),
     "min": _extreme_float("lt"),
-    "nextafter": _next_after,
 }
 
 # --- integers ---------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.scalar.number import Ability
+from rune.lowering.scalar.table import ROWS
 
 # The dtypes that lowering/legalize computes with in place of one that a renderer lacks.
 LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
@@ -41,7 +42,7 @@ class Native:
     def register(self, operation: str, dtype: np.dtype) -> np.dtype:
         """The dtype in which an operation on operands of `dtype` is computed."""
         spelled = (operation, dtype) in self.operations
-        return dtype if spelled else self.registers.get(dtype, dtype)
+        return dtype if spelled or ROWS[operation].of_bits else self.registers.get(dtype, dtype)
 
     def lacks(self, operation: str, dtype: np.dtype) -> bool:
         """Whether the operation has to be written in terms of others."""

@@ -84,15 +84,6 @@ fn rune_sqrt(x: f32) -> f32 {
   return select(select(root, rune_float(0x7fc00000u), order < 0i), x, special);
 }
 
-fn rune_nextafter(a: f32, b: f32) -> f32 {
-  if (rune_is_nan(a) | rune_is_nan(b)) { return rune_float(0x7fc00000u); }
-  if (rune_order(a) == rune_order(b)) { return b; }
-  let bits = bitcast<u32>(a);
-  if (!rune_is_nonzero(a)) { return bitcast<f32>((bitcast<u32>(b) & 0x80000000u) | 1u); }
-  let grows = (rune_order(a) < rune_order(b)) == (rune_order(a) > 0i);
-  return bitcast<f32>(select(bits - 1u, bits + 1u, grows));
-}
-
 fn rune_rem(x: f32, y: f32) -> f32 {
   let a = bitcast<u32>(x) & 0x7fffffffu;
   let b = bitcast<u32>(y) & 0x7fffffffu;

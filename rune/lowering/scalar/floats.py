@@ -1,4 +1,4 @@
-"""Operations of floats that follow from comparisons and the root. NaN stays NaN."""
+"""Operations of floats that follow from comparisons, the root, or their bits. NaN stays NaN."""
 
 from __future__ import annotations
 
@@ -25,3 +25,19 @@ def sign(x: Number) -> Number:
 def reciprocal_root(x: Number) -> Number:
     """1/√x, of the rounded root."""
     return 1.0 / x.sqrt()
+
+
+def next_after(x: Number, y: Number) -> Number:
+    """The number after x towards y, by bits alone: a device may take denormal numbers for 0."""
+    bits, start, end = x.bits(), _order(x), _order(y)
+    # Bits are in the order of magnitudes: up from a positive x, and down from a negative one.
+    step = select((start < end) ^ (bits < 0), bits + 1, bits - 1)
+    least = (y.bits() ^ y.magnitude()) | 1
+    neighbour = select(start.equals(0), least, step)
+    number = select(start.equals(end) | y.is_nan(), y.bits(), neighbour)
+    return select(x.is_nan(), bits, number).bits_as(x.dtype)
+
+
+def _order(x: Number) -> Number:
+    """An integer in the order of the numbers; of both zeros it is 0."""
+    return select(x.bits() < 0, -x.magnitude(), x.magnitude())

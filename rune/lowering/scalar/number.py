@@ -190,12 +190,15 @@ class Number(ABC):
 
     def is_nan(self) -> Number:
         """Whether it is NaN, by its bits."""
-        sign, infinity = (1 << 31, 0x7F800000) if self.is_single else (1 << 63, 0x7FF << 52)
-        return (self.bits() & (sign - 1)) > infinity
+        return self.magnitude() > int(np.array(np.inf, self.dtype).view(f"i{self.dtype.itemsize}"))
 
     def bits(self) -> Number:
         """The bits of a float as a signed integer."""
-        return self.bits_as(dtypes.i32 if self.is_single else dtypes.i64)
+        return self.bits_as(np.dtype(f"i{self.dtype.itemsize}"))
+
+    def magnitude(self) -> Number:
+        """The bits of a float without its sign: in the order of magnitudes."""
+        return self.bits() & ((1 << (8 * self.dtype.itemsize - 1)) - 1)
 
     def short(self) -> Number:
         """A float cut to half of its bits: 12 of 24, 26 of 53."""

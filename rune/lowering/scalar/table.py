@@ -52,6 +52,7 @@ class ScalarOp:
     instructions: by which loops are put into lanes and work is shared among cores
     closed: formats that hold the result when they hold the operands, so that a wider register
         needs no rounding after it
+    of_bits: whether the bits of the format count, so that no wider register can stand for it
     is_exact: whether all executors give the same bits, so that constants may be folded
     sign: what stands between two operands in kernel code, C and WGSL
     forms: the operation in terms of others, for languages and devices that lack it, the best first
@@ -64,6 +65,7 @@ class ScalarOp:
     cost: int = 1
     instructions: int = 1
     closed: Dtypes = frozenset()
+    of_bits: bool = False
     is_exact: bool = True
     sign: str = ""
     forms: tuple[Form, ...] = ()
@@ -119,6 +121,7 @@ def _bitwise(name: str, arity: int, *forms: Form, closed: Dtypes = frozenset(), 
 
 _F32, _F64 = frozenset({dtypes.f32}), frozenset({dtypes.f64})
 _WIDTHS = _F32 | _F64
+_IEEE = _WIDTHS | {dtypes.f16, dtypes.bf16}
 _POWERS = (
     _by_f64(fused.pow_by_f64),
     _of(fused.pow_of_f64, _F64, Ability.FUSED, Ability.DENORMALS),
@@ -163,7 +166,7 @@ _ROWS = (
     ScalarOp("trunc", 1, _FLOATING, closed=_FLOATING),
     ScalarOp("sqrt", 1, _FLOATING, cost=6, instructions=5),
     ScalarOp("copysign", 2, _FLOATING, closed=_FLOATING),
-    ScalarOp("nextafter", 2, _FLOATING, closed=_FLOATING),
+    ScalarOp("nextafter", 2, _FLOATING, closed=_FLOATING, of_bits=True, forms=(_of(floats.next_after, _IEEE),)),
     ScalarOp("is_finite", 1, _FLOATING, Result.BOOL),
     # functions
     _function("rsqrt", 8, 8, _plain(floats.reciprocal_root)),
