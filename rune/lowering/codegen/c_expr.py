@@ -16,7 +16,7 @@ from rune.lowering.codegen.dialect import Dialect, Scalar
 from rune.lowering.codegen.infix import bare, index_text
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.scalar import unsigned_of
-from rune.lowering.legalize.scalars import function_name
+from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, SIGNS
 
 # Of operands for which C defines them; the result of narrow ones is an int.
@@ -79,6 +79,8 @@ class Expressions:
                 return self.cast(self.expr(arg), arg.dtype, dtype)
             case Op(name="bitcast", args=(arg,), dtype=dtype):
                 return self.bitcast(self.expr(arg), arg.dtype, dtype)
+            case Op(name="integer_part", args=(arg,), dtype=dtype):
+                return f"({self.register(dtype)}){self.expr(arg)}"
             case Op():
                 return self.op(expr)
 
@@ -126,9 +128,9 @@ class Expressions:
             return self.dialect.casts[source, target].format(text)
         if target == dtypes.bool_:
             return f"({text} != 0)"
-        wide = self.scalar(source).computes_as or source
         if source in dtypes.FLOATING and target in dtypes.INTEGER:
-            return f"rune_cast_{dtypes.short(wide)}_{dtypes.short(target)}({text})"
+            return f"rune_{conversion_name(source, target, self.dialect.native)}({text})"
+        wide = self.scalar(source).computes_as or source
         if to.computes_as is not None:
             plain = text if wide == to.computes_as else f"({to.register}){text}"
             return self.rounded(plain, target)

@@ -8,11 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-import numpy as np
-
-from rune import dtypes
 from rune.lowering.codegen.dialect import Dialect
-from rune.lowering.kernel.scalar import bit_width
 
 _INDEX = {
     "divisor": "(T a) { return a == 0 ? 1 : a; }",
@@ -46,24 +42,5 @@ def helper(name: str, dialect: Dialect) -> str:
     """The C text of one helper function."""
     if name in dialect.helpers:
         return dialect.helpers[name]
-    base_name = name.removeprefix("rune_")
-    if base_name in _INDEX:
-        text = re.sub(r"\bT\b", dialect.index_type, _INDEX[base_name])
-        return f"{dialect.function}{dialect.index_type} {name}{text}"
-    source, target = (dtypes.FROM_SHORT[x] for x in base_name.split("_")[1:])
-    return _saturating_cast(name, source, target, dialect)
-
-
-def _saturating_cast(name: str, source: np.dtype, target: np.dtype, dialect: Dialect) -> str:
-    s, t = dialect.scalars[source], dialect.scalars[target]
-    signed = target in dtypes.SIGNED
-    bits = bit_width(target) - signed
-    high = f"({t.register})(((({dialect.scalars[dtypes.u64].register})1 << {bits - 1}) - 1) * 2 + 1)"
-    low = f"({t.register})(-{high} - 1)" if signed else f"({t.register})0"
-    above, below = f"{2.0**bits!r}{s.suffix}", f"{-(2.0**bits) if signed else 0.0!r}{s.suffix}"
-    return (
-        f"{dialect.function}{t.register} {name}({s.register} a) {{\n"
-        f"  return a != a ? ({t.register})0 : a >= {above} ? {high}\n"
-        f"    : a <= {below} ? {low} : ({t.register})a;\n"
-        "}"
-    )
+    text = re.sub(r"\bT\b", dialect.index_type, _INDEX[name.removeprefix("rune_")])
+    return f"{dialect.function}{dialect.index_type} {name}{text}"

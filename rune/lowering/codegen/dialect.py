@@ -16,8 +16,8 @@ from rune.lowering.codegen.target import Native, every
 from rune.lowering.scalar.number import Ability
 from rune.lowering.scalar.table import COMPARISONS, PARTIAL
 
-# What all of them spell alike, by signs, casts and conditions, or by a helper of c_helpers.py.
-_ALL_FLOATS = COMPARISONS | set("add sub mul div neg".split())
+# What all of them spell alike, by signs, casts and conditions.
+_ALL_FLOATS = COMPARISONS | PARTIAL.keys() | set("add sub mul div neg".split())
 _ALL_INTEGERS = COMPARISONS | PARTIAL.keys() | set("add sub mul neg and or xor not select bitcast".split())
 # Their compilers, or the devices themselves, put work items into lanes.
 _ABILITIES = frozenset({Ability.BRANCHES})

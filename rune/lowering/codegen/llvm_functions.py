@@ -19,6 +19,7 @@ from rune.lowering.codegen import llvm_scalar
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_types import round_to
+from rune.lowering.scalar import floats
 from rune.lowering.scalar.number import Ability, Number, Plain, Variable
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
 
@@ -49,6 +50,17 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     wide = operand if operand == dtypes.f64 or OPERATIONS[name].of_bits else dtypes.f32
     apply = _called if name in args[0].writer.called else _in_place
     return round_to(apply(name, wide, args), operand)
+
+
+def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
+    """A value of dtype `source` as one of `target`; floats saturate."""
+    if source not in dtypes.FLOATING or target not in dtypes.INTEGER:
+        return llvm_scalar.convert(x, source, target)
+    # LLVM's own fptosi.sat takes lanes one by one.
+    wide = dtypes.f64 if source == dtypes.f64 else dtypes.f32
+    result = floats.to_integer(Written(x, wide, Context([])), target)
+    assert isinstance(result, Written)
+    return result.value
 
 
 def combine(name: str, dtype: np.dtype, a: Value, b: Value) -> Value:
@@ -138,7 +150,10 @@ class Written(Number):
         return self.of(operation(name, result, values, self.dtype), result)
 
     def convert(self, dtype: np.dtype) -> Written:
-        return self.of(llvm_scalar.convert(self.value, self.dtype, dtype), dtype)
+        return self.of(convert(self.value, self.dtype, dtype), dtype)
+
+    def integer_part(self, dtype: np.dtype) -> Written:
+        return self.of(llvm_scalar.integer_part(self.value, dtype), dtype)
 
     def bits_as(self, dtype: np.dtype) -> Written:
         return self.of(llvm_scalar.operation("bitcast", dtype, (self.value,), self.dtype), dtype)

@@ -178,8 +178,6 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
 
 
 def _from_float(x: Value, source: np.dtype, target: np.dtype, type: str) -> Value:
-    if target in dtypes.INTEGER:
-        return _to_integer(x, target, type)
     if source != dtypes.f64:
         return round_to(x.cast("fpext", type), target)
     # Rounding to f32 and then to f16 could miss the nearest f16.
@@ -188,18 +186,12 @@ def _from_float(x: Value, source: np.dtype, target: np.dtype, type: str) -> Valu
     return round_to(x.cast("fptrunc", type), target)
 
 
-def _to_integer(x: Value, target: np.dtype, type: str) -> Value:
-    """Towards zero, saturating, 0 for NaN. (LLVM's own fptosi.sat takes lanes one by one.)"""
-    info, select = np.iinfo(target), x.writer.select
-    too_high, too_low = float(info.max) + 1.0, float(info.min) - 1.0
-    above, below = x >= too_high, x <= too_low
-    inside = (x > too_low) & (x < too_high)
+def integer_part(x: Value, target: np.dtype) -> Value:
+    """Towards zero, of a float that the integer holds."""
     # Narrow targets go through i32, which holds all of u8 and u16 and is one instruction.
     op = "fptosi" if target in dtypes.SIGNED or target.itemsize < 4 else "fptoui"
-    wide = "i32" if target.itemsize < 4 else type
-    # Out-of-range conversions are poison in LLVM, even if a select drops the result.
-    near = select(inside, x, 0.0).cast(op, wide).cast("trunc", type)
-    return select(above, int(info.max), select(below, int(info.min), near))
+    type = register_type(target)
+    return x.cast(op, "i32" if target.itemsize < 4 else type).cast("trunc", type)
 
 
 def _rounded_to_odd(x: Value) -> Value:

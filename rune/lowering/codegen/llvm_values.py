@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rune.dims import Size
-from rune.lowering.codegen import llvm_functions, llvm_index, llvm_scalar
+from rune.lowering.codegen import llvm_functions, llvm_index
 from rune.lowering.codegen.llvm_lanes import is_contiguous
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.codegen.llvm_text import Value, Writer
@@ -118,7 +118,7 @@ class Values:
             case Index(dim=dim):
                 return self.index(dim, env)
             case Cast(arg=arg, dtype=dtype):
-                return llvm_scalar.convert(self._value(arg, env, done), arg.dtype, dtype)
+                return llvm_functions.convert(self._value(arg, env, done), arg.dtype, dtype)
             case Op(name=name, args=args, dtype=dtype):
                 values = self.aligned([self._value(a, env, done) for a in args], env)
                 return llvm_functions.operation(name, dtype, values, args[-1].dtype)

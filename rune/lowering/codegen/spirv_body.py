@@ -39,7 +39,7 @@ from rune.lowering.kernel.nodes import (
 )
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
-from rune.lowering.legalize.scalars import function_name
+from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS
 
 
@@ -179,6 +179,8 @@ class Body:
                 return self.cast(arg, dtype)
             case Operation(name="bitcast", args=(arg,), dtype=dtype):
                 return scalar.bitcast(self.expr(arg), arg.dtype, dtype)
+            case Operation(name="integer_part", args=(arg,), dtype=dtype):
+                return scalar.integer_part(self.expr(arg), dtype)
             case Operation(name=name, args=args):
                 return self.operation(name, args)
 
@@ -206,9 +208,10 @@ class Body:
         """A conversion; of an index, from as few bits as hold it."""
         if isinstance(arg, Index) and index.index_kind(arg.dim) == "i32":
             return scalar.convert(self.size(arg.dim, "i32"), dtypes.i32, dtype)
-        name = function_name(f"to_{dtypes.short(dtype)}", arg.dtype)
+        name, source = conversion_name(arg.dtype, dtype, scalar.NATIVE), arg.dtype
         if name in self.functions.known:
-            return self.call(name, dtype, (self.expr(arg),))
+            wide = scalar.convert(self.expr(arg), source, scalar.NATIVE.registers.get(source, source))
+            return self.call(name, dtype, (wide,))
         return scalar.convert(self.expr(arg), arg.dtype, dtype)
 
     def operation(self, name: str, args: tuple[Expr, ...]) -> Value:

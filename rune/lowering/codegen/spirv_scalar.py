@@ -1,10 +1,10 @@
 """The scalar operations of kernel expressions as SPIR-V instructions.
 
-`operation` and `convert` follow SCALAR_MEANING to the letter: integers wrap, float to integer
-saturates. NaN is told by its bits; where a driver may assume that there is none, floats are
-compared by theirs, too. Divisions and shifts are SPIR-V's own: scalar/integers.py keeps them from
-what Vulkan leaves undefined. f16 is divided and rooted in f32; functions that no instruction gives
-exactly enough are those of legalize/scalars.py.
+`operation` and `convert` follow SCALAR_MEANING to the letter: integers wrap. NaN is told by its
+bits; where a driver may assume that there is none, floats are compared by theirs, too. Divisions,
+shifts and integers of floats are SPIR-V's own: the scalar library keeps them from what Vulkan
+leaves undefined. f16 is divided and rooted in f32; functions that no instruction gives exactly
+enough are those of legalize/scalars.py.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ _INTEGER: dict[str, Rendering] = {
 
 # What is neither here nor a comparison is a function; of f16 it is one of f32.
 NATIVE = Native(
-    every(_FLOAT.keys() | COMPARISONS | {"select", "bitcast"}, dtypes.FLOATING)
+    every(_FLOAT.keys() | COMPARISONS | {"select", "bitcast", "integer_part"}, dtypes.FLOATING)
     | every(_INTEGER.keys() | COMPARISONS | {"select", "bitcast"}, dtypes.INTEGER)
     | every(OPERATIONS, [dtypes.bool_]),
     {dtypes.f16: dtypes.f32},
@@ -268,7 +268,7 @@ def resized(x: Value, dtype: np.dtype, kind: str) -> Value:
 
 
 def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
-    """A value of dtype `source` as one of `target`."""
+    """A value of dtype `source` as one of `target`; of a float as an integer, see integer_part."""
     kind = KINDS[target]
     if source == target:
         return x
@@ -278,8 +278,6 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
         return x.writer.select(x, x.writer.constant(kind, 1), 0)
     if source in dtypes.FLOATING and target in dtypes.FLOATING:
         return x.unary(Op.FConvert, kind)
-    if source in dtypes.FLOATING:
-        return _to_integer(x, target)
     if target in dtypes.FLOATING:
         return _to_float(x, source, kind)
     return resized(x, source, kind)
@@ -294,18 +292,12 @@ def _to_float(x: Value, source: np.dtype, kind: str) -> Value:
     return wide.unary(op, kind)
 
 
-def _to_integer(x: Value, target: np.dtype) -> Value:
-    """Towards zero, saturating, 0 for NaN."""
-    if x.kind == "f16":
-        x = x.unary(Op.FConvert, "f32")
-    info, select, kind = np.iinfo(target), x.writer.select, KINDS[target]
-    too_high, too_low = float(info.max) + 1.0, float(info.min) - 1.0
-    above, below = compare("ge", dtypes.f32, x, too_high), compare("le", dtypes.f32, x, too_low)
-    outside = above | below | is_nan(x)
+def integer_part(x: Value, target: np.dtype) -> Value:
+    """Towards zero, of a float that the integer holds."""
+    kind = KINDS[target]
     op = Op.ConvertFToS if target in dtypes.SIGNED or target.itemsize < 4 else Op.ConvertFToU
-    near = select(outside, 0.0, x).unary(op, kind if width(kind) >= 32 else "i32")
-    near = near if near.kind == kind else near.unary(Op.UConvert, kind)
-    return select(above, int(info.max), select(below, int(info.min), near))
+    near = x.unary(op, kind if width(kind) >= 32 else "i32")
+    return near if near.kind == kind else near.unary(Op.UConvert, kind)
 
 
 def bitcast(x: Value, source: np.dtype, target: np.dtype) -> Value:
@@ -315,4 +307,4 @@ def bitcast(x: Value, source: np.dtype, target: np.dtype) -> Value:
     return x.as_kind(KINDS[target])
 
 
-__all__ = ["NATIVE", "bitcast", "compare", "convert", "is_nan", "operation", "resized"]
+__all__ = ["NATIVE", "bitcast", "compare", "convert", "integer_part", "is_nan", "operation", "resized"]

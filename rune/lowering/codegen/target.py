@@ -31,7 +31,7 @@ class Native:
     """The scalar operations that a language has; legalize/scalars.py writes the others.
 
     registers: the dtype that computes what is not spelled for another one
-    conversions: those that round once, where most languages round twice
+    conversions: those of the language for which most need a function
     """
 
     operations: frozenset[tuple[str, np.dtype]]

@@ -23,7 +23,7 @@ from rune.lowering.codegen.target import Native, every
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.scalar import bit_width
-from rune.lowering.legalize.scalars import function_name
+from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS, OPERATIONS, ROWS, SIGNS
 
 # The type that values of a dtype have in registers; i64 is for indices alone, u64 for counters.
@@ -90,7 +90,7 @@ _OF_INTEGERS = (
 )
 _INTEGERS = REGISTERS.keys() & dtypes.INTEGER
 NATIVE = Native(
-    every(_ARITHMETIC | _OF_FLOATS.keys() | {"select", "bitcast"}, [dtypes.f32])
+    every(_ARITHMETIC | _OF_FLOATS.keys() | {"select", "bitcast", "integer_part"}, [dtypes.f32])
     | every(OPERATIONS, [dtypes.bool_, dtypes.u64])
     | every(_OF_INTEGERS, _INTEGERS),
     registers={d: dtypes.i32 if d in dtypes.SIGNED else dtypes.u32 for d in _INTEGERS},
@@ -198,6 +198,8 @@ class Expressions:
                 return self.cast(self.expr(arg), arg.dtype, dtype)
             case Op(name="bitcast", args=(arg,), dtype=dtype):
                 return self.bitcast(arg, dtype)
+            case Op(name="integer_part", args=(arg,), dtype=dtype):
+                return f"{self.register(dtype)}({bare(self.expr(arg))})"
             case Op():
                 text = self.op(expr)
                 rounds = expr.name in _ARITHMETIC and expr.dtype == dtypes.f32
@@ -228,7 +230,7 @@ class Expressions:
         if source == dtypes.f32:
             if target == dtypes.bool_:
                 return f"rune_is_nonzero({bare(text)})"
-            return _limited(f"rune_to_{to}({bare(text)})", target)
+            return f"rune_{conversion_name(source, target, NATIVE)}({bare(text)})"
         if target == dtypes.bool_:
             return f"({text} != 0{from_[0]})"
         if source == dtypes.u32 and target == dtypes.i64:
@@ -368,13 +370,3 @@ def _wrapped(text: str, source: np.dtype, target: np.dtype) -> str:
     changes = bit_width(source) == bit_width(target) and source != target
     to_unsigned = source in dtypes.SIGNED and target in dtypes.UNSIGNED
     return _wrap(text, target) if wider or changes or to_unsigned else text
-
-
-def _limited(text: str, dtype: np.dtype) -> str:
-    """A saturated 32-bit integer, saturated further."""
-    bits = bit_width(dtype)
-    if bits >= 32:
-        return text
-    if dtype in dtypes.SIGNED:
-        return f"clamp({text}, -{1 << (bits - 1)}i, {(1 << (bits - 1)) - 1}i)"
-    return f"min({text}, {(1 << bits) - 1}u)"

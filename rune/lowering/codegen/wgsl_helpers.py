@@ -106,22 +106,6 @@ fn rune_rem(x: f32, y: f32) -> f32 {
   return bitcast<f32>(select(0u, found, rest != 0u) | (bitcast<u32>(x) & 0x80000000u));
 }
 
-fn rune_to_i32(x: f32) -> i32 {
-  let order = rune_order(x);
-  let outside = (order >= 0x4f000000i) | (order <= -0x4f000000i);
-  let end = select(2147483647i, i32(-2147483648), order < 0i);
-  let found = select(i32(select(x, 0.0f, outside)), end, outside);
-  return select(found, 0i, rune_is_nan(x));
-}
-
-fn rune_to_u32(x: f32) -> u32 {
-  let order = rune_order(x);
-  let outside = (order >= 0x4f800000i) | (order <= 0i);
-  let end = select(0xffffffffu, 0u, order <= 0i);
-  let found = select(u32(select(x, 0.0f, outside)), end, outside);
-  return select(found, 0u, rune_is_nan(x));
-}
-
 fn rune_divisor(a: i32) -> i32 {
   return select(a, 1i, a == 0i);
 }

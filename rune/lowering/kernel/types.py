@@ -44,11 +44,11 @@ def _operation_error(op: Op) -> str | None:
         if other.dtype != operand:
             return f"{op.name}({_given(op)})"
     result = result_dtype(op.name, operand)
-    # Only a bitcast has no implied result dtype.
-    if result is None:
+    if op.name == "bitcast":
         same = operand.itemsize == op.dtype.itemsize
         return None if same else f"bitcast of {_given(op)} to {dtypes.short(op.dtype)}: other size"
-    return None if result == op.dtype else f"{op.name}({_given(op)}) -> {dtypes.short(op.dtype)}"
+    is_right = op.dtype in dtypes.INTEGER if result is None else op.dtype == result
+    return None if is_right else f"{op.name}({_given(op)}) -> {dtypes.short(op.dtype)}"
 
 
 def _given(op: Op) -> str:

@@ -89,6 +89,9 @@ class Recorded(Number):
     def convert(self, dtype: np.dtype) -> Recorded:
         return self if dtype == self.dtype else self.bound(Cast(self.expr, dtype))
 
+    def integer_part(self, dtype: np.dtype) -> Recorded:
+        return self.bound(Op("integer_part", (self.expr,), dtype))
+
     def bits_as(self, dtype: np.dtype) -> Recorded:
         if isinstance(self.expr, Const):
             return Recorded(self.block, Const(self.expr.bits, dtype))

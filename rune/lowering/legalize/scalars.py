@@ -27,6 +27,7 @@ from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Store
 from rune.lowering.kernel.rewrite import Body, expressions, updated, walk, walk_expr
 from rune.lowering.legalize.formats import to_odd
 from rune.lowering.legalize.recorder import Block, Recorded
+from rune.lowering.scalar import floats
 from rune.lowering.scalar.number import Ability, Number
 from rune.lowering.scalar.table import ROWS
 
@@ -64,7 +65,7 @@ def _function(expr: Expr, native: Native) -> Function | None:
     """The function that computes this node; None where the language spells it."""
     match expr:
         case Cast(arg=arg, dtype=dtype) if (arg.dtype, dtype) not in native.conversions:
-            return conversion(arg.dtype, dtype)
+            return conversion(native.registers.get(arg.dtype, arg.dtype), dtype)
         case Op(name=name, args=args) if native.lacks(name, args[-1].dtype):
             dtype = native.register(name, args[-1].dtype)
             function = expansion(name, dtype, native.abilities)
@@ -95,10 +96,22 @@ def expansion(name: str, dtype: np.dtype, abilities: frozenset[Ability] = frozen
 
 @functools.cache
 def conversion(source: np.dtype, target: np.dtype) -> Function | None:
-    """The function that converts between two dtypes; None where every renderer does it itself."""
-    if (source, target) != (dtypes.f64, dtypes.f16):
-        return None
-    return _recorded("to_f16", source, 1, _to_f16)
+    """The function that converts between two dtypes; None where every language does it itself.
+
+    >>> conversion(dtypes.f32, dtypes.i8).name, conversion(dtypes.i8, dtypes.f32)
+    ('to_i8_f32', None)
+    """
+    name = f"to_{dtypes.short(target)}"
+    if (source, target) == (dtypes.f64, dtypes.f16):
+        return _recorded(name, source, 1, _to_f16)
+    if source in dtypes.FLOATING and target in dtypes.INTEGER:
+        return _recorded(name, source, 1, functools.partial(floats.to_integer, dtype=target))
+    return None
+
+
+def conversion_name(source: np.dtype, target: np.dtype, native: Native) -> str:
+    """The name that the function for a conversion would have."""
+    return function_name(f"to_{dtypes.short(target)}", native.registers.get(source, source))
 
 
 def _recorded(name: str, dtype: np.dtype, arity: int, write: Callable[..., Number]) -> Function:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rune.lowering.scalar.number import Number, select
+import numpy as np
+
+from rune.lowering.scalar.number import Number, at_least, at_most, select
 
 
 def larger(a: Number, b: Number) -> Number:
@@ -41,3 +43,25 @@ def next_after(x: Number, y: Number) -> Number:
 def _order(x: Number) -> Number:
     """An integer in the order of the numbers; of both zeros it is 0."""
     return select(x.bits() < 0, -x.magnitude(), x.magnitude())
+
+
+def to_integer(x: Number, dtype: np.dtype) -> Number:
+    """Towards 0, at most the ends of an integer's range; 0 for NaN. Of f32 and f64."""
+    info = np.iinfo(dtype)
+    high = _greatest(int(info.max), x.dtype)
+    part = at_most(_not_below(x, float(info.min)), high).integer_part(dtype)
+    # A format that lacks the greatest integer goes on with a number beyond it.
+    return part if high == info.max else select(x > high, int(info.max), part)
+
+
+def _not_below(x: Number, low: float) -> Number:
+    """x, or `low` where x is less; 0 for NaN."""
+    if low == 0.0:
+        return select(x > low, x, low)
+    return select(x.equals(x), at_least(x, low), 0.0)
+
+
+def _greatest(limit: int, dtype: np.dtype) -> float:
+    """The greatest number of a format that is not above a limit."""
+    nearest = dtype.type(limit)
+    return float(nearest if int(nearest) <= limit else np.nextafter(nearest, dtype.type(0)))

@@ -59,6 +59,10 @@ class Number(ABC):
         """The nearest value of another dtype, as Cast has it."""
 
     @abstractmethod
+    def integer_part(self, dtype: np.dtype) -> Number:
+        """Of a float between the ends of an integer dtype: towards 0, as that; else undefined."""
+
+    @abstractmethod
     def bits_as(self, dtype: np.dtype) -> Number:
         """The same bits as another dtype of the same size."""
 

@@ -31,7 +31,7 @@ class Result(Enum):
 
     SAME = "the operands' dtype"
     BOOL = "bool"
-    STATED = "stated by the node, with the operand's size"
+    STATED = "stated by the node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +216,13 @@ _ROWS = (
 
 OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
 # What functions alone may use, undefined for a divisor that is 0 or makes the quotient overflow,
-# and for amounts that are not below the width.
+# for amounts that are not below the width, and for floats outside of the integer's range.
 _PARTIAL_ROWS = (
     ScalarOp("quotient", 2, _INTEGER),
     ScalarOp("remainder", 2, _INTEGER, forms=(_of(integers.remainder_by_quotient, _INTEGER),)),
     ScalarOp("shift_left", 2, _INTEGER),
     ScalarOp("shift_right", 2, _INTEGER),
+    ScalarOp("integer_part", 1, _FLOATING, Result.STATED),
 )
 PARTIAL: Mapping[str, ScalarOp] = {op.name: op for op in _PARTIAL_ROWS}
 ROWS: Mapping[str, ScalarOp] = {**OPERATIONS, **PARTIAL}
@@ -230,7 +231,7 @@ SIGNS: Mapping[str, str] = {op.name: op.sign for op in _ROWS if op.sign}
 
 
 def result_dtype(name: str, operand: np.dtype) -> np.dtype | None:
-    """The dtype that an operation gives; None for `bitcast`, where the node states it."""
+    """The dtype that an operation gives; None where the node states it."""
     match ROWS[name].result:
         case Result.SAME:
             return operand
