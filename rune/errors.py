@@ -24,6 +24,7 @@ __all__ = [
     "BoundsError",
     "CacheWarning",
     "CheckError",
+    "CollectiveError",
     "CompileError",
     "DeletedArrayError",
     "DepthError",
@@ -391,6 +392,15 @@ class DeviceError(RuneError, RuntimeError):
     >>> rune.device_put(rnp.ones(2), "nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     rune.errors.DeviceError: device: cannot find 'nowhere' (there are cpu:0...
+    """
+
+
+class CollectiveError(RuneError, RuntimeError):
+    """Devices that run one program cannot meet in a collective, or one of them has failed.
+
+    >>> raise CollectiveError("psum over 'data': cpu:1 cannot meet cpu:0, which is in pmax over 'data'")
+    Traceback (most recent call last):
+    rune.errors.CollectiveError: psum over 'data': cpu:1 cannot meet cpu:0, which is in pmax over 'data'
     """
 
 

@@ -20,6 +20,7 @@ element and says where its value comes from:
     Host()            a Python function, called when the program runs
     Library(pays)     the primitive's NumPy meaning, called by plans of the CPU where that pays;
                       elsewhere its `expand`
+    Exchange()        a collective between devices, called in the order of the program
     Control           a primitive that holds programs becomes a loop or a branch of the plan
 """
 
@@ -167,6 +168,11 @@ class Library:
     pays: Rule = always
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A collective: what the devices that run the program tell each other."""
+
+
 Lowering = (
     Scalar
     | Convert
@@ -180,4 +186,5 @@ Lowering = (
     | Scatter
     | Host
     | Library
+    | Exchange
 )

@@ -23,6 +23,10 @@ A `Collective` has one more, its meaning where the batch axis is its own, named 
 
     over_lanes(batched, size, *inputs, **params) -> (output, is_batched)
 
+and one where the axis is of devices: the operands of a group, in order -> a result for each:
+
+    among(numpy_arrays, **params) -> list of arrays, in memory of their own
+
 Primitives of several results have rules of the whole equation:
 
     jvp_equation(primals, tangents, params) -> (outputs, tangents); None is a zero tangent
@@ -120,6 +124,7 @@ class Direct(Primitive):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Collective(Primitive):
-    """An operation between the lanes of a named axis."""
+    """An operation between the lanes, or the devices, of a named axis."""
 
     over_lanes: Rule = field(kw_only=True)
+    among: Rule | None = field(default=None, kw_only=True)

@@ -20,13 +20,13 @@ from typing import Any
 from rune.core.evaluate import eval_program
 from rune.core.higher import called_once
 from rune.core.interpreter import type_of
-from rune.core.lower import Host, Library, Scatter
+from rune.core.lower import Exchange, Host, Library, Scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.core.staging import Stage
 from rune.core.values import Value
 from rune.errors import HostFallbackWarning, MissingRule
-from rune.lowering.host_calls import host_call, write_host_call, write_library_call
+from rune.lowering.host_calls import host_call, write_collective, write_host_call, write_library_call
 from rune.lowering.joins import MOST, join_many
 from rune.ops.branch import branch
 from rune.ops.loop import loop
@@ -56,6 +56,8 @@ class _Decompose(Stage):
         """Write, expand, or inline."""
         if isinstance(primitive.lower, Host):
             return write_host_call(args, **params)
+        if isinstance(primitive.lower, Exchange):
+            return write_collective(primitive, args, params)
         if isinstance(primitive.lower, Library):
             return self.library(primitive.lower, primitive, args, params)
         # The replacement is written through this stage, so what it uses is decomposed in turn.

@@ -21,11 +21,12 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.primitive import Effect, Primitive
+from rune.core.primitive import Collective, Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var, map_programs
 from rune.core.side_effects import effect_of, program_effect
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.lowering.meetings import CollectiveCall, PlaceCall
 from rune.lowering.passes import Pass
 from rune.ops import add
 from rune.ops.branch import branch
@@ -109,6 +110,16 @@ def write_library_call(primitive: Primitive, args: Sequence[Value], params: Mapp
     return outs if primitive.multiple_results else outs[0]
 
 
+def write_collective(primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
+    """Bind what the devices of a mesh tell each other; all of them do so in one order."""
+    type = primitive.type_rule(*map(type_of, args), **params)
+    if not args:
+        return host_call(call=PlaceCall(**params), results=(type,), effect=None, has_token=False)[0]
+    assert isinstance(primitive, Collective)
+    call = CollectiveCall(primitive, tuple(sorted(params.items())))
+    return host_call(*args, call=call, results=(type,), effect=Effect.ORDERED, has_token=False)[0]
+
+
 def function_of(equation: Equation) -> HostFunction:
     """The function that an equation calls."""
     call = equation.params["call"]
@@ -119,7 +130,7 @@ def function_of(equation: Equation) -> HostFunction:
         tuple(a.type for a in equation.operands),
         tuple(v.type for v in equation.results),
         # Only rune's own functions are known not to keep the arrays they receive.
-        isinstance(inner, LibraryCall),
+        isinstance(inner, LibraryCall | CollectiveCall | PlaceCall),
     )
 
 

@@ -17,10 +17,12 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
+from rune.core.lower import Exchange
 from rune.core.primitive import NOT_DIFFERENTIABLE, Collective, Primitive, Rule
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
+from rune.ops import among
 from rune.ops.arithmetic import mul
 from rune.ops.creation import iota
 from rune.ops.family import Batched, broadcast, reduce_sum
@@ -80,10 +82,12 @@ psum: Collective = Collective(
     transpose=lambda ct, linear, x, axis_name: [psum(ct, axis_name=axis_name)],
     batch=_mapped(lambda: psum),
     over_lanes=_psum_over_lanes,
+    lower=Exchange(),
+    among=among.psum,
 )
 
 
-def _extremum(name: str, reduce: Primitive) -> Collective:
+def _extremum(name: str, reduce: Primitive, among_devices: Rule) -> Collective:
     def over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable) -> tuple[Value, bool]:
         return reduce(x, axes=(0,)) if batched[0] else x, False
 
@@ -94,12 +98,14 @@ def _extremum(name: str, reduce: Primitive) -> Collective:
         jvp=(NOT_DIFFERENTIABLE("use all_gather, and reduce what it gives"),),
         batch=_mapped(lambda: primitive),
         over_lanes=over_lanes,
+        lower=Exchange(),
+        among=among_devices,
     )
     return primitive
 
 
-pmax = _extremum("pmax", reduce_max)
-pmin = _extremum("pmin", reduce_min)
+pmax = _extremum("pmax", reduce_max, among.pmax)
+pmin = _extremum("pmin", reduce_min, among.pmin)
 
 
 # --- exchange -----------------------------------------------------------------------------------
@@ -123,6 +129,8 @@ all_gather: Collective = Collective(
     transpose=lambda ct, linear, x, axis, **p: [psum_scatter(ct, scatter_axis=axis, **p)],
     batch=_shifted(lambda: all_gather, "axis"),
     over_lanes=_gather_over_lanes,
+    lower=Exchange(),
+    among=among.all_gather,
 )
 
 
@@ -145,6 +153,8 @@ psum_scatter: Collective = Collective(
     transpose=lambda ct, linear, x, scatter_axis, **p: [all_gather(ct, axis=scatter_axis, **p)],
     batch=_shifted(lambda: psum_scatter, "scatter_axis"),
     over_lanes=_scatter_over_lanes,
+    lower=Exchange(),
+    among=among.psum_scatter,
 )
 
 
@@ -172,6 +182,8 @@ all_to_all: Collective = Collective(
     ],
     batch=_shifted(lambda: all_to_all, "split_axis", "concat_axis"),
     over_lanes=_exchange_over_lanes,
+    lower=Exchange(),
+    among=among.all_to_all,
 )
 
 
@@ -216,6 +228,8 @@ ppermute: Collective = Collective(
     ],
     batch=_mapped(lambda: ppermute),
     over_lanes=_permute_over_lanes,
+    lower=Exchange(),
+    among=among.ppermute,
 )
 
 
@@ -228,7 +242,13 @@ def _index_over_lanes(batched: Sequence[bool], size: Size, axis_name: Hashable) 
 
 
 axis_index: Collective = Collective(
-    "axis_index", "collective", _index_type, jvp=(), batch=_mapped(lambda: axis_index), over_lanes=_index_over_lanes
+    "axis_index",
+    "collective",
+    _index_type,
+    jvp=(),
+    batch=_mapped(lambda: axis_index),
+    over_lanes=_index_over_lanes,
+    lower=Exchange(),
 )
 
 COLLECTIVES = (psum, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, axis_index)

@@ -47,6 +47,11 @@ class Mesh:
         return grid.reshape(self.axis_sizes)
 
     @property
+    def in_order(self) -> tuple[Device, ...]:
+        """The devices, row by row."""
+        return self._grid
+
+    @property
     def shape(self) -> Mapping[Name, int]:
         """How many devices each axis has, by its name."""
         return dict(zip(self.axis_names, self.axis_sizes, strict=True))

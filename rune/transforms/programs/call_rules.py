@@ -122,7 +122,7 @@ def batch_rule(itself: Itself) -> Callable[..., Any]:
 
 def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
     """The equation with a program of the wanted results alone, and the operands that this takes."""
-    smaller, stays = _smaller(equation.params["program"], tuple(wanted))
+    smaller, stays = of_results(equation.params["program"], tuple(wanted))
     return replace(
         equation,
         operands=tuple(a for a, s in zip(equation.operands, stays, strict=True) if s),
@@ -132,7 +132,8 @@ def dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
 
 
 @per_program
-def _smaller(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
+def of_results(program: Program, wanted: tuple[bool, ...]) -> tuple[Program, tuple[bool, ...]]:
+    """The program of the wanted results alone, and which inputs it needs."""
     pruned, stays = needed_inputs(program, wanted)
     inputs = tuple(v for v, s in zip(program.inputs, stays, strict=True) if s)
     return replace(pruned, inputs=inputs), stays

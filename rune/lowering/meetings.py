@@ -1,0 +1,262 @@
+"""Meetings: how the devices that run one program exchange values, in the middle of it.
+
+A run of a program on a mesh has a `Table`, and each device a `Seat` at it. A collective is a host
+function: it takes the seat of the device whose thread calls it, and meets the group of devices
+that differ from it along one axis. The last to arrive combines what all have brought, in the order
+of their places, so that nothing depends on timing.
+
+    table = Table({"data": 2}, ("cpu:0", "cpu:1"))
+    with table.seat(0): ...                          # in the thread of the first device
+
+Nobody waits for ever. A device that fails, ends, or meets for something else ends the wait of all;
+so does the last device to begin a wait when none is left that could end one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rune.core.primitive import Collective
+from rune.core.types import ArrayType
+from rune.errors import CollectiveError
+
+Arrays = list[np.ndarray]
+Key = tuple[Hashable, int]  # of a group: the axis, and the number of its first member
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveCall:
+    """A collective as a host function, which the thread of a device calls."""
+
+    primitive: Collective
+    params: tuple[tuple[str, Any], ...]
+
+    def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
+        """What this device receives."""
+        return [_here().exchange(self, arrays[0])]
+
+    @property
+    def axis_name(self) -> Hashable:
+        """The axis between whose devices it is."""
+        return dict(self.params)["axis_name"]
+
+    def among(self, operands: Sequence[np.ndarray]) -> Arrays:
+        """The results of all devices of a group."""
+        assert self.primitive.among is not None
+        with np.errstate(all="ignore"):
+            return self.primitive.among(operands, **dict(self.params))
+
+    def __str__(self) -> str:
+        return f"{self.primitive.name} over {self.axis_name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCall:
+    """The place of this device along an axis, as a host function."""
+
+    axis_name: Hashable
+
+    def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
+        """i32[]: a number below the size of the axis."""
+        return [np.asarray(_here().place(self.axis_name), types[0].dtype)]
+
+    def __str__(self) -> str:
+        return f"place along {self.axis_name!r}"
+
+
+@dataclass(slots=True, eq=False)
+class Meeting:
+    """One collective of one group: what its members bring, and what they receive."""
+
+    call: CollectiveCall
+    members: tuple[int, ...]
+    operands: dict[int, np.ndarray] = field(default_factory=dict)
+    results: dict[int, np.ndarray] = field(default_factory=dict)
+    end: threading.Event = field(default_factory=threading.Event)
+
+    def combine(self) -> None:
+        """Compute what everyone receives."""
+        results = self.call.among([self.operands[n] for n in self.members])
+        self.results.update(zip(self.members, results, strict=True))
+
+    @property
+    def absent(self) -> list[int]:
+        """Who has not come yet."""
+        return [n for n in self.members if n not in self.operands]
+
+
+class Table:
+    """The meetings of one run: the axes of its mesh with their sizes, and its devices in order."""
+
+    def __init__(self, axes: Mapping[Hashable, int], devices: Sequence[str]):
+        self.axes, self.devices = axes, devices
+        self.failure: BaseException | None = None
+        self._lock = threading.Lock()
+        self._open: dict[Key, Meeting] = {}
+        self._running, self._waiting = len(devices), 0
+
+    @contextmanager
+    def seat(self, number: int) -> Iterator[None]:
+        """Run this device's part of the program, in a thread of its own.
+
+        An error of the block ends the waits of all other devices.
+        """
+        _seats.seat = Seat(self, number)
+        try:
+            yield
+            self._leave()
+        except BaseException as error:
+            self.fail(error)
+            raise
+        finally:
+            _seats.seat = None
+
+    def place(self, number: int, axis_name: Hashable) -> int:
+        """The place of a device along an axis."""
+        return number // self._stride(axis_name) % self.axes[axis_name]
+
+    def exchange(self, number: int, call: CollectiveCall, operand: np.ndarray) -> np.ndarray:
+        """What a device receives for what it brings. Errors: CollectiveError; what others raise."""
+        meeting, is_last = self._attend(number, call, operand)
+        if is_last:
+            self._combine(meeting)
+        else:
+            meeting.end.wait()
+        if number not in meeting.results:
+            raise self._broken(call)
+        return meeting.results[number]
+
+    def _broken(self, call: CollectiveCall) -> BaseException:
+        """The error of a device whose collective will never end."""
+        if isinstance(self.failure, CollectiveError):
+            return self.failure
+        return CollectiveError(f"{call}: cannot go on (another device raised {self.failure!r})")
+
+    def _attend(self, number: int, call: CollectiveCall, operand: np.ndarray) -> tuple[Meeting, bool]:
+        """The meeting of a device's group, and whether the device is the last to come."""
+        members = self._group(number, call.axis_name)
+        key = call.axis_name, members[0]
+        with self._lock:
+            if self.failure is not None:
+                raise self._broken(call)
+            meeting = self._open.setdefault(key, Meeting(call, members))
+            self._check_agreement(meeting, number, call, operand)
+            meeting.operands[number] = operand
+            is_last = len(meeting.operands) == len(members)
+            if is_last:
+                del self._open[key]
+                self._waiting -= len(members) - 1
+            else:
+                self._waiting += 1
+                self._check_progress()
+        return meeting, is_last
+
+    def _combine(self, meeting: Meeting) -> None:
+        try:
+            meeting.combine()
+        except BaseException as error:
+            self.fail(error)
+            raise
+        finally:
+            meeting.end.set()
+
+    def _check_agreement(self, meeting: Meeting, number: int, call: CollectiveCall, operand: np.ndarray) -> None:
+        """Errors: CollectiveError where the device cannot take part in the meeting."""
+        if not meeting.operands:
+            return
+        other, theirs = next(iter(meeting.operands.items()))
+        pair = f"{self.devices[number]} cannot meet {self.devices[other]}"
+        if meeting.call != call:
+            raise CollectiveError(
+                f"{call}: {pair}, which is in {meeting.call}", hint="all devices run the same collectives in one order"
+            )
+        if (theirs.shape, theirs.dtype) != (operand.shape, operand.dtype):
+            raise CollectiveError(f"{call}: {pair} ({_described(operand)} and {_described(theirs)})")
+
+    def _leave(self) -> None:
+        """A device has come to the end of its program."""
+        with self._lock:
+            self._running -= 1
+            try:
+                self._check_progress()
+            except CollectiveError as error:
+                stuck = error
+            else:
+                return
+        self.fail(stuck)
+
+    def _check_progress(self) -> None:
+        """Errors: CollectiveError if no device is left that could end a wait."""
+        if self._waiting and self._waiting >= self._running:
+            shown = "; ".join(map(self._shown, self._open.values()))
+            raise CollectiveError(f"collective: cannot go on, since devices wait for others in vain ({shown})")
+
+    def _shown(self, meeting: Meeting) -> str:
+        present, absent = ([self.devices[n] for n in side] for side in (sorted(meeting.operands), meeting.absent))
+        return f"{', '.join(present)} in {meeting.call} for {', '.join(absent)}"
+
+    def fail(self, error: BaseException) -> None:
+        """End all waits: a device cannot go on."""
+        with self._lock:
+            self.failure = self.failure or error
+            meetings = tuple(self._open.values())
+        for meeting in meetings:
+            meeting.end.set()
+
+    def _group(self, number: int, axis_name: Hashable) -> tuple[int, ...]:
+        """The devices that differ from this one along the axis, in order, and itself."""
+        stride = self._stride(axis_name)
+        first = number - self.place(number, axis_name) * stride
+        return tuple(range(first, first + stride * self.axes[axis_name], stride))
+
+    def _stride(self, axis_name: Hashable) -> int:
+        """How far neighbours along an axis are apart in the order of the devices."""
+        sizes = itertools.dropwhile(lambda item: item[0] != axis_name, self.axes.items())
+        return math.prod(size for name, size in sizes if name != axis_name)
+
+
+def _described(array: np.ndarray) -> str:
+    return f"{array.dtype}{list(array.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A device's part in a run."""
+
+    table: Table
+    number: int
+
+    def place(self, axis_name: Hashable) -> int:
+        """The place of the device along an axis."""
+        return self.table.place(self.number, axis_name)
+
+    def exchange(self, call: CollectiveCall, operand: np.ndarray) -> np.ndarray:
+        """What the device receives for what it brings."""
+        return self.table.exchange(self.number, call, operand)
+
+
+class _Seats(threading.local):
+    """Whose thread this is."""
+
+    seat: Seat | None = None
+
+
+_seats = _Seats()
+
+
+def is_seated() -> bool:
+    """Whether this thread runs a device's part of a program on a mesh."""
+    return _seats.seat is not None
+
+
+def _here() -> Seat:
+    assert _seats.seat is not None, "a collective runs in a program of a mesh"
+    return _seats.seat

@@ -1,0 +1,46 @@
+"""Blocks: what the devices of a mesh hold of an array that a spec cuts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rune.core.axes import Name
+from rune.core.types import ArrayType
+from rune.sharding import Mesh, NamedSharding, PartitionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where a body runs device by device: a mesh, and those of its axes that are cut by hand."""
+
+    mesh: Mesh
+    manual: tuple[Name, ...]
+    is_typed: bool = False
+
+    def size(self, names: Sequence[Name]) -> int:
+        """How many devices differ along these axes."""
+        return math.prod(self.mesh.shape[name] for name in names)
+
+    def copied(self, spec: PartitionSpec) -> tuple[Name, ...]:
+        """The axes along which all devices have the same block."""
+        return tuple(name for name in self.manual if name not in spec.all_names())
+
+    def copies(self, spec: PartitionSpec) -> int:
+        """How many devices have the same block."""
+        return self.size(self.copied(spec))
+
+    def varying(self, type: ArrayType) -> tuple[Name, ...]:
+        """The axes along which a value of the body may differ."""
+        return self.manual
+
+    def block(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
+        """The type of a block. Errors: ShapeError if the mesh does not divide an axis."""
+        return type.with_shape(NamedSharding(self.mesh, spec).shard_shape(type.shape))
+
+    def whole(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
+        """The type of the array whose blocks have this type."""
+        parts = [self.size(spec.names(axis)) for axis in range(type.ndim)]
+        return type.with_shape(tuple(d * n for d, n in zip(type.shape, parts, strict=True)))

@@ -1,0 +1,242 @@
+"""shard_map as a primitive: an equation whose program each device runs on blocks of the operands.
+
+    %1: f32[8] = shard_map %0 {program=p, region=..., in_specs=(P('data'),), out_specs=(P('data'),)}
+
+Each rule rewrites the program of one device and binds shard_map again, so derivatives and batches
+run where the function does. In a region whose types do not say along which axes a value varies,
+an input that is not cut along an axis is a copy on each device there, whose cotangent is the sum
+over them; and a result that is not cut along it counts once, so each device's copy has a share of
+its cotangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rune import ops
+from rune.array import Array
+from rune.core.axes import Name
+from rune.core.higher import Calls, HigherOrder, Runs
+from rune.core.interpreter import Axis, current, literal_like, type_of
+from rune.core.manual import Manual
+from rune.core.program import Atom, Equation, Program, Var
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
+from rune.sharding import PartitionSpec
+from rune.transforms.batching.vmap import batch_program
+from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
+from rune.transforms.derivatives.linearize import Partial
+from rune.transforms.programs import call_rules
+from rune.transforms.programs.memo import per_program
+from rune.transforms.programs.size_witnesses import own_size
+from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.run import run_blocks
+
+Specs = tuple[PartitionSpec, ...]
+COPIES = PartitionSpec()  # of what every device has whole
+
+
+def _chosen(items: Iterable[Any], choice: Iterable[bool]) -> tuple[Any, ...]:
+    return tuple(item for item, is_chosen in zip(items, choice, strict=True) if is_chosen)
+
+
+def inside(region: Region) -> Manual:
+    """A stage inside the region, whose named axes rules may ask for."""
+    axes = {name: Axis(region.mesh.shape[name], region.is_typed) for name in region.manual}
+    return Manual(current(), axes)
+
+
+def bind(region: Region, program: Program, in_specs: Specs, out_specs: Specs, args: Sequence[Value]) -> list[Any]:
+    """The results of an equation for a program that may have constants and sizes of its own."""
+    operands, params = _equation(region, program, in_specs, out_specs, args)
+    return shard_map_primitive(*operands, **params)
+
+
+def _equation(
+    region: Region, program: Program, in_specs: Specs, out_specs: Specs, args: Sequence[Value]
+) -> tuple[Sequence[Value], Mapping[str, Any]]:
+    """Operands and parameters of such an equation: constants and witnesses lead the operands."""
+    closed_program, operands = call_rules.closed_call(program, {}, args)
+    specs = (*(COPIES,) * (len(operands) - len(args)), *in_specs)
+    return operands, {"program": closed_program, "region": region, "in_specs": specs, "out_specs": out_specs}
+
+
+def _type_rule(
+    *types: ArrayType, program: Program, region: Region, in_specs: Specs, out_specs: Specs
+) -> tuple[ArrayType, ...]:
+    blocks = [region.block(t, spec) for t, spec in zip(types, in_specs, strict=True)]
+    results = call_rules.type_rule(*blocks, program=program)
+    return tuple(region.whole(t, spec) for t, spec in zip(results, out_specs, strict=True))
+
+
+def _calls(*args: object, program: Program, region: Region, **_: object) -> tuple[Calls, ...]:
+    return (Calls(program, (None,) * len(args), Runs.EACH, frozenset(region.manual)),)
+
+
+def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> list[Array]:
+    return run_blocks(program, region.mesh, in_specs, out_specs, args)
+
+
+# --- forward derivatives ------------------------------------------------------------------------
+
+
+def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
+    region, in_specs, out_specs = params["region"], params["in_specs"], params["out_specs"]
+    has_tangent = tuple(t is not None for t in tangents)
+    rewritten, nonzero = inside(region).trace(jvp_program, params["program"], has_tangent)
+    outs = bind(
+        region,
+        rewritten,
+        (*in_specs, *_chosen(in_specs, has_tangent)),
+        (*out_specs, *_chosen(out_specs, nonzero)),
+        [*primals, *_chosen(tangents, has_tangent)],
+    )
+    out_tangents = iter(outs[len(out_specs) :])
+    return outs[: len(out_specs)], [next(out_tangents) if n else None for n in nonzero]
+
+
+def _partial(
+    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
+) -> list[Value]:
+    region, in_specs, out_specs = params["region"], params["in_specs"], params["out_specs"]
+    known, split = [not u for u in unknown], inside(region).trace(split_program, params["program"], tuple(unknown))
+    known_args, known_specs = _chosen(args, known), _chosen(in_specs, known)
+    count = sum(split.known_outputs)
+    known_part, residual_specs = _giving_residuals(split.known, count, region)
+    outs = bind(region, known_part, known_specs, (*_chosen(out_specs, split.known_outputs), *residual_specs), known_args)
+    # A residual is a known argument, or a result of the known part behind its outputs.
+    known_outs, computed = iter(outs), zip(outs[count:], residual_specs, strict=True)
+    residuals = [
+        next(computed) if source is None else (known_args[source], known_specs[source])
+        for source in split.residual_inputs
+    ]
+    operands, equation = _equation(
+        region,
+        _taking_residuals(split.unknown, split.residual_inputs),
+        (*(spec for _, spec in residuals), *_chosen(in_specs, unknown)),
+        _chosen(out_specs, [not k for k in split.known_outputs]),
+        [*(value for value, _ in residuals), *_chosen(args, unknown)],
+    )
+    unknown_outs = iter(partial.write(shard_map_primitive, operands, equation))
+    return [next(known_outs) if k else next(unknown_outs) for k in split.known_outputs]
+
+
+@per_program
+def _giving_residuals(program: Program, count: int, region: Region) -> tuple[Program, Specs]:
+    """The program whose results behind `count` are blocks of arrays with one for each device."""
+    stacked = [Var(a.type.with_shape((1, *a.type.shape))) for a in program.outputs[count:]]
+    specs = tuple(PartitionSpec(region.varying(a.type)) for a in program.outputs[count:])
+    stack = [_reshaped(a, v) for a, v in zip(program.outputs[count:], stacked, strict=True)]
+    return program.with_equations((*program.equations, *stack), (*program.outputs[:count], *stacked)), specs
+
+
+@per_program
+def _taking_residuals(program: Program, sources: tuple[int | None, ...]) -> Program:
+    """The program that takes such blocks of the residuals that are not inputs of the known part."""
+    is_block = [*(source is None for source in sources), *(False for _ in program.inputs[len(sources) :])]
+    inputs = [
+        Var(v.type.with_shape((1, *v.type.shape))) if b else v for v, b in zip(program.inputs, is_block, strict=True)
+    ]
+    unstack = [_reshaped(i, v) for i, v, b in zip(inputs, program.inputs, is_block, strict=True) if b]
+    return replace(program, inputs=tuple(inputs), equations=(*unstack, *program.equations))
+
+
+def _reshaped(source: Atom, result: Var) -> Equation:
+    return Equation(ops.reshape, (source,), {"shape": result.type.shape}, (result,))
+
+
+# --- transpose ----------------------------------------------------------------------------------
+
+
+def _transpose(
+    cts: Sequence[Value | None],
+    linear: Sequence[bool],
+    *inputs: Any,
+    program: Program,
+    region: Region,
+    in_specs: Specs,
+    out_specs: Specs,
+) -> list[Value | None]:
+    nonzero = tuple(ct is not None for ct in cts)
+    rewritten, out_nonzero = inside(region).trace(transpose_program, program, tuple(linear), nonzero)
+    known, linear_specs = [not lin for lin in linear], _chosen(_chosen(in_specs, linear), out_nonzero)
+    if not region.is_typed:
+        cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
+        rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
+    ct_specs = (*_chosen(in_specs, known), *_chosen(out_specs, nonzero))
+    outs = iter(bind(region, rewritten, ct_specs, linear_specs, [*_chosen(inputs, known), *_chosen(cts, nonzero)]))
+    input_cts = iter([next(outs) if n else None for n in out_nonzero])
+    return [next(input_cts) if lin else None for lin in linear]
+
+
+def _share(ct: Value | None, copies: int) -> Value | None:
+    """A device's share of the cotangent of a result that several have a copy of."""
+    return ct if ct is None or copies == 1 else ops.div(ct, literal_like(copies, ct))
+
+
+@per_program
+def _summed(program: Program, axes: tuple[tuple[Name, ...], ...]) -> Program:
+    """The program with each result summed over some axes."""
+    outputs, sums = [], []
+    for atom, names in zip(program.outputs, axes, strict=True):
+        for name in names:
+            total = Var(atom.type)
+            sums.append(Equation(ops.psum, (atom,), {"axis_name": name}, (total,)))
+            atom = total
+        outputs.append(atom)
+    return program.with_equations((*program.equations, *sums), outputs)
+
+
+# --- batches and dead code ----------------------------------------------------------------------
+
+
+def _batch(
+    batched: Sequence[bool],
+    size: Size,
+    *args: Value,
+    program: Program,
+    region: Region,
+    in_specs: Specs,
+    out_specs: Specs,
+) -> tuple[list[Any], Sequence[bool]]:
+    rewritten, out_batched = inside(region).trace(batch_program, program, tuple(batched), own_size(size, program))
+    return bind(region, rewritten, _behind(batched, in_specs), _behind(out_batched, out_specs), args), out_batched
+
+
+def _behind(batched: Sequence[bool], specs: Specs) -> Specs:
+    """The specs of values that may have a leading batch axis, which is not cut."""
+    return tuple(PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched, strict=True))
+
+
+def _dead_code(wanted: Sequence[bool], equation: Equation) -> Equation:
+    in_specs, out_specs = equation.params["in_specs"], equation.params["out_specs"]
+    smaller, needed = call_rules.of_results(equation.params["program"], tuple(wanted))
+    return replace(
+        equation,
+        operands=_chosen(equation.operands, needed),
+        results=_chosen(equation.results, wanted),
+        params={
+            **equation.params,
+            "program": smaller,
+            "in_specs": _chosen(in_specs, needed),
+            "out_specs": _chosen(out_specs, wanted),
+        },
+    )
+
+
+shard_map_primitive: HigherOrder = HigherOrder(
+    "shard_map",
+    "program",
+    _type_rule,
+    calls=_calls,
+    transpose=_transpose,
+    batch=_batch,
+    multiple_results=True,
+    run=_run,
+    jvp_equation=_jvp,
+    partial_equation=_partial,
+    dead_code=_dead_code,
+)

@@ -1,0 +1,118 @@
+"""Threads that run the parts of a sharded program, one for each device.
+
+The caller's own thread runs the part of the first device, and a worker each of the others. A device
+takes part in one run at a time: the runs take their devices in one order, so that two callers
+cannot wait for each other.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from rune import locks
+from rune.backends import Device
+from rune.errors import DeviceError
+from rune.lowering.meetings import is_seated
+
+R = TypeVar("R")
+
+
+class _Worker:
+    """The thread of one device, which lives as long as the process, and the device's turn."""
+
+    def __init__(self, device: Device):
+        self.turn = locks.lock()
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        threading.Thread(target=self._work, name=f"rune {device.name}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get()()
+
+    def begin(self, job: Callable[[], None]) -> None:
+        """Run the job in the worker's thread; it raises nothing."""
+        self._jobs.put(job)
+
+
+class _Part:
+    """The part of one device: its result or its error, once it has ended."""
+
+    __slots__ = ("_end", "_error", "_function", "_result")
+
+    def __init__(self, function: Callable[[], Any]):
+        context = contextvars.copy_context()
+        self._function = lambda: context.run(function)
+        self._end = threading.Lock()
+        self._end.acquire()
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run it, here."""
+        try:
+            self._result = self._function()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._end.release()
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        with self._end:
+            pass
+
+    def result(self) -> Any:
+        """What it gave. Errors: its own."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+_workers: dict[Device, _Worker] = {}
+_lock = locks.lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_workers.clear)  # a child has no threads
+
+
+def _worker_of(device: Device) -> _Worker:
+    with _lock:
+        if device not in _workers:
+            _workers[device] = _Worker(device)
+        return _workers[device]
+
+
+@contextmanager
+def _turns(devices: Sequence[Device]) -> Iterator[list[_Worker]]:
+    """The workers of the devices, which take part in no other run meanwhile."""
+    if is_seated():
+        raise DeviceError(
+            f"shard_map: cannot run on {', '.join(d.name for d in devices)} from a callback of a sharded program",
+            hint="a device takes part in one run at a time",
+        )
+    workers = {d: _worker_of(d) for d in devices}
+    with ExitStack() as turns:
+        for device in sorted(devices, key=lambda d: d.name):
+            turns.enter_context(workers[device].turn)
+        yield [workers[d] for d in devices]
+
+
+def run_each(devices: Sequence[Device], function: Callable[[int], R]) -> list[R]:
+    """`function(n)` for the n-th device, all at the same time, in the thread of each.
+
+    Errors: that of the first device, in order, that raises one.
+    """
+    with _turns(devices) as workers:
+        parts = [_Part(lambda n=n: function(n)) for n in range(1, len(devices))]  # type: ignore[misc]
+        for worker, part in zip(workers[1:], parts, strict=True):
+            worker.begin(part.run)
+        first = _Part(lambda: function(0))
+        first.run()
+        for part in parts:
+            part.wait()
+    return [part.result() for part in (first, *parts)]
