@@ -3,6 +3,7 @@
     keys      key_reuse.py         notes the keys that the program uses; one used twice is an error
     moves     segments.py          runs a program that moves values in parts, one for each device
     faults    nans_and_bounds.py   runs a watched program in its place, and raises what it reports
+    mesh      sharding/            runs a program that speaks of a mesh on the devices of it
     then      executables.py       compiles, and runs on buffers
 
 Each stage says whether a program needs it under the settings in force, and passes its calls on to
@@ -21,11 +22,15 @@ from rune.array import Array, Place
 from rune.config import Config
 from rune.core.program import Program
 from rune.core.values import Value
+from rune.sharding import PartitionSpec
 from rune.transforms.checks.key_reuse import note_program
 from rune.transforms.checks.nans_and_bounds import is_watching, watched_program, without_faults
 from rune.transforms.compile.executables import execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
+from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.localize import has_regions, localized, regions_within
+from rune.transforms.sharding.run import run_blocks
 
 Run = Callable[..., list[Array]]  # (program, args, place, donated=()) -> results
 
@@ -72,6 +77,16 @@ def _note_keys(
     return later(program, args, place, donated)
 
 
+def _on_mesh(
+    later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
+) -> list[Array]:
+    (region, *_) = regions_within(program)
+    everywhere = Region(region.mesh, region.mesh.axis_names)
+    in_specs = (PartitionSpec(),) * len(args)
+    local, out_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
+    return run_blocks(local, region.mesh, in_specs, out_specs, args)
+
+
 def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]) -> list[Array]:
     watched = watched_program(program)
     return without_faults(watched.sites, later(watched.program, args, place, donated))
@@ -81,4 +96,5 @@ STAGES = (
     Stage(lambda program, settings: settings.check_keys, _note_keys),
     Stage(lambda program, settings: bool(devices_within(program)), run_segments),
     Stage(lambda program, settings: is_watching(settings), _watch),
+    Stage(lambda program, settings: has_regions(program), _on_mesh),
 )

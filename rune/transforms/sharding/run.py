@@ -6,19 +6,18 @@ has collectives, the devices meet at the table of the run (lowering/meetings.py)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
-
-import math
 
 import numpy as np
 
 from rune import counts
 from rune.array import CPU, Array, free_on, on, put
 from rune.core.interpreter import type_of
+from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.core.program import Program
 from rune.errors import CollectiveError
 from rune.lowering.meetings import Table
 from rune.sharding import Mesh, NamedSharding, PartitionSpec

@@ -1,0 +1,67 @@
+"""Reshard: from the block that a device has of an array to the block by another layout.
+
+    P('a', None) -> P(None, None)     the devices of 'a' gather their blocks
+    P(None, None) -> P(None, 'a')     each device takes its part of what it has
+
+A layout is, for each axis of an array, the mesh axes that cut it, the first outermost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.core.axes import Name
+from rune.core.interpreter import type_of
+from rune.core.values import Value
+from rune.sharding import Mesh, PartitionSpec
+
+Layout = tuple[tuple[Name, ...], ...]
+
+
+def layout_of(spec: PartitionSpec, ndim: int) -> Layout:
+    """The layout of an array of this rank."""
+    return tuple(spec.names(axis) for axis in range(ndim))
+
+
+def spec_of(layout: Layout) -> PartitionSpec:
+    """The spec of a layout."""
+    cut = [n for n, names in enumerate(layout) if names]
+    return PartitionSpec(*layout[: cut[-1] + 1 if cut else 0])
+
+
+def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Any:
+    """This device's block by the target's layout. Bound inside the mesh's axes."""
+    common = [_common(a, b) for a, b in zip(source, target, strict=True)]
+    for axis, names in enumerate(source):
+        for name in reversed(names[common[axis] :]):
+            block = _gathered(block, axis, name, mesh.shape[name])
+    for axis, names in enumerate(target):
+        for name in names[common[axis] :]:
+            block = _part(block, axis, name, mesh.shape[name])
+    return block
+
+
+def _common(a: Sequence[Name], b: Sequence[Name]) -> int:
+    """How many names both begin with: along these nothing has to move."""
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _gathered(block: Value, axis: int, name: Name, devices: int) -> Any:
+    """The blocks of all devices of a mesh axis, side by side."""
+    blocks = ops.all_gather(block, axis=axis, lanes=devices, axis_name=name)
+    shape = type_of(block).shape
+    return ops.reshape(blocks, shape=(*shape[:axis], devices * shape[axis], *shape[axis + 1 :]))
+
+
+def _part(block: Value, axis: int, name: Name, devices: int) -> Any:
+    """What the device's place along a mesh axis says is its part of an axis."""
+    shape = type_of(block).shape
+    size = shape[axis] // devices
+    zero = np.zeros((), dtypes.i32)
+    start = ops.mul(ops.axis_index(axis_name=name), np.asarray(size, dtypes.i32))
+    starts = [start if n == axis else zero for n in range(len(shape))]
+    return ops.dynamic_slice(block, *starts, sizes=(*shape[:axis], size, *shape[axis + 1 :]))
