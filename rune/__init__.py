@@ -44,6 +44,7 @@ from rune.transforms.derivatives.no_grad import no_grad
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
 from rune.transforms.inspect.cache_misses import explain_cache_misses
 from rune.transforms.programs.make_program import make_program
+from rune.transforms.sharding.shard_map import shard_map
 from rune.version import __version__
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ __all__ = [
     "remat",
     "scan",
     "scipy",
+    "shard_map",
     "sharding",
     "switch",
     "tree",

@@ -7,15 +7,16 @@ functions, and a bounded number of operations, loops and branches that were eval
 
 from __future__ import annotations
 
-from rune.control import programs, tracing
+from rune.control import programs
 from rune.control.while_loop import linear_loop, walk_back
 from rune.transforms import eager
 from rune.transforms.compile import trace_cache
+from rune.transforms.programs import interned
 
 __all__ = ["clear_caches"]
 
 # Programs that no jitted function holds: of single operations, loops and branches in eager code.
-_PROGRAMS = (eager.one_operation, programs.one_equation, tracing.held, linear_loop.below, walk_back.above_zero)
+_PROGRAMS = (eager.one_operation, programs.one_equation, interned.held, linear_loop.below, walk_back.above_zero)
 
 
 def clear_caches() -> None:

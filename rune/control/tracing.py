@@ -16,8 +16,6 @@ import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -25,8 +23,7 @@ from rune import dtypes, tree
 from rune.control.programs import parts
 from rune.core.interpreter import current
 from rune.core.program import Equation, Program, Var
-from rune.core.same import program_key
-from rune.core.staging import Stage, StageTracer, is_kept, stage
+from rune.core.staging import Stage, StageTracer, stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
@@ -153,22 +150,3 @@ def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:
             added.append(Equation(convert, (outputs[i],), params, (var,)))
             outputs[i] = var
     return program.with_equations((*program.equations, *added), outputs)
-
-
-# --- programs written alike -------------------------------------------------------------------
-
-
-_alive: WeakValueDictionary[tuple[Any, ...], Program] = WeakValueDictionary()
-
-
-def interned(program: Program) -> Program:
-    """The first program that is alive and is written like this one."""
-    first = _alive.setdefault(program_key(program), program)
-    # A jitted program holds its loops. In eager code nothing would until the loop is called again.
-    return first if is_kept() else held(first)
-
-
-@functools.lru_cache(maxsize=1024)
-def held(program: Program) -> Program:
-    """The program, kept alive."""
-    return program

@@ -13,7 +13,7 @@ Cost:      linear in the number of equations.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -110,11 +110,11 @@ def write_library_call(primitive: Primitive, args: Sequence[Value], params: Mapp
     return outs if primitive.multiple_results else outs[0]
 
 
-def write_collective(primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
+def write_collective(primitive: Primitive, args: Sequence[Value], params: Mapping[str, Hashable]) -> Value:
     """Bind what the devices of a mesh tell each other; all of them do so in one order."""
     type = primitive.type_rule(*map(type_of, args), **params)
     if not args:
-        return host_call(call=PlaceCall(**params), results=(type,), effect=None, has_token=False)[0]
+        return host_call(call=PlaceCall(params["axis_name"]), results=(type,), effect=None, has_token=False)[0]
     assert isinstance(primitive, Collective)
     call = CollectiveCall(primitive, tuple(sorted(params.items())))
     return host_call(*args, call=call, results=(type,), effect=Effect.ORDERED, has_token=False)[0]

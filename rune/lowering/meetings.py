@@ -20,7 +20,6 @@ import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ class CollectiveCall:
     """A collective as a host function, which the thread of a device calls."""
 
     primitive: Collective
-    params: tuple[tuple[str, Any], ...]
+    params: tuple[tuple[str, Hashable], ...]
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
         """What this device receives."""

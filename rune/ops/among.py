@@ -1,9 +1,9 @@
-"""What collectives mean to the devices of a group: the operands of all, in order -> a result for each.
+"""What collectives mean to the devices of a group: the operands of all -> a result for each.
 
 The meaning in NumPy, computed by the host for executors that have no other way to exchange values.
 Results never share memory with operands, which belong to running plans.
 
-Invariant: sums and extremes are taken in one fixed tree, so that they do not depend on who came first.
+Invariant: sums and extremes are taken in one fixed tree, so they do not depend on who came first.
 """
 
 from __future__ import annotations
@@ -65,6 +65,4 @@ def _parts(arrays: Arrays, axis: int) -> list[list[np.ndarray]]:
 def ppermute(arrays: Arrays, *, permutation: Permutation, axis_name: Hashable) -> list[np.ndarray]:
     """What each is sent; zeros for those to whom nobody sends."""
     sender = {receiver: sender for sender, receiver in permutation}
-    return [
-        np.array(arrays[sender[n]]) if n in sender else np.zeros_like(arrays[n]) for n in range(len(arrays))
-    ]
+    return [np.array(arrays[sender[n]]) if n in sender else np.zeros_like(arrays[n]) for n in range(len(arrays))]

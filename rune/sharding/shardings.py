@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from rune.backends import Device, device_of
 from rune.core.axes import Name
+from rune.core.types import Shape
+from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.sharding.meshes import Mesh
 from rune.sharding.specs import PartitionSpec
@@ -33,7 +35,7 @@ class Sharding(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+    def shard_shape(self, global_shape: Sequence[Size]) -> Shape:
         """The shape of the block that each device holds.
 
         Errors: ShapeError for an array that it cannot cut into equal blocks.
@@ -83,7 +85,7 @@ class SingleDeviceSharding(Sharding):
     def __init__(self, device: str | Device):
         object.__setattr__(self, "device", device_of(device))
 
-    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+    def shard_shape(self, global_shape: Sequence[Size]) -> Shape:
         return tuple(global_shape)
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
@@ -134,7 +136,7 @@ class NamedSharding(Sharding):
             if name in names[:n]:
                 raise ArgumentError(f"NamedSharding: cannot cut along {name!r} twice ({self.spec})")
 
-    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+    def shard_shape(self, global_shape: Sequence[Size]) -> Shape:
         self._require_even(global_shape)
         return tuple(size // self._parts(axis) for axis, size in enumerate(global_shape))
 
@@ -160,7 +162,7 @@ class NamedSharding(Sharding):
         """Into how many parts an axis is cut."""
         return math.prod(self.mesh.shape[name] for name in self.spec.names(axis))
 
-    def _slice(self, axis: int, size: int, place: Mapping[Name, int]) -> slice:
+    def _slice(self, axis: int, size: Size, place: Mapping[Name, int]) -> slice:
         """The part of an axis, in parts of this size, at a place of the mesh."""
         if self._parts(axis) == 1:
             return slice(None)
@@ -169,14 +171,14 @@ class NamedSharding(Sharding):
             number = number * self.mesh.shape[name] + place[name]
         return slice(number * size, (number + 1) * size)
 
-    def _require_even(self, shape: Sequence[int]) -> None:
+    def _require_even(self, shape: Sequence[Size]) -> None:
         if len(self.spec) > len(shape):
             raise ShapeError(
                 f"NamedSharding: cannot cut {list(shape)} as {self.spec} says ({len(self.spec)} axes required)"
             )
         for axis, size in enumerate(shape):
             parts = self._parts(axis)
-            if size % parts:
+            if size % parts != 0:
                 raise ShapeError(
                     f"NamedSharding: cannot cut axis {axis} of {list(shape)} into {parts} equal parts ({self.spec})",
                     hint=f"pad the axis to {-(-size // parts) * parts}",

@@ -18,6 +18,7 @@ OWNERS = {
         "rune/transforms/compile/jit_primitive.py",
         "rune/transforms/checkpoint/checkpoint.py",
         "rune/transforms/custom/",
+        "rune/transforms/sharding/primitive.py",
         "rune/control/implicit/linear_solve.py",
     ),
     "branches": ("rune/control/branch/", "rune/ops/branch.py"),

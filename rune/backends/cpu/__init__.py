@@ -29,7 +29,7 @@ from rune.backends.cpu.timed import TimedExecutable
 from rune.backends.shared import callbacks, host_memory, shortage
 from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
 from rune.backends.shared.pool import MemoryStats
-from rune.backends.shared.protocol import Buffer
+from rune.backends.shared.protocol import Buffer, Executable
 from rune.backends.shared.work import Work, WorkStats
 from rune.core.types import ArrayType
 from rune.errors import DeviceError, LayoutError, OutOfMemory
@@ -150,6 +150,12 @@ class CpuBackend:
         Errors: CompileError carries the numbered IR and LLVM's message.
         """
         return CpuExecutable(plan, self.host, self.work)
+
+    def adopted(self, executable: Executable) -> CpuExecutable | None:
+        """The same code, counted as work of this device, where both use one core."""
+        # The code of several cores calls its own device's pool.
+        is_alike = type(executable) is CpuExecutable and executable.cores == 1 == self.target.cores
+        return executable.on(self.work) if is_alike else None
 
     def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
         """Compile a plan that times its steps. Errors: CompileError."""

@@ -6,6 +6,7 @@ own, kept for the next call.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ class CpuExecutable:
     runs_natively = True  # whether native code may make its calls, without `__call__`
 
     def __init__(self, plan: Plan, host: steps.Host, work: Work):
-        self.plan, self.work = plan, work
+        self.plan, self.work, self.cores = plan, work, host.cores
         self._callbacks = callbacks.Callbacks(plan)
         host = replace(host, call_back=self._callbacks.address)
         self.rendering = render_plan(plan, host)
@@ -48,6 +49,12 @@ class CpuExecutable:
         self._layouts: dict[tuple[int, ...], _Layout] = {}
         self._fixed = None if self._axes else _layout(plan, {})
         self._arenas: list[np.ndarray] = []
+
+    def on(self, work: Work) -> CpuExecutable:
+        """The same code with its arenas, as the work of another device."""
+        twin = copy.copy(self)
+        twin.work = work
+        return twin
 
     def __call__(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> list[Buffer]:
         """Run the plan.

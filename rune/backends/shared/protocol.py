@@ -78,6 +78,15 @@ class ReadsAhead(Protocol):
 
 
 @runtime_checkable
+class SharesCode(Protocol):
+    """A backend whose devices can run each other's compiled code, where they are alike."""
+
+    def adopted(self, executable: Executable) -> Executable | None:
+        """The executable, as one of this device; None if that has to compile the plan itself."""
+        ...
+
+
+@runtime_checkable
 class CountsMemory(Protocol):
     """A backend that counts its memory; all of rune's own do."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.control.branch.primitive import cond as cond_primitive
-from rune.control.tracing import Traced, interned, retyped, share_captured, tell_one_of, trace
+from rune.control.tracing import Traced, retyped, share_captured, tell_one_of, trace
 from rune.core.interpreter import literal, type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -19,6 +19,7 @@ from rune.ops.promote import opened
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.tangents import is_layout
+from rune.transforms.programs.interned import interned
 from rune.transforms.tree_difference import mismatch, paths
 from rune.tree import TreeDef
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from rune import tree
 from rune.control.programs import parts, run_equation
-from rune.control.tracing import Traced, interned, share_captured, tell_one_of, trace
+from rune.control.tracing import Traced, share_captured, tell_one_of, trace
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
@@ -35,6 +35,7 @@ from rune.transforms.derivatives.flat_functions import Flat
 from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.tangents import is_layout
+from rune.transforms.programs.interned import interned
 
 Params = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from rune import tree
 from rune.control.carry_types import Carry, settle
 from rune.control.scan.primitive import row_type
 from rune.control.scan.primitive import scan as scan_primitive
-from rune.control.tracing import Traced, interned, retyped, trace
+from rune.control.tracing import Traced, retyped, trace
 from rune.core.interpreter import Tracer, type_of
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
@@ -19,6 +19,7 @@ from rune.ops import concatenate, reshape, slice_
 from rune.transforms.arguments import key_path, require_callable, value_leaves
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.programs.interned import interned
 from rune.transforms.tree_difference import kind_of
 from rune.tree import TreeDef
 

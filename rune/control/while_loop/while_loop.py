@@ -12,7 +12,7 @@ from rune import dims, dtypes, tree
 from rune.control.carry_types import Carry, settle
 from rune.control.programs import with_inputs
 from rune.control.scan.scan import scan_named
-from rune.control.tracing import NUMBER, Traced, interned, retyped, trace
+from rune.control.tracing import NUMBER, Traced, retyped, trace
 from rune.control.while_loop.checkpoints import DEFAULT, Policy
 from rune.control.while_loop.primitive import while_
 from rune.core.interpreter import type_of
@@ -25,6 +25,7 @@ from rune.ops.family import size_value
 from rune.ops.promote import promoted
 from rune.transforms.arguments import require_callable, value_leaves
 from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.programs.interned import interned
 from rune.transforms.tree_difference import shown
 
 R = TypeVar("R")

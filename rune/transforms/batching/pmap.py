@@ -8,13 +8,15 @@ more lanes than devices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from rune.core.axes import Name
 from rune.transforms.arguments import named
 from rune.transforms.batching.vmap import vmap
 from rune.transforms.compile.jit import jit
 from rune.transforms.compile.static_arguments import Names, as_set
+
+R = TypeVar("R")
 
 
 class _Unnamed:
@@ -25,7 +27,7 @@ class _Unnamed:
 
 
 def pmap(
-    function: Callable[..., object],
+    function: Callable[..., R],
     axis_name: Name | None = None,
     *,
     in_axes: object = 0,
@@ -33,7 +35,7 @@ def pmap(
     axis_size: int | None = None,
     static_broadcasted_argnums: Names = None,
     donate_argnums: Names = None,
-) -> Callable[..., Any]:
+) -> Callable[..., R]:
     """`function` on every lane of its arguments, compiled as one program.
 
     axis_name:  what collectives call the lanes.
@@ -52,12 +54,12 @@ def pmap(
     static = as_set(static_broadcasted_argnums, None)
     name = _Unnamed() if axis_name is None else axis_name
 
-    def lanes(*args: object, **kwargs: object) -> Any:
+    def lanes(*args: object, **kwargs: object) -> R:
         # Positions, because `one` puts the values back in their places.
         dynamic = [i for i in range(len(args)) if i not in static]
 
         # Static arguments go around vmap, which would take them for arrays.
-        def one(*values: object, **keywords: object) -> Any:
+        def one(*values: object, **keywords: object) -> R:
             full_args = list(args)
             for i, value in zip(dynamic, values, strict=True):
                 full_args[i] = value

@@ -13,6 +13,7 @@ from rune.transforms.compile.transfer import to_device
 from rune.transforms.custom.jvp import custom_jvp_call
 from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
 from rune.transforms.eval_shape import ShapeDtypeStruct
+from rune.transforms.sharding.primitive import shard_map_primitive
 
 PRIMITIVES = (
     jit_primitive,
@@ -24,5 +25,6 @@ PRIMITIVES = (
     custom_lin,
     callback_primitive,
     to_device,
+    shard_map_primitive,
 )
 RECORDS = (ShapeDtypeStruct, Simple, ByName, Either)  # dataclasses among the parameters

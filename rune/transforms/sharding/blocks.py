@@ -1,5 +1,4 @@
-"""Blocks: what the devices of a mesh hold of an array that a spec cuts.
-"""
+"""Blocks: what the devices of a mesh hold of an array that a spec cuts."""
 
 from __future__ import annotations
 

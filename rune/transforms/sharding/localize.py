@@ -21,21 +21,28 @@ from rune.core.program import Program, map_programs
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
-from rune.sharding import Mesh, PartitionSpec
+from rune.sharding import PartitionSpec
+from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.primitive import Specs, shard_map_primitive
-from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of
+from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of, uncut
 from rune.transforms.tracers import ValueTracer
 
 
 class Block(ValueTracer):
     """What one device has of an array; the type is the array's."""
 
-    __slots__ = ("layout", "type", "value")
+    __slots__ = ("array_type", "layout", "value")
 
-    def __init__(self, interpreter: Localize, value: Value, type: ArrayType, layout: Layout):
-        self.interpreter, self.value, self.type, self.layout, self.frame = interpreter, value, type, layout, None
+    def __init__(self, interpreter: Localize, value: Value, array_type: ArrayType, layout: Layout):
+        self.interpreter, self.value, self.frame = interpreter, value, None
+        self.array_type, self.layout = array_type, layout
+
+    @property
+    def type(self) -> ArrayType:
+        """The array's type."""
+        return self.array_type
 
 
 class Localize(Interpreter):
@@ -51,20 +58,22 @@ class Localize(Interpreter):
         """The tracer of a block."""
         return Block(self, value, type, layout_of(spec, type.ndim))
 
-    def at(self, value: Value, layout: Layout) -> Any:
-        """The device's block of a value, by this layout."""
-        source = value.layout if self.owns(value) else ((),) * len(layout)
-        return resharded(value.value if self.owns(value) else value, self.region.mesh, source, layout)
+    def split(self, value: Value) -> tuple[Value, Layout]:
+        """What the device has of a value, and the value's layout."""
+        if isinstance(value, Block) and value.interpreter is self:
+            return value.value, value.layout
+        return value, uncut(type_of(value).ndim)
 
-    def everything(self, value: Value) -> Any:
+    def at(self, value: Value, target: Layout) -> Value:
+        """What the device has of a value by another layout."""
+        block, layout = self.split(value)
+        return resharded(block, self.region.mesh, layout, target)
+
+    def everything(self, value: Value) -> Value:
         """All of a value, on every device."""
-        return self.at(value, ((),) * type_of(value).ndim)
+        return self.at(value, uncut(type_of(value).ndim))
 
-    def owns(self, value: Value) -> bool:
-        """Whether the value is a block of this interpreter's."""
-        return isinstance(value, Block) and value.interpreter is self
-
-    def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
+    def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
         """What the device does for its part of the results."""
         assert self.parent is not None
         if primitive is shard_map_primitive:
@@ -80,21 +89,21 @@ class Localize(Interpreter):
 
     def _shard_map(
         self, args: Sequence[Value], program: Program, region: Region, in_specs: Specs, out_specs: Specs
-    ) -> list[Any]:
+    ) -> list[Block]:
         _require_same(region, self.region)
         operands = [self.at(a, layout_of(s, type_of(a).ndim)) for a, s in zip(args, in_specs, strict=True)]
         outs = eval_program(program, operands)
         return [self.block(o, region.whole(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
 
-    def _elementwise(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
+    def _elementwise(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block:
         types = [type_of(a) for a in args]
         result = primitive.type_rule(*types, **params)
-        layouts = [a.layout for a in args if self.owns(a) and a.type.ndim == result.ndim]
-        layout = max(layouts, key=lambda names: sum(map(len, names)), default=((),) * result.ndim)
+        layouts = [layout for _, layout in map(self.split, args) if len(layout) == result.ndim]
+        layout = max(layouts, key=lambda names: sum(map(len, names)))
         operands = [self.at(a, layout if t.ndim == result.ndim else ()) for a, t in zip(args, types, strict=True)]
         return Block(self, primitive(*operands, **params), result, layout)
 
-    def _whole(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
+    def _whole(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block | list[Block]:
         outs = primitive(*map(self.everything, args), **_with_local_programs(params, self.region))
         results = outs if primitive.multiple_results else [outs]
         blocks = [self.block(o, type_of(o), PartitionSpec()) for o in results]
@@ -107,14 +116,14 @@ def _require_same(region: Region, other: Region) -> None:
         raise ArgumentError(f"jit: cannot run on two meshes in one program ({region.mesh} and {other.mesh})")
 
 
-def _with_local_programs(params: Mapping[str, Any], region: Region) -> Mapping[str, Any]:
+def _with_local_programs(params: Mapping[str, object], region: Region) -> Mapping[str, object]:
     """The parameters, with programs that each device runs on whole values."""
     return map_programs(params, lambda p: _on_everything(p, region) if has_regions(p) else p)
 
 
 def _on_everything(program: Program, region: Region) -> Program:
-    whole = (PartitionSpec(),)
-    return localized(program, region, whole * len(program.inputs), whole * len(program.outputs))[0]
+    copies = (PartitionSpec(),)
+    return localized(program, region, copies * len(program.inputs), copies * len(program.outputs))[0]
 
 
 @per_program
@@ -128,12 +137,12 @@ def localized(
     layouts: list[Layout] = []
     types = [region.block(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
 
-    def run(*values: Value) -> list[Any]:
+    def run(*values: Value) -> list[Value]:
         local = Localize(current(), region)
         blocks = [local.block(v, t, s) for v, t, s in zip(values, program.input_types, in_specs, strict=True)]
         outs = local.trace(eval_program, program, blocks)
         layouts.extend(
-            _layout(local, o) if s is None else layout_of(s, type_of(o).ndim)
+            local.split(o)[1] if s is None else layout_of(s, type_of(o).ndim)
             for o, s in zip(outs, out_specs, strict=True)
         )
         return [local.at(o, layout) for o, layout in zip(outs, layouts, strict=True)]
@@ -141,10 +150,6 @@ def localized(
     axes: dict[Hashable, Axis] = {name: Axis(size) for name, size in region.mesh.shape.items()}
     staged = Manual(current(), axes).trace_program(run, types, program.name)
     return staged.closed(), tuple(map(spec_of, layouts))
-
-
-def _layout(local: Localize, value: Value) -> Layout:
-    return value.layout if isinstance(value, Block) and local.owns(value) else ((),) * type_of(value).ndim
 
 
 @per_program

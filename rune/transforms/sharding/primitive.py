@@ -11,15 +11,15 @@ its cotangent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 from rune import ops
 from rune.array import Array
 from rune.core.axes import Name
 from rune.core.higher import Calls, HigherOrder, Runs
-from rune.core.interpreter import Axis, current, literal_like, type_of
+from rune.core.interpreter import Axis, current, literal_like
 from rune.core.manual import Manual
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.types import ArrayType
@@ -30,16 +30,18 @@ from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
+from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.run import run_blocks
 
+T = TypeVar("T")
 Specs = tuple[PartitionSpec, ...]
 COPIES = PartitionSpec()  # of what every device has whole
 
 
-def _chosen(items: Iterable[Any], choice: Iterable[bool]) -> tuple[Any, ...]:
+def _chosen(items: Iterable[T], choice: Iterable[bool]) -> tuple[T, ...]:
     return tuple(item for item, is_chosen in zip(items, choice, strict=True) if is_chosen)
 
 
@@ -49,7 +51,7 @@ def inside(region: Region) -> Manual:
     return Manual(current(), axes)
 
 
-def bind(region: Region, program: Program, in_specs: Specs, out_specs: Specs, args: Sequence[Value]) -> list[Any]:
+def bind(region: Region, program: Program, in_specs: Specs, out_specs: Specs, args: Sequence[Value]) -> list[Array]:
     """The results of an equation for a program that may have constants and sizes of its own."""
     operands, params = _equation(region, program, in_specs, out_specs, args)
     return shard_map_primitive(*operands, **params)
@@ -57,7 +59,7 @@ def bind(region: Region, program: Program, in_specs: Specs, out_specs: Specs, ar
 
 def _equation(
     region: Region, program: Program, in_specs: Specs, out_specs: Specs, args: Sequence[Value]
-) -> tuple[Sequence[Value], Mapping[str, Any]]:
+) -> tuple[Sequence[Value], Params]:
     """Operands and parameters of such an equation: constants and witnesses lead the operands."""
     closed_program, operands = call_rules.closed_call(program, {}, args)
     specs = (*(COPIES,) * (len(operands) - len(args)), *in_specs)
@@ -83,7 +85,9 @@ def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_sp
 # --- forward derivatives ------------------------------------------------------------------------
 
 
-def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Mapping[str, Any]) -> Any:
+def _jvp(
+    primals: Sequence[Value], tangents: Sequence[Value | None], params: Params
+) -> tuple[list[Array], list[Array | None]]:
     region, in_specs, out_specs = params["region"], params["in_specs"], params["out_specs"]
     has_tangent = tuple(t is not None for t in tangents)
     rewritten, nonzero = inside(region).trace(jvp_program, params["program"], has_tangent)
@@ -92,21 +96,21 @@ def _jvp(primals: Sequence[Value], tangents: Sequence[Value | None], params: Map
         rewritten,
         (*in_specs, *_chosen(in_specs, has_tangent)),
         (*out_specs, *_chosen(out_specs, nonzero)),
-        [*primals, *_chosen(tangents, has_tangent)],
+        [*primals, *(t for t in tangents if t is not None)],
     )
     out_tangents = iter(outs[len(out_specs) :])
     return outs[: len(out_specs)], [next(out_tangents) if n else None for n in nonzero]
 
 
-def _partial(
-    partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Mapping[str, Any]
-) -> list[Value]:
+def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Value]:
     region, in_specs, out_specs = params["region"], params["in_specs"], params["out_specs"]
     known, split = [not u for u in unknown], inside(region).trace(split_program, params["program"], tuple(unknown))
     known_args, known_specs = _chosen(args, known), _chosen(in_specs, known)
     count = sum(split.known_outputs)
     known_part, residual_specs = _giving_residuals(split.known, count, region)
-    outs = bind(region, known_part, known_specs, (*_chosen(out_specs, split.known_outputs), *residual_specs), known_args)
+    outs = bind(
+        region, known_part, known_specs, (*_chosen(out_specs, split.known_outputs), *residual_specs), known_args
+    )
     # A residual is a known argument, or a result of the known part behind its outputs.
     known_outs, computed = iter(outs), zip(outs[count:], residual_specs, strict=True)
     residuals = [
@@ -154,7 +158,7 @@ def _reshaped(source: Atom, result: Var) -> Equation:
 def _transpose(
     cts: Sequence[Value | None],
     linear: Sequence[bool],
-    *inputs: Any,
+    *inputs: Value,
     program: Program,
     region: Region,
     in_specs: Specs,
@@ -167,7 +171,8 @@ def _transpose(
         cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
         rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
     ct_specs = (*_chosen(in_specs, known), *_chosen(out_specs, nonzero))
-    outs = iter(bind(region, rewritten, ct_specs, linear_specs, [*_chosen(inputs, known), *_chosen(cts, nonzero)]))
+    operands = [*_chosen(inputs, known), *(ct for ct in cts if ct is not None)]
+    outs = iter(bind(region, rewritten, ct_specs, linear_specs, operands))
     input_cts = iter([next(outs) if n else None for n in out_nonzero])
     return [next(input_cts) if lin else None for lin in linear]
 
@@ -201,7 +206,7 @@ def _batch(
     region: Region,
     in_specs: Specs,
     out_specs: Specs,
-) -> tuple[list[Any], Sequence[bool]]:
+) -> tuple[list[Array], Sequence[bool]]:
     rewritten, out_batched = inside(region).trace(batch_program, program, tuple(batched), own_size(size, program))
     return bind(region, rewritten, _behind(batched, in_specs), _behind(out_batched, out_specs), args), out_batched
 

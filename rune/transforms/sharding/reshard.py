@@ -9,11 +9,11 @@ A layout is, for each axis of an array, the mesh axes that cut it, the first out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from rune import dtypes, ops
+from rune.array import Array
 from rune.core.axes import Name
 from rune.core.interpreter import type_of
 from rune.core.values import Value
@@ -27,13 +27,18 @@ def layout_of(spec: PartitionSpec, ndim: int) -> Layout:
     return tuple(spec.names(axis) for axis in range(ndim))
 
 
+def uncut(ndim: int) -> Layout:
+    """The layout of an array that every device has whole."""
+    return ((),) * ndim
+
+
 def spec_of(layout: Layout) -> PartitionSpec:
     """The spec of a layout."""
     cut = [n for n, names in enumerate(layout) if names]
     return PartitionSpec(*layout[: cut[-1] + 1 if cut else 0])
 
 
-def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Any:
+def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value:
     """This device's block by the target's layout. Bound inside the mesh's axes."""
     common = [_common(a, b) for a, b in zip(source, target, strict=True)]
     for axis, names in enumerate(source):
@@ -50,14 +55,14 @@ def _common(a: Sequence[Name], b: Sequence[Name]) -> int:
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _gathered(block: Value, axis: int, name: Name, devices: int) -> Any:
+def _gathered(block: Value, axis: int, name: Name, devices: int) -> Array:
     """The blocks of all devices of a mesh axis, side by side."""
     blocks = ops.all_gather(block, axis=axis, lanes=devices, axis_name=name)
     shape = type_of(block).shape
     return ops.reshape(blocks, shape=(*shape[:axis], devices * shape[axis], *shape[axis + 1 :]))
 
 
-def _part(block: Value, axis: int, name: Name, devices: int) -> Any:
+def _part(block: Value, axis: int, name: Name, devices: int) -> Array:
     """What the device's place along a mesh axis says is its part of an axis."""
     shape = type_of(block).shape
     size = shape[axis] // devices

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from rune import counts
+from rune import config, counts
 from rune.array import CPU, Array, free_on, on, put
+from rune.backends.shared.protocol import Backend, Buffer, Executable, SharesCode
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
@@ -22,9 +22,10 @@ from rune.errors import CollectiveError
 from rune.lowering.meetings import Table
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.compile.executables import compiled
+from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.workers import run_each
 
-Buffers = Sequence[Any]  # of one device: its blocks of the operands, or of the results
+Buffers = Sequence[Buffer]  # of one device: its blocks of the operands, or of the results
 Specs = Sequence[PartitionSpec]
 
 
@@ -41,7 +42,7 @@ def run_blocks(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, 
     ]
 
 
-def blocks_of(value: Value, sharding: NamedSharding) -> list[Any]:
+def blocks_of(value: Value, sharding: NamedSharding) -> list[Buffer]:
     """The buffer of each device."""
     data, type = np.asarray(value), type_of(value)
     return [
@@ -50,16 +51,36 @@ def blocks_of(value: Value, sharding: NamedSharding) -> list[Any]:
     ]
 
 
-def from_blocks(blocks: Sequence[Any], type: ArrayType, sharding: NamedSharding) -> Array:
+def from_blocks(blocks: Buffers, type: ArrayType, sharding: NamedSharding) -> Array:
     """The array that the blocks are of."""
-    parts = [
-        Array(b, type, free_on(on(d))).numpy() for b, d in zip(blocks, sharding.mesh.in_order, strict=True)
-    ]
-    shape = tuple(s * math.prod(sharding.mesh.shape[n] for n in sharding.spec.names(a)) for a, s in enumerate(parts[0].shape))
+    parts = [Array(b, type, free_on(on(d))).numpy() for b, d in zip(blocks, sharding.mesh.in_order, strict=True)]
+    shape = tuple(
+        s * math.prod(sharding.mesh.shape[n] for n in sharding.spec.names(a)) for a, s in enumerate(parts[0].shape)
+    )
     data = np.empty(shape, parts[0].dtype)
     for part, block in zip(parts, sharding.devices_indices_map(shape).values(), strict=True):
         data[block] = part
     return put(data, ArrayType(shape, type.dtype), CPU)
+
+
+def executables_of(program: Program, mesh: Mesh) -> tuple[Executable, ...]:
+    """The executable of each device, compiled on first use."""
+    settings = config.current()
+    return _executables(program, mesh, settings.check_stages, settings.profile)
+
+
+@per_program
+def _executables(program: Program, mesh: Mesh, *settings: bool) -> tuple[Executable, ...]:
+    executables: list[Executable] = []
+    for device in mesh.in_order:
+        twins = (_twin(device.backend, e) for e in executables)
+        executables.append(next((t for t in twins if t is not None), None) or compiled(program, device))
+    return tuple(executables)
+
+
+def _twin(backend: Backend, executable: Executable) -> Executable | None:
+    """The executable on another device, if that can run its code."""
+    return backend.adopted(executable) if isinstance(backend, SharesCode) else None
 
 
 def run_on_mesh(program: Program, mesh: Mesh, blocks: Sequence[Buffers]) -> list[Buffers]:
@@ -67,8 +88,7 @@ def run_on_mesh(program: Program, mesh: Mesh, blocks: Sequence[Buffers]) -> list
 
     Errors: that of the device that failed first; CollectiveError if devices do not agree.
     """
-    devices = mesh.in_order
-    executables = [compiled(program, d) for d in devices]
+    devices, executables = mesh.in_order, executables_of(program, mesh)
     table = Table(mesh.shape, [d.name for d in devices])
 
     def part(number: int) -> Buffers:

@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, overload
 
 from rune import tree
 from rune.core.axes import Name
 from rune.core.interpreter import type_of
-from rune.core.types import ArrayType
-from rune.errors import ArgumentError, ShapeError
+from rune.core.program import Program
+from rune.core.values import Value
+from rune.effects import Need, Recorder
+from rune.errors import ArgumentError
 from rune.sharding import Mesh, PartitionSpec
-from rune.transforms.arguments import array_leaves, function_name, key_path, named, require_callable
-from rune.transforms.derivatives.flat_functions import Flat
+from rune.transforms.arguments import function_name, named, require_callable
+from rune.transforms.derivatives.flat_functions import Flat, flatten
+from rune.transforms.effect_boundaries import recorder
+from rune.transforms.programs.interned import interned
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.primitive import COPIES, Specs, bind, inside
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Options(TypedDict):
+    """The keywords of `shard_map`, which says what they mean."""
+
+    mesh: Mesh
+    in_specs: object
+    out_specs: object
+    check_vma: NotRequired[bool]
+    axis_names: NotRequired[Collection[Name]]
+
+
+@overload
+def shard_map(function: Callable[..., R], **options: Unpack[Options]) -> Callable[..., R]: ...
+@overload
+def shard_map(**options: Unpack[Options]) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 def shard_map(
-    function: Callable[..., R] | None = None,
+    function: Callable[..., object] | None = None,
     *,
     mesh: Mesh,
     in_specs: object,
     out_specs: object,
     check_vma: bool = True,
-    axis_names: Sequence[Name] = (),
+    axis_names: Collection[Name] = (),
 ) -> Any:
     """`function`, run by each device of a mesh on its own block of every argument.
 
@@ -58,27 +76,53 @@ def shard_map(
     return _sharded(function, region, in_specs, out_specs)
 
 
-def _sharded(function: Callable[..., object], region: Region, in_specs: object, out_specs: object) -> Callable[..., Any]:
+def _sharded(function: Callable[..., R], region: Region, in_specs: object, out_specs: object) -> Callable[..., R]:
     require_callable("shard_map", function)
+    prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
 
-    def sharded(*args: object) -> Any:
-        leaves, treedef = tree.flatten((list(args), {}))
-        leaves = array_leaves("shard_map", leaves, treedef)
-        specs = _spread("in_specs", tuple(in_specs) if isinstance(in_specs, list) else in_specs, args)
-        types = [_block(region, type_of(x), s) for x, s in zip(leaves, specs, strict=True)]
-        flat = Flat("shard_map", lambda values, options: function(*values, **options), treedef)
-        staged = inside(region).trace_program(flat, types, function_name(function))
-        results = tree.unflatten(flat.out_tree, staged.program.outputs)
-        result_specs = _spread("out_specs", out_specs, results)
-        all_specs = (*(COPIES,) * len(staged.captured), *specs)
-        outs = bind(region, staged.program, all_specs, result_specs, [*staged.captured, *leaves])
-        return tree.unflatten(flat.out_tree, outs)
+    def sharded(*args: object) -> R:
+        values, flat = flatten("shard_map", function, args)
+        body = _traced(flat, region, values, _spread("in_specs", prefix, args))
+        out_tree = flat.out_tree
+        out_specs_of = _spread("out_specs", out_specs, tree.unflatten(out_tree, body.program.outputs))
+        for need in body.needs:
+            need.tell()
+        return tree.unflatten(out_tree, bind(region, body.program, body.specs, out_specs_of, body.operands))
 
     return named(sharded, function, "shard_map")
 
 
-def _block(region: Region, type: ArrayType, spec: PartitionSpec) -> ArrayType:
-    return region.block(type, spec)
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """What a device runs, and the operands: captured values, the arguments, answers to effects.
+
+    needs: effects that the program answers itself, from operands
+    """
+
+    program: Program
+    operands: Sequence[Value]
+    specs: Specs
+    needs: tuple[Need, ...]
+
+
+def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs) -> _Body:
+    """The program of one device. Errors: ShapeError if the mesh does not divide an axis."""
+    recorders: list[Recorder] = []
+    types = [region.block(type_of(x), spec) for x, spec in zip(args, specs, strict=True)]
+    region_stage = inside(region)
+
+    def recorded(*values: Value) -> list[Value]:
+        with recorder(region_stage) as recording:
+            outs = function(*values)
+        recorders.append(recording)
+        return outs
+
+    staged = region_stage.trace_program(recorded, types, function_name(function.function))
+    # What a body closes over, and the answers to its effects, every device has whole.
+    operands = [*staged.captured, *args, *recorders[-1].entered]
+    leading, following = len(staged.captured), len(recorders[-1].entered)
+    all_specs = (*(COPIES,) * leading, *specs, *(COPIES,) * following)
+    return _Body(interned(staged.program), operands, all_specs, recorders[-1].needs())
 
 
 def _spread(name: str, prefix: object, values: object) -> Specs:

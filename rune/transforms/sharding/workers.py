@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 from rune import locks
 from rune.backends import Device
@@ -40,17 +40,17 @@ class _Worker:
         self._jobs.put(job)
 
 
-class _Part:
+class _Part(Generic[R]):
     """The part of one device: its result or its error, once it has ended."""
 
     __slots__ = ("_end", "_error", "_function", "_result")
 
-    def __init__(self, function: Callable[[], Any]):
+    def __init__(self, function: Callable[[], R]):
         context = contextvars.copy_context()
         self._function = lambda: context.run(function)
         self._end = threading.Lock()
         self._end.acquire()
-        self._result: Any = None
+        self._result: R | None = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
@@ -67,11 +67,11 @@ class _Part:
         with self._end:
             pass
 
-    def result(self) -> Any:
+    def result(self) -> R:
         """What it gave. Errors: its own."""
         if self._error is not None:
             raise self._error
-        return self._result
+        return self._result  # type: ignore[return-value]
 
 
 _workers: dict[Device, _Worker] = {}
