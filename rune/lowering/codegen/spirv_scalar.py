@@ -139,13 +139,6 @@ def _plain(compute: Callable[..., Value]) -> Rendering:
     return lambda dtype, *args: compute(*args)
 
 
-def _sign_float(dtype: np.dtype, x: Value) -> Value:
-    select = x.writer.select
-    zero_or_nan = select(is_nan(x), x, 0.0)
-    negative = select(compare("lt", dtype, x, 0.0), x.like(-1.0), zero_or_nan)
-    return select(compare("gt", dtype, x, 0.0), x.like(1.0), negative)
-
-
 def _negative(x: Value) -> Value:
     if x.writer.module.keeps_specials(x.kind):
         return -x
@@ -158,14 +151,6 @@ def _root(x: Value) -> Value:
     is_zero = _magnitude(x).binary(Op.IEqual, 0, "bool")
     is_negative = compare("lt", dtypes.f32, x, 0.0)
     return select(is_zero, x, select(is_negative, math.nan, x.glsl(Glsl.Sqrt)))
-
-
-def _extreme_float(name: str) -> Rendering:
-    def render(dtype: np.dtype, a: Value, b: Value) -> Value:
-        # The comparison is false where b is NaN, which gives b.
-        return a.writer.select(compare(name, dtype, a, b) | is_nan(a), a, b)
-
-    return render
 
 
 def _copysign(x: Value, y: Value) -> Value:
@@ -181,17 +166,13 @@ _FLOAT: dict[str, Rendering] = {
     "neg": _plain(_negative),
     "fma": _plain(lambda a, b, c: a.glsl(Glsl.Fma, b, c)),
     "sqrt": _in_f32(_root),
-    "rsqrt": _in_f32(lambda x: 1.0 / _root(x)),
     "abs": _plain(lambda x: _magnitude(x).as_kind(x.kind)),
-    "sign": _sign_float,
     "floor": _plain(lambda x: x.glsl(Glsl.Floor)),
     "ceil": _plain(lambda x: x.glsl(Glsl.Ceil)),
     "round": _plain(lambda x: x.glsl(Glsl.RoundEven)),
     "trunc": _plain(lambda x: x.glsl(Glsl.Trunc)),
     "is_finite": _is_finite,
     "copysign": _plain(_copysign),
-    "max": _extreme_float("gt"),
-    "min": _extreme_float("lt"),
 }
 
 # --- integers ---------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ _OF_BOOLS = {
 }
 _OF_FLOATS = {
     **{name: f"{name}({{0}})" for name in ("floor", "ceil", "trunc", "round")},
-    **{n: f"rune_{n}({{0}})" for n in ("neg", "abs", "sign", "sqrt", "rsqrt", "is_finite")},
-    **{n: f"rune_{n}({{0}}, {{1}})" for n in ("max", "min", "rem", "copysign")},
+    **{n: f"rune_{n}({{0}})" for n in ("neg", "abs", "sqrt", "is_finite")},
+    "copysign": "rune_copysign({0}, {1})",
     "fma": "fma({0}, {1}, {2})",
     "eq": "rune_equal({0}, {1})",
     "ne": "(!rune_equal({0}, {1}))",

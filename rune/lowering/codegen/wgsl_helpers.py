@@ -9,8 +9,8 @@ of WGSL may assume that there is no NaN or infinity, may drop a sum with 0 and m
     rune_pin      hides where a float came from: it is xored with rune_zero. What is pinned is
                   neither contracted nor reassociated
     rune_float    makes a float of bits; NaN and infinity are no constant expressions
-    rune_order    maps a float to an integer in the order of the numbers, -0 and 0 to 0. What is
-                  compared, and the larger of two, is decided by these: denormals are numbers
+    rune_order    maps a float to an integer in the order of the numbers, -0 and 0 to 0. By these
+                  floats are compared: denormals are numbers
 
 Shifts and divisions go through functions where their operands might be constant expressions that
 WGSL refuses. u64 is wgsl_wide.py's.
@@ -23,8 +23,6 @@ from collections.abc import Collection
 
 from rune.lowering.codegen.wgsl_wide import FUNCTIONS
 
-INFINITY, NAN = "0x7f800000u", "0x7fc00000u"
-
 _LINES = """
 var<private> rune_zero: u32;
 fn rune_pin(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ rune_zero); }
@@ -36,7 +34,6 @@ fn rune_is_finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) < 0x7
 fn rune_is_nonzero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }
 fn rune_neg(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u); }
 fn rune_abs(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu); }
-fn rune_rsqrt(x: f32) -> f32 { return 1.0f / rune_sqrt(x); }
 """
 
 _BLOCKS = """
@@ -57,22 +54,6 @@ fn rune_equal(a: f32, b: f32) -> bool {
   return (rune_order(a) == rune_order(b)) & !rune_is_nan(a);
 }
 
-fn rune_max(a: f32, b: f32) -> f32 {
-  let first = (rune_order(a) > rune_order(b)) & !rune_is_nan(b);
-  return select(b, a, first | rune_is_nan(a));
-}
-
-fn rune_min(a: f32, b: f32) -> f32 {
-  let first = (rune_order(a) < rune_order(b)) & !rune_is_nan(b);
-  return select(b, a, first | rune_is_nan(a));
-}
-
-fn rune_sign(x: f32) -> f32 {
-  let bits = bitcast<u32>(x);
-  let one = select(bits, (bits & 0x80000000u) | 0x3f800000u, rune_is_nonzero(x));
-  return bitcast<f32>(select(select(one, 0u, !rune_is_nonzero(x)), bits, rune_is_nan(x)));
-}
-
 fn rune_copysign(x: f32, y: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(x) & 0x7fffffffu) | (bitcast<u32>(y) & 0x80000000u));
 }
@@ -82,28 +63,6 @@ fn rune_sqrt(x: f32) -> f32 {
   let special = (order == 0i) | (order >= 0x7f800000i) | rune_is_nan(x);
   let root = sqrt(select(x, 1.0f, special | (order < 0i)));
   return select(select(root, rune_float(0x7fc00000u), order < 0i), x, special);
-}
-
-fn rune_rem(x: f32, y: f32) -> f32 {
-  let a = bitcast<u32>(x) & 0x7fffffffu;
-  let b = bitcast<u32>(y) & 0x7fffffffu;
-  if ((a >= 0x7f800000u) | (b > 0x7f800000u) | (b == 0u)) { return rune_float(0x7fc00000u); }
-  if (a < b) { return x; }
-  let divisor = select(b & 0x7fffffu, (b & 0x7fffffu) | 0x800000u, b >= 0x800000u);
-  let mantissa = select(a & 0x7fffffu, (a & 0x7fffffu) | 0x800000u, a >= 0x800000u);
-  var exponent = max(b >> 23u, 1u);
-  var rest = mantissa % divisor;
-  var left = max(a >> 23u, 1u) - exponent;
-  while (left > 0u) {
-    let step = min(left, 8u);
-    rest = (rest << step) % divisor;
-    left -= step;
-  }
-  let up = min(countLeadingZeros(rest) - 8u, exponent - 1u);
-  rest = rest << (up & 31u);
-  let normal = ((exponent - up) << 23u) | (rest & 0x7fffffu);
-  let found = select(rest, normal, rest >= 0x800000u);
-  return bitcast<f32>(select(0u, found, rest != 0u) | (bitcast<u32>(x) & 0x80000000u));
 }
 
 fn rune_divisor(a: i32) -> i32 {
