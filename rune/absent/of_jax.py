@@ -9,7 +9,7 @@ MISSING: Table = {
         Shard auto_pcast distributed host_count host_id host_ids
         make_array_from_callback make_array_from_process_local_data
         make_array_from_single_device_arrays process_count process_index process_indices
-        remove_size_one_mesh_axis_from_type reshard set_mesh shard_map smap
+        remove_size_one_mesh_axis_from_type reshard set_mesh smap
         """,
     "References, which are written to; carry the array, or use `x.at[...]`.": """
         Ref empty_ref free_ref freeze new_ref ref
