@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from rune.core.higher import calls, subprograms
@@ -22,28 +23,40 @@ from rune.errors import UnboundAxisError
 
 Name = Hashable
 
-_batching: ContextVar[Name | None] = ContextVar("rune_batched_axis", default=None)
+
+@dataclass(frozen=True, slots=True)
+class LaneAxis:
+    """A named axis of lanes, of which each of so many devices has as many as the others.
+
+    With several devices an axis of a mesh, around this one, has the same name.
+    """
+
+    name: Name
+    devices: int = 1
+
+
+_batching: ContextVar[LaneAxis | None] = ContextVar("rune_batched_axis", default=None)
 
 
 @contextmanager
-def batching(name: Name | None) -> Iterator[None]:
+def batching(axis: LaneAxis | None) -> Iterator[None]:
     """Inside the block the batch rule of this axis runs: programs are batched for it."""
-    token = _batching.set(name)
+    token = _batching.set(axis)
     try:
         yield
     finally:
         _batching.reset(token)
 
 
-def own_axis() -> Name | None:
+def own_axis() -> LaneAxis | None:
     """The axis whose batch rule runs now: for a rule that batches a function, then or later."""
     return _batching.get()
 
 
-def batched_axis(program: Program) -> Name | None:
+def batched_axis(program: Program) -> LaneAxis | None:
     """The axis that a batch rule batches a program for, if the program mentions it."""
-    name = own_axis()
-    return name if name is not None and name in free_axes(program) else None
+    axis = own_axis()
+    return axis if axis is not None and axis.name in free_axes(program) else None
 
 
 def named_axis(name: Name) -> Axis:

@@ -118,7 +118,7 @@ def make_mesh(
     >>> make_mesh((1, 1), ("data", "model"), devices=["cpu"])
     Mesh('data': 1, 'model': 1)
     """
-    there = _default_devices() if devices is None else tuple(map(device_of, devices))
+    there = default_devices() if devices is None else tuple(map(device_of, devices))
     count = math.prod(axis_shapes)
     if len(there) < count:
         raise DeviceError(
@@ -131,7 +131,7 @@ def make_mesh(
     return Mesh(grid.reshape(tuple(axis_shapes)), tuple(axis_names))
 
 
-def _default_devices() -> tuple[Device, ...]:
+def default_devices() -> tuple[Device, ...]:
     """The devices of the kind that new arrays are on."""
     default = device_of(config.current().device or "cpu")
     return tuple(d for d in devices() if d.target.backend == default.target.backend)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
-from rune import dtypes, effects
-from rune.array import Array
+from rune import effects
 from rune.core.interpreter import Interpreter, type_of, use
 from rune.core.staging import Stage
-from rune.dims import Size
-from rune.ops import iota
+from rune.core.values import Value
 
 
 def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> effects.Recorder:
@@ -26,13 +23,13 @@ def recorder(stage: Interpreter, index: Callable[[], object] | None = None) -> e
     return effects.Recorder(lambda value: stage.new_input(type_of(value)), lambda: use(parent), index)
 
 
-def lanes(parent: Interpreter, size: Size, join: Callable[[Any], Any]) -> effects.Each:
+def lanes(parent: Interpreter, numbers: Callable[[], Value], join: Callable[[Value], Value]) -> effects.Each:
     """The boundary of vmap. `join` turns a value with a leading axis of lanes into a tracer."""
 
     @functools.cache
-    def lane() -> Array:
+    def lane() -> Value:
         # Outside the vmap, all lanes together are one array.
         with use(parent):
-            return join(iota(shape=(size,), axis=0, dtype=dtypes.u32))
+            return join(numbers())
 
     return effects.Each(lane)

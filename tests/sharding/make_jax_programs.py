@@ -32,7 +32,7 @@ LIBRARY = SimpleNamespace(
     P=PartitionSpec,
     mesh=mesh,
     shard_map=functools.partial(jax.shard_map, check_vma=False),
-    **{name: getattr(jax, name) for name in ("jit", "grad", "jvp", "vmap", "checkpoint", "custom_vjp")},
+    **{name: getattr(jax, name) for name in ("jit", "grad", "jvp", "vmap", "pmap", "checkpoint", "custom_vjp")},
 )
 
 

@@ -378,6 +378,38 @@ def three_axes(lib: Library) -> list[Any]:
     return [f(numbers(2, 12)), lib.grad(lambda x: (f(x) ** 2).sum())(numbers(2, 12))]
 
 
+def lanes(lib: Library) -> list[Any]:
+    """pmap with axes in and out, arguments and results that all lanes share, and its gradient."""
+
+    def body(w: Any, x: Any) -> Any:
+        y = lib.np.tanh(x @ w)
+        return y, lib.lax.pmean(y.sum(), "i"), lib.lax.axis_index("i") * y.sum()
+
+    w, x = numbers(3, 2), numbers(5, 8, 3)
+    f = lib.pmap(body, "i", in_axes=(None, 1), out_axes=(1, None, 0))
+    g = lib.pmap(lambda w, x: body(w, x)[0], "i", in_axes=(None, 0))
+    rows = numbers(8, 5, 3)
+    return [*f(w, x), g(w, rows), lib.grad(lambda w: (g(w, rows) ** 2).sum())(w)]
+
+
+def gradient_in_lanes(lib: Library) -> list[Any]:
+    """grad within the lanes of pmap: the transpose of psum is psum."""
+    f = lib.pmap(lib.grad(lambda x: (lib.lax.psum(lib.np.sin(x), "i") ** 2).sum()), "i")
+    return [f(numbers(8, 3))]
+
+
+def tree_of_lanes(lib: Library) -> list[Any]:
+    """pmap of trees, with axes for a part of them."""
+    f = lib.pmap(
+        lambda p, x: {"y": x * p["w"] + p["b"], "s": lib.lax.psum(x, "i")},
+        "i",
+        in_axes=({"w": 0, "b": None}, 0),
+        out_axes={"y": 0, "s": None},
+    )
+    out = f({"w": numbers(8), "b": numbers(3)}, numbers(8, 3))
+    return [out["y"], out["s"]]
+
+
 WHOLE: tuple[Program, ...] = (
     replicated_result,
     partial_copies,
@@ -396,6 +428,9 @@ WHOLE: tuple[Program, ...] = (
     two_in_a_row,
     dtypes,
     three_axes,
+    lanes,
+    gradient_in_lanes,
+    tree_of_lanes,
 )
 
 

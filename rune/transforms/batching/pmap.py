@@ -1,20 +1,32 @@
-"""pmap: one compiled program over the lanes of its arguments, which communicate by axis name.
+"""pmap: one compiled program over the lanes of its arguments, dealt out to the devices.
 
-On one device it means jit(vmap(f, axis_name=...)): the lanes are an axis, and collectives are
-operations along it. Nothing in its meaning depends on how many devices there are, so there may be
-more lanes than devices.
+    one device        jit(vmap(f))
+    several devices   jit(shard_map(vmap(f))): each has as many lanes as the others
+
+The lanes are an axis with a name, and collectives are operations along it. Nothing in the meaning
+of a program depends on how many devices there are: a collective takes the lanes of each device
+together, then the devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from rune.core.axes import Name
+from rune import tree
+from rune.backends import Device, device_of
+from rune.core.axes import LaneAxis, Name
+from rune.core.values import Value
+from rune.dims import Size
+from rune.errors import ArgumentError
+from rune.sharding import Mesh, PartitionSpec
+from rune.sharding.meshes import default_devices
 from rune.transforms.arguments import named
-from rune.transforms.batching.vmap import vmap
+from rune.transforms.batching.vmap import Lanes, lanes_of, on_lanes
 from rune.transforms.compile.jit import jit
 from rune.transforms.compile.static_arguments import Names, as_set
+from rune.transforms.sharding.shard_map import shard_map
 
 R = TypeVar("R")
 
@@ -35,13 +47,16 @@ def pmap(
     axis_size: int | None = None,
     static_broadcasted_argnums: Names = None,
     donate_argnums: Names = None,
+    devices: Sequence[str | Device] | None = None,
 ) -> Callable[..., R]:
-    """`function` on every lane of its arguments, compiled as one program.
+    """`function` on every lane of its arguments, compiled as one program for all devices.
 
     axis_name:  what collectives call the lanes.
     in_axes, out_axes, axis_size:  as in `vmap`; None for a static argument.
     static_broadcasted_argnums, donate_argnums:  as static_argnums and donate_argnums of `jit`.
-    Errors:     those of `vmap` and `jit`.
+    devices:    where the lanes are: the same number on each; None for one lane on each of the
+                first devices there are, or, of more lanes, as many on each of all devices.
+    Errors:     those of `vmap` and `jit`; ArgumentError if the lanes cannot be dealt out evenly.
 
     >>> import rune, rune.numpy as rnp
     >>> def step(w, x, y):
@@ -54,7 +69,7 @@ def pmap(
     static = as_set(static_broadcasted_argnums, None)
     name = _Unnamed() if axis_name is None else axis_name
 
-    def lanes(*args: object, **kwargs: object) -> R:
+    def all_lanes(*args: object, **kwargs: object) -> R:
         # Positions, because `one` puts the values back in their places.
         dynamic = [i for i in range(len(args)) if i not in static]
 
@@ -66,8 +81,45 @@ def pmap(
             return function(*full_args, **keywords)
 
         axes = tuple(in_axes[i] for i in dynamic) if isinstance(in_axes, tuple | list) else in_axes
-        over = vmap(one, axes, out_axes, name, axis_size)
-        return over(*(args[i] for i in dynamic), **kwargs)
+        lanes = lanes_of(axes, [args[i] for i in dynamic], kwargs, axis_size)
+        return _dealt_out(one, lanes, out_axes, name, devices)
 
-    named(lanes, function, "pmap")
-    return jit(lanes, static_argnums=static_broadcasted_argnums, donate_argnums=donate_argnums)
+    named(all_lanes, function, "pmap")
+    return jit(all_lanes, static_argnums=static_broadcasted_argnums, donate_argnums=donate_argnums)
+
+
+def _dealt_out(
+    function: Callable[..., R], lanes: Lanes, out_axes: object, name: Name, devices: Sequence[str | Device] | None
+) -> R:
+    """The results of all lanes, as many on each device as on the others."""
+    chosen = _devices_for(lanes.size, devices)
+    axis, share = LaneAxis(name, len(chosen)), lanes.size // len(chosen)
+
+    def on_one_device(*leaves: Value) -> R:
+        return on_lanes(function, replace(lanes, leaves=leaves, size=share), out_axes, axis, are_different=True)
+
+    if len(chosen) == 1 and devices is None:
+        return on_one_device(*lanes.leaves)
+    in_specs = tuple(_cut_at(axis, name) for axis in lanes.axes)
+    out_specs = tree.map(lambda axis: _cut_at(axis, name), out_axes, is_leaf=lambda x: x is None)
+    over_mesh = shard_map(
+        on_one_device, mesh=Mesh(chosen, name), in_specs=in_specs, out_specs=out_specs, check_vma=False
+    )
+    return over_mesh(*lanes.leaves)
+
+
+def _cut_at(axis: int | None, name: Name) -> PartitionSpec:
+    """The spec of an array that has its lanes at an axis; None of one that all lanes share."""
+    return PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, name)
+
+
+def _devices_for(lanes: Size, devices: Sequence[str | Device] | None) -> tuple[Device, ...]:
+    """The devices that share the lanes. Errors: ArgumentError if some would have more."""
+    there = default_devices() if devices is None else tuple(map(device_of, devices))
+    chosen = there[:lanes] if devices is None and isinstance(lanes, int) and lanes else there
+    if lanes % len(chosen) != 0:
+        raise ArgumentError(
+            f"pmap: cannot deal {lanes} lanes out to {len(chosen)} devices (as many for each required)",
+            hint=f"pass devices=, or lanes up to a multiple of {len(chosen)}",
+        )
+    return chosen

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from rune import effects, tree
+from rune import dtypes, effects, tree
 from rune.array import Array
 from rune.core import axes
 from rune.core.evaluate import eval_program
@@ -22,9 +23,11 @@ from rune.core.staging import stage
 from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, AxisError, MissingRule
+from rune.ops import convert, iota
 from rune.ops.conventions import normalised_axis
 from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.arguments import array_leaves, named
+from rune.transforms.batching.across import numbers, over_lanes_of_devices
 from rune.transforms.effect_boundaries import lanes
 from rune.transforms.programs.memo import per_program
 from rune.transforms.tracers import ValueTracer
@@ -54,13 +57,19 @@ class Batch(Interpreter):
 
     __slots__ = ("axis", "size")
 
-    def __init__(self, parent: Interpreter, size: Size, axis: axes.Name | None = None):
+    def __init__(self, parent: Interpreter, size: Size, axis: axes.LaneAxis | None = None):
         super().__init__(parent)
         self.size, self.axis = size, axis
 
     def named_axis(self, name: axes.Name) -> Axis | None:
         """The axis of the lanes, if that is its name."""
-        return Axis(self.size) if name == self.axis and name is not None else None
+        return Axis(self.size * self.axis.devices) if self.axis is not None and name == self.axis.name else None
+
+    def numbers(self) -> Value:
+        """The numbers of the lanes, a u32[size]. Bound in the parent."""
+        if self.axis is None or self.axis.devices == 1:
+            return iota(shape=(self.size,), axis=0, dtype=dtypes.u32)
+        return convert(numbers(self.size, self.axis.name), dtype=dtypes.u32, weak=False)
 
     def split(self, value: Value) -> tuple[Value, bool]:
         """(value, is batched)."""
@@ -78,19 +87,28 @@ class Batch(Interpreter):
         parent = self.parent
         assert parent is not None
         # A collective over this axis means something even on operands without lanes.
-        mentions_axis = self.axis is not None and self.axis in axes.mentioned(primitive, args, params)
+        mentions_axis = self.axis is not None and self.axis.name in axes.mentioned(primitive, args, params)
         if not (any(batched) or mentions_axis):
             return parent.process(primitive, values, params)
-        # A collective that does not mention this axis is batched like any operation.
-        rule = primitive.over_lanes if mentions_axis and isinstance(primitive, Collective) else primitive.batch
-        if rule is None:
-            raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
         # In the parent, all lanes together are ordinary arrays.
         with use(parent), axes.batching(self.axis):
-            out, is_batched = rule(batched, self.size, *values, **params)
+            # A collective that does not mention this axis is batched like any operation.
+            if mentions_axis and isinstance(primitive, Collective):
+                return self.join(*self._over_lanes(primitive, values, batched, params))
+            if primitive.batch is None:
+                raise MissingRule(f"vmap: cannot batch {primitive} (it has no batch rule)")
+            out, is_batched = primitive.batch(batched, self.size, *values, **params)
         if primitive.multiple_results:
             return [self.join(o, b) for o, b in zip(out, is_batched, strict=True)]
         return self.join(out, is_batched)
+
+    def _over_lanes(
+        self, primitive: Collective, values: Sequence[Value], batched: Sequence[bool], params: Mapping[str, Any]
+    ) -> tuple[Value, bool]:
+        """A collective over this axis."""
+        if self.axis is None or self.axis.devices == 1:
+            return primitive.over_lanes(batched, self.size, *values, **params)
+        return over_lanes_of_devices(primitive, self.axis.devices, batched, self.size, values, params)
 
 
 def batch_flat(
@@ -98,10 +116,10 @@ def batch_flat(
     size: Size,
     args: Sequence[Value],
     batched: Sequence[bool],
-    axis_name: axes.Name | None = None,
+    axis: axes.LaneAxis | None = None,
 ) -> tuple[list[Any], list[bool]]:
     """Outputs with leading batch axes, and which of them have one."""
-    interpreter = Batch(current(), size, axis_name)
+    interpreter = Batch(current(), size, axis)
     tracers = [interpreter.join(a, b) for a, b in zip(args, batched, strict=True)]
     pairs = interpreter.trace(lambda: [interpreter.split(o) for o in function(*tracers)])
     return [v for v, _ in pairs], [b for _, b in pairs]
@@ -120,7 +138,7 @@ def batch_program(
 
 @per_program
 def _batch_program(
-    program: Program, batched: tuple[bool, ...], size: Size, forced: tuple[bool, ...], axis_name: axes.Name | None
+    program: Program, batched: tuple[bool, ...], size: Size, forced: tuple[bool, ...], axis: axes.LaneAxis | None
 ) -> tuple[Program, tuple[bool, ...]]:
     out_batched: list[bool] = []
     types = [
@@ -128,7 +146,7 @@ def _batch_program(
     ]
 
     def run(*args: Value) -> list[Array]:
-        outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis_name)
+        outs, is_batched = batch_flat(lambda *xs: eval_program(program, xs), size, args, batched, axis)
         for i, is_forced in enumerate(forced):
             if is_forced and not is_batched[i]:
                 # A loop's carry must have the same type in every step, so it is given lanes.
@@ -166,35 +184,55 @@ def vmap(
     if randomness not in ("different", "same"):
         raise ArgumentError(f"vmap: cannot take randomness={randomness!r} ('different', 'same')")
 
-    def batched_function(*args: object, **kwargs: object) -> Any:
-        leaves, treedef = tree.flatten((args, kwargs))
-        leaves = array_leaves("vmap", leaves, treedef)
-        where = _spread_axes(in_axes, args, kwargs)
-        where = [_checked_axis(x, a) for x, a in zip(leaves, where, strict=True)]
-        size = _batch_size(leaves, where, axis_size)
-        batch_values = [x if a is None else move_axis(x, a, 0) for x, a in zip(leaves, where, strict=True)]
-        out_tree: list[tree.TreeDef] = []
+    axis = None if axis_name is None else axes.LaneAxis(axis_name)
 
-        def flat(*values: Value) -> list[Value]:
-            with nullcontext() if randomness == "same" else _each_lane():
-                outs, result_tree = _flat_results(function, *tree.unflatten(treedef, values))
-            out_tree.append(result_tree)
-            return array_leaves("vmap", outs, result_tree)
-
-        batched = [a is not None for a in where]
-        outs, is_batched = batch_flat(flat, size, batch_values, batched, axis_name)
-        # The tree of results is known now that `flat` has run.
-        wanted = tree.broadcast_prefix(out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None)
-        placed = [_place(o, b, w, size) for o, b, w in zip(outs, is_batched, wanted, strict=True)]
-        return tree.unflatten(out_tree[0], placed)
+    def batched_function(*args: object, **kwargs: object) -> R:
+        lanes = lanes_of(in_axes, args, kwargs, axis_size)
+        return on_lanes(function, lanes, out_axes, axis, are_different=randomness == "different")
 
     return named(batched_function, function, "vmap")
 
 
-def _flat_results(
-    function: Callable[..., object], args: Sequence[Value], kwargs: Mapping[str, object]
-) -> tuple[list[Any], Any]:
-    return tree.flatten(function(*args, **kwargs))
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The arguments of a batched function: their leaves, and the axis of each that counts lanes."""
+
+    leaves: Sequence[Value]
+    treedef: tree.TreeDef
+    axes: Sequence[int | None]
+    size: Size
+
+
+def lanes_of(in_axes: object, args: Sequence[object], kwargs: Mapping[str, object], axis_size: Size | None) -> Lanes:
+    """The lanes of these arguments. Errors: as of `vmap`."""
+    leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
+    values = array_leaves("vmap", leaves, treedef)
+    where = [_checked_axis(x, a) for x, a in zip(values, _spread_axes(in_axes, tuple(args), kwargs), strict=True)]
+    return Lanes(values, treedef, where, _batch_size(values, where, axis_size))
+
+
+def on_lanes(
+    function: Callable[..., R], lanes: Lanes, out_axes: object, axis: axes.LaneAxis | None, *, are_different: bool
+) -> R:
+    """The results of `function` on every lane.
+
+    are_different: whether draws without a key differ between lanes
+    """
+    out_tree: list[tree.TreeDef] = []
+
+    def flat(*values: Value) -> list[Value]:
+        args, kwargs = tree.unflatten(lanes.treedef, values)
+        with _each_lane() if are_different else nullcontext():
+            outs, result_tree = tree.flatten(function(*args, **kwargs))
+        out_tree.append(result_tree)
+        return array_leaves("vmap", outs, result_tree)
+
+    leading = [x if a is None else move_axis(x, a, 0) for x, a in zip(lanes.leaves, lanes.axes, strict=True)]
+    outs, is_batched = batch_flat(flat, lanes.size, leading, [a is not None for a in lanes.axes], axis)
+    # The tree of results is known now that `flat` has run.
+    wanted = tree.broadcast_prefix(out_axes, tree.unflatten(out_tree[0], outs), is_leaf=lambda x: x is None)
+    placed = [_place(o, b, w, lanes.size) for o, b, w in zip(outs, is_batched, wanted, strict=True)]
+    return tree.unflatten(out_tree[0], placed)
 
 
 def _each_lane() -> effects.Each:
@@ -202,10 +240,10 @@ def _each_lane() -> effects.Each:
     batch = current()
     assert isinstance(batch, Batch)
     assert batch.parent is not None
-    return lanes(batch.parent, batch.size, lambda value: batch.join(value, True))
+    return lanes(batch.parent, batch.numbers, lambda value: batch.join(value, True))
 
 
-def _spread_axes(in_axes: object, args: tuple, kwargs: dict) -> list[int | None]:
+def _spread_axes(in_axes: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[int | None]:
     prefix = list(in_axes) if isinstance(in_axes, list) else in_axes
     if isinstance(prefix, list):
         prefix = tuple(prefix)
@@ -224,7 +262,7 @@ def _checked_axis(value: Value, axis: Any) -> int | None:
     return normalised_axis("vmap", axis, type_of(value))
 
 
-def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: int | None) -> Size:
+def _batch_size(leaves: Sequence[Value], axes: Sequence[int | None], axis_size: Size | None) -> Size:
     sizes = [type_of(x).shape[a] for x, a in zip(leaves, axes, strict=True) if a is not None]
     if axis_size is not None:
         sizes.append(axis_size)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rune import dtypes, tree
-from rune.core.axes import Name, own_axis
+from rune.core.axes import LaneAxis, own_axis
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import is_evaluating, type_of, use
@@ -201,7 +201,7 @@ class _OnLanes:
     rule: Callable[..., tuple[list, list]]
     batched: tuple[bool, ...]
     size: Size
-    axis: Name | None
+    axis: LaneAxis | None
 
     def __repr__(self) -> str:
         return on_lanes(self.rule)

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from rune import dtypes, tree
 from rune.array import Array
-from rune.core.axes import Name, own_axis
+from rune.core.axes import LaneAxis, own_axis
 from rune.core.higher import HigherOrder
 from rune.core.interpreter import Tracer, is_differentiable, is_evaluating, type_of
 from rune.core.primitive import Direct
@@ -257,7 +257,7 @@ class _OnLanes:
     rule: _Rule | _OnLanes
     batched: tuple[bool, ...]
     size: Size
-    axis: Name | None
+    axis: LaneAxis | None
 
     def __repr__(self) -> str:
         return on_lanes(self.rule)
@@ -294,7 +294,7 @@ class _PullbackOnLanes:
     batched: tuple[bool, ...]  # which arguments have lanes
     residuals: tuple[bool, ...]  # which residuals have lanes
     size: Size
-    axis: Name | None
+    axis: LaneAxis | None
 
     def __repr__(self) -> str:
         return on_lanes(self.pullback)

@@ -44,7 +44,8 @@ def run_blocks(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, 
 
 def blocks_of(value: Value, sharding: NamedSharding) -> list[Buffer]:
     """The buffer of each device."""
-    data, type = np.asarray(value), type_of(value)
+    type = type_of(value)
+    data = value.numpy() if isinstance(value, Array) else np.asarray(value, type.dtype)
     return [
         put(np.array(data[block]), type, free_on(on(device))).buffer
         for device, block in sharding.devices_indices_map(data.shape).items()

@@ -26,7 +26,7 @@ LIBRARY = SimpleNamespace(
     P=P,
     mesh=lambda sizes, names: make_mesh(sizes, tuple(names)),
     shard_map=functools.partial(rune.shard_map, check_vma=False),
-    **{name: getattr(rune, name) for name in ("jit", "grad", "jvp", "vmap", "checkpoint", "custom_vjp")},
+    **{name: getattr(rune, name) for name in ("jit", "grad", "jvp", "vmap", "pmap", "checkpoint", "custom_vjp")},
 )
 
 

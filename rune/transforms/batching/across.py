@@ -1,0 +1,67 @@
+"""Collectives over lanes of which each device of a mesh has some, as many as the others.
+
+The lanes of a device are first taken together, then those of all devices: sums and extremes are
+combined where they are; for any other collective each device gathers all lanes, applies what the
+collective means to them, and takes the results of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from rune import dtypes, ops
+from rune.array import Array
+from rune.core.interpreter import literal_like, type_of
+from rune.core.primitive import Collective
+from rune.core.values import Value
+from rune.dims import Size
+from rune.ops.collectives import all_gather, axis_index, pmax, pmin, psum
+from rune.ops.family import size_value
+from rune.ops.movement import repeat_lane
+
+Params = Mapping[str, Hashable]
+
+
+def over_lanes_of_devices(
+    primitive: Collective, devices: int, batched: Sequence[bool], size: Size, args: Sequence[Value], params: Params
+) -> tuple[Value, bool]:
+    """The result and whether it has lanes, for operands with `size` lanes on each device."""
+    if primitive is axis_index:
+        return numbers(size, params["axis_name"]), True
+    if primitive is psum and not batched[0]:
+        return ops.mul(args[0], literal_like(size * devices, args[0])), False
+    if primitive in (psum, pmax, pmin):
+        out, _ = primitive.over_lanes(batched, size, *args, **params)
+        return primitive(out, **params), False
+    return _by_gathering(primitive, devices, batched, size, args, params)
+
+
+def numbers(size: Size, axis_name: Hashable) -> Array:
+    """The numbers of the lanes that this device has: i32[size]."""
+    first = ops.mul(axis_index(axis_name=axis_name), size_value(size, dtypes.i32))
+    return ops.add(ops.iota(shape=(size,), axis=0, dtype=dtypes.i32), first)
+
+
+def _by_gathering(
+    primitive: Collective, devices: int, batched: Sequence[bool], size: Size, args: Sequence[Value], params: Params
+) -> tuple[Value, bool]:
+    """What the collective means to all lanes, and of that the lanes of this device."""
+    gathered = [_every_lane(x, b, size, devices, params["axis_name"]) for x, b in zip(args, batched, strict=True)]
+    out, has_lanes = primitive.over_lanes((True,) * len(args), size * devices, *gathered, **params)
+    return (_part(out, size, params["axis_name"]), True) if has_lanes else (out, False)
+
+
+def _every_lane(x: Value, batched: bool, size: Size, devices: int, axis_name: Hashable) -> Array:
+    lanes = x if batched else repeat_lane(x, size)
+    blocks = all_gather(lanes, axis=0, lanes=devices, axis_name=axis_name)
+    return ops.reshape(blocks, shape=(size * devices, *type_of(lanes).shape[1:]))
+
+
+def _part(x: Value, size: Size, axis_name: Hashable) -> Array:
+    """The lanes of this device."""
+    first = ops.mul(axis_index(axis_name=axis_name), size_value(size, dtypes.i32))
+    zero = np.zeros((), dtypes.i32)
+    shape = type_of(x).shape
+    return ops.dynamic_slice(x, first, *[zero] * (len(shape) - 1), sizes=(size, *shape[1:]))

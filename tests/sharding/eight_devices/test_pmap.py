@@ -1,0 +1,68 @@
+"""pmap over several devices computes what vmap computes on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import lax, random
+from rune import numpy as rnp
+from rune.errors import ArgumentError
+
+LANES = 24  # three on each of eight devices, six on each of four
+X = np.sin(np.arange(LANES * 6.0)).astype("f").reshape(LANES, 2, 3)
+
+BODIES: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda r: r - lax.pmean(r, "i"),
+    "extremes": lambda r: lax.pmax(r, "i") - lax.pmin(r, "i"),
+    "gathered": lambda r: lax.all_gather(r, "i"),
+    "gathered along an axis": lambda r: lax.all_gather(r, "i", tiled=True, axis=1),
+    "number": lambda r: r * lax.axis_index("i"),
+    "number of lanes": lambda r: r / lax.axis_size("i"),
+    "permuted": lambda r: lax.ppermute(r, "i", [(n, (n + 5) % LANES) for n in range(LANES)]),
+    "scattered": lambda r: lax.psum_scatter(lax.all_gather(r, "i"), "i"),
+    "exchanged": lambda r: lax.all_to_all(lax.all_gather(r, "i"), "i", 0, 0),
+    "shared by all": lambda r: lax.psum(rnp.float32(2.0), "i") + r,
+    "in a loop": lambda r: lax.scan(lambda c, _: (lax.pmean(c, "i") + c, c.sum()), r, None, length=3)[1],
+    "in a jitted function": lambda r: rune.jit(lambda q: lax.psum(q, "i"))(r),
+    "gradient": lambda r: rune.grad(lambda q: (lax.pmean(q, "i") ** 2).sum())(r),
+    "checkpoint": lambda r: rune.grad(lambda q: rune.checkpoint(lambda v: lax.pmean(v**2, "i").sum())(q))(r),
+}
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4, 8])
+@pytest.mark.parametrize("name", BODIES)
+def test_lanes_on_several_devices_mean_what_they_mean_on_one(name: str, devices: int):
+    body = BODIES[name]
+    expected = rune.vmap(body, axis_name="i")(X)
+
+    results = rune.pmap(body, "i", devices=rune.devices()[:devices])(X)
+
+    np.testing.assert_allclose(results, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_draws_without_a_key_do_not_depend_on_the_number_of_devices():
+    def body(r: Any) -> Any:
+        return r + random.normal(shape=r.shape)
+
+    with random.seed(3):
+        expected = rune.pmap(body, devices=["cpu:0"])(X)
+    with random.seed(3):
+        results = rune.pmap(body)(X)
+
+    np.testing.assert_array_equal(results, expected)
+
+
+def test_two_runs_are_equal_bit_for_bit():
+    step = rune.pmap(lambda r: lax.psum(r * 1.37, "i") / 3, "i")
+
+    assert len({np.asarray(step(X)).tobytes() for _ in range(20)}) == 1
+
+
+def test_lanes_that_cannot_be_dealt_out_evenly_are_refused():
+    with pytest.raises(ArgumentError, match=r"cannot deal 13 lanes out to 8 devices \(as many for each required\)"):
+        rune.pmap(lambda x: x)(np.ones(13, "f"))
