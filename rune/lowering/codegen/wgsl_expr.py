@@ -2,8 +2,8 @@
 
 Registers are bool, i32, u32 and f32. Narrow integers are kept extended to 32 bits and wrapped after
 each operation that may leave them; an i64 is an index, and these are 32-bit here; u64 is two words
-(wgsl_wide.py). What IEEE 754
-says beyond +, -, * and / is done on the bits of floats by helper functions (wgsl_helpers.py).
+(wgsl_wide.py). What IEEE 754 says beyond +, -, * and / is done on the bits of floats by helper
+functions (wgsl_helpers.py).
 
 Every rendered expression can stand as an operand: a name, a call, a literal, or in parentheses.
 """
@@ -74,25 +74,24 @@ _OF_FLOATS = {
 }
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
 _MOST = (1 << 31) - 1
-_PARTIAL = {"quotient": "/", "remainder": "%", "shift_left": "<<", "shift_right": ">>"}
-# What is partial, and by which constants it is total.
-_DEFINED = {
-    "div": ("quotient", range(1, 2 * _MOST + 2)),
-    "rem": ("remainder", range(1, 2 * _MOST + 2)),
-    "shl": ("shift_left", range(32)),
-    "shr": ("shift_right", range(32)),
+_OF_INTEGERS = {
+    **{n: f"({{0}} {SIGNS[n]} {{1}})" for n in (*sorted(COMPARISONS), "add", "sub", "mul", "and", "or", "xor")},
+    **{n: f"{n}({{0}}, {{1}})" for n in ("max", "min")},
+    "quotient": "({0} / {1})",
+    "remainder": "({0} % {1})",
+    "shift_left": "({0} << {amount})",
+    "shift_right": "({0} >> {amount})",
+    "neg": "(0{suffix} - {0})",
+    "not": "(~{0})",
+    "abs": "abs({0})",
 }
-_OF_INTEGERS = (
-    COMPARISONS
-    | _PARTIAL.keys()
-    | set("add sub mul neg and or xor not max min abs sign".split())
-    | set("popcount clz select bitcast".split())
-)
+_OF_WORDS = {"popcount": "countOneBits({0})", "clz": "countLeadingZeros({0})"}
 _INTEGERS = REGISTERS.keys() & dtypes.INTEGER
 NATIVE = Native(
     every(_ARITHMETIC | _OF_FLOATS.keys() | {"select", "bitcast", "integer_part"}, [dtypes.f32])
     | every(OPERATIONS, [dtypes.bool_, dtypes.u64])
-    | every(_OF_INTEGERS, _INTEGERS),
+    | every(_OF_INTEGERS.keys() | {"select", "bitcast"}, _INTEGERS)
+    | every(_OF_WORDS, [dtypes.i32, dtypes.u32]),
     registers={d: dtypes.i32 if d in dtypes.SIGNED else dtypes.u32 for d in _INTEGERS},
 )
 
@@ -267,9 +266,11 @@ class Expressions:
             return wide.operation(op.name, args)
         if all(isinstance(a, Const) for a in op.args):
             args[0] = self._kept(args[0], dtype)  # WGSL refuses what overflows at compile time
-        if dtype == dtypes.f32:
-            return self._of_floats(op, args)
-        text = self._of_integers(op, args, dtype)
+        if NATIVE.lacks(op.name, dtype):
+            name = function_name(op.name, NATIVE.register(op.name, dtype))
+            text = f"rune_{name}({', '.join(map(bare, args))})"
+        else:
+            text = self._of_floats(op, args) if dtype == dtypes.f32 else self._of_integers(op, args, dtype)
         closed = dtype in ROWS[op.name].closed or op.name in COMPARISONS
         return text if closed else _wrap(text, dtype)
 
@@ -278,37 +279,16 @@ class Expressions:
         return f"rune_pin({text})" if register == "f32" else f"rune_keep_{register}({text})"
 
     def _of_integers(self, op: Op, args: list[str], dtype: np.dtype) -> str:
-        name, register, bits = op.name, self.register(dtype), bit_width(dtype)
-        if name in COMPARISONS or name in ("add", "sub", "mul", "and", "or", "xor"):
-            return f"({args[0]} {SIGNS[name]} {args[1]})"
-        if name in ("max", "min"):
-            return f"{name}({args[0]}, {args[1]})"
-        plain = _plain(op)
-        if plain in _PARTIAL:
-            by = args[1] if register == "u32" or plain in ("quotient", "remainder") else _amount(op, args)
-            return f"({args[0]} {_PARTIAL[plain]} {by})"
-        if NATIVE.lacks(name, dtype):
-            return f"rune_{function_name(name, NATIVE.register(name, dtype))}({', '.join(args)})"
-        if name in ("popcount", "clz"):
-            low = args[0] if bits >= 32 else f"{args[0]} & {(1 << bits) - 1}{register[0]}"
-            if name == "popcount":
-                return f"countOneBits({low})"
-            return f"(countLeadingZeros({low}) - {32 - min(bits, 32)}{register[0]})"
-        if register == "u32":
-            unsigned = {"abs": "{0}", "sign": "min({0}, 1u)", "neg": "(0u - {0})", "not": "(~{0})"}
-            return unsigned[name].format(*args)
-        signed = {"abs": "abs({0})", "sign": "sign({0})", "neg": "(-{0})", "not": "(~{0})"}
-        return signed[name].format(*args)
+        text, amount = {**_OF_INTEGERS, **_OF_WORDS}[op.name], _amount(op.args[-1], args[-1])
+        return text.format(*args, amount=amount, suffix=self.register(dtype)[0])
 
     def _of_floats(self, op: Op, args: list[str]) -> str:
-        if op.name in _ARITHMETIC:
-            sides = [self._opaque(a, t) for a, t in zip(op.args, args, strict=True)]
-            if sides[0] == sides[1] and op.name in ("sub", "div"):
-                sides[1] = f"rune_pin({sides[1]})"  # x - x is NaN where x is infinite
-            return f"({sides[0]} {SIGNS[op.name]} {sides[1]})"
-        if op.name in _OF_FLOATS:
+        if op.name not in _ARITHMETIC:
             return _OF_FLOATS[op.name].format(*map(bare, args))
-        return f"rune_{function_name(op.name, dtypes.f32)}({', '.join(map(bare, args))})"
+        sides = [self._opaque(a, t) for a, t in zip(op.args, args, strict=True)]
+        if sides[0] == sides[1] and op.name in ("sub", "div"):
+            sides[1] = f"rune_pin({sides[1]})"  # x - x is NaN where x is infinite
+        return f"({sides[0]} {SIGNS[op.name]} {sides[1]})"
 
     def _opaque(self, arg: Expr, text: str) -> str:
         """A zero that no compiler knows: x + 0 is not x where x is -0, nor 0 * x always 0."""
@@ -329,18 +309,11 @@ def _refusal(dtype: np.dtype) -> DtypeError:
     )
 
 
-def _plain(op: Op) -> str:
-    """The operation; of a constant for which the language defines it, the language's own."""
-    if op.name not in _DEFINED or not isinstance(op.args[1], Const):
-        return op.name
-    plain, values = _DEFINED[op.name]
-    return plain if int(op.args[1].value) in values else op.name
-
-
-def _amount(op: Op, args: list[str]) -> str:
+def _amount(by: Expr, text: str) -> str:
     """By how much to shift, as WGSL wants it."""
-    by = op.args[1]
-    return f"{int(by.value)}u" if isinstance(by, Const) else f"u32({bare(args[1])})"
+    if isinstance(by, Const):
+        return f"{int(by.value)}u"
+    return text if by.dtype in dtypes.UNSIGNED else f"u32({bare(text)})"
 
 
 def _integer(value: int, dtype: np.dtype, suffix: str) -> str:

@@ -1,10 +1,12 @@
 """The scalar operations that a language lacks, as functions of kernel code.
 
     store y[i] = log2(x[i])    ->    the same, and functions (log2_f32(a) { ... },)
+    store y[i] = x[i] << 3     ->    store y[i] = shift_left(x[i], 3)
 
 A function is straight-line statements, here and there a loop, over operations that the language
-spells and other functions. The code is not rewritten: a renderer calls what the code has functions
-for, and spells the rest. Which operations a language spells is data (`Native`).
+spells and other functions. The code calls none by name: a renderer calls what the code has
+functions for, and spells the rest. Which operations a language spells is data (`Native`). By a
+constant for which nothing is undefined, a partial operation of the language serves.
 
 Before   code in the dtypes of its target
 After    the same code, with a function for each operation that the language does not spell
@@ -22,14 +24,14 @@ import numpy as np
 from rune import dtypes
 from rune.errors import DtypeError
 from rune.lowering.codegen.target import Native
-from rune.lowering.kernel.expr import Cast, Expr, Local, Op
-from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Store
-from rune.lowering.kernel.rewrite import Body, expressions, updated, walk, walk_expr
+from rune.lowering.kernel.expr import Cast, Const, Expr, Local, Op
+from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Stmt, Store
+from rune.lowering.kernel.rewrite import Body, expressions, map_expr, map_parts, map_stmts, updated, walk, walk_expr
 from rune.lowering.legalize.formats import to_odd
 from rune.lowering.legalize.recorder import Block, Recorded
 from rune.lowering.scalar import floats
 from rune.lowering.scalar.number import Ability, Number
-from rune.lowering.scalar.table import ROWS
+from rune.lowering.scalar.table import PARTIAL_OF, ROWS
 
 
 def attach_functions(code: KernelCode, native: Native) -> KernelCode:
@@ -38,8 +40,34 @@ def attach_functions(code: KernelCode, native: Native) -> KernelCode:
     Errors: DtypeError for an operation that is neither spelled nor written in terms of others.
     """
     functions: dict[str, Function] = {}
-    _attach(_roots(code.body), native, functions)
-    return replace(code, functions=tuple(functions.values()))
+    body = _plain(code.body, native)
+    _attach(_roots(body), native, functions)
+    return replace(code, body=body, functions=tuple(functions.values()))
+
+
+def _plain(body: Body, native: Native) -> Body:
+    """The statements with partial operations by constants."""
+
+    def expr(part: Expr) -> Expr:
+        match part:
+            case Op(name=name, args=(_, Const() as by)) if _is_defined(name, by) and native.lacks(name, by.dtype):
+                return replace(part, name=PARTIAL_OF[name])
+            case _:
+                return part
+
+    def stmt(stmt: Stmt) -> tuple[Stmt]:
+        return (map_parts(stmt, lambda e: map_expr(expr, e), lambda size: size),)
+
+    return map_stmts(stmt, body)
+
+
+def _is_defined(name: str, by: Const) -> bool:
+    """Whether the partial operation is the whole one, by this constant."""
+    if name not in PARTIAL_OF or by.dtype not in dtypes.INTEGER:
+        return False
+    if name in ("shl", "shr"):
+        return 0 <= int(by.value) < 8 * by.dtype.itemsize
+    return int(by.value) > 0
 
 
 def _attach(roots: Iterable[Expr], native: Native, functions: dict[str, Function]) -> None:
@@ -48,6 +76,7 @@ def _attach(roots: Iterable[Expr], native: Native, functions: dict[str, Function
         for part in walk_expr(root):
             function = _function(part, native)
             if function is not None and function.name not in functions:
+                function = replace(function, body=_plain(function.body, native))
                 _attach((*_roots(function.body), function.result), native, functions)
                 functions[function.name] = function
 

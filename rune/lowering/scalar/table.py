@@ -201,8 +201,8 @@ _ROWS = (
     ScalarOp("not", 1, _BITS),
     _bitwise("shl", 2, *_integers(integers.shift_left, integers.shift_left_by_branches), sign="<<"),
     _bitwise("shr", 2, _of(integers.shift_right, _INTEGER), closed=_INTEGER, sign=">>"),
-    _bitwise("popcount", 1, _of(integers.count_ones, _INTEGER), closed=_INTEGER),
-    _bitwise("clz", 1, _of(integers.leading_zeros, _INTEGER), closed=_INTEGER),
+    ScalarOp("popcount", 1, _INTEGER, closed=_INTEGER, of_bits=True, forms=(_of(integers.count_ones, _INTEGER),)),
+    ScalarOp("clz", 1, _INTEGER, closed=_INTEGER, of_bits=True, forms=(_of(integers.leading_zeros, _INTEGER),)),
     ScalarOp("bitcast", 1, _ANY, Result.STATED),
     # choices
     _comparison("eq", "=="),
@@ -215,16 +215,18 @@ _ROWS = (
 )
 
 OPERATIONS: Mapping[str, ScalarOp] = {op.name: op for op in _ROWS}
-# What functions alone may use, undefined for a divisor that is 0 or makes the quotient overflow,
-# for amounts that are not below the width, and for floats outside of the integer's range.
+# What functions may use, and a kernel by constants: undefined for a divisor that is 0 or makes the
+# quotient overflow, for amounts not below the width, and for floats outside of the integer's range.
 _PARTIAL_ROWS = (
-    ScalarOp("quotient", 2, _INTEGER),
-    ScalarOp("remainder", 2, _INTEGER, forms=(_of(integers.remainder_by_quotient, _INTEGER),)),
+    ScalarOp("quotient", 2, _INTEGER, closed=_INTEGER),
+    ScalarOp("remainder", 2, _INTEGER, closed=_INTEGER, forms=(_of(integers.remainder_by_quotient, _INTEGER),)),
     ScalarOp("shift_left", 2, _INTEGER),
-    ScalarOp("shift_right", 2, _INTEGER),
+    ScalarOp("shift_right", 2, _INTEGER, closed=_INTEGER),
     ScalarOp("integer_part", 1, _FLOATING, Result.STATED),
 )
 PARTIAL: Mapping[str, ScalarOp] = {op.name: op for op in _PARTIAL_ROWS}
+# The same where nothing is undefined.
+PARTIAL_OF: Mapping[str, str] = {"div": "quotient", "rem": "remainder", "shl": "shift_left", "shr": "shift_right"}
 ROWS: Mapping[str, ScalarOp] = {**OPERATIONS, **PARTIAL}
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 SIGNS: Mapping[str, str] = {op.name: op.sign for op in _ROWS if op.sign}

@@ -325,17 +325,6 @@ def test_what_naga_would_compute_itself_is_hidden_from_it():
     assert expression(Op("add", (most, most), dtypes.i32)).startswith("(rune_keep_i32(2147483647i)")
 
 
-def test_shifts_and_divisions_are_plain_only_by_constants_without_special_cases():
-    x = Local("x", dtypes.i32)
-    names = Expressions({"x": "x"}, {})
-
-    def text(name: str, by: int) -> str:
-        return names.expr(Op(name, (x, const(by, dtypes.i32)), dtypes.i32))
-
-    assert (text("shl", 3), text("shl", 32)) == ("(x << 3u)", "rune_shl_i32(x, 32i)")
-    assert (text("div", 3), text("div", 0)) == ("(x / 3i)", "rune_div_i32(x, 0i)")
-
-
 def test_an_index_is_32_bit_and_a_counter_two_words():
     i = dims.symbol("i", 0, 9)
     names = Expressions({"i": "i"}, {})

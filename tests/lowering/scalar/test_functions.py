@@ -74,3 +74,23 @@ def test_a_reduction_counts_as_the_operation_that_it_combines_by():
 
     with pytest.raises(DtypeError, match="legalize: cannot write mul of f32"):
         attached(text, Native(every(["add"], [dtypes.f32])))
+
+
+BY_CONSTANT = """
+code f(x: read i32[8], y: write i32[8]) {
+  for i in 8 grid { store y[i] = CODE }
+}"""
+
+
+@of_each_language
+@pytest.mark.parametrize("operation", ["x[i] << 31_i32", "x[i] >> 0_i32", "x[i] / 3_i32"])
+def test_by_a_constant_without_special_cases_an_operation_is_the_languages_own(operation: str, native: Native):
+    assert attached(BY_CONSTANT.replace("CODE", operation), native) == ()
+
+
+@of_each_language
+@pytest.mark.parametrize(
+    "operation", ["x[i] << 32_i32", "x[i] >> -1_i32", "x[i] / 0_i32", "x[i] / -1_i32", "5_i32 / x[i]"]
+)
+def test_by_any_other_operand_it_is_a_function(operation: str, native: Native):
+    assert len(attached(BY_CONSTANT.replace("CODE", operation), native)) == 1
