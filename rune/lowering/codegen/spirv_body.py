@@ -226,12 +226,13 @@ class Body:
 
     def applied(self, name: str, operand: np.dtype, values: tuple[Value, ...]) -> Value:
         """An instruction, or a call of a function; of f16 in f32."""
-        if not scalar.NATIVE.lacks(name, operand):
-            return scalar.operation(name, operand, values)
         register = scalar.NATIVE.register(name, operand)
-        wide = tuple(scalar.convert(v, operand, register) for v in values)
-        value = self.call(function_name(name, register), register, wide)
-        return scalar.convert(value, register, operand)
+        if register != operand:
+            wide = tuple(scalar.convert(v, operand, register) for v in values)
+            return scalar.convert(self.applied(name, register, wide), register, operand)
+        if scalar.NATIVE.lacks(name, operand):
+            return self.call(function_name(name, operand), operand, values)
+        return scalar.operation(name, operand, values)
 
     def hidden(self, arg: Expr, value: Value) -> Value:
         """The value; of a literal 0.0 or -0.0, one that is made when the kernel runs."""

@@ -54,7 +54,7 @@ def operation(name: str, operand: np.dtype, args: tuple[Value, ...]) -> Value:
         return _of_bools(name, args)
     if name in COMPARISONS:
         return compare(name, operand, *args)
-    family = _FLOAT if operand in dtypes.FLOATING else _INTEGER
+    family = _FLOAT | _WIDE if operand in dtypes.FLOATING else _INTEGER
     if name in family:
         return family[name](operand, *args)
     unsupported = f"{name} of {dtypes.short(operand)}"
@@ -124,17 +124,6 @@ def _is_finite(dtype: np.dtype, x: Value) -> Value:
     return _magnitude(x).binary(Op.ULessThan, _infinity_bits(x.kind), "bool")
 
 
-def _in_f32(compute: Callable[..., Value]) -> Rendering:
-    """An operation that is only exact enough for f16 when rounded from f32."""
-
-    def render(dtype: np.dtype, *args: Value) -> Value:
-        if args[0].kind != "f16":
-            return compute(*args)
-        return compute(*(a.unary(Op.FConvert, "f32") for a in args)).unary(Op.FConvert, "f16")
-
-    return render
-
-
 def _plain(compute: Callable[..., Value]) -> Rendering:
     return lambda dtype, *args: compute(*args)
 
@@ -162,10 +151,8 @@ _FLOAT: dict[str, Rendering] = {
     "add": _plain(lambda a, b: a + b),
     "sub": _plain(lambda a, b: a - b),
     "mul": _plain(lambda a, b: a * b),
-    "div": _in_f32(lambda a, b: a / b),
     "neg": _plain(_negative),
     "fma": _plain(lambda a, b, c: a.glsl(Glsl.Fma, b, c)),
-    "sqrt": _in_f32(_root),
     "abs": _plain(lambda x: _magnitude(x).as_kind(x.kind)),
     "floor": _plain(lambda x: x.glsl(Glsl.Floor)),
     "ceil": _plain(lambda x: x.glsl(Glsl.Ceil)),
@@ -174,6 +161,8 @@ _FLOAT: dict[str, Rendering] = {
     "is_finite": _is_finite,
     "copysign": _plain(_copysign),
 }
+# Of f16 these are only exact enough when rounded from f32.
+_WIDE: dict[str, Rendering] = {"div": _plain(lambda a, b: a / b), "sqrt": _plain(_root)}
 
 # --- integers ---------------------------------------------------------------------------------
 
@@ -223,9 +212,10 @@ _INTEGER: dict[str, Rendering] = {
     "clz": _leading_zeros,
 }
 
-# What is neither here nor a comparison is a function; of f16 it is one of f32.
+# What is neither here nor a comparison is a function; what is not spelled of f16 is one of f32.
 NATIVE = Native(
     every(_FLOAT.keys() | COMPARISONS | {"select", "bitcast", "integer_part"}, dtypes.FLOATING)
+    | every(_WIDE, [dtypes.f32, dtypes.f64])
     | every(_INTEGER.keys() | COMPARISONS | {"select", "bitcast"}, dtypes.INTEGER)
     | every(OPERATIONS, [dtypes.bool_]),
     {dtypes.f16: dtypes.f32},
