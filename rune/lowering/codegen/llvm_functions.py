@@ -24,9 +24,8 @@ from rune.lowering.scalar.number import Ability, Number, Plain, Variable
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
 
 ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
-FUNCTIONS = frozenset(  # of floats
-    name for name, op in OPERATIONS.items() if dtypes.f32 in op.dtypes and not llvm_scalar.spells(name, dtypes.f32)
-)
+# Of floats: long enough to be called where there are many.
+FUNCTIONS = frozenset(name for name, op in OPERATIONS.items() if dtypes.f32 in op.dtypes and not op.is_exact)
 # One instruction, whatever the dtype: most of a function's text, so the first call feels it.
 _PLAIN: dict[str, Callable[..., Value]] = {
     "add": Value.__add__,
@@ -49,7 +48,8 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     # f16 and bf16 are f32 in registers (llvm_types.py), and rounded afterwards.
     wide = operand if operand == dtypes.f64 or OPERATIONS[name].of_bits else dtypes.f32
     apply = _called if name in args[0].writer.called else _in_place
-    return round_to(apply(name, wide, args), operand)
+    result = apply(name, wide, args)
+    return result if operand in OPERATIONS[name].closed else round_to(result, operand)
 
 
 def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
@@ -84,7 +84,7 @@ def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     # The definition is added to the set of declarations, so a module gets it once.
     text, declared = _out_of_line(name, dtype, types, writer.scalef)
     writer.declared |= {text, *declared}
-    return writer.call(types[0], _symbol(name, dtype, types[0]), *args)
+    return writer.call(types[0], _symbol(name, types[0]), *args)
 
 
 @functools.cache
@@ -97,13 +97,13 @@ def _out_of_line(
     args = tuple(Value(writer, type, f"%x{k}") for k, type in enumerate(types))
     value = _in_place(name, dtype, args)
     parameters = ", ".join(f"{a.type} {a.text}" for a in args)
-    head = f"define internal {value.type} {_symbol(name, dtype, types[0])}({parameters}) #0 {{"
+    head = f"define internal {value.type} {_symbol(name, types[0])}({parameters}) #0 {{"
     lines = [head, "entry:", *writer.entry, "  br label %start", "start:", *writer.lines]
     return "\n".join([*lines, f"  ret {value.type} {value.text}", "}"]), frozenset(writer.declared)
 
 
-def _symbol(name: str, dtype: np.dtype, type: str) -> str:
-    return f"@math.{name}.{dtypes.short(dtype)}.{suffix(type)}"
+def _symbol(name: str, type: str) -> str:
+    return f"@math.{name}.{suffix(type)}"
 
 
 @dataclass(frozen=True, slots=True)

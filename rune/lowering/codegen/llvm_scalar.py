@@ -70,22 +70,6 @@ def _rounded(compute: Callable[..., Value]) -> Rendering:
     return lambda dtype, *args: round_to(compute(*args), dtype)
 
 
-def _sign_float(x: Value) -> Value:
-    select = x.writer.select
-    return select(x > 0.0, x.like(1.0), select(x < 0.0, x.like(-1.0), select(x.is_nan(), x, 0.0)))
-
-
-def _larger(a: Value, b: Value) -> Value:
-    # The inner select is one instruction (it gives b where either is NaN), the outer keeps a NaN.
-    select = a.writer.select
-    return select(a.is_nan(), a, select(a > b, a, b))
-
-
-def _smaller(a: Value, b: Value) -> Value:
-    select = a.writer.select
-    return select(a.is_nan(), a, select(a < b, a, b))
-
-
 def _remainder(a: Value, b: Value) -> Value:
     return a.binary("frem", a, b)
 
@@ -98,18 +82,14 @@ _FLOAT: dict[str, Rendering] = {
     "rem": _rounded(_remainder),
     "fma": _rounded(lambda a, b, c: a.fma(b, c)),
     "sqrt": _rounded(lambda x: x.call("sqrt")),
-    "rsqrt": _rounded(lambda x: 1.0 / x.call("sqrt")),
     "neg": _exactly(lambda x: -x),
     "abs": _exactly(lambda x: x.abs()),
-    "sign": _exactly(_sign_float),
     "floor": _exactly(lambda x: x.call("floor")),
     "ceil": _exactly(lambda x: x.call("ceil")),
     "round": _exactly(lambda x: x.round()),
     "trunc": _exactly(lambda x: x.call("trunc")),
     "is_finite": _exactly(lambda x: x.abs() < math.inf),
     "copysign": _exactly(lambda x, y: x.copysign(y)),
-    "max": _exactly(_larger),
-    "min": _exactly(_smaller),
 }
 
 # --- integers and bool ------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rune.lowering.scalar.number import Number, at_least, at_most, select
+from rune.lowering.scalar.number import Ability, Number, at_least, at_most, select
 
 
 def larger(a: Number, b: Number) -> Number:
@@ -30,8 +30,9 @@ def reciprocal_root(x: Number) -> Number:
 
 
 def next_after(x: Number, y: Number) -> Number:
-    """The number after x towards y, by bits alone: a device may take denormal numbers for 0."""
-    bits, start, end = x.bits(), _order(x), _order(y)
+    """The number after x towards y; by bits alone where denormal numbers may be taken for 0."""
+    bits = x.bits()
+    start, end = (x, y) if x.has(Ability.DENORMALS) else (_order(x), _order(y))
     # Bits are in the order of magnitudes: up from a positive x, and down from a negative one.
     step = select((start < end) ^ (bits < 0), bits + 1, bits - 1)
     least = (y.bits() ^ y.magnitude()) | 1

@@ -29,6 +29,7 @@ ON_THE_CPU: dict[str, tuple[float, float]] = {  # with a fused multiply-add, and
     "log2": (1.1, 1.1),
     "logistic": (1.55, 1.55),
     "pow": (0.55, 0.85),
+    "rsqrt": (1.45, 1.5),
     "sin": (0.55, 0.75),
     "sinh": (1.6, 1.55),
     "tan": (0.55, 0.9),
