@@ -44,6 +44,11 @@ from rune.transforms.derivatives.no_grad import no_grad
 from rune.transforms.eval_shape import ShapeDtypeStruct, eval_shape
 from rune.transforms.inspect.cache_misses import explain_cache_misses
 from rune.transforms.programs.make_program import make_program
+from rune.transforms.sharding.assemble import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
 from rune.transforms.sharding.shard_map import shard_map
 from rune.version import __version__
 
@@ -51,7 +56,7 @@ if TYPE_CHECKING:
     from rune import lax, nn, numpy, optim, random, scipy, sharding
     from rune.backends.doctor import doctor
     from rune.quantized import Quantized, dequantize, quantize
-    from rune.sharding import NamedSharding, P, make_mesh
+    from rune.sharding import NamedSharding, P, Shard, make_mesh
     from rune.transforms.inspect.explain import explain
 
 _tracebacks.install()
@@ -65,7 +70,7 @@ _LATE = {
     "doctor": "rune.backends.doctor",
     "explain": "rune.transforms.inspect.explain",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
-    **dict.fromkeys(("NamedSharding", "P", "make_mesh"), "rune.sharding"),
+    **dict.fromkeys(("NamedSharding", "P", "Shard", "make_mesh"), "rune.sharding"),
 }
 
 
@@ -87,6 +92,7 @@ __all__ = [
     "P",
     "Quantized",
     "ShapeDtypeStruct",
+    "Shard",
     "SymbolicZero",
     "associative_scan",
     "block_until_ready",
@@ -127,6 +133,9 @@ __all__ = [
     "lax",
     "linear_transpose",
     "linearize",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
     "make_jaxpr",
     "make_mesh",
     "make_program",

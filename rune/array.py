@@ -23,13 +23,16 @@ import numpy as np
 from rune import config, dtypes
 from rune.backends import Device, device_named, device_of, dlpack
 from rune.backends.shared.host_memory import count_arrays
-from rune.backends.shared.protocol import ReadsAhead
+from rune.backends.shared.protocol import Buffer, ReadsAhead
 from rune.core.types import ArrayType
 from rune.dtypes import stored_words
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
 from rune.ops.promote import refuse_mask, unfit
 from rune.ops.scalars import convert, int_bounds
+from rune.sharding.memory import Spread, replicas
+from rune.sharding.shardings import Sharding, SingleDeviceSharding
+from rune.sharding.shards import Shard
 
 if TYPE_CHECKING:
     from rune.typing import DTypeLike
@@ -135,8 +138,15 @@ class Array(Operators, metaclass=ABCMeta):
         if self.place.device is device:
             return buffer
         if copy is None or copy[0] is not device:
-            copy = self._copy = (device, put(self.numpy(), self.type, free_on(device)).buffer)
+            copy = self._copy = (device, self.copied_to(device))
         return copy[1]
+
+    def copied_to(self, device: Device | None) -> Buffer:
+        """A buffer with the contents in the memory of `device` (None: the CPU)."""
+        # They never change, so blocks in the host's memory are views.
+        if isinstance(device, Spread):
+            return device.backend.share(self.numpy())
+        return put(self.numpy(), self.type, free_on(device)).buffer
 
     @property
     def is_sole_owner(self) -> bool:
@@ -193,8 +203,57 @@ class Array(Operators, metaclass=ABCMeta):
             )
 
     def devices(self) -> set[Device]:
-        """The set of the one device."""
-        return {self.device}
+        """The devices that hold the array, or a block of it."""
+        return set(self.sharding.device_set)
+
+    @property
+    def sharding(self) -> Sharding:
+        """Which block of the array each device holds.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.ones(2).sharding
+        SingleDeviceSharding(cpu:0)
+        """
+        place = self.place.device
+        return place.sharding if isinstance(place, Spread) else SingleDeviceSharding(self.device)
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The blocks on the devices of this process, each with its index in the array.
+
+        >>> import rune.numpy as rnp
+        >>> rnp.ones(2).addressable_shards
+        [Shard(device=cpu:0, index=(slice(None, None, None),), replica_id=0, data=f32[2])]
+        """
+        if not isinstance(self.place.device, Spread):
+            return [Shard(self.device, (slice(None),) * self.type.ndim, 0, self)]
+        sharding = self.place.device.sharding
+        block = self.type.with_shape(sharding.shard_shape(self.buffer.shape))
+        return [
+            Shard(device, index, replica, Array(buffer, block, committed_to(on(device))))
+            for (device, index, replica), buffer in zip(
+                replicas(sharding, self.buffer.shape), self.buffer.buffers, strict=True
+            )
+        ]
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The blocks on all devices."""
+        return self.addressable_shards
+
+    def addressable_data(self, number: int) -> Array:
+        """The block on one device of this process, in the order of the mesh."""
+        return self.addressable_shards[number].data
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
+        return self.sharding.is_fully_replicated
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can read every block."""
+        return True
 
     def to_device(self, device: str | Device, /, *, stream: object = None) -> Array:
         """A copy on `device`, committed to it; the array itself if it is there already.

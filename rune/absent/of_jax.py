@@ -6,9 +6,7 @@ from rune.absent import Table
 
 MISSING: Table = {
     "Sharded arrays, and processes that share them.": """
-        Shard auto_pcast distributed host_count host_id host_ids
-        make_array_from_callback make_array_from_process_local_data
-        make_array_from_single_device_arrays process_count process_index process_indices
+        auto_pcast distributed host_count host_id host_ids process_count process_index process_indices
         remove_size_one_mesh_axis_from_type reshard set_mesh smap
         """,
     "References, which are written to; carry the array, or use `x.at[...]`.": """
@@ -52,7 +50,7 @@ MISSING: Table = {
 }
 LAX: Table = {
     "Sharding, and what is written for it; `pmap` is here.": """
-        with_sharding_constraint pcast pbroadcast psend precv ragged_all_to_all
+        pcast pbroadcast psend precv ragged_all_to_all
         """,
     "It names XLA, its compiler or its devices.": """
         composite after_all create_token platform_dependent dce_sink stage rng_bit_generator

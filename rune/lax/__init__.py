@@ -154,6 +154,7 @@ from rune.lax.identities import (
     optimization_barrier as optimization_barrier,
     shape_as_value as shape_as_value,
     stop_gradient as stop_gradient,
+    with_sharding_constraint as with_sharding_constraint,
 )
 from rune.lax.indexing import (
     GatherDimensionNumbers as GatherDimensionNumbers,

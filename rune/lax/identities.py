@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from rune.dims import Size
 from rune.numpy.arguments import shape_of, value
 from rune.ops.family import size_value
 from rune.transforms.arguments import unshared
+from rune.transforms.compile.placement import device_put
 from rune.typing import ArrayLike
+
+T = TypeVar("T")  # an array, or a tree of arrays
 
 
 def stop_gradient(x: object) -> Any:
@@ -32,6 +35,23 @@ def stop_gradient(x: object) -> Any:
 def _stopped(leaf: object) -> object:
     leaf = unshared(value("stop_gradient", leaf))
     return ops.stop_gradient(leaf) if is_differentiable(leaf) else leaf
+
+
+def with_sharding_constraint(x: T, shardings: object) -> T:
+    """The tree as it is, each array laid out on the devices of a mesh.
+
+    shardings: a tree prefix of NamedShardings; None leaves an array where it is.
+    Shapes: any, kept. Types: any, kept.
+    Errors: ShapeError if a mesh does not divide an axis.
+
+    >>> import rune.numpy as rnp
+    >>> from rune import lax
+    >>> from rune.sharding import NamedSharding, P, make_mesh
+    >>> rows = NamedSharding(make_mesh((1,), ("data",)), P("data"))
+    >>> lax.with_sharding_constraint(rnp.ones(2), rows).sharding.spec
+    P('data')
+    """
+    return device_put(x, shardings)
 
 
 def optimization_barrier(operand: object) -> Any:

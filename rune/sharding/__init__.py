@@ -12,8 +12,9 @@ from rune.sharding.meshes import make_mesh as make_mesh
 from rune.sharding.shardings import NamedSharding as NamedSharding
 from rune.sharding.shardings import Sharding as Sharding
 from rune.sharding.shardings import SingleDeviceSharding as SingleDeviceSharding
+from rune.sharding.shards import Shard as Shard
 from rune.sharding.specs import PartitionSpec as PartitionSpec
 
 P = PartitionSpec
 
-__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding", "make_mesh"]
+__all__ = ["Mesh", "NamedSharding", "P", "PartitionSpec", "Shard", "Sharding", "SingleDeviceSharding", "make_mesh"]

@@ -28,7 +28,7 @@ class Mesh:
     (Mesh('data': 2, 'model': 1), 2, 2)
     """
 
-    __slots__ = ("_grid", "axis_names", "axis_sizes")
+    __slots__ = ("_grid", "_hash", "axis_names", "axis_sizes")
 
     def __init__(self, devices: object, axis_names: Name | Sequence[Name]):
         grid = np.asarray(devices, dtype=object)
@@ -38,6 +38,7 @@ class Mesh:
         _require_distinct(self._grid)
         self.axis_names: tuple[Name, ...] = names
         self.axis_sizes: tuple[int, ...] = grid.shape
+        self._hash = hash(self._key())
 
     @property
     def devices(self) -> np.ndarray:
@@ -72,10 +73,10 @@ class Mesh:
         return ((d, dict(zip(self.axis_names, at, strict=True))) for d, at in zip(self._grid, places, strict=True))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mesh) and self._key() == other._key()
+        return self is other or (isinstance(other, Mesh) and self._key() == other._key())
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return self._hash
 
     def _key(self) -> tuple[object, ...]:
         return self._grid, self.axis_names, self.axis_sizes

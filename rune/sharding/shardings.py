@@ -138,7 +138,7 @@ class NamedSharding(Sharding):
 
     def shard_shape(self, global_shape: Sequence[Size]) -> Shape:
         self._require_even(global_shape)
-        return tuple(size // self._parts(axis) for axis, size in enumerate(global_shape))
+        return tuple(size // self.parts(axis) for axis, size in enumerate(global_shape))
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
         shard = self.shard_shape(global_shape)
@@ -153,18 +153,18 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        return all(self._parts(axis) == 1 for axis in range(len(self.spec)))
+        return all(self.parts(axis) == 1 for axis in range(len(self.spec)))
 
     def _layout(self, ndim: int) -> tuple[tuple[Device, Block], ...]:
-        return tuple(self.devices_indices_map([self._parts(axis) for axis in range(ndim)]).items())
+        return tuple(self.devices_indices_map([self.parts(axis) for axis in range(ndim)]).items())
 
-    def _parts(self, axis: int) -> int:
+    def parts(self, axis: int) -> int:
         """Into how many parts an axis is cut."""
         return math.prod(self.mesh.shape[name] for name in self.spec.names(axis))
 
     def _slice(self, axis: int, size: Size, place: Mapping[Name, int]) -> slice:
         """The part of an axis, in parts of this size, at a place of the mesh."""
-        if self._parts(axis) == 1:
+        if self.parts(axis) == 1:
             return slice(None)
         number = 0
         for name in self.spec.names(axis):  # the first name is outermost
@@ -177,7 +177,7 @@ class NamedSharding(Sharding):
                 f"NamedSharding: cannot cut {list(shape)} as {self.spec} says ({len(self.spec)} axes required)"
             )
         for axis, size in enumerate(shape):
-            parts = self._parts(axis)
+            parts = self.parts(axis)
             if size % parts != 0:
                 raise ShapeError(
                     f"NamedSharding: cannot cut axis {axis} of {list(shape)} into {parts} equal parts ({self.spec})",

@@ -34,7 +34,7 @@ BUDGETS: dict[str, int] = {
     "rune.scipy": 91,
     "rune.settings": 1,
     "rune.tracebacks": 3,
-    "rune.transforms": 180,
+    "rune.transforms": 179,
     "rune.tree": 65,
     "rune.typing": 1,
 }

@@ -29,10 +29,7 @@ page with a list of JAX's names. What `jax.lax` has besides stands in [From JAX]
 `sparse`."""
 
 ARGUMENTS: dict[str, tuple[str, str]] = {
-    "jit": (
-        "in_shardings out_shardings keep_unused backend inline compiler_options",
-        "say `device=`; the others are XLA's",
-    ),
+    "jit": ("keep_unused backend inline compiler_options", "say `device=`; the others are XLA's"),
     "make_jaxpr": (
         "static_argnums axis_env return_shape",
         "close over what is static; `rune.eval_shape` gives the shapes",

@@ -26,7 +26,7 @@ from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.errors import DimensionError, LayoutError, NaNError, ShapeError
 from rune.transforms import late_modules
-from rune.transforms.arguments import function_name, named, require_callable, value_leaves
+from rune.transforms.arguments import function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes
 from rune.transforms.compile.declared_sizes import SymbolicAxes
@@ -39,6 +39,7 @@ from rune.transforms.compile.trace_cache import Traced, traces_of
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.inspect.cache_misses import Key, note
 from rune.transforms.programs.size_witnesses import with_witnesses
+from rune.transforms.sharding.laid_out import laid_out
 from rune.tree import TreeDef
 
 if TYPE_CHECKING:
@@ -397,6 +398,8 @@ class Options(TypedDict, total=False):
     dims: Mapping[str, tuple[int | str, int | str | None]] | None
     in_dims: Any
     device: str | Device | None
+    in_shardings: object
+    out_shardings: object
 
 
 @overload
@@ -413,6 +416,8 @@ def jit(
     dims: Mapping[str, tuple[int | str, int | str | None]] | None = None,
     in_dims: object = None,
     device: str | Device | None = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
 ) -> Any:
     """Compile `function` for the arguments it is called with; composes with every transformation.
 
@@ -428,6 +433,8 @@ def jit(
               in_dims the leading axis of every argument that is itself an array is the only
               size of `dims`. `rune.configure(symbolic="auto")` finds symbolic axes by itself.
     device:   where to run; by default where the arguments are.
+    in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
+              are laid out on the devices of a mesh; None leaves them as they are.
     Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, and
               static or donated arguments that the function does not take;
               DimensionError for a size out of range, axes that contradict each other, and while
@@ -444,8 +451,8 @@ def jit(
     sizes = tuple((dims or {}).items())
 
     def made(f: Callable[P, R]) -> Jitted[P, R]:
-        require_callable("jit", f)
         options = (static, donated, device, sizes, tuple(patterns), treedef)
-        return Jitted(f, Marked.of(f, static, donated), symbolic, device, options)
+        target = laid_out(f, in_shardings, out_shardings, static)
+        return Jitted(target, Marked.of(f, static, donated), symbolic, device, options)
 
     return made if function is None else made(function)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rune import dtypes, tree
-from rune.array import Array, Place, as_array, committed_to, default_place, on, put
+from rune.array import Array, Place, as_array, committed_to, default_place, on
 from rune.backends import Device, device_of
 from rune.core.interpreter import Tracer
 from rune.core.program import Program
@@ -22,7 +22,10 @@ from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.errors import DeviceError
 from rune.ops.promote import opened
+from rune.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from rune.sharding.memory import Spread, spread
 from rune.transforms.compile.transfer import has_moves, to_device
+from rune.transforms.sharding.constraint import sharding_constraint
 
 X = TypeVar("X")
 
@@ -37,9 +40,15 @@ def placement(name: str, args: Sequence[Operand]) -> Place:
     if not committed:
         return default_place()
     first = committed[0]
-    if any(a.place.device is not first.place.device for a in committed):
+    if any(a.place.device is not first.place.device for a in committed) and not _share_devices(committed):
         raise _several_devices(name, committed)
     return first.place
+
+
+def _share_devices(arrays: Sequence[Array]) -> bool:
+    """Whether all of them are laid out on meshes of the same devices."""
+    sets = {a.place.device.sharding.device_set if isinstance(a.place.device, Spread) else None for a in arrays}
+    return len(sets) == 1 and None not in sets
 
 
 def place_of_call(name: str, program: Program, args: Sequence[Value]) -> Place:
@@ -62,47 +71,70 @@ def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
     )
 
 
-def device_put(values: object, device: str | Device | None = None) -> Any:
-    """A tree with every array on `device` and committed to it; arrays there are not copied.
+Where = str | Device | Sharding
 
-    Without a device, arrays stay as they are, and host data becomes arrays on the default device,
-    committed to none. In a jitted function the value moves at this point of the program, which
-    then runs in parts, each on its device; `rune.explain` shows them and the copies between them.
 
-    Errors: DeviceError for an unknown device, and for a move inside a loop or branch.
+def device_put(values: X, device: object = None) -> X:
+    """A tree with every array where `device` says, committed to it; arrays there are not copied.
+
+    device: a device, its name, or a Sharding; or a tree prefix of these. Without one, arrays stay
+            as they are, and host data becomes arrays on the default device, committed to none.
+
+    In a jitted function the value moves at this point of the program, which then runs in parts,
+    each on its device; `rune.explain` shows them and the copies between them. A sharding lays the
+    value out on the devices of its mesh.
+
+    Errors: DeviceError for an unknown device, and for a move inside a loop or branch; ShapeError
+            if a mesh does not divide an axis.
 
     >>> import rune, rune.numpy as rnp
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    return tree.map(_as_array if device is None else _putter(device), tree.map(opened, values))
+    opened_values = tree.map(opened, values)
+    leaves, treedef = tree.flatten(opened_values)
+    places = tree.broadcast_prefix(device, opened_values, is_leaf=_is_where)
+    return tree.unflatten(treedef, [_put(x, where) for x, where in zip(leaves, places, strict=True)])
 
 
-def _as_array(value: Value) -> Any:
-    return value if isinstance(value, Tracer) else _array(value)
+def _is_where(value: object) -> bool:
+    return value is None or isinstance(value, str | Device | Sharding)
 
 
-def _array(value: Value) -> Array:
+def _put(value: Value, where: Any) -> Value:
+    if where is None:
+        return value if isinstance(value, Tracer) else array_of(value)
+    if not isinstance(value, Tracer):
+        return put_at(array_of(value), place_of(where))
+    if isinstance(where, NamedSharding):
+        return sharding_constraint(value, sharding=where)
+    return to_device(value, device=_device(where).name)
+
+
+def _device(where: Where) -> Device:
+    return where.device if isinstance(where, SingleDeviceSharding) else device_of(where)  # type: ignore[arg-type]
+
+
+def place_of(where: Where) -> Place:
+    """The place of arrays that the user puts there."""
+    if isinstance(where, NamedSharding):
+        return committed_to(spread(where))
+    return committed_to(on(_device(where)))
+
+
+def array_of(value: Value) -> Array:
+    """The value as a concrete array."""
     if type(value) is Array:
         return value
     scalar = dtypes.scalar_type(value)
     return as_array(value) if scalar is None else as_array(value, *scalar)
 
 
-def _putter(device: str | Device) -> Callable[[Value], object]:
-    target = device_of(device)
-    place = committed_to(on(target))
-
-    def put_there(value: Value) -> Array:
-        if isinstance(value, Tracer):
-            return to_device(value, device=target.name)
-        array = _array(value)
-        if array.place.device is not place.device:
-            return put(array.numpy(), array.type, place)
-        # Already there, so the same memory becomes committed.
-        return array if array.committed else Array(array.buffer, array.type, place)
-
-    return put_there
+def put_at(array: Array, place: Place) -> Array:
+    """The array at another place; the same memory, if it is there already."""
+    if array.place.device is not place.device:
+        return Array(array.copied_to(place.device), array.type, place)
+    return array if array.committed else Array(array.buffer, array.type, place)
 
 
 def device_get(values: object) -> Any:

@@ -18,18 +18,20 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rune import config
-from rune.array import Array, Place
+from rune.array import CPU, Array, Place
 from rune.config import Config
 from rune.core.program import Program
 from rune.core.values import Value
-from rune.sharding import PartitionSpec
+from rune.errors import DeviceError
+from rune.sharding import Mesh, NamedSharding, PartitionSpec
+from rune.sharding.memory import Spread
 from rune.transforms.checks.key_reuse import note_program
 from rune.transforms.checks.nans_and_bounds import is_watching, watched_program, without_faults
 from rune.transforms.compile.executables import execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
 from rune.transforms.sharding.blocks import Region
-from rune.transforms.sharding.localize import has_regions, localized, regions_within
+from rune.transforms.sharding.localize import input_specs, localized, meshes_within
 from rune.transforms.sharding.run import run_blocks
 
 Run = Callable[..., list[Array]]  # (program, args, place, donated=()) -> results
@@ -41,7 +43,7 @@ class Stage(NamedTuple):
     run: as `run_program`, with the run by the later stages as its first argument.
     """
 
-    is_needed: Callable[[Program, Config], bool]
+    is_needed: Callable[[Program, Config, Place], bool]
     run: Callable[..., list[Array]]
 
 
@@ -58,7 +60,7 @@ def _run_from(
     for stage in STAGES[number:]:
         # The later stages continue after this one, so that none runs twice.
         number += 1
-        if stage.is_needed(program, settings):
+        if stage.is_needed(program, settings, place):
             later = functools.partial(_run_from, number)
             return stage.run(later, program, args, place, donated)
     return execute(program, args, place, donated)
@@ -67,7 +69,7 @@ def _run_from(
 def needs_stages(program: Program) -> bool:
     """Whether a run of the program is more than its compiled code."""
     settings = config.current()
-    return any(stage.is_needed(program, settings) for stage in STAGES)
+    return any(stage.is_needed(program, settings, CPU) for stage in STAGES)
 
 
 def _note_keys(
@@ -77,14 +79,37 @@ def _note_keys(
     return later(program, args, place, donated)
 
 
+def _is_on_mesh(program: Program, settings: Config, place: Place) -> bool:
+    return isinstance(place.device, Spread) or bool(meshes_within(program))
+
+
 def _on_mesh(
     later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
 ) -> list[Array]:
-    (region, *_) = regions_within(program)
-    everywhere = Region(region.mesh, region.mesh.axis_names)
-    in_specs = (PartitionSpec(),) * len(args)
+    """The last stage: the devices of the mesh run what each has to do. Nothing is donated."""
+    mesh = next(iter(meshes_within(program)), None) or place.device.sharding.mesh  # type: ignore[union-attr]
+    everywhere = Region(mesh, mesh.axis_names)
+    in_specs = tuple(_spec_on(mesh, a, spec) for a, spec in zip(args, input_specs(program, mesh), strict=True))
     local, out_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
-    return run_blocks(local, region.mesh, in_specs, out_specs, args)
+    return run_blocks(local, mesh, in_specs, out_specs, args)
+
+
+def _spec_on(mesh: Mesh, value: Value, wanted: PartitionSpec) -> PartitionSpec:
+    """How a value is cut: as it is, if it is on this mesh; else as the program wants it.
+
+    Errors: DeviceError for an array that is committed to other devices.
+    """
+    if type(value) is not Array or not value.committed:
+        return wanted
+    sharding = value.sharding
+    if isinstance(sharding, NamedSharding) and sharding.mesh == mesh:
+        return sharding.spec
+    if sharding.device_set != frozenset(mesh.in_order):
+        raise DeviceError(
+            f"jit: cannot use {value.type} on {value.device.name} with {mesh} (it is committed there)",
+            hint="rune.device_put with a NamedSharding of the mesh lays it out there",
+        )
+    return wanted
 
 
 def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]) -> list[Array]:
@@ -93,8 +118,8 @@ def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, do
 
 
 STAGES = (
-    Stage(lambda program, settings: settings.check_keys, _note_keys),
-    Stage(lambda program, settings: bool(devices_within(program)), run_segments),
-    Stage(lambda program, settings: is_watching(settings), _watch),
-    Stage(lambda program, settings: has_regions(program), _on_mesh),
+    Stage(lambda program, settings, place: settings.check_keys, _note_keys),
+    Stage(lambda program, settings, place: bool(devices_within(program)), run_segments),
+    Stage(lambda program, settings, place: is_watching(settings), _watch),
+    Stage(_is_on_mesh, _on_mesh),
 )

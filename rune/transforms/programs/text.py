@@ -13,6 +13,7 @@ from rune.transforms.compile.transfer import to_device
 from rune.transforms.custom.jvp import custom_jvp_call
 from rune.transforms.custom.vjp import custom_lin, custom_vjp_call
 from rune.transforms.eval_shape import ShapeDtypeStruct
+from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.primitive import shard_map_primitive
 
 PRIMITIVES = (
@@ -26,5 +27,6 @@ PRIMITIVES = (
     callback_primitive,
     to_device,
     shard_map_primitive,
+    sharding_constraint,
 )
 RECORDS = (ShapeDtypeStruct, Simple, ByName, Either)  # dataclasses among the parameters

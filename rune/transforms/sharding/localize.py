@@ -12,19 +12,20 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from rune.core.evaluate import eval_program
-from rune.core.higher import called_once, subprograms
+from rune.core.higher import HigherOrder, called_once, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
 from rune.core.lower import Convert, Parts, Scalar
 from rune.core.manual import Manual
 from rune.core.primitive import Primitive
-from rune.core.program import Program, map_programs
+from rune.core.program import Equation, Program, Var, map_programs
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
-from rune.sharding import PartitionSpec
+from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.primitive import Specs, shard_map_primitive
 from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of, uncut
 from rune.transforms.tracers import ValueTracer
@@ -79,9 +80,14 @@ class Localize(Interpreter):
         if primitive is shard_map_primitive:
             with use(self.parent):
                 return self._shard_map(args, **params)
+        if primitive is sharding_constraint:
+            with use(self.parent):
+                return self._laid_out(args[0], params["sharding"])
         program = called_once(primitive, args, params)
         if program is not None:
             return eval_program(program, args)
+        if primitive.lower is None and primitive.expand is not None and not isinstance(primitive, HigherOrder):
+            return primitive.expand(*args, **params)
         with use(self.parent):
             if isinstance(primitive.lower, Scalar | Convert | Parts):
                 return self._elementwise(primitive, args, params)
@@ -90,10 +96,16 @@ class Localize(Interpreter):
     def _shard_map(
         self, args: Sequence[Value], program: Program, region: Region, in_specs: Specs, out_specs: Specs
     ) -> list[Block]:
-        _require_same(region, self.region)
+        _require_same(region.mesh, self.region.mesh)
         operands = [self.at(a, layout_of(s, type_of(a).ndim)) for a, s in zip(args, in_specs, strict=True)]
         outs = eval_program(program, operands)
         return [self.block(o, region.whole(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
+
+    def _laid_out(self, value: Value, sharding: NamedSharding) -> Block:
+        _require_same(sharding.mesh, self.region.mesh)
+        type = type_of(value)
+        layout = layout_of(sharding.spec, type.ndim)
+        return Block(self, self.at(value, layout), type, layout)
 
     def _elementwise(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block:
         types = [type_of(a) for a in args]
@@ -110,15 +122,15 @@ class Localize(Interpreter):
         return blocks if primitive.multiple_results else blocks[0]
 
 
-def _require_same(region: Region, other: Region) -> None:
+def _require_same(mesh: Mesh, other: Mesh) -> None:
     """Errors: ArgumentError for programs of two meshes."""
-    if region.mesh != other.mesh:
-        raise ArgumentError(f"jit: cannot run on two meshes in one program ({region.mesh} and {other.mesh})")
+    if mesh != other:
+        raise ArgumentError(f"jit: cannot run on two meshes in one program ({mesh} and {other})")
 
 
 def _with_local_programs(params: Mapping[str, object], region: Region) -> Mapping[str, object]:
     """The parameters, with programs that each device runs on whole values."""
-    return map_programs(params, lambda p: _on_everything(p, region) if has_regions(p) else p)
+    return map_programs(params, lambda p: _on_everything(p, region) if meshes_within(p) else p)
 
 
 def _on_everything(program: Program, region: Region) -> Program:
@@ -153,17 +165,39 @@ def localized(
 
 
 @per_program
-def regions_within(program: Program) -> tuple[Region, ...]:
-    """The regions of a program, those of programs within it included; each once."""
-    regions: dict[Region, None] = {}
+def meshes_within(program: Program) -> tuple[Mesh, ...]:
+    """The meshes that a program speaks of, or a program within it; each once."""
+    meshes: dict[Mesh, None] = {}
     for equation in program.equations:
         if equation.primitive is shard_map_primitive:
-            regions[equation.params["region"]] = None
+            meshes[equation.params["region"].mesh] = None
+        if equation.primitive is sharding_constraint:
+            meshes[equation.params["sharding"].mesh] = None
         for inner in subprograms(equation):
-            regions.update(dict.fromkeys(regions_within(inner)))
-    return tuple(regions)
+            meshes.update(dict.fromkeys(meshes_within(inner)))
+    return tuple(meshes)
 
 
-def has_regions(program: Program) -> bool:
-    """Whether any part of the program is of a shard_map."""
-    return bool(regions_within(program))
+@per_program
+def input_specs(program: Program, mesh: Mesh) -> Specs:
+    """How the program wants its inputs: as the one shard_map or constraint that reads one says.
+
+    An input that anything else reads is wanted whole on every device.
+    """
+    wanted: dict[Var, set[PartitionSpec]] = {v: set() for v in program.inputs}
+    for equation in program.equations:
+        for atom, spec in zip(equation.operands, _operand_specs(equation), strict=True):
+            if isinstance(atom, Var) and atom in wanted:
+                wanted[atom].add(spec)
+    for atom in program.outputs:
+        if isinstance(atom, Var) and atom in wanted:
+            wanted[atom].add(PartitionSpec())
+    return tuple(next(iter(specs)) if len(specs) == 1 else PartitionSpec() for specs in wanted.values())
+
+
+def _operand_specs(equation: Equation) -> Specs:
+    if equation.primitive is shard_map_primitive:
+        return equation.params["in_specs"]
+    if equation.primitive is sharding_constraint:
+        return (equation.params["sharding"].spec,)
+    return (PartitionSpec(),) * len(equation.operands)

@@ -6,13 +6,14 @@ has collectives, the devices meet at the table of the run (lowering/meetings.py)
 
 from __future__ import annotations
 
-import math
+import functools
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from rune import config, counts
-from rune.array import CPU, Array, free_on, on, put
+from rune.array import Array, committed_to
 from rune.backends.shared.protocol import Backend, Buffer, Executable, SharesCode
 from rune.core.interpreter import type_of
 from rune.core.program import Program
@@ -21,6 +22,7 @@ from rune.core.values import Value
 from rune.errors import CollectiveError
 from rune.lowering.meetings import Table
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
+from rune.sharding.memory import Blocks, Spread, spread
 from rune.transforms.compile.executables import compiled
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.workers import run_each
@@ -32,36 +34,38 @@ Specs = Sequence[PartitionSpec]
 def run_blocks(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, args: Sequence[Value]) -> list[Array]:
     """The results, cut as `out_specs` say, of the program run on the blocks of its arguments.
 
-    Errors: as of run_on_mesh; DeviceError for an argument that is committed elsewhere.
+    Errors: as of run_on_mesh.
     """
-    operands = [blocks_of(a, NamedSharding(mesh, s)) for a, s in zip(args, in_specs, strict=True)]
+    operands = [_blocks_of(a, spread(NamedSharding(mesh, s))) for a, s in zip(args, in_specs, strict=True)]
     results = run_on_mesh(program, mesh, list(zip(*operands, strict=True)) or [()] * mesh.size)
     return [
-        from_blocks(blocks, t, NamedSharding(mesh, s))
+        _array(blocks, t, NamedSharding(mesh, s))
         for blocks, t, s in zip(zip(*results, strict=True), program.output_types, out_specs, strict=True)
     ]
 
 
-def blocks_of(value: Value, sharding: NamedSharding) -> list[Buffer]:
-    """The buffer of each device."""
-    type = type_of(value)
-    data = value.numpy() if isinstance(value, Array) else np.asarray(value, type.dtype)
-    return [
-        put(np.array(data[block]), type, free_on(on(device))).buffer
-        for device, block in sharding.devices_indices_map(data.shape).items()
-    ]
+def _blocks_of(value: Value, devices: Spread) -> Buffers:
+    """The block of each device."""
+    if type(value) is Array:
+        there = value.sharding
+        if isinstance(there, NamedSharding) and _are_alike(there, devices.sharding, value.type.ndim):
+            return value.buffer.buffers
+        return value.buffer_on(devices).buffers
+    host = np.array(value, type_of(value).dtype)
+    return devices.backend.share(host).buffers
 
 
-def from_blocks(blocks: Buffers, type: ArrayType, sharding: NamedSharding) -> Array:
-    """The array that the blocks are of."""
-    parts = [Array(b, type, free_on(on(d))).numpy() for b, d in zip(blocks, sharding.mesh.in_order, strict=True)]
-    shape = tuple(
-        s * math.prod(sharding.mesh.shape[n] for n in sharding.spec.names(a)) for a, s in enumerate(parts[0].shape)
-    )
-    data = np.empty(shape, parts[0].dtype)
-    for part, block in zip(parts, sharding.devices_indices_map(shape).values(), strict=True):
-        data[block] = part
-    return put(data, ArrayType(shape, type.dtype), CPU)
+@functools.lru_cache(maxsize=4096)
+def _are_alike(a: NamedSharding, b: NamedSharding, ndim: int) -> bool:
+    """Whether the devices of both have the same blocks of an array of this rank, in one order."""
+    return a == b or (a.mesh.in_order == b.mesh.in_order and a.is_equivalent_to(b, ndim))
+
+
+def _array(blocks: Buffers, block_type: ArrayType, sharding: NamedSharding) -> Array:
+    """The array of these blocks."""
+    sizes = zip(blocks[0].shape, itertools.count())
+    shape = tuple(d * sharding.parts(axis) for d, axis in sizes)
+    return Array(Blocks(tuple(blocks), shape), block_type.with_shape(shape), committed_to(spread(sharding)))
 
 
 def executables_of(program: Program, mesh: Mesh) -> tuple[Executable, ...]:

@@ -1,0 +1,36 @@
+"""Shard: one block of an array, and the device that holds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rune.backends import Device
+from rune.sharding.shardings import Block
+
+if TYPE_CHECKING:
+    from rune.array import Array
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Shard:
+    """A block of an array.
+
+    index:       the slice of each axis that it is
+    replica_id:  how many devices before this one, in the order of the mesh, hold the same block
+    data:        the block, an array on the device
+    Errors:      none.
+
+    >>> import rune.numpy as rnp
+    >>> rnp.ones(2).addressable_shards[0].replica_id
+    0
+    """
+
+    device: Device
+    index: Block
+    replica_id: int
+    data: Array
+
+    def __repr__(self) -> str:
+        described = f"device={self.device.name}, index={self.index}, replica_id={self.replica_id}"
+        return f"Shard({described}, data={self.data.type})"

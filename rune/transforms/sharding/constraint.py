@@ -1,0 +1,48 @@
+"""sharding_constraint: a value as it is, laid out on the devices of a mesh as a sharding says.
+
+%1: f32[8] = sharding_constraint %0 {sharding=NamedSharding(Mesh('data': 4), P('data'))}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rune.array import CPU, Array, committed_to, put
+from rune.core.interpreter import type_of
+from rune.core.primitive import Direct
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
+from rune.sharding import NamedSharding, PartitionSpec
+from rune.sharding.memory import spread
+
+
+def _type_rule(x: ArrayType, *, sharding: NamedSharding) -> ArrayType:
+    sharding.shard_shape(x.shape)  # refuses an axis that the mesh does not divide
+    return x
+
+
+def _run(x: Value, *, sharding: NamedSharding) -> Array:
+    type = type_of(x)
+    array = x if isinstance(x, Array) else put(np.asarray(x, type.dtype), type, CPU)
+    there = spread(sharding)
+    return Array(array.buffer_on(there), type, committed_to(there))
+
+
+def _batch(batched: Sequence[bool], size: Size, x: Value, *, sharding: NamedSharding) -> tuple[Array, bool]:
+    behind = NamedSharding(sharding.mesh, PartitionSpec(None, *sharding.spec))
+    return sharding_constraint(x, sharding=behind), batched[0]
+
+
+sharding_constraint: Direct = Direct(
+    "sharding_constraint",
+    "movement",
+    _type_rule,
+    reference=lambda x, sharding: x,
+    jvp=(lambda dx, x, y, sharding: sharding_constraint(dx, sharding=sharding),),
+    transpose=lambda ct, linear, x, sharding: [sharding_constraint(ct, sharding=sharding)],
+    batch=_batch,
+    run=_run,
+)
