@@ -53,14 +53,20 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
 
 
 def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
-    """A value of dtype `source` as one of `target`; floats saturate."""
-    if source not in dtypes.FLOATING or target not in dtypes.INTEGER:
-        return llvm_scalar.convert(x, source, target)
-    # LLVM's own fptosi.sat takes lanes one by one.
+    """A value of dtype `source` as one of `target`; floats saturate, and round once."""
     wide = dtypes.f64 if source == dtypes.f64 else dtypes.f32
-    result = floats.to_integer(Written(x, wide, Context([])), target)
-    assert isinstance(result, Written)
-    return result.value
+    number = Written(x, wide, Context([]))
+    if source in dtypes.FLOATING and target in dtypes.INTEGER:
+        # LLVM's own fptosi.sat takes lanes one by one.
+        return _value(floats.to_integer(number, target))
+    if (source, target) == (dtypes.f64, dtypes.f16):
+        return llvm_scalar.convert(_value(floats.to_odd(number)), dtypes.f32, target)
+    return llvm_scalar.convert(x, source, target)
+
+
+def _value(number: Number) -> Value:
+    assert isinstance(number, Written)
+    return number.value
 
 
 def combine(name: str, dtype: np.dtype, a: Value, b: Value) -> Value:
@@ -73,9 +79,7 @@ def _in_place(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     write = OPERATIONS[name].form(dtype, ABILITIES)
     assert write is not None
     context = Context([])
-    result = write(*(Written(a, dtype, context) for a in args))
-    assert isinstance(result, Written)
-    return result.value
+    return _value(write(*(Written(a, dtype, context) for a in args)))
 
 
 def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:

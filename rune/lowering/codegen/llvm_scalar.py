@@ -140,7 +140,7 @@ _INTEGER: dict[str, Rendering] = {
 
 
 def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
-    """A register value of dtype `source` as one of `target`."""
+    """A register value of dtype `source` as one of `target`; see llvm_functions for the others."""
     type = with_scalar(x.type, register_type(target))
     if source == target:
         return x
@@ -148,7 +148,7 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     if target == dtypes.bool_:
         return x.compare("une" if source in dtypes.FLOATING else "ne", 0)
     if source in dtypes.FLOATING:
-        return _from_float(x, source, target, type)
+        return round_to(x.cast("fptrunc" if source == dtypes.f64 else "fpext", type), target)
     if target in dtypes.FLOATING:
         converted = x.cast("sitofp" if source in dtypes.SIGNED else "uitofp", type)
         return round_to(converted, target)
@@ -157,30 +157,9 @@ def convert(x: Value, source: np.dtype, target: np.dtype) -> Value:
     return x.cast("sext" if source in dtypes.SIGNED else "zext", type)
 
 
-def _from_float(x: Value, source: np.dtype, target: np.dtype, type: str) -> Value:
-    if source != dtypes.f64:
-        return round_to(x.cast("fpext", type), target)
-    # Rounding to f32 and then to f16 could miss the nearest f16.
-    if target == dtypes.f16:
-        return round_to(_rounded_to_odd(x), target)
-    return round_to(x.cast("fptrunc", type), target)
-
-
 def integer_part(x: Value, target: np.dtype) -> Value:
     """Towards zero, of a float that the integer holds."""
     # Narrow targets go through i32, which holds all of u8 and u16 and is one instruction.
     op = "fptosi" if target in dtypes.SIGNED or target.itemsize < 4 else "fptoui"
     type = register_type(target)
     return x.cast(op, "i32" if target.itemsize < 4 else type).cast("trunc", type)
-
-
-def _rounded_to_odd(x: Value) -> Value:
-    """f64 to f32 such that rounding the result to f16 equals rounding x (Boldo & Melquiond)."""
-    near = x.cast("fptrunc", "float")
-    back = near.cast("fpext", "double")
-    bits = near.to_bits()
-    even = (bits & 1).equals(0)
-    inexact = back.compare("one", x) & even & (x.abs() < 2.0**127)
-    below = back.abs() < x.abs()
-    stepped = x.writer.select(below, bits + 1, bits - 1).from_bits(near.type)
-    return x.writer.select(inexact, stepped, near)

@@ -17,6 +17,8 @@ import numpy as np
 
 from rune import dtypes
 from rune.lowering.kernel.expr import Cast, Expr, Op, const
+from rune.lowering.legalize.recorder import Bound, Recorded
+from rune.lowering.scalar import floats
 from rune.lowering.scalar.table import result_dtype
 
 Bind = Callable[[Expr], Expr]  # gives a name to an expression that is used several times
@@ -139,22 +141,10 @@ def _nearest(length: Expr, format: Format, bind: Bind) -> Expr:
 
 
 def to_odd(x: Expr, bind: Bind) -> Expr:
-    """f64 as f32 such that rounding the result once more equals rounding x once.
-
-    What is not exact goes to the neighbour with an odd last bit (Boldo & Melquiond 2008).
-    """
-    near = bind(Cast(x, dtypes.f32))
-    back = bind(Cast(near, dtypes.f64))
-    bits = bind(bits_of(near))
-    even = operation("eq", operation("and", bits, word(1)), word(0))
-    # Infinity and NaN have no neighbours, and numbers this large are infinite in f16 anyway.
-    ordered = operation("lt", operation("abs", x), const(2.0**127, dtypes.f64))
-    inexact = operation("and", operation("and", operation("ne", back, x), even), ordered)
-    below = operation("lt", operation("abs", back), operation("abs", x))
-    # Adding 1 to the bits is a step in magnitude, because the sign is a separate bit.
-    up, down = operation("add", bits, word(1)), operation("sub", bits, word(1))
-    stepped = bits_of(operation("select", below, up, down), dtypes.f32)
-    return operation("select", inexact, stepped, near)
+    """f64 as f32 such that rounding the result once more equals rounding x once."""
+    result = floats.to_odd(Recorded(Bound(give=bind), bind(x)))
+    assert isinstance(result, Recorded)
+    return result.expr
 
 
 def next_after(x: Expr, y: Expr, format: Format, bind: Bind) -> Expr:

@@ -55,6 +55,16 @@ class Block:
         return tuple(inner)
 
 
+@dataclass(slots=True)
+class Bound(Block):
+    """A block for functions without branches, whose names stand elsewhere."""
+
+    give: Callable[[Expr], Expr] = field(kw_only=True)
+
+    def bind(self, expr: Expr) -> Expr:
+        return self.give(expr)
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded(Number):
     """An expression of one node in a block."""

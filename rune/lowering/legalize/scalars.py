@@ -27,7 +27,6 @@ from rune.lowering.codegen.target import Native
 from rune.lowering.kernel.expr import Cast, Const, Expr, Local, Op
 from rune.lowering.kernel.nodes import Accumulate, Function, KernelCode, Stmt, Store
 from rune.lowering.kernel.rewrite import Body, expressions, map_expr, map_parts, map_stmts, updated, walk, walk_expr
-from rune.lowering.legalize.formats import to_odd
 from rune.lowering.legalize.recorder import Block, Recorded
 from rune.lowering.scalar import floats
 from rune.lowering.scalar.number import Ability, Number
@@ -151,6 +150,6 @@ def _recorded(name: str, dtype: np.dtype, arity: int, write: Callable[..., Numbe
     return Function(function_name(name, dtype), params, tuple(block.stmts), result.expr)
 
 
-def _to_f16(x: Recorded) -> Recorded:
+def _to_f16(x: Number) -> Number:
     """f64 rounded once, though the device may convert by way of f32."""
-    return x.bound(to_odd(x.expr, x.block.bind)).convert(dtypes.f16)
+    return floats.to_odd(x).convert(dtypes.f16)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rune import dtypes
 from rune.lowering.scalar.number import Ability, Number, at_least, at_most, select
 
 
@@ -66,3 +67,17 @@ def _greatest(limit: int, dtype: np.dtype) -> float:
     """The greatest number of a format that is not above a limit."""
     nearest = dtype.type(limit)
     return float(nearest if int(nearest) <= limit else np.nextafter(nearest, dtype.type(0)))
+
+
+def to_odd(x: Number) -> Number:
+    """f64 as f32 such that rounding the result once more equals rounding x once.
+
+    What is not exact goes to the neighbour with an odd last bit (Boldo & Melquiond 2008).
+    """
+    near = x.convert(dtypes.f32)
+    bits, back, size = near.bits(), near.convert(dtypes.f64), x.abs()
+    # Infinity and NaN have no neighbours, and numbers this large are infinite in f16 anyway.
+    inexact = back.apply("ne", x) & (bits & 1).equals(0) & (size < 2.0**127)
+    # Adding 1 to the bits is a step in magnitude, because the sign is a separate bit.
+    stepped = select(back.abs() < size, bits + 1, bits - 1).bits_as(dtypes.f32)
+    return select(inexact, stepped, near)
