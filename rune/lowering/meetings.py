@@ -6,7 +6,7 @@ that differ from it along one axis. The last to arrive combines what all have br
 of their places, so that nothing depends on timing.
 
     table = Table({"data": 2}, ("cpu:0", "cpu:1"))
-    with table.seat(0): ...                          # in the thread of the first device
+    table.run(0, executable, buffers)                # in the thread of the first device
 
 Nobody waits for ever. A device that fails, ends, or meets for something else ends the wait of all;
 so does the last device to begin a wait when none is left that could end one.
@@ -17,9 +17,9 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from rune.core.primitive import Collective
 from rune.core.types import ArrayType
 from rune.errors import CollectiveError
 
+R = TypeVar("R")
 Arrays = list[np.ndarray]
 Key = tuple[Hashable, int]  # of a group: the axis, and the number of its first member
 
@@ -79,12 +80,24 @@ class Meeting:
     members: tuple[int, ...]
     operands: dict[int, np.ndarray] = field(default_factory=dict)
     results: dict[int, np.ndarray] = field(default_factory=dict)
-    end: threading.Event = field(default_factory=threading.Event)
+    waits: list[threading.Lock] = field(default_factory=list)
 
     def combine(self) -> None:
         """Compute what everyone receives."""
         results = self.call.among([self.operands[n] for n in self.members])
         self.results.update(zip(self.members, results, strict=True))
+
+    def new_wait(self) -> threading.Lock:
+        """A lock that is taken until the end."""
+        wait = threading.Lock()
+        wait.acquire()
+        self.waits.append(wait)
+        return wait
+
+    def end(self) -> None:
+        """Let everyone go on."""
+        while self.waits:
+            self.waits.pop().release()
 
     @property
     def absent(self) -> list[int]:
@@ -102,21 +115,21 @@ class Table:
         self._open: dict[Key, Meeting] = {}
         self._running, self._waiting = len(devices), 0
 
-    @contextmanager
-    def seat(self, number: int) -> Iterator[None]:
-        """Run this device's part of the program, in a thread of its own.
+    def run(self, number: int, function: Callable[..., R], *args: object) -> R:
+        """`function(*args)` as this device's part of the program, in a thread of its own.
 
-        An error of the block ends the waits of all other devices.
+        An error of it ends the waits of all other devices.
         """
         _seats.seat = Seat(self, number)
         try:
-            yield
+            result = function(*args)
             self._leave()
         except BaseException as error:
             self.fail(error)
             raise
         finally:
             _seats.seat = None
+        return result
 
     def place(self, number: int, axis_name: Hashable) -> int:
         """The place of a device along an axis."""
@@ -124,11 +137,11 @@ class Table:
 
     def exchange(self, number: int, call: CollectiveCall, operand: np.ndarray) -> np.ndarray:
         """What a device receives for what it brings. Errors: CollectiveError; what others raise."""
-        meeting, is_last = self._attend(number, call, operand)
-        if is_last:
+        meeting, wait = self._attend(number, call, operand)
+        if wait is None:
             self._combine(meeting)
         else:
-            meeting.end.wait()
+            wait.acquire()
         if number not in meeting.results:
             raise self._broken(call)
         return meeting.results[number]
@@ -139,8 +152,8 @@ class Table:
             return self.failure
         return CollectiveError(f"{call}: cannot go on (another device raised {self.failure!r})")
 
-    def _attend(self, number: int, call: CollectiveCall, operand: np.ndarray) -> tuple[Meeting, bool]:
-        """The meeting of a device's group, and whether the device is the last to come."""
+    def _attend(self, number: int, call: CollectiveCall, operand: np.ndarray) -> tuple[Meeting, threading.Lock | None]:
+        """The meeting of a device's group, and what is free at its end; None for the last."""
         members = self._group(number, call.axis_name)
         key = call.axis_name, members[0]
         with self._lock:
@@ -149,14 +162,13 @@ class Table:
             meeting = self._open.setdefault(key, Meeting(call, members))
             self._check_agreement(meeting, number, call, operand)
             meeting.operands[number] = operand
-            is_last = len(meeting.operands) == len(members)
-            if is_last:
+            if len(meeting.operands) == len(members):
                 del self._open[key]
                 self._waiting -= len(members) - 1
-            else:
-                self._waiting += 1
-                self._check_progress()
-        return meeting, is_last
+                return meeting, None
+            self._waiting += 1
+            self._check_progress()
+            return meeting, meeting.new_wait()
 
     def _combine(self, meeting: Meeting) -> None:
         try:
@@ -165,7 +177,7 @@ class Table:
             self.fail(error)
             raise
         finally:
-            meeting.end.set()
+            meeting.end()
 
     def _check_agreement(self, meeting: Meeting, number: int, call: CollectiveCall, operand: np.ndarray) -> None:
         """Errors: CollectiveError where the device cannot take part in the meeting."""
@@ -208,7 +220,7 @@ class Table:
             self.failure = self.failure or error
             meetings = tuple(self._open.values())
         for meeting in meetings:
-            meeting.end.set()
+            meeting.end()
 
     def _group(self, number: int, axis_name: Hashable) -> tuple[int, ...]:
         """The devices that differ from this one along the axis, in order, and itself."""

@@ -35,6 +35,10 @@ class Spread(Device):
 
     sharding: NamedSharding
 
+    # There is one for each sharding; two devices of one target would be equal.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     @property
     def name(self) -> str:
         """The devices and the spec."""

@@ -154,8 +154,13 @@ class CpuBackend:
     def adopted(self, executable: Executable) -> CpuExecutable | None:
         """The same code, counted as work of this device, where both use one core."""
         # The code of several cores calls its own device's pool.
-        is_alike = type(executable) is CpuExecutable and executable.cores == 1 == self.target.cores
-        return executable.on(self.work) if is_alike else None
+        if type(executable) is not CpuExecutable or not executable.cores == 1 == self.target.cores:
+            return None
+        return executable.on(self.work)
+
+    def is_brief(self, executable: Executable) -> bool:
+        """Whether a run is over at once, and calls no Python."""
+        return type(executable) is CpuExecutable and executable.is_brief
 
     def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
         """Compile a plan that times its steps. Errors: CompileError."""

@@ -102,7 +102,7 @@ class CpuExecutable:
             layout.arena_bytes,
             self._arenas,
             partial(self.new_arena, layout.arena_bytes),
-            self._is_brief,
+            self.is_brief,
             self.work.addresses(),
             self,
         )
@@ -113,10 +113,10 @@ class CpuExecutable:
         return Prepared(code, takes, gives, makers)
 
     @property
-    def _is_brief(self) -> bool:
+    def is_brief(self) -> bool:
         """Whether the plan is over so soon that other Python threads may wait for it."""
         cost = self.rendering.cost
-        return cost is not None and cost <= BRIEF_COST
+        return cost is not None and cost <= BRIEF_COST and not self._callbacks.are_there
 
     def sources(self) -> dict[str, str]:
         """The LLVM IR of each kernel."""

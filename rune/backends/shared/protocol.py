@@ -85,6 +85,10 @@ class SharesCode(Protocol):
         """The executable, as one of this device; None if that has to compile the plan itself."""
         ...
 
+    def is_brief(self, executable: Executable) -> bool:
+        """Whether a run is over before another thread would have begun it, and waits for none."""
+        ...
+
 
 @runtime_checkable
 class CountsMemory(Protocol):

@@ -74,7 +74,7 @@ def _several_devices(name: str, committed: Sequence[Array]) -> DeviceError:
 Where = str | Device | Sharding
 
 
-def device_put(values: X, device: object = None) -> X:
+def device_put(values: object, device: object = None) -> Any:
     """A tree with every array where `device` says, committed to it; arrays there are not copied.
 
     device: a device, its name, or a Sharding; or a tree prefix of these. Without one, arrays stay
@@ -101,7 +101,7 @@ def _is_where(value: object) -> bool:
     return value is None or isinstance(value, str | Device | Sharding)
 
 
-def _put(value: Value, where: Any) -> Value:
+def _put(value: Value, where: Where | None) -> Value:
     if where is None:
         return value if isinstance(value, Tracer) else array_of(value)
     if not isinstance(value, Tracer):

@@ -21,18 +21,20 @@ from rune import config
 from rune.array import CPU, Array, Place
 from rune.config import Config
 from rune.core.program import Program
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import DeviceError
-from rune.sharding import Mesh, NamedSharding, PartitionSpec
+from rune.sharding import Mesh, PartitionSpec
 from rune.sharding.memory import Spread
 from rune.transforms.checks.key_reuse import note_program
 from rune.transforms.checks.nans_and_bounds import is_watching, watched_program, without_faults
-from rune.transforms.compile.executables import execute
+from rune.transforms.compile.executables import device_for, execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
+from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.localize import input_specs, localized, meshes_within
-from rune.transforms.sharding.run import run_blocks
+from rune.transforms.sharding.run import MeshProgram, mesh_program
 
 Run = Callable[..., list[Array]]  # (program, args, place, donated=()) -> results
 
@@ -87,26 +89,38 @@ def _on_mesh(
     later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
 ) -> list[Array]:
     """The last stage: the devices of the mesh run what each has to do. Nothing is donated."""
-    mesh = next(iter(meshes_within(program)), None) or place.device.sharding.mesh  # type: ignore[union-attr]
+    settings = config.current()
+    places = tuple([a.place if type(a) is Array else CPU for a in args])
+    return _program_on_mesh(program, places, settings.check_stages, settings.profile)(args)
+
+
+@per_program
+def _program_on_mesh(program: Program, places: tuple[Place, ...], *settings: bool) -> MeshProgram:
+    """What the devices run for arguments at these places."""
+    spreads = (p.device.sharding.mesh for p in places if isinstance(p.device, Spread))
+    mesh = next(iter((*meshes_within(program), *spreads)))
+    in_specs = tuple(
+        _spec_on(mesh, t, place, wanted)
+        for t, place, wanted in zip(program.input_types, places, input_specs(program, mesh), strict=True)
+    )
     everywhere = Region(mesh, mesh.axis_names)
-    in_specs = tuple(_spec_on(mesh, a, spec) for a, spec in zip(args, input_specs(program, mesh), strict=True))
     local, out_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
-    return run_blocks(local, mesh, in_specs, out_specs, args)
+    return mesh_program(local, mesh, in_specs, out_specs)
 
 
-def _spec_on(mesh: Mesh, value: Value, wanted: PartitionSpec) -> PartitionSpec:
-    """How a value is cut: as it is, if it is on this mesh; else as the program wants it.
+def _spec_on(mesh: Mesh, type: ArrayType, place: Place, wanted: PartitionSpec) -> PartitionSpec:
+    """How an argument is cut: as it is, if it is on this mesh; else as the program wants it.
 
     Errors: DeviceError for an array that is committed to other devices.
     """
-    if type(value) is not Array or not value.committed:
+    if not place.committed:
         return wanted
-    sharding = value.sharding
-    if isinstance(sharding, NamedSharding) and sharding.mesh == mesh:
-        return sharding.spec
-    if sharding.device_set != frozenset(mesh.in_order):
+    if isinstance(place.device, Spread) and place.device.sharding.mesh == mesh:
+        return place.device.sharding.spec
+    there = place.device.sharding.device_set if isinstance(place.device, Spread) else {device_for(place.device)}
+    if there != set(mesh.in_order):
         raise DeviceError(
-            f"jit: cannot use {value.type} on {value.device.name} with {mesh} (it is committed there)",
+            f"jit: cannot use {type} on {device_for(place.device).name} with {mesh} (it is committed there)",
             hint="rune.device_put with a NamedSharding of the mesh lays it out there",
         )
     return wanted

@@ -34,7 +34,7 @@ from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
 from rune.transforms.sharding.blocks import Region
-from rune.transforms.sharding.run import run_blocks
+from rune.transforms.sharding.run import mesh_program
 
 T = TypeVar("T")
 Specs = tuple[PartitionSpec, ...]
@@ -79,7 +79,7 @@ def _calls(*args: object, program: Program, region: Region, **_: object) -> tupl
 
 
 def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> list[Array]:
-    return run_blocks(program, region.mesh, in_specs, out_specs, args)
+    return mesh_program(program, region.mesh, in_specs, out_specs)(args)
 
 
 # --- forward derivatives ------------------------------------------------------------------------

@@ -7,13 +7,13 @@ has collectives, the devices meet at the table of the run (lowering/meetings.py)
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from rune import config, counts
-from rune.array import Array, committed_to
+from rune.array import Array, Place, committed_to
 from rune.backends.shared.protocol import Backend, Buffer, Executable, SharesCode
 from rune.core.interpreter import type_of
 from rune.core.program import Program
@@ -31,51 +31,66 @@ Buffers = Sequence[Buffer]  # of one device: its blocks of the operands, or of t
 Specs = Sequence[PartitionSpec]
 
 
-def run_blocks(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, args: Sequence[Value]) -> list[Array]:
-    """The results, cut as `out_specs` say, of the program run on the blocks of its arguments.
+@dataclass(frozen=True, slots=True, eq=False)
+class MeshProgram:
+    """What the devices of a mesh run, and where the operands and results are.
 
-    Errors: as of run_on_mesh.
+    executables: of each device, in the order of the mesh
+    block_types: of the results, on each device
+    in_turn:     whether the caller's thread runs one after another: each is over before a thread
+                 could have begun it, and they have nothing to tell each other
     """
-    operands = [_blocks_of(a, spread(NamedSharding(mesh, s))) for a, s in zip(args, in_specs, strict=True)]
-    results = run_on_mesh(program, mesh, list(zip(*operands, strict=True)) or [()] * mesh.size)
-    return [
-        _array(blocks, t, NamedSharding(mesh, s))
-        for blocks, t, s in zip(zip(*results, strict=True), program.output_types, out_specs, strict=True)
-    ]
+
+    mesh: Mesh
+    executables: tuple[Executable, ...]
+    operands: tuple[Spread, ...]
+    results: tuple[Place, ...]
+    block_types: tuple[ArrayType, ...]
+    in_turn: bool
+
+    def __call__(self, args: Sequence[Value]) -> list[Array]:
+        """The results.
+
+        Errors: that of the device that failed first; CollectiveError if devices do not agree.
+        """
+        operands = [_blocks_of(a, devices) for a, devices in zip(args, self.operands, strict=True)]
+        blocks = list(zip(*operands, strict=True)) or [()] * len(self.executables)
+        results = self._run(blocks)
+        next(counts.runs)
+        return [*map(_array, zip(*results, strict=True), self.block_types, self.results)]
+
+    def _run(self, blocks: Sequence[Buffers]) -> list[Buffers]:
+        """What each device gives for its blocks."""
+        if self.in_turn:
+            return [run(operands) for run, operands in zip(self.executables, blocks, strict=True)]
+        table = Table(self.mesh.shape, [d.name for d in self.mesh.in_order])
+        try:
+            return run_each(self.mesh.in_order, lambda n: table.run(n, self.executables[n], blocks[n]))
+        except CollectiveError as error:  # what others are told, when one has failed
+            raise table.failure or error from None
 
 
-def _blocks_of(value: Value, devices: Spread) -> Buffers:
-    """The block of each device."""
-    if type(value) is Array:
-        there = value.sharding
-        if isinstance(there, NamedSharding) and _are_alike(there, devices.sharding, value.type.ndim):
-            return value.buffer.buffers
-        return value.buffer_on(devices).buffers
-    host = np.array(value, type_of(value).dtype)
-    return devices.backend.share(host).buffers
-
-
-@functools.lru_cache(maxsize=4096)
-def _are_alike(a: NamedSharding, b: NamedSharding, ndim: int) -> bool:
-    """Whether the devices of both have the same blocks of an array of this rank, in one order."""
-    return a == b or (a.mesh.in_order == b.mesh.in_order and a.is_equivalent_to(b, ndim))
-
-
-def _array(blocks: Buffers, block_type: ArrayType, sharding: NamedSharding) -> Array:
-    """The array of these blocks."""
-    sizes = zip(blocks[0].shape, itertools.count())
-    shape = tuple(d * sharding.parts(axis) for d, axis in sizes)
-    return Array(Blocks(tuple(blocks), shape), block_type.with_shape(shape), committed_to(spread(sharding)))
-
-
-def executables_of(program: Program, mesh: Mesh) -> tuple[Executable, ...]:
-    """The executable of each device, compiled on first use."""
+def mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs) -> MeshProgram:
+    """The program for all devices, compiled on first use; the specs say which blocks are whose."""
     settings = config.current()
-    return _executables(program, mesh, settings.check_stages, settings.profile)
+    return _mesh_program(program, mesh, in_specs, out_specs, settings.check_stages, settings.profile)
 
 
 @per_program
-def _executables(program: Program, mesh: Mesh, *settings: bool) -> tuple[Executable, ...]:
+def _mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, *settings: bool) -> MeshProgram:
+    executables = _executables(program, mesh)
+    backends = [d.backend for d in mesh.in_order]
+    return MeshProgram(
+        mesh,
+        executables,
+        tuple(spread(NamedSharding(mesh, s)) for s in in_specs),
+        tuple(committed_to(spread(NamedSharding(mesh, s))) for s in out_specs),
+        program.output_types,
+        all(isinstance(b, SharesCode) and b.is_brief(e) for b, e in zip(backends, executables, strict=True)),
+    )
+
+
+def _executables(program: Program, mesh: Mesh) -> tuple[Executable, ...]:
     executables: list[Executable] = []
     for device in mesh.in_order:
         twins = (_twin(device.backend, e) for e in executables)
@@ -88,21 +103,32 @@ def _twin(backend: Backend, executable: Executable) -> Executable | None:
     return backend.adopted(executable) if isinstance(backend, SharesCode) else None
 
 
-def run_on_mesh(program: Program, mesh: Mesh, blocks: Sequence[Buffers]) -> list[Buffers]:
-    """The blocks of the results on each device, for those of the operands there.
+def _blocks_of(value: Value, devices: Spread) -> Buffers:
+    """The block of each device."""
+    if type(value) is not Array:
+        return devices.backend.share(np.array(value, type_of(value).dtype)).buffers
+    there = value.place.device
+    if there is not devices and isinstance(there, Spread):
+        if _are_alike(there.sharding, devices.sharding, value.type.ndim):
+            return value.buffer.buffers
+    return value.buffer_on(devices).buffers
 
-    Errors: that of the device that failed first; CollectiveError if devices do not agree.
-    """
-    devices, executables = mesh.in_order, executables_of(program, mesh)
-    table = Table(mesh.shape, [d.name for d in devices])
 
-    def part(number: int) -> Buffers:
-        with table.seat(number):
-            return executables[number](blocks[number])
+@functools.lru_cache(maxsize=4096)
+def _are_alike(a: NamedSharding, b: NamedSharding, ndim: int) -> bool:
+    """Whether the devices of both have the same blocks of an array of this rank, in one order."""
+    return a.mesh.in_order == b.mesh.in_order and a.is_equivalent_to(b, ndim)
 
-    try:
-        results = run_each(devices, part)
-    except CollectiveError as error:  # what others are told, when one has failed
-        raise table.failure or error from None
-    next(counts.runs)
-    return results
+
+def _array(blocks: Buffers, block_type: ArrayType, place: Place) -> Array:
+    """The array of these blocks."""
+    shape = _shape(tuple(blocks[0].shape), place)
+    return Array(Blocks(tuple(blocks), shape), block_type.with_shape(shape), place)
+
+
+@functools.lru_cache(maxsize=4096)
+def _shape(block: tuple[int, ...], place: Place) -> tuple[int, ...]:
+    """The shape of the array whose blocks have this shape."""
+    assert isinstance(place.device, Spread)
+    parts = map(place.device.sharding.parts, range(len(block)))
+    return tuple(d * n for d, n in zip(block, parts, strict=True))
