@@ -20,3 +20,12 @@ class Manual(Stage):
     def named_axis(self, name: Hashable) -> Axis | None:
         """The axis of the mesh that has this name."""
         return self.named_axes.get(name)
+
+
+def has_typed_axes(interpreter: Interpreter | None) -> bool:
+    """Whether this is code of a region where types say along which axes values vary."""
+    while interpreter is not None:
+        if isinstance(interpreter, Manual):
+            return any(axis.is_typed for axis in interpreter.named_axes.values())
+        interpreter = interpreter.parent
+    return False

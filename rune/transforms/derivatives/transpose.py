@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune.array import Array
-from rune.core.interpreter import bind
+from rune.core.interpreter import bind, current
+from rune.core.manual import has_typed_axes
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.values import Value, Values
-from rune.errors import MissingRule, in_copied_context, set_line
+from rune.errors import MissingRule, TransformError, in_copied_context, set_line
 from rune.ops import add
 from rune.ops.family import not_linear, types_text
 
@@ -24,8 +25,15 @@ def backward(program: Program, linear: Sequence[bool], values: Values, cotangent
     """Cotangents of the linear inputs (None: zero).
 
     `values` has one entry per input, ignored for linear ones; one cotangent per output.
-    Errors: MissingRule if a primitive on the way has no transpose.
+    Errors: MissingRule if a primitive on the way has no transpose; TransformError in the body of a
+            shard_map that checks variation, whose types do not say yet what is to be summed.
     """
+    if has_typed_axes(current()):
+        raise TransformError(
+            "grad: cannot go backwards in the body of a shard_map with check_vma=True "
+            "(types do not say yet which cotangents to sum)",
+            hint="pass check_vma=False and sum gradients with psum or pmean, or take grad of the shard_map",
+        )
     return in_copied_context(_backward, program, linear, values, cotangents)
 
 

@@ -17,7 +17,6 @@ class Region:
 
     mesh: Mesh
     manual: tuple[Name, ...]
-    is_typed: bool = False
 
     def size(self, names: Sequence[Name]) -> int:
         """How many devices differ along these axes."""
@@ -30,10 +29,6 @@ class Region:
     def copies(self, spec: PartitionSpec) -> int:
         """How many devices have the same block."""
         return self.size(self.copied(spec))
-
-    def varying(self, type: ArrayType) -> tuple[Name, ...]:
-        """The axes along which a value of the body may differ."""
-        return self.manual
 
     def block(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
         """The type of a block. Errors: ShapeError if the mesh does not divide an axis."""

@@ -3,10 +3,9 @@
     %1: f32[8] = shard_map %0 {program=p, region=..., in_specs=(P('data'),), out_specs=(P('data'),)}
 
 Each rule rewrites the program of one device and binds shard_map again, so derivatives and batches
-run where the function does. In a region whose types do not say along which axes a value varies,
-an input that is not cut along an axis is a copy on each device there, whose cotangent is the sum
-over them; and a result that is not cut along it counts once, so each device's copy has a share of
-its cotangent.
+run where the function does. An input that is not cut along an axis is a copy on each device there,
+whose cotangent is the sum over them; and a result that is not cut along it counts once, so each
+device's copy has a share of its cotangent.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ def _chosen(items: Iterable[T], choice: Iterable[bool]) -> tuple[T, ...]:
     return tuple(item for item, is_chosen in zip(items, choice, strict=True) if is_chosen)
 
 
-def inside(region: Region) -> Manual:
-    """A stage inside the region, whose named axes rules may ask for."""
-    axes = {name: Axis(region.mesh.shape[name], region.is_typed) for name in region.manual}
+def inside(region: Region, *, is_typed: bool = False) -> Manual:
+    """A stage inside the region, whose named axes the body and the rules may ask for."""
+    axes = {name: Axis(region.mesh.shape[name], is_typed) for name in region.manual}
     return Manual(current(), axes)
 
 
@@ -132,7 +131,7 @@ def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], p
 def _giving_residuals(program: Program, count: int, region: Region) -> tuple[Program, Specs]:
     """The program whose results behind `count` are blocks of arrays with one for each device."""
     stacked = [Var(a.type.with_shape((1, *a.type.shape))) for a in program.outputs[count:]]
-    specs = tuple(PartitionSpec(region.varying(a.type)) for a in program.outputs[count:])
+    specs = tuple(PartitionSpec(region.manual) for _ in program.outputs[count:])
     stack = [_reshaped(a, v) for a, v in zip(program.outputs[count:], stacked, strict=True)]
     return program.with_equations((*program.equations, *stack), (*program.outputs[:count], *stacked)), specs
 
@@ -167,9 +166,8 @@ def _transpose(
     nonzero = tuple(ct is not None for ct in cts)
     rewritten, out_nonzero = inside(region).trace(transpose_program, program, tuple(linear), nonzero)
     known, linear_specs = [not lin for lin in linear], _chosen(_chosen(in_specs, linear), out_nonzero)
-    if not region.is_typed:
-        cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
-        rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
+    cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
+    rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
     ct_specs = (*_chosen(in_specs, known), *_chosen(out_specs, nonzero))
     operands = [*_chosen(inputs, known), *(ct for ct in cts if ct is not None)]
     outs = iter(bind(region, rewritten, ct_specs, linear_specs, operands))

@@ -14,12 +14,13 @@ from rune.core.values import Value
 from rune.effects import Need, Recorder
 from rune.errors import ArgumentError
 from rune.sharding import Mesh, PartitionSpec
-from rune.transforms.arguments import function_name, named, require_callable
+from rune.transforms.arguments import function_name, key_path, named, require_callable
 from rune.transforms.derivatives.flat_functions import Flat, flatten
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.programs.interned import interned
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.primitive import COPIES, Specs, bind, inside
+from rune.transforms.sharding.varying import variations
 
 R = TypeVar("R")
 
@@ -53,8 +54,10 @@ def shard_map(
     in_specs:   a tree prefix of the arguments: a PartitionSpec says along which axes of the mesh
                 each axis of an array is cut; along the others every device has the same block
     out_specs:  the same for the results, put together from the blocks of all devices
-    check_vma:  whether types say along which axes a value varies, so that a result that differs
-                between devices is not taken for the same on all
+    check_vma:  whether a result that surely differs between devices, where its spec says that they
+                have the same, is an error; values out of loops and branches are not followed. In
+                the body no derivative is taken backwards then: pass False to do so, and sum the
+                gradients
     axis_names: the axes of the mesh that the function speaks of; () for all
     Shapes:     x [n, *S] under P("data") -> [n / size of "data", *S] on each device
     Errors:     ShapeError if the mesh does not divide an axis, ArgumentError for a spec that names
@@ -72,19 +75,23 @@ def shard_map(
     """
     region = Region(mesh, tuple(axis_names) or mesh.axis_names)
     if function is None:
-        return lambda f: _sharded(f, region, in_specs, out_specs)
-    return _sharded(function, region, in_specs, out_specs)
+        return lambda f: _sharded(f, region, in_specs, out_specs, check_vma)
+    return _sharded(function, region, in_specs, out_specs, check_vma)
 
 
-def _sharded(function: Callable[..., R], region: Region, in_specs: object, out_specs: object) -> Callable[..., R]:
+def _sharded(
+    function: Callable[..., R], region: Region, in_specs: object, out_specs: object, is_checked: bool
+) -> Callable[..., R]:
     require_callable("shard_map", function)
     prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
 
     def sharded(*args: object) -> R:
         values, flat = flatten("shard_map", function, args)
-        body = _traced(flat, region, values, _spread("in_specs", prefix, args))
+        body = _traced(flat, region, values, _spread("in_specs", prefix, args), is_checked)
         out_tree = flat.out_tree
         out_specs_of = _spread("out_specs", out_specs, tree.unflatten(out_tree, body.program.outputs))
+        if is_checked:
+            _check_copies(body, out_specs_of, out_tree)
         for need in body.needs:
             need.tell()
         return tree.unflatten(out_tree, bind(region, body.program, body.specs, out_specs_of, body.operands))
@@ -105,11 +112,25 @@ class _Body:
     needs: tuple[Need, ...]
 
 
-def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs) -> _Body:
+def _check_copies(body: _Body, out_specs: Specs, out_tree: tree.TreeDef) -> None:
+    """Errors: ArgumentError if devices surely differ in a result that is to be the same on them."""
+    inputs = [frozenset(spec.all_names()) for spec in body.specs]
+    for number, (variation, spec) in enumerate(zip(variations(body.program, inputs), out_specs, strict=True)):
+        hidden = sorted(map(str, variation.axes - set(spec.all_names())))
+        if hidden:
+            raise ArgumentError(
+                f"shard_map: cannot return result{key_path(number, out_tree)} by {spec!r} "
+                f"(it differs between the devices of {', '.join(map(repr, hidden))})",
+                hint="name the axis in out_specs, or take psum, pmean or all_gather over it and check_vma=False",
+                frame=variation.frame,
+            )
+
+
+def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs, is_checked: bool) -> _Body:
     """The program of one device. Errors: ShapeError if the mesh does not divide an axis."""
     recorders: list[Recorder] = []
     types = [region.block(type_of(x), spec) for x, spec in zip(args, specs, strict=True)]
-    region_stage = inside(region)
+    region_stage = inside(region, is_typed=is_checked)
 
     def recorded(*values: Value) -> list[Value]:
         with recorder(region_stage) as recording:

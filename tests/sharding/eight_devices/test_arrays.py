@@ -223,7 +223,7 @@ def test_a_committed_array_of_another_device_is_refused():
     elsewhere = rune.device_put(numbers((8,)), "cpu:7")
 
     with pytest.raises(DeviceError, match="cannot combine arrays on different devices"):
-        array + elsewhere
+        _ = array + elsewhere
 
 
 def test_a_mesh_of_devices_of_several_makers_holds_an_array():

@@ -1,0 +1,112 @@
+"""What the body of a shard_map may not do, and in which words it is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import lax
+from rune import numpy as rnp
+from rune.errors import ArgumentError, CollectiveError, ShapeError, TransformError
+from rune.sharding import P, make_mesh
+
+X = np.sin(np.arange(16.0, dtype="f"))
+
+
+def on_eight(body: Any, out_specs: Any = None, **options: Any) -> Any:
+    out_specs = P("a") if out_specs is None else out_specs
+    return rune.shard_map(body, mesh=make_mesh((8,), ("a",)), in_specs=P("a"), out_specs=out_specs, **options)
+
+
+def test_a_result_that_differs_between_devices_is_not_taken_for_the_same():
+    with pytest.raises(ArgumentError, match=r"cannot return result\['y'\] by P\(\) .*devices of 'a'\)") as error:
+        on_eight(lambda x: {"y": x.sum()}, P())(X)
+
+    assert "x.sum()" in str(error.value)
+
+
+def test_a_result_that_differs_within_a_jitted_part_is_not_taken_for_the_same_either():
+    with pytest.raises(ArgumentError, match="differs between the devices of 'a'"):
+        on_eight(rune.jit(lambda x: rnp.sin(x).sum() + lax.axis_index("a")), P())(X)
+
+
+def test_a_result_summed_over_the_devices_is_the_same_on_all():
+    np.testing.assert_allclose(on_eight(lambda x: lax.psum(x.sum(), "a"), P())(X), X.sum(), rtol=1e-5)
+    assert on_eight(lambda x: lax.pmax(x.max(), "a"), P())(X) == X.max()
+
+
+def test_without_the_check_the_first_device_speaks_for_all():
+    assert on_eight(lambda x: x[0], P(), check_vma=False)(X) == X[0]
+
+
+def test_gradients_in_a_checked_body_are_refused_rather_than_summed_or_not():
+    body = rune.grad(lambda x: (x**2).sum())
+
+    with pytest.raises(TransformError, match="cannot go backwards in the body of a shard_map with check_vma=True"):
+        on_eight(body)(X)
+    np.testing.assert_allclose(on_eight(body, check_vma=False)(X), 2 * X, rtol=1e-6)
+    np.testing.assert_allclose(rune.grad(lambda x: on_eight(lambda v: v**2)(x).sum())(X), 2 * X, rtol=1e-6)
+
+
+def test_devices_that_call_other_collectives_are_told_so():
+    def body(x: Any) -> Any:
+        return lax.cond(lax.axis_index("a") == 3, lambda v: lax.psum(v, "a"), lambda v: lax.pmax(v, "a"), x)
+
+    with pytest.raises(CollectiveError, match=r"cpu:\d cannot meet cpu:\d, which is in p(sum|max) over 'a'"):
+        on_eight(body, check_vma=False)(X)
+
+
+def test_a_device_that_calls_no_collective_ends_the_wait_of_the_others():
+    def body(x: Any) -> Any:
+        return lax.cond(lax.axis_index("a") == 3, lambda v: v, lambda v: lax.psum(v, "a"), x)
+
+    with pytest.raises(CollectiveError, match=r"wait for others in vain \(cpu:0, .* in psum over 'a' for cpu:3\)"):
+        on_eight(body, check_vma=False)(X)
+
+
+def test_an_error_on_one_device_is_the_error_of_the_call():
+    def refuse(place: Any) -> Any:
+        if place == 5:
+            raise KeyError("the fifth")
+        return np.float32(place)
+
+    def body(x: Any) -> Any:
+        place = rune.pure_callback(refuse, rune.ShapeDtypeStruct((), "f32"), lax.axis_index("a"))
+        return lax.psum(x * place, "a")
+
+    for _ in range(20):
+        with pytest.raises(KeyError, match="the fifth"):
+            on_eight(body, check_vma=False)(X)
+    np.testing.assert_allclose(on_eight(lambda x: lax.psum(x, "a"), P())(X), X.reshape(8, 2).sum(axis=0), rtol=1e-5)
+
+
+def test_a_sharded_call_within_a_sharded_program_is_refused():
+    inner = on_eight(lambda x: lax.psum(x, "a"), P())
+
+    def body(x: Any) -> Any:
+        return rune.pure_callback(lambda v: inner(np.asarray(X)), rune.ShapeDtypeStruct((2,), "f32"), x)
+
+    with pytest.raises(rune.errors.DeviceError, match="from a callback of a sharded program"):
+        on_eight(body, check_vma=False)(X)
+
+
+def test_a_mesh_that_does_not_divide_an_axis_says_what_to_do():
+    with pytest.raises(
+        ShapeError, match=r"cannot cut axis 0 of \[15\] into 8 equal parts[^\n]*\nhint: pad the axis to 16"
+    ):
+        on_eight(lambda x: x)(X[:15])
+
+
+def test_a_spec_that_is_none_is_refused_in_words():
+    with pytest.raises(ArgumentError, match="cannot use None in out_specs"):
+        rune.shard_map(lambda x: x, mesh=make_mesh((8,), ("a",)), in_specs=P("a"), out_specs=None)(X)
+
+
+def test_two_meshes_in_one_program_are_refused():
+    other = rune.shard_map(lambda x: x, mesh=make_mesh((4,), ("b",)), in_specs=P("b"), out_specs=P("b"))
+
+    with pytest.raises(ArgumentError, match="cannot run on two meshes in one program"):
+        rune.jit(lambda x: other(on_eight(lambda v: v)(x)))(X)
