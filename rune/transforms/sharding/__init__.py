@@ -1,6 +1,11 @@
 """Programs on several devices: shard_map, what its equations mean, and how a mesh runs them.
 
-shard_map.py   the transformation              primitive.py   its equations, with their rules
-blocks.py      which block is whose            run.py         a program on all devices of a mesh
-workers.py     a thread for each device
+shard_map.py    the transformation             primitive.py   its equations, with their rules
+varying.py      what differs between devices   blocks.py      which block is whose
+localize.py     from a program on sharded arrays to that of each device, by
+letters.py      the axes that operands and results share, and
+reshard.py      the collectives from one layout to another
+constraint.py   a value laid out so            laid_out.py    arguments and results laid out so
+assemble.py     arrays made of their blocks
+run.py          a program on all devices       workers.py     a thread for each of them
 """

@@ -11,34 +11,48 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from rune.core.axes import Name
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder, called_once, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.lower import Convert, Parts, Scalar
 from rune.core.manual import Manual
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, Var, map_programs
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
+from rune.ops.family import broadcast, reshape
+from rune.ops.movement import slice_
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.constraint import sharding_constraint
+from rune.transforms.sharding.letters import Letter, Letters, letters_of
 from rune.transforms.sharding.primitive import Specs, shard_map_primitive
 from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of, uncut
 from rune.transforms.tracers import ValueTracer
 
 
 class Block(ValueTracer):
-    """What one device has of an array; the type is the array's."""
+    """What one device has of an array; the type is the array's.
 
-    __slots__ = ("array_type", "layout", "value")
+    source: of a broadcast, what it repeats and along which axes it lies in the result, so that
+            another block of it is made rather than cut out
+    """
 
-    def __init__(self, interpreter: Localize, value: Value, array_type: ArrayType, layout: Layout):
+    __slots__ = ("array_type", "layout", "source", "value")
+
+    def __init__(
+        self,
+        interpreter: Localize,
+        value: Value,
+        array_type: ArrayType,
+        layout: Layout,
+        source: tuple[Value, tuple[int, ...]] | None = None,
+    ):
         self.interpreter, self.value, self.frame = interpreter, value, None
-        self.array_type, self.layout = array_type, layout
+        self.array_type, self.layout, self.source = array_type, layout, source
 
     @property
     def type(self) -> ArrayType:
@@ -68,7 +82,16 @@ class Localize(Interpreter):
     def at(self, value: Value, target: Layout) -> Value:
         """What the device has of a value by another layout."""
         block, layout = self.split(value)
+        if isinstance(value, Block) and value.source is not None and target != layout:
+            return self._repeated(value, *value.source, target)
         return resharded(block, self.region.mesh, layout, target)
+
+    def _repeated(self, block: Block, operand: Value, axes: tuple[int, ...], target: Layout) -> Value:
+        """The block of a broadcast by another layout."""
+        sizes = zip(axes, type_of(operand).shape, strict=True)
+        layout = tuple(target[a] if size == block.type.shape[a] else () for a, size in sizes)
+        shape = self.region.block(block.type, spec_of(target)).shape
+        return broadcast(self.at(operand, layout), shape=shape, axes=axes)
 
     def everything(self, value: Value) -> Value:
         """All of a value, on every device."""
@@ -89,9 +112,10 @@ class Localize(Interpreter):
         if primitive.lower is None and primitive.expand is not None and not isinstance(primitive, HigherOrder):
             return primitive.expand(*args, **params)
         with use(self.parent):
-            if isinstance(primitive.lower, Scalar | Convert | Parts):
-                return self._elementwise(primitive, args, params)
-            return self._whole(primitive, args, params)
+            letters = None if primitive.multiple_results else letters_of(primitive, [*map(type_of, args)], params)
+            if letters is None:
+                return self._whole(primitive, args, params)
+            return self._by_letters(primitive, args, params, letters)
 
     def _shard_map(
         self, args: Sequence[Value], program: Program, region: Region, in_specs: Specs, out_specs: Specs
@@ -107,19 +131,58 @@ class Localize(Interpreter):
         layout = layout_of(sharding.spec, type.ndim)
         return Block(self, self.at(value, layout), type, layout)
 
-    def _elementwise(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block:
-        types = [type_of(a) for a in args]
-        result = primitive.type_rule(*types, **params)
-        layouts = [layout for _, layout in map(self.split, args) if len(layout) == result.ndim]
-        layout = max(layouts, key=lambda names: sum(map(len, names)))
-        operands = [self.at(a, layout if t.ndim == result.ndim else ()) for a, t in zip(args, types, strict=True)]
-        return Block(self, primitive(*operands, **params), result, layout)
+    def _by_letters(self, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters) -> Block:
+        """Each device computes its part of the result, from parts of the operands."""
+        cuts = _cuts(letters, [self.split(a)[1] for a in args])
+        result = primitive.type_rule(*map(type_of, args), **params)
+        layout = tuple(cuts.get(letter, ()) for letter in letters.result)
+        block_type = self.region.block(result, spec_of(layout))
+        local_params = _with_sizes_of(primitive, params, block_type)
+        operands = [
+            self.at(a, tuple(cuts.get(letter, ()) for letter in axes))
+            for a, axes in zip(args, letters.operands, strict=True)
+        ]
+        block = primitive(*operands, **local_params)
+        for letter, unite in letters.united.items():
+            for name in cuts.get(letter, ()):
+                block = unite(block, axis_name=name)
+        source = (args[0], params["axes"]) if primitive is broadcast else None
+        return Block(self, block, result, layout, source)
 
     def _whole(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block | list[Block]:
         outs = primitive(*map(self.everything, args), **_with_local_programs(params, self.region))
         results = outs if primitive.multiple_results else [outs]
         blocks = [self.block(o, type_of(o), PartitionSpec()) for o in results]
         return blocks if primitive.multiple_results else blocks[0]
+
+
+# Parameters that repeat sizes of the result, which are those of a block where a device has one.
+_SIZES = {broadcast: "shape", reshape: "shape", slice_: "limit"}
+
+
+def _with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Params:
+    """The parameters for a result of this type."""
+    name = _SIZES.get(primitive)
+    if name is None:
+        return params
+    if primitive is not slice_:
+        return {**params, name: block.shape}
+    # An axis that is cut is one of which the slice takes everything.
+    spans = zip(params["start"], params["stride"], block.shape, params[name], strict=True)
+    limit = tuple(size if (start, stride) == (0, 1) else end for start, stride, size, end in spans)
+    return {**params, name: limit}
+
+
+def _cuts(letters: Letters, layouts: Sequence[Layout]) -> dict[Letter, tuple[Name, ...]]:
+    """The mesh axes that cut each letter: as the operand has it that is cut most, first."""
+    cuts: dict[Letter, tuple[Name, ...]] = {}
+    order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
+    for operand in order:
+        for letter, names in zip(letters.operands[operand], layouts[operand], strict=True):
+            used = {name for others in cuts.values() for name in others}
+            if letter is not None and names and letter not in cuts and not used & set(names):
+                cuts[letter] = names
+    return cuts
 
 
 def _require_same(mesh: Mesh, other: Mesh) -> None:

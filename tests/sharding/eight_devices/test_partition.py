@@ -1,0 +1,144 @@
+"""What the partitioner sends: the collectives of programs whose arguments are sharded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rune
+from rune import lax
+from rune import numpy as rnp
+from rune.core.higher import subprograms
+from rune.core.primitive import Collective
+from rune.core.program import Program
+from rune.sharding import NamedSharding, P, make_mesh
+from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.localize import localized
+
+
+def collectives(function: Callable[..., Any], specs: tuple[P, ...], *args: Any, outs: Any = None) -> Counter[str]:
+    """How many collectives of each kind a device takes part in; `specs` cut the arguments."""
+    program = rune.make_program(function)(*args)
+    mesh = make_mesh((4, 2), ("a", "b"))
+    out_specs = outs or (None,) * len(program.outputs)
+    local, _ = localized(program, Region(mesh, mesh.axis_names), specs, out_specs)
+    return Counter(kinds(local))
+
+
+def kinds(program: Program) -> list[str]:
+    here = [e.primitive.name for e in program.equations if isinstance(e.primitive, Collective)]
+    return here + [kind for e in program.equations for p in subprograms(e) for kind in kinds(p)]
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.sin(np.arange(np.prod(shape), dtype="f") * 1.3).reshape(shape)
+
+
+def mlp_loss(params: Any, x: Any, y: Any) -> Any:
+    for w, b in params[:-1]:
+        x = rnp.tanh(x @ w + b)
+    w, b = params[-1]
+    return ((x @ w + b - y) ** 2).mean()
+
+
+PARAMS = [(numbers(6, 10), numbers(10)), (numbers(10, 3), numbers(3))]
+
+
+def test_a_data_parallel_step_sums_each_gradient_once():
+    def step(params: Any, x: Any, y: Any) -> Any:
+        loss, gradient = rune.value_and_grad(mlp_loss)(params, x, y)
+        return loss, rune.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, gradient)
+
+    specs = (*(P(),) * 4, P("a"), P("a"))
+    sent = collectives(step, specs, PARAMS, numbers(16, 6), numbers(16, 3), outs=(P(),) * 5)
+
+    assert sent == {"psum": 5}  # the loss, and the gradient of four leaves
+
+
+def test_a_megatron_layer_sums_once_forwards_and_once_backwards():
+    def layer(w: Any, v: Any, x: Any) -> Any:
+        return rnp.tanh(x @ w) @ v
+
+    weights, specs = (numbers(6, 8), numbers(8, 6)), (P(None, "b"), P("b", None), P())
+
+    assert collectives(layer, specs, *weights, numbers(5, 6), outs=(P(),)) == {"psum": 1}
+    both = collectives(
+        rune.grad(lambda w, v, x: (layer(w, v, x) ** 2).sum(), (0, 1, 2)),
+        specs,
+        *weights,
+        numbers(5, 6),
+        outs=(P(None, "b"), P("b", None), P()),
+    )
+    assert both == {"psum": 2}
+
+
+def test_nothing_is_sent_for_operations_along_axes_that_are_not_cut():
+    def rows(x: Any) -> Any:
+        x = rnp.exp(x - x.max(axis=1, keepdims=True))
+        x = (x / x.sum(axis=1, keepdims=True)).reshape(8, 3, 2).transpose(0, 2, 1)
+        return rnp.concatenate([x, rnp.cumsum(x, axis=1)], axis=2)[:, :, 1:]
+
+    assert collectives(rows, (P(("a", "b")),), numbers(8, 6)) == {}
+
+
+def test_a_contraction_of_blocks_is_one_sum():
+    assert collectives(lambda x, y: x @ y, (P("b", "a"), P("a")), numbers(4, 8), numbers(8, 6)) == {"psum": 1}
+
+
+STEPS: dict[str, Callable[[Any], Any]] = {
+    "sin": rnp.sin,
+    "transpose": lambda x: x.T,
+    "rows": lambda x: x - x.mean(axis=1, keepdims=True),
+    "columns": lambda x: x / (1 + rnp.abs(x).max(axis=0)),
+    "product": lambda x: x @ (x.T @ x) / 50,
+    "outer": lambda x: x + x.sum(axis=1)[:, None] * x.sum(axis=0) / 50,
+    "halves": lambda x: rnp.concatenate([x[: x.shape[0] // 2], x[x.shape[0] // 2 :] * 2]),
+    "reshape": lambda x: x.reshape(-1, 2, x.shape[1] // 2).sum(axis=1).repeat(2, axis=0).reshape(-1, x.shape[1]),
+    "reversed": lambda x: x[::-1, :] + 1,
+    "padded": lambda x: rnp.pad(x, ((0, 0), (1, 1)))[:, :-2],
+    "rolled": lambda x: rnp.roll(x, 3, axis=0),
+    "cumulative": lambda x: rnp.cumsum(x, axis=0) / 8,
+    "sorted": lambda x: rnp.sort(x, axis=1),
+    "masked": lambda x: rnp.where(x > 0, x, 0.1 * x),
+    "loop": lambda x: lax.fori_loop(0, 3, lambda n, v: rnp.tanh(v) + 0.1, x),
+    "jitted": rune.jit(lambda x: x * rnp.cos(x)),
+}
+SPECS = [P(), P("a"), P("b"), P(None, "a"), P("a", "b"), P("b", "a"), P(("a", "b")), P(None, ("b", "a"))]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5), st.sampled_from(SPECS), st.sampled_from(SPECS))
+def test_a_program_of_sharded_arrays_computes_what_it_computes_of_whole_ones(names: list[str], spec: P, out: P):
+    mesh = make_mesh((4, 2), ("a", "b"))
+    x = numbers(8, 8)
+
+    def program(x: Any) -> Any:
+        for name in names:
+            x = STEPS[name](x)
+        return x
+
+    def loss(x: Any) -> Any:
+        return (rnp.sin(program(x))).sum()
+
+    f = rune.jit(program, in_shardings=NamedSharding(mesh, spec), out_shardings=NamedSharding(mesh, out))
+    result = f(x)
+
+    assert result.sharding.spec == out
+    np.testing.assert_allclose(result, program(rnp.asarray(x)), rtol=1e-4, atol=1e-5)
+    placed = rune.device_put(x, NamedSharding(mesh, spec))
+    np.testing.assert_allclose(rune.jit(rune.grad(loss))(placed), rune.grad(loss)(x), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=repr)
+def test_integers_are_equal_to_the_last(spec: P):
+    x = np.arange(64, dtype="i4").reshape(8, 8) * 7919
+    placed = rune.device_put(x, NamedSharding(make_mesh((4, 2), ("a", "b")), spec))
+
+    np.testing.assert_array_equal(placed @ placed.T, x @ x.T)
+    np.testing.assert_array_equal(placed.sum(axis=0), x.sum(axis=0, dtype="i4"))
