@@ -410,6 +410,38 @@ def tree_of_lanes(lib: Library) -> list[Any]:
     return [out["y"], out["s"]]
 
 
+def nested(lib: Library) -> list[Any]:
+    """A shard_map over one axis of a mesh, in the body of one over the other; and its gradient."""
+    mesh = lib.mesh((4, 2), "ab")
+    w = numbers(2, 6)
+
+    def outer(x: Any) -> Any:
+        inner = lib.shard_map(
+            lambda y: lib.np.sin(y) * (2 + lib.lax.axis_index("b")) + lib.lax.psum(y * w[:, :3], "b"),
+            in_specs=lib.P(None, "b"),
+            out_specs=lib.P(None, "b"),
+            axis_names={"b"},
+        )
+        return inner(x * 2) - lib.lax.pmean(x, "a")
+
+    f = lib.jit(lib.shard_map(outer, mesh=mesh, in_specs=lib.P("a"), out_specs=lib.P("a"), axis_names={"a"}))
+    x = numbers(8, 6)
+    loss = lambda x: (f(x) * numbers(8, 6)).sum()  # noqa: E731
+    return [f(x), lib.grad(loss)(x), lib.jit(lib.grad(loss))(x), lib.jit(lib.vmap(f))(numbers(3, 8, 6))]
+
+
+def of_one_axis(lib: Library) -> list[Any]:
+    """A shard_map that speaks of one axis of a mesh of two."""
+    mesh = lib.mesh((4, 2), "ab")
+    f = lib.jit(
+        lib.shard_map(
+            lambda x: lib.lax.psum(x, "a") * x, mesh=mesh, in_specs=lib.P("a"), out_specs=lib.P("a"), axis_names={"a"}
+        )
+    )
+    x = numbers(8, 6)
+    return [f(x), lib.jit(lib.grad(lambda x: (f(x) * numbers(8, 6)).sum()))(x)]
+
+
 WHOLE: tuple[Program, ...] = (
     replicated_result,
     partial_copies,
@@ -431,6 +463,8 @@ WHOLE: tuple[Program, ...] = (
     lanes,
     gradient_in_lanes,
     tree_of_lanes,
+    nested,
+    of_one_axis,
 )
 
 

@@ -10,6 +10,8 @@ from rune.core.axes import Name
 from rune.core.types import ArrayType
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 
+Specs = tuple[PartitionSpec, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -17,6 +19,11 @@ class Region:
 
     mesh: Mesh
     manual: tuple[Name, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all axes of the mesh are cut by hand."""
+        return set(self.manual) == set(self.mesh.axis_names)
 
     def size(self, names: Sequence[Name]) -> int:
         """How many devices differ along these axes."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from rune.core.axes import Name
 from rune.core.evaluate import eval_program
-from rune.core.higher import HigherOrder, called_once, subprograms
+from rune.core.higher import HigherOrder, Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
 from rune.core.manual import Manual
 from rune.core.primitive import Primitive
@@ -26,10 +26,9 @@ from rune.ops.movement import slice_
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
-from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.letters import Letter, Letters, letters_of
-from rune.transforms.sharding.primitive import Specs, shard_map_primitive
 from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of, uncut
 from rune.transforms.tracers import ValueTracer
 
@@ -100,9 +99,10 @@ class Localize(Interpreter):
     def process(self, primitive: Primitive, args: Sequence[Value], params: Params) -> Any:
         """What the device does for its part of the results."""
         assert self.parent is not None
-        if primitive is shard_map_primitive:
+        each = body_of(primitive, args, params)
+        if each is not None:
             with use(self.parent):
-                return self._shard_map(args, **params)
+                return self._each_device(args, each, params["region"], params["in_specs"], params["out_specs"])
         if primitive is sharding_constraint:
             with use(self.parent):
                 return self._laid_out(args[0], params["sharding"])
@@ -117,13 +117,22 @@ class Localize(Interpreter):
                 return self._whole(primitive, args, params)
             return self._by_letters(primitive, args, params, letters)
 
-    def _shard_map(
+    def _each_device(
         self, args: Sequence[Value], program: Program, region: Region, in_specs: Specs, out_specs: Specs
     ) -> list[Block]:
+        """The results of a program that each device runs on its blocks."""
         _require_same(region.mesh, self.region.mesh)
         operands = [self.at(a, layout_of(s, type_of(a).ndim)) for a, s in zip(args, in_specs, strict=True)]
-        outs = eval_program(program, operands)
+        outs = eval_program(program, operands) if region.is_whole else self._with_other_axes(program, operands)
         return [self.block(o, region.whole(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
+
+    def _with_other_axes(self, program: Program, operands: Sequence[Value]) -> list[Value]:
+        """The results of a body that may speak of the mesh again: of the other axes."""
+        assert self.parent is not None
+        inner = Localize(self.parent, self.region)
+        blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
+        outs = inner.trace(eval_program, program, blocks)
+        return [inner.everything(o) for o in outs]
 
     def _laid_out(self, value: Value, sharding: NamedSharding) -> Block:
         _require_same(sharding.mesh, self.region.mesh)
@@ -227,12 +236,18 @@ def localized(
     return staged.closed(), tuple(map(spec_of, layouts))
 
 
+def body_of(primitive: Primitive, args: Sequence[object], params: Params) -> Program | None:
+    """The program of one device that an equation holds, if it is one for all devices of a mesh."""
+    each = (c.program for c in calls(primitive, args, params) if c.runs is Runs.EACH)
+    return next(each, None)
+
+
 @per_program
 def meshes_within(program: Program) -> tuple[Mesh, ...]:
     """The meshes that a program speaks of, or a program within it; each once."""
     meshes: dict[Mesh, None] = {}
     for equation in program.equations:
-        if equation.primitive is shard_map_primitive:
+        if body_of(equation.primitive, equation.operands, equation.params) is not None:
             meshes[equation.params["region"].mesh] = None
         if equation.primitive is sharding_constraint:
             meshes[equation.params["sharding"].mesh] = None
@@ -259,7 +274,7 @@ def input_specs(program: Program, mesh: Mesh) -> Specs:
 
 
 def _operand_specs(equation: Equation) -> Specs:
-    if equation.primitive is shard_map_primitive:
+    if body_of(equation.primitive, equation.operands, equation.params) is not None:
         return equation.params["in_specs"]
     if equation.primitive is sharding_constraint:
         return (equation.params["sharding"].spec,)

@@ -21,6 +21,7 @@ from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import Axis, current, literal_like
 from rune.core.manual import Manual
 from rune.core.program import Atom, Equation, Program, Var
+from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
@@ -32,11 +33,11 @@ from rune.transforms.programs import call_rules
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
-from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.blocks import Region, Specs
+from rune.transforms.sharding.localize import localized, meshes_within
 from rune.transforms.sharding.run import mesh_program
 
 T = TypeVar("T")
-Specs = tuple[PartitionSpec, ...]
 COPIES = PartitionSpec()  # of what every device has whole
 
 
@@ -44,10 +45,14 @@ def _chosen(items: Iterable[T], choice: Iterable[bool]) -> tuple[T, ...]:
     return tuple(item for item, is_chosen in zip(items, choice, strict=True) if is_chosen)
 
 
-def inside(region: Region, *, is_typed: bool = False) -> Manual:
-    """A stage inside the region, whose named axes the body and the rules may ask for."""
-    axes = {name: Axis(region.mesh.shape[name], is_typed) for name in region.manual}
-    return Manual(current(), axes)
+class Inside(Manual):
+    """A stage inside a region, whose named axes the body and the rules may ask for."""
+
+    __slots__ = ("region",)
+
+    def __init__(self, region: Region, *, is_typed: bool = False):
+        super().__init__(current(), {name: Axis(region.mesh.shape[name], is_typed) for name in region.manual})
+        self.region = region
 
 
 def bind(region: Region, program: Program, in_specs: Specs, out_specs: Specs, args: Sequence[Value]) -> list[Array]:
@@ -78,7 +83,17 @@ def _calls(*args: object, program: Program, region: Region, **_: object) -> tupl
 
 
 def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> list[Array]:
-    return mesh_program(program, region.mesh, in_specs, out_specs)(args)
+    # A program that speaks of the mesh again has to be made one that a single device can run.
+    local = _localized(program, region, in_specs, out_specs) if meshes_within(program) else program
+    return mesh_program(local, region.mesh, in_specs, out_specs)(args)
+
+
+@per_program
+def _localized(program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> Program:
+    params = {"program": program, "region": region, "in_specs": in_specs, "out_specs": out_specs}
+    types = [region.whole(t, spec) for t, spec in zip(program.input_types, in_specs, strict=True)]
+    equation = stage(lambda *args: shard_map_primitive(*args, **params), types, program.name)
+    return localized(equation.program, Region(region.mesh, region.mesh.axis_names), in_specs, out_specs)[0]
 
 
 # --- forward derivatives ------------------------------------------------------------------------
@@ -89,7 +104,7 @@ def _jvp(
 ) -> tuple[list[Array], list[Array | None]]:
     region, in_specs, out_specs = params["region"], params["in_specs"], params["out_specs"]
     has_tangent = tuple(t is not None for t in tangents)
-    rewritten, nonzero = inside(region).trace(jvp_program, params["program"], has_tangent)
+    rewritten, nonzero = Inside(region).trace(jvp_program, params["program"], has_tangent)
     outs = bind(
         region,
         rewritten,
@@ -103,7 +118,7 @@ def _jvp(
 
 def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], params: Params) -> list[Value]:
     region, in_specs, out_specs = params["region"], params["in_specs"], params["out_specs"]
-    known, split = [not u for u in unknown], inside(region).trace(split_program, params["program"], tuple(unknown))
+    known, split = [not u for u in unknown], Inside(region).trace(split_program, params["program"], tuple(unknown))
     known_args, known_specs = _chosen(args, known), _chosen(in_specs, known)
     count = sum(split.known_outputs)
     known_part, residual_specs = _giving_residuals(split.known, count, region)
@@ -164,7 +179,7 @@ def _transpose(
     out_specs: Specs,
 ) -> list[Value | None]:
     nonzero = tuple(ct is not None for ct in cts)
-    rewritten, out_nonzero = inside(region).trace(transpose_program, program, tuple(linear), nonzero)
+    rewritten, out_nonzero = Inside(region).trace(transpose_program, program, tuple(linear), nonzero)
     known, linear_specs = [not lin for lin in linear], _chosen(_chosen(in_specs, linear), out_nonzero)
     cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
     rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
@@ -205,7 +220,7 @@ def _batch(
     in_specs: Specs,
     out_specs: Specs,
 ) -> tuple[list[Array], Sequence[bool]]:
-    rewritten, out_batched = inside(region).trace(batch_program, program, tuple(batched), own_size(size, program))
+    rewritten, out_batched = Inside(region).trace(batch_program, program, tuple(batched), own_size(size, program))
     return bind(region, rewritten, _behind(batched, in_specs), _behind(out_batched, out_specs), args), out_batched
 
 

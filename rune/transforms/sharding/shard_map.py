@@ -8,7 +8,7 @@ from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, overload
 
 from rune import tree
 from rune.core.axes import Name
-from rune.core.interpreter import type_of
+from rune.core.interpreter import Interpreter, current, type_of
 from rune.core.program import Program
 from rune.core.values import Value
 from rune.effects import Need, Recorder
@@ -18,8 +18,8 @@ from rune.transforms.arguments import function_name, key_path, named, require_ca
 from rune.transforms.derivatives.flat_functions import Flat, flatten
 from rune.transforms.effect_boundaries import recorder
 from rune.transforms.programs.interned import interned
-from rune.transforms.sharding.blocks import Region
-from rune.transforms.sharding.primitive import COPIES, Specs, bind, inside
+from rune.transforms.sharding.blocks import Region, Specs
+from rune.transforms.sharding.primitive import COPIES, Inside, bind
 from rune.transforms.sharding.varying import variations
 
 R = TypeVar("R")
@@ -28,7 +28,7 @@ R = TypeVar("R")
 class Options(TypedDict):
     """The keywords of `shard_map`, which says what they mean."""
 
-    mesh: Mesh
+    mesh: NotRequired[Mesh | None]
     in_specs: object
     out_specs: object
     check_vma: NotRequired[bool]
@@ -42,7 +42,7 @@ def shard_map(**options: Unpack[Options]) -> Callable[[Callable[..., R]], Callab
 def shard_map(
     function: Callable[..., object] | None = None,
     *,
-    mesh: Mesh,
+    mesh: Mesh | None = None,
     in_specs: object,
     out_specs: object,
     check_vma: bool = True,
@@ -50,7 +50,8 @@ def shard_map(
 ) -> Any:
     """`function`, run by each device of a mesh on its own block of every argument.
 
-    mesh:       the devices, in a grid whose axes collectives speak of (rune.lax.psum and its kin)
+    mesh:       the devices, in a grid whose axes collectives speak of (rune.lax.psum and its kin);
+                None for that of the shard_map around this one
     in_specs:   a tree prefix of the arguments: a PartitionSpec says along which axes of the mesh
                 each axis of an array is cut; along the others every device has the same block
     out_specs:  the same for the results, put together from the blocks of all devices
@@ -58,7 +59,9 @@ def shard_map(
                 have the same, is an error; values out of loops and branches are not followed. In
                 the body no derivative is taken backwards then: pass False to do so, and sum the
                 gradients
-    axis_names: the axes of the mesh that the function speaks of; () for all
+    axis_names: the axes of the mesh that the function speaks of, and by which its arguments are
+                cut; () for all but those of a shard_map around this one. Along the others every
+                device computes the same, or another shard_map in the body cuts further.
     Shapes:     x [n, *S] under P("data") -> [n / size of "data", *S] on each device
     Errors:     ShapeError if the mesh does not divide an axis, ArgumentError for a spec that names
                 no axis of the mesh, CollectiveError if the devices do not run the same collectives.
@@ -73,19 +76,51 @@ def shard_map(
     >>> float(total(rnp.arange(4.0)))
     6.0
     """
-    region = Region(mesh, tuple(axis_names) or mesh.axis_names)
-    if function is None:
-        return lambda f: _sharded(f, region, in_specs, out_specs, check_vma)
-    return _sharded(function, region, in_specs, out_specs, check_vma)
+
+    def decorate(f: Callable[..., R]) -> Callable[..., R]:
+        return _sharded(f, lambda: _region(mesh, axis_names), in_specs, out_specs, check_vma)
+
+    return decorate if function is None else decorate(function)
+
+
+def _region(mesh: Mesh | None, axis_names: Collection[Name]) -> Region:
+    """The region of a body, given where the function is called.
+
+    Errors: ArgumentError for axes that the mesh lacks, or that are cut already, and without a mesh.
+    """
+    around = _region_around(current())
+    if mesh is None and around is None:
+        raise ArgumentError("shard_map: cannot find a mesh (none is given, and no shard_map is around)")
+    mesh = mesh or around.mesh  # type: ignore[union-attr]
+    taken_axes = around.manual if around is not None and around.mesh == mesh else ()
+    names = tuple(axis_names) or tuple(name for name in mesh.axis_names if name not in taken_axes)
+    for name in names:
+        if name not in mesh.axis_names or name in taken_axes:
+            why = "cut by the shard_map around" if name in taken_axes else f"{mesh} has no such axis"
+            raise ArgumentError(f"shard_map: cannot cut along {name!r} ({why})")
+    return Region(mesh, names)
+
+
+def _region_around(interpreter: Interpreter | None) -> Region | None:
+    """The region whose body calls, with the axes of those around it."""
+    manual: list[Name] = []
+    mesh: Mesh | None = None
+    while interpreter is not None:
+        if isinstance(interpreter, Inside):
+            mesh = mesh or interpreter.region.mesh
+            manual += interpreter.region.manual
+        interpreter = interpreter.parent
+    return None if mesh is None else Region(mesh, tuple(manual))
 
 
 def _sharded(
-    function: Callable[..., R], region: Region, in_specs: object, out_specs: object, is_checked: bool
+    function: Callable[..., R], region_here: Callable[[], Region], in_specs: object, out_specs: object, is_checked: bool
 ) -> Callable[..., R]:
     require_callable("shard_map", function)
     prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
 
     def sharded(*args: object) -> R:
+        region = region_here()
         values, flat = flatten("shard_map", function, args)
         body = _traced(flat, region, values, _spread("in_specs", prefix, args), is_checked)
         out_tree = flat.out_tree
@@ -130,7 +165,7 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs,
     """The program of one device. Errors: ShapeError if the mesh does not divide an axis."""
     recorders: list[Recorder] = []
     types = [region.block(type_of(x), spec) for x, spec in zip(args, specs, strict=True)]
-    region_stage = inside(region, is_typed=is_checked)
+    region_stage = Inside(region, is_typed=is_checked)
 
     def recorded(*values: Value) -> list[Value]:
         with recorder(region_stage) as recording:
