@@ -13,7 +13,7 @@ from rune.core.program import Program
 from rune.core.values import Value
 from rune.effects import Need, Recorder
 from rune.errors import ArgumentError
-from rune.sharding import Mesh, PartitionSpec
+from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.arguments import function_name, key_path, named, require_callable
 from rune.transforms.derivatives.flat_functions import Flat, flatten
 from rune.transforms.effect_boundaries import recorder
@@ -89,11 +89,15 @@ def _region(mesh: Mesh | None, axis_names: Collection[Name]) -> Region:
     Errors: ArgumentError for axes that the mesh lacks, or that are cut already, and without a mesh.
     """
     around = _region_around(current())
+    if not isinstance(mesh, Mesh | None):
+        raise ArgumentError(f"shard_map: cannot use {type(mesh).__name__} as a mesh (rune.make_mesh makes one)")
     if mesh is None and around is None:
         raise ArgumentError("shard_map: cannot find a mesh (none is given, and no shard_map is around)")
     mesh = mesh or around.mesh  # type: ignore[union-attr]
     taken_axes = around.manual if around is not None and around.mesh == mesh else ()
-    names = tuple(axis_names) or tuple(name for name in mesh.axis_names if name not in taken_axes)
+    names = ((axis_names,) if isinstance(axis_names, str) else tuple(axis_names)) or tuple(
+        name for name in mesh.axis_names if name not in taken_axes
+    )
     for name in names:
         if name not in mesh.axis_names or name in taken_axes:
             why = "cut by the shard_map around" if name in taken_axes else f"{mesh} has no such axis"
@@ -125,6 +129,8 @@ def _sharded(
         body = _traced(flat, region, values, _spread("in_specs", prefix, args), is_checked)
         out_tree = flat.out_tree
         out_specs_of = _spread("out_specs", out_specs, tree.unflatten(out_tree, body.program.outputs))
+        for spec in out_specs_of:
+            NamedSharding(region.mesh, spec)  # refuses axes that the mesh does not have
         if is_checked:
             _check_copies(body, out_specs_of, out_tree)
         for need in body.needs:

@@ -110,3 +110,27 @@ def test_two_meshes_in_one_program_are_refused():
 
     with pytest.raises(ArgumentError, match="cannot run on two meshes in one program"):
         rune.jit(lambda x: other(on_eight(lambda v: v)(x)))(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"mesh": "cpu"}, "cannot use str as a mesh"),
+        ({"mesh": None}, "cannot find a mesh"),
+        ({"axis_names": {"z"}}, r"cannot cut along 'z' \(Mesh\('a': 8\) has no such axis\)"),
+        ({"in_specs": P("z")}, r"cannot cut along 'z' \(Mesh\('a': 8\) has no such axis\)"),
+        ({"in_specs": P("a", "a")}, "cannot cut along 'a' twice"),
+        ({"out_specs": P("z")}, "cannot cut along 'z'"),
+    ],
+    ids=str,
+)
+def test_what_is_no_mesh_and_no_axis_is_refused_in_words(options: dict[str, Any], words: str):
+    usual = {"mesh": make_mesh((8,), ("a",)), "in_specs": P("a"), "out_specs": P("a")}
+
+    with pytest.raises(ArgumentError, match=words):
+        rune.shard_map(lambda x: x, **{**usual, **options})(X.reshape(8, 2))
+
+
+def test_a_spec_of_more_axes_than_the_array_has_is_refused():
+    with pytest.raises(ShapeError, match=r"cannot cut \[16\] as P\(None, 'a'\) says \(2 axes required\)"):
+        rune.shard_map(lambda x: x, mesh=make_mesh((8,), ("a",)), in_specs=P(None, "a"), out_specs=P("a"))(X)
