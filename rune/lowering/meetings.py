@@ -19,16 +19,19 @@ import math
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import TypeVar
 
 import numpy as np
 
+from rune import locks
 from rune.core.primitive import Collective
 from rune.core.types import ArrayType
 from rune.errors import CollectiveError
 
 R = TypeVar("R")
 Arrays = list[np.ndarray]
+Wait = SimpleQueue[None]  # of one device: empty until the end of a meeting
 Key = tuple[Hashable, int]  # of a group: the axis, and the number of its first member
 
 
@@ -80,24 +83,23 @@ class Meeting:
     members: tuple[int, ...]
     operands: dict[int, np.ndarray] = field(default_factory=dict)
     results: dict[int, np.ndarray] = field(default_factory=dict)
-    waits: list[threading.Lock] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
 
     def combine(self) -> None:
         """Compute what everyone receives."""
         results = self.call.among([self.operands[n] for n in self.members])
         self.results.update(zip(self.members, results, strict=True))
 
-    def new_wait(self) -> threading.Lock:
-        """A lock that is taken until the end."""
-        wait = threading.Lock()
-        wait.acquire()
+    def new_wait(self) -> Wait:
+        """What a device waits for until the end."""
+        wait: Wait = SimpleQueue()
         self.waits.append(wait)
         return wait
 
     def end(self) -> None:
         """Let everyone go on."""
         while self.waits:
-            self.waits.pop().release()
+            self.waits.pop().put(None)
 
     @property
     def absent(self) -> list[int]:
@@ -111,7 +113,7 @@ class Table:
     def __init__(self, axes: Mapping[Hashable, int], devices: Sequence[str]):
         self.axes, self.devices = axes, devices
         self.failure: BaseException | None = None
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         self._open: dict[Key, Meeting] = {}
         self._running, self._waiting = len(devices), 0
 
@@ -141,7 +143,7 @@ class Table:
         if wait is None:
             self._combine(meeting)
         else:
-            wait.acquire()
+            wait.get()
         if number not in meeting.results:
             raise self._broken(call)
         return meeting.results[number]
@@ -152,8 +154,8 @@ class Table:
             return self.failure
         return CollectiveError(f"{call}: cannot go on (another device raised {self.failure!r})")
 
-    def _attend(self, number: int, call: CollectiveCall, operand: np.ndarray) -> tuple[Meeting, threading.Lock | None]:
-        """The meeting of a device's group, and what is free at its end; None for the last."""
+    def _attend(self, number: int, call: CollectiveCall, operand: np.ndarray) -> tuple[Meeting, Wait | None]:
+        """The meeting of a device's group, and what to wait for; None for the last."""
         members = self._group(number, call.axis_name)
         key = call.axis_name, members[0]
         with self._lock:

@@ -27,6 +27,7 @@ from rune.core.interpreter import type_of
 from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive
 from rune.errors import TransformError
 from rune.ops import LIBRARY
+from rune.sharding import Mesh, NamedSharding, P
 from tests.ops.calls import Sample
 from tests.ops.library import uses
 from tests.ops.samples import samples, smooth_samples
@@ -152,6 +153,15 @@ def _on_lanes(name: str, *more: Any) -> tuple[Function, ...]:
     return tuple(rune.vmap(f, axis_name="i") for f in chosen)
 
 
+def _on_devices(x: Any) -> Any:
+    body, mesh = (lambda v: lax.pmean(rnp.sin(v) * v, "a")), Mesh(["cpu:0", "reference:0"], "a")
+    return rune.shard_map(body, mesh=mesh, in_specs=P(), out_specs=P())(x)
+
+
+def _laid_out(x: Any) -> Any:
+    return lax.with_sharding_constraint(x * 2.0, NamedSharding(Mesh(["cpu:0"], "a"), P("a")))
+
+
 CUBE = array(np.linspace(0.2, 1.1, 27).reshape(3, 3, 3))
 CALLS: Mapping[str, Sequence[Function]] = {
     "jit": (rune.jit(lambda x: rnp.sin(x) * x),),
@@ -164,6 +174,8 @@ CALLS: Mapping[str, Sequence[Function]] = {
     "custom_lin": (_custom_vjp,),
     "callback": (_callback,),
     "to_device": (lambda x: rune.device_put(x, "cpu:0") * 2.0,),
+    "shard_map": (_on_devices,),
+    "sharding_constraint": (_laid_out,),
     "scan": (_scan,),
     "cond": (_cond,),
     "while": (_while, _counted),

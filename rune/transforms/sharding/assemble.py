@@ -10,7 +10,7 @@ from rune.array import Array, as_array, committed_to, on
 from rune.backends import Device
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, ShapeError
-from rune.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from rune.sharding import NamedSharding, Sharding
 from rune.sharding.memory import Blocks, spread
 from rune.transforms.compile.placement import device_put
 from rune.typing import ArrayLike, DTypeLike
@@ -35,6 +35,7 @@ def make_array_from_callback(
     >>> rune.make_array_from_callback((4,), SingleDeviceSharding("cpu"), lambda block: x[block])
     Array([0., 1., 2., 3.], f32[4], cpu:0)
     """
+    _require_sharding(sharding)
     blocks: dict[str, Array] = {}
     arrays: list[Array] = []
     for device, index in sharding.devices_indices_map(tuple(shape)).items():
@@ -60,11 +61,9 @@ def make_array_from_single_device_arrays(
     >>> rune.make_array_from_single_device_arrays((2,), SingleDeviceSharding("cpu"), [block])
     Array([1., 1.], f32[2], cpu:0)
     """
-    if isinstance(sharding, SingleDeviceSharding):
-        (array,) = arrays
-        return device_put(array, sharding)
+    _require_sharding(sharding)
     if not isinstance(sharding, NamedSharding):
-        raise ArgumentError(f"make_array: cannot use {type(sharding).__name__} (a Sharding expected)")
+        return device_put(_block_on(next(iter(sharding.device_set)), {a.device: a for a in arrays}), sharding)
     by_device = {array.device: array for array in arrays}
     ordered = [_block_on(device, by_device) for device in sharding.mesh.in_order]
     block_type = ArrayType(
@@ -79,6 +78,11 @@ def make_array_from_single_device_arrays(
     buffers = tuple(array.buffer_on(on(array.device)) for array in ordered)
     array_type = ordered[0].type.with_shape(tuple(shape))
     return Array(Blocks(buffers, tuple(shape)), array_type, committed_to(spread(sharding)))
+
+
+def _require_sharding(sharding: object) -> None:
+    if not isinstance(sharding, Sharding):
+        raise ArgumentError(f"make_array: cannot lay out by {type(sharding).__name__} (a Sharding expected)")
 
 
 def _block_on(device: Device, by_device: Mapping[Device, Array]) -> Array:
@@ -100,6 +104,7 @@ def make_array_from_process_local_data(
     >>> rune.make_array_from_process_local_data(SingleDeviceSharding("cpu"), [1.0, 2.0])
     Array([1., 2.], f32[2], cpu:0)
     """
+    _require_sharding(sharding)
     array = as_array(local_data)
     if global_shape is not None and tuple(global_shape) != array.shape:
         raise ShapeError(f"make_array: cannot make {list(global_shape)} of {array.type} (of one process)")

@@ -48,8 +48,7 @@ class _Part(Generic[R]):
     def __init__(self, function: Callable[[], R]):
         context = contextvars.copy_context()
         self._function = lambda: context.run(function)
-        self._end = threading.Lock()
-        self._end.acquire()
+        self._end: SimpleQueue[None] = SimpleQueue()  # empty until the part has ended
         self._result: R | None = None
         self._error: BaseException | None = None
 
@@ -60,12 +59,11 @@ class _Part(Generic[R]):
         except BaseException as error:
             self._error = error
         finally:
-            self._end.release()
+            self._end.put(None)
 
     def wait(self) -> None:
         """Wait until it has ended."""
-        with self._end:
-            pass
+        self._end.get()
 
     def result(self) -> R:
         """What it gave. Errors: its own."""
