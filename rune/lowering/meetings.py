@@ -32,7 +32,8 @@ from rune.errors import CollectiveError
 R = TypeVar("R")
 Arrays = list[np.ndarray]
 Wait = SimpleQueue[None]  # of one device: empty until the end of a meeting
-Key = tuple[Hashable, int]  # of a group: the axis, and the number of its first member
+Key = tuple[Hashable, int]  # of a group: the axis, None for all, and the number of its first member
+HostFunction = Callable[[Sequence[np.ndarray], Sequence[ArrayType]], Arrays]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,40 @@ class CollectiveCall:
 
     def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
         """What this device receives."""
-        return [_here().exchange(self, arrays[0])]
+        return _here().exchange(self, list(arrays), types)
 
     @property
     def axis_name(self) -> Hashable:
         """The axis between whose devices it is."""
         return dict(self.params)["axis_name"]
 
-    def among(self, operands: Sequence[np.ndarray]) -> Arrays:
+    def among(self, operands: Sequence[Arrays], types: Sequence[ArrayType]) -> list[Arrays]:
         """The results of all devices of a group."""
         assert self.primitive.among is not None
         with np.errstate(all="ignore"):
-            return self.primitive.among(operands, **dict(self.params))
+            return [[x] for x in self.primitive.among([x for (x,) in operands], **dict(self.params))]
 
     def __str__(self) -> str:
         return f"{self.primitive.name} over {self.axis_name!r}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnceCall:
+    """A host function that one device calls for all of them, which give it the same operands."""
+
+    call: HostFunction
+    axis_name: None = None
+
+    def __call__(self, arrays: Sequence[np.ndarray], types: Sequence[ArrayType]) -> Arrays:
+        """Its results."""
+        return _here().exchange(self, list(arrays), types)
+
+    def among(self, operands: Sequence[Arrays], types: Sequence[ArrayType]) -> list[Arrays]:
+        """The results of one call, for everyone."""
+        return [self.call([np.array(x) for x in operands[0]], types)] * len(operands)
+
+    def __str__(self) -> str:
+        return str(self.call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +95,23 @@ class PlaceCall:
         return f"place along {self.axis_name!r}"
 
 
+Call = CollectiveCall | OnceCall
+
+
 @dataclass(slots=True, eq=False)
 class Meeting:
-    """One collective of one group: what its members bring, and what they receive."""
+    """One call of one group: what its members bring, and what they receive."""
 
-    call: CollectiveCall
+    call: Call
+    types: Sequence[ArrayType]
     members: tuple[int, ...]
-    operands: dict[int, np.ndarray] = field(default_factory=dict)
-    results: dict[int, np.ndarray] = field(default_factory=dict)
+    operands: dict[int, Arrays] = field(default_factory=dict)
+    results: dict[int, Arrays] = field(default_factory=dict)
     waits: list[Wait] = field(default_factory=list)
 
     def combine(self) -> None:
         """Compute what everyone receives."""
-        results = self.call.among([self.operands[n] for n in self.members])
+        results = self.call.among([self.operands[n] for n in self.members], self.types)
         self.results.update(zip(self.members, results, strict=True))
 
     def new_wait(self) -> Wait:
@@ -137,9 +161,9 @@ class Table:
         """The place of a device along an axis."""
         return number // self._stride(axis_name) % self.axes[axis_name]
 
-    def exchange(self, number: int, call: CollectiveCall, operand: np.ndarray) -> np.ndarray:
+    def exchange(self, number: int, call: Call, operands: Arrays, types: Sequence[ArrayType]) -> Arrays:
         """What a device receives for what it brings. Errors: CollectiveError; what others raise."""
-        meeting, wait = self._attend(number, call, operand)
+        meeting, wait = self._attend(number, call, operands, types)
         if wait is None:
             self._combine(meeting)
         else:
@@ -148,22 +172,24 @@ class Table:
             raise self._broken(call)
         return meeting.results[number]
 
-    def _broken(self, call: CollectiveCall) -> BaseException:
+    def _broken(self, call: Call) -> BaseException:
         """The error of a device whose collective will never end."""
         if isinstance(self.failure, CollectiveError):
             return self.failure
         return CollectiveError(f"{call}: cannot go on (another device raised {self.failure!r})")
 
-    def _attend(self, number: int, call: CollectiveCall, operand: np.ndarray) -> tuple[Meeting, Wait | None]:
+    def _attend(
+        self, number: int, call: Call, operands: Arrays, types: Sequence[ArrayType]
+    ) -> tuple[Meeting, Wait | None]:
         """The meeting of a device's group, and what to wait for; None for the last."""
         members = self._group(number, call.axis_name)
         key = call.axis_name, members[0]
         with self._lock:
             if self.failure is not None:
                 raise self._broken(call)
-            meeting = self._open.setdefault(key, Meeting(call, members))
-            self._check_agreement(meeting, number, call, operand)
-            meeting.operands[number] = operand
+            meeting = self._open.setdefault(key, Meeting(call, types, members))
+            self._check_agreement(meeting, number, call, operands)
+            meeting.operands[number] = operands
             if len(meeting.operands) == len(members):
                 del self._open[key]
                 self._waiting -= len(members) - 1
@@ -181,7 +207,7 @@ class Table:
         finally:
             meeting.end()
 
-    def _check_agreement(self, meeting: Meeting, number: int, call: CollectiveCall, operand: np.ndarray) -> None:
+    def _check_agreement(self, meeting: Meeting, number: int, call: Call, operands: Arrays) -> None:
         """Errors: CollectiveError where the device cannot take part in the meeting."""
         if not meeting.operands:
             return
@@ -191,8 +217,8 @@ class Table:
             raise CollectiveError(
                 f"{call}: {pair}, which is in {meeting.call}", hint="all devices run the same collectives in one order"
             )
-        if (theirs.shape, theirs.dtype) != (operand.shape, operand.dtype):
-            raise CollectiveError(f"{call}: {pair} ({_described(operand)} and {_described(theirs)})")
+        if [(x.shape, x.dtype) for x in operands] != [(x.shape, x.dtype) for x in theirs]:
+            raise CollectiveError(f"{call}: {pair} ({_described(operands)} and {_described(theirs)})")
 
     def _leave(self) -> None:
         """A device has come to the end of its program."""
@@ -225,7 +251,9 @@ class Table:
             meeting.end()
 
     def _group(self, number: int, axis_name: Hashable) -> tuple[int, ...]:
-        """The devices that differ from this one along the axis, in order, and itself."""
+        """The devices that differ from this one along the axis, in order, and itself; or all."""
+        if axis_name is None:
+            return tuple(range(len(self.devices)))
         stride = self._stride(axis_name)
         first = number - self.place(number, axis_name) * stride
         return tuple(range(first, first + stride * self.axes[axis_name], stride))
@@ -236,8 +264,8 @@ class Table:
         return math.prod(size for name, size in sizes if name != axis_name)
 
 
-def _described(array: np.ndarray) -> str:
-    return f"{array.dtype}{list(array.shape)}"
+def _described(arrays: Arrays) -> str:
+    return ", ".join(f"{x.dtype}{list(x.shape)}" for x in arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +279,9 @@ class Seat:
         """The place of the device along an axis."""
         return self.table.place(self.number, axis_name)
 
-    def exchange(self, call: CollectiveCall, operand: np.ndarray) -> np.ndarray:
+    def exchange(self, call: Call, operands: Arrays, types: Sequence[ArrayType]) -> Arrays:
         """What the device receives for what it brings."""
-        return self.table.exchange(self.number, call, operand)
+        return self.table.exchange(self.number, call, operands, types)
 
 
 class _Seats(threading.local):

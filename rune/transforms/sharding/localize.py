@@ -15,12 +15,15 @@ from rune.core.axes import Name
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder, Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
+from rune.core.lower import Host
 from rune.core.manual import Manual
-from rune.core.primitive import Primitive
+from rune.core.primitive import Effect, Primitive
 from rune.core.program import Equation, Program, Var, map_programs
+from rune.core.side_effects import program_effect
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
+from rune.lowering.meetings import OnceCall
 from rune.ops.family import broadcast, reshape
 from rune.ops.movement import slice_
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
@@ -31,6 +34,8 @@ from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.letters import Letter, Letters, letters_of
 from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of, uncut
 from rune.transforms.tracers import ValueTracer
+
+ORDERED = Effect.ORDERED
 
 
 class Block(ValueTracer):
@@ -81,7 +86,7 @@ class Localize(Interpreter):
     def at(self, value: Value, target: Layout) -> Value:
         """What the device has of a value by another layout."""
         block, layout = self.split(value)
-        if isinstance(value, Block) and value.source is not None and target != layout:
+        if isinstance(value, Block) and value.interpreter is self and value.source is not None and target != layout:
             return self._repeated(value, *value.source, target)
         return resharded(block, self.region.mesh, layout, target)
 
@@ -106,6 +111,9 @@ class Localize(Interpreter):
         if primitive is sharding_constraint:
             with use(self.parent):
                 return self._laid_out(args[0], params["sharding"])
+        if isinstance(primitive.lower, Host):
+            with use(self.parent):
+                return self._whole(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
         program = called_once(primitive, args, params)
         if program is not None:
             return eval_program(program, args)
@@ -202,7 +210,11 @@ def _require_same(mesh: Mesh, other: Mesh) -> None:
 
 def _with_local_programs(params: Mapping[str, object], region: Region) -> Mapping[str, object]:
     """The parameters, with programs that each device runs on whole values."""
-    return map_programs(params, lambda p: _on_everything(p, region) if meshes_within(p) else p)
+
+    def has_to_change(program: Program) -> bool:
+        return bool(meshes_within(program)) or program_effect(program) is not None
+
+    return map_programs(params, lambda p: _on_everything(p, region) if has_to_change(p) else p)
 
 
 def _on_everything(program: Program, region: Region) -> Program:
