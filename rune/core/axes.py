@@ -26,7 +26,7 @@ Name = Hashable
 
 @dataclass(frozen=True, slots=True)
 class LaneAxis:
-    """A named axis of lanes, of which each of so many devices has as many as the others.
+    """A named axis of lanes, shared evenly by so many devices.
 
     With several devices an axis of a mesh, around this one, has the same name.
     """

@@ -1,14 +1,14 @@
 """The memory of sharded arrays: one buffer for each device of a mesh.
 
-An array that a sharding lays out is on a `Spread`, which stands where the device of another array
-does. Its backend reads and writes whole arrays, block by block. Buffers in the host's memory are
-views of one array where they can be, and replicas there are one.
+A sharded array is on a `Spread`, which stands in the place of its device. Its backend reads and
+writes whole arrays, block by block. Buffers in the host's memory are views of one array where they
+can be, and replicas there are one.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
@@ -86,11 +86,6 @@ class SpreadMemory:
 
     sharding: NamedSharding
 
-    def alloc(self, type: ArrayType) -> Blocks:
-        """Uninitialised memory for the blocks of an array."""
-        shape, block = _static(type.shape), type.with_shape(self.sharding.shard_shape(type.shape))
-        return Blocks(tuple(d.backend.alloc(block) for d in self.sharding.mesh.in_order), shape)
-
     def copy_in(self, array: np.ndarray) -> Blocks:
         """The blocks of a host array, which may change afterwards."""
         return self.share(array.copy())
@@ -136,7 +131,3 @@ def replicas(sharding: NamedSharding, shape: tuple[int, ...]) -> list[tuple[Devi
     places = _places(sharding, shape)
     firsts = [first for _, _, first in places]
     return [(d, block, firsts[:n].count(first)) for n, (d, block, first) in enumerate(places)]
-
-
-def _static(shape: Iterable[object]) -> tuple[int, ...]:
-    return tuple(d for d in shape if isinstance(d, int))

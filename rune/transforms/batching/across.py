@@ -1,4 +1,4 @@
-"""Collectives over lanes of which each device of a mesh has some, as many as the others.
+"""Collectives over lanes that the devices of a mesh share evenly.
 
 The lanes of a device are first taken together, then those of all devices: sums and extremes are
 combined where they are; for any other collective each device gathers all lanes, applies what the
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-import numpy as np
-
 from rune import dtypes, ops
 from rune.array import Array
-from rune.core.interpreter import literal_like, type_of
+from rune.core.interpreter import literal_like
 from rune.core.primitive import Collective
 from rune.core.values import Value
 from rune.dims import Size
-from rune.ops.collectives import all_gather, axis_index, pmax, pmin, psum
+from rune.ops.collectives import axis_index, pmax, pmin, psum
 from rune.ops.family import size_value
 from rune.ops.movement import repeat_lane
+from rune.transforms.sharding.reshard import gathered, part
 
 Params = Mapping[str, Hashable]
 
@@ -47,21 +46,9 @@ def numbers(size: Size, axis_name: Hashable) -> Array:
 def _by_gathering(
     primitive: Collective, devices: int, batched: Sequence[bool], size: Size, args: Sequence[Value], params: Params
 ) -> tuple[Value, bool]:
-    """What the collective means to all lanes, and of that the lanes of this device."""
-    gathered = [_every_lane(x, b, size, devices, params["axis_name"]) for x, b in zip(args, batched, strict=True)]
-    out, has_lanes = primitive.over_lanes((True,) * len(args), size * devices, *gathered, **params)
-    return (_part(out, size, params["axis_name"]), True) if has_lanes else (out, False)
-
-
-def _every_lane(x: Value, batched: bool, size: Size, devices: int, axis_name: Hashable) -> Array:
-    lanes = x if batched else repeat_lane(x, size)
-    blocks = all_gather(lanes, axis=0, lanes=devices, axis_name=axis_name)
-    return ops.reshape(blocks, shape=(size * devices, *type_of(lanes).shape[1:]))
-
-
-def _part(x: Value, size: Size, axis_name: Hashable) -> Array:
-    """The lanes of this device."""
-    first = ops.mul(axis_index(axis_name=axis_name), size_value(size, dtypes.i32))
-    zero = np.zeros((), dtypes.i32)
-    shape = type_of(x).shape
-    return ops.dynamic_slice(x, first, *[zero] * (len(shape) - 1), sizes=(size, *shape[1:]))
+    """What the collective means to all lanes; of its results, those of this device."""
+    name = params["axis_name"]
+    lanes = [x if b else repeat_lane(x, size) for x, b in zip(args, batched, strict=True)]
+    everyone = [gathered(x, 0, name, devices) for x in lanes]
+    out, has_lanes = primitive.over_lanes((True,) * len(args), size * devices, *everyone, **params)
+    return (part(out, 0, name, devices), True) if has_lanes else (out, False)

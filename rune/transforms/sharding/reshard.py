@@ -17,6 +17,8 @@ from rune.array import Array
 from rune.core.axes import Name
 from rune.core.interpreter import type_of
 from rune.core.values import Value
+from rune.dims import Size
+from rune.ops.family import size_value
 from rune.sharding import Mesh, PartitionSpec
 
 Layout = tuple[tuple[Name, ...], ...]
@@ -43,10 +45,10 @@ def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value
     common = [_common(a, b) for a, b in zip(source, target, strict=True)]
     for axis, names in enumerate(source):
         for name in reversed(names[common[axis] :]):
-            block = _gathered(block, axis, name, mesh.shape[name])
+            block = gathered(block, axis, name, mesh.shape[name])
     for axis, names in enumerate(target):
         for name in names[common[axis] :]:
-            block = _part(block, axis, name, mesh.shape[name])
+            block = part(block, axis, name, mesh.shape[name])
     return block
 
 
@@ -55,18 +57,18 @@ def _common(a: Sequence[Name], b: Sequence[Name]) -> int:
     return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _gathered(block: Value, axis: int, name: Name, devices: int) -> Array:
+def gathered(block: Value, axis: int, name: Name, devices: Size) -> Array:
     """The blocks of all devices of a mesh axis, side by side."""
     blocks = ops.all_gather(block, axis=axis, lanes=devices, axis_name=name)
     shape = type_of(block).shape
     return ops.reshape(blocks, shape=(*shape[:axis], devices * shape[axis], *shape[axis + 1 :]))
 
 
-def _part(block: Value, axis: int, name: Name, devices: int) -> Array:
+def part(block: Value, axis: int, name: Name, devices: Size) -> Array:
     """What the device's place along a mesh axis says is its part of an axis."""
     shape = type_of(block).shape
     size = shape[axis] // devices
     zero = np.zeros((), dtypes.i32)
-    start = ops.mul(ops.axis_index(axis_name=name), np.asarray(size, dtypes.i32))
+    start = ops.mul(ops.axis_index(axis_name=name), size_value(size, dtypes.i32))
     starts = [start if n == axis else zero for n in range(len(shape))]
     return ops.dynamic_slice(block, *starts, sizes=(*shape[:axis], size, *shape[axis + 1 :]))

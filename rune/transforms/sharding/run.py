@@ -1,7 +1,7 @@
 """A program on all devices of a mesh at once: each runs it on blocks of its own.
 
-Every device has its executable, recorded from one plan for all devices of a kind. Where the program
-has collectives, the devices meet at the table of the run (lowering/meetings.py).
+Every device has its executable; those of the processor with one core each run the same code. Where
+the program has collectives, the devices meet at the table of the run (lowering/meetings.py).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import CollectiveError
 from rune.lowering.meetings import Table
-from rune.sharding import Mesh, NamedSharding, PartitionSpec
+from rune.sharding import Mesh, NamedSharding
 from rune.sharding.memory import Blocks, Spread, spread
 from rune.transforms.compile.executables import compiled
 from rune.transforms.programs.memo import per_program
+from rune.transforms.sharding.blocks import Specs
 from rune.transforms.sharding.workers import run_each
 
 Buffers = Sequence[Buffer]  # of one device: its blocks of the operands, or of the results
-Specs = Sequence[PartitionSpec]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

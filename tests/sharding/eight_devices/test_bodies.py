@@ -124,7 +124,7 @@ def test_two_meshes_in_one_program_are_refused():
     ],
     ids=str,
 )
-def test_what_is_no_mesh_and_no_axis_is_refused_in_words(options: dict[str, Any], words: str):
+def test_a_mesh_or_an_axis_that_does_not_exist_is_refused_in_words(options: dict[str, Any], words: str):
     usual = {"mesh": make_mesh((8,), ("a",)), "in_specs": P("a"), "out_specs": P("a")}
 
     with pytest.raises(ArgumentError, match=words):
