@@ -14,15 +14,18 @@ keys give one by one.
     key_of_words    the key of two words
     key_word        one of the words of a key
 
-Expanded, they are integer arithmetic on the index: generation fuses into whatever reads it.
+    threefry2x32_first, …   one word of a cipher: of a key's words and of a counter's
+
+Expanded, they are words of a cipher at the index: generation fuses into whatever reads it.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,8 +38,8 @@ from rune.core.values import Operand, Value
 from rune.dims import Size, product
 from rune.dtypes import stored_keys, stored_words
 from rune.errors import DtypeError
-from rune.ops.arithmetic import add, cast, convert, logical_or, logical_xor, mul, shl, shr
-from rune.ops.ciphers import GENERATORS, Arithmetic, Generator, Words
+from rune.ops.arithmetic import cast, convert, logical_or, shl, shr
+from rune.ops.ciphers import GENERATORS, PHILOX, THREEFRY, WORD_NAMES, Arithmetic, Generator, Words
 from rune.ops.creation import iota
 from rune.ops.family import Batched, broadcast, elementwise, joint_shape, require, reshape, view_of
 from rune.ops.movement import concatenate, slice_
@@ -48,6 +51,7 @@ u32, u64 = dtypes.u32, dtypes.u64
 BITS = (dtypes.u8, dtypes.u16, u32, u64)
 WORDS = 2  # of a key
 LOW = (1 << 32) - 1  # the bits of a word
+NO_KEY = (0,) * WORDS  # under which seeds become keys
 FEW = 4  # keys made one by one: by Python's integers, and in programs
 CHUNK = 1 << 14  # elements that the reference computes at a time, so that they stay in the cache
 
@@ -64,15 +68,6 @@ def _products_numpy(x: Value, y: np.ndarray) -> tuple[Value, Value]:
     return (wide >> np.uint64(32)).astype(np.uint32), wide.astype(np.uint32)
 
 
-def _rotate(x: Value, by: int) -> Array:
-    return logical_or(shl(x, literal(by, u32)), shr(x, literal(32 - by, u32)))
-
-
-def _products(x: Value, y: Value) -> tuple[Array, Array]:
-    wide = mul(convert(x, dtype=u64), convert(y, dtype=u64))
-    return convert(shr(wide, literal(32, u64)), dtype=u32), mul(x, y)
-
-
 def _rotate_int(x: int, by: int) -> int:
     return (x << by | x >> 32 - by) & LOW
 
@@ -82,8 +77,7 @@ def _products_int(x: int, y: int) -> tuple[int, int]:
 
 
 INTS = Arithmetic(int, lambda x, y: x + y & LOW, operator.xor, _rotate_int, _products_int)
-NUMPY = Arithmetic(np.uint32, np.add, np.bitwise_xor, _rotate_numpy, _products_numpy)
-EQUATIONS = Arithmetic(lambda c: literal(c, u32), add, logical_xor, _rotate, _products)
+NUMPY: Arithmetic[Any] = Arithmetic(np.uint32, np.add, np.bitwise_xor, _rotate_numpy, _products_numpy)
 
 
 # --- what the rules share ---------------------------------------------------------------------
@@ -109,6 +103,43 @@ def _batch(primitive: Callable[[], Primitive]) -> Rule:
 def generator(key: ArrayType | np.ndarray) -> Generator:
     """The generator that keys are for."""
     return GENERATORS[dtypes.IMPL_OF[key.dtype]]
+
+
+# --- the words of ciphers ---------------------------------------------------------------------
+
+
+def _cipher_word(generator: Generator, number: int) -> Primitive:
+    name = generator.operation(number)
+
+    def type_rule(*words: ArrayType) -> ArrayType:
+        _require_words(name, *words)
+        return ArrayType(joint_shape(name, words), u32)
+
+    def reference(*words: np.ndarray) -> np.ndarray:
+        return generator.cipher(NUMPY, words[:WORDS], words[WORDS:])[number]
+
+    return elementwise(name, "random", type_rule, reference, (ZERO,) * (WORDS + generator.counter_words))
+
+
+threefry2x32_first, threefry2x32_second, threefry2x32_mixed = (_cipher_word(THREEFRY, number) for number in range(3))
+philox4x32_first, philox4x32_second, philox4x32_mixed = (_cipher_word(PHILOX, number) for number in range(3))
+CIPHER_WORDS: Mapping[str, Sequence[Primitive]] = {
+    THREEFRY.name: (threefry2x32_first, threefry2x32_second, threefry2x32_mixed),
+    PHILOX.name: (philox4x32_first, philox4x32_second, philox4x32_mixed),
+}
+FIRST, SECOND, MIXED = range(len(WORD_NAMES))
+
+
+def _word(number: int, generator: Generator, key: Words, counter: Words) -> Array:
+    """One word of the cipher of a key and a counter, whose words may be integers."""
+    words = (literal(w, u32) if isinstance(w, int) else w for w in (*key, *counter))
+    return CIPHER_WORDS[generator.name][number](*words)
+
+
+def _key_at(generator: Generator, key: Words, counter: Words) -> Array:
+    """The key that a cipher makes."""
+    words = (_word(number, generator, key, counter) for number in (FIRST, SECOND))
+    return key_of_words(*words, impl=generator.name)
 
 
 # --- the words of a key -----------------------------------------------------------------------
@@ -208,10 +239,10 @@ def _bits_type(key: ArrayType, *, shape: Shape, dtype: np.dtype) -> ArrayType:
 
 
 def _bits_reference(key: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.ndarray:
-    keys, sample = _columns(key), generator(key).sample
+    keys, of_keys = _columns(key), generator(key)
     out = np.empty((key.size, math.prod(shape)), dtype)
     for part, high, low in _counted(out.shape[1]):
-        first, second, mixed = sample(NUMPY, keys, (high, low))
+        first, second, mixed = of_keys.cipher(NUMPY, keys, of_keys.sample((high, low)))
         if dtype == u64:
             out[:, part] = (first.astype(u64) << np.uint64(32)) | second
         else:
@@ -222,11 +253,12 @@ def _bits_reference(key: np.ndarray, *, shape: tuple, dtype: np.dtype) -> np.nda
 def _bits_expand(key: Value, *, shape: Shape, dtype: np.dtype) -> Value:
     keys, words = type_of(key), _along(words_of(key), shape)
     positions = _for_every_key(_positions(shape), keys.shape, shape)
-    first, second, mixed = generator(keys).sample(EQUATIONS, words, positions)
+    of_keys = generator(keys)
+    drawn = functools.partial(_word, generator=of_keys, key=words, counter=of_keys.sample(positions))
     if dtype != u64:
-        return cast(mixed, dtype)
-    high = shl(convert(first, dtype=u64), literal(32, u64))
-    return logical_or(high, convert(second, dtype=u64))
+        return cast(drawn(MIXED), dtype)
+    high = shl(convert(drawn(FIRST), dtype=u64), literal(32, u64))
+    return logical_or(high, convert(drawn(SECOND), dtype=u64))
 
 
 random_bits: Primitive = Primitive(
@@ -249,30 +281,29 @@ def _split_type(key: ArrayType, *, shape: Shape) -> ArrayType:
 
 
 def _split_reference(key: np.ndarray, *, shape: tuple) -> np.ndarray:
-    derive, count = generator(key).derive, math.prod(shape)
+    of_keys, count = generator(key), math.prod(shape)
     if not key.ndim and count <= FEW:
         pair = stored_words(key).tolist()
-        derived = [derive(INTS, pair, (0, n)) for n in range(count)]
+        derived = [of_keys.cipher(INTS, pair, of_keys.derive((0, n)))[:WORDS] for n in range(count)]
         return np.array([(words,) for words in derived], key.dtype).reshape(shape)
     keys, out = _columns(key), np.empty((key.size, count), key.dtype)
     for part, high, low in _counted(count):
-        for number, word in enumerate(derive(NUMPY, keys, (high, low))):
-            stored_words(out)[:, part, number] = word
+        first, second, _ = of_keys.cipher(NUMPY, keys, of_keys.derive((high, low)))
+        stored_words(out)[:, part, 0], stored_words(out)[:, part, 1] = first, second
     return out.reshape((*key.shape, *shape))
 
 
 def _split_expand(key: Value, *, shape: Shape) -> Array:
     keys, words, count = type_of(key), words_of(key), product(shape)
-    derive, impl = generator(keys).derive, dtypes.IMPL_OF[keys.dtype]
+    of_keys = generator(keys)
     if isinstance(count, int) and 0 < count <= FEW:
         # One after the other: many keys are what runs in lanes, not the few positions; and of a
         # key that is split in a loop only those are made that are used.
-        numbers = (literal(n, u32) for n in range(count))
-        keys_of_lane = [key_of_words(*derive(EQUATIONS, words, (literal(0, u32), n)), impl=impl) for n in numbers]
+        keys_of_lane = [_key_at(of_keys, words, of_keys.derive((0, n))) for n in range(count)]
         rows = [reshape(m, shape=(*keys.shape, 1)) for m in keys_of_lane]
         return reshape(concatenate(*rows, axis=keys.ndim), shape=(*keys.shape, *shape))
     positions = _for_every_key(_positions(shape), keys.shape, shape)
-    return key_of_words(*derive(EQUATIONS, _along(words, shape), positions), impl=impl)
+    return _key_at(of_keys, _along(words, shape), of_keys.derive(positions))
 
 
 random_split: Primitive = Primitive(
@@ -296,18 +327,17 @@ def _fold_in_type(key: ArrayType, *position: ArrayType) -> ArrayType:
 
 
 def _fold_in_reference(key: np.ndarray, *position: np.ndarray) -> np.ndarray:
-    words, derive = stored_words(key), generator(key).derive
+    words, of_keys = stored_words(key), generator(key)
     if not any(map(np.ndim, (key, *position))):
-        folded = derive(INTS, words.tolist(), tuple(map(int, position)))
-        return stored_keys(folded, key.dtype)
+        folded = of_keys.cipher(INTS, words.tolist(), of_keys.derive(tuple(map(int, position))))
+        return stored_keys(folded[:WORDS], key.dtype)
     pair = [words[..., number] for number in range(WORDS)]
-    return stored_keys(derive(NUMPY, pair, position), key.dtype)
+    return stored_keys(of_keys.cipher(NUMPY, pair, of_keys.derive(position))[:WORDS], key.dtype)
 
 
 def _fold_in_expand(key: Value, *position: Value) -> Array:
-    keys = type_of(key)
-    folded = generator(keys).derive(EQUATIONS, words_of(key), position)
-    return key_of_words(*folded, impl=dtypes.IMPL_OF[keys.dtype])
+    of_keys = generator(type_of(key))
+    return _key_at(of_keys, words_of(key), of_keys.derive(position))
 
 
 random_fold_in: Primitive = elementwise(
@@ -321,11 +351,14 @@ def _seed_type(*halves: ArrayType, impl: str) -> ArrayType:
 
 
 def _seed_reference(*halves: np.ndarray, impl: str) -> np.ndarray:
-    return stored_keys(GENERATORS[impl].seed(NUMPY, halves), dtypes.KEY_OF[impl])
+    seed = GENERATORS[impl].seed
+    words = halves if seed is None else GENERATORS[impl].cipher(NUMPY, NO_KEY, seed(halves))[:WORDS]
+    return stored_keys(words, dtypes.KEY_OF[impl])
 
 
 def _seed_expand(*halves: Value, impl: str) -> Value:
-    return key_of_words(*GENERATORS[impl].seed(EQUATIONS, halves), impl=impl)
+    seed = GENERATORS[impl].seed
+    return key_of_words(*halves, impl=impl) if seed is None else _key_at(GENERATORS[impl], NO_KEY, seed(halves))
 
 
 random_seed: Primitive = elementwise(
@@ -347,4 +380,13 @@ random_clone: Primitive = Primitive(
     lower=View(lambda indices, key: view_of(indices)),
 )
 
-PRIMITIVES = (random_bits, random_split, random_fold_in, random_seed, random_clone, key_of_words, key_word)
+PRIMITIVES = (
+    random_bits,
+    random_split,
+    random_fold_in,
+    random_seed,
+    random_clone,
+    key_of_words,
+    key_word,
+    *(word for words in CIPHER_WORDS.values() for word in words),
+)

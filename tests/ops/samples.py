@@ -22,6 +22,8 @@ from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
 from rune.errors import RuneError
 from rune.ops import IndexDims
+from rune.ops.random import CIPHER_WORDS
+from rune.ops.random import WORDS as KEY_WORDS
 from tests.ops.calls import Operand, Sample
 
 each_primitive = pytest.mark.parametrize("primitive", ops.PRIMITIVES, ids=lambda p: p.name)
@@ -387,7 +389,15 @@ def _random() -> dict[str, list[Sample]]:
         "random_seed": [_of(ops.random_seed, *pair, impl=g) for g in dtypes.KEY_OF for pair in pairs],
         "key_of_words": [_of(ops.key_of_words, *pair, impl=g) for g in dtypes.KEY_OF for pair in pairs],
         "key_word": [_of(ops.key_word, key, number=n) for key in keys for n in (0, 1)],
+        **{word.name: _words(word) for words in CIPHER_WORDS.values() for word in words},
     }
+
+
+def _words(word: Primitive) -> list[Sample]:
+    """One word, several, and many counters under one key."""
+    count = arity(word)
+    operands = ((WORD,) * count, (WORDS,) * count, (WORD,) * KEY_WORDS + (WORDS,) * (count - KEY_WORDS))
+    return [_of(word, *of_each) for of_each in operands]
 
 
 SCATTERS = (ops.scatter, ops.scatter_add, ops.scatter_mul, ops.scatter_min, ops.scatter_max)

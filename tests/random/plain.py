@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +121,21 @@ def random_seed(*halves: np.ndarray, impl: str) -> np.ndarray:
     return key_of_words(out[..., 0], out[..., 1], impl=impl)
 
 
+def _words(cipher: Callable[..., tuple[int, ...]], *words: int) -> tuple[int, int, int]:
+    """The first two words of a cipher, and the xor of all."""
+    output = cipher(words[:2], words[2:])
+    return output[0], output[1], functools.reduce(operator.xor, output)
+
+
+def _word(cipher: Callable[..., tuple[int, ...]], number: int) -> Callable[..., np.ndarray]:
+    def meaning(*words: np.ndarray) -> np.ndarray:
+        rows = zip(*(w.ravel().tolist() for w in np.broadcast_arrays(*words)), strict=True)
+        computed = [_words(cipher, *row)[number] for row in rows]
+        return np.array(computed, np.uint32).reshape(np.broadcast_shapes(*map(np.shape, words)))
+
+    return meaning
+
+
 OF_KEYS: dict[str, Callable[..., np.ndarray]] = {
     "random_bits": random_bits,
     "random_split": random_split,
@@ -127,4 +144,6 @@ OF_KEYS: dict[str, Callable[..., np.ndarray]] = {
     "random_clone": lambda x: x,
     "key_of_words": key_of_words,
     "key_word": key_word,
+    **{f"threefry2x32_{name}": _word(threefry, k) for k, name in enumerate(("first", "second", "mixed"))},
+    **{f"philox4x32_{name}": _word(philox, k) for k, name in enumerate(("first", "second", "mixed"))},
 }

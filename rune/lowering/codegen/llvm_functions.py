@@ -24,8 +24,8 @@ from rune.lowering.scalar.number import Ability, Number, Plain, Variable
 from rune.lowering.scalar.table import OPERATIONS, result_dtype
 
 ABILITIES = frozenset({Ability.FUSED, Ability.DENORMALS, Ability.WIDE, Ability.LIBRARY})
-# Of floats: long enough to be called where there are many.
-FUNCTIONS = frozenset(name for name, op in OPERATIONS.items() if dtypes.f32 in op.dtypes and not op.is_exact)
+# Long enough to be called where there are many.
+FUNCTIONS = frozenset(name for name, op in OPERATIONS.items() if op.instructions >= 20 or not op.is_exact)
 # One instruction, whatever the dtype: most of a function's text, so the first call feels it.
 _PLAIN: dict[str, Callable[..., Value]] = {
     "add": Value.__add__,
@@ -43,11 +43,11 @@ def operation(name: str, dtype: np.dtype, args: tuple[Value, ...], operand: np.d
     """The result, of `dtype`, of an operation on values of dtype `operand`; see llvm_scalar."""
     if llvm_scalar.spells(name, operand):
         return llvm_scalar.operation(name, dtype, args, operand)
+    apply = _called if name in args[0].writer.called else _in_place
     if operand not in dtypes.FLOATING:
-        return _in_place(name, operand, args)
+        return apply(name, operand, args)
     # f16 and bf16 are f32 in registers (llvm_types.py), and rounded afterwards.
     wide = operand if operand == dtypes.f64 or OPERATIONS[name].of_bits else dtypes.f32
-    apply = _called if name in args[0].writer.called else _in_place
     result = apply(name, wide, args)
     return result if operand in OPERATIONS[name].closed else round_to(result, operand)
 
@@ -88,7 +88,7 @@ def _called(name: str, dtype: np.dtype, args: tuple[Value, ...]) -> Value:
     # The definition is added to the set of declarations, so a module gets it once.
     text, declared = _out_of_line(name, dtype, types, writer.scalef)
     writer.declared |= {text, *declared}
-    return writer.call(types[0], _symbol(name, types[0]), *args)
+    return writer.call(types[0], _symbol(name, dtype, types[0]), *args)
 
 
 @functools.cache
@@ -101,13 +101,14 @@ def _out_of_line(
     args = tuple(Value(writer, type, f"%x{k}") for k, type in enumerate(types))
     value = _in_place(name, dtype, args)
     parameters = ", ".join(f"{a.type} {a.text}" for a in args)
-    head = f"define internal {value.type} {_symbol(name, types[0])}({parameters}) #0 {{"
+    head = f"define internal {value.type} {_symbol(name, dtype, types[0])}({parameters}) #0 {{"
     lines = [head, "entry:", *writer.entry, "  br label %start", "start:", *writer.lines]
     return "\n".join([*lines, f"  ret {value.type} {value.text}", "}"]), frozenset(writer.declared)
 
 
-def _symbol(name: str, type: str) -> str:
-    return f"@math.{name}.{suffix(type)}"
+def _symbol(name: str, dtype: np.dtype, type: str) -> str:
+    # The type alone says nothing of the sign.
+    return f"@math.{name}.{dtypes.short(dtype)}.{suffix(type)}"
 
 
 @dataclass(frozen=True, slots=True)

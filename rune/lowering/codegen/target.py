@@ -83,6 +83,7 @@ class Target:
     native: frozenset[tuple[str, np.dtype]] = frozenset()
     # Rounds of loops, all together, after which the driver silently stops; None: it never does.
     loop_rounds: int | None = None
+    driver: str = ""  # its version, where it has one of its own
 
     def has(self, operation: str, dtype: np.dtype) -> bool:
         """Whether the device itself does the operation; assumed where nothing is known."""

@@ -62,6 +62,9 @@ fn rune_index_of_u64(a: vec2<u32>) -> i32 {
 
 _OPERATIONS = {
     **{name: f"rune_{name}_u64({{0}}, {{1}})" for name in ("add", "sub", "mul", "shl", "shr")},
+    # By less than the width, which the functions may look at again.
+    "shift_left": "rune_shl_u64({0}, {1})",
+    "shift_right": "rune_shr_u64({0}, {1})",
     "and": "({0} & {1})",
     "or": "({0} | {1})",
     "xor": "({0} ^ {1})",

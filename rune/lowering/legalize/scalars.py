@@ -143,7 +143,7 @@ def conversion_name(source: np.dtype, target: np.dtype, native: Native) -> str:
 
 
 def _recorded(name: str, dtype: np.dtype, arity: int, write: Callable[..., Number]) -> Function:
-    params = tuple(Local("abc"[k], dtype) for k in range(arity))
+    params = tuple(Local("abcdef"[k], dtype) for k in range(arity))
     block = Block()
     result = write(*(Recorded(block, p) for p in params))
     assert isinstance(result, Recorded)

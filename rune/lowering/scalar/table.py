@@ -19,8 +19,9 @@ from enum import Enum
 import numpy as np
 
 from rune import dtypes
-from rune.lowering.scalar import errors, exponential, floats, fused, integers, powers, trigonometric
+from rune.lowering.scalar import ciphers, errors, exponential, floats, fused, integers, powers, trigonometric
 from rune.lowering.scalar.number import Ability, Number
+from rune.ops.ciphers import GENERATORS, WORD_NAMES, Generator
 
 Dtypes = frozenset[np.dtype]
 Write = Callable[..., Number]  # one Number for each operand
@@ -119,6 +120,13 @@ def _bitwise(name: str, arity: int, *forms: Form, closed: Dtypes = frozenset(), 
     return ScalarOp(name, arity, _INTEGER, closed=closed, sign=sign, forms=forms)
 
 
+def _cipher_word(generator: Generator, number: int) -> ScalarOp:
+    """One word of a cipher; some 20 rounds of five instructions, or 10 of twelve."""
+    name, words = generator.operation(number), frozenset({dtypes.u32})
+    form = _of(ciphers.word(generator, number), words)
+    return ScalarOp(name, 2 + generator.counter_words, words, cost=120, instructions=120, forms=(form,))
+
+
 _F32, _F64 = frozenset({dtypes.f32}), frozenset({dtypes.f64})
 _WIDTHS = _F32 | _F64
 _IEEE = _WIDTHS | {dtypes.f16, dtypes.bf16}
@@ -204,6 +212,7 @@ _ROWS = (
     ScalarOp("popcount", 1, _INTEGER, closed=_INTEGER, of_bits=True, forms=(_of(integers.count_ones, _INTEGER),)),
     ScalarOp("clz", 1, _INTEGER, closed=_INTEGER, of_bits=True, forms=(_of(integers.leading_zeros, _INTEGER),)),
     ScalarOp("bitcast", 1, _ANY, Result.STATED),
+    *(_cipher_word(generator, number) for generator in GENERATORS.values() for number in range(len(WORD_NAMES))),
     # choices
     _comparison("eq", "=="),
     _comparison("ne", "!="),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
 from pathlib import Path
@@ -59,7 +60,7 @@ def operations(dtype: np.dtype) -> list[Op | Cast]:
     for name, op in OPERATIONS.items():
         if dtype not in op.dtypes:
             continue
-        args: tuple[Expr, ...] = tuple(loads[: op.arity])
+        args: tuple[Expr, ...] = tuple(itertools.islice(itertools.cycle(loads), op.arity))
         if name == "select":
             args = (Op("lt", (loads[0], loads[1]), dtypes.bool_), *loads[1:])
         same = (d for d in sorted(KINDS, key=dtypes.short) if d.itemsize == dtype.itemsize)
