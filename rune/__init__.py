@@ -53,11 +53,14 @@ from rune.transforms.sharding.shard_map import shard_map
 from rune.version import __version__
 
 if TYPE_CHECKING:
-    from rune import lax, nn, numpy, optim, random, scipy, sharding
+    from rune import distributed, lax, nn, numpy, optim, random, scipy, sharding
     from rune.backends.doctor import doctor
+    from rune.distributed import process_count, process_index
     from rune.quantized import Quantized, dequantize, quantize
     from rune.sharding import NamedSharding, P, Shard, make_mesh
     from rune.transforms.inspect.explain import explain
+    from rune.transforms.placement.measure import measure_devices
+    from rune.transforms.placement.plans import plan_sharding
 
 _tracebacks.install()
 _array_methods.attach()
@@ -65,11 +68,14 @@ make_jaxpr = make_program
 remat = checkpoint
 
 
-_ROOMS = frozenset({"lax", "nn", "numpy", "optim", "random", "scipy", "sharding"})
+_ROOMS = frozenset({"distributed", "lax", "nn", "numpy", "optim", "random", "scipy", "sharding"})
 _LATE = {
     "doctor": "rune.backends.doctor",
     "explain": "rune.transforms.inspect.explain",
+    "measure_devices": "rune.transforms.placement.measure",
+    "plan_sharding": "rune.transforms.placement.plans",
     **dict.fromkeys(("Quantized", "dequantize", "quantize"), "rune.quantized"),
+    **dict.fromkeys(("process_count", "process_index"), "rune.distributed"),
     **dict.fromkeys(("NamedSharding", "P", "Shard", "make_mesh"), "rune.sharding"),
 }
 
@@ -113,6 +119,7 @@ __all__ = [
     "device_get",
     "device_put",
     "devices",
+    "distributed",
     "doctor",
     "enable_x64",
     "errors",
@@ -140,6 +147,7 @@ __all__ = [
     "make_mesh",
     "make_program",
     "map",
+    "measure_devices",
     "memory_stats",
     "missing",
     "nn",
@@ -147,7 +155,10 @@ __all__ = [
     "numpy",
     "numpy_dtype_promotion",
     "optim",
+    "plan_sharding",
     "pmap",
+    "process_count",
+    "process_index",
     "pure_callback",
     "quantize",
     "random",

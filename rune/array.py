@@ -30,6 +30,7 @@ from rune.errors import ArgumentError, DeletedArrayError, DtypeError
 from rune.ops.operators import Operators
 from rune.ops.promote import refuse_mask, unfit
 from rune.ops.scalars import convert, int_bounds
+from rune.sharding import picture
 from rune.sharding.memory import Spread, replicas
 from rune.sharding.shardings import Sharding, SingleDeviceSharding
 from rune.sharding.shards import Shard
@@ -399,6 +400,12 @@ class Array(Operators, metaclass=ABCMeta):
             return f"Array(<deleted>, {self.type}, {self.device.name})"
         body = np.array2string(self._shown(), separator=", ", prefix="Array(", threshold=200)
         return f"Array({body}, {self.type}, {self.device.name})"
+
+    def _repr_html_(self) -> str | None:
+        """For notebooks: the device of each block; None, so that text is shown, on one device."""
+        if self.is_deleted() or not isinstance(self.place.device, Spread) or not picture.can_draw(self.buffer.shape):
+            return None
+        return picture.array_html(self.buffer.shape, self.place.device.sharding, repr(self))
 
     def _shown(self) -> np.ndarray:
         """What is printed: the elements, or the words of keys along a last axis."""

@@ -1,4 +1,5 @@
-"""Looking into programs while they run: print, callback and checks, in eager and compiled code.
+"""Looking into programs while they run: print, callback and checks, in eager and compiled code;
+and at sharded arrays: which device holds which block.
 
     rune.debug.print("x = {x:.3f}", x=x)
     with rune.debug.checks(bounds=True, nans=True): ...
@@ -24,12 +25,14 @@ import numpy as np
 
 from rune import dtypes, tree
 from rune.absent import of as _absent
+from rune.array import Array
 from rune.config import setting
 from rune.errors import ArgumentError
 from rune.profiling import Profile, gathering
+from rune.sharding import Sharding, picture
 from rune.transforms.callback import debug_callback
 
-__all__ = ["Profile", "callback", "checks", "print", "profile"]
+__all__ = ["Profile", "callback", "checks", "print", "profile", "visualize_array_sharding", "visualize_sharding"]
 
 
 @contextmanager
@@ -155,6 +158,55 @@ def _fields(fmt: str) -> Iterator[str]:
         if name is not None:
             yield re.split(r"[.\[]", name)[0] or str(next(count))
             yield from _fields(spec or "")
+
+
+def visualize_sharding(shape: Sequence[int], sharding: Sharding) -> None:
+    """Print which device would hold which block of an array of this shape.
+
+    shape:   of a vector or a matrix
+    Errors:  ArgumentError for another rank, ShapeError if the blocks would not be equal.
+
+    >>> import rune
+    >>> from rune.sharding import Mesh, NamedSharding, P
+    >>> mesh = Mesh([["cpu:0"], ["reference:0"]], ("data", "model"))
+    >>> rune.debug.visualize_sharding((4, 6), NamedSharding(mesh, P("data")))
+              0:6
+        ┌─────────────┐
+    0:2 │    cpu:0    │
+        ├─────────────┤
+    2:4 │ reference:0 │
+        └─────────────┘
+    """
+    _draw("debug.visualize_sharding", shape, sharding)
+
+
+def visualize_array_sharding(arr: Array) -> None:
+    """Print which device holds which block of an array.
+
+    arr:     a vector or a matrix
+    Errors:  ArgumentError for another rank, and for a value that is not on any device yet.
+
+    >>> import rune, rune.numpy as rnp
+    >>> from rune.sharding import Mesh, NamedSharding, P
+    >>> halves = NamedSharding(Mesh(["cpu:0", "reference:0"], "data"), P("data"))
+    >>> rune.debug.visualize_array_sharding(rune.device_put(rnp.arange(6), halves))
+          0:3           3:6
+    ┌─────────────┬─────────────┐
+    │    cpu:0    │ reference:0 │
+    └─────────────┴─────────────┘
+    """
+    if type(arr) is not Array:
+        raise ArgumentError(
+            f"debug.visualize_array_sharding: cannot draw the blocks of a {type(arr).__name__} (an Array required)",
+            hint="inside a transformed function no device holds a value yet; draw what the function returns",
+        )
+    _draw("debug.visualize_array_sharding", arr.buffer.shape, arr.sharding)
+
+
+def _draw(operation: str, shape: Sequence[int], sharding: Sharding) -> None:
+    if not isinstance(sharding, Sharding):
+        raise ArgumentError(f"{operation}: cannot draw blocks by {type(sharding).__name__} (a Sharding required)")
+    builtins.print(picture.text(picture.grid_of(operation, shape, sharding)))
 
 
 if not _typing.TYPE_CHECKING:

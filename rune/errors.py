@@ -403,6 +403,14 @@ class CollectiveError(RuneError, RuntimeError):
     """
 
 
+class DistributedError(RuneError, RuntimeError):
+    """Processes that run one program cannot go on together, as one fails, leaves or goes elsewhere.
+
+    >>> DistributedError("sync_global_devices: cannot go on (process 2 left)").message
+    'sync_global_devices: cannot go on (process 2 left)'
+    """
+
+
 class OutOfMemory(RuneError, MemoryError):
     """More memory asked than a device has: says asked, used and the limit.
 

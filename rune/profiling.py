@@ -138,14 +138,14 @@ class Profile:
 
 def plan_text(plan: PlanProfile) -> str:
     """`f on cpu:0: 3 calls, 1.20 ms, arena 4096 B`, and a line for each step, the longest first."""
-    head = f"{plan.name} on {plan.device}: {_counted(plan.calls)}, {_time(plan.seconds)}"
+    head = f"{plan.name} on {plan.device}: {_counted(plan.calls)}, {time_text(plan.seconds)}"
     rows = [("step", "calls", "time", "share", "GFLOP/s", "GB/s", "line")]
     total = sum(s.seconds for s in plan.steps) or 1.0
     rows += [
         (
             s.name,
             str(s.calls),
-            _time(s.seconds),
+            time_text(s.seconds),
             f"{s.seconds / total:.0%}",
             f"{s.flops_per_second / 1e9:.2f}",
             f"{s.bytes_per_second / 1e9:.2f}",
@@ -153,7 +153,7 @@ def plan_text(plan: PlanProfile) -> str:
         )
         for s in sorted(plan.steps, key=lambda s: -s.seconds)
     ]
-    lines = _aligned(rows) if plan.steps else []
+    lines = aligned(rows) if plan.steps else []
     return "\n".join([f"{head}, arena {plan.arena_bytes} B", *lines])
 
 
@@ -161,15 +161,16 @@ def _counted(calls: int) -> str:
     return f"{calls} call{'' if calls == 1 else 's'}"
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """`1.20 ms`."""
     for unit, name in _UNITS:
         if seconds >= unit:
             return f"{seconds / unit:.2f} {name}"
     return f"{seconds * 1e9:.0f} ns"
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Names and lines to the left, numbers to the right."""
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """The lines of a table: its first and last column to the left, numbers between to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     last = len(widths) - 1
     return [

@@ -6,7 +6,7 @@ from rune.absent import Table
 
 MISSING: Table = {
     "Sharded arrays, and processes that share them.": """
-        auto_pcast distributed host_count host_id host_ids process_count process_index process_indices
+        auto_pcast host_count host_id host_ids process_indices
         remove_size_one_mesh_axis_from_type reshard set_mesh smap
         """,
     "References, which are written to; carry the array, or use `x.at[...]`.": """
@@ -50,7 +50,7 @@ MISSING: Table = {
 }
 LAX: Table = {
     "Sharding, and what is written for it; `pmap` is here.": """
-        pcast pbroadcast psend precv ragged_all_to_all
+        psend precv ragged_all_to_all
         """,
     "It names XLA, its compiler or its devices.": """
         composite after_all create_token platform_dependent dce_sink stage rng_bit_generator

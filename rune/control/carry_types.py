@@ -37,7 +37,7 @@ def _promoted(value: Value, body_type: ArrayType) -> Value:
     """A weak value, converted to the type that it promotes to with what comes out."""
     value_type = type_of(value)
     # Only weak values give way: a strong one that changes is the user's mistake.
-    if not value_type.weak or value_type == body_type:
+    if not value_type.weak or value_type == body_type.along(value_type.varying):
         return value
     dtype, weak = dtypes.promote((value_type.dtype, True), (body_type.dtype, body_type.weak))
     if (dtype, weak) == (value_type.dtype, True):

@@ -23,6 +23,7 @@ from rune.ops import add
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.held_programs import SplitProgram, jvp_program, split_program, transpose_program
 from rune.transforms.programs.memo import per_program
+from rune.transforms.programs.variation import without_sums
 
 Counts = tuple[int, int]  # of consts and carries
 
@@ -314,6 +315,8 @@ def transpose_body(body: Program, counts: Counts, linear: Flags, nonzero: Flags)
     carries = fixpoint(tuple(carried), step)
     program, nonzero_cts = rewritten(carries)
     nonzero_consts, _, nonzero_rows = parts(nonzero_cts, const_count, counts[1])
+    # A sum over devices of what the steps add up is taken once, behind the loop.
+    program = without_sums(program, sum(nonzero_consts))
     body_types = BodyGroups.of(body.input_types, counts)
     types = TransposeInputs(
         known_consts=omit(body_types.consts, is_linear.consts),

@@ -145,8 +145,8 @@ def retyped(traced: Traced, types: Sequence[ArrayType]) -> Program:
     outputs = list(program.outputs)
     added: list[Equation] = []
     for i, wanted in enumerate(types, first):
-        if outputs[i].type != wanted:
-            var, params = Var(wanted), {"dtype": wanted.dtype, "weak": wanted.weak}
+        if outputs[i].type != wanted.along(outputs[i].type.varying):
+            var, params = Var(wanted.along(outputs[i].type.varying)), {"dtype": wanted.dtype, "weak": wanted.weak}
             added.append(Equation(convert, (outputs[i],), params, (var,)))
             outputs[i] = var
     return program.with_equations((*program.equations, *added), outputs)

@@ -83,6 +83,17 @@ def axis_size(name: Name) -> Size:
     return named_axis(name).size
 
 
+def is_typed(name: Name) -> bool:
+    """Whether the types of values here say that they vary along the axis of this name."""
+    interpreter: Interpreter | None = current()
+    while interpreter is not None:
+        axis = interpreter.named_axis(name)
+        if axis is not None:
+            return axis.is_typed
+        interpreter = interpreter.parent
+    return False
+
+
 def fits(axes: Mapping[Name, Axis]) -> bool:
     """Whether each of these names has the same axis here."""
     try:

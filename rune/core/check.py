@@ -14,7 +14,7 @@ from rune.core.higher import equation_program, subprograms
 from rune.core.interpreter import type_of
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.sizes import match_sizes, type_with_sizes, untold_sizes
-from rune.core.types import ArrayType, Shape
+from rune.core.types import NONE, ArrayType, Shape
 from rune.core.values import Value
 from rune.errors import CheckError
 
@@ -81,8 +81,8 @@ def _check_equation(program: Program, bound: set[Var], equation: Equation) -> No
     for atom in equation.operands:
         _check_use(program, bound, atom, name)
     _check_call(program, equation)
-    expected = result_types(equation)
-    recorded = tuple(v.type for v in equation.results)
+    expected = tuple(t.along(NONE) for t in result_types(equation))
+    recorded = tuple(v.type.along(NONE) for v in equation.results)
     if expected != recorded:
         _fail(program, f"{name} gives {_text(expected)}, not {_text(recorded)}")
     for var in equation.results:

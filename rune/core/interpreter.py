@@ -43,11 +43,12 @@ class Axis(NamedTuple):
 class Interpreter:
     """What a primitive means in one context. `parent` is the interpreter outside this one."""
 
-    __slots__ = ("__weakref__", "depth", "live", "parent")
+    __slots__ = ("__weakref__", "depth", "is_typed", "live", "parent")
 
     def __init__(self, parent: Interpreter | None):
         self.parent = parent
         self.live = True
+        self.is_typed: bool = parent is not None and parent.is_typed  # types say how values vary
         self.depth = 0 if parent is None else parent.depth + 1
         if self.depth > FLAT:
             make_room(self.depth)

@@ -16,16 +16,8 @@ class Manual(Stage):
     def __init__(self, parent: Interpreter | None, named_axes: Mapping[Hashable, Axis]):
         super().__init__(parent)
         self.named_axes = named_axes
+        self.is_typed = self.is_typed or any(axis.is_typed for axis in named_axes.values())
 
     def named_axis(self, name: Hashable) -> Axis | None:
         """The axis of the mesh that has this name."""
         return self.named_axes.get(name)
-
-
-def has_typed_axes(interpreter: Interpreter | None) -> bool:
-    """Whether this is code of a region where types say along which axes values vary."""
-    while interpreter is not None:
-        if isinstance(interpreter, Manual):
-            return any(axis.is_typed for axis in interpreter.named_axes.values())
-        interpreter = interpreter.parent
-    return False

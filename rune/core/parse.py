@@ -23,7 +23,7 @@ from rune import dtypes
 from rune.core.primitive import Effect, Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.reading import reading
-from rune.core.types import ArrayType, Shape
+from rune.core.types import NONE, ArrayType, Axes, Shape
 from rune.dims import Dim, Size, symbol
 from rune.dims import parse as parse_size
 from rune.errors import CheckError, DimensionError
@@ -40,6 +40,7 @@ _SHAPE = re.compile(r"[^\[\]\n]*")
 _CONST, _RETURN, _WHERE = (re.compile(rf"{word}\b") for word in ("const", "return", "where"))
 _NESTED, _RECORD = re.compile(r"program\s+\w+\("), re.compile(r"([^\W\d]\w*)\(")
 _DTYPE = re.compile(r"[^\W\d]\w*(?:<\w+>)?")
+_AXES = re.compile(r"\{([^{}=\n]+)\}")
 _TYPE = re.compile(_DTYPE.pattern + r"\*?\[")
 _FUNCTION = re.compile(r"<[^<>\n]*>")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -289,7 +290,7 @@ class _Reader:
     # --- types and values -------------------------------------------------------------------
 
     def type(self) -> ArrayType:
-        """`f32*[n,4]`."""
+        """`f32*[n,4]{data}`."""
         name = self.take(_DTYPE, "a dtype")
         if name not in dtypes.FROM_SHORT:
             self.fail(name, "there is no such dtype")
@@ -297,7 +298,13 @@ class _Reader:
         self.expect("[")
         text = self.take(_SHAPE, "a shape")
         self.expect("]")
-        return ArrayType(self.shape(text), dtypes.FROM_SHORT[name], weak)
+        return ArrayType(self.shape(text), dtypes.FROM_SHORT[name], weak, self.axes())
+
+    def axes(self) -> Axes:
+        """The axes of a mesh right behind a type: `{data,model}`."""
+        match = _AXES.match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return frozenset(match.group(1).split(",")) if match else NONE
 
     def shape(self, text: str) -> Shape:
         """The dimensions between the brackets of a type."""

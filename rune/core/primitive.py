@@ -18,6 +18,7 @@ Rules are plain functions. Arrays are positional, static parameters are keywords
     batch(batched, size, *inputs, **params) -> (output, is_batched); batch axes are always leading
     lower   how it becomes kernel code (core/lower.py), or
     expand(*inputs, **params)   the same meaning in other primitives; beside a `Library` both
+    vary(axes, params)          along which axes of a mesh the results vary (core/varying.py)
 
 A `Collective` has one more, its meaning where the batch axis is its own, named by `axis_name`:
 
@@ -103,6 +104,7 @@ class Primitive:
     dead_code: Rule | None = None
     effect: Rule | None = None
     linear_in: tuple[tuple[int, ...], ...] = ()
+    vary: Rule | None = None
 
     def __call__(self, *args: Any, **params: object) -> Any:
         """Apply the primitive in the current context."""

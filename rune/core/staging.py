@@ -21,6 +21,7 @@ from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.core.varying import typed_equation
 from rune.dims import UndecidedComparison
 from rune.errors import TransformError, user_frame
 
@@ -122,8 +123,7 @@ class Stage(Interpreter):
     def write(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:
         """Write one equation, even if a subclass overrides `process`."""
         atoms = tuple(map(self.atom, args))
-        out = _typed(primitive, [a.type for a in atoms], params)
-        types = out if primitive.multiple_results else (out,)
+        params, types = _typed(primitive, [a.type for a in atoms], params, self.is_typed)
         frame = user_frame()
         results = tuple(map(Var, types))
         self.equations.append(Equation(primitive, atoms, dict(params), results, frame))
@@ -171,9 +171,14 @@ class Staged:
         return replace(self.program, inputs=self.own_inputs, constants=constants)
 
 
-def _typed(primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, object]) -> Any:
+def _typed(
+    primitive: Primitive, types: Sequence[ArrayType], params: Mapping[str, object], may_vary: bool
+) -> tuple[Mapping[str, object], tuple[ArrayType, ...]]:
     try:
-        return primitive.type_rule(*types, **params)
+        if may_vary:
+            return typed_equation(primitive, types, params)
+        out = primitive.type_rule(*types, **params)
+        return params, out if primitive.multiple_results else (out,)
     except UndecidedComparison as error:
         error.during(primitive.name, ", ".join(map(str, types)))
         raise

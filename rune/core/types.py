@@ -1,7 +1,8 @@
-"""ArrayType: shape, dtype and weakness, all that tracing knows of an array."""
+"""ArrayType: shape, dtype, weakness and variation, all that tracing knows of an array."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,17 @@ from rune.dims import Dim, Size
 from rune.errors import ShapeError
 
 Shape = tuple[Size, ...]
+Axes = frozenset[Hashable]  # names of axes of a mesh
+NONE: Axes = frozenset()
 
 
 class ArrayType:
-    """The type of an array: dimensions (integers or symbolic), dtype, weak.
+    """The type of an array: dimensions (integers or symbolic), dtype, weak, varying.
 
-    A weak type is that of a Python scalar: it adapts to the dtype it meets. Instances are
-    interned, so that equality is identity and hashing is free on jit's call path.
+    A weak type is that of a Python scalar: it adapts to the dtype it meets. In the body of a
+    shard_map an array may differ between the devices along the axes `varying` of the mesh, and is
+    the same along the others: `f32[3]{data}`. Instances are interned, so that equality is identity
+    and hashing is free on jit's call path.
     Errors: none: programs are checked where types meet.
 
     >>> row = ArrayType((3,), dtypes.f32)
@@ -25,16 +30,17 @@ class ArrayType:
     ('f32[3]', True)
     """
 
-    __slots__ = ("__weakref__", "dtype", "is_symbolic", "public_dtype", "shape", "weak")
+    __slots__ = ("__weakref__", "dtype", "is_symbolic", "public_dtype", "shape", "varying", "weak")
     shape: Shape
     dtype: np.dtype
     public_dtype: Any  # as users see it: that of keys has a name of its own
     weak: bool
+    varying: Axes
     is_symbolic: bool  # some dimension is symbolic
 
-    def __new__(cls, shape: Shape, dtype: np.dtype, weak: bool = False) -> ArrayType:
-        """The one instance for these three."""
-        return _intern(shape, dtype, weak)
+    def __new__(cls, shape: Shape, dtype: np.dtype, weak: bool = False, varying: Axes = NONE) -> ArrayType:
+        """The one instance for these four."""
+        return _intern(shape, dtype, weak, varying)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"ArrayType is immutable (cannot set {name})")
@@ -45,32 +51,37 @@ class ArrayType:
         return len(self.shape)
 
     def with_shape(self, shape: Shape) -> ArrayType:
-        """The same dtype and weakness with another shape."""
-        return _intern(tuple(shape), self.dtype, self.weak)
+        """The same dtype, weakness and variation with another shape."""
+        return _intern(tuple(shape), self.dtype, self.weak, self.varying)
 
     def with_dtype(self, dtype: np.dtype, weak: bool = False) -> ArrayType:
-        """The same shape with another dtype."""
-        return _intern(self.shape, dtype, weak)
+        """The same shape and variation with another dtype."""
+        return _intern(self.shape, dtype, weak, self.varying)
+
+    def along(self, varying: Axes) -> ArrayType:
+        """The same type of an array that varies along these axes and no others."""
+        return self if varying == self.varying else _intern(self.shape, self.dtype, self.weak, varying)
 
     def strong(self) -> ArrayType:
         """The type without weakness."""
-        return _intern(self.shape, self.dtype, False) if self.weak else self
+        return _intern(self.shape, self.dtype, False, self.varying) if self.weak else self
 
     def __str__(self) -> str:
         dims = ",".join(str(d) for d in self.shape)
-        return f"{dtypes.short(self.dtype)}{'*' if self.weak else ''}[{dims}]"
+        axes = f"{{{','.join(sorted(map(str, self.varying)))}}}" if self.varying else ""
+        return f"{dtypes.short(self.dtype)}{'*' if self.weak else ''}[{dims}]{axes}"
 
     __repr__ = __str__
 
     def __reduce__(self) -> tuple:
-        return ArrayType, (self.shape, self.dtype, self.weak)
+        return ArrayType, (self.shape, self.dtype, self.weak, self.varying)
 
 
-_interned: dict[tuple[Shape, np.dtype, bool], ArrayType] = {}
+_interned: dict[tuple[Shape, np.dtype, bool, Axes], ArrayType] = {}
 
 
-def _intern(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
-    key = (shape, dtype, weak)
+def _intern(shape: Shape, dtype: np.dtype, weak: bool, varying: Axes = NONE) -> ArrayType:
+    key = (shape, dtype, weak, varying)
     interned = _interned.get(key)
     # setdefault is atomic: of two threads that make the same type, both get the first one.
     return _interned.setdefault(key, _make(*key)) if interned is None else interned
@@ -79,7 +90,7 @@ def _intern(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
 LARGEST_SIZE = 2**63 - 1  # of one axis: what an index can hold
 
 
-def _make(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
+def _make(shape: Shape, dtype: np.dtype, weak: bool, varying: Axes) -> ArrayType:
     large = [d for d in shape if isinstance(d, int) and d > LARGEST_SIZE]
     if large:
         raise ShapeError(
@@ -91,5 +102,6 @@ def _make(shape: Shape, dtype: np.dtype, weak: bool) -> ArrayType:
     object.__setattr__(self, "dtype", np.dtype(dtype))
     object.__setattr__(self, "public_dtype", dtypes.public(self.dtype))
     object.__setattr__(self, "weak", weak)
+    object.__setattr__(self, "varying", varying)
     object.__setattr__(self, "is_symbolic", any(isinstance(d, Dim) for d in shape))
     return self

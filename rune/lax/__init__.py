@@ -12,7 +12,7 @@ special       lgamma, digamma, igamma, betainc, zeta, …
 control       cond, switch, while_loop, fori_loop, scan, map, associative_scan, custom_root,
               custom_linear_solve
 collectives   psum, pmean, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, pshuffle,
-              pswapaxes, axis_index, axis_size
+              pswapaxes, pbroadcast, pvary, axis_index, axis_size
 derivatives   stop_gradient
 linalg        cholesky, lu, qr, triangular_solve, …: a module of its own
 """
@@ -53,10 +53,13 @@ from rune.lax.collectives import (
     axis_index as axis_index,
     axis_size as axis_size,
     pmax as pmax,
+    pbroadcast as pbroadcast,
+    pcast as pcast,
     pmean as pmean,
     pmin as pmin,
     ppermute as ppermute,
     pshuffle as pshuffle,
+    pvary as pvary,
     psum as psum,
     psum_scatter as psum_scatter,
     pswapaxes as pswapaxes,

@@ -9,22 +9,30 @@ Semantics: https://docs.jax.dev/en/latest/jax.lax.html#parallel-operators.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+import operator
+from collections.abc import Hashable, Sequence
+from typing import Any, SupportsIndex, TypedDict, TypeVar
+
+import numpy as np
 
 from rune import dtypes, ops, tree
 from rune import numpy as rnp
 from rune.array import Array
-from rune.core.axes import Name
+from rune.core.axes import Name, is_typed
 from rune.core.axes import axis_size as size_of
 from rune.core.interpreter import type_of
+from rune.core.primitive import Collective
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
+from rune.ops.collectives import varying
 from rune.ops.conventions import normalised_axis
+from rune.ops.lane_groups import Groups
 from rune.typing import ArrayLike
 
 T = TypeVar("T")  # an array, or a tree of arrays
+LaneGroups = Sequence[Sequence[SupportsIndex]] | np.ndarray
 
 
 def _names(axis_name: Name) -> tuple[Hashable, ...]:
@@ -68,32 +76,58 @@ def axis_index(axis_name: Name) -> Any:
     return number
 
 
-def _over_names(primitive: Callable[..., Array], operation: str) -> Callable[[T, Name], T]:
-    def one(x: ArrayLike, names: tuple[Hashable, ...]) -> Any:
-        x = rnp.asarray(x)
-        if type_of(x).dtype == dtypes.bool_:
-            x = x.astype(dtypes.i32)
-        for name in names:
+def _as_varying(x: Value, name: Name) -> Value:
+    """What all devices of the axis have alike as each one's own, if types tell the two apart."""
+    return varying(x, frozenset({name})) if is_typed(name) else x
+
+
+class _Group(TypedDict, total=False):
+    """The parameter of a collective within groups; nothing if all lanes are one group."""
+
+    groups: Groups
+
+
+def _grouped(operation: str, axis_name: Name, axis_index_groups: LaneGroups | None) -> _Group:
+    """Errors: ArgumentError unless the groups have every lane of one axis once."""
+    if axis_index_groups is None:
+        return {}
+    size = size_of(_one_name(operation, axis_name))
+    groups = tuple(tuple(map(operator.index, group)) for group in axis_index_groups)
+    if sorted(lane for group in groups for lane in group) != list(range(size if isinstance(size, int) else 0)):
+        raise ArgumentError(
+            f"{operation}: cannot take the groups {[*map(list, groups)]} of the axis {axis_name!r} "
+            f"(each of its {size} lanes once is expected)"
+        )
+    return {"groups": groups}
+
+
+def _group_size(operation: str, axis_name: Name, group: _Group) -> Any:
+    """How many lanes meet. Errors: ArgumentError if that differs between groups."""
+    sizes = {len(lanes) for lanes in group["groups"]} if "groups" in group else {axis_size(axis_name)}
+    if len(sizes) != 1:
+        raise ArgumentError(f"{operation}: cannot use groups of different sizes ({sorted(sizes)} lanes)")
+    return next(iter(sizes))
+
+
+def _over_names(primitive: Collective, x: T, axis_name: Name, axis_index_groups: LaneGroups | None) -> T:
+    group = _grouped(primitive.name, axis_name, axis_index_groups)
+
+    def one(leaf: ArrayLike) -> Value:
+        array = rnp.asarray(leaf)
+        x: Value = array.astype(dtypes.i32) if array.dtype == dtypes.bool_ else array
+        for name in _names(axis_name):
             size_of(name)
-            x = primitive(x, axis_name=name)
+            x = primitive(_as_varying(x, name), axis_name=name, **group)
         return x
 
-    def function(x: object, axis_name: Name) -> Any:
-        return tree.map(lambda leaf: one(leaf, _names(axis_name)), x)
-
-    function.__name__ = function.__qualname__ = operation
-    return function
+    return tree.map(one, x)
 
 
-_psum = _over_names(ops.psum, "psum")
-_pmax = _over_names(ops.pmax, "pmax")
-_pmin = _over_names(ops.pmin, "pmin")
-
-
-def psum(x: T, axis_name: Name) -> T:
+def psum(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) -> T:
     """The sum over all lanes, in each of them. A Python number gives a Python number.
 
     Under vmap(grad(f)) the transpose of psum is psum: cotangents of all lanes are summed.
+    axis_index_groups:  lists of lanes, each lane in one of them, that meet among themselves.
     Shapes: any, kept. Types: that of `x`; bools become i32.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
@@ -102,14 +136,15 @@ def psum(x: T, axis_name: Name) -> T:
     >>> rune.vmap(lambda x: x / rune.lax.psum(x, "i"), axis_name="i")(rnp.arange(3.0))
     Array([0.        , 0.33333334, 0.6666667 ], f32[3], cpu:0)
     """
-    if isinstance(x, int | float | complex):
+    if isinstance(x, int | float | complex) and axis_index_groups is None:
         return x * axis_size(axis_name)
-    return _psum(x, axis_name)
+    return _over_names(ops.psum, x, axis_name, axis_index_groups)
 
 
-def pmean(x: T, axis_name: Name) -> T:
+def pmean(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) -> T:
     """The mean over all lanes, in each of them.
 
+    axis_index_groups:  lists of lanes, each lane in one of them, that meet among themselves.
     Shapes: any, kept. Types: bools and integers become floats.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
@@ -118,12 +153,16 @@ def pmean(x: T, axis_name: Name) -> T:
     >>> rune.vmap(lambda x: x - rune.lax.pmean(x, "i"), axis_name="i")(rnp.arange(3.0))
     Array([-1.,  0.,  1.], f32[3], cpu:0)
     """
-    return tree.map(lambda leaf: psum(leaf, axis_name) / axis_size(axis_name), x)
+    if axis_index_groups is None:
+        return tree.map(lambda leaf: psum(leaf, axis_name) / axis_size(axis_name), x)
+    lanes = psum(1, axis_name, axis_index_groups=axis_index_groups)  # groups may differ in size
+    return tree.map(lambda leaf: psum(leaf, axis_name, axis_index_groups=axis_index_groups) / lanes, x)
 
 
-def pmax(x: T, axis_name: Name) -> T:
+def pmax(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) -> T:
     """The largest over all lanes, in each of them. Not differentiable.
 
+    axis_index_groups:  lists of lanes, each lane in one of them, that meet among themselves.
     Shapes: any, kept. Types: real, that of `x`; bools become i32.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
@@ -132,12 +171,13 @@ def pmax(x: T, axis_name: Name) -> T:
     >>> rune.vmap(lambda x: rune.lax.pmax(x, "i"), axis_name="i")(rnp.array([1.0, 3.0]))
     Array([3., 3.], f32[2], cpu:0)
     """
-    return _pmax(x, axis_name)
+    return _over_names(ops.pmax, x, axis_name, axis_index_groups)
 
 
-def pmin(x: T, axis_name: Name) -> T:
+def pmin(x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None) -> T:
     """The smallest over all lanes, in each of them. Not differentiable.
 
+    axis_index_groups:  lists of lanes, each lane in one of them, that meet among themselves.
     Shapes: any, kept. Types: real, that of `x`; bools become i32.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
             array.
@@ -146,13 +186,17 @@ def pmin(x: T, axis_name: Name) -> T:
     >>> rune.vmap(lambda x: rune.lax.pmin(x, "i"), axis_name="i")(rnp.array([1.0, 3.0]))
     Array([1., 1.], f32[2], cpu:0)
     """
-    return _pmin(x, axis_name)
+    return _over_names(ops.pmin, x, axis_name, axis_index_groups)
 
 
-def all_gather(x: T, axis_name: Name, *, axis: int = 0, tiled: bool = False) -> T:
+def all_gather(
+    x: T, axis_name: Name, *, axis_index_groups: LaneGroups | None = None, axis: int = 0, tiled: bool = False
+) -> T:
     """The values of all lanes, in each of them.
 
     axis:  where the lanes go: a new axis, or, `tiled`, an axis along which they are concatenated.
+    axis_index_groups:  lists of equally many lanes, each lane in one of them, that meet among
+                        themselves: L is the size of a group.
     Shapes: x [*S] of L lanes -> L at `axis` of [*S]; `tiled`, that axis L times as long.
     Types:  that of `x`.
     Errors: UnboundAxisError for a name of no axis around it; ArgumentError if an argument is not an
@@ -164,14 +208,16 @@ def all_gather(x: T, axis_name: Name, *, axis: int = 0, tiled: bool = False) -> 
            [0., 1.]], f32[2,2], cpu:0)
     """
     names = _names(axis_name)
+    group = _grouped("all_gather", axis_name, axis_index_groups)
+    lanes = _group_size("all_gather", axis_name, group)
 
     def one(x: ArrayLike) -> Any:
         x = rnp.asarray(x)
         x_type = type_of(x)
         place = normalised_axis("all_gather", axis, x_type if tiled else _longer(x_type))
         for name in reversed(names):
-            x = ops.all_gather(x, axis=place, lanes=size_of(name), axis_name=name)
-        lanes = axis_size(names)
+            size = lanes if group else size_of(name)
+            x = ops.all_gather(x, axis=place, lanes=size, axis_name=name, **group)
         if not tiled:
             return rnp.reshape(x, (*x_type.shape[:place], lanes, *x_type.shape[place:]))
         shape = (*x_type.shape[:place], lanes * x_type.shape[place], *x_type.shape[place + 1 :])
@@ -184,13 +230,22 @@ def _longer(type: ArrayType) -> ArrayType:
     return type.with_shape((1, *type.shape))
 
 
-def psum_scatter(x: T, axis_name: Name, *, scatter_dimension: int = 0, tiled: bool = False) -> T:
+def psum_scatter(
+    x: T,
+    axis_name: Name,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: LaneGroups | None = None,
+    tiled: bool = False,
+) -> T:
     """The sum over all lanes, each lane receiving its own part.
 
     scatter_dimension:  the axis that is scattered: its size is the number of lanes, and it is
                         removed; or, `tiled`, a multiple of that, each lane getting a share.
     Shapes: x [L, *S] of L lanes -> [*S]; `tiled`, [L·K, *S] -> [K, *S].
     Types:  numeric, that of `x`.
+    axis_index_groups:  lists of equally many lanes, each lane in one of them, that meet among
+                        themselves: L is the size of a group.
     Errors:             ShapeError for another length.
 
     >>> import rune, rune.numpy as rnp
@@ -198,13 +253,14 @@ def psum_scatter(x: T, axis_name: Name, *, scatter_dimension: int = 0, tiled: bo
     Array([2., 2.], f32[2], cpu:0)
     """
     name = _one_name("psum_scatter", axis_name)
-    size = size_of(name)
+    group = _grouped("psum_scatter", name, axis_index_groups)
+    size = _group_size("psum_scatter", name, group)
 
     def one(x: Array) -> Any:
         x = rnp.asarray(x)
         place = normalised_axis("psum_scatter", scatter_dimension, type_of(x))
         x = _parts("psum_scatter", x, place, size, tiled)
-        return ops.psum_scatter(x, scatter_axis=place, lanes=size, axis_name=name)
+        return ops.psum_scatter(x, scatter_axis=place, lanes=size, axis_name=name, **group)
 
     return tree.map(one, x)
 
@@ -228,12 +284,22 @@ def _parts(operation: str, x: Array, axis: int, lanes: Size, tiled: bool) -> Arr
     return x
 
 
-def all_to_all(x: T, axis_name: Name, split_axis: int, concat_axis: int, *, tiled: bool = False) -> T:
+def all_to_all(
+    x: T,
+    axis_name: Name,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: LaneGroups | None = None,
+    tiled: bool = False,
+) -> T:
     """Lane i's part j goes to lane j, as its part i.
 
     split_axis:   the axis that is dealt out: as long as there are lanes, or, `tiled`, a multiple.
     concat_axis:  where the parts received go: a new axis of the result, or, `tiled`, an axis
                   along which they are concatenated.
+    axis_index_groups:  lists of equally many lanes, each lane in one of them, that meet among
+                        themselves: L is the size of a group.
     Shapes: x [*S] of L lanes -> [*S] without split_axis, with L at concat_axis; `tiled`, the
             first an L-th and the other L times as long.
     Types:  that of `x`.
@@ -247,7 +313,8 @@ def all_to_all(x: T, axis_name: Name, split_axis: int, concat_axis: int, *, tile
            [1, 3]], i32[2,2], cpu:0)
     """
     name = _one_name("all_to_all", axis_name)
-    size = size_of(name)
+    group = _grouped("all_to_all", name, axis_index_groups)
+    size = _group_size("all_to_all", name, group)
 
     def one(x: Array) -> Any:
         x = rnp.asarray(x)
@@ -255,7 +322,7 @@ def all_to_all(x: T, axis_name: Name, split_axis: int, concat_axis: int, *, tile
         split = normalised_axis("all_to_all", split_axis, x_type)
         concat = normalised_axis("all_to_all", concat_axis, x_type)
         x = _parts("all_to_all", x, split, size, tiled)
-        x = ops.all_to_all(x, split_axis=split, concat_axis=concat, lanes=size, axis_name=name)
+        x = ops.all_to_all(x, split_axis=split, concat_axis=concat, lanes=size, axis_name=name, **group)
         return _joined(x, concat) if tiled else x
 
     return tree.map(one, x)
@@ -309,9 +376,10 @@ def pshuffle(x: T, axis_name: Name, perm: Sequence[int]) -> T:
     return ppermute(x, axis_name, [(sender, lane) for lane, sender in enumerate(perm)])
 
 
-def pswapaxes(x: T, axis_name: Name, axis: int) -> T:
+def pswapaxes(x: T, axis_name: Name, axis: int, *, axis_index_groups: LaneGroups | None = None) -> T:
     """The lanes and an axis of as many elements, exchanged.
 
+    axis_index_groups:  as of all_to_all.
     Shapes: any, kept. Types: that of `x`.
     Errors: UnboundAxisError for a name of no axis around it; ShapeError for an axis of another
             size than the lanes.
@@ -322,4 +390,64 @@ def pswapaxes(x: T, axis_name: Name, axis: int) -> T:
     Array([[1, 3],
            [2, 4]], i32[2,2], cpu:0)
     """
-    return all_to_all(x, axis_name, axis, axis)
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def pvary(x: T, axis_name: Name) -> T:
+    """What all devices of an axis of a mesh have alike, as each device's own.
+
+    It changes no number: where types say along which axes values vary (`rune.shard_map`), the
+    result varies along this one too, and its gradient is each device's alone. Elsewhere it is `x`.
+    Shapes: any, kept. Types: that of `x`, varying along the axis.
+    Errors: UnboundAxisError for a name of no axis around it.
+
+    >>> import rune, rune.numpy as rnp
+    >>> from rune.sharding import P, make_mesh
+    >>> mesh = make_mesh((1,), ("i",))
+    >>> f = lambda x: rune.lax.pvary(x, "i")
+    >>> rune.shard_map(f, mesh=mesh, in_specs=P(), out_specs=P("i"))(rnp.ones(2))
+    Array([1., 1.], f32[2], cpu:0 P('i'))
+    """
+    for name in _names(axis_name):
+        size_of(name)
+    return tree.map(lambda leaf: functools.reduce(_as_varying, _names(axis_name), rnp.asarray(leaf)), x)
+
+
+def pcast(x: T, axis_name: Name, *, to: str) -> T:
+    """`pvary`, under JAX's name: `to` is "varying".
+
+    Shapes: any, kept. Types: that of `x`, varying along the axis.
+    Errors: ArgumentError for another `to`, as sums that are put off ("reduced") are not supported,
+            and for a value that varies along the axis as it is; UnboundAxisError for a name of no
+            axis around it.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: rune.lax.pcast(x, "i", to="varying"), axis_name="i")(rnp.arange(2.0))
+    Array([0., 1.], f32[2], cpu:0)
+    """
+    if to != "varying":
+        raise ArgumentError(f"pcast: cannot make a value {to!r} ('varying' expected)")
+    for leaf in tree.leaves(x):
+        present = type_of(leaf).varying.intersection(_names(axis_name))
+        if present:
+            raise ArgumentError(
+                f"pcast: cannot make {type_of(leaf)} vary along {', '.join(map(repr, present))} (it does already)"
+            )
+    return pvary(x, axis_name)
+
+
+def pbroadcast(x: T, axis_name: Name, source: int) -> T:
+    """What one lane has, in each of them.
+
+    Shapes: any, kept. Types: that of `x`.
+    Errors: UnboundAxisError for a name of no axis around it; ArgumentError for a lane that the axis
+            does not have.
+
+    >>> import rune, rune.numpy as rnp
+    >>> rune.vmap(lambda x: rune.lax.pbroadcast(x, "i", 2), axis_name="i")(rnp.arange(3.0))
+    Array([2., 2., 2.], f32[3], cpu:0)
+    """
+    lane, lanes = operator.index(source), axis_size(axis_name)
+    if not 0 <= lane < lanes:
+        raise ArgumentError(f"pbroadcast: cannot send from lane {lane} (the axis {axis_name!r} has {lanes} lanes)")
+    return tree.map(lambda leaf: all_gather(leaf, axis_name)[lane], x)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TypeVar
@@ -38,7 +38,10 @@ HostFunction = Callable[[Sequence[np.ndarray], Sequence[ArrayType]], Arrays]
 
 @dataclass(frozen=True, slots=True)
 class CollectiveCall:
-    """A collective as a host function, which the thread of a device calls."""
+    """A collective as a host function, which the thread of a device calls.
+
+    It may have several operands: as many collectives of one kind, in one message (messages.py).
+    """
 
     primitive: Collective
     params: tuple[tuple[str, Hashable], ...]
@@ -53,10 +56,11 @@ class CollectiveCall:
         return dict(self.params)["axis_name"]
 
     def among(self, operands: Sequence[Arrays], types: Sequence[ArrayType]) -> list[Arrays]:
-        """The results of all devices of a group."""
+        """The results of all devices of a group; operands and results in their order."""
         assert self.primitive.among is not None
         with np.errstate(all="ignore"):
-            return [[x] for x in self.primitive.among([x for (x,) in operands], **dict(self.params))]
+            columns = [self.primitive.among(column, **dict(self.params)) for column in zip(*operands, strict=True)]
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def __str__(self) -> str:
         return f"{self.primitive.name} over {self.axis_name!r}"
@@ -100,7 +104,12 @@ Call = CollectiveCall | OnceCall
 
 @dataclass(slots=True, eq=False)
 class Meeting:
-    """One call of one group: what its members bring, and what they receive."""
+    """One call of one group: who takes part, what they bring, and what they receive.
+
+    members:  the numbers of the devices, in the order of their places along the axis
+    operands: of those who have come
+    results:  of all members, once `combine` has computed them
+    """
 
     call: Call
     types: Sequence[ArrayType]
@@ -110,9 +119,14 @@ class Meeting:
     waits: list[Wait] = field(default_factory=list)
 
     def combine(self) -> None:
-        """Compute what everyone receives."""
-        results = self.call.among([self.operands[n] for n in self.members], self.types)
+        """Compute what everyone receives, when all have come: in the thread of the last."""
+        results = self.call.among(self.in_order, self.types)
         self.results.update(zip(self.members, results, strict=True))
+
+    @property
+    def in_order(self) -> list[Arrays]:
+        """The operands of all members, in their order."""
+        return [self.operands[n] for n in self.members]
 
     def new_wait(self) -> Wait:
         """What a device waits for until the end."""
@@ -131,11 +145,61 @@ class Meeting:
         return [n for n in self.members if n not in self.operands]
 
 
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The devices of a mesh: the axes with their sizes, and the names of the devices in order.
+
+    >>> grid = Grid({"a": 2, "b": 3}, tuple("uvwxyz"))
+    >>> grid.group(4, "a"), grid.group(4, "b"), grid.place(4, "b")
+    ((1, 4), (3, 4, 5), 1)
+    """
+
+    axes: Mapping[Hashable, int]
+    devices: Sequence[str]
+
+    def place(self, number: int, axis_name: Hashable) -> int:
+        """The place of a device along an axis."""
+        return number // self._stride(axis_name) % self.axes[axis_name]
+
+    def group(self, number: int, axis_name: Hashable) -> tuple[int, ...]:
+        """The devices that differ from this one along the axis, in order, and itself; or all."""
+        if axis_name is None:
+            return tuple(range(len(self.devices)))
+        stride = self._stride(axis_name)
+        first = number - self.place(number, axis_name) * stride
+        return tuple(range(first, first + stride * self.axes[axis_name], stride))
+
+    def _stride(self, axis_name: Hashable) -> int:
+        """How far neighbours along an axis are apart in the order of the devices."""
+        sizes = itertools.dropwhile(lambda item: item[0] != axis_name, self.axes.items())
+        return math.prod(size for name, size in sizes if name != axis_name)
+
+    def disagreement(self, number: int, call: object, other: int, other_call: object) -> CollectiveError:
+        """The error of two devices of a group that come to different meetings."""
+        pair = f"{self.devices[number]} cannot meet {self.devices[other]}"
+        return CollectiveError(
+            f"{call}: {pair}, which is in {other_call}", hint="all devices run the same collectives in one order"
+        )
+
+    def mismatch(self, number: int, call: object, operands: str, other: int, others: str) -> CollectiveError:
+        """The error of two devices that come to one meeting with operands of different types."""
+        pair = f"{self.devices[number]} cannot meet {self.devices[other]}"
+        return CollectiveError(f"{call}: {pair} ({operands} and {others})")
+
+    def standstill(self, meetings: Iterable[tuple[object, Sequence[int], Sequence[int]]]) -> CollectiveError:
+        """The error of devices that wait in vain: calls, who came, and who did not."""
+        shown = "; ".join(f"{self._names(here)} in {call} for {self._names(absent)}" for call, here, absent in meetings)
+        return CollectiveError(f"collective: cannot go on, since devices wait for others in vain ({shown})")
+
+    def _names(self, numbers: Sequence[int]) -> str:
+        return ", ".join(self.devices[n] for n in numbers)
+
+
 class Table:
-    """The meetings of one run: the axes of its mesh with their sizes, and its devices in order."""
+    """The meetings of one run on the devices of a grid."""
 
     def __init__(self, axes: Mapping[Hashable, int], devices: Sequence[str]):
-        self.axes, self.devices = axes, devices
+        self.grid = Grid(axes, devices)
         self.failure: BaseException | None = None
         self._lock = locks.lock()
         self._open: dict[Key, Meeting] = {}
@@ -156,10 +220,6 @@ class Table:
         finally:
             _seats.seat = None
         return result
-
-    def place(self, number: int, axis_name: Hashable) -> int:
-        """The place of a device along an axis."""
-        return number // self._stride(axis_name) % self.axes[axis_name]
 
     def exchange(self, number: int, call: Call, operands: Arrays, types: Sequence[ArrayType]) -> Arrays:
         """What a device receives for what it brings. Errors: CollectiveError; what others raise."""
@@ -182,7 +242,7 @@ class Table:
         self, number: int, call: Call, operands: Arrays, types: Sequence[ArrayType]
     ) -> tuple[Meeting, Wait | None]:
         """The meeting of a device's group, and what to wait for; None for the last."""
-        members = self._group(number, call.axis_name)
+        members = self.grid.group(number, call.axis_name)
         key = call.axis_name, members[0]
         with self._lock:
             if self.failure is not None:
@@ -212,13 +272,10 @@ class Table:
         if not meeting.operands:
             return
         other, theirs = next(iter(meeting.operands.items()))
-        pair = f"{self.devices[number]} cannot meet {self.devices[other]}"
         if meeting.call != call:
-            raise CollectiveError(
-                f"{call}: {pair}, which is in {meeting.call}", hint="all devices run the same collectives in one order"
-            )
+            raise self.grid.disagreement(number, call, other, meeting.call)
         if [(x.shape, x.dtype) for x in operands] != [(x.shape, x.dtype) for x in theirs]:
-            raise CollectiveError(f"{call}: {pair} ({_described(operands)} and {_described(theirs)})")
+            raise self.grid.mismatch(number, call, _described(operands), other, _described(theirs))
 
     def _leave(self) -> None:
         """A device has come to the end of its program."""
@@ -235,12 +292,7 @@ class Table:
     def _check_progress(self) -> None:
         """Errors: CollectiveError if no device is left that could end a wait."""
         if self._waiting and self._waiting >= self._running:
-            shown = "; ".join(map(self._shown, self._open.values()))
-            raise CollectiveError(f"collective: cannot go on, since devices wait for others in vain ({shown})")
-
-    def _shown(self, meeting: Meeting) -> str:
-        present, absent = ([self.devices[n] for n in side] for side in (sorted(meeting.operands), meeting.absent))
-        return f"{', '.join(present)} in {meeting.call} for {', '.join(absent)}"
+            raise self.grid.standstill((m.call, sorted(m.operands), m.absent) for m in self._open.values())
 
     def fail(self, error: BaseException) -> None:
         """End all waits: a device cannot go on."""
@@ -249,19 +301,6 @@ class Table:
             meetings = tuple(self._open.values())
         for meeting in meetings:
             meeting.end()
-
-    def _group(self, number: int, axis_name: Hashable) -> tuple[int, ...]:
-        """The devices that differ from this one along the axis, in order, and itself; or all."""
-        if axis_name is None:
-            return tuple(range(len(self.devices)))
-        stride = self._stride(axis_name)
-        first = number - self.place(number, axis_name) * stride
-        return tuple(range(first, first + stride * self.axes[axis_name], stride))
-
-    def _stride(self, axis_name: Hashable) -> int:
-        """How far neighbours along an axis are apart in the order of the devices."""
-        sizes = itertools.dropwhile(lambda item: item[0] != axis_name, self.axes.items())
-        return math.prod(size for name, size in sizes if name != axis_name)
 
 
 def _described(arrays: Arrays) -> str:
@@ -277,7 +316,7 @@ class Seat:
 
     def place(self, axis_name: Hashable) -> int:
         """The place of the device along an axis."""
-        return self.table.place(self.number, axis_name)
+        return self.table.grid.place(self.number, axis_name)
 
     def exchange(self, call: Call, operands: Arrays, types: Sequence[ArrayType]) -> Arrays:
         """What the device receives for what it brings."""

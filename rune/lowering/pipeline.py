@@ -16,7 +16,7 @@ from time import perf_counter
 
 from rune.core.check import check_program
 from rune.core.program import Program
-from rune.lowering import explain, host_calls, kernels_check, memory
+from rune.lowering import explain, host_calls, kernels_check, memory, messages
 from rune.lowering.build import build
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
@@ -58,6 +58,8 @@ def program_passes(target: Target) -> tuple[Pass[Program], ...]:
             "inline nested programs, expand primitives, write loops",
             partial(decompose, routines=target.routines, sorts=partial(sorts, target)),
         ),
+        # Before they get an order, which would keep them apart.
+        messages.PASS,
         # Before anything moves: what has side effects gets an order.
         host_calls.PASS,
         # Before anything is simplified: real programs are all that later passes know.

@@ -16,6 +16,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
+from rune.transforms.custom.shares import summed
 from rune.transforms.custom.vjp import custom_vjp
 from rune.typing import ArrayLike, DTypeLike
 
@@ -151,7 +152,7 @@ def _quantised(of_a: BlockScaleConfig, of_b: BlockScaleConfig, of_gradient: Bloc
         a, b = residuals
         of_left = _multiply(ct, rnp.swapaxes(b, 1, 2), of_gradient, of_b)
         turned = rnp.swapaxes(ct, 1, 2)
-        return of_left, _multiply(turned, rnp.swapaxes(a, 1, 2), of_gradient, of_a)
+        return summed((of_left, _multiply(turned, rnp.swapaxes(a, 1, 2), of_gradient, of_a)), residuals)
 
     product = custom_vjp(lambda a, b: _multiply(a, b, of_a, of_b))
     product.defvjp(forward, backward)

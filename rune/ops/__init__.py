@@ -87,6 +87,7 @@ from rune.ops.collectives import (
     ppermute,
     psum,
     psum_scatter,
+    pvary,
 )
 from rune.ops.complex_numbers import complex, conj, imag, real
 from rune.ops.contraction import dot_general

@@ -5,7 +5,9 @@ lanes (`over_lanes`), and maps it like any other operation where the axis is ano
 ever evaluated or compiled, and each has a shape rule, a derivative and a transpose alone.
 
 psum, psum_scatter, all_gather, ppermute and all_to_all are linear. As in JAX, psum is its own
-transpose: under vmap(grad(f)) every lane's cotangent is summed. pmax and pmin have no derivative.
+transpose: under vmap(grad(f)) every lane's cotangent is summed. Where types say along which axes
+values vary (core/varying.py), what comes out of psum is the same everywhere, and so is its
+cotangent: each device has all of it. pmax and pmin have no derivative.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ from rune import dtypes
 from rune.core.interpreter import literal_like, type_of
 from rune.core.lower import Exchange
 from rune.core.primitive import NOT_DIFFERENTIABLE, Collective, Primitive, Rule
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
+from rune.core.varying import spread, united
 from rune.dims import Size
 from rune.ops import among
 from rune.ops.arithmetic import mul
 from rune.ops.creation import iota
-from rune.ops.family import Batched, broadcast, reduce_sum
-from rune.ops.movement import concatenate, move_axis, repeat_lane, slice_
+from rune.ops.family import Batched, reduce_sum
+from rune.ops.lane_groups import among_groups, lanes_in_groups, picked
+from rune.ops.movement import move_axis, repeat_lane
 from rune.ops.reduction import reduce_max, reduce_min
 
 if TYPE_CHECKING:
@@ -74,16 +78,23 @@ def _psum_over_lanes(batched: Batched, size: Size, x: Value, axis_name: Hashable
     return reduce_sum(_all_lanes(x, batched[0], size), axes=(0,)), False
 
 
+def _transposed_psum(ct: Value, linear: Sequence[bool], x: ArrayType, **params: object) -> list[Value]:
+    # What all devices have alike has its cotangent, and each device gets all of it.
+    alike = params["axis_name"] in x.varying and "groups" not in params
+    return [ct if alike else psum(ct, **params)]
+
+
 psum: Collective = Collective(
     "psum",
     "collective",
     _same,
     jvp=_linear(lambda: psum),
-    transpose=lambda ct, linear, x, axis_name: [psum(ct, axis_name=axis_name)],
+    transpose=_transposed_psum,
     batch=_mapped(lambda: psum),
-    over_lanes=_psum_over_lanes,
+    vary=united,
+    over_lanes=lanes_in_groups(_psum_over_lanes),
     lower=Exchange(),
-    among=among.psum,
+    among=among_groups(among.psum),
 )
 
 
@@ -97,9 +108,10 @@ def _extremum(name: str, reduce: Primitive, among_devices: Rule) -> Collective:
         _same,
         jvp=(NOT_DIFFERENTIABLE("use all_gather, and reduce what it gives"),),
         batch=_mapped(lambda: primitive),
-        over_lanes=over_lanes,
+        vary=united,
+        over_lanes=lanes_in_groups(over_lanes),
         lower=Exchange(),
-        among=among_devices,
+        among=among_groups(among_devices),
     )
     return primitive
 
@@ -111,7 +123,7 @@ pmin = _extremum("pmin", reduce_min, among.pmin)
 # --- exchange -----------------------------------------------------------------------------------
 
 
-def _gathered_type(x: ArrayType, *, axis: int, lanes: Size, axis_name: Hashable) -> ArrayType:
+def _gathered_type(x: ArrayType, *, axis: int, lanes: Size, **_: object) -> ArrayType:
     return x.strong().with_shape((*x.shape[:axis], lanes, *x.shape[axis:]))
 
 
@@ -128,13 +140,14 @@ all_gather: Collective = Collective(
     jvp=_linear(lambda: all_gather),
     transpose=lambda ct, linear, x, axis, **p: [psum_scatter(ct, scatter_axis=axis, **p)],
     batch=_shifted(lambda: all_gather, "axis"),
-    over_lanes=_gather_over_lanes,
+    vary=spread,
+    over_lanes=lanes_in_groups(_gather_over_lanes),
     lower=Exchange(),
-    among=among.all_gather,
+    among=among_groups(among.all_gather),
 )
 
 
-def _scattered_type(x: ArrayType, *, scatter_axis: int, lanes: Size, axis_name: Hashable) -> ArrayType:
+def _scattered_type(x: ArrayType, *, scatter_axis: int, lanes: Size, **_: object) -> ArrayType:
     return x.strong().with_shape((*x.shape[:scatter_axis], *x.shape[scatter_axis + 1 :]))
 
 
@@ -152,13 +165,14 @@ psum_scatter: Collective = Collective(
     jvp=_linear(lambda: psum_scatter),
     transpose=lambda ct, linear, x, scatter_axis, **p: [all_gather(ct, axis=scatter_axis, **p)],
     batch=_shifted(lambda: psum_scatter, "scatter_axis"),
-    over_lanes=_scatter_over_lanes,
+    vary=spread,
+    over_lanes=lanes_in_groups(_scatter_over_lanes),
     lower=Exchange(),
-    among=among.psum_scatter,
+    among=among_groups(among.psum_scatter),
 )
 
 
-def _exchanged_type(x: ArrayType, *, split_axis: int, concat_axis: int, lanes: Size, axis_name: Hashable) -> ArrayType:
+def _exchanged_type(x: ArrayType, *, split_axis: int, concat_axis: int, lanes: Size, **_: object) -> ArrayType:
     shape = [*x.shape[:split_axis], *x.shape[split_axis + 1 :]]
     shape.insert(concat_axis, lanes)
     return x.strong().with_shape(tuple(shape))
@@ -181,9 +195,10 @@ all_to_all: Collective = Collective(
         all_to_all(ct, split_axis=concat_axis, concat_axis=split_axis, **p)
     ],
     batch=_shifted(lambda: all_to_all, "split_axis", "concat_axis"),
-    over_lanes=_exchange_over_lanes,
+    vary=spread,
+    over_lanes=lanes_in_groups(_exchange_over_lanes),
     lower=Exchange(),
-    among=among.all_to_all,
+    among=among_groups(among.all_to_all),
 )
 
 
@@ -192,30 +207,7 @@ def _permute_over_lanes(
 ) -> tuple[Array, bool]:
     lanes = _all_lanes(x, batched[0], size)
     sender = {receiver: sender for sender, receiver in permutation}
-    runs = _runs([sender.get(i) for i in range(size)])
-    return concatenate(*(_lanes(lanes, first, count) for first, count in runs), axis=0), True
-
-
-def _runs(senders: Sequence[int | None]) -> list[tuple[int | None, int]]:
-    """Neighbours that receive from neighbours, together: (first sender or None, how many)."""
-    runs: list[tuple[int | None, int]] = []
-    for sender in senders:
-        first, count = runs[-1] if runs else (None, 0)
-        if runs and sender == (None if first is None else first + count):
-            runs[-1] = (first, count + 1)
-        else:
-            runs.append((sender, 1))
-    return runs
-
-
-def _lanes(lanes: Value, first: int | None, count: int) -> Array:
-    """Some lanes of all; zeros for None."""
-    shape = type_of(lanes).shape
-    if first is None:
-        return broadcast(literal_like(0, lanes), shape=(count, *shape[1:]), axes=())
-    start = (first, *(0 for _ in shape[1:]))
-    limit = (first + count, *shape[1:])
-    return slice_(lanes, start=start, limit=limit, stride=tuple(1 for _ in shape))
+    return picked(lanes, [sender.get(i) for i in range(size)]), True
 
 
 ppermute: Collective = Collective(
@@ -227,6 +219,7 @@ ppermute: Collective = Collective(
         ppermute(ct, permutation=tuple((b, a) for a, b in permutation), axis_name=axis_name)
     ],
     batch=_mapped(lambda: ppermute),
+    vary=spread,
     over_lanes=_permute_over_lanes,
     lower=Exchange(),
     among=among.ppermute,
@@ -247,8 +240,44 @@ axis_index: Collective = Collective(
     _index_type,
     jvp=(),
     batch=_mapped(lambda: axis_index),
+    vary=spread,
     over_lanes=_index_over_lanes,
     lower=Exchange(),
 )
 
-COLLECTIVES = (psum, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, axis_index)
+# --- copies -------------------------------------------------------------------------------------
+
+# What is the same on all devices, as each device's own. It costs nothing: no plan has it.
+pvary: Collective = Collective(
+    "pvary",
+    "collective",
+    _same,
+    jvp=_linear(lambda: pvary),
+    transpose=lambda ct, linear, x, axis_name: [ct],
+    batch=_mapped(lambda: pvary),
+    vary=spread,
+    over_lanes=lambda batched, size, x, axis_name: (x, batched[0]),
+    lower=Exchange(),
+    among=lambda operands, axis_name: list(operands),
+)
+
+
+def varying(x: Value, axes: Axes) -> Value:
+    """The value as one that varies along these axes, too."""
+    for name in _ordered(axes - type_of(x).varying):
+        x = pvary(x, axis_name=name)
+    return x
+
+
+def cotangent(ct: Value, axes: Axes) -> Value:
+    """The cotangent of a value that varies along these axes: that of a copy is the sum over all."""
+    for name in _ordered(type_of(ct).varying - axes):
+        ct = psum(ct, axis_name=name)
+    return varying(ct, axes)
+
+
+def _ordered(axes: Axes) -> list[Hashable]:
+    return sorted(axes, key=str)
+
+
+COLLECTIVES = (psum, pmax, pmin, all_gather, psum_scatter, all_to_all, ppermute, axis_index, pvary)

@@ -199,7 +199,11 @@ def _pad_view(
     indices: tuple, x: ArrayType, value: ArrayType, *, low: Shape, high: Shape, interior: tuple[int, ...]
 ) -> Source:
     where, index = [], []
-    for i, size, lo, gap in zip(indices, x.shape, low, interior, strict=True):
+    for i, size, lo, hi, gap in zip(indices, x.shape, low, high, interior, strict=True):
+        if all(isinstance(n, int) and n == 0 for n in (lo, hi, gap)):
+            # No condition: where nothing is added, the axis may be cut over devices.
+            index.append(i)
+            continue
         inner = i - lo
         where.append(Bounds(inner, 0, _padded(size, 0, 0, gap)))
         if gap != 0:

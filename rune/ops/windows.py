@@ -60,22 +60,24 @@ def _clamp(start: int, last: int) -> int:
     return sorted((0, start, last))[1]
 
 
-def _clamped(starts: int, first: int, operand: ArrayType, sizes: Shape) -> list[Element]:
-    return [
-        Element(f"start{axis}", first + axis, (), clamp=(0, operand.shape[axis] - sizes[axis]))
-        for axis in range(starts)
-    ]
+def _clamped(first: int, operand: ArrayType, sizes: Shape) -> dict[int, Element]:
+    """The start along each axis that the window does not span whole; there it is 0."""
+    lasts = [d - size for d, size in zip(operand.shape, sizes, strict=True)]
+    return {
+        axis: Element(f"start{axis}", first + axis, (), clamp=(0, last))
+        for axis, last in enumerate(lasts)
+        if not (isinstance(last, int) and last == 0)
+    }
 
 
-def _start_symbol(element: Element) -> Size:
-    low, high = element.clamp or (0, 0)
-    return symbol(element.name, low, high)
+def _start_symbol(element: Element | None) -> Size:
+    return 0 if element is None or element.clamp is None else symbol(element.name, *element.clamp)
 
 
 def _dynamic_slice_view(position: tuple, operand: ArrayType, *starts: ArrayType, sizes: Shape) -> Source:
-    elements = _clamped(len(starts), 1, operand, sizes)
-    index = tuple(p + _start_symbol(e) for p, e in zip(position, elements, strict=True))
-    return Source((Piece(0, index, (), tuple(elements)),))
+    elements = _clamped(1, operand, sizes)
+    index = tuple(p + _start_symbol(elements.get(axis)) for axis, p in enumerate(position))
+    return Source((Piece(0, index, (), tuple(elements.values())),))
 
 
 def _slice_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value, *, sizes: Shape) -> Array:
@@ -146,10 +148,10 @@ def _update_reference(operand: np.ndarray, update: np.ndarray, *starts: np.ndarr
 
 
 def _update_view(position: tuple, operand: ArrayType, update: ArrayType, *starts: ArrayType) -> Source:
-    elements = _clamped(len(starts), 2, operand, update.shape)
-    index = tuple(p - _start_symbol(e) for p, e in zip(position, elements, strict=True))
-    where = tuple(Bounds(m, 0, n) for m, n in zip(index, update.shape, strict=True))
-    return Source((Piece(1, index, where, tuple(elements)), Piece(0, position)))
+    elements = _clamped(2, operand, update.shape)
+    index = tuple(p - _start_symbol(elements.get(axis)) for axis, p in enumerate(position))
+    where = tuple(Bounds(index[axis], 0, update.shape[axis]) for axis in elements)
+    return Source((Piece(1, index, where, tuple(elements.values())), Piece(0, position)))
 
 
 def _update_jvp(tangents: Sequence[Value | None], args: Sequence[Value], y: Value) -> Array:

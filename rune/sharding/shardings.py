@@ -180,9 +180,15 @@ class NamedSharding(Sharding):
             parts = self.parts(axis)
             if size % parts != 0:
                 raise ShapeError(
-                    f"NamedSharding: cannot cut axis {axis} of {list(shape)} into {parts} equal parts ({self.spec})",
-                    hint=f"pad the axis to {-(-size // parts) * parts}",
+                    f"NamedSharding: cannot cut axis {axis} of {list(shape)} into {parts} equal parts "
+                    f"({self.spec}; {_sizes(self.mesh, self.spec.names(axis))})",
+                    hint=f"pad the axis to {-(-size // parts) * parts}, or take a mesh whose size divides {size}",
                 )
 
     def __repr__(self) -> str:
         return f"NamedSharding({self.mesh!r}, {self.spec!r})"
+
+
+def _sizes(mesh: Mesh, names: Sequence[Name]) -> str:
+    """`'data' has 4 devices`."""
+    return ", ".join(f"{name!r} has {mesh.shape[name]} devices" for name in names)

@@ -166,6 +166,7 @@ CALLS: list[tuple[str, str]] = [
         "rune.vmap(lambda v: rune.cond(v > 1, lambda: rune.io_callback(print, None, v), lambda: None))(x)",
     ),
     ("a format that does not fit", "rune.debug.print('{} of {}', 1.0)"),
+    ("a picture of three axes", "rune.debug.visualize_array_sharding(rnp.ones((2, 3, 4)))"),
     ("a shape in the place of a key", "rune.random.normal((3,))"),
     ("an array of keys for one", "rune.random.uniform(rune.random.split(rune.random.key(0), 3))"),
     ("a parameter that does not fit the shape", "rune.random.pareto(rune.random.key(0), x, (2,))"),

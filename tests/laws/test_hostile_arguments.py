@@ -30,8 +30,8 @@ LEAKS = (AttributeError, LookupError, AssertionError, RecursionError, UnboundLoc
 # They write files, speak of the process or set something for it.
 NOT_CALLED = frozenset(
     """
-    clear_caches configure device doctor enable_x64 numpy_dtype_promotion print register_static save
-    savetxt savez savez_compressed set_printoptions
+    clear_caches configure device doctor enable_x64 initialize measure_devices numpy_dtype_promotion print
+    register_static save save_checkpoint savetxt savez savez_compressed set_printoptions shutdown
     """.split()
 )
 

@@ -40,7 +40,11 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "make_mesh": ("axis_types", "none: every axis is of one kind"),
     "checkpoint, remat": ("concrete static_argnames", "say `static_argnums`"),
     "device_put": ("src donate may_alias", "a move copies; dropping the value frees its memory"),
-    "devices": ("backend", "`rune.devices()` lists all"),
+    "devices, process_count, process_index": ("backend", "`rune.devices()` lists all"),
+    "debug.visualize_sharding": (
+        "use_color scale min_width max_width color_map",
+        "none: boxes are as wide as what they say",
+    ),
     "explain_cache_misses": ("new_val", "it is a context, and gives a list"),
     "*": ("fun", "the function that is transformed is given by position"),
     "block_until_ready, device_get, device_put": ("x", "give it by position"),
@@ -50,7 +54,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "unflatten_func flatten_with_keys_func",
         "give it by position, or by the name it has here",
     ),
-    "lax.*": ("axis_index_groups to", "reshape the axis, and map twice"),
+    "lax.all_gather": ("to", "pvary marks what is each device's own"),
     "numpy.*, random.*, nn.initializers.*, lax.*, ops.*, pure_callback": (
         "out_sharding sharding",
         "none: they are for sharding",

@@ -13,7 +13,9 @@ import numpy as np
 
 Library = Any  # of the fields that make_jax_programs.py and test_programs.py fill
 Program = Callable[[Library], list[Any]]
+TRANSFORMATIONS = ("jit", "grad", "value_and_grad", "vjp", "jvp", "vmap", "pmap", "checkpoint", "custom_vjp")
 
+GROUPS = [[0, 2], [3, 1]]
 COLLECTIVES: dict[str, Callable[[Library, Any], Any]] = {
     "psum": lambda lib, x: lib.lax.psum(x, "a"),
     "pmean": lambda lib, x: lib.lax.pmean(x, "a"),
@@ -31,13 +33,27 @@ COLLECTIVES: dict[str, Callable[[Library, Any], Any]] = {
     "ppermute of some": lambda lib, x: lib.lax.ppermute(x, "a", [(0, 2), (3, 1)]),
     "axis_index": lambda lib, x: x * lib.lax.axis_index("a"),
     "psum of a number": lambda lib, x: x / lib.lax.psum(1, "a"),
+    "psum in groups": lambda lib, x: lib.lax.psum(x, "a", axis_index_groups=GROUPS),
+    "psum in uneven groups": lambda lib, x: lib.lax.psum(x, "a", axis_index_groups=[[2], [3, 0, 1]]),
+    "pmean in groups": lambda lib, x: lib.lax.pmean(x, "a", axis_index_groups=GROUPS),
+    "pmax in groups": lambda lib, x: lib.lax.pmax(x, "a", axis_index_groups=GROUPS),
+    "pmin in groups": lambda lib, x: lib.lax.pmin(x, "a", axis_index_groups=GROUPS),
+    "all_gather in groups": lambda lib, x: lib.lax.all_gather(x, "a", axis=1, axis_index_groups=GROUPS),
+    "psum_scatter in groups": lambda lib, x: lib.lax.psum_scatter(x[:2], "a", axis_index_groups=GROUPS),
+    "psum_scatter in groups, tiled": lambda lib, x: lib.lax.psum_scatter(
+        x, "a", scatter_dimension=1, axis_index_groups=GROUPS, tiled=True
+    ),
+    "all_to_all in groups": lambda lib, x: lib.lax.all_to_all(x[:2], "a", 0, 0, axis_index_groups=GROUPS),
+    "all_to_all in groups, tiled": lambda lib, x: lib.lax.all_to_all(
+        x, "a", 1, 0, axis_index_groups=GROUPS, tiled=True
+    ),
     "psum over both": lambda lib, x: lib.lax.psum(x, ("a", "b")),
     "psum over both, turned": lambda lib, x: lib.lax.psum(x, ("b", "a")),
     "all_gather over both": lambda lib, x: lib.lax.all_gather(x, ("a", "b")),
     "axis_index of both": lambda lib, x: x * lib.lax.axis_index(("a", "b")),
 }
 # The last by a fault of JAX 0.10.2: its transpose has the axes the wrong way round.
-NOT_DIFFERENTIABLE = {"pmax", "pmin", "all_to_all"}
+NOT_DIFFERENTIABLE = {"pmax", "pmin", "pmax in groups", "pmin in groups", "all_to_all"}
 
 
 def numbers(*shape: int) -> np.ndarray:

@@ -139,6 +139,8 @@ def _on_lanes(name: str, *more: Any) -> tuple[Function, ...]:
     """A collective over rows that are lanes with a name, its derivatives, and lanes inside."""
 
     def collective(v: Any) -> Any:
+        if name == "pvary":  # lax.pvary writes none where types do not speak of variation
+            return ops.pvary(v, axis_name="i")
         return getattr(lax, name)(v, "i", *more)
 
     def tangent(v: Any) -> Any:
@@ -188,6 +190,7 @@ CALLS: Mapping[str, Sequence[Function]] = {
     "psum_scatter": _on_lanes("psum_scatter"),
     "all_to_all": _on_lanes("all_to_all", 0, 0),
     "ppermute": _on_lanes("ppermute", [(0, 1), (1, 2), (2, 0)]),
+    "pvary": _on_lanes("pvary"),
     "axis_index": (
         rune.vmap(lambda row: rune.vmap(lambda v: v * lax.axis_index("i").astype(v.dtype))(row), axis_name="i"),
     ),

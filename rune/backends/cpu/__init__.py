@@ -23,6 +23,7 @@ import numpy as np
 from rune import config, dtypes, locks
 from rune.backends.cpu import blas, compiler, host_abi, steps, threads
 from rune.backends.cpu.clock import Clock
+from rune.backends.cpu.crew.run import Crew, crew_for, meet_address
 from rune.backends.cpu.gemm import library, strided
 from rune.backends.cpu.run import CpuExecutable
 from rune.backends.cpu.timed import TimedExecutable
@@ -35,6 +36,7 @@ from rune.core.types import ArrayType
 from rune.errors import DeviceError, LayoutError, OutOfMemory
 from rune.lowering.codegen.llvm_types import SUPPORTED
 from rune.lowering.codegen.target import Target, natively
+from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
 
 if TYPE_CHECKING:
@@ -128,7 +130,7 @@ class CpuBackend:
             pool = parallel() if target.cores > 1 else 0
             return strided.gemm_address(dtype, target.cores, pool, products)
 
-        self.host = steps.Host(compiler.machine(), abi, target.cores, parallel, dot, strided_dot)
+        self.host = steps.Host(compiler.machine(), abi, target.cores, parallel, dot, strided_dot, meet=meet_address)
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""
@@ -161,6 +163,10 @@ class CpuBackend:
     def is_brief(self, executable: Executable) -> bool:
         """Whether a run is over at once, and calls no Python."""
         return type(executable) is CpuExecutable and executable.is_brief
+
+    def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
+        """The executables as a crew of native threads, where they are of the processor."""
+        return crew_for(executables, grid)
 
     def record_timed(self, plan: Plan, meter: Meter) -> CpuExecutable:
         """Compile a plan that times its steps. Errors: CompileError."""

@@ -10,6 +10,9 @@ k + 1 where argument k is not what the plan was made for, or -s - 1 where size s
 What the arguments have to be stands in tables that loops walk: the code is as long for ten
 thousand arguments as for one.
 
+    @prepare(ptr self, ptr argv, i64 count)   the same checks, and the words for @run into one array
+                                              more, for native code to call it
+
 Invariant: memory is touched only after every argument was found to fit.
 """
 
@@ -30,11 +33,20 @@ _MISCOUNTED = 0x7FFF
 
 def entry(plan: Plan, abi: Abi) -> str:
     """The function `@entry`, behind its tables."""
-    writer = Writer()
-    _Entry(plan, abi, writer).write()
-    head = ["define ptr @entry(ptr %self, ptr %argv, i64 %count) #0 {", "entry:", *writer.entry]
+    return _text("entry", _Entry(plan, abi, Writer()))
+
+
+def prepare(plan: Plan, abi: Abi) -> str:
+    """The function `@prepare`, behind its tables."""
+    return _text("prepare", _Prepare(plan, abi, Writer()))
+
+
+def _text(name: str, function: _Entry) -> str:
+    function.write()
+    writer = function.writer
+    head = [f"define ptr @{name}(ptr %self, ptr %argv, i64 %count) #0 {{", "entry:", *writer.entry]
     lines = [*head, "  br label %start", "start:", *writer.lines]
-    return "\n".join([*_tables(plan.arguments), *lines, "}"])
+    return "\n".join([*_tables(function.plan.arguments), *lines, "}"])
 
 
 def _tables(types: tuple[ArrayType, ...]) -> list[str]:
@@ -58,6 +70,8 @@ def _table(name: str, type: str, items: Iterable[object]) -> str:
 class _Entry:
     """Writes @entry."""
 
+    more = 0  # arrays behind those of the plan
+
     def __init__(self, plan: Plan, abi: Abi, writer: Writer):
         self.plan, self.abi, self.writer = plan, abi, writer
         self.arguments = writer.constant("i64", len(plan.arguments))
@@ -69,7 +83,7 @@ class _Entry:
         plan, writer = self.plan, self.writer
         total = writer.constant("i64", len(plan.arguments) + len(plan.results) + 1)
         count = Value(writer, "i64", "%count")
-        self.require(count.equals(total), writer.constant("i64", _MISCOUNTED))
+        self.require(count.equals(total + self.more), writer.constant("i64", _MISCOUNTED))
         writer.count_up(self.zero, self.arguments, 1, self.check_array)
         sizes: dict[str, Value] = {}
         for k, source in enumerate(plan.size_sources):
@@ -80,22 +94,27 @@ class _Entry:
         self.run(total, [*sizes.values()])
 
     def run(self, total: Value, sizes: list[Value]) -> None:
-        """Call @run on the addresses of all arrays and the sizes, and answer 0."""
+        """Call @run on the addresses of all arrays and the sizes, without a seat, and answer 0."""
         writer, abi = self.writer, self.abi
-        words = writer.allocate("i64", int(total.text) + len(sizes))
-
-        def address(k: Value) -> None:
-            writer.store(self.field("ptr", self.array(k), abi.data), self.item("i64", words, k))
-
-        writer.count_up(self.zero, total, 1, address)
-        for k, size in enumerate(sizes, int(total.text)):
-            writer.store(size, self.item("i64", words, writer.constant("i64", k)))
+        words = writer.allocate("i64", int(total.text) + len(sizes) + 1)
+        self.fill(words, total, [*sizes, self.zero])
         state = writer.effect("ptr", f"call ptr {function_at(abi.save_thread)}()")
         writer.do(f"call void @run(ptr {words.text})")
         writer.do(f"call void {function_at(abi.restore_thread)}(ptr {state.text})")
         if any(isinstance(step, Loop) for step in all_steps(self.plan)):
             self.raise_waiting()
         self.answer(self.zero)
+
+    def fill(self, words: Value, total: Value, sizes: list[Value]) -> None:
+        """Put the addresses and the sizes into words."""
+        writer = self.writer
+
+        def address(k: Value) -> None:
+            writer.store(self.field("ptr", self.array(k), self.abi.data), self.item("i64", words, k))
+
+        writer.count_up(self.zero, total, 1, address)
+        for k, size in enumerate(sizes, int(total.text)):
+            writer.store(size, self.item("i64", words, writer.constant("i64", k)))
 
     def raise_waiting(self) -> None:
         """Raise what a handler of signals has raised meanwhile (pulse.py)."""
@@ -205,6 +224,18 @@ class _Entry:
             self.require(self.length(array, axis).equals(wanted), code)
 
         writer.count_up(self.zero, self.listed("ranks", number), 1, check)
+
+
+class _Prepare(_Entry):
+    """Writes @prepare."""
+
+    more = 1
+
+    def run(self, total: Value, sizes: list[Value]) -> None:
+        """Put the addresses and the sizes into the last array, and answer 0."""
+        words = self.field("ptr", self.array(total), self.abi.data)
+        self.fill(words, total, sizes)
+        self.answer(self.zero)
 
 
 def function_at(address: int) -> str:

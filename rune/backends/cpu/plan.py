@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from rune.backends.cpu import steps
 from rune.backends.cpu.costs import cost_of
+from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.dots import compile_dots
 from rune.backends.cpu.entry import entry
 from rune.backends.cpu.steps import Host
@@ -38,7 +39,7 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     """
     kernels = {name: render(replace(code, name=f"kernel.{name}"), host.machine) for name, code in plan.kernels.items()}
     compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
-    module = steps.Module(plan, host, kernels)
+    module = steps.Module(plan, host, kernels, talk_of(plan))
     steps.write_run(module)
     declared = module.declared.union(*(k.declarations for k in kernels.values()))
     tasks = [_task(plan, name, kernels[name]) for name in sorted(module.split)]

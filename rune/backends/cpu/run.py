@@ -18,6 +18,7 @@ import numpy as np
 from rune import dtypes
 from rune.backends.cpu import compiler, host_abi, steps
 from rune.backends.cpu.calls import describe
+from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.plan import render_plan
 from rune.backends.shared import callbacks, host_memory, shortage
 from rune.backends.shared.executor import concrete_type, evaluate, size_values, static_shape
@@ -39,7 +40,7 @@ class CpuExecutable:
 
     def __init__(self, plan: Plan, host: steps.Host, work: Work):
         self.plan, self.work, self.cores = plan, work, host.cores
-        self._callbacks = callbacks.Callbacks(plan)
+        self.talk, self._callbacks = talk_of(plan), callbacks.Callbacks(plan)
         host = replace(host, call_back=self._callbacks.address)
         self.rendering = render_plan(plan, host)
         self.code = compiler.compile_module(plan.name, self.rendering.text)
@@ -64,27 +65,46 @@ class CpuExecutable:
         """
         self.work.begin()
         try:
+            results, arena = self.memory(arguments, donated)
+            self.checked(self._call, arguments, (*results, arena))
+            self.give_back(arena)
+            if self._callbacks.are_there:
+                callbacks.raise_pending()
+            return results
+        finally:
+            self.work.end()
+
+    def memory(self, arguments: Sequence[Buffer], donated: Sequence[int] = ()) -> tuple[list[Buffer], np.ndarray]:
+        """Results and an arena for one call. Errors: OutOfMemory; those of arguments."""
+        try:
             layout = self._fixed or self._layout_for(arguments)
             if donated:
                 results = self._results(arguments, donated, layout)
             else:
                 results = [*map(call, layout.makers)]
-            arena = self._take_arena(layout.arena_bytes) if layout.arena_bytes else _NO_ARENA
-            code = self._call(*arguments, *results, arena)
-            if code:
-                arguments = self._repaired(code, arguments)
-                if self._call(*arguments, *results, arena):
-                    raise self._misfit(arguments)
-            if layout.arena_bytes:
-                self._arenas.append(arena)
-            if self._callbacks.are_there:
-                callbacks.raise_pending()
-            return results
+            return results, self._take_arena(layout.arena_bytes) if layout.arena_bytes else _NO_ARENA
         except OutOfMemory as error:
             sizes = size_values(self.plan, [a.shape for a in arguments])
             raise shortage.of_plan(error, self.plan, sizes, self.plan.target) from error
-        finally:
-            self.work.end()
+
+    def checked(
+        self, function: Callable[..., int], arguments: Sequence[Buffer], others: Sequence[Buffer]
+    ) -> Sequence[Buffer]:
+        """Call native code that checks the arguments first; those that it took.
+
+        Errors: ArgumentError; DimensionError.
+        """
+        code = function(*arguments, *others)
+        if code:
+            arguments = self._repaired(code, arguments)
+            if function(*arguments, *others):
+                raise self._misfit(arguments)
+        return arguments
+
+    def give_back(self, arena: np.ndarray) -> None:
+        """Keep an arena for another call."""
+        if arena.size:
+            self._arenas.append(arena)
 
     def for_native_calls(self, arguments: Sequence[Buffer]) -> Prepared | None:
         """The plan for calls by native code with such arguments; None for what they cannot make.

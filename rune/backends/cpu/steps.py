@@ -2,7 +2,8 @@
 
     @run(ptr words)                           every step, in order; loops and branches are native
                                               control flow. The words are the addresses of the
-                                              arguments, the results and the arena, then the sizes
+                                              arguments, the results and the arena, then the
+                                              sizes; where devices meet, the seat (crew/) or 0
     @steps.k(ptr words, ptr frame)            some steps of the plan, or of one within it; true if
                                               a Python function has raised an error
 
@@ -23,6 +24,8 @@ from typing import assert_never
 from rune import dims
 from rune.backends.cpu import pulse
 from rune.backends.cpu.clock import Clock
+from rune.backends.cpu.crew.records import SEAT
+from rune.backends.cpu.crew.talk import Talk, message_of, place_of
 from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
@@ -56,6 +59,7 @@ class Host:
     strided_dot: Address  # ... and of views (gemm/strided.py)
     # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
     call_back: Callable[[Call], int] | None = None
+    meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
     clock: Clock | None = None  # times every step
 
 
@@ -71,6 +75,7 @@ class Module:
     plan: Plan
     host: Host
     kernels: Mapping[str, Rendered]
+    talk: Talk
     split: set[str] = field(default_factory=set)  # kernels that are split somewhere
     declared: set[str] = field(default_factory=set)
     functions: list[str] = field(default_factory=list)  # each after those it calls
@@ -120,6 +125,7 @@ class _Steps:
         self.frame: Frame = Words(words, (len(self.plan.arguments), len(self.plan.results)))
         first = sum(self.frame.shape) + 1
         self.sizes = {s.name: read(words, "i64", first + k) for k, s in enumerate(self.plan.size_sources)}
+        self.words, self.seat = words, first + len(self.sizes)
 
     def steps(self, plan: Plan) -> None:
         """The steps of a plan in the current frame: here if they are few, else called."""
@@ -383,6 +389,37 @@ class _Steps:
         writer.label(join)
 
     def call_back(self, step: Call) -> None:
+        """A Python function; at a seat, native code does what it would do as a collective."""
+        message, place = message_of(step), place_of(step)
+        if message is not None:
+            number = self.module.talk.messages.index(message)
+            self.at_seat(lambda seat: self.meet(step, seat, number, len(message.operands)), step)
+        elif place is not None:
+            number = self.module.talk.axes.index(place.axis_name)
+            self.at_seat(lambda seat: self.tell_place(step, seat, number), step)
+        else:
+            self.call_python(step)
+
+    def at_seat(self, do: Callable[[Value], None], step: Call) -> None:
+        """do(seat) where this run has one, else call Python."""
+        seat = read(self.words, "ptr", self.seat)
+        nobody = seat.compare("eq", Value(self.writer, "ptr", "null"))
+        self.writer.either(nobody, lambda: self.call_python(step), lambda: do(seat))
+
+    def meet(self, step: Call, seat: Value, number: int, count: int) -> None:
+        """A collective by native code, on words that say where results and operands are."""
+        assert self.host.meet is not None
+        row = in_memory(self.writer, [*self.pointers((*step.outputs[:count], *step.inputs[:count]))])
+        function = function_at(self.host.meet())
+        call = f"call i1 {function}(ptr {seat.text}, i64 {number}, ptr {row.text})"
+        self.return_if(self.writer.effect("i1", call))
+
+    def tell_place(self, step: Call, seat: Value, number: int) -> None:
+        """The device's place along an axis."""
+        places = read(seat, "ptr", SEAT["axes"])
+        self.writer.store(read(places, "i64", number).cast("trunc", "i32"), self.pointer(step.outputs[0]))
+
+    def call_python(self, step: Call) -> None:
         """A Python function, on words that say where its arrays are; after an error, the end."""
         assert self.host.call_back is not None
         writer, pointers = self.writer, [*self.pointers((*step.outputs, *step.inputs))]

@@ -18,7 +18,8 @@ import functools
 import os
 import platform
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,7 +32,6 @@ STACK_BYTES = 8 << 20
 
 _X86 = ("void @llvm.x86.sse2.pause()", "@llvm.x86.sse2.pause()")
 _ARM = ("void @llvm.aarch64.hint(i32)", "@llvm.aarch64.hint(i32 1)")
-# How a spinning thread tells the processor so: declaration and call.
 _PAUSE = {"x86_64": _X86, "amd64": _X86, "arm64": _ARM, "aarch64": _ARM}
 
 
@@ -74,23 +74,41 @@ class Pool:
     workers: int
 
 
+def pause() -> tuple[str, str]:
+    """How a spinning thread tells the processor so: declaration and call."""
+    return _PAUSE[platform.machine().lower()]
+
+
+def detached() -> int:
+    """What the system calls a thread that nobody waits for."""
+    return 2 if platform.system() == "Darwin" else 1
+
+
+@contextmanager
+def without_signals() -> Iterator[None]:
+    """Threads that begin meanwhile get no signals, which are for the interpreter's threads."""
+    before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _text() -> str:
-    detached = 2 if platform.system() == "Darwin" else 1
-    hint, pause = _PAUSE[platform.machine().lower()]
-    system = threads_code.System(hint, pause, detached, STACK_BYTES, SPINS, _can_place())
+    system = threads_code.System(*pause(), detached(), STACK_BYTES, SPINS, can_place())
     return threads_code.text(system)
 
 
-def _can_place() -> bool:
+def can_place() -> bool:
     """Whether the C library moves threads between processors."""
     library = ctypes.CDLL(None)
     return all(hasattr(library, f) for f in ("sched_getcpu", "sched_setaffinity", "gettid"))
 
 
-def _allow(code: compiler.Code, share: Share) -> None:
-    """Tell the pool which processors it may use: those of its device."""
+def allow(code: compiler.Code, processors: Iterable[int]) -> None:
+    """Tell native code which processors its threads may use."""
     words = (ctypes.c_uint64 * 16).from_address(code.engine.get_global_value_address("allowed"))
-    for number in share.of(sorted(os.sched_getaffinity(0))):
+    for number in processors:
         if number < 1024:
             words[number // 64] |= 1 << number % 64
 
@@ -100,17 +118,13 @@ def _pool(share: Share) -> Pool:
     code = compiler.compile_module("pool", _text())
     # Workers run this code until the process ends, so it must never be freed.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
-    if _can_place():
-        _allow(code, share)
+    if can_place():
+        allow(code, share.of(sorted(os.sched_getaffinity(0))))
     # Before there are any: another thread may fork.
     os.register_at_fork(after_in_child=ctypes.CFUNCTYPE(None)(code.address("forget")))
     start = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("start"))
-    # Signals are for the interpreter's threads; workers inherit a mask that blocks them all.
-    before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
-    try:
+    with without_signals():
         started = start(share.cores - 1)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return Pool(code, started)
 
 

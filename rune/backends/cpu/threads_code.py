@@ -25,6 +25,7 @@ BITS = 20  # of the number of a piece in the ticket
 MOST = (1 << BITS) - 1
 MOST_WORKERS = 1024
 
+ALLOWED = f"@allowed = global [{MOST_WORKERS // 64} x i64] zeroinitializer\n"  # processors, as bits
 _DATA = f"""
 @ticket = internal global i64 0, align 128
 @done = internal global i64 0, align 128
@@ -41,8 +42,7 @@ _DATA = f"""
 @ready = internal global [128 x i8] zeroinitializer, align 64
 @places = internal global [{MOST_WORKERS} x i32] zeroinitializer
 @ids = internal global [{MOST_WORKERS} x i32] zeroinitializer
-@allowed = global [{MOST_WORKERS // 64} x i64] zeroinitializer
-
+{ALLOWED}
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
@@ -55,7 +55,7 @@ declare i32 @pthread_attr_setdetachstate(ptr, i32)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i64 @llvm.umin.i64(i64, i64)
 """
-_PLACING = """
+PLACING = """
 declare i32 @sched_getcpu()
 declare i32 @sched_setaffinity(i32, i64, ptr)
 declare i32 @gettid()
@@ -286,10 +286,10 @@ def _forget(code: Code) -> None:
 
 def _placing() -> list[str]:
     return [
-        _PLACING,
+        PLACING,
         define(("void", "remember", "i64 worker"), _remember),
         define(("void", "introduce", "i64 worker"), _introduce),
-        define(("void", "send_away", "i64 worker, i32 here"), _send_away),
+        define(("void", "send_away", "i32 thread, i32 here"), send_away),
         define(("void", "spread", ""), _spread),
     ]
 
@@ -320,7 +320,8 @@ def _spread(code: Code) -> None:
         place = code.item(code.symbol("places"), "i32", worker)
 
         def move() -> None:
-            code.tell("void", "send_away", worker, here)
+            thread = code.word("i32", code.item(code.symbol("ids"), "i32", worker))
+            code.tell("void", "send_away", thread, here)
             code.set_word("i32", place, -1)
 
         code.either(code.word("i32", place).equals(here), move)
@@ -328,8 +329,8 @@ def _spread(code: Code) -> None:
     code.count_up(code.constant("i64", 0), code.word("i64", code.symbol("workers")), 1, look)
 
 
-def _send_away(code: Code, worker: Value, here: Value) -> None:
-    """Let a worker run on every processor that is allowed, but this one."""
+def send_away(code: Code, thread: Value, here: Value) -> None:
+    """Let a thread run on every processor that is allowed, but this one."""
     words, mask = MOST_WORKERS // 64, code.allocate("i64", MOST_WORKERS // 64)
     nbytes, no = code.constant("i64", 8 * words), Value(code, "i1", "false")
     code.run("@llvm.memcpy.p0.p0.i64", mask, code.symbol("allowed"), nbytes, no)
@@ -337,5 +338,4 @@ def _send_away(code: Code, worker: Value, here: Value) -> None:
     word = code.item(mask, "i64", processor >> 6)
     bit = code.constant("i64", 1).binary("shl", 1, processor & 63)
     code.store(code.load("i64", word) & bit.invert(), word)
-    thread = code.word("i32", code.item(code.symbol("ids"), "i32", worker))
     code.tell("i32", "sched_setaffinity", thread, nbytes, mask)

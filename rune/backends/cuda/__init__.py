@@ -128,6 +128,7 @@ def _target(number: int, device: Any) -> Target:
         routines=frozenset(),
         subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
         native=_native(10 * major + minor),
+        driver=".".join(map(str, _release(_driver().get_driver_version()))),
     )
 
 

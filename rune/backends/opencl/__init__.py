@@ -102,6 +102,7 @@ def _target(number: int, device: Any) -> Target:
         routines=frozenset(),
         subgroup_threads=1 if _is_cpu(device) else 32,
         native=_native(device, has_f64),
+        driver=f"{device.platform.version} {device.driver_version}",
     )
 
 

@@ -17,6 +17,7 @@ from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
 
 if TYPE_CHECKING:
+    from rune.lowering.meetings import Grid
     from rune.lowering.plan import Plan
 
 # What `alloc` returns; only the backend that made it knows what it is, but for its `shape`, the
@@ -87,6 +88,18 @@ class SharesCode(Protocol):
 
     def is_brief(self, executable: Executable) -> bool:
         """Whether a run is over before another thread would have begun it, and waits for none."""
+        ...
+
+
+Together = Callable[[Sequence[Sequence[Buffer]]], list[list[Buffer]]]  # operands of each device -> its results
+
+
+@runtime_checkable
+class RunsTogether(Protocol):
+    """A backend whose devices can run one program together, without Python's threads."""
+
+    def together(self, executables: Sequence[Executable], grid: Grid) -> Together | None:
+        """The executables, one for each device of a grid, as one; None where that cannot be."""
         ...
 
 

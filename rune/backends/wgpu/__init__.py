@@ -118,6 +118,7 @@ def _target(number: int, adapter: Any) -> Target:
         launch_groups=_limit(adapter, "compute_workgroups_per_dimension"),
         native=_native(adapter),
         loop_rounds=LLVMPIPE_ROUNDS if info["device"].startswith("llvmpipe") else None,
+        driver=info["description"],
     )
 
 

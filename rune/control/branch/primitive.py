@@ -50,8 +50,9 @@ from rune.core.interpreter import type_of
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
+from rune.core.varying import Params, Variation
 from rune.dims import Size
 from rune.ops import convert, eq, max, min, reduce_or
 from rune.ops.branch import cond_as_branch
@@ -63,6 +64,7 @@ from rune.transforms.derivatives.held_programs import jvp_program, split_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
+from rune.transforms.programs.variation import axes_of, typed
 
 NUMBER = ArrayType((), dtypes.i32)
 Branches = tuple[Program, ...]
@@ -300,6 +302,16 @@ def _calls(number: object, *operands: object, branches: Branches) -> tuple[Calls
     return tuple(Calls(b, operands, Runs.BRANCH) for b in branches)
 
 
+def _vary(axes: Sequence[Axes], params: Params) -> Variation:
+    """A result varies as it does out of any branch, and as the choice of the branch does."""
+    number, *operands = axes
+    # Where devices choose different branches, cotangents are summed behind the branch, not in it.
+    inputs = tuple(number | a for a in operands)
+    branches = [typed(b, inputs) for b in params["branches"]]
+    results = tuple(number.union(*column) for column in zip(*(axes_of(b.outputs) for b in branches), strict=True))
+    return {**params, "branches": tuple(typed(b, inputs, results) for b in branches)}, results
+
+
 cond = HigherOrder(
     "cond",
     "control",
@@ -315,4 +327,5 @@ cond = HigherOrder(
     partial_equation=_partial,
     dead_code=_dead_code,
     keeping=_keeping,
+    vary=_vary,
 )

@@ -20,10 +20,11 @@ from rune.control.tracing import Traced, share_captured, tell_one_of, trace
 from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
-from rune.core.program import Program
+from rune.core.program import Program, map_programs
 from rune.core.sizes import match_sizes, type_with_sizes
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
+from rune.core.varying import Variation
 from rune.dims import Size
 from rune.errors import TransformError
 from rune.ops import neg, sub
@@ -36,6 +37,7 @@ from rune.transforms.derivatives.held_programs import jvp_program
 from rune.transforms.derivatives.linear_transpose import linear_transpose
 from rune.transforms.derivatives.tangents import is_layout
 from rune.transforms.programs.interned import interned
+from rune.transforms.programs.variation import axes_of, typed
 
 Params = Mapping[str, Any]
 
@@ -212,6 +214,12 @@ def _calls(
     return (Calls(program, args, Runs.ONCE), *others)
 
 
+def _vary(axes: Sequence[Axes], params: Params) -> Variation:
+    """The solution varies as the operator and the right-hand side do."""
+    solved = map_programs(params, lambda p: typed(p, tuple(axes)))
+    return solved, axes_of(solved["program"].outputs)
+
+
 linear_solve = HigherOrder(
     "custom_linear_solve",
     "control",
@@ -224,4 +232,5 @@ linear_solve = HigherOrder(
     run=lambda *args, **params: run_equation(linear_solve, args, params),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     expand=lambda *args, program, **_: eval_program(program, args),
+    vary=_vary,
 )

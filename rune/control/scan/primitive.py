@@ -39,8 +39,9 @@ from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Axes
 from rune.core.values import Operand, Value
+from rune.core.varying import Variation
 from rune.dims import Size
 from rune.ops import add, concatenate, reshape, slice_
 from rune.ops.family import zeros_like, zeros_of
@@ -49,6 +50,7 @@ from rune.ops.movement import move_axis, repeat_lane
 from rune.transforms.checkpoint.saved_values import Keeps, Replay
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs.size_witnesses import own_size
+from rune.transforms.programs.variation import axes_of, loop_of
 
 Params = Mapping[str, Any]
 
@@ -304,6 +306,12 @@ def _calls(*args: object, body: Program, consts: int, carries: int, **_: object)
     return (Calls(body, (*unsliced, *(None for _ in arrays)), Runs.LOOP),)
 
 
+def _vary(axes: Sequence[Axes], params: Params) -> Variation:
+    operands = BodyGroups.of(axes, (params["consts"], params["carries"]))
+    body = loop_of(params["body"], operands.consts, operands.carries, operands.rows)
+    return {**params, "body": body}, axes_of(body.outputs)
+
+
 scan = HigherOrder(
     "scan",
     "control",
@@ -319,4 +327,5 @@ scan = HigherOrder(
     partial_equation=_partial,
     dead_code=_dead_code,
     keeping=_keeping,
+    vary=_vary,
 )

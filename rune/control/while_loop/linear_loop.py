@@ -35,8 +35,9 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
+from rune.core.varying import Variation
 from rune.dims import Size
 from rune.ops import add, lt
 from rune.ops.movement import move_axis, repeat_lane
@@ -45,6 +46,7 @@ from rune.transforms.derivatives.jvp import jvp_flat
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
+from rune.transforms.programs.variation import axes_of, loop_of
 
 Params = Mapping[str, Any]
 COUNTER = ArrayType((), dtypes.i32)
@@ -149,6 +151,19 @@ def type_rule(*types: ArrayType, **params: Any) -> tuple[ArrayType, ...]:
     if len(out_types) != len(carry_types) or not all(map(is_layout, out_types, carry_types)):
         refuse("while_linear", linear_step, types)
     return out_types
+
+
+def vary(axes: Sequence[Axes], params: Params) -> Variation:
+    """What is linear varies as residuals make it, and as the number of steps does.
+
+    So where devices take different numbers of steps, cotangents are summed behind the loop.
+    """
+    operands = LinearOperands.of(axes, params)
+    step = loop_of(params["step"], operands.step_consts, operands.checkpoints)
+    residuals = axes_of(step.outputs[len(operands.checkpoints) :])
+    consts, carry = ([a | operands.steps for a in group] for group in (operands.linear_consts, operands.linear_carry))
+    linear_step = loop_of(params["linear_step"], (*operands.shared, *consts), carry, residuals)
+    return {**params, "step": step, "linear_step": linear_step}, axes_of(linear_step.outputs)
 
 
 # --- forward ----------------------------------------------------------------------------------

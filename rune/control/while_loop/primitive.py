@@ -33,6 +33,7 @@ while_ = HigherOrder(
     jvp_equation=lambda *args: rules.jvp(while_, *args),
     partial_equation=lambda *args: linearize.partial(while_, while_linear, *args),
     dead_code=rules.dead_code,
+    vary=rules.vary,
 )
 
 
@@ -54,4 +55,5 @@ while_linear = HigherOrder(
     jvp_equation=lambda *args: linear_loop.jvp(while_, *args),
     partial_equation=lambda *args: linear_loop.partial(while_, while_linear, *args),
     dead_code=linear_loop.dead_code,
+    vary=linear_loop.vary,
 )

@@ -44,8 +44,9 @@ from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program
 from rune.core.sizes import Sizes, type_with_sizes
 from rune.core.staging import stage
-from rune.core.types import ArrayType
+from rune.core.types import NONE, ArrayType, Axes
 from rune.core.values import Value
+from rune.core.varying import Variation
 from rune.dims import Size
 from rune.ops import reduce_or
 from rune.ops.family import zeros_like
@@ -54,6 +55,7 @@ from rune.transforms.batching.vmap import batch_program
 from rune.transforms.callback import refuse_io
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
+from rune.transforms.programs.variation import axes_of, loop_of, typed
 
 Params = Mapping[str, Any]
 TRUTH = ArrayType((), dtypes.bool_)
@@ -140,7 +142,7 @@ def type_rule(*types: ArrayType, **params: object) -> tuple[ArrayType, ...]:
     """The types of the carry, as the body yields it."""
     loop = sized(unpacked(types, params))
     out_types = tuple(type_with_sizes(t, loop.body_sizes) for t in loop.body.output_types)
-    if loop.condition.output_types != (TRUTH,):
+    if [t.along(NONE) for t in loop.condition.output_types] != [TRUTH]:
         refuse("while", loop.condition, types)
     if len(out_types) != len(loop.carry) or not all(map(is_layout, out_types, loop.carry)):
         refuse("while", loop.body, types)
@@ -154,6 +156,19 @@ def calls(*args: object, **params: object) -> tuple[Calls, ...]:
         Calls(loop.condition, (*loop.condition_consts, *loop.carry), Runs.LOOP),
         Calls(loop.body, (*loop.body_consts, *loop.carry), Runs.LOOP),
     )
+
+
+def vary(axes: Sequence[Axes], params: Params) -> Variation:
+    """The carry varies as it starts, as the body makes it, and as the number of steps does."""
+    operands = LoopOperands.of(axes, params)
+    carry = tuple(operands.carry)
+    while True:
+        body = loop_of(params["body"], operands.body_consts, carry)
+        condition = typed(params["condition"], (*operands.condition_consts, *axes_of(body.outputs)))
+        (steps,) = axes_of(condition.outputs)
+        carry = tuple(a | steps for a in axes_of(body.outputs))
+        if carry == axes_of(body.outputs):
+            return {**params, "condition": condition, "body": body}, carry
 
 
 def interpret(evaluate: Callable[..., list], *args: Value, **params: object) -> list[Value]:

@@ -17,7 +17,7 @@ from rune.control.while_loop.checkpoints import DEFAULT, Policy
 from rune.control.while_loop.primitive import while_
 from rune.core.interpreter import type_of
 from rune.core.program import Program
-from rune.core.types import ArrayType
+from rune.core.types import NONE, ArrayType
 from rune.core.values import Operand, Value
 from rune.dims import Dim, Size
 from rune.errors import ArgumentError, TransformError
@@ -104,7 +104,7 @@ def _check_condition(traced: Traced) -> None:
     if traced.needs:
         raise TransformError("while_loop: cannot draw in cond_fun", hint="draw in body_fun, and carry the number")
     result = ", ".join(map(str, traced.out_types))
-    if traced.out_tree.num_nodes != 1 or traced.out_types != (ArrayType((), dtypes.bool_),):
+    if traced.out_tree.num_nodes != 1 or [t.along(NONE) for t in traced.out_types] != [ArrayType((), dtypes.bool_)]:
         result = result or shown(traced.out_tree)
         raise TransformError(
             f"while_loop: cannot go on while cond_fun gives ({result}) (one bool[] required)",

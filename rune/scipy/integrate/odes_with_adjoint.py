@@ -27,11 +27,12 @@ from rune.scipy.integrate.runge_kutta import (
 from rune.scipy.special.arguments import reals
 from rune.transforms.arguments import require_callable
 from rune.transforms.custom.closure_convert import closure_convert
+from rune.transforms.custom.shares import each_own, summed
 from rune.transforms.custom.vjp import custom_vjp
 from rune.transforms.derivatives.grad import vjp
 from rune.typing import ArrayLike
 
-Residuals = tuple[Array, Array, tuple[Array, ...]]  # the solution, its times, other arguments
+Residuals = tuple[Array, Array, Array, tuple[Array, ...]]  # the solution, its start and times, other arguments
 Function = Callable[..., Any]
 
 
@@ -114,14 +115,15 @@ def _forward(
     settings: tuple[float, float, int, float], func: Function, y0: Array, times: Array, *args: Array
 ) -> tuple[Array, Residuals]:
     solution = _solve_vjp(settings, func, y0, times, *args)
-    return solution, (solution, times, args)
+    return solution, (solution, y0, times, args)
 
 
 def _backward(
     settings: tuple[float, float, int, float], func: Function, saved: Residuals, cotangents: Array
 ) -> tuple[Array, Array, Array]:
     """The adjoint equation from each time back to the one before."""
-    solution, times, args = saved
+    # Devices may take different numbers of steps, so none waits for others on the way.
+    solution, times, args, cotangents = each_own((saved[0], *saved[2:], cotangents))
     _, back = _ravelled((solution[0], solution[0], args))
 
     def augmented(v: Array, t: Array, *extra: object) -> Array:
@@ -147,7 +149,7 @@ def _backward(
     # A later start shortens the way to all times but the first.
     start_slope = -rnp.sum(func(solution[0], times[0], *args) * (adjoint - cotangents[0]))
     by_time = rnp.concatenate([rnp.reshape(start_slope, (1,)), rnp.flip(slopes, 0)])
-    return adjoint, by_time, *total
+    return summed((adjoint, by_time, *total), (*saved[1:3], *saved[3]))
 
 
 _solve_vjp.defvjp(_forward, _backward)

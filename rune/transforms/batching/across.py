@@ -29,6 +29,8 @@ def over_lanes_of_devices(
     """The result and whether it has lanes, for operands with `size` lanes on each device."""
     if primitive is axis_index:
         return numbers(size, params["axis_name"]), True
+    if "groups" in params:
+        return _by_gathering(primitive, devices, batched, size, args, params)
     if primitive is psum and not batched[0]:
         return ops.mul(args[0], literal_like(size * devices, args[0])), False
     if primitive in (psum, pmax, pmin):

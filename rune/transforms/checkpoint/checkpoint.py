@@ -215,6 +215,7 @@ apart = HigherOrder(
     expand=apart_as_branch,
     run=lambda *args, program: eval_program(program, args),
     interpret=lambda evaluate, *args, program: evaluate(program, args),
+    vary=call_rules.vary,
 )
 
 
@@ -232,4 +233,5 @@ checkpoint_primitive = HigherOrder(
     partial_equation=_partial,
     dead_code=call_rules.dead_code,
     expand=_expand,
+    vary=call_rules.vary,
 )

@@ -52,14 +52,16 @@ def _watched(program: Program, bounds: bool, nans: bool, infs: bool) -> Any:
     return watch.watched(program, watch.Wanted(bounds, nans, infs))
 
 
-def without_faults(sites: Sequence[Site], outs: Sequence[Array]) -> list[Array]:
-    """The results without the fault. Errors: BoundsError or NaNError if there was one."""
-    # The last two results of a watched program: which site failed first, and what was there.
-    *results, site, index = outs
-    number = int(np.asarray(site))
-    if number:
+def without_faults(sites: Sequence[Site], results: list[Array], site: int, index: int) -> list[Array]:
+    """The results, if there is no fault.
+
+    site, index: the last two results of a watched program: which site failed first, 0 for none,
+                 and what was there.
+    Errors:      BoundsError or NaNError if there was a fault.
+    """
+    if site:
         # Raised in a copied context, so that the line set for the error is not left behind.
-        in_copied_context(_raise, sites[number - 1], int(np.asarray(index)), results)
+        in_copied_context(_raise, sites[site - 1], index, results)
     return results
 
 

@@ -64,4 +64,5 @@ jit_primitive = HigherOrder(
     jvp_equation=call_rules.jvp_rule(lambda: jit_primitive),
     partial_equation=_partial,
     dead_code=call_rules.dead_code,
+    vary=call_rules.vary,
 )

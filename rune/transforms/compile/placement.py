@@ -20,9 +20,9 @@ from rune.core.interpreter import Tracer
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
-from rune.errors import DeviceError
+from rune.errors import ArgumentError, DeviceError
 from rune.ops.promote import opened
-from rune.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from rune.sharding.memory import Spread, spread
 from rune.transforms.compile.transfer import has_moves, to_device
 from rune.transforms.sharding.constraint import sharding_constraint
@@ -93,6 +93,11 @@ def device_put(values: object, device: object = None) -> Any:
     """
     opened_values = tree.map(opened, values)
     leaves, treedef = tree.flatten(opened_values)
+    if isinstance(device, PartitionSpec | Mesh):
+        raise ArgumentError(
+            f"device_put: cannot lay out by {device!r} alone (a mesh and a spec required)",
+            hint="rune.NamedSharding(mesh, spec) is both",
+        )
     places = tree.broadcast_prefix(device, opened_values, is_leaf=_is_where)
     return tree.unflatten(treedef, [_put(x, where) for x, where in zip(leaves, places, strict=True)])
 

@@ -2,13 +2,14 @@
 
     keys      key_reuse.py         notes the keys that the program uses; one used twice is an error
     moves     segments.py          runs a program that moves values in parts, one for each device
-    faults    nans_and_bounds.py   runs a watched program in its place, and raises what it reports
     mesh      sharding/            runs a program that speaks of a mesh on the devices of it
+    faults    nans_and_bounds.py   runs a watched program in its place, and raises what it reports
     then      executables.py       compiles, and runs on buffers
 
 Each stage says whether a program needs it under the settings in force, and passes its calls on to
 the later stages. Keys come before moves, so that the parts need not be checked one by one; faults
-come after, since each part reports its own. A program that needs no stage is executed at once.
+come after, since each part, and each device of a mesh, reports its own. A program that needs no
+stage is executed at once.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from rune.transforms.compile.executables import device_for, execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
 from rune.transforms.programs.memo import per_program
-from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.localize import input_specs, localized, meshes_within
 from rune.transforms.sharding.run import MeshProgram, mesh_program
+from rune.transforms.sharding.watched import run_watched
 
 Run = Callable[..., list[Array]]  # (program, args, place, donated=()) -> results
 
@@ -88,15 +90,41 @@ def _is_on_mesh(program: Program, settings: Config, place: Place) -> bool:
 def _on_mesh(
     later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
 ) -> list[Array]:
-    """The last stage: the devices of the mesh run what each has to do. Nothing is donated."""
+    """The devices of the mesh run what each has to do, and no later stage. Nothing is donated."""
     settings = config.current()
     places = tuple([a.place if type(a) is Array else CPU for a in args])
+    if is_watching(settings):
+        mesh, local, in_specs, out_specs = _for_places(program, places)
+        return run_watched(local, mesh, in_specs, out_specs, args)
     return _program_on_mesh(program, places, settings.check_stages, settings.profile)(args)
+
+
+class OnMesh(NamedTuple):
+    """What each device of a mesh runs on its blocks, and which blocks are whose."""
+
+    mesh: Mesh
+    local: Program
+    in_specs: Specs
+    out_specs: Specs
+
+
+def on_mesh(program: Program, args: Sequence[Value]) -> OnMesh | None:
+    """How the devices of a mesh run the program on these arguments; None without a mesh."""
+    places = tuple(a.place if type(a) is Array else CPU for a in args)
+    if not meshes_within(program) and not any(isinstance(p.device, Spread) for p in places):
+        return None
+    return _for_places(program, places)
 
 
 @per_program
 def _program_on_mesh(program: Program, places: tuple[Place, ...], *settings: bool) -> MeshProgram:
     """What the devices run for arguments at these places."""
+    mesh, local, in_specs, out_specs = _for_places(program, places)
+    return mesh_program(local, mesh, in_specs, out_specs)
+
+
+@per_program
+def _for_places(program: Program, places: tuple[Place, ...]) -> OnMesh:
     spreads = (p.device.sharding.mesh for p in places if isinstance(p.device, Spread))
     mesh = next(iter((*meshes_within(program), *spreads)))
     in_specs = tuple(
@@ -105,7 +133,7 @@ def _program_on_mesh(program: Program, places: tuple[Place, ...], *settings: boo
     )
     everywhere = Region(mesh, mesh.axis_names)
     local, out_specs = localized(program, everywhere, in_specs, (None,) * len(program.outputs))
-    return mesh_program(local, mesh, in_specs, out_specs)
+    return OnMesh(mesh, local, in_specs, out_specs)
 
 
 def _spec_on(mesh: Mesh, type: ArrayType, place: Place, wanted: PartitionSpec) -> PartitionSpec:
@@ -128,12 +156,13 @@ def _spec_on(mesh: Mesh, type: ArrayType, place: Place, wanted: PartitionSpec) -
 
 def _watch(later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]) -> list[Array]:
     watched = watched_program(program)
-    return without_faults(watched.sites, later(watched.program, args, place, donated))
+    *results, site, index = later(watched.program, args, place, donated)
+    return without_faults(watched.sites, results, int(site), int(index))
 
 
 STAGES = (
     Stage(lambda program, settings, place: settings.check_keys, _note_keys),
     Stage(lambda program, settings, place: bool(devices_within(program)), run_segments),
-    Stage(lambda program, settings, place: is_watching(settings), _watch),
     Stage(_is_on_mesh, _on_mesh),
+    Stage(lambda program, settings, place: is_watching(settings), _watch),
 )

@@ -286,4 +286,5 @@ custom_jvp_call = HigherOrder(
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=_jvp,
     partial_equation=_partial,
+    vary=call_rules.vary,
 )

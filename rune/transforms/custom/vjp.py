@@ -247,6 +247,10 @@ class _Pullback:
         if not is_layout(actual, expected):
             path = key_path(number, self.rule.arguments.treedef)
             self.rule.refuse("bwd", f"argument{path} is {expected}, its cotangent {actual}")
+        excess = actual.varying - expected.varying
+        if excess:
+            path, axes = key_path(number, self.rule.arguments.treedef), ", ".join(sorted(map(repr, excess)))
+            self.rule.refuse("bwd", f"argument{path} is the same along {axes}, its cotangent is not; psum it there")
         return ct
 
 
@@ -387,6 +391,7 @@ custom_lin = Direct(
     batch=lambda batched, size, *args, **params: _refuse_forward(**params),
     jvp_equation=lambda primals, tangents, params: _refuse_forward(**params),
     expand=_refuse_forward,
+    vary=lambda axes, params: (params, [t.varying for t in params["types"]]),
 )
 
 
@@ -425,4 +430,5 @@ custom_vjp_call = HigherOrder(
     run=lambda *args, program, **_: call_rules.evaluated(program, args),
     interpret=lambda evaluate, *args, program, **_: evaluate(program, args),
     jvp_equation=_jvp,
+    vary=call_rules.vary,
 )

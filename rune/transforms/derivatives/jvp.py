@@ -15,6 +15,7 @@ from rune.core.primitive import NOT_DIFFERENTIABLE, Joint, Primitive, Zero
 from rune.core.values import Value, Values
 from rune.errors import MissingRule, TransformError
 from rune.ops import add
+from rune.ops.collectives import varying
 from rune.ops.family import fit
 from rune.transforms.tracers import ValueTracer
 
@@ -52,6 +53,8 @@ class Jvp(Interpreter):
 
     def join(self, primal: Value, tangent: Value | None) -> Value:
         """A tracer, or the primal itself if the tangent is zero."""
+        if tangent is not None and self.is_typed:  # it varies along all axes that its primal does
+            tangent = varying(tangent, type_of(primal).varying)
         return primal if tangent is None else JvpTracer(self, primal, tangent)
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Any:

@@ -134,6 +134,12 @@ def _cotangent_of(name: str, type: ArrayType, ct: Any, number: int, treedef: tre
         raise TransformError(
             f"{name}: cannot use a cotangent {actual} for an output {type} (output{key_path(number, treedef)})"
         )
+    if not actual.varying <= type.varying:
+        raise TransformError(
+            f"{name}: cannot use a cotangent {actual} for an output {type} (output{key_path(number, treedef)}), "
+            "which all devices have alike",
+            hint="take psum of the cotangent, or pvary of the output",
+        )
     return ct
 
 

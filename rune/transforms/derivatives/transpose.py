@@ -2,6 +2,7 @@
 
 ⟨ȳ, J ẋ⟩ = ⟨Jᵀ ȳ, ẋ⟩. A cotangent of None is a symbolic zero. Equations that do not depend on a
 linear input are computed first, forwards; the others are transposed by their primitives' rules.
+What the readers of a value give is added up, over devices too, by contributions.py.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rune.array import Array
-from rune.core.interpreter import bind, current
-from rune.core.manual import has_typed_axes
+from rune.core.interpreter import bind
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.core.values import Value, Values
-from rune.errors import MissingRule, TransformError, in_copied_context, set_line
-from rune.ops import add
+from rune.errors import MissingRule, in_copied_context, set_line
 from rune.ops.family import not_linear, types_text
+from rune.transforms.derivatives.contributions import Contributions
 
 NOT_LINEAR = "the rule of a custom_jvp function must be linear in the tangents"
 
@@ -25,15 +25,8 @@ def backward(program: Program, linear: Sequence[bool], values: Values, cotangent
     """Cotangents of the linear inputs (None: zero).
 
     `values` has one entry per input, ignored for linear ones; one cotangent per output.
-    Errors: MissingRule if a primitive on the way has no transpose; TransformError in the body of a
-            shard_map that checks variation, whose types do not say yet what is to be summed.
+    Errors: MissingRule if a primitive on the way has no transpose.
     """
-    if has_typed_axes(current()):
-        raise TransformError(
-            "grad: cannot go backwards in the body of a shard_map with check_vma=True "
-            "(types do not say yet which cotangents to sum)",
-            hint="pass check_vma=False and sum gradients with psum or pmean, or take grad of the shard_map",
-        )
     return in_copied_context(_backward, program, linear, values, cotangents)
 
 
@@ -41,13 +34,13 @@ def _backward(program: Program, linear: Sequence[bool], values: Values, cotangen
     env = {v: x for v, x, lin in zip(program.inputs, values, linear, strict=True) if not lin}
     inputs = [v for v, lin in zip(program.inputs, linear, strict=True) if lin]
     linear_equations = _run_forward(program, env)
-    cotangent_of: dict[Var, Any] = {}
+    contributions = Contributions()
     for atom, ct in zip(program.outputs, cotangents, strict=True):
-        _accumulate(cotangent_of, atom, ct, env)
+        _contribute(contributions, atom, ct, env)
     for equation in reversed(linear_equations):
-        _transpose_equation(equation, env, cotangent_of)
+        _transpose_equation(equation, env, contributions)
     # Cotangents of results were used up on the way; those of the inputs remain.
-    return [cotangent_of.get(v) for v in inputs]
+    return [contributions.take(v) for v in inputs]
 
 
 def _run_forward(program: Program, env: dict[Var, Any]) -> list[Equation]:
@@ -69,16 +62,16 @@ def _read(env: dict[Var, Any], atom: Atom) -> Value:
     return atom.value if isinstance(atom, Literal) else env[atom]
 
 
-def _accumulate(cotangent_of: dict[Var, Any], atom: Atom, ct: Value | None, env: dict[Var, Any]) -> None:
+def _contribute(contributions: Contributions, atom: Atom, ct: Value | None, env: dict[Var, Any]) -> None:
     # A literal or a known value is a constant of the linear map: its cotangent is not needed.
-    if ct is None or isinstance(atom, Literal) or atom in env:
-        return
-    cotangent_of[atom] = add(cotangent_of[atom], ct) if atom in cotangent_of else ct
+    if ct is not None and isinstance(atom, Var) and atom not in env:
+        contributions.add(atom, ct)
 
 
-def _transpose_equation(equation: Equation, env: dict[Var, Any], cotangent_of: dict[Var, Any]) -> None:
+def _transpose_equation(equation: Equation, env: dict[Var, Any], contributions: Contributions) -> None:
     # All readers of the results come later, so these cotangents are complete, and used up here.
-    cts = [cotangent_of.pop(v, None) for v in equation.results]
+    linear = [isinstance(a, Var) and a not in env for a in equation.operands]
+    cts = contributions.of_results(equation, linear)
     if all(ct is None for ct in cts):
         return
     primitive = equation.primitive
@@ -86,7 +79,6 @@ def _transpose_equation(equation: Equation, env: dict[Var, Any], cotangent_of: d
         raise MissingRule(
             f"transpose: cannot transpose {primitive} (it has no transpose rule)", hint=NOT_LINEAR, frame=equation.frame
         )
-    linear = [isinstance(a, Var) and a not in env for a in equation.operands]
     set_line(equation.frame)
     _check_linear(equation, linear)
     inputs = [a.type if is_linear else _read(env, a) for a, is_linear in zip(equation.operands, linear, strict=True)]
@@ -94,7 +86,7 @@ def _transpose_equation(equation: Equation, env: dict[Var, Any], cotangent_of: d
     out = primitive.transpose(ct, linear, *inputs, **equation.params)
     for atom, value, is_linear in zip(equation.operands, out, linear, strict=True):
         if is_linear:
-            _accumulate(cotangent_of, atom, value, env)
+            _contribute(contributions, atom, value, env)
 
 
 def _check_linear(equation: Equation, linear: Sequence[bool]) -> None:

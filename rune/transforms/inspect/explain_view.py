@@ -15,6 +15,7 @@ from rune.lowering.kernelize.cost import estimate
 from rune.lowering.kernels import NotFused
 from rune.lowering.plan import Plan
 from rune.lowering.steps import StepCost, numbered
+from rune.profiling import time_text
 from rune.transforms.inspect.plan_picture import KERNEL, ROUTINE, bytes_text, plan_svg, typical_sizes
 
 # Every rule is scoped by one class, because the cells of a notebook share their styles.
@@ -151,3 +152,28 @@ def _pair(names: str, values: Sequence[str]) -> str:
 def _fold(title: str, text: str) -> str:
     body = f"<pre>{html.escape(text)}</pre>"
     return f"<details><summary>{html.escape(title)}</summary>{body}</details>"
+
+
+# --- of a mesh --------------------------------------------------------------------------------
+
+
+def mesh_view(title: str, summary: str, parts: Sequence[tuple[str, float]], sections: Iterable[tuple[str, str]]) -> str:
+    """The view of a call on a mesh: what its time is made of, and texts, which are folded.
+
+    parts: what takes time, with its seconds; none where nothing was measured.
+    """
+    head = f"<h4>{html.escape(title)}</h4><div>{html.escape(summary.partition(chr(10))[0])}</div>"
+    folds = "".join(_fold(*section) for section in sections)
+    return f'{STYLE}<div class="rune-explain">{head}{_times(parts)}{folds}</div>'
+
+
+def _times(parts: Sequence[tuple[str, float]]) -> str:
+    """A row for each part that takes time, with a bar: full for the longest."""
+    longest = max((seconds for _, seconds in parts), default=0)
+    rows = (
+        f'<tr><td class="name">{html.escape(name)}</td><td>{time_text(seconds)}</td><td class="share">'
+        f'<div style="width:{100 * seconds / longest:.0f}%;background:{KERNEL}"></div></td></tr>'
+        for name, seconds in parts
+        if seconds > 0
+    )
+    return f"<table>{''.join(rows)}</table>" if parts else ""

@@ -18,14 +18,16 @@ from rune.core.interpreter import bind, type_of
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Literal, Program
 from rune.core.sizes import Sizes, match_sizes, type_with_sizes
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
+from rune.core.varying import Variation
 from rune.dims import Size
 from rune.transforms.batching.vmap import batch_program
 from rune.transforms.derivatives.held_programs import jvp_program, transpose_program
 from rune.transforms.programs.captured_arrays import opened
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size, with_witnesses
+from rune.transforms.programs.variation import axes_of, typed
 
 Params = Mapping[str, Any]
 Itself = Callable[[], Primitive]  # the primitive that a rule belongs to, which is made of its rules
@@ -40,6 +42,12 @@ def type_rule(*types: ArrayType, program: Program, **_: object) -> tuple[ArrayTy
 def calls(*args: object, program: Program, **_: object) -> tuple[Calls, ...]:
     """The program runs once, on the operands."""
     return (Calls(program, args, Runs.ONCE),)
+
+
+def vary(axes: Sequence[Axes], params: Params) -> Variation:
+    """The program for operands that vary so."""
+    program = typed(params["program"], tuple(axes))
+    return {**params, "program": program}, axes_of(program.outputs)
 
 
 def sizes_of(program: Program, types: Sequence[ArrayType]) -> Sizes:

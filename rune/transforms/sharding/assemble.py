@@ -40,7 +40,7 @@ def make_array_from_callback(
     arrays: list[Array] = []
     for device, index in sharding.devices_indices_map(tuple(shape)).items():
         if repr(index) not in blocks:
-            blocks[repr(index)] = as_array(data_callback(index), None if dtype is None else np.dtype(dtype))
+            blocks[repr(index)] = _array(data_callback(index), dtype)
         arrays.append(device_put(blocks[repr(index)], device))
     return make_array_from_single_device_arrays(shape, sharding, arrays)
 
@@ -85,6 +85,13 @@ def _require_sharding(sharding: object) -> None:
         raise ArgumentError(f"make_array: cannot lay out by {type(sharding).__name__} (a Sharding expected)")
 
 
+def _array(data: ArrayLike, dtype: DTypeLike | None) -> Array:
+    """The data as an array. One of rune keeps its dtype, of 64 bits too."""
+    if dtype is not None:
+        return as_array(data, np.dtype(dtype))
+    return data if isinstance(data, Array) else as_array(data)
+
+
 def _block_on(device: Device, by_device: Mapping[Device, Array]) -> Array:
     if device not in by_device:
         raise DeviceError(f"make_array: cannot find the block on {device.name} ({len(by_device)} blocks)")
@@ -105,7 +112,7 @@ def make_array_from_process_local_data(
     Array([1., 2.], f32[2], cpu:0)
     """
     _require_sharding(sharding)
-    array = as_array(local_data)
+    array = _array(local_data, None)
     if global_shape is not None and tuple(global_shape) != array.shape:
         raise ShapeError(f"make_array: cannot make {list(global_shape)} of {array.type} (of one process)")
     return device_put(array, sharding)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rune.core.axes import Name
-from rune.core.types import ArrayType
+from rune.core.types import NONE, ArrayType, Axes
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 
 Specs = tuple[PartitionSpec, ...]
@@ -15,10 +15,14 @@ Specs = tuple[PartitionSpec, ...]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where a body runs device by device: a mesh, and those of its axes that are cut by hand."""
+    """Where a body runs device by device: a mesh, and those of its axes that are cut by hand.
+
+    is_typed: whether types say along which of these axes the values of the body vary
+    """
 
     mesh: Mesh
     manual: tuple[Name, ...]
+    is_typed: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -39,9 +43,15 @@ class Region:
 
     def block(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
         """The type of a block. Errors: ShapeError if the mesh does not divide an axis."""
-        return type.with_shape(NamedSharding(self.mesh, spec).shard_shape(type.shape))
+        block = type.with_shape(NamedSharding(self.mesh, spec).shard_shape(type.shape))
+        return block.along(block.varying | self.cut(spec))
+
+    def cut(self, spec: PartitionSpec) -> Axes:
+        """The axes along which types say that the blocks of a spec vary."""
+        return NONE.union(spec.all_names()).intersection(self.manual) if self.is_typed else NONE
 
     def whole(self, type: ArrayType, spec: PartitionSpec) -> ArrayType:
         """The type of the array whose blocks have this type."""
         parts = [self.size(spec.names(axis)) for axis in range(type.ndim)]
-        return type.with_shape(tuple(d * n for d, n in zip(type.shape, parts, strict=True)))
+        blocks = type.with_shape(tuple(d * n for d, n in zip(type.shape, parts, strict=True)))
+        return blocks.along(blocks.varying.difference(self.manual))

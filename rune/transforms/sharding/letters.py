@@ -3,7 +3,8 @@
 An axis that operands and result share may be cut on all of them, and each device computes its
 part. One that the operation sums over may be cut, too: a sum over the devices follows. All that is
 read off how a primitive becomes kernel code (core/lower.py); of movement, off its index
-expressions: `transpose` takes index 0 of the result as index 1 of the operand.
+expressions: `transpose` takes index 0 of the result as index 1 of the operand. So is what gathers
+and scatters do with axes that indices do not decide on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rune import dims
-from rune.core.lower import Contraction, Convert, Cumulative, Parts, Piece, Reduction, Scalar, Source, View
+from rune.core.lower import (
+    Bitcast,
+    Contraction,
+    Convert,
+    Cumulative,
+    Parts,
+    Piece,
+    Reduction,
+    Scalar,
+    Scatter,
+    Source,
+    View,
+)
 from rune.core.primitive import Collective, Primitive, Rule
 from rune.core.types import ArrayType
 from rune.dims import Dim, Size
@@ -41,7 +54,7 @@ def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params)
     """The letters of an operation of one result; None if every axis has to be whole."""
     lower = primitive.lower
     match lower:
-        case Scalar() | Convert() | Parts():
+        case Scalar() | Convert() | Bitcast() | Parts():
             return _elementwise(types)
         case Reduction(combine=combine):
             return _reduction(types[0].ndim, params["axes"], UNITED_BY.get(combine))
@@ -52,6 +65,8 @@ def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params)
             return _contraction(types[0].ndim, types[1].ndim, params["dimension_numbers"])
         case View(rule=rule):
             return _movement(rule, primitive.type_rule(*types, **params), types, params)
+        case Scatter():
+            return _written(lower, types, params)
     return None
 
 
@@ -79,51 +94,87 @@ def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
     return Letters((tuple(a), tuple(b)), result, {a[n]: psum for n in contracted_a})
 
 
-def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params: Params) -> Letters:
+def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params: Params) -> Letters | None:
     """An index that stands alone where operands are read, and nowhere else, is a shared axis."""
     indices = [_index(n, size) for n, size in enumerate(result.shape)]
     source: Source = rule(tuple(indices), *types, **params)
+    reads, conditions = _reads(source.pieces)
+    if not _are_read(types, reads):
+        return None
     operands: list[list[Letter]] = [[None] * t.ndim for t in types]
     letters: list[Letter] = [None] * result.ndim
     for letter, size in enumerate(result.shape):
-        axes = _shared_axes(indices[letter], size, source.pieces, types)
+        axes = _shared_axes(indices[letter], size, reads, conditions, types)
         if axes is not None:
             letters[letter] = letter
-            for piece, axis in zip(source.pieces, axes, strict=True):
-                if axis is not None:
-                    operands[piece.operand][axis] = letter
+            for operand, axis in axes.items():
+                operands[operand][axis] = letter
     return Letters(tuple(map(tuple, operands)), tuple(letters))
 
 
-def _shared_axes(
-    index: Size, size: Size, pieces: Sequence[Piece], types: Sequence[ArrayType]
-) -> list[int | None] | None:
-    """For each piece the axis that the index names; None if pieces are read in other ways, too."""
-    if not isinstance(index, Dim):
+def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Letters | None:
+    """The same of a scatter: an index of the updates that stands alone where they are written.
+
+    Updates that one index does not name a place for are united: devices write their part of them.
+    """
+    updates, unite = lower.updates, UNITED_BY.get(lower.combine or "")
+    indices = [_index(n, size) for n, size in enumerate(types[updates].shape)]
+    reads, conditions = _reads((lower.rule(tuple(indices), *types, **params),))
+    reads.append((updates, tuple(indices)))
+    if not _are_read(types, reads):
         return None
-    axes = [_axes_read_by(index, piece) for piece in pieces]
-    fitting = [a is not None and _agree(a, types[p.operand], size) for a, p in zip(axes, pieces, strict=True)]
-    return [a[0] if a else None for a in axes] if all(fitting) else None
+    operands: list[list[Letter]] = [[None] * t.ndim for t in types]
+    united: dict[int, Collective] = {}
+    for letter, size in enumerate(types[updates].shape):
+        axes = _shared_axes(indices[letter], size, reads, conditions, types)
+        if axes is None or (0 not in axes and unite is None):
+            continue
+        for operand, axis in axes.items():
+            operands[operand][axis] = letter
+        if 0 not in axes and unite is not None:
+            united[letter] = unite
+    return Letters(tuple(map(tuple, operands)), tuple(operands[0]), united)
+
+
+Read = tuple[int, tuple[Size, ...]]  # of which operand, and where
+
+
+def _reads(pieces: Sequence[Piece]) -> tuple[list[Read], list[Size]]:
+    """All that is read of operands, integers that decide where included, and the conditions."""
+    reads = [(p.operand, p.indices) for p in pieces]
+    reads += [(e.operand, e.indices) for p in pieces for e in p.elements]
+    return reads, [x for p in pieces for b in p.where for x in (b.index, b.low, b.high)]
+
+
+def _are_read(types: Sequence[ArrayType], reads: Sequence[Read]) -> bool:
+    """Whether each operand is; of one that is not, only the type rule knows what its axes mean."""
+    return all(number in dict(reads) for number, t in enumerate(types) if t.shape)
+
+
+def _shared_axes(
+    index: Size, size: Size, reads: Sequence[Read], conditions: Sequence[Size], types: Sequence[ArrayType]
+) -> dict[int, int] | None:
+    """By operands, the axis that the index names; None if something is read in another way, too."""
+    if not isinstance(index, Dim) or any(_mentions(x, _name(index)) for x in conditions):
+        return None
+    axes: dict[int, tuple[int, ...]] = {}
+    for operand, indices in reads:
+        named = tuple(axis for axis, x in enumerate(indices) if _is(x, index))
+        others = [x for axis, x in enumerate(indices) if axis not in named]
+        is_plain = len(named) <= 1 and not any(_mentions(x, _name(index)) for x in others)
+        is_whole = all(types[operand].shape[axis] == size for axis in named)
+        if not is_plain or not is_whole or axes.setdefault(operand, named) != named:
+            return None
+    return {operand: named[0] for operand, named in axes.items() if named}
+
+
+def _name(index: Dim) -> str:
+    return next(iter(dims.symbols(index))).name
 
 
 def _index(axis: int, size: Size) -> Size:
     """A symbol for the index along an axis; the number of the only one, if there is one."""
     return 0 if size == 1 else dims.symbol(f"axis{axis}", 0, size - 1 if isinstance(size, int) and size else None)
-
-
-def _axes_read_by(index: Dim, piece: Piece) -> tuple[int, ...] | None:
-    """The axes of an operand whose index it is; None if it decides what is read in another way."""
-    name = next(iter(dims.symbols(index))).name
-    others = [x for b in piece.where for x in (b.index, b.low, b.high)]
-    others += [x for e in piece.elements for x in e.indices]
-    read = tuple(axis for axis, x in enumerate(piece.indices) if _is(x, index))
-    others += [x for axis, x in enumerate(piece.indices) if axis not in read]
-    return None if any(_mentions(x, name) for x in others) else read
-
-
-def _agree(axes: tuple[int, ...], operand: ArrayType, size: Size) -> bool:
-    """Whether the axis of the operand, if there is one, is the whole axis of the result."""
-    return len(axes) <= 1 and all(operand.shape[axis] == size for axis in axes)
 
 
 def _is(x: Size, index: Dim) -> bool:

@@ -12,23 +12,29 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from rune.core.axes import Name
+from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import HigherOrder, Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.lower import Host
+from rune.core.lower import Host, Scatter
 from rune.core.manual import Manual
 from rune.core.primitive import Effect, Primitive
 from rune.core.program import Equation, Program, Var, map_programs
 from rune.core.side_effects import program_effect
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.lowering.meetings import OnceCall
-from rune.ops.family import broadcast, reshape
+from rune.ops.arithmetic import add
+from rune.ops.family import broadcast, reshape, zeros_like
+from rune.ops.index_dims import IndexDims
+from rune.ops.indexing import gather, scatter_add
 from rune.ops.movement import slice_
+from rune.ops.windows import dynamic_slice
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
+from rune.transforms.programs.variation import untyped
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.letters import Letter, Letters, letters_of
@@ -130,6 +136,7 @@ class Localize(Interpreter):
     ) -> list[Block]:
         """The results of a program that each device runs on its blocks."""
         _require_same(region.mesh, self.region.mesh)
+        program = untyped(program)
         operands = [self.at(a, layout_of(s, type_of(a).ndim)) for a, s in zip(args, in_specs, strict=True)]
         outs = eval_program(program, operands) if region.is_whole else self._with_other_axes(program, operands)
         return [self.block(o, region.whole(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
@@ -159,10 +166,15 @@ class Localize(Interpreter):
             self.at(a, tuple(cuts.get(letter, ()) for letter in axes))
             for a, axes in zip(args, letters.operands, strict=True)
         ]
+        united = [(unite, name) for letter, unite in letters.united.items() for name in cuts.get(letter, ())]
+        # What is added to counts once: devices add their parts to zeros first.
+        start = operands[0] if united and primitive is scatter_add else None
+        if start is not None:
+            operands[0] = zeros_like(start)
         block = primitive(*operands, **local_params)
-        for letter, unite in letters.united.items():
-            for name in cuts.get(letter, ()):
-                block = unite(block, axis_name=name)
+        for unite, name in united:
+            block = unite(block, axis_name=name)
+        block = block if start is None else add(start, block)
         source = (args[0], params["axes"]) if primitive is broadcast else None
         return Block(self, block, result, layout, source)
 
@@ -174,20 +186,29 @@ class Localize(Interpreter):
 
 
 # Parameters that repeat sizes of the result, which are those of a block where a device has one.
-_SIZES = {broadcast: "shape", reshape: "shape", slice_: "limit"}
+_SIZES = {broadcast: "shape", reshape: "shape", dynamic_slice: "sizes"}
 
 
 def _with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Params:
     """The parameters for a result of this type."""
-    name = _SIZES.get(primitive)
-    if name is None:
-        return params
-    if primitive is not slice_:
-        return {**params, name: block.shape}
-    # An axis that is cut is one of which the slice takes everything.
-    spans = zip(params["start"], params["stride"], block.shape, params[name], strict=True)
-    limit = tuple(size if (start, stride) == (0, 1) else end for start, stride, size, end in spans)
-    return {**params, name: limit}
+    # An axis that is cut is one of which a slice or a window takes everything.
+    if primitive in _SIZES:
+        return {**params, _SIZES[primitive]: block.shape}
+    if primitive is slice_:
+        spans = zip(params["start"], params["stride"], block.shape, params["limit"], strict=True)
+        limit = tuple(size if (start, stride) == (0, 1) else end for start, stride, size, end in spans)
+        return {**params, "limit": limit}
+    if primitive is gather or isinstance(primitive.lower, Scatter):
+        return {**params, "slice_sizes": _window_sizes(primitive, params["dims"], params["slice_sizes"], block)}
+    return params
+
+
+def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: ArrayType) -> Shape:
+    """The sizes of windows of which axes that they span whole may be cut."""
+    window = dims.window_axes(len(sizes))
+    axes = dims.offset if primitive is gather else window
+    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True) if axis not in dims.start_map}
+    return tuple(min(size, lengths.get(axis, size)) for axis, size in enumerate(sizes))
 
 
 def _cuts(letters: Letters, layouts: Sequence[Layout]) -> dict[Letter, tuple[Name, ...]]:
@@ -244,8 +265,9 @@ def localized(
         return [local.at(o, layout) for o, layout in zip(outs, layouts, strict=True)]
 
     axes: dict[Hashable, Axis] = {name: Axis(size) for name, size in region.mesh.shape.items()}
-    staged = Manual(current(), axes).trace_program(run, types, program.name)
-    return staged.closed(), tuple(map(spec_of, layouts))
+    local = Manual(current(), axes).trace_program(run, types, program.name).closed()
+    # Nothing is sent for a result that nobody reads.
+    return needed_inputs(local, [True] * len(local.outputs))[0], tuple(map(spec_of, layouts))
 
 
 def body_of(primitive: Primitive, args: Sequence[object], params: Params) -> Program | None:

@@ -3,7 +3,8 @@
     %1: f32[8] = shard_map %0 {program=p, region=..., in_specs=(P('data'),), out_specs=(P('data'),)}
 
 Each rule rewrites the program of one device and binds shard_map again, so derivatives and batches
-run where the function does. An input that is not cut along an axis is a copy on each device there,
+run where the function does. Where the body's types say how values vary, they say which cotangents
+are summed. Without them, an input that is not cut along an axis is a copy on each device there,
 whose cotangent is the sum over them; and a result that is not cut along it counts once, so each
 device's copy has a share of its cotangent.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from rune import ops
+from rune import config, ops
 from rune.array import Array
 from rune.core.axes import Name
 from rune.core.higher import Calls, HigherOrder, Runs
@@ -22,20 +23,24 @@ from rune.core.interpreter import Axis, current, literal_like
 from rune.core.manual import Manual
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.staging import stage
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Axes
 from rune.core.values import Value
+from rune.core.varying import Variation
 from rune.dims import Size
 from rune.sharding import PartitionSpec
 from rune.transforms.batching.vmap import batch_program
+from rune.transforms.checks.nans_and_bounds import is_watching
 from rune.transforms.derivatives.held_programs import jvp_program, split_program, transpose_program
 from rune.transforms.derivatives.linearize import Partial
 from rune.transforms.programs import call_rules
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.size_witnesses import own_size
+from rune.transforms.programs.variation import axes_of, typed, untyped
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.localize import localized, meshes_within
 from rune.transforms.sharding.run import mesh_program
+from rune.transforms.sharding.watched import run_watched
 
 T = TypeVar("T")
 COPIES = PartitionSpec()  # of what every device has whole
@@ -50,8 +55,8 @@ class Inside(Manual):
 
     __slots__ = ("region",)
 
-    def __init__(self, region: Region, *, is_typed: bool = False):
-        super().__init__(current(), {name: Axis(region.mesh.shape[name], is_typed) for name in region.manual})
+    def __init__(self, region: Region):
+        super().__init__(current(), {name: Axis(region.mesh.shape[name], region.is_typed) for name in region.manual})
         self.region = region
 
 
@@ -65,6 +70,10 @@ def _equation(
     region: Region, program: Program, in_specs: Specs, out_specs: Specs, args: Sequence[Value]
 ) -> tuple[Sequence[Value], Params]:
     """Operands and parameters of such an equation: constants and witnesses lead the operands."""
+    if region.is_typed:
+        # A result that is cut is each device's own, even if the body makes the same on all.
+        results = tuple(a | region.cut(s) for a, s in zip(axes_of(program.outputs), out_specs, strict=True))
+        program = Inside(region).trace(typed, program, axes_of(program.inputs), results)
     closed_program, operands = call_rules.closed_call(program, {}, args)
     specs = (*(COPIES,) * (len(operands) - len(args)), *in_specs)
     return operands, {"program": closed_program, "region": region, "in_specs": specs, "out_specs": out_specs}
@@ -78,13 +87,23 @@ def _type_rule(
     return tuple(region.whole(t, spec) for t, spec in zip(results, out_specs, strict=True))
 
 
+def _vary(axes: Sequence[Axes], params: Params) -> Variation:
+    region, program = params["region"], params["program"]
+    inputs = tuple(a | region.cut(spec) for a, spec in zip(axes, params["in_specs"], strict=True))
+    body = Inside(region).trace(typed, program, inputs)
+    return {**params, "program": body}, [a.difference(region.manual) for a in axes_of(body.outputs)]
+
+
 def _calls(*args: object, program: Program, region: Region, **_: object) -> tuple[Calls, ...]:
     return (Calls(program, (None,) * len(args), Runs.EACH, frozenset(region.manual)),)
 
 
 def _run(*args: Value, program: Program, region: Region, in_specs: Specs, out_specs: Specs) -> list[Array]:
     # A program that speaks of the mesh again has to be made one that a single device can run.
+    program = untyped(program)
     local = _localized(program, region, in_specs, out_specs) if meshes_within(program) else program
+    if is_watching(config.current()):
+        return run_watched(local, region.mesh, in_specs, out_specs, args)
     return mesh_program(local, region.mesh, in_specs, out_specs)(args)
 
 
@@ -146,9 +165,14 @@ def _partial(partial: Partial, args: Sequence[Value], unknown: Sequence[bool], p
 def _giving_residuals(program: Program, count: int, region: Region) -> tuple[Program, Specs]:
     """The program whose results behind `count` are blocks of arrays with one for each device."""
     stacked = [Var(a.type.with_shape((1, *a.type.shape))) for a in program.outputs[count:]]
-    specs = tuple(PartitionSpec(region.manual) for _ in program.outputs[count:])
+    specs = tuple(PartitionSpec(_differing(a, region)) for a in program.outputs[count:])
     stack = [_reshaped(a, v) for a, v in zip(program.outputs[count:], stacked, strict=True)]
     return program.with_equations((*program.equations, *stack), (*program.outputs[:count], *stacked)), specs
+
+
+def _differing(atom: Atom, region: Region) -> tuple[Name, ...]:
+    """The axes along which the devices may have different values."""
+    return tuple(n for n in region.manual if n in atom.type.varying) if region.is_typed else region.manual
 
 
 @per_program
@@ -181,8 +205,9 @@ def _transpose(
     nonzero = tuple(ct is not None for ct in cts)
     rewritten, out_nonzero = Inside(region).trace(transpose_program, program, tuple(linear), nonzero)
     known, linear_specs = [not lin for lin in linear], _chosen(_chosen(in_specs, linear), out_nonzero)
-    cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
-    rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
+    if not region.is_typed:
+        cts = [_share(ct, region.copies(spec)) for ct, spec in zip(cts, out_specs, strict=True)]
+        rewritten = _summed(rewritten, tuple(map(region.copied, linear_specs)))
     ct_specs = (*_chosen(in_specs, known), *_chosen(out_specs, nonzero))
     operands = [*_chosen(inputs, known), *(ct for ct in cts if ct is not None)]
     outs = iter(bind(region, rewritten, ct_specs, linear_specs, operands))
@@ -257,4 +282,5 @@ shard_map_primitive: HigherOrder = HigherOrder(
     jvp_equation=_jvp,
     partial_equation=_partial,
     dead_code=_dead_code,
+    vary=_vary,
 )

@@ -14,19 +14,19 @@ import numpy as np
 
 from rune import config, counts
 from rune.array import Array, Place, committed_to
-from rune.backends.shared.protocol import Backend, Buffer, Executable, SharesCode
+from rune.backends.shared.protocol import Backend, Buffer, Executable, RunsTogether, SharesCode, Together
 from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import CollectiveError
-from rune.lowering.meetings import Table
+from rune.lowering.meetings import Grid, Table
 from rune.sharding import Mesh, NamedSharding
 from rune.sharding.memory import Blocks, Spread, spread
 from rune.transforms.compile.executables import compiled
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Specs
-from rune.transforms.sharding.workers import run_each
+from rune.transforms.sharding.workers import run_each, turns
 
 Buffers = Sequence[Buffer]  # of one device: its blocks of the operands, or of the results
 
@@ -39,6 +39,7 @@ class MeshProgram:
     block_types: of the results, on each device
     in_turn:     whether the caller's thread runs one after another: each is over before a thread
                  could have begun it, and they have nothing to tell each other
+    together:    runs them all without Python's threads, where they need no Python
     """
 
     mesh: Mesh
@@ -47,6 +48,7 @@ class MeshProgram:
     results: tuple[Place, ...]
     block_types: tuple[ArrayType, ...]
     in_turn: bool
+    together: Together | None
 
     def __call__(self, args: Sequence[Value]) -> list[Array]:
         """The results.
@@ -59,10 +61,13 @@ class MeshProgram:
         next(counts.runs)
         return [*map(_array, zip(*results, strict=True), self.block_types, self.results)]
 
-    def _run(self, blocks: Sequence[Buffers]) -> list[Buffers]:
+    def _run(self, blocks: Sequence[Buffers]) -> Sequence[Buffers]:
         """What each device gives for its blocks."""
         if self.in_turn:
             return [run(operands) for run, operands in zip(self.executables, blocks, strict=True)]
+        if self.together is not None:
+            with turns(self.mesh.in_order):
+                return self.together(blocks)
         table = Table(self.mesh.shape, [d.name for d in self.mesh.in_order])
         try:
             return run_each(self.mesh.in_order, lambda n: table.run(n, self.executables[n], blocks[n]))
@@ -87,7 +92,15 @@ def _mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Spec
         tuple(committed_to(spread(NamedSharding(mesh, s))) for s in out_specs),
         program.output_types,
         all(isinstance(b, SharesCode) and b.is_brief(e) for b, e in zip(backends, executables, strict=True)),
+        _together(executables, mesh),
     )
+
+
+def _together(executables: Sequence[Executable], mesh: Mesh) -> Together | None:
+    """The executables as one, if the backend of the first can run them all."""
+    backend = mesh.in_order[0].backend
+    names = tuple(d.name for d in mesh.in_order)
+    return backend.together(executables, Grid(mesh.shape, names)) if isinstance(backend, RunsTogether) else None
 
 
 def _executables(program: Program, mesh: Mesh) -> tuple[Executable, ...]:

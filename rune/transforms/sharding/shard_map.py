@@ -9,10 +9,11 @@ from typing import Any, NotRequired, TypedDict, TypeVar, Unpack, overload
 from rune import tree
 from rune.core.axes import Name
 from rune.core.interpreter import Interpreter, current, type_of
-from rune.core.program import Program
+from rune.core.program import Program, Var
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.effects import Need, Recorder
-from rune.errors import ArgumentError
+from rune.errors import ArgumentError, ShapeError
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.arguments import function_name, key_path, named, require_callable
 from rune.transforms.derivatives.flat_functions import Flat, flatten
@@ -20,7 +21,6 @@ from rune.transforms.effect_boundaries import recorder
 from rune.transforms.programs.interned import interned
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.primitive import COPIES, Inside, bind
-from rune.transforms.sharding.varying import variations
 
 R = TypeVar("R")
 
@@ -55,10 +55,10 @@ def shard_map(
     in_specs:   a tree prefix of the arguments: a PartitionSpec says along which axes of the mesh
                 each axis of an array is cut; along the others every device has the same block
     out_specs:  the same for the results, put together from the blocks of all devices
-    check_vma:  whether a result that surely differs between devices, where its spec says that they
-                have the same, is an error; values out of loops and branches are not followed. In
-                the body no derivative is taken backwards then: pass False to do so, and sum the
-                gradients
+    check_vma:  whether types say along which axes values differ between devices, as in
+                `f32[4]{data}`. A result that differs where its spec says that devices have the
+                same is an error then, and in the body the gradient of a value that all devices
+                have alike is the sum over them. Without, gradients are each device's own
     axis_names: the axes of the mesh that the function speaks of, and by which its arguments are
                 cut; () for all but those of a shard_map around this one. Along the others every
                 device computes the same, or another shard_map in the body cuts further.
@@ -78,12 +78,12 @@ def shard_map(
     """
 
     def decorate(f: Callable[..., R]) -> Callable[..., R]:
-        return _sharded(f, lambda: _region(mesh, axis_names), in_specs, out_specs, check_vma)
+        return _sharded(f, lambda: _region(mesh, axis_names, bool(check_vma)), in_specs, out_specs)
 
     return decorate if function is None else decorate(function)
 
 
-def _region(mesh: Mesh | None, axis_names: Collection[Name]) -> Region:
+def _region(mesh: Mesh | None, axis_names: Collection[Name], is_typed: bool) -> Region:
     """The region of a body, given where the function is called.
 
     Errors: ArgumentError for axes that the mesh lacks, or that are cut already, and without a mesh.
@@ -102,7 +102,7 @@ def _region(mesh: Mesh | None, axis_names: Collection[Name]) -> Region:
         if name not in mesh.axis_names or name in taken_axes:
             why = "cut by the shard_map around" if name in taken_axes else f"{mesh} has no such axis"
             raise ArgumentError(f"shard_map: cannot cut along {name!r} ({why})")
-    return Region(mesh, names)
+    return Region(mesh, names, is_typed)
 
 
 def _region_around(interpreter: Interpreter | None) -> Region | None:
@@ -118,7 +118,7 @@ def _region_around(interpreter: Interpreter | None) -> Region | None:
 
 
 def _sharded(
-    function: Callable[..., R], region_here: Callable[[], Region], in_specs: object, out_specs: object, is_checked: bool
+    function: Callable[..., R], region_here: Callable[[], Region], in_specs: object, out_specs: object
 ) -> Callable[..., R]:
     require_callable("shard_map", function)
     prefix = tuple(in_specs) if isinstance(in_specs, list) else in_specs
@@ -126,13 +126,13 @@ def _sharded(
     def sharded(*args: object) -> R:
         region = region_here()
         values, flat = flatten("shard_map", function, args)
-        body = _traced(flat, region, values, _spread("in_specs", prefix, args), is_checked)
+        body = _traced(flat, region, values, _spread("in_specs", prefix, args))
         out_tree = flat.out_tree
         out_specs_of = _spread("out_specs", out_specs, tree.unflatten(out_tree, body.program.outputs))
         for spec in out_specs_of:
             NamedSharding(region.mesh, spec)  # refuses axes that the mesh does not have
-        if is_checked:
-            _check_copies(body, out_specs_of, out_tree)
+        if region.is_typed:
+            _check_copies(region, body.program, out_specs_of, out_tree)
         for need in body.needs:
             need.tell()
         return tree.unflatten(out_tree, bind(region, body.program, body.specs, out_specs_of, body.operands))
@@ -153,25 +153,25 @@ class _Body:
     needs: tuple[Need, ...]
 
 
-def _check_copies(body: _Body, out_specs: Specs, out_tree: tree.TreeDef) -> None:
-    """Errors: ArgumentError if devices surely differ in a result that is to be the same on them."""
-    inputs = [frozenset(spec.all_names()) for spec in body.specs]
-    for number, (variation, spec) in enumerate(zip(variations(body.program, inputs), out_specs, strict=True)):
-        hidden = sorted(map(str, variation.axes - set(spec.all_names())))
+def _check_copies(region: Region, program: Program, out_specs: Specs, out_tree: tree.TreeDef) -> None:
+    """Errors: ArgumentError if devices differ in a result that is to be the same on them."""
+    frames = {v: e.frame for e in program.equations for v in e.results}
+    for number, (atom, spec) in enumerate(zip(program.outputs, out_specs, strict=True)):
+        hidden = sorted(map(repr, atom.type.varying.intersection(region.manual) - set(spec.all_names())))
         if hidden:
             raise ArgumentError(
                 f"shard_map: cannot return result{key_path(number, out_tree)} by {spec!r} "
-                f"(it differs between the devices of {', '.join(map(repr, hidden))})",
-                hint="name the axis in out_specs, or take psum, pmean or all_gather over it and check_vma=False",
-                frame=variation.frame,
+                f"(it differs between the devices of {', '.join(hidden)})",
+                hint="name the axis in out_specs, or take psum or pmean over it; check_vma=False does not check",
+                frame=frames.get(atom) if isinstance(atom, Var) else None,
             )
 
 
-def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs, is_checked: bool) -> _Body:
+def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs) -> _Body:
     """The program of one device. Errors: ShapeError if the mesh does not divide an axis."""
     recorders: list[Recorder] = []
-    types = [region.block(type_of(x), spec) for x, spec in zip(args, specs, strict=True)]
-    region_stage = Inside(region, is_typed=is_checked)
+    types = [_block_type(function, region, n, type_of(x), specs[n]) for n, x in enumerate(args)]
+    region_stage = Inside(region)
 
     def recorded(*values: Value) -> list[Value]:
         with recorder(region_stage) as recording:
@@ -187,9 +187,23 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs,
     return _Body(interned(staged.program), operands, all_specs, recorders[-1].needs())
 
 
+def _block_type(function: Flat, region: Region, number: int, type: ArrayType, spec: PartitionSpec) -> ArrayType:
+    """Errors: ShapeError names the argument whose axis the mesh does not divide."""
+    try:
+        return region.block(type, spec)
+    except ShapeError as error:
+        _, _, why = error.message.partition(": ")
+        error.restate(f"shard_map: argument{key_path(number, function.treedef)}: {why}")
+        raise
+
+
 def _spread(name: str, prefix: object, values: object) -> Specs:
     """The spec of each leaf."""
-    specs = tree.broadcast_prefix(prefix, values, is_leaf=lambda x: isinstance(x, PartitionSpec) or x is None)
+    try:
+        specs = tree.broadcast_prefix(prefix, values, is_leaf=lambda x: isinstance(x, PartitionSpec) or x is None)
+    except ArgumentError as error:
+        error.restate(f"shard_map: cannot match {name} with the values ({error.message})")
+        raise
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
             raise ArgumentError(

@@ -24,19 +24,21 @@ R = TypeVar("R")
 
 
 class _Worker:
-    """The thread of one device, which lives as long as the process, and the device's turn."""
+    """The turn of one device, and its thread, which begins with its first job."""
 
     def __init__(self, device: Device):
         self.turn = locks.lock()
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        threading.Thread(target=self._work, name=f"rune {device.name}", daemon=True).start()
+        self._thread = threading.Thread(target=self._work, name=f"rune {device.name}", daemon=True)
 
     def _work(self) -> None:
         while True:
             self._jobs.get()()
 
     def begin(self, job: Callable[[], None]) -> None:
-        """Run the job in the worker's thread; it raises nothing."""
+        """Run the job in the worker's thread; it raises nothing. The caller has the turn."""
+        if not self._thread.is_alive():
+            self._thread.start()
         self._jobs.put(job)
 
 
@@ -86,7 +88,7 @@ def _worker_of(device: Device) -> _Worker:
 
 
 @contextmanager
-def _turns(devices: Sequence[Device]) -> Iterator[list[_Worker]]:
+def turns(devices: Sequence[Device]) -> Iterator[list[_Worker]]:
     """The workers of the devices, which take part in no other run meanwhile."""
     if is_seated():
         raise DeviceError(
@@ -105,7 +107,7 @@ def run_each(devices: Sequence[Device], function: Callable[[int], R]) -> list[R]
 
     Errors: that of the first device, in order, that raises one.
     """
-    with _turns(devices) as workers:
+    with turns(devices) as workers:
         parts = [_Part(lambda n=n: function(n)) for n in range(1, len(devices))]  # type: ignore[misc]
         for worker, part in zip(workers[1:], parts, strict=True):
             worker.begin(part.run)

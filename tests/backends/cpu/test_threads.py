@@ -103,7 +103,7 @@ def test_a_forked_child_runs_everything_itself():
 
 
 def test_the_pool_works_where_the_c_library_places_no_threads(monkeypatch):
-    monkeypatch.setattr(threads, "_can_place", lambda: False)
+    monkeypatch.setattr(threads, "can_place", lambda: False)
     pool = threads._pool.__wrapped__(threads.Share(0, 1, 3))
     counts = np.zeros(1001, np.int64)
 

@@ -235,3 +235,14 @@ def test_a_mesh_of_devices_of_several_makers_holds_an_array():
     np.testing.assert_allclose(rnp.sin(array) + 1, np.sin(x) + 1, rtol=1e-5)
     total = rune.shard_map(lambda v: lax.psum(v, "a"), mesh=mesh, in_specs=P("a"), out_specs=P(), check_vma=False)
     np.testing.assert_allclose(total(array), x.reshape(-1, 3).sum(axis=0), rtol=1e-5, atol=1e-6)
+
+
+def test_blocks_of_sixty_four_bits_make_an_array_of_sixty_four():
+    sharding = NamedSharding(make_mesh((8,), ("a",)), P("a"))
+    x = rnp.asarray(np.arange(16) / 3, "float64")
+
+    y = rune.make_array_from_callback((16,), sharding, lambda index: x[index])
+
+    assert y.dtype == "float64"
+    np.testing.assert_array_equal(y, x)
+    assert rune.make_array_from_process_local_data(sharding, x).dtype == "float64"

@@ -10,8 +10,8 @@ import pytest
 import rune
 from rune import lax
 from rune import numpy as rnp
-from rune.errors import ArgumentError, CollectiveError, ShapeError, TransformError
-from rune.sharding import P, make_mesh
+from rune.errors import ArgumentError, BoundsError, CollectiveError, NaNError, ShapeError
+from rune.sharding import NamedSharding, P, make_mesh
 
 X = np.sin(np.arange(16.0, dtype="f"))
 
@@ -42,12 +42,11 @@ def test_without_the_check_the_first_device_speaks_for_all():
     assert on_eight(lambda x: x[0], P(), check_vma=False)(X) == X[0]
 
 
-def test_gradients_in_a_checked_body_are_refused_rather_than_summed_or_not():
+def test_gradients_of_rows_are_those_of_the_device_that_has_them():
     body = rune.grad(lambda x: (x**2).sum())
 
-    with pytest.raises(TransformError, match="cannot go backwards in the body of a shard_map with check_vma=True"):
-        on_eight(body)(X)
-    np.testing.assert_allclose(on_eight(body, check_vma=False)(X), 2 * X, rtol=1e-6)
+    for is_checked in (True, False):
+        np.testing.assert_allclose(on_eight(body, check_vma=is_checked)(X), 2 * X, rtol=1e-6)
     np.testing.assert_allclose(rune.grad(lambda x: on_eight(lambda v: v**2)(x).sum())(X), 2 * X, rtol=1e-6)
 
 
@@ -134,3 +133,60 @@ def test_a_mesh_or_an_axis_that_does_not_exist_is_refused_in_words(options: dict
 def test_a_spec_of_more_axes_than_the_array_has_is_refused():
     with pytest.raises(ShapeError, match=r"cannot cut \[16\] as P\(None, 'a'\) says \(2 axes required\)"):
         rune.shard_map(lambda x: x, mesh=make_mesh((8,), ("a",)), in_specs=P(None, "a"), out_specs=P("a"))(X)
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+def test_a_size_that_the_mesh_does_not_divide_names_the_argument_and_the_axis():
+    with pytest.raises(ShapeError) as error:
+        on_eight(lambda d: d["w"])({"b": X, "w": X[:12]})
+
+    assert "argument[0]['w']: cannot cut axis 0 of [12] into 8 equal parts" in str(error.value)
+    assert "'a' has 8 devices" in str(error.value)
+    assert "pad the axis to 16" in str(error.value)
+
+
+def test_specs_that_do_not_match_the_arguments_are_said_to_be_in_specs():
+    f = rune.shard_map(lambda x: x, mesh=make_mesh((8,), ("a",)), in_specs=(P("a"), P()), out_specs=P("a"))
+
+    with pytest.raises(ArgumentError, match="shard_map: cannot match in_specs with the values"):
+        f(X)
+
+
+@pytest.mark.parametrize("where", [P("a"), make_mesh((8,), ("a",))])
+def test_an_array_is_not_laid_out_by_a_spec_or_a_mesh_alone(where: Any):
+    with pytest.raises(ArgumentError, match=r"device_put: cannot lay out .*alone[\s\S]*NamedSharding\(mesh, spec\)"):
+        rune.device_put(X, where)
+
+
+# --- checks -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jitted", [rune.jit, lambda f: f])
+def test_a_nan_on_one_device_is_found_with_the_line_and_the_device(jitted: Any):
+    def body(x: Any) -> Any:
+        y = rnp.log(x + 0.8)
+        return lax.psum(y, "a")
+
+    f = jitted(on_eight(body, P()))
+    with rune.debug.checks(nans=True), pytest.raises(NaNError) as error:
+        f(X)
+
+    assert "log: found NaN" in str(error.value)
+    assert f"on cpu:{int(np.flatnonzero(X + 0.8 < 0)[0]) // 2}" in str(error.value)
+    assert "rnp.log(x + 0.8)" in str(error.value)
+
+
+def test_a_program_without_faults_is_checked_and_gives_what_it_gave():
+    f = rune.jit(on_eight(lambda x: lax.psum(rnp.sin(x), "a") * x))
+
+    with rune.debug.checks(nans=True, bounds=True):
+        np.testing.assert_array_equal(f(X), f(X))
+
+
+def test_an_index_out_of_bounds_in_an_operation_on_sharded_arrays_is_found():
+    x = rune.device_put(X, NamedSharding(make_mesh((8,), ("a",)), P("a")))
+
+    with rune.debug.checks(bounds=True), pytest.raises(BoundsError, match="found index 99 out of bounds"):
+        rune.jit(lambda x, n: x[n])(x, 99)

@@ -66,3 +66,16 @@ def test_two_runs_are_equal_bit_for_bit():
 def test_lanes_that_cannot_be_dealt_out_evenly_are_refused():
     with pytest.raises(ArgumentError, match=r"cannot deal 13 lanes out to 8 devices \(as many for each required\)"):
         rune.pmap(lambda x: x)(np.ones(13, "f"))
+
+
+@pytest.mark.parametrize("lanes", [8, 16, 24])
+def test_groups_of_lanes_may_lie_on_several_devices(lanes: int):
+    order = np.random.default_rng(lanes).permutation(lanes).reshape(-1, 4)
+    x = np.sin(np.arange(lanes * 3.0, dtype="f")).reshape(lanes, 3)
+    expected = np.zeros_like(x)
+    for group in order:
+        expected[group] = x[group].sum(0)
+
+    f = rune.pmap(lambda x: lax.psum(x, "i", axis_index_groups=order), "i")
+
+    np.testing.assert_allclose(f(x), expected, rtol=1e-5, atol=1e-6)

@@ -1,6 +1,6 @@
 """Programs on meshes against JAX: results and derivatives, eager and jitted.
 
-jax_programs_0_10_2.npz was made by make_jax_programs.py.
+The files of results were made by make_jax_programs.py.
 """
 
 from __future__ import annotations
@@ -17,24 +17,45 @@ import rune
 from rune import lax
 from rune import numpy as rnp
 from rune.sharding import P, make_mesh
-from tests.sharding.programs import PROGRAMS
+from tests.sharding.checked_programs import CHECKED
+from tests.sharding.programs import PROGRAMS, TRANSFORMATIONS, Program
 
-STORED = np.load(Path(__file__).parents[1] / "jax_programs_0_10_2.npz")
-LIBRARY = SimpleNamespace(
-    np=rnp,
-    lax=lax,
-    P=P,
-    mesh=lambda sizes, names: make_mesh(sizes, tuple(names)),
-    shard_map=functools.partial(rune.shard_map, check_vma=False),
-    **{name: getattr(rune, name) for name in ("jit", "grad", "jvp", "vmap", "pmap", "checkpoint", "custom_vjp")},
-)
+
+def library(is_checked: bool) -> Any:
+    return SimpleNamespace(
+        np=rnp,
+        lax=lax,
+        P=P,
+        mesh=lambda sizes, names: make_mesh(sizes, tuple(names)),
+        shard_map=functools.partial(rune.shard_map, check_vma=is_checked),
+        **{name: getattr(rune, name) for name in TRANSFORMATIONS},
+    )
+
+
+def stored(name: str) -> Any:
+    return np.load(Path(__file__).parents[1] / f"{name}_0_10_2.npz")
+
+
+UNCHECKED, WITH_CHECK, IN_BODIES = map(stored, ("jax_programs", "jax_programs_with_check", "jax_checked_programs"))
+
+
+def require_same(program: Program, is_checked: bool, name: str, theirs: Any) -> None:
+    for number, ours in enumerate(program(library(is_checked))):
+        expected = theirs[f"{name} {number}"]
+        np.testing.assert_allclose(np.asarray(ours), expected, rtol=2e-5, atol=2e-5, err_msg=f"result {number}")
+        assert np.asarray(ours).dtype == expected.dtype
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_on_a_mesh_computes_what_jax_computes(name: str):
-    results: list[Any] = PROGRAMS[name](LIBRARY)
+    require_same(PROGRAMS[name], False, name, UNCHECKED)
 
-    for number, ours in enumerate(results):
-        theirs = STORED[f"{name} {number}"]
-        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=2e-5, atol=2e-5, err_msg=f"result {number}")
-        assert np.asarray(ours).dtype == theirs.dtype
+
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if f"{n} 0" in WITH_CHECK])
+def test_a_program_whose_types_say_how_values_vary_computes_what_jax_computes(name: str):
+    require_same(PROGRAMS[name], True, name, WITH_CHECK)
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_derivative_in_a_body_is_that_of_jax(name: str):
+    require_same(CHECKED[name], True, name, IN_BODIES)

@@ -18,7 +18,7 @@ import rune
 import rune.numpy as rnp
 from rune.control import scan
 from rune.lowering.steps import numbered
-from rune.transforms.inspect.explain import Explanation
+from rune.transforms.inspect.explanations import Explanation
 from rune.transforms.inspect.plan_picture import SMALL, Bar, bars, plan_svg
 from tests.support.picture import SHARE, differing, draw, expect_picture
 

@@ -1,0 +1,216 @@
+"""Native code that runs one program on several devices, and lets them meet.
+
+    @play(self, argv, count)   a built-in function of (seats, threads): all devices run; why they
+                               stopped, 0 if all came to the end
+    @work(thread)              what the thread of a device does as long as it lives
+    @start(thread)             makes that thread
+
+The caller's thread runs the part of the first device; each other has a thread for as long as the
+process lives. Who waits looks a while, and then sleeps.
+
+Linux wakes a thread on the processor it last ran on when no other is idle: where that is the
+caller's, the thread is moved (threads_code.py says more).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rune.backends.cpu import threads_code
+from rune.backends.cpu.crew import meet, perform
+from rune.backends.cpu.crew.records import GROUP, SEAT, STUCK, TABLE, THREAD
+from rune.backends.cpu.crew.words import Spin, at, broadcast, entry, get, lock, moved, put, true, unlock, wait, word
+from rune.backends.cpu.host_abi import Abi
+from rune.backends.cpu.routines import Code, define
+from rune.lowering.codegen.llvm_text import Value
+
+_DECLARED = """
+declare i32 @pthread_mutex_init(ptr, ptr)
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_init(ptr, ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @pthread_attr_init(ptr)
+declare i32 @pthread_attr_setstacksize(ptr, i64)
+declare i32 @pthread_attr_setdetachstate(ptr, i32)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i64 @llvm.umin.i64(i64, i64)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What differs between systems."""
+
+    pause_declared: str
+    spin: Spin
+    can_place: bool  # whether threads are moved off the caller's processor
+    detached: int
+    stack_bytes: int
+    abi: Abi
+
+
+def text(system: System) -> str:
+    """The module."""
+    inner = [
+        (("void", "part", "ptr seat"), _part),
+        (("void", "clear", "ptr table"), _clear),
+        (("void", "wait_job", "ptr thread"), partial(_wait_job, system.spin)),
+    ]
+    outer = [
+        (("ptr", "work", "ptr thread"), partial(_work, system)),
+        (("i32", "start", "ptr thread"), partial(_start, system)),
+        (("ptr", "play", "ptr self, ptr argv, i64 count"), partial(_play, system)),
+    ]
+    runs = [*(define(s, write) for s, write in inner), *(define(s, write, "") for s, write in outer)]
+    functions = [*_placing(system), *perform.functions(), *meet.functions(system.spin), *runs]
+    return _declared_once([_DECLARED, f"declare {system.pause_declared}", *functions])
+
+
+def _declared_once(parts: Sequence[str]) -> str:
+    """The parts as one text, in which each declaration stands once."""
+    lines = [line for part in parts for line in (*part.splitlines(), "")]
+    declared = [line for line in lines if line.startswith("declare ")]
+    return "\n".join([*dict.fromkeys(declared), *(line for line in lines if not line.startswith("declare "))])
+
+
+def _placing(system: System) -> list[str]:
+    """@remember where a thread runs, and @part_from it: move it off the caller's processor."""
+    signatures = [("void", "remember", "ptr thread"), ("void", "part_from", "ptr thread")]
+    if not system.can_place:
+        return [define(s, lambda code, thread: None) for s in signatures]
+    away = define(("void", "send_away", "i32 thread, i32 here"), threads_code.send_away)
+    functions = [define(s, write) for s, write in zip(signatures, (_remember, _part_from), strict=True)]
+    return [threads_code.ALLOWED, threads_code.PLACING, away, *functions]
+
+
+def _remember(code: Code, thread: Value) -> None:
+    """This thread's number, and the processor it runs on."""
+    for name, function in (("id", "gettid"), ("place", "sched_getcpu")):
+        code.set_word("i64", at(code, thread, THREAD, name), code.ask("i32", function).cast("zext", "i64"))
+
+
+def _part_from(code: Code, thread: Value) -> None:
+    """Move a thread off the processor of the caller."""
+    here = code.ask("i32", "sched_getcpu")
+    number = word(code, thread, THREAD, "id").cast("trunc", "i32")
+    is_here = word(code, thread, THREAD, "place").equals(here.cast("zext", "i64"))
+
+    def move() -> None:
+        code.tell("void", "send_away", number, here)
+        code.set_word("i64", at(code, thread, THREAD, "place"), -1)
+
+    code.either(is_here & number.compare("ne", 0), move)
+
+
+def _part(code: Code, seat: Value) -> None:
+    """A device's part of the program, and its end."""
+    run, words = (get(code, seat, SEAT, name, "ptr") for name in ("run", "words"))
+    code.tell("void", run, words)
+    table = get(code, seat, SEAT, "table", "ptr")
+    lock(code, table)
+    running, waiting = (get(code, table, TABLE, name) for name in ("running", "waiting"))
+    put(code, table, TABLE, "running", running - 1)
+    is_stuck = waiting.compare("ne", 0) & (waiting >= running - 1)
+    goes_on = word(code, table, TABLE, "failure").equals(0)
+    code.either(is_stuck & goes_on, lambda: code.tell("void", "fail", table, code.constant("i64", STUCK)))
+    unlock(code, table)
+
+
+def _work(system: System, code: Code, thread: Value) -> Value:
+    """Run parts, as long as the process lives."""
+    wake = at(code, thread, THREAD, "wake")
+
+    def run() -> None:
+        wait(system.spin, code, wake, thread, lambda: word(code, thread, THREAD, "job").compare("ne", 0))
+        code.tell("void", "remember", thread)
+        code.tell("void", "part", get(code, thread, THREAD, "job", "ptr"))
+        code.tell("void", "remember", thread)
+        _hand(code, thread, Value(code, "ptr", "null"))
+
+    code.loop(lambda: (true(code),), run)
+    return Value(code, "ptr", "null")
+
+
+def _wait_job(spin: Spin, code: Code, thread: Value) -> None:
+    """Wait until a thread has nothing to do."""
+    wake = at(code, thread, THREAD, "wake")
+    wait(spin, code, wake, thread, lambda: word(code, thread, THREAD, "job").equals(0))
+
+
+def _hand(code: Code, thread: Value, seat: Value) -> None:
+    """Give a thread a part to run, or say that it has run."""
+    word = code.emit("i64", f"ptrtoint ptr {seat.text} to i64")
+    lock(code, thread)
+    code.set_word("i64", at(code, thread, THREAD, "job"), word)
+    unlock(code, thread)
+    broadcast(code, at(code, thread, THREAD, "wake"))
+
+
+def _start(system: System, code: Code, thread: Value) -> Value:
+    """Make the thread of a device; not 0 where that fails."""
+    null, attributes = Value(code, "ptr", "null"), code.allocate("i64", 16)
+    code.tell("i32", "pthread_mutex_init", thread, null)
+    code.tell("i32", "pthread_cond_init", at(code, thread, THREAD, "wake"), null)
+    code.tell("i32", "pthread_attr_init", attributes)
+    code.tell("i32", "pthread_attr_setstacksize", attributes, code.constant("i64", system.stack_bytes))
+    code.tell("i32", "pthread_attr_setdetachstate", attributes, code.constant("i32", system.detached))
+    return code.ask("i32", "pthread_create", code.allocate("i64"), attributes, code.symbol("work"), thread)
+
+
+def _clear(code: Code, table: Value) -> None:
+    """Before a run: nobody has come, and locks are free, also in a forked child."""
+    null, zero = Value(code, "ptr", "null"), code.constant("i64", 0)
+    code.tell("i32", "pthread_mutex_init", table, null)
+    for name in ("waiting", "failure"):
+        put(code, table, TABLE, name, zero)
+    groups = get(code, table, TABLE, "groups", "ptr")
+
+    def clear(k: Value) -> None:
+        group = entry(code, groups, k)
+        code.tell("i32", "pthread_cond_init", group, null)
+        for name in ("arrived", "done"):
+            put(code, group, GROUP, name, zero)
+
+    code.count_up(zero, get(code, table, TABLE, "count"), 1, clear)
+
+
+def _play(system: System, code: Code, self: Value, argv: Value, count: Value) -> Value:
+    """Run a program on all devices: seats and threads are arrays, their number the first word."""
+    abi = system.abi
+    seats, threads = (_data(code, entry(code, argv, code.constant("i64", k)), abi) for k in (0, 1))
+    one, devices = code.constant("i64", 1), code.load("i64", seats)
+    state = code.ask("ptr", code.at(abi.save_thread))
+    mine = entry(code, seats, one)
+    table = get(code, mine, SEAT, "table", "ptr")
+    code.tell("void", "clear", table)
+    put(code, table, TABLE, "running", devices)
+
+    def each(visit: Callable[[Value], None]) -> None:
+        code.count_up(one, devices, 1, visit)
+
+    def begin(k: Value) -> None:
+        seat = entry(code, seats, k + 1)
+        put(code, seat, SEAT, "at", code.constant("i64", 0))
+        thread = entry(code, threads, k)
+        code.tell("void", "part_from", thread)
+        _hand(code, thread, seat)
+
+    put(code, mine, SEAT, "at", code.constant("i64", 0))
+    each(begin)
+    code.tell("void", "part", mine)
+    each(lambda k: code.tell("void", "wait_job", entry(code, threads, k)))
+    failure = get(code, table, TABLE, "failure")
+    code.tell("void", code.at(abi.restore_thread), state)
+    error = code.ask("ptr", code.at(abi.error))
+    null = Value(code, "ptr", "null")
+    answer = partial(code.ask, "ptr", code.at(abi.from_long), failure)
+    return code.choose(error.compare("ne", null), lambda: null, answer)
+
+
+def _data(code: Code, array: Value, abi: Abi) -> Value:
+    """Where the data of a NumPy array are."""
+    return code.load("ptr", moved(code, array, code.constant("i64", abi.data)))

@@ -1,0 +1,116 @@
+"""What a place of a group does in a meeting, as native code: the moves that moves.py lists.
+
+@attend(message, rows, place)   all moves of a place; `rows` has a row of addresses of each place:
+                                of its results, then of its operands
+@perform(move, rows, place)     one of them
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rune.backends.cpu.crew.records import MESSAGE, MOVE
+from rune.backends.cpu.crew.words import entry, false, get, moved
+from rune.backends.cpu.routines import Code, define
+from rune.lowering.codegen.llvm_text import Value
+
+COPY, ZERO, SUM, SHARE = range(4)  # kinds of moves
+PIECE_BYTES = 1 << 14  # of a sum that is copied to the other places while it is in the first cache
+
+
+def functions() -> list[str]:
+    """The functions."""
+    return [
+        define(("void", "perform", "ptr move, ptr rows, i64 place"), _perform),
+        define(("void", "attend", "ptr message, ptr rows, i64 place"), _attend),
+    ]
+
+
+def _attend(code: Code, message: Value, rows: Value, place: Value) -> None:
+    """All that one place of a group does."""
+    moves, counts = (get(code, message, MESSAGE, name, "ptr") for name in ("moves", "counts"))
+    first, size = entry(code, moves, place), code.constant("i64", 8 * MOVE["end"])
+
+    def perform(k: Value) -> None:
+        code.tell("void", "perform", moved(code, first, k * size), rows, place)
+
+    code.count_up(code.constant("i64", 0), entry(code, counts, place, "i64"), 1, perform)
+
+
+def _perform(code: Code, move: Value, rows: Value, place: Value) -> None:
+    """One move: rows of rows of bytes, or one sum for each outer row."""
+    field = partial(get, code, move, MOVE)
+    sources, count = field("sources", "ptr"), field("count")
+    operands = code.row("ptr", count)
+
+    def find(k: Value) -> None:
+        row = entry(code, rows, entry(code, sources, k, "i64"))
+        code.store(entry(code, row, field("operand")), code.item(operands, "ptr", k))
+
+    zero = code.constant("i64", 0)
+    code.count_up(zero, count, 1, find)
+    target = moved(code, entry(code, entry(code, rows, place), field("result")), field("target"))
+
+    def copy() -> Value:
+        source = moved(code, code.load("ptr", operands), field("origin"))
+
+        def outer(a: Value) -> None:
+            def inner(b: Value) -> None:
+                to = moved(code, target, a * field("outer_to") + b * field("inner_to"))
+                _copy(code, to, moved(code, source, a * field("outer_from") + b * field("inner_from")), field("bytes"))
+
+            code.count_up(zero, field("inner"), 1, inner)
+
+        code.count_up(zero, field("outer"), 1, outer)
+        return zero
+
+    def clear() -> Value:
+        byte, no = Value(code, "i8", "0"), false(code)
+        code.run("@llvm.memset.p0.i64", target, byte, field("bytes"), no)
+        return zero
+
+    def add_up() -> Value:
+        def outer(a: Value) -> None:
+            to = moved(code, target, a * field("outer_to"))
+            code.tell(
+                "void",
+                field("function", "ptr"),
+                operands,
+                field("origin") + a * field("outer_from"),
+                to,
+                field("bytes"),
+            )
+
+        code.count_up(zero, field("outer"), 1, outer)
+        return zero
+
+    def share() -> Value:
+        _share(code, move, rows, operands, target)
+        return zero
+
+    code.switch(field("kind"), {COPY: copy, ZERO: clear, SUM: add_up}, share)
+
+
+def _share(code: Code, move: Value, rows: Value, operands: Value, target: Value) -> None:
+    """A part of a sum, which every source receives, piece by piece."""
+    field = partial(get, code, move, MOVE)
+    origin, bytes, size = field("origin"), field("bytes"), code.constant("i64", PIECE_BYTES)
+
+    def piece(k: Value) -> None:
+        at = k * size
+        to, length = moved(code, target, at), code.ask("i64", "llvm.umin.i64", size, bytes - at)
+        code.tell("void", field("function", "ptr"), operands, origin + at, to, length)
+
+        def give(receiver: Value) -> None:
+            row = entry(code, rows, entry(code, field("sources", "ptr"), receiver, "i64"))
+            result = moved(code, entry(code, row, field("result")), origin + at)
+            code.either(result.compare("ne", to), lambda: _copy(code, result, to, length))
+
+        code.count_up(code.constant("i64", 0), field("count"), 1, give)
+
+    pieces = (bytes + (PIECE_BYTES - 1)).binary("udiv", bytes + (PIECE_BYTES - 1), PIECE_BYTES)
+    code.count_up(code.constant("i64", 0), pieces, 1, piece)
+
+
+def _copy(code: Code, target: Value, source: Value, bytes: Value) -> None:
+    code.run("@llvm.memcpy.p0.p0.i64", target, source, bytes, false(code))

@@ -1,0 +1,262 @@
+"""Programs on several devices of the processor, each on a native thread: no Python runs meanwhile.
+
+The caller's thread runs the part of the first device, and a thread of its own that of each other.
+What the devices are to do with each other's operands is laid out in records before the first run
+(records.py, moves.py); native code meets by them (native.py).
+
+Invariant: a crew is in one run at a time; whoever calls it has the turn of all its devices.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rune import config, locks
+from rune.backends.cpu import compiler, entry, host_abi, threads
+from rune.backends.cpu.crew import moves, native
+from rune.backends.cpu.crew.records import DISAGREE, GROUP, MESSAGE, MOVE, SEAT, TABLE, THREAD, Memory, address
+from rune.backends.cpu.crew.talk import Message
+from rune.backends.cpu.crew.words import Spin
+from rune.backends.cpu.run import CpuExecutable
+from rune.backends.shared.protocol import Buffer, Executable
+from rune.errors import CollectiveError, DeviceError
+from rune.lowering.meetings import Grid
+from rune.lowering.plan import Plan
+
+LOOKS = 4_000  # looks before a thread goes to sleep, about 100 µs
+ALONE_BYTES = 1 << 16  # of all operands of a message that one device combines for everybody
+
+
+def crew_for(executables: Sequence[Executable], grid: Grid) -> Crew | None:
+    """The devices of a grid as one crew; None where they need Python while they run."""
+    parts = [e for e in executables if isinstance(e, CpuExecutable) and e.runs_natively and e.talk.is_native]
+    if not threads.is_available() or len(parts) < len(executables):
+        return None
+    # Numbers of messages mean the same to all.
+    return Crew(parts, grid) if len({e.talk.messages for e in parts}) == 1 else None
+
+
+class Crew:
+    """Executables, one for each device of a grid, that run together."""
+
+    def __init__(self, parts: Sequence[CpuExecutable], grid: Grid):
+        self.parts, self.grid = parts, grid
+        self.messages = parts[0].talk.messages
+        self._memory = Memory()
+        prepared = {id(plan): _prepare(plan) for plan in (part.plan for part in parts)}
+        self._prepare = [prepared[id(part.plan)] for part in parts]
+        self._words = [self._memory.row([0] * _word_count(part.plan)) for part in parts]
+        self._table = self._memory.record(TABLE)
+        groups = self._groups()
+        messages = {(m, size): self._message(m, size) for m in self.messages for size in self._sizes(m)}
+        self._seats = [self._seat(n, groups, messages) for n in range(len(parts))]
+        self._line = self._memory.row([len(parts), *map(address, self._seats)])
+        self._numbers = tuple(int(name.partition(":")[2]) for name in grid.devices)
+
+    def __call__(self, blocks: Sequence[Sequence[Buffer]]) -> list[list[Buffer]]:
+        """The results of each device for its operands.
+
+        Errors: CollectiveError if they do not agree; OutOfMemory; those of arguments.
+        """
+        for part in self.parts:
+            part.work.begin()
+        try:
+            memories = [part.memory(operands) for part, operands in zip(self.parts, blocks, strict=True)]
+            operands = [self._fill(n, blocks[n], *memories[n]) for n in range(len(blocks))]
+            failure = _play().call(self._line, _threads(self._numbers))
+            del operands  # views of arguments, which had to live
+            if failure:
+                raise self._error(failure)
+            for part, (_, arena) in zip(self.parts, memories, strict=True):
+                part.give_back(arena)
+        finally:
+            for part in self.parts:
+                part.work.end()
+        return [results for results, _ in memories]
+
+    def _fill(
+        self, number: int, operands: Sequence[Buffer], results: list[Buffer], arena: np.ndarray
+    ) -> Sequence[Buffer]:
+        """Tell a device where its arrays are; the arguments, as native code takes them."""
+        return self.parts[number].checked(
+            self._prepare[number].function.call, operands, (*results, arena, self._words[number])
+        )
+
+    def _error(self, failure: int) -> CollectiveError:
+        """Why the devices could not go on."""
+        if failure == DISAGREE:
+            device, number, other = (int(self._table[TABLE[name]]) for name in ("device", "number", "other"))
+            call, other_call = self.messages[number], self.messages[self._at(other)]
+            if call.call == other_call.call:
+                return self.grid.mismatch(device, call, call.types, other, other_call.types)
+            return self.grid.disagreement(device, call, other, other_call)
+        waiting: dict[tuple[Hashable, int], list[int]] = {}
+        for device in range(len(self.parts)):
+            if self._at(device) >= 0:
+                axis = self.messages[self._at(device)].axis_name
+                waiting.setdefault((axis, self.grid.group(device, axis)[0]), []).append(device)
+        return self.grid.standstill(self._waiting(axis, here) for (axis, _), here in waiting.items())
+
+    def _waiting(self, axis: Hashable, present: list[int]) -> tuple[Message, list[int], list[int]]:
+        group = self.grid.group(present[0], axis)
+        return self.messages[self._at(present[0])], present, [n for n in group if n not in present]
+
+    def _at(self, device: int) -> int:
+        """The message that a device waits for; -1 for none."""
+        return int(self._seats[device][SEAT["at"]]) - 1
+
+    # --- records
+
+    def _groups(self) -> dict[tuple[int, ...], np.ndarray]:
+        """A record for each group that meets, and the table of them."""
+        axes = {m.axis_name for m in self.messages}
+        listed = {self.grid.group(n, axis) for axis in axes for n in range(len(self.parts))}
+        groups = {g: self._group(len(g)) for g in sorted(listed)}
+        row = self._memory.row(map(address, groups.values()))
+        self._table[TABLE["groups"]], self._table[TABLE["count"]] = address(row), len(groups)
+        return groups
+
+    def _group(self, size: int) -> np.ndarray:
+        return self._memory.record(GROUP, size=size, rows=address(self._memory.row([0] * size)))
+
+    def _sizes(self, message: Message) -> set[int]:
+        return {len(self.grid.group(n, message.axis_name)) for n in range(len(self.parts))}
+
+    def _message(self, message: Message, size: int) -> np.ndarray:
+        """What each place of a group of this size does."""
+        each = [self._moves(message, place, size) for place in range(size)]
+        bytes_in = size * sum(moves.bytes_of(t) for t in message.operands)
+        return self._memory.record(
+            MESSAGE,
+            alone=bytes_in <= ALONE_BYTES,
+            moves=address(self._memory.row(address(row) for row, _ in each)),
+            counts=address(self._memory.row(count for _, count in each)),
+        )
+
+    def _moves(self, message: Message, place: int, size: int) -> tuple[np.ndarray, int]:
+        """The moves of a place, one after the other, and how many there are."""
+        words: list[int] = []
+        operands = len(message.operands)
+        for number, type in enumerate(message.operands):
+            for move in moves.moves(message.call, type, place, size):
+                sources = self._memory.row(move.sources)
+                words += [move.kind, move.function, address(sources), len(move.sources), operands + number, number]
+                words += [getattr(move.rows, name) for name in [*MOVE][6:-1]]
+        return self._memory.row(words), len(words) // MOVE["end"]
+
+    def _seat(
+        self,
+        number: int,
+        groups: Mapping[tuple[int, ...], np.ndarray],
+        messages: Mapping[tuple[Message, int], np.ndarray],
+    ) -> np.ndarray:
+        """The record of a device, which its words name."""
+        part, row = self.parts[number], self._memory.row
+        mine = [self.grid.group(number, m.axis_name) for m in self.messages]
+        seat = self._memory.record(
+            SEAT,
+            table=address(self._table),
+            device=number,
+            groups=address(row(address(groups[g]) for g in mine)),
+            places=address(row(g.index(number) for g in mine)),
+            messages=address(row(address(messages[m, len(g)]) for m, g in zip(self.messages, mine, strict=True))),
+            axes=address(row(self.grid.place(number, axis) for axis in part.talk.axes)),
+            run=part.code.address("run"),
+            words=address(self._words[number]),
+        )
+        self._words[number][_word_count(part.plan) - 1] = address(seat)
+        return seat
+
+
+def _word_count(plan: Plan) -> int:
+    """Of arguments, results, arena, sizes and the seat."""
+    return len(plan.arguments) + len(plan.results) + 1 + len(plan.size_sources) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """The function that checks arguments, and tells a device where its arrays are; and its code."""
+
+    function: host_abi.NativeFunction
+    code: compiler.Code
+
+
+def _prepare(plan: Plan) -> Prepare:
+    code = compiler.compile_module(f"{plan.name}.prepare", entry.prepare(plan, _abi()))
+    return Prepare(host_abi.native_function(plan.name, code.address("prepare")), code)
+
+
+def _abi() -> host_abi.Abi:
+    abi = host_abi.abi()
+    assert abi is not None
+    return abi
+
+
+# --- native code and threads --------------------------------------------------------------------
+
+
+def meet_address() -> int:
+    """Where native code for meetings begins."""
+    return _code().address("meet")
+
+
+@functools.cache
+def _code() -> compiler.Code:
+    is_crowded = config.current().cpu_devices > compiler.available_cores()
+    declared, pause = threads.pause()
+    spin, can_place = Spin(pause, 0 if is_crowded else LOOKS), threads.can_place() and not is_crowded
+    system = native.System(declared, spin, can_place, threads.detached(), threads.STACK_BYTES, _abi())
+    code = compiler.compile_module("crew", native.text(system))
+    if can_place:
+        threads.allow(code, os.sched_getaffinity(0))
+    _keep_for_ever(code)
+    return code
+
+
+@functools.cache
+def _play() -> host_abi.NativeFunction:
+    return host_abi.native_function("play", _code().address("play"))
+
+
+def _keep_for_ever(value: object) -> None:
+    """Threads that are never joined read it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+
+
+_lock = locks.lock()
+
+
+@functools.cache
+def _thread(number: int) -> np.ndarray:
+    """The record of a device's thread, which has begun."""
+    record = Memory().record(THREAD)
+    _keep_for_ever(record)
+    start = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(_code().address("start"))
+    with threads.without_signals():
+        failure = start(address(record))
+    if failure:
+        raise DeviceError(f"cpu: cannot start the thread of cpu:{number} (the system gives none, error {failure})")
+    return record
+
+
+@functools.cache
+def _threads(numbers: tuple[int, ...]) -> np.ndarray:
+    """The threads of these devices, in order; the first has none, as its part is the caller's."""
+    with _lock:
+        return np.array([0, *(address(_thread(n)) for n in numbers[1:])], np.int64)
+
+
+def _forget() -> None:
+    """A forked child has no threads."""
+    _thread.cache_clear()
+    _threads.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

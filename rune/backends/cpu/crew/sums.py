@@ -1,0 +1,86 @@
+"""Sums and extremes of several arrays as native code, in the fixed tree of rune/ops/among.py.
+
+    @combine(operands, origin, target, bytes)    target[i] = operands[0][i] + operands[1][i] + ...
+
+`operands` points to pointers, and `origin` says how many bytes into each of them the work begins.
+Neighbours are combined first, then neighbours of those, element by element: what NumPy gives for
+whole arrays, to the bit, zeros and NaN included.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from rune import dtypes
+from rune.backends.cpu import compiler
+from rune.backends.cpu.routines import Code, define
+from rune.lowering.codegen.llvm_text import Value
+
+_FLOATS = {dtypes.f32: "float", dtypes.f64: "double"}
+_PARTS = {dtypes.c64: "float", dtypes.c128: "double"}  # a sum of numbers is one of their parts
+_SIGNED = {dtypes.i8: "i8", dtypes.i16: "i16", dtypes.i32: "i32", dtypes.i64: "i64"}
+_UNSIGNED = {dtypes.u8: "i8", dtypes.u16: "i16", dtypes.u32: "i32", dtypes.u64: "i64"}
+_BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+
+
+def is_known(kind: str, dtype: np.dtype) -> bool:
+    """Whether native code combines arrays of this dtype by psum, pmax or pmin."""
+    return dtype in {**_FLOATS, **_SIGNED, **_UNSIGNED} or (kind == "psum" and dtype in _PARTS)
+
+
+def function(kind: str, dtype: np.dtype, count: int) -> int:
+    """The address of `combine` for so many operands."""
+    scalar = {**_FLOATS, **_PARTS, **_SIGNED, **_UNSIGNED}[dtype]
+    suffix = "u" if dtype in _UNSIGNED and kind != "psum" else ""
+    return _code(f"{kind}{suffix}", scalar, count).address("combine")
+
+
+@functools.cache
+def _code(kind: str, scalar: str, count: int) -> compiler.Code:
+    signature = ("void", "combine", "ptr operands, i64 origin, ptr target, i64 bytes")
+    return compiler.compile_module("combine", define(signature, partial(_combine, kind, scalar, count), ""))
+
+
+def _combine(
+    kind: str, scalar: str, count: int, code: Code, operands: Value, origin: Value, target: Value, bytes: Value
+) -> None:
+    starts = [_moved(code, _operand(code, operands, k), origin) for k in range(count)]
+    size, width = _BYTES[scalar], compiler.machine().vector_bytes
+    dense = bytes.binary("and", bytes, -width)
+
+    def step(type: str, at: Value) -> None:
+        values = [code.load(type, _moved(code, start, at), size) for start in starts]
+        code.store(in_tree(partial(_pair, kind), values), _moved(code, target, at), size)
+
+    code.count_up(code.constant("i64", 0), dense, width, partial(step, f"<{width // size} x {scalar}>"))
+    code.count_up(dense, bytes, size, partial(step, scalar))
+
+
+def _operand(code: Code, operands: Value, number: int) -> Value:
+    return code.load("ptr", code.item(operands, "ptr", code.constant("i64", number)))
+
+
+def _moved(code: Code, pointer: Value, bytes: Value) -> Value:
+    return code.emit("ptr", f"getelementptr i8, ptr {pointer.text}, i64 {bytes.text}")
+
+
+def in_tree(combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
+    """The values combined two by two, neighbours first."""
+    while len(values) > 1:
+        pairs = [combine(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
+        values = [*pairs, values[-1]] if len(values) % 2 else pairs
+    return values[0]
+
+
+def _pair(kind: str, a: Value, b: Value) -> Value:
+    if kind == "psum":
+        return a + b
+    order = "gt" if kind.startswith("pmax") else "lt"
+    if not a.is_float:
+        return a.writer.select(a.compare(f"{'u' if kind.endswith('u') else 's'}{order}", b), a, b)
+    # Of two zeros the second, as NumPy has it; NaN before all.
+    return a.writer.select(a.compare(f"o{order}", b) | a.is_nan(), a, b)

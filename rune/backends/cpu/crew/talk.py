@@ -1,0 +1,82 @@
+"""What the plan of one device has to say to others: its collectives, as native code names them.
+
+Collectives of one kind and of the same types have one number, wherever in the plan they stand, so
+that devices in different branches may meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from rune.backends.cpu.crew import moves
+from rune.backends.shared.callbacks import function_of, is_callback
+from rune.core.types import ArrayType
+from rune.lowering.host_calls import AsComplex
+from rune.lowering.meetings import CollectiveCall, PlaceCall
+from rune.lowering.plan import Call, Plan, all_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A collective, and the types of its operands as the program says them."""
+
+    call: CollectiveCall
+    operands: tuple[ArrayType, ...]
+
+    @property
+    def axis_name(self) -> Hashable:
+        """The axis between whose devices it is."""
+        return self.call.axis_name
+
+    @property
+    def types(self) -> str:
+        """Those of the operands, as errors show them."""
+        return ", ".join(f"{t.dtype}{list(t.shape)}" for t in self.operands)
+
+    def __str__(self) -> str:
+        return str(self.call)
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """The messages of a plan, and the axes along which it asks for its place."""
+
+    messages: tuple[Message, ...]
+    axes: tuple[Hashable, ...]
+    is_native: bool  # no other Python function is called
+
+
+def talk_of(plan: Plan) -> Talk:
+    """What a plan says."""
+    messages: dict[Message, None] = {}
+    axes: dict[Hashable, None] = {}
+    others = 0
+    for step in all_steps(plan):
+        if isinstance(step, Call) and is_callback(step):
+            message, place = message_of(step), place_of(step)
+            if message is not None:
+                messages[message] = None
+            elif place is not None:
+                axes[place.axis_name] = None
+            else:
+                others += 1
+    return Talk(tuple(messages), tuple(axes), not others)
+
+
+def message_of(step: Call) -> Message | None:
+    """The message of a step; None for a call that is none, or that only Python can make."""
+    function = function_of(step)
+    call = function.call
+    operands = function.operands[: -1 if function.has_token else None]
+    if isinstance(call, AsComplex):
+        call, operands = call.call, call.operands
+    if not isinstance(call, CollectiveCall) or not moves.is_known(call, operands):
+        return None
+    return Message(call, operands)
+
+
+def place_of(step: Call) -> PlaceCall | None:
+    """The question for this device's place, if that is what the step calls."""
+    call = function_of(step).call
+    return call if isinstance(call, PlaceCall) else None

@@ -1,0 +1,84 @@
+"""Reading and writing records in native code, and waiting for what other threads write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rune.backends.cpu.routines import Code
+from rune.lowering.codegen.llvm_text import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Spin:
+    """How a waiting thread tells the processor that it looks again, and how often it does."""
+
+    pause: str
+    looks: int
+
+
+def at(code: Code, record: Value, names: Mapping[str, int], name: str) -> Value:
+    return code.item(record, "i64", code.constant("i64", names[name]))
+
+
+def get(code: Code, record: Value, names: Mapping[str, int], name: str, type: str = "i64") -> Value:
+    return code.load(type, at(code, record, names, name))
+
+
+def put(code: Code, record: Value, names: Mapping[str, int], name: str, value: Value) -> None:
+    code.store(value, at(code, record, names, name))
+
+
+def word(code: Code, record: Value, names: Mapping[str, int], name: str) -> Value:
+    """A word that other threads change."""
+    return code.word("i64", at(code, record, names, name))
+
+
+def entry(code: Code, row: Value, number: Value, type: str = "ptr") -> Value:
+    return code.load(type, code.item(row, "i64", number))
+
+
+def moved(code: Code, pointer: Value, bytes: Value) -> Value:
+    return code.emit("ptr", f"getelementptr i8, ptr {pointer.text}, i64 {bytes.text}")
+
+
+def true(code: Code) -> Value:
+    return Value(code, "i1", "true")
+
+
+def false(code: Code) -> Value:
+    return Value(code, "i1", "false")
+
+
+def lock(code: Code, owner: Value) -> None:
+    """Take the mutex of a table or a thread, which lies first in both."""
+    code.tell("i32", "pthread_mutex_lock", owner)
+
+
+def unlock(code: Code, owner: Value) -> None:
+    code.tell("i32", "pthread_mutex_unlock", owner)
+
+
+def broadcast(code: Code, wake: Value) -> None:
+    code.tell("i32", "pthread_cond_broadcast", wake)
+
+
+def wait(spin: Spin, code: Code, wake: Value, mutex: Value, is_over: Callable[[], Value]) -> None:
+    """Look until it is over; after so many looks, sleep."""
+    count = code.variable("i64", 0)
+
+    def look() -> tuple[Value, Value, Value]:
+        over, looks = is_over(), code.load("i64", count)
+        return over.invert() & looks.compare("ult", spin.looks), over, looks
+
+    def pause(over: Value, looks: Value) -> None:
+        code.store(looks + 1, count)
+        code.do(f"call void {spin.pause}")
+
+    def sleep() -> None:
+        lock(code, mutex)
+        code.loop(lambda: (is_over().invert(),), lambda: code.tell("i32", "pthread_cond_wait", wake, mutex))
+        unlock(code, mutex)
+
+    over, _ = code.loop(look, pause)
+    code.either(over.invert(), sleep)

@@ -1,0 +1,222 @@
+"""Checkpoints of trees of arrays, block by block: written as arrays are cut, read onto any mesh.
+
+    path/published          the name of the version that counts
+    path/<version>/index    what each array is, and which files its blocks are in
+    path/<version>/3.1      block 1 of array 3, its bytes
+
+A version is written beside the old one, and counts from the one rename that names it: a process
+that ends at any moment leaves the old version, whole.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from rune import dtypes, tree
+from rune.array import Array, default_place, put
+from rune.backends import Device
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.distributed.exchanges import sync_global_devices
+from rune.distributed.world import current
+from rune.errors import ArgumentError, DistributedError
+from rune.sharding import Sharding
+from rune.transforms.arguments import array_leaves
+from rune.transforms.compile.placement import device_put
+from rune.transforms.eval_shape import leaf_types
+from rune.transforms.sharding.assemble import make_array_from_callback
+from rune.transforms.tree_difference import paths
+
+T = TypeVar("T")  # a tree of arrays
+PUBLISHED, INDEX = "published", "index"
+Place = str | Device | Sharding
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """A block of an array: where it starts, its shape, its file, and the checksum of its bytes."""
+
+    file: str
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+    crc32: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """An array: its path in the tree, its dtype as types print it, its shape and blocks."""
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    blocks: tuple[StoredBlock, ...]
+
+
+def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
+    """Write a tree of arrays into a folder, each block of a sharded array in a file of its own.
+
+    path:   of the folder, which is made. A checkpoint that is there stays until the new one is
+            whole, and is removed then.
+    arrays: a tree. Of several processes the first writes, and the others wait.
+    Errors: OSError if a file cannot be written; ArgumentError if a leaf is not an array.
+
+    >>> import rune, rune.numpy as rnp, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rune.distributed.save_checkpoint(folder, {"w": rnp.arange(3.0)})
+    ...     rune.distributed.load_checkpoint(folder, {"w": rnp.zeros(3)})
+    {'w': Array([0., 1., 2.], f32[3], cpu:0)}
+    """
+    leaves, treedef = tree.flatten(arrays)
+    values = array_leaves("save_checkpoint", leaves, treedef)
+    root = Path(path)
+    if current().index == 0:
+        root.mkdir(parents=True, exist_ok=True)
+        version = root / f"{time.time_ns()}-{os.getpid()}"
+        version.mkdir()
+        stored = [_store(version, n, p, x) for n, (p, x) in enumerate(zip(paths(treedef), values, strict=True))]
+        _write(version / INDEX, json.dumps([asdict(a) for a in stored]).encode())
+        _publish(root, version.name)
+    sync_global_devices(f"the checkpoint {root} is written")
+
+
+def load_checkpoint(path: str | os.PathLike[str], like: T, shardings: object = None) -> T:
+    """The tree of arrays of a checkpoint, each block read by the device that is to hold it.
+
+    like:      a tree of arrays or ShapeDtypeStructs, of the paths, shapes and dtypes that are read
+    shardings: where the arrays go: a device or a sharding, or a tree prefix of them. None leaves
+               an array where that of `like` is.
+    Errors:    DistributedError if there is no checkpoint, if it has other arrays than `like`, and
+               if a file is damaged.
+
+    >>> import rune
+    >>> rune.distributed.load_checkpoint("/nowhere", {})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    rune.errors.DistributedError: load_checkpoint: cannot find a checkpoint in /nowhere...
+    """
+    version = _published(Path(path))
+    stored = {a.path: a for a in _index(version)}
+    leaves, treedef = tree.flatten(like)
+    types = leaf_types("load_checkpoint", leaves, treedef)
+    _require_same(stored, dict(zip(paths(treedef), types, strict=True)))
+    places = tree.broadcast_prefix(shardings, like, is_leaf=lambda x: x is None or isinstance(x, Place))
+    arrays = [
+        _load(version, stored[p], _place(x, where)) for p, x, where in zip(paths(treedef), leaves, places, strict=True)
+    ]
+    return tree.unflatten(treedef, arrays)
+
+
+def _place(like: object, where: Place | None) -> Place | None:
+    """Where an array goes; None for the default device."""
+    if where is None and isinstance(like, Array) and like.committed:
+        return like.sharding
+    return where
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def _store(version: Path, number: int, path: str, value: Value) -> StoredArray:
+    """Write the blocks of an array, each once. Errors: ArgumentError for a traced value."""
+    if not isinstance(value, Array):
+        raise ArgumentError(f"save_checkpoint: cannot write {path or 'the array'} ({value} has no value yet)")
+    shards = [s for s in value.addressable_shards if s.replica_id == 0]
+    blocks = []
+    for count, shard in enumerate(shards):
+        data = shard.data.numpy()
+        octets = data.tobytes()
+        file = f"{number}.{count}"
+        _write(version / file, octets)
+        start = tuple(s.start or 0 for s in shard.index)
+        blocks.append(StoredBlock(file, start, data.shape, zlib.crc32(octets)))
+    return StoredArray(path, dtypes.short(value.type.dtype), tuple(map(int, value.type.shape)), tuple(blocks))
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Write a file, and wait until the disk has it."""
+    with open(file, "wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _publish(root: Path, version: str) -> None:
+    """Let this version count, and remove the others."""
+    named = root / f"{PUBLISHED}-{version}"
+    _write(named, version.encode())
+    os.replace(named, root / PUBLISHED)
+    for other in root.iterdir():
+        if other.is_dir() and other.name != version:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _published(root: Path) -> Path:
+    """The folder of the version that counts. Errors: DistributedError if there is none."""
+    try:
+        return root / (root / PUBLISHED).read_text()
+    except OSError as error:
+        raise DistributedError(f"load_checkpoint: cannot find a checkpoint in {root} ({error.strerror})") from error
+
+
+def _index(version: Path) -> Iterator[StoredArray]:
+    try:
+        for entry in json.loads((version / INDEX).read_bytes()):
+            blocks = tuple(
+                StoredBlock(b["file"], tuple(b["start"]), tuple(b["shape"]), b["crc32"]) for b in entry["blocks"]
+            )
+            yield StoredArray(entry["path"], entry["dtype"], tuple(entry["shape"]), blocks)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DistributedError(f"load_checkpoint: cannot read {version / INDEX} ({error})") from error
+
+
+def _require_same(stored: Mapping[str, StoredArray], types: Mapping[str, ArrayType]) -> None:
+    """Errors: DistributedError names the first array that differs."""
+    for path in (*types, *stored):
+        wanted = str(types[path].strong()) if path in types else "nothing"
+        present = f"{stored[path].dtype}[{','.join(map(str, stored[path].shape))}]" if path in stored else "nothing"
+        if wanted != present:
+            raise DistributedError(
+                f"load_checkpoint: cannot read {path or 'the array'} as {wanted} (the checkpoint has {present})"
+            )
+
+
+def _load(version: Path, stored: StoredArray, place: Place | None) -> Array:
+    if isinstance(place, Sharding):
+        return make_array_from_callback(stored.shape, place, lambda index: _read(version, stored, index))
+    return device_put(_read(version, stored, (slice(None),) * len(stored.shape)), place)
+
+
+def _read(version: Path, stored: StoredArray, index: Sequence[slice]) -> Array:
+    """A part of an array, put together from the blocks that have some of it."""
+    spans = [s.indices(size)[:2] for s, size in zip(index, stored.shape, strict=True)]
+    part = np.empty([stop - start for start, stop in spans], dtypes.FROM_SHORT[stored.dtype])
+    for block in stored.blocks:
+        low = [max(a, b) for (a, _), b in zip(spans, block.start, strict=True)]
+        high = [min(a, b + n) for (_, a), b, n in zip(spans, block.start, block.shape, strict=True)]
+        if all(a < b for a, b in zip(low, high, strict=True)):
+            target = tuple(slice(a - o, b - o) for a, b, (o, _) in zip(low, high, spans, strict=True))
+            source = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, block.start, strict=True))
+            part[target] = _bytes_of(version, stored, block)[source]
+    return put(part, ArrayType(part.shape, part.dtype), default_place())
+
+
+def _bytes_of(version: Path, stored: StoredArray, block: StoredBlock) -> np.ndarray:
+    """Errors: DistributedError if the file is not what was written."""
+    file, dtype = version / block.file, dtypes.FROM_SHORT[stored.dtype]
+    data = file.read_bytes() if file.exists() else b""
+    if len(data) != math.prod(block.shape) * dtype.itemsize or zlib.crc32(data) != block.crc32:
+        raise DistributedError(f"load_checkpoint: cannot read {stored.path} ({file} is damaged)")
+    return np.frombuffer(data, np.uint8).view(dtype).reshape(block.shape)

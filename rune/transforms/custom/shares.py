@@ -1,0 +1,27 @@
+"""Cotangents in rules that run in the body of a shard_map: shares of devices, and their sums.
+
+There the cotangent of a value that all devices have alike is the same on all, the sum of what each
+computes (core/varying.py). Elsewhere both functions give back what they get.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from rune import tree
+from rune.core.interpreter import type_of
+from rune.core.types import NONE
+from rune.ops.collectives import cotangent, varying
+
+T = TypeVar("T")
+
+
+def each_own(values: T) -> T:
+    """A tree of values, all as much each device's own as any of them is."""
+    axes = NONE.union(*(type_of(x).varying for x in tree.leaves(values)))
+    return tree.map(lambda x: varying(x, axes), values)
+
+
+def summed(shares: T, primals: object) -> T:
+    """The cotangents of a tree of primals, from each device's share of them."""
+    return tree.map(lambda ct, primal: cotangent(ct, type_of(primal).varying), shares, primals)

@@ -1,0 +1,60 @@
+"""What the readers of a value give to its cotangent, in a program that is run backwards.
+
+In a typed body of a shard_map (core/varying.py) a reader may give each device its own share, where
+the value is the same on all of them. Shares are added up on each device before they are summed
+over the devices, so that all readers of a weight make one sum of its gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from rune import dims
+from rune.core.interpreter import type_of
+from rune.core.primitive import Collective
+from rune.core.program import Equation, Var
+from rune.core.types import NONE, Axes
+from rune.core.values import Value
+from rune.ops import add
+from rune.ops.collectives import cotangent
+
+
+class Contributions:
+    """The sums of contributions to each variable's cotangent, by how they vary."""
+
+    def __init__(self) -> None:
+        self.sums: dict[Var, dict[Axes, Value]] = {}
+
+    def add(self, variable: Var, ct: Value) -> None:
+        """Add what one reader gives."""
+        sums, axes = self.sums.setdefault(variable, {}), type_of(ct).varying
+        sums[axes] = add(sums[axes], ct) if axes in sums else ct
+
+    def take(self, variable: Var) -> Any:
+        """The cotangent, which is complete; None if nothing was added."""
+        sums = self.sums.pop(variable, {}).values()
+        return functools.reduce(add, (cotangent(ct, variable.type.varying) for ct in sums)) if sums else None
+
+    def of_results(self, equation: Equation, linear: Sequence[bool]) -> list[Any]:
+        """The cotangents of an equation's results; shares stay shares if they may wait.
+
+        linear: which operands have a cotangent; shares of several would be as many sums
+        """
+        sums = self.sums.get(equation.results[0], {}) if len(equation.results) == 1 else {}
+        if len(sums) == 1 and NONE not in sums and sum(linear) == 1 and _passes_shares_on(equation):
+            return [*self.sums.pop(equation.results[0]).values()]
+        return [self.take(v) for v in equation.results]
+
+
+def _passes_shares_on(equation: Equation) -> bool:
+    """Whether shares of a cotangent are better summed behind the equation than before it.
+
+    It is the same for an operation that each device does alike, on operands that are no larger.
+    """
+    alike = not equation.results[0].type.varying and not equation.primitive.multiple_results
+    if not alike or isinstance(equation.primitive, Collective):
+        return False
+    size = dims.product(equation.results[0].type.shape)
+    return all(dims.at_most(dims.product(a.type.shape), size) for a in equation.operands)

@@ -1,0 +1,58 @@
+"""Curves: how many seconds an amount of work takes, as measured at a few amounts.
+
+Between two measurements a curve is straight, beyond the last it goes on at that one's rate. It
+never falls, so that more work is never predicted to take less time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Measurements in ascending order, as pairs of an amount and its seconds."""
+
+    points: tuple[tuple[float, float], ...]
+
+    def seconds(self, amount: float) -> float:
+        """The time of so much. Units: s."""
+        amounts = [known for known, _ in self.points]
+        right = bisect_left(amounts, amount)
+        if right == 0:
+            return self.latency
+        if right == len(amounts):
+            return self.points[-1][1] * amount / self.points[-1][0]
+        (a, before), (b, after) = self.points[right - 1 : right + 1]
+        return before + (after - before) * (amount - a) / (b - a)
+
+    @property
+    def latency(self) -> float:
+        """The time of the least amount, which is that of any smaller one. Units: s."""
+        return self.points[0][1]
+
+    @property
+    def rate(self) -> float:
+        """The amount that takes a second, where it is large."""
+        amount, seconds = self.points[-1]
+        return amount / seconds
+
+    def delayed(self, seconds: float) -> Curve:
+        """The curve with so much more time for every amount."""
+        return Curve(tuple((amount, before + seconds) for amount, before in self.points))
+
+
+def curve(record: Iterable[tuple[float, float]]) -> Curve:
+    """The curve through measurements, which noise may have put out of order.
+
+    >>> curve([(1, 2e-6), (100, 1e-6), (1000, 8e-6)]).points
+    ((1, 2e-06), (100, 2e-06), (1000, 8e-06))
+    """
+    points: list[tuple[float, float]] = []
+    longest = 1e-9
+    for amount, seconds in sorted(record):
+        longest = max(longest, seconds)
+        points.append((amount, longest))
+    return Curve(tuple(points))

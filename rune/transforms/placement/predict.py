@@ -1,0 +1,250 @@
+"""Predictions: how long a program takes on a mesh, from its plan and from what its devices can do.
+
+A step of a plan takes as long as its arithmetic or its memory, whichever is slower; steps follow
+one another, and collectives follow them. All devices of a mesh compute at the same time, so the
+slowest decides. Symbolic sizes count as typical ones, loops of unknown length as one step, and of
+branches the slowest. Not counted: routines other than matrix products, and moving arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+
+from rune.dims import Size
+from rune.lowering.explain import Lowered
+from rune.lowering.host_calls import CALLBACK
+from rune.lowering.kernel.expr import Op
+from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernelize.cost import estimate, operation
+from rune.lowering.kernels import Kernel, KernelProgram, Reduce, Scan, expressions, inner_axes, points
+from rune.lowering.plan import Branch, Call, Launch, Loop, Plan, Step, inner_plans
+from rune.lowering.steps import step_cost
+from rune.profiling import time_text
+from rune.sharding import Mesh
+from rune.transforms.placement.records import Group, Link, Measurements, Speed
+from rune.transforms.sharding.exchanges import Exchange
+
+UNMEASURED = "no time: call rune.measure_devices()"
+SUMS = frozenset({"psum", "pmax", "pmin", "psum_scatter"})
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """What one device computes, by what bounds each step. Units: s.
+
+    products:   steps bounded by matrix products
+    arithmetic: by other scalar operations
+    memory:     by bytes that are read and written
+    steps:      starting them
+    """
+
+    products: float = 0.0
+    arithmetic: float = 0.0
+    memory: float = 0.0
+    steps: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.products + self.arithmetic + self.memory + self.steps
+
+    def __add__(self, other: Computation) -> Computation:
+        return Computation(*(a + b for a, b in zip(_parts(self), _parts(other), strict=True)))
+
+    def times(self, products: float, memory: float, everything: float = 1) -> Computation:
+        """The same, with each part so many times as long."""
+        scales = (products, products, memory, 1.0)
+        return Computation(*(everything * s * p for s, p in zip(scales, _parts(self), strict=True)))
+
+
+def _parts(computation: Computation) -> tuple[float, ...]:
+    return computation.products, computation.arithmetic, computation.memory, computation.steps
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """How long a program takes on a mesh; printing it says what bounds it. Units: s.
+
+    call_seconds: until all devices have begun, and the caller goes on
+    devices:      what each device computes, by its name
+    exchanges:    the collectives, each with its time in all steps
+    """
+
+    call_seconds: float
+    devices: Mapping[str, Computation]
+    exchanges: tuple[tuple[Exchange, float], ...]
+
+    @property
+    def slowest(self) -> str:
+        """The device that computes longest."""
+        return max(self.devices, key=lambda d: self.devices[d].seconds)
+
+    @property
+    def compute_seconds(self) -> float:
+        """The time of the slowest device."""
+        return self.devices[self.slowest].seconds
+
+    @property
+    def exchange_seconds(self) -> float:
+        """The time of all collectives."""
+        return sum(seconds for _, seconds in self.exchanges)
+
+    @property
+    def seconds(self) -> float:
+        """The time of a call."""
+        return self.call_seconds + self.compute_seconds + self.exchange_seconds
+
+    @property
+    def bound(self) -> str:
+        """What takes the most time."""
+        return max(self.parts(), key=lambda part: part[1])[0]
+
+    def parts(self) -> Iterator[tuple[str, float]]:
+        """What the time is made of, each with its seconds."""
+        computation = self.devices[self.slowest]
+        yield "the call itself", self.call_seconds
+        yield f"matrix products on {self.slowest}", computation.products
+        yield f"arithmetic on {self.slowest}", computation.arithmetic
+        yield f"memory of {self.slowest}", computation.memory
+        yield f"starting steps on {self.slowest}", computation.steps
+        by_kind: dict[str, float] = {}
+        for exchange, seconds in self.exchanges:
+            name = f"{exchange.kind} over {exchange.axis!r}"
+            by_kind[name] = by_kind.get(name, 0.0) + seconds
+        yield from by_kind.items()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        parts = (self.compute_seconds, self.exchange_seconds, self.call_seconds)
+        computing, exchanging, calling = map(time_text, parts)
+        yield f"predicted {time_text(self.seconds)}: {computing} computation, {exchanging} collectives, {calling} call"
+        products, arithmetic, memory, steps = map(time_text, _parts(self.devices[self.slowest]))
+        name = f"{self.slowest}, the slowest" if len(self.devices) > 1 else self.slowest
+        yield f"{name}: {products} products, {arithmetic} arithmetic, {memory} memory, {steps} starting steps"
+        for exchange, seconds in self.exchanges:
+            yield f"{time_text(seconds)} in {str(exchange).partition('  #')[0]}"
+        yield f"bound by {self.bound}"
+
+
+def predicted(
+    mesh: Mesh, lowered: Mapping[str, Lowered], exchanges: Iterable[Exchange], record: Measurements
+) -> Prediction:
+    """How long the program of one device, lowered for each kind of device, takes on a mesh.
+
+    lowered: by the kind of device that they are for, "cpu"
+    Errors:  KeyError for devices that were not measured.
+    """
+    names = [d.name for d in mesh.in_order]
+    call, products, streams = record.sharing(names)
+    alone = {name: computation(lowered[name.partition(":")[0]], record.speed(name)) for name in names}
+    together = {name: c.times(products, streams) for name, c in alone.items()}
+    return Prediction(call, together, tuple((e, exchange_seconds(e, mesh, record)) for e in exchanges))
+
+
+# --- collectives ------------------------------------------------------------------------------
+
+
+def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> float:
+    """How long a collective takes, in all its steps: what it waits, and what it moves or sums.
+
+    It waits as a group of its size does; its bytes go as when all devices of the mesh are at it,
+    and as fast as the slowest link between neighbours lets them.
+    """
+    if exchange.devices == 1:
+        return 0.0
+    waiting, busy = record.group(exchange.devices), record.group(mesh.size)
+    sums = exchange.kind in SUMS
+    least, curve = (waiting.sums.latency, busy.sums) if sums else (waiting.moves.latency, busy.moves)
+    sending = curve.seconds(exchange.bytes_sent) - curve.latency
+    steps = 1 if exchange.steps is None else exchange.steps
+    return steps * (least + sending * _slowness(exchange, mesh, record, busy))
+
+
+def _slowness(exchange: Exchange, mesh: Mesh, record: Measurements, busy: Group) -> float:
+    """How many times slower the slowest link along an axis is than the slowest of all."""
+    along = {_rate(link) for link in _links_along(exchange, mesh, record)}
+    everywhere = {_rate(record.link(a, b)) for a, b in _neighbours(record.devices[: busy.devices])}
+    return max(1.0, min(everywhere) / min(along)) if along and everywhere else 1.0
+
+
+def _links_along(exchange: Exchange, mesh: Mesh, record: Measurements) -> Iterator[Link]:
+    """The links between neighbours of the groups along an axis."""
+    if exchange.axis not in mesh.axis_names:
+        return
+    place = mesh.axis_names.index(exchange.axis)
+    lines = mesh.devices.swapaxes(place, -1).reshape(-1, mesh.axis_sizes[place])
+    for line in lines:
+        yield from (record.link(a, b) for a, b in _neighbours([d.name for d in line]))
+
+
+def _neighbours(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each with the next.
+
+    >>> list(_neighbours(["a", "b", "c"]))
+    [('a', 'b'), ('b', 'c')]
+    """
+    return pairwise(names)
+
+
+def _rate(link: Link) -> float:
+    return link.moves.rate
+
+
+# --- computation ------------------------------------------------------------------------------
+
+
+def computation(lowered: Lowered, speed: Speed) -> Computation:
+    """What one device computes when it runs the plan alone."""
+    return _of_plan(lowered.kernels, lowered.plan, speed)
+
+
+def _of_plan(kernels: KernelProgram, plan: Plan, speed: Speed) -> Computation:
+    return reduce(Computation.__add__, (_of_step(kernels, plan, s, speed) for s in plan.steps), Computation())
+
+
+def _of_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Computation:
+    match step:
+        case Loop(count=count):
+            each = [_of_plan(kernels, inner, speed) for inner in inner_plans(step)]
+            times = 1 if count is None else estimate(count)
+            return reduce(Computation.__add__, each).times(1, 1, times)
+        case Branch(branches=branches):
+            return max((_of_plan(kernels, b, speed) for b in branches), key=lambda c: c.seconds)
+        case Call(routine=routine) if routine == CALLBACK:
+            return Computation(steps=speed.step_seconds)  # collectives have times of their own
+        case _:
+            return _of_simple_step(kernels, plan, step, speed)
+
+
+def _of_simple_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Computation:
+    """A kernel, a matrix product or a copy: bounded by what takes longest."""
+    cost = step_cost(kernels, plan, step)
+    memory = speed.streams.seconds(estimate(cost.bytes_moved))
+    if isinstance(step, Launch):
+        work = estimate(kernel_work(kernels.kernels[step.kernel])) / speed.operations_per_second
+        return _bounded(memory, speed, arithmetic=work)
+    products = speed.products.seconds(estimate(cost.flops)) if isinstance(step, Call) else 0.0
+    return _bounded(memory, speed, products=products)
+
+
+def _bounded(memory: float, speed: Speed, products: float = 0.0, arithmetic: float = 0.0) -> Computation:
+    steps = speed.step_seconds
+    if memory >= products + arithmetic:
+        return Computation(memory=memory, steps=steps)
+    return Computation(products=products, arithmetic=arithmetic, steps=steps)
+
+
+def kernel_work(kernel: Kernel) -> Size:
+    """What all scalar operations of a kernel cost, in additions."""
+    work: Size = 0
+    for statement in kernel.body:
+        parts = (part for e in expressions(statement) for part in walk_expr(e))
+        each = sum(operation(part.name) for part in parts if isinstance(part, Op))
+        # Plus the combination itself.
+        work = work + points(inner_axes(statement)) * (each + isinstance(statement, Reduce | Scan))
+    return points(kernel.domain) * work

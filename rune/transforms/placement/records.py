@@ -1,0 +1,162 @@
+"""Records: what devices can do alone, together, and for each other. Nothing is measured here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rune.profiling import aligned, time_text
+from rune.transforms.placement.curves import Curve
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What one device does while the others rest.
+
+    call_seconds:          a call of nothing [s]
+    step_seconds:          one step more in a program [s]
+    products:              matrix products, by their operations, a multiply-add as two
+    streams:               elementwise kernels, by the bytes that they read and write
+    operations_per_second: scalar operations, in units of one addition [1/s]
+    """
+
+    device: str
+    description: str
+    call_seconds: float
+    step_seconds: float
+    products: Curve
+    streams: Curve
+    operations_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a device sends to another while that one sends as much: a ppermute, by its bytes."""
+
+    first: str
+    second: str
+    moves: Curve
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What the first few of the devices do together.
+
+    call_seconds: a call of a program in which they have to meet, but for the meeting [s]
+    products:     how many times as long as alone a matrix product takes, when all compute one
+    streams:      the same of an elementwise kernel
+    moves:        a ppermute in a ring, by the bytes that each device sends
+    sums:         a psum, by the bytes that each would send (Exchange.bytes_sent)
+    """
+
+    devices: int
+    call_seconds: float
+    products: float
+    streams: float
+    moves: Curve
+    sums: Curve
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """What `rune.measure_devices` found: printing it gives tables."""
+
+    speeds: tuple[Speed, ...]
+    links: tuple[Link, ...]
+    groups: tuple[Group, ...]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of the devices."""
+        return tuple(s.device for s in self.speeds)
+
+    def speed(self, device: str) -> Speed:
+        """What a device does alone. Errors: KeyError for one that was not measured."""
+        return {s.device: s for s in self.speeds}[device]
+
+    def link(self, first: str, second: str) -> Link:
+        """What two devices send each other. Errors: KeyError as of `speed`."""
+        return {frozenset((k.first, k.second)): k for k in self.links}[frozenset((first, second))]
+
+    def group(self, devices: int) -> Group:
+        """What so many devices do together: as the smallest measured group that has as many.
+
+        Beyond the largest, waits grow as a tree does, with the logarithm of the number.
+        """
+        enough = [g for g in self.groups if g.devices >= devices]
+        if enough:
+            return enough[0]
+        largest = self.groups[-1]
+        levels = math.log2(devices) / math.log2(largest.devices) - 1
+        moves, sums = (c.delayed(levels * c.latency) for c in (largest.moves, largest.sums))
+        return replace(largest, devices=devices, moves=moves, sums=sums)
+
+    def sharing(self, devices: Sequence[str]) -> tuple[float, float, float]:
+        """What a call of these costs, and how many times as long products and streams take.
+
+        Units: s, 1, 1.
+        """
+        if len(devices) == 1:
+            return self.speed(devices[0]).call_seconds, 1.0, 1.0
+        group = self.group(len(devices))
+        return group.call_seconds, group.products, group.streams
+
+    def __str__(self) -> str:
+        tables = [_table("device", map(_speed_cells, self.speeds), _SPEED)]
+        if self.links:
+            tables += [_table("link", map(_link_cells, self.links), _LINK)]
+            tables += [_table("together", map(_group_cells, self.groups), _GROUP)]
+        return "\n\n".join(tables)
+
+    __repr__ = __str__
+
+
+_SPEED = ("call", "step", "products", "elementwise", "operations", "what it is")
+_LINK = ("latency", "each way", "")
+_GROUP = ("call", "collective", "each sends", "in a sum", "products", "elementwise", "")
+
+
+def _table(first: str, rows: object, head: Sequence[str]) -> str:
+    return "\n".join(aligned([(first, *head), *rows]))  # type: ignore[misc]
+
+
+def _speed_cells(speed: Speed) -> tuple[str, ...]:
+    return (
+        speed.device,
+        time_text(speed.call_seconds),
+        time_text(speed.step_seconds),
+        rate_text(speed.products.rate, "FLOP/s"),
+        rate_text(speed.streams.rate, "B/s"),
+        rate_text(speed.operations_per_second, "/s"),
+        speed.description,
+    )
+
+
+def _link_cells(link: Link) -> tuple[str, ...]:
+    return f"{link.first} and {link.second}", time_text(link.moves.latency), rate_text(link.moves.rate, "B/s"), ""
+
+
+def _group_cells(group: Group) -> tuple[str, ...]:
+    return (
+        f"{group.devices} devices",
+        time_text(group.call_seconds),
+        time_text(group.sums.latency),
+        rate_text(group.moves.rate, "B/s"),
+        rate_text(group.sums.rate, "B/s"),
+        f"{group.products:.2f} times as long",
+        f"{group.streams:.2f} times",
+        "",
+    )
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """A rate for people.
+
+    >>> rate_text(4.32e9, "B/s"), rate_text(12.0, "/s")
+    ('4.32 GB/s', '12 /s')
+    """
+    for prefix, power in (("T", 12), ("G", 9), ("M", 6), ("k", 3)):
+        if rate >= 0.9995 * 10**power:
+            return f"{rate / 10**power:.3g} {prefix}{unit}"
+    return f"{rate:.3g} {unit}"

@@ -1,0 +1,122 @@
+"""The programs of a typed body: for operands that vary so, and without variation, to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rune.core.dead_code import prune
+from rune.core.program import Atom, Equation, Program, Var, map_programs
+from rune.core.types import NONE, Axes
+from rune.core.varying import Params, typed_equation
+from rune.ops.collectives import psum, pvary
+from rune.transforms.programs.memo import per_program
+
+
+def axes_of(atoms: Sequence[Atom]) -> tuple[Axes, ...]:
+    """Along which axes each varies."""
+    return tuple(a.type.varying for a in atoms)
+
+
+@per_program
+def typed(program: Program, inputs: tuple[Axes, ...], outputs: tuple[Axes, ...] = ()) -> Program:
+    """The program for inputs that vary so; itself if it is that already.
+
+    outputs: along which axes the results vary at least; none by default.
+    """
+    variables = {v: _along(v, axes) for v, axes in zip(program.inputs, inputs, strict=True)}
+
+    def resolve(atom: Atom) -> Atom:
+        return variables.get(atom, atom) if isinstance(atom, Var) else atom
+
+    equations = []
+    for equation in program.equations:
+        operands = tuple(map(resolve, equation.operands))
+        params, types = typed_equation(equation.primitive, [a.type for a in operands], equation.params)
+        variables.update({v: _along(v, t.varying) for v, t in zip(equation.results, types, strict=True)})
+        equations.append(_changed(equation, operands, params, tuple(map(resolve, equation.results))))
+    results = tuple(map(resolve, program.outputs))
+    raised = _raised(results, outputs or axes_of(results), equations)
+    same = all(map(_is, equations, program.equations)) and all(map(_is, raised, program.outputs))
+    if same and len(equations) == len(program.equations) and all(variables[v] is v for v in program.inputs):
+        return program
+    return replace(program, inputs=tuple(variables[v] for v in program.inputs)).with_equations(equations, raised)
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+def _along(variable: Var, axes: Axes) -> Var:
+    return variable if variable.type.varying == axes else Var(variable.type.along(axes))
+
+
+def _changed(equation: Equation, operands: tuple[Atom, ...], params: Params, results: Any) -> Equation:
+    """The equation; itself if nothing differs."""
+    same_params = params is equation.params or all(params[k] is v for k, v in equation.params.items())
+    if same_params and all(map(_is, operands, equation.operands)) and all(map(_is, results, equation.results)):
+        return equation
+    return replace(equation, operands=operands, params=params, results=results)
+
+
+def _raised(atoms: Sequence[Atom], wanted: Sequence[Axes], equations: list[Equation]) -> tuple[Atom, ...]:
+    """The atoms by equations behind the others, so that each varies along the wanted axes, too."""
+    outputs = []
+    for atom, axes in zip(atoms, wanted, strict=True):
+        for name in sorted(axes - atom.type.varying, key=str):
+            result = Var(atom.type.strong().along(atom.type.varying | {name}))
+            equations.append(Equation(pvary, (atom,), {"axis_name": name}, (result,)))
+            atom = result
+        outputs.append(atom)
+    return tuple(outputs)
+
+
+def loop_of(body: Program, consts: Sequence[Axes], carry: Sequence[Axes], rows: Sequence[Axes] = ()) -> Program:
+    """The body of a loop whose carry varies as much as it starts and as it comes out."""
+    carry, count = tuple(carry), len(carry)
+    while True:
+        program = typed(body, (*consts, *carry, *rows))
+        results = axes_of(program.outputs)
+        joint = tuple(a | b for a, b in zip(carry, results, strict=False))
+        if joint == carry:
+            return typed(body, (*consts, *carry, *rows), (*carry, *results[count:]))
+        carry = joint
+
+
+@per_program
+def without_sums(program: Program, count: int) -> Program:
+    """The program whose first results are each device's own, where they were sums over devices."""
+    sums = {e.results[0]: e.operands[0] for e in program.equations if _sums_devices(e)}
+    outputs = list(program.outputs)
+    for number, atom in enumerate(outputs[:count]):
+        while isinstance(atom, Var) and atom in sums:
+            atom = sums[atom]
+        outputs[number] = atom
+    local = program.with_equations(program.equations, outputs)
+    return prune(local, [True] * len(outputs))[0] if sums else program
+
+
+def _sums_devices(equation: Equation) -> bool:
+    return equation.primitive is psum and equation.results[0].type.varying < equation.operands[0].type.varying
+
+
+@per_program
+def untyped(program: Program) -> Program:
+    """The program as devices run it, whose types say nothing of variation."""
+    atoms: dict[Var, Atom] = {v: _along(v, NONE) for v in program.inputs}
+
+    def resolve(atom: Atom) -> Atom:
+        return atoms.get(atom, atom) if isinstance(atom, Var) else atom
+
+    equations = []
+    for equation in program.equations:
+        operands = tuple(map(resolve, equation.operands))
+        if equation.primitive is pvary:
+            atoms[equation.results[0]] = operands[0]
+            continue
+        results = tuple(_along(v, NONE) for v in equation.results)
+        atoms.update(zip(equation.results, results, strict=True))
+        equations.append(_changed(equation, operands, map_programs(equation.params, untyped), results))
+    inputs = tuple(map(resolve, program.inputs))
+    return replace(program, inputs=inputs).with_equations(equations, map(resolve, program.outputs))

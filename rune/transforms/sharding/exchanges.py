@@ -1,0 +1,89 @@
+"""What the program of one device sends to others: its collectives, in the order of the program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from rune.core.axes import Name
+from rune.core.higher import Runs, equation_calls
+from rune.core.program import Equation, Program
+from rune.core.types import ArrayType
+from rune.errors import Frame
+from rune.lowering.decompose import decompose
+from rune.lowering.messages import is_collective, merge_all
+from rune.sharding import Mesh
+from rune.transforms.programs.memo import per_program
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A collective of one device, or several that travel as one message.
+
+    blocks: the types of what it puts in
+    steps:  how often it does so; None in a loop that tells only when it runs
+    frame:  the user's line
+    """
+
+    kind: str
+    axis: Name
+    devices: int
+    blocks: tuple[ArrayType, ...]
+    steps: int | None
+    frame: Frame | None
+
+    @property
+    def bytes_in(self) -> int:
+        """The bytes of the blocks."""
+        return sum(math.prod(map(int, b.shape)) * b.dtype.itemsize for b in self.blocks)
+
+    @property
+    def bytes_sent(self) -> int:
+        """The bytes that the device has to send in one step, by the best known algorithm.
+
+        Source: R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of Collective Communication
+        Operations in MPICH", 2005: a sum is a scatter of sums, and a gather of them.
+        """
+        block, n = self.bytes_in, self.devices
+        share = -(-block * (n - 1) // n)
+        parts = {"psum": 2 * share, "pmax": 2 * share, "pmin": 2 * share, "psum_scatter": share, "all_to_all": share}
+        return {**parts, "all_gather": block * (n - 1), "ppermute": block}[self.kind]
+
+    def __str__(self) -> str:
+        often = "" if self.steps == 1 else ", in a loop" if self.steps is None else f", {self.steps} times"
+        line = f"  # {self.frame.short}" if self.frame else ""
+        blocks = ", ".join(map(str, self.blocks))
+        return f"{self.kind} of {blocks} over {self.axis!r}: {self.bytes_sent} B{often}{line}"
+
+
+@per_program
+def exchanges(program: Program, mesh: Mesh) -> tuple[Exchange, ...]:
+    """What a device sends when it runs the program, in loops and branches too; of branches all."""
+    return tuple(_exchanges(merge_all(decompose(program)), mesh))
+
+
+def _exchanges(program: Program, mesh: Mesh) -> Iterator[Exchange]:
+    for equation in program.equations:
+        if is_collective(equation):
+            yield _of_equation(equation, mesh)
+        for call in equation_calls(equation):
+            inner = _exchanges(call.program, mesh)
+            yield from _repeated(inner, equation) if call.runs is Runs.LOOP else inner
+
+
+def _of_equation(equation: Equation, mesh: Mesh) -> Exchange:
+    call, blocks = equation.params["call"], tuple(a.type for a in equation.operands)
+    groups = dict(call.params).get("groups")
+    devices = max(map(len, groups)) if groups else mesh.shape[call.axis_name]
+    return Exchange(call.primitive.name, call.axis_name, devices, blocks, 1, equation.frame)
+
+
+def _repeated(inner: Iterable[Exchange], loop: Equation) -> Iterator[Exchange]:
+    """The exchanges of a loop's step, as often as it takes steps."""
+    count = loop.params.get("count")
+    for exchange in inner:
+        if isinstance(count, int) and exchange.steps is not None:
+            yield replace(exchange, steps=count * exchange.steps)
+        else:
+            yield replace(exchange, steps=None)

@@ -1,0 +1,109 @@
+"""What processes under test run: `python -m tests.distributed.program NAME [STEP]`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from rune import distributed
+from rune import numpy as rnp
+
+STEPS, DEADLINE, FAULTY = 5, 2.0, 1  # the process that goes wrong
+
+
+def exchanges() -> None:
+    """Arrays of several dtypes, in trees, gathered and sent from one process."""
+    me, count = distributed.process_index(), distributed.process_count()
+    mine = {"x": np.arange(3, dtype="f") + 10 * me, "half": rnp.full(2, me, "bfloat16"), "empty": np.zeros((0, 2))}
+
+    gathered = distributed.process_allgather(mine)
+    np.testing.assert_array_equal(gathered["x"], np.arange(3) + 10 * np.arange(count)[:, None])
+    np.testing.assert_array_equal(gathered["half"].astype("f"), [[n, n] for n in range(count)])
+    assert gathered["half"].dtype == "bfloat16"
+    assert gathered["empty"].shape == (count, 0, 2)
+
+    rows = distributed.process_allgather(np.full((2, 3), me), tiled=True)
+    np.testing.assert_array_equal(rows[:, 0], np.repeat(np.arange(count), 2))
+
+    np.testing.assert_array_equal(distributed.broadcast_one_to_all(np.full(3, me)), 0)
+    last = distributed.broadcast_one_to_all((me, rnp.full(2, me)), is_source=me == count - 1)
+    np.testing.assert_array_equal(np.concatenate([[last[0]], last[1]]), count - 1)
+
+    large = np.full(1_000_003, me, "f8")  # past what one message holds at once
+    np.testing.assert_array_equal(distributed.process_allgather(large)[:, -1], np.arange(count))
+    distributed.sync_global_devices("the end")
+
+
+def checkpoints() -> None:
+    """The first process writes, and all read."""
+    folder = Path(tempfile.gettempdir()) / f"rune-checkpoint-{os.environ.get('PMIX_NAMESPACE', 'alone')}"
+    weights = {"w": rnp.arange(6.0).reshape(2, 3), "b": rnp.ones(3, "bfloat16")}
+    try:
+        distributed.save_checkpoint(folder, weights)
+        loaded = distributed.load_checkpoint(folder, weights)
+        np.testing.assert_array_equal(loaded["w"], np.arange(6.0).reshape(2, 3))
+        distributed.sync_global_devices("all have read")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fail() -> NoReturn:
+    """An error of the user's program."""
+    raise ValueError("the data are bad")
+
+
+def leave() -> NoReturn:
+    """An end before the others."""
+    sys.exit(0)
+
+
+def die() -> None:
+    """An end without a word."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hang() -> None:
+    """No answer for longer than the others wait."""
+    time.sleep(2 * DEADLINE)
+
+
+def call_another() -> None:
+    """Another call than that of the others."""
+    distributed.sync_global_devices("elsewhere")
+
+
+def send_another_type() -> None:
+    """An array of another type."""
+    distributed.process_allgather(np.zeros(4, "f"))
+
+
+PROGRAMS: dict[str, Callable[[], object]] = {f.__name__: f for f in (exchanges, checkpoints)}
+FAULTS: dict[str, Callable[[], object]] = {
+    f.__name__: f for f in (fail, leave, die, hang, call_another, send_another_type)
+}
+
+
+def with_fault(name: str, at: int) -> None:
+    """Some steps of all processes, of which one goes wrong."""
+    for step in range(STEPS):
+        if step == at and distributed.process_index() == FAULTY:
+            FAULTS[name]()
+        distributed.process_allgather(np.full(3, step, "f"))
+
+
+if __name__ == "__main__":
+    distributed.initialize(deadline=DEADLINE)
+    program, *step = sys.argv[1:]
+    if program in FAULTS:
+        with_fault(program, int(*step))
+    else:
+        PROGRAMS[program]()

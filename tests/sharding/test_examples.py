@@ -1,0 +1,36 @@
+"""The examples of many devices, run as a user runs them; each compares itself with one device."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+LAST_WORDS = {
+    "data_parallel": "on one device within ",
+    "heat": "the same bits on {} devices and on one",
+    "ring_attention": "attention as on one device within ",
+    "tensor_parallel": "sharded jit: loss ",
+}
+
+
+def printed(name: str, *arguments: str, **variables: str) -> str:
+    """What an example prints in a process of its own."""
+    environment = {n: v for n, v in os.environ.items() if n != "RUNE_CPU_DEVICES"}
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
+    done = subprocess.run(command, env={**environment, **variables}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", LAST_WORDS)
+def test_an_example_computes_on_four_devices_what_it_computes_on_one(name: str):
+    assert LAST_WORDS[name].format(4) in printed(name)
+
+
+def test_an_example_runs_on_the_devices_that_it_is_told():
+    assert LAST_WORDS["heat"].format(2) in printed("heat", "2", RUNE_CPU_DEVICES="8")
