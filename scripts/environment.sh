@@ -3,7 +3,7 @@
 #   environment EXTRAS     makes or completes .venv with rune from these sources and the named
 #                          extras of pyproject.toml; leaves its interpreter in $python
 #     drivers                as root on Debian or Ubuntu, installs software drivers by apt; elsewhere
-#                            says which
+#                            says which; after the environment
 #
 # A second run finds its stamp and does nothing. PYTHON=/path/to/python chooses the interpreter.
 # Nothing is fetched but packages: Python's, and by apt python3-venv and drivers.
@@ -73,8 +73,13 @@ make_venv() {
 }
 
 # Software drivers, so that the tests run every executor without a GPU: Vulkan on the CPU (also under
-# WebGPU), the validator of SPIR-V, and the validation layer.
+# WebGPU), the validator of SPIR-V, and the validation layer. Debian's PoCL joins them where that of
+# the wheel has a compiler too old for the processor.
 DRIVERS="libvulkan1 mesa-vulkan-drivers spirv-tools vulkan-validationlayers"
+
+opencl_works() {
+    "$python" -c 'import sys; from rune.backends import opencl; sys.exit(not opencl.probe()[0])'
+}
 
 drivers() {
     if ! command -v dpkg >/dev/null 2>&1; then
@@ -82,6 +87,7 @@ drivers() {
         return 0
     fi
     absent=""
+    opencl_works || DRIVERS="$DRIVERS pocl-opencl-icd"
     for package in $DRIVERS; do
         dpkg -s "$package" >/dev/null 2>&1 || absent="$absent $package"
     done

@@ -37,6 +37,7 @@ from rune.lowering.plan import Plan
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
+_SMALLEST = "__kernel void smallest(__global int *x) { x[get_global_id(0)] = 0; }"
 _loaded = Loaded("opencl")
 
 
@@ -58,11 +59,36 @@ CACHING = frozenset({"Portable Computing Language"})
 def _handles() -> list[object]:
     """The devices that can compile and run, GPUs first, then the sub-devices requested."""
     _loaded.check()
-    devices = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
-    usable = [d for d in devices if d.available and d.compiler_available]
+    usable = [d for d in _available() if _fault(d) is None]
     ranked = sorted(usable, key=lambda d: not d.type & _driver().device_type.GPU)
     parts = int(os.environ.get("RUNE_OPENCL_PARTS", "1"))
     return ranked + [part for d in ranked for part in _parts(d, parts)]
+
+
+def _available() -> list:
+    """What the platforms say can be used, whether or not it can."""
+    devices = [d for platform in _driver().get_platforms() for d in platform.get_devices()]
+    return [d for d in devices if d.available and d.compiler_available]
+
+
+@functools.cache
+def _fault(device: object) -> str | None:
+    """Why no kernel can be built for the device; None where one can.
+
+    A driver lists processors that its compiler is too old for: PoCL 3.0 has LLVM 14, which knows no
+    AMD Zen 5. A kernel of one line costs 20 ms once a process, as PoCL has it on disk.
+    """
+    cl = _driver()
+    try:
+        cl.Program(cl.Context([device]), _SMALLEST).build(["-w"], cache_dir=False)
+    except cl.Error as error:
+        return _first_error(str(error))
+    return None
+
+
+def _first_error(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith("error")), lines[0])
 
 
 def _parts(device: Any, count: int) -> list[object]:
@@ -82,7 +108,18 @@ def probe() -> tuple[list[Target], str | None]:
         return [], f"pyopencl cannot be imported ({error}); pip install pyopencl"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"no OpenCL platform ({type(error).__name__}: {error})"
-    return targets, None if targets else "the OpenCL platforms have no usable device"
+    return targets, None if targets else _why_none()
+
+
+def _why_none() -> str:
+    faults = {
+        f"{d.platform.name.strip()} {d.driver_version} builds no kernel for {d.name.strip()} ({_fault(d)})"
+        for d in _available()
+    }
+    hint = "another driver may: on Debian and Ubuntu, apt install pocl-opencl-icd"
+    if not faults:
+        return "the OpenCL platforms have no usable device"
+    return "; ".join([*sorted(faults), hint])
 
 
 def _target(number: int, device: Any) -> Target:

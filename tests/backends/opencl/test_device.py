@@ -74,6 +74,20 @@ def test_without_the_request_a_device_is_whole():
     assert len(python(PARTS, RUNE_OPENCL_PARTS="1")) == len(TARGETS)
 
 
+# --- devices that are listed and cannot compile ------------------------------------------------
+
+
+def test_a_device_that_builds_no_kernel_is_absent_and_the_reason_names_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(opencl, "_SMALLEST", "neither C nor OpenCL")
+    monkeypatch.setattr(opencl, "_fault", opencl._fault.__wrapped__)
+
+    targets, why = opencl.probe()
+
+    assert targets == []
+    assert why is not None
+    assert "builds no kernel for" in why
+
+
 # --- binaries on disk -------------------------------------------------------------------------
 
 

@@ -73,7 +73,7 @@ def elementwise(name: str, operand: np.dtype, exprs: list[Expr]) -> KernelCode:
 
 def operations(dtype: np.dtype) -> list[Op]:
     i = dims.symbol("i", 0, N - 1)
-    args = [Load(x, (i,), dtype) for x in "abc"]
+    args = [Load(x, (i,), dtype) for x in "abcabc"]  # a word of a cipher has six operands
     ops = []
     for name, op in OPERATIONS.items():
         result = result_dtype(name, dtype)
