@@ -89,7 +89,7 @@ drivers() {
     absent=""
     opencl_works || DRIVERS="$DRIVERS pocl-opencl-icd"
     for package in $DRIVERS; do
-        dpkg -s "$package" >/dev/null 2>&1 || absent="$absent $package"
+        dpkg -s "$package" 2>/dev/null | grep -q "^Status:.* installed" || absent="$absent $package"
     done
     if [ -z "$absent" ]; then return 0; fi
     if [ "$(id -u)" != 0 ]; then

@@ -29,8 +29,8 @@ from rune.backends import Device
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.distributed.exchanges import sync_global_devices
-from rune.distributed.world import current
 from rune.errors import ArgumentError, DistributedError
+from rune.processes import current
 from rune.sharding import Sharding
 from rune.transforms.arguments import array_leaves
 from rune.transforms.compile.placement import device_put

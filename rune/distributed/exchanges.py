@@ -12,11 +12,12 @@ import numpy as np
 
 from rune import tree
 from rune.core.types import ArrayType
-from rune.distributed.world import World, current
 from rune.errors import DistributedError
+from rune.processes import agree, converse, current
 from rune.transforms.arguments import value_leaves
 
 T = TypeVar("T")  # an array, or a tree of arrays
+BLOCKS = "blocks"  # the topic of what they exchange
 
 
 def sync_global_devices(name: str) -> None:
@@ -28,7 +29,7 @@ def sync_global_devices(name: str) -> None:
     >>> import rune
     >>> rune.distributed.sync_global_devices("the data are there")
     """
-    _agree(current(), "sync_global_devices", f"{name!r}")
+    agree("sync_global_devices", repr(name))
 
 
 def process_allgather(in_tree: T, tiled: bool = False) -> T:
@@ -44,10 +45,10 @@ def process_allgather(in_tree: T, tiled: bool = False) -> T:
     >>> rune.distributed.process_allgather({"loss": np.float32(3.0)})
     {'loss': array([3.], dtype=float32)}
     """
-    world, (leaves, treedef) = current(), _host_leaves("process_allgather", in_tree)
-    _agree(world, "process_allgather", _types(leaves, treedef))
+    leaves, treedef = _host_leaves("process_allgather", in_tree)
+    agree("process_allgather", _types(leaves, treedef))
     join = np.concatenate if tiled and all(x.ndim for x in leaves) else np.stack
-    gathered = [join(world.gather("process_allgather", x)) for x in leaves]
+    gathered = [join(_blocks_of_all(x)) for x in leaves]
     return tree.unflatten(treedef, gathered)
 
 
@@ -63,15 +64,36 @@ def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
     >>> rune.distributed.broadcast_one_to_all(np.arange(3))
     array([0, 1, 2], dtype=int32)
     """
-    world, (leaves, treedef) = current(), _host_leaves("broadcast_one_to_all", in_tree)
-    sends = world.index == 0 if is_source is None else bool(is_source)
-    _agree(world, "broadcast_one_to_all", _types(leaves, treedef))
-    senders = [n for n, flag in enumerate(world.exchange("broadcast_one_to_all", bytes([sends]))) if flag == b"\1"]
+    leaves, treedef = _host_leaves("broadcast_one_to_all", in_tree)
+    sends = current().index == 0 if is_source is None else bool(is_source)
+    agree("broadcast_one_to_all", _types(leaves, treedef))
+    flags = converse("broadcast_one_to_all", BLOCKS, bytes([sends]))
+    senders = [n for n, flag in flags.items() if flag == b"\1"]
     if len(senders) != 1:
         raise DistributedError(
             f"broadcast_one_to_all: cannot send from {len(senders)} processes (one is to have is_source=True)"
         )
-    return tree.unflatten(treedef, [world.broadcast("broadcast_one_to_all", x, senders[0]) for x in leaves])
+    return tree.unflatten(treedef, [_block_of(senders[0], x) for x in leaves])
+
+
+def _blocks_of_all(mine: np.ndarray) -> list[np.ndarray]:
+    """What every process has, in their order; of one type in all."""
+    messages = converse("process_allgather", BLOCKS, mine.tobytes())
+    return [_array(message, mine) for message in messages.values()]
+
+
+def _block_of(source: int, mine: np.ndarray) -> np.ndarray:
+    """What one process has; of one type in all."""
+    world = current()
+    if world.index == source:
+        world.tell(BLOCKS, mine.tobytes(), [n for n in range(world.count) if n != source])
+        return mine
+    return _array(world.hear("broadcast_one_to_all", BLOCKS, [source])[source], mine)
+
+
+def _array(data: bytes, like: np.ndarray) -> np.ndarray:
+    """An array of the type of another; it may be written to."""
+    return np.frombuffer(bytearray(data), np.uint8).view(like.dtype).reshape(like.shape)
 
 
 def _host_leaves(name: str, in_tree: object) -> tuple[list[np.ndarray], tree.TreeDef]:
@@ -83,14 +105,3 @@ def _types(arrays: list[np.ndarray], treedef: tree.TreeDef) -> str:
     """`f32[3], i32[]`, and how they are held unless it is one array."""
     types = ", ".join(str(ArrayType(x.shape, x.dtype)) for x in arrays)
     return f"of {types}" if treedef == tree.structure(0) else f"of {types} in {treedef}"
-
-
-def _agree(world: World, call: str, what: str) -> None:
-    """Errors: DistributedError unless every process makes this call."""
-    mine = f"{call} {what}"
-    for number, message in enumerate(world.exchange(call, mine.encode())):
-        if message.decode() != mine:
-            raise DistributedError(
-                f"{call}: cannot meet the other processes (process {number} is in {message.decode()}, "
-                f"process {world.index} in {mine})"
-            )

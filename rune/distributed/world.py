@@ -7,74 +7,13 @@ import functools
 import os
 import sys
 from types import TracebackType
-from typing import Protocol
 
-import numpy as np
-
+from rune import processes
 from rune.backends.mpi import MpiWorld
 from rune.errors import ArgumentError, DistributedError
 
 # What mpirun tells the processes that it starts: Open MPI, MPICH and Intel MPI, Slurm.
 COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-
-
-class World(Protocol):
-    """How a process talks to the others: `index` of `count`."""
-
-    index: int
-    count: int
-
-    def exchange(self, what: str, message: bytes) -> list[bytes]:
-        """What every process says, by their numbers."""
-        ...
-
-    def gather(self, what: str, block: np.ndarray) -> list[np.ndarray]:
-        """The blocks of all processes, by their numbers."""
-        ...
-
-    def broadcast(self, what: str, array: np.ndarray, source: int) -> np.ndarray:
-        """What one process has."""
-        ...
-
-    def fail(self, error: str) -> None:
-        """Tell the others that this process ends with an error."""
-        ...
-
-    def leave(self) -> None:
-        """Tell the others that this process is done."""
-        ...
-
-
-class Alone:
-    """A program of one process."""
-
-    index, count = 0, 1
-
-    def exchange(self, what: str, message: bytes) -> list[bytes]:
-        """Its own message."""
-        return [message]
-
-    def gather(self, what: str, block: np.ndarray) -> list[np.ndarray]:
-        """Its own block."""
-        return [block]
-
-    def broadcast(self, what: str, array: np.ndarray, source: int) -> np.ndarray:
-        """Its own array."""
-        return array
-
-    def fail(self, error: str) -> None:
-        """Nobody is to be told."""
-
-    def leave(self) -> None:
-        """Nobody is to be told."""
-
-
-_world: list[World] = []
-
-
-def current() -> World:
-    """The processes that this one has joined; itself alone before `initialize`."""
-    return _world[0] if _world else Alone()
 
 
 def initialize(*, deadline: float = 60.0) -> None:
@@ -91,11 +30,11 @@ def initialize(*, deadline: float = 60.0) -> None:
     (0, 1)
     >>> rune.distributed.shutdown()
     """
-    if _world:
+    if processes.is_joined():
         raise DistributedError("distributed: cannot initialize twice", hint="rune.distributed.is_initialized() tells")
     if not isinstance(deadline, int | float) or not deadline > 0:
         raise ArgumentError(f"distributed: cannot wait {deadline!r} s for others (a positive number expected)")
-    _world.append(MpiWorld(float(deadline)) if _is_started_by_mpirun() else Alone())
+    processes.join(MpiWorld(float(deadline)) if _is_started_by_mpirun() else processes.ALONE)
     _report_failures()
     atexit.unregister(shutdown)
     atexit.register(shutdown)
@@ -111,8 +50,7 @@ def _report_failures() -> None:
     previous = sys.excepthook
 
     def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if _world:
-            _world.pop().fail(f"{kind.__name__}: {error}".partition("\n")[0])
+        processes.part().fail(f"{kind.__name__}: {error}".partition("\n")[0])
         previous(kind, error, trace)
 
     sys.excepthook = report
@@ -125,7 +63,7 @@ def is_initialized() -> bool:
     >>> rune.distributed.is_initialized()
     False
     """
-    return bool(_world)
+    return processes.is_joined()
 
 
 def shutdown() -> None:
@@ -134,8 +72,7 @@ def shutdown() -> None:
     >>> import rune
     >>> rune.distributed.shutdown()
     """
-    while _world:
-        _world.pop().leave()
+    processes.part().leave()
 
 
 def process_index() -> int:
@@ -147,7 +84,7 @@ def process_index() -> int:
     >>> rune.distributed.process_index()
     0
     """
-    return current().index
+    return processes.current().index
 
 
 def process_count() -> int:
@@ -159,4 +96,4 @@ def process_count() -> int:
     >>> rune.distributed.process_count()
     1
     """
-    return current().count
+    return processes.current().count

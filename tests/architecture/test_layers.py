@@ -40,6 +40,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("rune.dims", "rune.dtypes", "rune.tree", "rune.pretty", "rune.effects"),
     ("rune.config",),
     ("rune.absent", "rune.options", "rune.profiling", "rune.tracebacks"),
+    ("rune.processes",),
     ("rune.counts", "rune.errors", "rune.locks", "rune.version"),
 )
 HEIGHT = {room: -number for number, row in enumerate(ROWS) for room in row}

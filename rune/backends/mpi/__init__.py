@@ -1,25 +1,30 @@
-"""Processes that talk through MPI, by mpi4py: messages between all of them, and blocks of arrays.
+"""Processes that talk through MPI, by mpi4py: messages from each to each.
 
-Small messages go from each process to each, so that one that waits knows by number for whom. What
-is large goes by MPI's own collectives, once all have said that they mean the same. Nothing waits
-without a limit: while it waits, a process looks whether another has failed or has left.
+A message is one transfer: the length of its topic, the topic, and what is said. Whoever waits takes
+in what comes from anyone, and puts it where the one that it is for will look. Nothing waits without
+a limit: while it waits, a process looks whether another has failed or has left.
 Source: MPI: A Message-Passing Interface Standard 4.1, https://www.mpi-forum.org/docs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol
 
 import numpy as np
 
+from rune import locks
 from rune.errors import DistributedError
 
 MESSAGE, FAILURE, DEPARTURE = 1, 2, 3  # tags
+BUSY = 2e-4  # s in which a process looks without a pause: an exchange of small messages takes less
 LONGEST_PAUSE = 1e-3  # s between two looks
+TOPIC_SIZE = np.dtype("<u4")
 
 
 class Request(Protocol):
@@ -30,105 +35,134 @@ class Request(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A transfer with the memory that it reads or writes."""
+
+    request: Request
+    tag: int
+    memory: np.ndarray
+
+
 class MpiWorld:
-    """All processes that mpirun started with this one."""
+    """All processes that mpirun started with this one. Its threads may talk at the same time."""
 
     def __init__(self, deadline: float) -> None:
         """deadline: how long to wait for the others, in seconds."""
         self.mpi = _mpi()
-        world = self.mpi.COMM_WORLD
-        self.messages, self.blocks = world.Dup(), world.Dup()
-        for group in (self.messages, self.blocks):
-            group.Set_errhandler(self.mpi.ERRORS_RETURN)
-        self.index, self.count = world.Get_rank(), world.Get_size()
+        self.channel = self.mpi.COMM_WORLD.Dup()
+        self.channel.Set_errhandler(self.mpi.ERRORS_RETURN)
+        self.index, self.count = self.channel.Get_rank(), self.channel.Get_size()
         self.deadline = deadline
-        self.departed: set[int] = set()
-        self.sent: list[tuple[Request, np.ndarray]] = []  # with the memory that a request reads
+        self.failures: dict[int, str] = {}
+        self.departures: set[int] = set()
+        self.inbox: dict[tuple[str, int], deque[bytes]] = defaultdict(deque)
+        self._outgoing: list[Transfer] = []
+        self._incoming: dict[int, deque[Transfer]] = {n: deque() for n in range(self.count)}
+        self._lock = locks.lock()  # MPI serves one thread at a time
 
-    @property
-    def others(self) -> list[int]:
-        """The numbers of the other processes."""
-        return [n for n in range(self.count) if n != self.index]
+    def tell(self, topic: str, message: bytes, to: Iterable[int]) -> None:
+        """Say something to these processes. It does not wait until they hear it."""
+        name = topic.encode()
+        self._send(MESSAGE, np.array(len(name), TOPIC_SIZE).tobytes() + name + message, to)
 
-    def exchange(self, what: str, message: bytes) -> list[bytes]:
-        """What every process says, by their numbers.
+    def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> dict[int, bytes]:
+        """The next message of each of these processes on the topic.
 
-        Errors: DistributedError names those who fail, leave, or say nothing before the deadline.
+        Errors: DistributedError names those who fail, leave, raise the alarm, or say nothing before
+                the deadline.
         """
-        self._send(MESSAGE, message, self.others)
-        messages: dict[int, bytes] = {self.index: message}
-
-        def is_complete() -> bool:
-            for number in range(self.count):
-                if number not in messages:
-                    messages.update(self._received(MESSAGE, number))
-            return len(messages) == self.count
-
-        def missing() -> list[int]:
-            return [n for n in range(self.count) if n not in messages]
-
-        self._wait(what, is_complete, missing)
-        return [messages[n] for n in range(self.count)]
-
-    def gather(self, what: str, block: np.ndarray) -> list[np.ndarray]:
-        """The blocks of all processes, which have one dtype and shape, by their numbers."""
-        data = np.ascontiguousarray(block)
-        everyone = np.empty((self.count, *data.shape), data.dtype)
-        self._finish(what, self.blocks.Iallgather(_octets(data), _octets(everyone)))
-        return list(everyone)
-
-    def broadcast(self, what: str, array: np.ndarray, source: int) -> np.ndarray:
-        """What the process `source` has, in all; theirs have its dtype and shape."""
-        data = np.array(array, order="C")
-        self._finish(what, self.blocks.Ibcast(_octets(data), root=source))
-        return data
+        messages: dict[int, bytes] = {}
+        absent = list(of)
+        start, pause = time.monotonic(), 0.0
+        while absent:
+            with self._lock:
+                self._look()
+                messages.update((n, self.inbox[topic, n].popleft()) for n in absent if self.inbox.get((topic, n)))
+                absent = [n for n in absent if n not in messages]
+                if absent:
+                    self._require_hope(call, absent, alarm)
+            waited = time.monotonic() - start
+            if absent and waited > self.deadline:
+                raise DistributedError(
+                    f"{call}: cannot go on (no word from {_named(absent)} in {self.deadline:g} s)",
+                    hint="rune.distributed.initialize(deadline=) says how long to wait",
+                )
+            if absent and waited > BUSY:
+                time.sleep(pause)
+                pause = min(2 * pause or 1e-5, LONGEST_PAUSE)
+        self._forget(topic, messages)
+        return messages
 
     def fail(self, error: str) -> None:
         """Tell the others that this process ends with an error."""
-        self._send(FAILURE, error.encode(), self.others)
+        self._send(FAILURE, error.encode(), self._others())
 
     def leave(self) -> None:
         """Tell the others that this process is done."""
-        self._send(DEPARTURE, b"", self.others)
+        self._send(DEPARTURE, b"", self._others())
 
-    # --- waiting ----------------------------------------------------------------------------
+    def _others(self) -> list[int]:
+        return [n for n in range(self.count) if n != self.index]
 
-    def _send(self, tag: int, data: bytes, receivers: Sequence[int]) -> None:
-        self.sent = [(request, memory) for request, memory in self.sent if not request.Test()]
+    # --- transfers --------------------------------------------------------------------------
+
+    def _send(self, tag: int, data: bytes, receivers: Iterable[int]) -> None:
         memory = np.frombuffer(data, np.uint8)
-        self.sent += [(self.messages.Isend(memory, dest=n, tag=tag), memory) for n in receivers]
+        with self._lock:
+            self._outgoing = [t for t in self._outgoing if not t.request.Test()]
+            for n in receivers:
+                self._outgoing.append(Transfer(self.channel.Isend(memory, dest=n, tag=tag), tag, memory))
 
-    def _received(self, tag: int, source: int) -> dict[int, bytes]:
-        """What a process has said with this tag, if it has come."""
+    def _look(self) -> None:
+        """Take in what has come, of each process in the order in which it was sent."""
+        while self._begin_to_receive():
+            pass
+        for source, transfers in self._incoming.items():
+            while transfers and transfers[0].request.Test():
+                transfer = transfers.popleft()
+                self._file(source, transfer.tag, transfer.memory.tobytes())
+
+    def _begin_to_receive(self) -> bool:
+        """Whether a message was on its way."""
         status = self.mpi.Status()
-        message = self.messages.Improbe(source=source, tag=tag, status=status)
+        message = self.channel.Improbe(source=self.mpi.ANY_SOURCE, tag=self.mpi.ANY_TAG, status=status)
         if message is None:
-            return {}
-        data = np.empty(status.Get_count(self.mpi.BYTE), np.uint8)
-        message.Recv(data)
-        return {status.Get_source(): data.tobytes()}
+            return False
+        memory = np.empty(status.Get_count(self.mpi.BYTE), np.uint8)
+        transfer = Transfer(message.Irecv(memory), status.Get_tag(), memory)
+        self._incoming[status.Get_source()].append(transfer)
+        return True
 
-    def _finish(self, what: str, request: Request) -> None:
-        self._wait(what, request.Test, lambda: [])
+    def _file(self, source: int, tag: int, data: bytes) -> None:
+        if tag == FAILURE:
+            self.failures[source] = data.decode()
+        elif tag == DEPARTURE:
+            self.departures.add(source)
+        else:
+            start = TOPIC_SIZE.itemsize
+            end = start + int(np.frombuffer(data[:start], TOPIC_SIZE)[0])
+            self.inbox[data[start:end].decode(), source].append(data[end:])
 
-    def _wait(self, what: str, is_complete: Callable[[], bool], missing: Callable[[], list[int]]) -> None:
-        """Errors: DistributedError if another process fails, or one that is missing has left."""
-        start, pause = time.monotonic(), 0.0
-        while not is_complete():
-            for number, error in self._received(FAILURE, self.mpi.ANY_SOURCE).items():
-                raise DistributedError(f"{what}: cannot go on (process {number} has failed: {error.decode()})")
-            self.departed |= self._received(DEPARTURE, self.mpi.ANY_SOURCE).keys()
-            # What a process said before it left has come by now.
-            if self.departed.intersection(missing()) and not is_complete():
-                raise DistributedError(f"{what}: cannot go on ({_named(self.departed, missing())} left without it)")
-            if time.monotonic() - start > self.deadline:
-                raise DistributedError(
-                    f"{what}: cannot go on (no word from {_named(range(self.count), missing() or self.others)} "
-                    f"in {self.deadline:g} s)",
-                    hint="rune.distributed.initialize(deadline=) says how long to wait",
-                )
-            time.sleep(pause)
-            pause = min(2 * pause or 1e-5, LONGEST_PAUSE)
+    def _forget(self, topic: str, heard: Iterable[int]) -> None:
+        """Drop the empty queues of a topic, of which there is one for each run of a program."""
+        with self._lock:
+            for n in heard:
+                if not self.inbox[topic, n]:
+                    del self.inbox[topic, n]
+
+    def _require_hope(self, call: str, absent: Sequence[int], alarm: str | None) -> None:
+        """Errors: DistributedError if a wait for these processes is in vain."""
+        for number, error in self.failures.items():
+            raise DistributedError(f"{call}: cannot go on (process {number} has failed: {error})")
+        for number in range(self.count):
+            if alarm is not None and self.inbox.get((alarm, number)):
+                error = self.inbox[alarm, number][0].decode()
+                raise DistributedError(f"{call}: cannot go on (process {number} raised {error})")
+        # What a process said before it left has come by now.
+        if self.departures.intersection(absent):
+            gone = [n for n in absent if n in self.departures]
+            raise DistributedError(f"{call}: cannot go on ({_named(gone)} left without it)")
 
 
 def _mpi() -> ModuleType:
@@ -141,12 +175,6 @@ def _mpi() -> ModuleType:
         ) from error
 
 
-def _octets(array: np.ndarray) -> np.ndarray:
-    """The memory of an array, of a dtype that MPI may not know."""
-    return array.reshape(-1).view(np.uint8)
-
-
-def _named(of: Container[int], numbers: Sequence[int]) -> str:
+def _named(numbers: Sequence[int]) -> str:
     """`process 2`, `processes 1 and 3`."""
-    chosen = [str(n) for n in numbers if n in of]
-    return f"process{'es' * (len(chosen) > 1)} {' and '.join(chosen)}"
+    return f"process{'es' * (len(numbers) > 1)} {' and '.join(map(str, numbers))}"
