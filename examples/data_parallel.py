@@ -1,6 +1,7 @@
 """Data parallelism: several devices learn the digits, each from its part of every batch.
 
     python examples/data_parallel.py 4
+    RUNE_CPU_DEVICES=2 mpirun -n 2 python examples/data_parallel.py 4        # in two processes
 
 The step is the step for one device. Its batch is cut and its parameters are not, so `jit` sums each
 gradient over the devices once. The batches are those of one device, and so the losses are too, but
@@ -20,7 +21,7 @@ from digits_models import TWO_LAYER
 
 import rune
 import rune.numpy as rnp
-from rune import nn, optim
+from rune import distributed, nn, optim
 from rune.sharding import Mesh, NamedSharding, P, make_mesh
 
 BATCH, EPOCHS, LEARNING_RATE, WEIGHTS_SEED = 64, 3, 2e-3, 0
@@ -67,13 +68,20 @@ def train(mesh: Mesh, digits: Digits) -> np.ndarray:
 
 
 def main(devices: int = 4) -> None:
-    """Train on several devices and on one, and compare."""
+    """Train on several devices, of all processes, and on one, and compare."""
     if "RUNE_CPU_DEVICES" not in os.environ:
         rune.configure(cpu_devices=devices)
+    distributed.initialize()  # under mpirun a mesh has the devices of all processes
     digits, _ = load()
     losses = train(make_mesh((devices,), ("data",)), digits)
-    alone = train(make_mesh((1,), ("data",)), digits)
+    alone = train(Mesh(["cpu:0"], "data"), digits)
     np.testing.assert_allclose(losses, alone, rtol=1e-5)  # sums of a batch in another order
+    if distributed.process_index() == 0:
+        report(devices, losses, alone)
+
+
+def report(devices: int, losses: np.ndarray, alone: np.ndarray) -> None:
+    """Print how training went."""
     print(f"{devices} devices, {BATCH // devices} of {BATCH} images each")
     print(f"loss {losses[0]:.4f} at first, {losses[-1]:.4f} after {len(losses)} steps")
     print(f"on one device within {np.max(np.abs(losses / alone - 1)):.0e} in every step")

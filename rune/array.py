@@ -31,9 +31,9 @@ from rune.ops.operators import Operators
 from rune.ops.promote import refuse_mask, unfit
 from rune.ops.scalars import convert, int_bounds
 from rune.sharding import picture
-from rune.sharding.memory import Spread, replicas
+from rune.sharding.memory import Spread, is_readable, replicas
 from rune.sharding.shardings import Sharding, SingleDeviceSharding
-from rune.sharding.shards import Shard
+from rune.sharding.shards import RemoteShard, Shard, shard
 
 if TYPE_CHECKING:
     from rune.typing import DTypeLike
@@ -226,21 +226,17 @@ class Array(Operators, metaclass=ABCMeta):
         >>> rnp.ones(2).addressable_shards
         [Shard(device=cpu:0, index=(slice(None, None, None),), replica_id=0, data=f32[2])]
         """
+        return [s for s in self.global_shards if isinstance(s, Shard)]
+
+    @property
+    def global_shards(self) -> list[Shard | RemoteShard]:
+        """The blocks on all devices; those of other processes have no data here."""
         if not isinstance(self.place.device, Spread):
             return [Shard(self.device, (slice(None),) * self.type.ndim, 0, self)]
         sharding = self.place.device.sharding
-        block = self.type.with_shape(sharding.shard_shape(self.buffer.shape))
-        return [
-            Shard(device, index, replica, Array(buffer, block, committed_to(on(device))))
-            for (device, index, replica), buffer in zip(
-                replicas(sharding, self.buffer.shape), self.buffer.buffers, strict=True
-            )
-        ]
-
-    @property
-    def global_shards(self) -> list[Shard]:
-        """The blocks on all devices."""
-        return self.addressable_shards
+        type = self.type.with_shape(sharding.shard_shape(self.buffer.shape))
+        places = zip(replicas(sharding, self.buffer.shape), self.buffer.buffers, strict=True)
+        return [shard(*place, None if b is None else Array(b, type, committed_to(on(place[0])))) for place, b in places]
 
     def addressable_data(self, number: int) -> Array:
         """The block on one device of this process, in the order of the mesh."""
@@ -253,8 +249,8 @@ class Array(Operators, metaclass=ABCMeta):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether this process can read every block."""
-        return True
+        """Whether all devices that hold a block belong to this process."""
+        return self.sharding.is_fully_addressable
 
     def to_device(self, device: str | Device, /, *, stream: object = None) -> Array:
         """A copy on `device`, committed to it; the array itself if it is there already.
@@ -393,12 +389,16 @@ class Array(Operators, metaclass=ABCMeta):
         return format(self.item() if is_number else str(self), spec)
 
     def __str__(self) -> str:
-        return str(self._shown()) if not self.is_deleted() else repr(self)
+        is_here = self._buffer is not None and is_readable(self.place.device, self._buffer)
+        return str(self._shown()) if is_here else repr(self)
 
     def __repr__(self) -> str:
         if self.is_deleted():
-            return f"Array(<deleted>, {self.type}, {self.device.name})"
-        body = np.array2string(self._shown(), separator=", ", prefix="Array(", threshold=200)
+            body = "<deleted>"
+        elif not is_readable(self.place.device, self._buffer):
+            body = "<blocks in several processes>"
+        else:
+            body = np.array2string(self._shown(), separator=", ", prefix="Array(", threshold=200)
         return f"Array({body}, {self.type}, {self.device.name})"
 
     def _repr_html_(self) -> str | None:

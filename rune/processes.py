@@ -10,12 +10,14 @@ Before `rune.distributed.initialize` a process is alone, and hears nobody.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from rune.errors import DistributedError
 
 CALLS = "calls"  # the topic of what all processes do together
+Message = bytes | memoryview
 
 
 class World(Protocol):
@@ -24,11 +26,11 @@ class World(Protocol):
     index: int
     count: int
 
-    def tell(self, topic: str, message: bytes, to: Iterable[int]) -> None:
+    def tell(self, topic: str, message: Message, to: Iterable[int]) -> None:
         """Say something to these processes. It does not wait until they hear it."""
         ...
 
-    def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> Mapping[int, bytes]:
+    def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> Mapping[int, Message]:
         """The next message of each of these processes on the topic.
 
         call:   what the caller is in, for errors
@@ -51,10 +53,10 @@ class Alone:
 
     index, count = 0, 1
 
-    def tell(self, topic: str, message: bytes, to: Iterable[int]) -> None:
+    def tell(self, topic: str, message: Message, to: Iterable[int]) -> None:
         """Nobody is to be told."""
 
-    def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> Mapping[int, bytes]:
+    def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> Mapping[int, Message]:
         """Nobody says anything."""
         return {}
 
@@ -67,6 +69,7 @@ class Alone:
 
 ALONE = Alone()
 _joined: list[World] = []
+_turns: Counter[str] = Counter()  # since this process has joined the others
 
 
 def current() -> World:
@@ -81,6 +84,7 @@ def is_joined() -> bool:
 
 def join(world: World) -> None:
     """From now on the program runs in these processes."""
+    _turns.clear()
     _joined.append(world)
 
 
@@ -89,7 +93,13 @@ def part() -> World:
     return _joined.pop() if _joined else ALONE
 
 
-def converse(call: str, topic: str, message: bytes, processes: Iterable[int] | None = None) -> dict[int, bytes]:
+def turn(topic: str) -> str:
+    """The topic with a number of its own: the n-th turn of a topic is one in all processes."""
+    _turns[topic] += 1
+    return f"{topic} {_turns[topic]}"
+
+
+def converse(call: str, topic: str, message: Message, processes: Iterable[int] | None = None) -> dict[int, Message]:
     """What each of the processes says on a topic, in their order; this one says `message`.
 
     processes: this one and others; None for all
@@ -107,8 +117,9 @@ def agree(call: str, what: str, processes: Iterable[int] | None = None) -> None:
     """Come to a call together. Errors: DistributedError unless each process makes this very one."""
     mine = f"{call} {what}".rstrip()
     for number, message in converse(call, CALLS, mine.encode(), processes).items():
-        if message.decode() != mine:
+        theirs = bytes(message).decode()
+        if theirs != mine:
             raise DistributedError(
-                f"{call}: cannot meet the other processes (process {number} is in {message.decode()}, "
+                f"{call}: cannot meet the other processes (process {number} is in {theirs}, "
                 f"process {current().index} in {mine})"
             )

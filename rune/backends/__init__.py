@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Protocol
 
-from rune import config, locks
+from rune import config, locks, processes
 from rune.backends.shared.pool import MemoryStats
 from rune.backends.shared.protocol import Backend, CountsMemory, CountsWork
 from rune.backends.shared.work import WorkStats
@@ -37,16 +37,30 @@ class BackendFile(Protocol):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Device:
-    """One device. Compared by its target; the driver is opened on first use."""
+    """One device. Compared by its target; the driver is opened on first use.
+
+    process: the number of the process that it belongs to; None for this one
+    """
 
     target: Target
     # The backend's module, or the object of an entry point; not compared, as a target says all.
     file: Any = field(repr=False, compare=False)
+    process: int | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
         """The name that users give, "cpu:0"."""
         return self.target.name
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it belongs to this process."""
+        return self.process is None
+
+    @property
+    def process_index(self) -> int:
+        """The number of the process that it belongs to."""
+        return processes.current().index if self.process is None else self.process
 
     @property
     def backend(self) -> Backend:
@@ -122,6 +136,19 @@ def devices() -> Sequence[Device]:
     return tuple(device for name in _names() for device in _probe(name)[0])
 
 
+_everywhere: list[Device] = []
+
+
+def everywhere() -> Sequence[Device]:
+    """The devices of all processes that run the program; none in a program of one process."""
+    return tuple(_everywhere)
+
+
+def introduce(devices: Sequence[Device]) -> None:
+    """From now on these are the devices of all processes."""
+    _everywhere[:] = devices
+
+
 def missing() -> dict[str, str]:
     """Why a backend has no device, by the backend's name.
 
@@ -147,6 +174,9 @@ def device_named(name: str) -> Device:
             # "cuda" is "cuda:0".
             if device.name in (name, f"{name}:0"):
                 return device
+    for device in _everywhere:
+        if device.name == name:
+            return device
     why = missing().get(backend)
     hints = [f"{backend}: {why}"] if why else []
     # The user may have forgotten that a variable chose the device.

@@ -14,6 +14,7 @@ from rune.distributed.checkpoints import save_checkpoint as save_checkpoint
 from rune.distributed.exchanges import broadcast_one_to_all as broadcast_one_to_all
 from rune.distributed.exchanges import process_allgather as process_allgather
 from rune.distributed.exchanges import sync_global_devices as sync_global_devices
+from rune.distributed.world import devices as devices
 from rune.distributed.world import initialize as initialize
 from rune.distributed.world import is_initialized as is_initialized
 from rune.distributed.world import process_count as process_count
@@ -22,6 +23,7 @@ from rune.distributed.world import shutdown as shutdown
 
 __all__ = [
     "broadcast_one_to_all",
+    "devices",
     "initialize",
     "is_initialized",
     "load_checkpoint",

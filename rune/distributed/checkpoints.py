@@ -2,7 +2,7 @@
 
     path/published          the name of the version that counts
     path/<version>/index    what each array is, and which files its blocks are in
-    path/<version>/3.1      block 1 of array 3, its bytes
+    path/<version>/3.0.1    block 1 that process 0 wrote of array 3, its bytes
 
 A version is written beside the old one, and counts from the one rename that names it: a process
 that ends at any moment leaves the old version, whole.
@@ -30,8 +30,9 @@ from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.distributed.exchanges import sync_global_devices
 from rune.errors import ArgumentError, DistributedError
-from rune.processes import current
+from rune.processes import converse, current
 from rune.sharding import Sharding
+from rune.sharding.shards import Shard
 from rune.transforms.arguments import array_leaves
 from rune.transforms.compile.placement import device_put
 from rune.transforms.eval_shape import leaf_types
@@ -40,6 +41,7 @@ from rune.transforms.tree_difference import paths
 
 T = TypeVar("T")  # a tree of arrays
 PUBLISHED, INDEX = "published", "index"
+CHECKPOINT = "checkpoint"  # the topic of what processes say of it
 Place = str | Device | Sharding
 
 
@@ -68,8 +70,10 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
 
     path:   of the folder, which is made. A checkpoint that is there stays until the new one is
             whole, and is removed then.
-    arrays: a tree. Of several processes the first writes, and the others wait.
-    Errors: OSError if a file cannot be written; ArgumentError if a leaf is not an array.
+    arrays: a tree, of which each process writes the blocks that are its own; what all processes
+            have whole, the first one.
+    Errors: OSError if a file cannot be written; ArgumentError if a leaf is not an array;
+            DistributedError if another process fails.
 
     >>> import rune, rune.numpy as rnp, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -80,14 +84,31 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
     leaves, treedef = tree.flatten(arrays)
     values = array_leaves("save_checkpoint", leaves, treedef)
     root = Path(path)
+    version = _new_version(root)
+    stored = [_store(version, n, p, x) for n, (p, x) in enumerate(zip(paths(treedef), values, strict=True))]
+    index = _united(stored)
     if current().index == 0:
-        root.mkdir(parents=True, exist_ok=True)
-        version = root / f"{time.time_ns()}-{os.getpid()}"
-        version.mkdir()
-        stored = [_store(version, n, p, x) for n, (p, x) in enumerate(zip(paths(treedef), values, strict=True))]
-        _write(version / INDEX, json.dumps([asdict(a) for a in stored]).encode())
+        _write(version / INDEX, json.dumps(index).encode())
         _publish(root, version.name)
     sync_global_devices(f"the checkpoint {root} is written")
+
+
+def _new_version(root: Path) -> Path:
+    """A new folder for what all processes write; the first one makes it."""
+    version = root / f"{time.time_ns()}-{os.getpid()}"
+    if current().index == 0:
+        version.mkdir(parents=True)
+    return root / bytes(converse("save_checkpoint", CHECKPOINT, version.name.encode())[0]).decode()
+
+
+def _united(stored: Sequence[StoredArray]) -> list[Mapping[str, object]]:
+    """What all processes have written, as the index says it: each array with the blocks of all."""
+    message = json.dumps([asdict(a) for a in stored]).encode()
+    entries = [json.loads(bytes(m)) for m in converse("save_checkpoint", CHECKPOINT, message).values()]
+    return [
+        {**arrays[0], "blocks": [block for array in arrays for block in array["blocks"]]}
+        for arrays in zip(*entries, strict=True)
+    ]
 
 
 def load_checkpoint(path: str | os.PathLike[str], like: T, shardings: object = None) -> T:
@@ -130,16 +151,22 @@ def _store(version: Path, number: int, path: str, value: Value) -> StoredArray:
     """Write the blocks of an array, each once. Errors: ArgumentError for a traced value."""
     if not isinstance(value, Array):
         raise ArgumentError(f"save_checkpoint: cannot write {path or 'the array'} ({value} has no value yet)")
-    shards = [s for s in value.addressable_shards if s.replica_id == 0]
+    process = current().index
     blocks = []
-    for count, shard in enumerate(shards):
-        data = shard.data.numpy()
-        octets = data.tobytes()
-        file = f"{number}.{count}"
+    for count, block in enumerate(_blocks_to_write(value)):
+        data, octets = block.data.numpy(), block.data.tobytes()
+        file = f"{number}.{process}.{count}"
         _write(version / file, octets)
-        start = tuple(s.start or 0 for s in shard.index)
+        start = tuple(s.start or 0 for s in block.index)
         blocks.append(StoredBlock(file, start, data.shape, zlib.crc32(octets)))
     return StoredArray(path, dtypes.short(value.type.dtype), tuple(map(int, value.type.shape)), tuple(blocks))
+
+
+def _blocks_to_write(value: Array) -> list[Shard]:
+    """The blocks that this process writes: each once, and what all have alike by the first."""
+    if value.is_fully_addressable and current().index != 0:
+        return []
+    return [s for s in value.addressable_shards if s.replica_id == 0]
 
 
 def _write(file: Path, data: bytes) -> None:

@@ -6,15 +6,20 @@ error that shows both, rather than wrong numbers or a wait without end.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 
 from rune import tree
+from rune.array import Array
+from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
+from rune.core.values import Value
 from rune.errors import DistributedError
-from rune.processes import agree, converse, current
+from rune.processes import Message, agree, converse, current
+from rune.sharding import NamedSharding, PartitionSpec
 from rune.transforms.arguments import value_leaves
+from rune.transforms.sharding.moves import relaid
 
 T = TypeVar("T")  # an array, or a tree of arrays
 BLOCKS = "blocks"  # the topic of what they exchange
@@ -35,9 +40,10 @@ def sync_global_devices(name: str) -> None:
 def process_allgather(in_tree: T, tiled: bool = False) -> T:
     """What every process has, in each of them, as NumPy arrays.
 
-    in_tree: a tree of arrays, of the same types in all processes.
+    in_tree: a tree of arrays, of the same types in all processes. An array on devices of several
+             processes is put together from its blocks.
     tiled:   join the arrays along their first axis, instead of a new one.
-    Shapes:  [*S] in n processes -> [n, *S]; `tiled`, [k, *S] -> [n k, *S].
+    Shapes:  [*S] in n processes -> [n, *S]; `tiled`, [k, *S] -> [n k, *S]; sharded, [*S] -> [*S].
     Types:   those of arrays: of NumPy's 64 bits 32 are kept, unless they are enabled.
     Errors:  DistributedError if types or calls differ between processes.
 
@@ -45,11 +51,23 @@ def process_allgather(in_tree: T, tiled: bool = False) -> T:
     >>> rune.distributed.process_allgather({"loss": np.float32(3.0)})
     {'loss': array([3.], dtype=float32)}
     """
-    leaves, treedef = _host_leaves("process_allgather", in_tree)
-    agree("process_allgather", _types(leaves, treedef))
-    join = np.concatenate if tiled and all(x.ndim for x in leaves) else np.stack
-    gathered = [join(_blocks_of_all(x)) for x in leaves]
-    return tree.unflatten(treedef, gathered)
+    leaves, treedef = tree.flatten(in_tree)
+    values = value_leaves("process_allgather", leaves, treedef)
+    agree("process_allgather", _types([type_of(x) for x in values], treedef))
+    join = np.concatenate if tiled and all(type_of(x).ndim for x in values) else np.stack
+    return tree.unflatten(treedef, [_whole(x) if _is_spread(x) else join(_blocks_of_all(_on_host(x))) for x in values])
+
+
+def _is_spread(value: Value) -> TypeGuard[Array]:
+    """Whether it is an array on devices of several processes."""
+    return isinstance(value, Array) and not value.is_fully_addressable
+
+
+def _whole(array: Array) -> np.ndarray:
+    """All of an array on devices of several processes."""
+    sharding = array.sharding
+    assert isinstance(sharding, NamedSharding)
+    return np.array(relaid(array, NamedSharding(sharding.mesh, PartitionSpec())).numpy())
 
 
 def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
@@ -66,7 +84,7 @@ def broadcast_one_to_all(in_tree: T, is_source: bool | None = None) -> T:
     """
     leaves, treedef = _host_leaves("broadcast_one_to_all", in_tree)
     sends = current().index == 0 if is_source is None else bool(is_source)
-    agree("broadcast_one_to_all", _types(leaves, treedef))
+    agree("broadcast_one_to_all", _types([ArrayType(x.shape, x.dtype) for x in leaves], treedef))
     flags = converse("broadcast_one_to_all", BLOCKS, bytes([sends]))
     senders = [n for n, flag in flags.items() if flag == b"\1"]
     if len(senders) != 1:
@@ -91,17 +109,21 @@ def _block_of(source: int, mine: np.ndarray) -> np.ndarray:
     return _array(world.hear("broadcast_one_to_all", BLOCKS, [source])[source], mine)
 
 
-def _array(data: bytes, like: np.ndarray) -> np.ndarray:
+def _array(data: Message, like: np.ndarray) -> np.ndarray:
     """An array of the type of another; it may be written to."""
     return np.frombuffer(bytearray(data), np.uint8).view(like.dtype).reshape(like.shape)
 
 
 def _host_leaves(name: str, in_tree: object) -> tuple[list[np.ndarray], tree.TreeDef]:
     leaves, treedef = tree.flatten(in_tree)
-    return [np.asarray(x) for x in value_leaves(name, leaves, treedef)], treedef
+    return [_on_host(x) for x in value_leaves(name, leaves, treedef)], treedef
 
 
-def _types(arrays: list[np.ndarray], treedef: tree.TreeDef) -> str:
+def _on_host(value: Value) -> np.ndarray:
+    return np.asarray(value, type_of(value).dtype)
+
+
+def _types(array_types: list[ArrayType], treedef: tree.TreeDef) -> str:
     """`f32[3], i32[]`, and how they are held unless it is one array."""
-    types = ", ".join(str(ArrayType(x.shape, x.dtype)) for x in arrays)
+    types = ", ".join(str(t.strong()) for t in array_types)
     return f"of {types}" if treedef == tree.structure(0) else f"of {types} in {treedef}"

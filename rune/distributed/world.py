@@ -6,11 +6,15 @@ import atexit
 import functools
 import os
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 
-from rune import processes
+from rune import backends, processes
+from rune.backends import Device
 from rune.backends.mpi import MpiWorld
+from rune.backends.remote import introduced
 from rune.errors import ArgumentError, DistributedError
+from rune.sharding.meshes import default_devices
 
 # What mpirun tells the processes that it starts: Open MPI, MPICH and Intel MPI, Slurm.
 COUNTS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
@@ -36,6 +40,8 @@ def initialize(*, deadline: float = 60.0) -> None:
         raise ArgumentError(f"distributed: cannot wait {deadline!r} s for others (a positive number expected)")
     processes.join(MpiWorld(float(deadline)) if _is_started_by_mpirun() else processes.ALONE)
     _report_failures()
+    if processes.current().count > 1:
+        backends.introduce(introduced(default_devices()))
     atexit.unregister(shutdown)
     atexit.register(shutdown)
 
@@ -72,7 +78,21 @@ def shutdown() -> None:
     >>> import rune
     >>> rune.distributed.shutdown()
     """
+    backends.introduce(())
     processes.part().leave()
+
+
+def devices() -> Sequence[Device]:
+    """The devices of all processes, those of process 0 first, of the default device's kind.
+
+    Each process calls its own by their names alone, and those of process 1 "1/cpu:0".
+    Errors: none.
+
+    >>> import rune
+    >>> [d.name for d in rune.distributed.devices()]
+    ['cpu:0']
+    """
+    return backends.everywhere() or default_devices()
 
 
 def process_index() -> int:

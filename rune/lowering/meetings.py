@@ -10,6 +10,9 @@ of their places, so that nothing depends on timing.
 
 Nobody waits for ever. A device that fails, ends, or meets for something else ends the wait of all;
 so does the last device to begin a wait when none is left that could end one.
+
+Where a mesh has devices of other processes, those of this one meet here, and the last of them to
+arrive crosses to the others (lowering/crossings.py).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -68,7 +71,10 @@ class CollectiveCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnceCall:
-    """A host function that one device calls for all of them, which give it the same operands."""
+    """A host function that one device calls for all of them, which give it the same operands.
+
+    Of several processes each calls it once.
+    """
 
     call: HostFunction
     axis_name: None = None
@@ -102,31 +108,51 @@ class PlaceCall:
 Call = CollectiveCall | OnceCall
 
 
+class Crosses(Protocol):
+    """How a run reaches the devices of other processes: see lowering/crossings.py.
+
+    local: the numbers of the devices of this process
+    """
+
+    local: frozenset[int]
+
+    def meet(self, call: CollectiveCall, members: Sequence[int], operands: Mapping[int, Arrays]) -> dict[int, Arrays]:
+        """What the local members of a group receive for what they bring.
+
+        Errors: DistributedError.
+        """
+        ...
+
+    def alarm(self, error: BaseException) -> None:
+        """Tell the other processes that this one cannot go on with the run."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Meeting:
     """One call of one group: who takes part, what they bring, and what they receive.
 
     members:  the numbers of the devices, in the order of their places along the axis
+    local:    those of this process, who meet here
     operands: of those who have come
-    results:  of all members, once `combine` has computed them
+    results:  of the local members, once `combine` has computed them
     """
 
     call: Call
     types: Sequence[ArrayType]
     members: tuple[int, ...]
+    local: tuple[int, ...]
     operands: dict[int, Arrays] = field(default_factory=dict)
     results: dict[int, Arrays] = field(default_factory=dict)
     waits: list[Wait] = field(default_factory=list)
 
-    def combine(self) -> None:
+    def combine(self, crossing: Crosses | None) -> None:
         """Compute what everyone receives, when all have come: in the thread of the last."""
-        results = self.call.among(self.in_order, self.types)
-        self.results.update(zip(self.members, results, strict=True))
-
-    @property
-    def in_order(self) -> list[Arrays]:
-        """The operands of all members, in their order."""
-        return [self.operands[n] for n in self.members]
+        if self.local != self.members and crossing is not None and isinstance(self.call, CollectiveCall):
+            self.results.update(crossing.meet(self.call, self.members, self.operands))
+            return
+        results = self.call.among([self.operands[n] for n in self.local], self.types)
+        self.results.update(zip(self.local, results, strict=True))
 
     def new_wait(self) -> Wait:
         """What a device waits for until the end."""
@@ -142,7 +168,7 @@ class Meeting:
     @property
     def absent(self) -> list[int]:
         """Who has not come yet."""
-        return [n for n in self.members if n not in self.operands]
+        return [n for n in self.local if n not in self.operands]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +222,16 @@ class Grid:
 
 
 class Table:
-    """The meetings of one run on the devices of a grid."""
+    """The meetings of one run on the devices of a grid, all of this process but for a crossing."""
 
-    def __init__(self, axes: Mapping[Hashable, int], devices: Sequence[str]):
+    def __init__(self, axes: Mapping[Hashable, int], devices: Sequence[str], crossing: Crosses | None = None):
         self.grid = Grid(axes, devices)
         self.failure: BaseException | None = None
+        self._crossing = crossing
+        self._local = frozenset(range(len(devices))) if crossing is None else crossing.local
         self._lock = locks.lock()
         self._open: dict[Key, Meeting] = {}
-        self._running, self._waiting = len(devices), 0
+        self._running, self._waiting = len(self._local), 0
 
     def run(self, number: int, function: Callable[..., R], *args: object) -> R:
         """`function(*args)` as this device's part of the program, in a thread of its own.
@@ -243,16 +271,17 @@ class Table:
     ) -> tuple[Meeting, Wait | None]:
         """The meeting of a device's group, and what to wait for; None for the last."""
         members = self.grid.group(number, call.axis_name)
+        local = tuple(n for n in members if n in self._local)
         key = call.axis_name, members[0]
         with self._lock:
             if self.failure is not None:
                 raise self._broken(call)
-            meeting = self._open.setdefault(key, Meeting(call, types, members))
+            meeting = self._open.setdefault(key, Meeting(call, types, members, local))
             self._check_agreement(meeting, number, call, operands)
             meeting.operands[number] = operands
-            if len(meeting.operands) == len(members):
+            if len(meeting.operands) == len(local):
                 del self._open[key]
-                self._waiting -= len(members) - 1
+                self._waiting -= len(local) - 1
                 return meeting, None
             self._waiting += 1
             self._check_progress()
@@ -260,7 +289,7 @@ class Table:
 
     def _combine(self, meeting: Meeting) -> None:
         try:
-            meeting.combine()
+            meeting.combine(self._crossing)
         except BaseException as error:
             self.fail(error)
             raise
@@ -297,8 +326,11 @@ class Table:
     def fail(self, error: BaseException) -> None:
         """End all waits: a device cannot go on."""
         with self._lock:
+            is_first = self.failure is None
             self.failure = self.failure or error
             meetings = tuple(self._open.values())
+        if is_first and self._crossing is not None:
+            self._crossing.alarm(error)
         for meeting in meetings:
             meeting.end()
 

@@ -2,31 +2,50 @@
 
 A sharded array is on a `Spread`, which stands in the place of its device. Its backend reads and
 writes whole arrays, block by block. Buffers in the host's memory are views of one array where they
-can be, and replicas there are one.
+can be, and replicas there are one. A device of another process has its buffer there, and None here.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from rune import locks
+from rune import locks, processes
 from rune.backends import Device
 from rune.backends.shared.protocol import Buffer
 from rune.core.types import ArrayType
+from rune.errors import DistributedError
+from rune.sharding.meshes import Mesh
 from rune.sharding.shardings import Block, NamedSharding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """The buffer of each device, in the order of the mesh, and the shape of the array."""
+    """The buffer of each device, in the order of the mesh, and the shape of the array.
 
-    buffers: tuple[Buffer, ...]
+    buffers: None for devices of other processes
+    """
+
+    buffers: tuple[Buffer | None, ...]
     shape: tuple[int, ...]
+
+    @property
+    def local(self) -> tuple[Buffer, ...]:
+        """The buffers of this process."""
+        return tuple(b for b in self.buffers if b is not None)
+
+
+def on_all_devices(local: Sequence[Buffer], mesh: Mesh) -> tuple[Buffer | None, ...]:
+    """The buffers of this process at the places of their devices."""
+    if not mesh.is_multi_process:
+        return tuple(local)
+    buffers = iter(local)
+    return tuple(next(buffers) if d.is_local else None for d in mesh.in_order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +64,7 @@ class Spread(Device):
     @property
     def name(self) -> str:
         """The devices and the spec."""
-        return f"{_range([d.name for d in self.sharding.mesh.in_order])} {self.sharding.spec!r}"
+        return f"{_range(self.sharding.mesh.names)} {self.sharding.spec!r}"
 
     @property
     def backend(self) -> SpreadMemory:  # type: ignore[override]
@@ -70,9 +89,19 @@ def spread(sharding: NamedSharding) -> Spread:
     with _lock:
         known = _spreads.get(sharding)
         if known is None:
-            first = sharding.mesh.in_order[0]
+            first = _first_here(sharding.mesh)
             known = _spreads[sharding] = Spread(first.target, first.file, sharding)
         return known
+
+
+def _first_here(mesh: Mesh) -> Device:
+    """The first device of this process. Errors: DistributedError if the mesh has none."""
+    if not mesh.local_devices:
+        raise DistributedError(
+            f"{mesh}: cannot lay out on {_range(mesh.names)} (all in other processes)",
+            hint="each process that takes part has a device in the mesh",
+        )
+    return mesh.local_devices[0]
 
 
 def in_host_memory(device: Device) -> bool:
@@ -91,27 +120,68 @@ class SpreadMemory:
         return self.share(array.copy())
 
     def share(self, array: np.ndarray) -> Blocks:
-        """The blocks of a host array that does not change: views of it in the host's memory."""
+        """The blocks of a host array that does not change: views of it in the host's memory.
+
+        Errors: DistributedError if another process has other numbers in it.
+        """
+        if self.sharding.mesh.is_multi_process and array.ndim:
+            _require_same_everywhere(array, self.sharding)
+        return self.blocks_of(array)
+
+    def blocks_of(self, array: np.ndarray) -> Blocks:
+        """The same of an array that the others need not have alike."""
         views: list[np.ndarray] = []
         buffers: list[Buffer] = []
         for device, block, first in _places(self.sharding, array.shape):
             views.append(np.asarray(array[block], order="C") if first == len(views) else views[first])
             buffers.append(views[-1] if in_host_memory(device) else device.backend.copy_in(views[-1]))
-        return Blocks(tuple(buffers), array.shape)
+        return Blocks(on_all_devices(buffers, self.sharding.mesh), array.shape)
+
+    def is_readable(self, shape: tuple[int, ...]) -> bool:
+        """Whether the devices of this process have all blocks of an array between them."""
+        return not self.sharding.mesh.is_multi_process or _has_all_blocks(self.sharding, shape)
 
     def copy_out(self, buffer: Blocks, type: ArrayType) -> np.ndarray:
-        """The whole array, each block read from the first device that has it."""
+        """The whole array, each block read from the first device of this process that has it.
+
+        Errors: DistributedError if others have a block alone.
+        """
+        if not self.is_readable(buffer.shape):
+            raise DistributedError(
+                f"array: cannot read {type} here (other processes have blocks of it: {self.sharding.spec!r})",
+                hint="rune.distributed.process_allgather has all of it; addressable_shards are what is here",
+            )
         array = np.empty(buffer.shape, type.dtype)
         block_type = type.with_shape(self.sharding.shard_shape(buffer.shape))
-        for number, (device, block, first) in enumerate(_places(self.sharding, buffer.shape)):
+        places = _places(self.sharding, buffer.shape)
+        for number, ((device, block, first), local) in enumerate(zip(places, buffer.local, strict=True)):
             if number == first:
-                array[block] = host_block(device, buffer.buffers[number], block_type)
+                array[block] = host_block(device, local, block_type)
         return array
 
     def synchronize(self) -> None:
-        """Wait for the work of all devices."""
-        for device in self.sharding.mesh.in_order:
+        """Wait for the work of all devices of this process."""
+        for device in self.sharding.mesh.local_devices:
             device.backend.synchronize()
+
+
+def _require_same_everywhere(array: np.ndarray, sharding: NamedSharding) -> None:
+    """Errors: DistributedError unless all processes of the mesh have this array."""
+    type, checksum = ArrayType(array.shape, array.dtype), zlib.crc32(array.tobytes())
+    mine = f"{type} {checksum:08x} {sharding.spec!r}".encode()
+    for number, theirs in processes.converse("device_put", "device_put", mine, {*sharding.mesh.homes}).items():
+        if bytes(theirs) != mine:
+            shown = bytes(theirs).decode()
+            raise DistributedError(
+                f"device_put: cannot lay out {type} by {sharding!r} (process {number} has other numbers: {shown}, "
+                f"{mine.decode()} here)",
+                hint="rune.make_array_from_process_local_data is for arrays of which each process has a part",
+            )
+
+
+def is_readable(device: Device | None, buffer: Buffer) -> bool:
+    """Whether this process has all of an array on a device, or on a spread."""
+    return not isinstance(device, Spread) or device.backend.is_readable(buffer.shape)
 
 
 def host_block(device: Device, buffer: Buffer, type: ArrayType) -> np.ndarray:
@@ -120,14 +190,25 @@ def host_block(device: Device, buffer: Buffer, type: ArrayType) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=4096)
+def _has_all_blocks(sharding: NamedSharding, shape: tuple[int, ...]) -> bool:
+    here, everywhere = sharding.addressable_devices_indices_map(shape), sharding.devices_indices_map(shape)
+    return _distinct(here) == _distinct(everywhere)
+
+
+def _distinct(blocks: Mapping[Device, Block]) -> set[str]:
+    return set(map(repr, blocks.values()))
+
+
+@functools.lru_cache(maxsize=4096)
 def _places(sharding: NamedSharding, shape: tuple[int, ...]) -> tuple[tuple[Device, Block, int], ...]:
-    """Each device with its block, and the number of the first device that has the same."""
-    blocks = list(sharding.devices_indices_map(shape).items())
+    """Each device of this process with its block, and the number of the first that has the same."""
+    blocks = list(sharding.addressable_devices_indices_map(shape).items())
     return tuple((device, block, [b for _, b in blocks].index(block)) for device, block in blocks)
 
 
-def replicas(sharding: NamedSharding, shape: tuple[int, ...]) -> list[tuple[Device, Block, int]]:
+@functools.lru_cache(maxsize=4096)
+def replicas(sharding: NamedSharding, shape: tuple[int, ...]) -> tuple[tuple[Device, Block, int], ...]:
     """Each device with its block, and how many devices before it have the same."""
-    places = _places(sharding, shape)
-    firsts = [first for _, _, first in places]
-    return [(d, block, firsts[:n].count(first)) for n, (d, block, first) in enumerate(places)]
+    places = list(sharding.devices_indices_map(shape).items())
+    blocks = [block for _, block in places]
+    return tuple((d, block, blocks[:n].count(block)) for n, (d, block) in enumerate(places))

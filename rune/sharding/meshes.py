@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from rune import config
-from rune.backends import Device, device_of, devices
+from rune.backends import Device, device_of, devices, everywhere
 from rune.core.axes import Name
 from rune.errors import ArgumentError, DeviceError
 from rune.options import variable_of
@@ -51,6 +51,28 @@ class Mesh:
     def in_order(self) -> tuple[Device, ...]:
         """The devices, row by row."""
         return self._grid
+
+    @property
+    def local_devices(self) -> tuple[Device, ...]:
+        """The devices of this process, in the order of the mesh."""
+        return tuple(d for d in self._grid if d.is_local)
+
+    @property
+    def homes(self) -> tuple[int, ...]:
+        """The process of each device, in the order of the mesh."""
+        return tuple(d.process_index for d in self._grid)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the devices in order, the same in every process: "1/cpu:0" of several."""
+        if not self.is_multi_process:
+            return tuple(d.name for d in self._grid)
+        return tuple(f"{d.process_index}/{d.name.rpartition('/')[2]}" for d in self._grid)
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether some devices belong to other processes."""
+        return not all(d.is_local for d in self._grid)
 
     @property
     def shape(self) -> Mapping[Name, int]:
@@ -112,14 +134,15 @@ def make_mesh(
     """A mesh of the first devices there are.
 
     axis_shapes: how many devices along each axis
-    devices:     which to take, in this order; None for those of the default device's kind
+    devices:     which to take, in this order; None for those of the default device's kind, in all
+                 processes that have joined
     Errors:      DeviceError if there are too few; ArgumentError as of Mesh.
 
     >>> from rune.sharding import make_mesh
     >>> make_mesh((1, 1), ("data", "model"), devices=["cpu"])
     Mesh('data': 1, 'model': 1)
     """
-    there = default_devices() if devices is None else tuple(map(device_of, devices))
+    there = everywhere() or default_devices() if devices is None else tuple(map(device_of, devices))
     count = math.prod(axis_shapes)
     if len(there) < count:
         raise DeviceError(
@@ -133,6 +156,6 @@ def make_mesh(
 
 
 def default_devices() -> tuple[Device, ...]:
-    """The devices of the kind that new arrays are on."""
+    """The devices of this process of the kind that new arrays are on."""
     default = device_of(config.current().device or "cpu")
     return tuple(d for d in devices() if d.target.backend == default.target.backend)

@@ -56,6 +56,20 @@ class Sharding(ABC):
         """Whether each device holds the whole array."""
 
     @property
+    def addressable_devices(self) -> frozenset[Device]:
+        """Those of this process among them."""
+        return frozenset(d for d in self.device_set if d.is_local)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all of them belong to this process."""
+        return all(d.is_local for d in self.device_set)
+
+    def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Block]:
+        """The blocks of this process. Errors: as of shard_shape."""
+        return {d: block for d, block in self.devices_indices_map(global_shape).items() if d.is_local}
+
+    @property
     def num_devices(self) -> int:
         """How many devices hold a block."""
         return len(self.device_set)

@@ -34,3 +34,18 @@ class Shard:
     def __repr__(self) -> str:
         described = f"device={self.device.name}, index={self.index}, replica_id={self.replica_id}"
         return f"Shard({described}, data={self.data.type})"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteShard:
+    """A block on a device of another process, whose data is not here."""
+
+    device: Device
+    index: Block
+    replica_id: int
+    data: None = None
+
+
+def shard(device: Device, index: Block, replica_id: int, data: Array | None) -> Shard | RemoteShard:
+    """The shard with this block; without one, that of another process."""
+    return RemoteShard(device, index, replica_id) if data is None else Shard(device, index, replica_id, data)

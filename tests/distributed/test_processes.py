@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from tests.distributed.faults import MPIRUN, require_fault, run
-from tests.distributed.program import FAULTS, PROGRAMS
+from tests.distributed.faults import IN_SHORT, MPIRUN, require_fault, run
+from tests.distributed.program import PROGRAMS
 
 pytestmark = pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip install 'rune-ml[distributed]'")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_processes_do_together_what_each_expects(program: str):
-    done = run(3, program)
+    done = run((1, 1, 1), "program", program)
 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_process_that_goes_wrong_ends_all_with_its_number(fault: str):
-    require_fault(fault, step=2)
+@pytest.mark.parametrize("devices", [(2, 2), (1, 3, 2)], ids=str)
+def test_a_mesh_over_processes_computes_what_one_process_would(devices: tuple[int, ...]):
+    done = run(devices, "meshes", "all")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("devices", [(4, 4), (5, 3)], ids=str)
+def test_programs_on_eight_devices_of_two_processes_give_what_jax_gave(devices: tuple[int, ...]):
+    done = run(devices, "meshes", "stored")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("module", "fault"), IN_SHORT)
+def test_a_process_that_goes_wrong_ends_all_with_its_number(module: str, fault: str):
+    require_fault(module, fault, step=2)

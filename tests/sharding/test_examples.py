@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.distributed.faults import MPIRUN, mpirun
+
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 LAST_WORDS = {
     "data_parallel": "on one device within ",
@@ -30,6 +32,14 @@ def printed(name: str, *arguments: str, **variables: str) -> str:
 @pytest.mark.parametrize("name", LAST_WORDS)
 def test_an_example_computes_on_four_devices_what_it_computes_on_one(name: str):
     assert LAST_WORDS[name].format(4) in printed(name)
+
+
+@pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun: pip install 'rune-ml[distributed]'")
+def test_processes_train_together_what_one_device_trains_alone():
+    command = mpirun((2, 2), sys.executable, str(EXAMPLES / "data_parallel.py"), "4")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+    assert done.stdout.count(LAST_WORDS["data_parallel"]) == 1, done.stdout + done.stderr
 
 
 def test_an_example_runs_on_the_devices_that_it_is_told():

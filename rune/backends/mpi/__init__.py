@@ -20,6 +20,7 @@ import numpy as np
 
 from rune import locks
 from rune.errors import DistributedError
+from rune.processes import Message
 
 MESSAGE, FAILURE, DEPARTURE = 1, 2, 3  # tags
 BUSY = 2e-4  # s in which a process looks without a pause: an exchange of small messages takes less
@@ -56,23 +57,23 @@ class MpiWorld:
         self.deadline = deadline
         self.failures: dict[int, str] = {}
         self.departures: set[int] = set()
-        self.inbox: dict[tuple[str, int], deque[bytes]] = defaultdict(deque)
+        self.inbox: dict[tuple[str, int], deque[memoryview]] = defaultdict(deque)
         self._outgoing: list[Transfer] = []
         self._incoming: dict[int, deque[Transfer]] = {n: deque() for n in range(self.count)}
         self._lock = locks.lock()  # MPI serves one thread at a time
 
-    def tell(self, topic: str, message: bytes, to: Iterable[int]) -> None:
+    def tell(self, topic: str, message: Message, to: Iterable[int]) -> None:
         """Say something to these processes. It does not wait until they hear it."""
         name = topic.encode()
-        self._send(MESSAGE, np.array(len(name), TOPIC_SIZE).tobytes() + name + message, to)
+        self._send(MESSAGE, b"".join((np.array(len(name), TOPIC_SIZE).tobytes(), name, message)), to)
 
-    def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> dict[int, bytes]:
+    def hear(self, call: str, topic: str, of: Iterable[int], alarm: str | None = None) -> dict[int, memoryview]:
         """The next message of each of these processes on the topic.
 
         Errors: DistributedError names those who fail, leave, raise the alarm, or say nothing before
                 the deadline.
         """
-        messages: dict[int, bytes] = {}
+        messages: dict[int, memoryview] = {}
         absent = list(of)
         start, pause = time.monotonic(), 0.0
         while absent:
@@ -121,7 +122,7 @@ class MpiWorld:
         for source, transfers in self._incoming.items():
             while transfers and transfers[0].request.Test():
                 transfer = transfers.popleft()
-                self._file(source, transfer.tag, transfer.memory.tobytes())
+                self._file(source, transfer.tag, transfer.memory.data)
 
     def _begin_to_receive(self) -> bool:
         """Whether a message was on its way."""
@@ -134,15 +135,15 @@ class MpiWorld:
         self._incoming[status.Get_source()].append(transfer)
         return True
 
-    def _file(self, source: int, tag: int, data: bytes) -> None:
+    def _file(self, source: int, tag: int, data: memoryview) -> None:
         if tag == FAILURE:
-            self.failures[source] = data.decode()
+            self.failures[source] = bytes(data).decode()
         elif tag == DEPARTURE:
             self.departures.add(source)
         else:
             start = TOPIC_SIZE.itemsize
             end = start + int(np.frombuffer(data[:start], TOPIC_SIZE)[0])
-            self.inbox[data[start:end].decode(), source].append(data[end:])
+            self.inbox[bytes(data[start:end]).decode(), source].append(data[end:])
 
     def _forget(self, topic: str, heard: Iterable[int]) -> None:
         """Drop the empty queues of a topic, of which there is one for each run of a program."""
@@ -157,7 +158,7 @@ class MpiWorld:
             raise DistributedError(f"{call}: cannot go on (process {number} has failed: {error})")
         for number in range(self.count):
             if alarm is not None and self.inbox.get((alarm, number)):
-                error = self.inbox[alarm, number][0].decode()
+                error = bytes(self.inbox[alarm, number][0]).decode()
                 raise DistributedError(f"{call}: cannot go on (process {number} raised {error})")
         # What a process said before it left has come by now.
         if self.departures.intersection(absent):

@@ -26,6 +26,7 @@ from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDe
 from rune.sharding.memory import Spread, spread
 from rune.transforms.compile.transfer import has_moves, to_device
 from rune.transforms.sharding.constraint import sharding_constraint
+from rune.transforms.sharding.moves import put_at
 
 X = TypeVar("X")
 
@@ -133,13 +134,6 @@ def array_of(value: Value) -> Array:
         return value
     scalar = dtypes.scalar_type(value)
     return as_array(value) if scalar is None else as_array(value, *scalar)
-
-
-def put_at(array: Array, place: Place) -> Array:
-    """The array at another place; the same memory, if it is there already."""
-    if array.place.device is not place.device:
-        return Array(array.copied_to(place.device), array.type, place)
-    return array if array.committed else Array(array.buffer, array.type, place)
 
 
 def device_get(values: object) -> Any:

@@ -66,7 +66,7 @@ def explain(function: Callable[..., object], device: str | Device | None = None)
 
 
 def _on_mesh(program: Program, call: OnMesh) -> MeshExplanation:
-    kinds = {d.name.partition(":")[0]: d for d in reversed(call.mesh.in_order)}
+    kinds = {d.name.partition(":")[0]: d for d in reversed(call.mesh.local_devices)}
     return MeshExplanation(program, call, tuple(_explained(call.local, d, ()) for d in kinds.values()))
 
 

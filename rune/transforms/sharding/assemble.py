@@ -1,8 +1,12 @@
-"""Sharded arrays made of their blocks, under the names of JAX."""
+"""Sharded arrays made of their blocks, under the names of JAX.
+
+Of a mesh of several processes each gives the blocks of its own devices.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +15,7 @@ from rune.backends import Device
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, ShapeError
 from rune.sharding import NamedSharding, Sharding
-from rune.sharding.memory import Blocks, spread
+from rune.sharding.memory import Blocks, on_all_devices, spread
 from rune.transforms.compile.placement import device_put
 from rune.typing import ArrayLike, DTypeLike
 
@@ -22,7 +26,7 @@ def make_array_from_callback(
     data_callback: Callable[[tuple[slice, ...]], ArrayLike],
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """An array whose blocks a function gives, each asked for once.
+    """An array whose blocks a function gives, each of this process asked for once.
 
     data_callback: the slices of a block -> the block
     dtype:         of the array; None for that of the blocks
@@ -38,7 +42,7 @@ def make_array_from_callback(
     _require_sharding(sharding)
     blocks: dict[str, Array] = {}
     arrays: list[Array] = []
-    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+    for device, index in sharding.addressable_devices_indices_map(tuple(shape)).items():
         if repr(index) not in blocks:
             blocks[repr(index)] = _array(data_callback(index), dtype)
         arrays.append(device_put(blocks[repr(index)], device))
@@ -50,7 +54,7 @@ def make_array_from_single_device_arrays(
 ) -> Array:
     """The array of which each device has a block already; nothing is copied.
 
-    arrays: a block on each device of the sharding, in any order
+    arrays: a block on each device of the sharding that belongs to this process, in any order
     dtype:  that of the blocks, where somebody wants to be sure of it
     Shapes: each [*block] -> `shape`.
     Errors: ShapeError for a block of another shape, DeviceError for a device without one.
@@ -65,7 +69,7 @@ def make_array_from_single_device_arrays(
     if not isinstance(sharding, NamedSharding):
         return device_put(_block_on(next(iter(sharding.device_set)), {a.device: a for a in arrays}), sharding)
     by_device = {array.device: array for array in arrays}
-    ordered = [_block_on(device, by_device) for device in sharding.mesh.in_order]
+    ordered = [_block_on(device, by_device) for device in _local_devices(sharding)]
     block_type = ArrayType(
         sharding.shard_shape(tuple(shape)), ordered[0].type.dtype if dtype is None else np.dtype(dtype)
     )
@@ -75,9 +79,15 @@ def make_array_from_single_device_arrays(
                 f"make_array: cannot use {array.type} on {array.device.name} as a block of "
                 f"{list(shape)} by {sharding.spec!r} ({block_type} expected)"
             )
-    buffers = tuple(array.buffer_on(on(array.device)) for array in ordered)
+    buffers = on_all_devices([array.buffer_on(on(array.device)) for array in ordered], sharding.mesh)
     array_type = ordered[0].type.with_shape(tuple(shape))
     return Array(Blocks(buffers, tuple(shape)), array_type, committed_to(spread(sharding)))
+
+
+def _local_devices(sharding: NamedSharding) -> tuple[Device, ...]:
+    """The devices of this process. Errors: DistributedError if there are none."""
+    spread(sharding)
+    return sharding.mesh.local_devices
 
 
 def _require_sharding(sharding: object) -> None:
@@ -99,12 +109,15 @@ def _block_on(device: Device, by_device: Mapping[Device, Array]) -> Array:
 
 
 def make_array_from_process_local_data(
-    sharding: Sharding, local_data: ArrayLike, global_shape: Sequence[int] | None = None
+    sharding: Sharding, local_data: ArrayLike, global_shape: Sequence[int | None] | None = None
 ) -> Array:
-    """An array of which this process has the data: all of it, where there is one process.
+    """An array of which this process has the part for its own devices.
 
-    Shapes: local_data [*S] -> [*S].
-    Errors: ShapeError if `global_shape` is another.
+    local_data:   the blocks of this process, side by side; or all of an axis that is cut
+    global_shape: of the whole array; None, for it or for an axis, where the blocks say it
+    Shapes:       local_data [rows, *S] in each of n processes, cut along the first axis,
+                  -> [n rows, *S]; what all processes have whole keeps its size.
+    Errors:       ShapeError if an axis of the data is neither whole nor the blocks of this process.
 
     >>> import rune
     >>> from rune.sharding import SingleDeviceSharding
@@ -112,7 +125,61 @@ def make_array_from_process_local_data(
     Array([1., 2.], f32[2], cpu:0)
     """
     _require_sharding(sharding)
-    array = _array(local_data, None)
-    if global_shape is not None and tuple(global_shape) != array.shape:
-        raise ShapeError(f"make_array: cannot make {list(global_shape)} of {array.type} (of one process)")
-    return device_put(array, sharding)
+    data = _array(local_data, None).numpy()
+    parts = _LocalParts.of(sharding, data.ndim)
+    shape = parts.global_shape(data.shape, global_shape)
+    return make_array_from_callback(
+        shape, sharding, lambda block: data[parts.within(block, shape, data.shape)], data.dtype
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalParts:
+    """Which parts of an array the devices of a process have.
+
+    counts:  into how many parts each axis is cut
+    numbers: of the parts of this process, along each axis, in order
+    """
+
+    counts: tuple[int, ...]
+    numbers: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, sharding: Sharding, ndim: int) -> _LocalParts:
+        """Those of an array of this rank."""
+        counts = tuple(sharding.parts(a) for a in range(ndim)) if isinstance(sharding, NamedSharding) else (1,) * ndim
+        blocks = sharding.addressable_devices_indices_map(counts).values()
+        return cls(counts, tuple(tuple(sorted({b[axis].start or 0 for b in blocks})) for axis in range(ndim)))
+
+    def global_shape(self, local: Sequence[int], wanted: Sequence[int | None] | None) -> tuple[int, ...]:
+        """The shape of the whole array. Errors: ShapeError."""
+        sizes = (None,) * len(local) if wanted is None else tuple(wanted)
+        if len(sizes) != len(local):
+            raise ShapeError(f"make_array: cannot make {list(sizes)} of {list(local)} (another number of axes)")
+        return tuple(self._size(axis, *pair) for axis, pair in enumerate(zip(local, sizes, strict=True)))
+
+    def _size(self, axis: int, local: int, wanted: int | None) -> int:
+        """How long an axis is of which this process has so much, or all."""
+        count, here = self.counts[axis], len(self.numbers[axis])
+        blocks = None if local % here else local // here * count
+        size = blocks if wanted is None else wanted
+        if size is not None and size in (local, blocks):
+            return size
+        expected = f"{here} equal blocks" if wanted is None else f"{wanted * here // count} or {wanted} rows"
+        raise ShapeError(
+            f"make_array: cannot use {local} rows along axis {axis} in this process ({expected} expected, "
+            f"since it has {here} of the {count} blocks)"
+        )
+
+    def within(self, block: Sequence[slice], shape: Sequence[int], local: Sequence[int]) -> tuple[slice, ...]:
+        """Where a block is in the data of this process."""
+        return tuple(
+            self._span(axis, *b.indices(shape[axis])[:2], shape[axis], n)
+            for axis, (b, n) in enumerate(zip(block, local, strict=True))
+        )
+
+    def _span(self, axis: int, start: int, stop: int, size: int, local: int) -> slice:
+        if local == size:
+            return slice(start, stop)
+        place = self.numbers[axis].index(start // (stop - start)) * (stop - start)
+        return slice(place, place + stop - start)

@@ -17,6 +17,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.sharding import NamedSharding, PartitionSpec
 from rune.sharding.memory import spread
+from rune.transforms.sharding.moves import put_at
 
 
 def _type_rule(x: ArrayType, *, sharding: NamedSharding) -> ArrayType:
@@ -27,8 +28,7 @@ def _type_rule(x: ArrayType, *, sharding: NamedSharding) -> ArrayType:
 def _run(x: Value, *, sharding: NamedSharding) -> Array:
     type = type_of(x)
     array = x if isinstance(x, Array) else put(np.asarray(x, type.dtype), type, CPU)
-    there = spread(sharding)
-    return Array(array.buffer_on(there), type, committed_to(there))
+    return put_at(array, committed_to(spread(sharding)))
 
 
 def _batch(batched: Sequence[bool], size: Size, x: Value, *, sharding: NamedSharding) -> tuple[Array, bool]:

@@ -1,7 +1,8 @@
 """A program on all devices of a mesh at once: each runs it on blocks of its own.
 
 Every device has its executable; those of the processor with one core each run the same code. Where
-the program has collectives, the devices meet at the table of the run (lowering/meetings.py).
+the program has collectives, the devices meet at the table of the run (lowering/meetings.py). Of a
+mesh of several processes each runs the devices that are its own.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import CollectiveError
+from rune.lowering.crossings import Crossing, Itinerary
 from rune.lowering.meetings import Grid, Table
 from rune.sharding import Mesh, NamedSharding
-from rune.sharding.memory import Blocks, Spread, spread
+from rune.sharding.memory import Blocks, Spread, on_all_devices, spread
 from rune.transforms.compile.executables import compiled
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Specs
+from rune.transforms.sharding.exchanges import exchanges
 from rune.transforms.sharding.workers import run_each, turns
 
 Buffers = Sequence[Buffer]  # of one device: its blocks of the operands, or of the results
@@ -35,11 +38,12 @@ Buffers = Sequence[Buffer]  # of one device: its blocks of the operands, or of t
 class MeshProgram:
     """What the devices of a mesh run, and where the operands and results are.
 
-    executables: of each device, in the order of the mesh
+    executables: of each device of this process, in the order of the mesh
     block_types: of the results, on each device
     in_turn:     whether the caller's thread runs one after another: each is over before a thread
                  could have begun it, and they have nothing to tell each other
     together:    runs them all without Python's threads, where they need no Python
+    itinerary:   how they reach the devices of other processes; None if they need not
     """
 
     mesh: Mesh
@@ -49,6 +53,7 @@ class MeshProgram:
     block_types: tuple[ArrayType, ...]
     in_turn: bool
     together: Together | None
+    itinerary: Itinerary | None
 
     def __call__(self, args: Sequence[Value]) -> list[Array]:
         """The results.
@@ -68,9 +73,10 @@ class MeshProgram:
         if self.together is not None:
             with turns(self.mesh.in_order):
                 return self.together(blocks)
-        table = Table(self.mesh.shape, [d.name for d in self.mesh.in_order])
+        table = Table(self.mesh.shape, self.mesh.names, None if self.itinerary is None else Crossing(self.itinerary))
+        numbers = [n for n, device in enumerate(self.mesh.in_order) if device.is_local]
         try:
-            return run_each(self.mesh.in_order, lambda n: table.run(n, self.executables[n], blocks[n]))
+            return run_each(self.mesh.local_devices, lambda n: table.run(numbers[n], self.executables[n], blocks[n]))
         except CollectiveError as error:  # what others are told, when one has failed
             raise table.failure or error from None
 
@@ -84,7 +90,7 @@ def mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs
 @per_program
 def _mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, *settings: bool) -> MeshProgram:
     executables = _executables(program, mesh)
-    backends = [d.backend for d in mesh.in_order]
+    backends = [d.backend for d in mesh.local_devices]
     return MeshProgram(
         mesh,
         executables,
@@ -92,8 +98,16 @@ def _mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Spec
         tuple(committed_to(spread(NamedSharding(mesh, s))) for s in out_specs),
         program.output_types,
         all(isinstance(b, SharesCode) and b.is_brief(e) for b, e in zip(backends, executables, strict=True)),
-        _together(executables, mesh),
+        None if mesh.is_multi_process else _together(executables, mesh),
+        _itinerary(program, mesh),
     )
+
+
+def _itinerary(program: Program, mesh: Mesh) -> Itinerary | None:
+    """How devices reach those of other processes in a program with collectives."""
+    if not mesh.is_multi_process or not exchanges(program, mesh):
+        return None
+    return Itinerary(mesh.homes, f"{mesh!r} of {', '.join(mesh.names)}", str(program))
 
 
 def _together(executables: Sequence[Executable], mesh: Mesh) -> Together | None:
@@ -105,7 +119,7 @@ def _together(executables: Sequence[Executable], mesh: Mesh) -> Together | None:
 
 def _executables(program: Program, mesh: Mesh) -> tuple[Executable, ...]:
     executables: list[Executable] = []
-    for device in mesh.in_order:
+    for device in mesh.local_devices:
         twins = (_twin(device.backend, e) for e in executables)
         executables.append(next((t for t in twins if t is not None), None) or compiled(program, device))
     return tuple(executables)
@@ -119,12 +133,12 @@ def _twin(backend: Backend, executable: Executable) -> Executable | None:
 def _blocks_of(value: Value, devices: Spread) -> Buffers:
     """The block of each device."""
     if type(value) is not Array:
-        return devices.backend.share(np.array(value, type_of(value).dtype)).buffers
+        return devices.backend.share(np.array(value, type_of(value).dtype)).local
     there = value.place.device
     if there is not devices and isinstance(there, Spread):
         if _are_alike(there.sharding, devices.sharding, value.type.ndim):
-            return value.buffer.buffers
-    return value.buffer_on(devices).buffers
+            return value.buffer.local
+    return value.buffer_on(devices).local
 
 
 @functools.lru_cache(maxsize=4096)
@@ -134,9 +148,11 @@ def _are_alike(a: NamedSharding, b: NamedSharding, ndim: int) -> bool:
 
 
 def _array(blocks: Buffers, block_type: ArrayType, place: Place) -> Array:
-    """The array of these blocks."""
+    """The array of these blocks, of the devices of this process."""
+    assert isinstance(place.device, Spread)
     shape = _shape(tuple(blocks[0].shape), place)
-    return Array(Blocks(tuple(blocks), shape), block_type.with_shape(shape), place)
+    buffers = on_all_devices(blocks, place.device.sharding.mesh)
+    return Array(Blocks(buffers, shape), block_type.with_shape(shape), place)
 
 
 @functools.lru_cache(maxsize=4096)

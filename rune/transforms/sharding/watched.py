@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from rune import ops
 from rune.array import Array
 from rune.core.program import Equation, Program, Var
@@ -21,19 +19,24 @@ from rune.transforms.sharding.run import mesh_program
 def run_watched(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, args: Sequence[Value]) -> list[Array]:
     """The results of what each device runs on its blocks.
 
-    Errors: BoundsError or NaNError, of the first device in the mesh that found a fault.
+    Errors: BoundsError or NaNError, of the first device of this process that found a fault.
     """
     watched, state = watched_program(program), PartitionSpec(mesh.axis_names)
     run = mesh_program(_with_states(watched.program), mesh, in_specs, (*out_specs, state, state))
     *results, sites, indices = run(args)
-    states = np.stack([sites.numpy(), indices.numpy()])
-    faulty = np.flatnonzero(states[0])
-    first = int(faulty[0]) if faulty.size else 0
+    rows = list(zip(mesh.local_devices, _local_rows(sites), _local_rows(indices), strict=True))
+    device, site, index = next((row for row in rows if row[1]), rows[0])
     try:
-        return without_faults(watched.sites, results, *map(int, states[:, first]))
+        without_faults(watched.sites, [r.addressable_data(0) for r in results], site, index)
     except (BoundsError, NaNError) as error:
-        error.restate(f"{error.message} on {mesh.in_order[first].name}")
+        error.restate(f"{error.message} on {device.name}")
         raise
+    return results
+
+
+def _local_rows(states: Array) -> list[int]:
+    """What each device of this process says."""
+    return [int(shard.data) for shard in states.addressable_shards]
 
 
 @per_program

@@ -51,7 +51,7 @@ def test_each_block_is_written_once(tmp_path: Path):
     save_checkpoint(tmp_path, {"cut": sharded(P("a")), "copies": sharded(P())})
     (version,) = (f for f in tmp_path.iterdir() if f.is_dir())
 
-    assert sorted(f.name for f in version.iterdir()) == ["0.0", "1.0", "1.1", "1.2", "1.3", "index"]
+    assert sorted(f.name for f in version.iterdir()) == ["0.0.0", "1.0.0", "1.0.1", "1.0.2", "1.0.3", "index"]
     assert sum(f.stat().st_size for f in version.iterdir() if f.name != "index") == 2 * X.nbytes
 
 
@@ -122,7 +122,7 @@ def test_a_checkpoint_that_is_cut_short_at_any_write_leaves_the_old_one(tmp_path
 
 def test_a_damaged_file_is_an_error_and_no_number(tmp_path: Path):
     save_checkpoint(tmp_path, {"x": sharded(P("a"))})
-    (file,) = tmp_path.glob("*/0.2")
+    (file,) = tmp_path.glob("*/0.0.2")
     for damage in (b"", file.read_bytes()[:-1], file.read_bytes()[:-1] + b"\7"):
         file.write_bytes(damage)
         with pytest.raises(DistributedError, match=r"cannot read \['x'\] \(.*0\.2 is damaged\)"):

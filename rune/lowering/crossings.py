@@ -1,0 +1,132 @@
+"""Crossings: how the devices of one process meet those of others, in the middle of a program.
+
+The devices of a group first meet in their own process (lowering/meetings.py); the last of them to
+come crosses for all, and trades with the other processes (lowering/trades.py).
+
+    crossing = Crossing(itinerary)                        # one for each run of a program
+    table = Table({"data": 4}, names, crossing)
+
+Before the first meeting of a run the processes compare what they run. Those that run different
+programs get an error that shows where they differ, rather than a wait for what never comes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rune import locks, processes
+from rune.errors import DistributedError
+from rune.lowering.meetings import Arrays, CollectiveCall
+from rune.lowering.trades import Group, traded
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of a function: another in each process
+
+
+@dataclass(frozen=True, slots=True)
+class Itinerary:
+    """A program on a mesh of several processes.
+
+    homes: the process of each device, in the order of the mesh
+    mesh:  its name in messages
+    text:  of the program, which has to be the same in all processes
+    """
+
+    homes: tuple[int, ...]
+    mesh: str
+    text: str
+    digest: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", ADDRESS.sub("", self.text))
+        object.__setattr__(self, "digest", hashlib.sha256(self.text.encode()).digest())
+
+    @property
+    def others(self) -> list[int]:
+        """The other processes."""
+        return sorted({*self.homes} - {processes.current().index})
+
+
+class Crossing:
+    """One run of such a program: what the devices here and elsewhere tell each other."""
+
+    def __init__(self, itinerary: Itinerary):
+        here = processes.current().index
+        self.local = frozenset(n for n, home in enumerate(itinerary.homes) if home == here)
+        self._itinerary = itinerary
+        self._topic = processes.turn(itinerary.mesh)
+        self._is_agreed, self._lock = False, locks.lock()
+        processes.current().tell(self._topic, itinerary.digest, itinerary.others)
+
+    def meet(self, call: CollectiveCall, members: Sequence[int], operands: Mapping[int, Arrays]) -> dict[int, Arrays]:
+        """What the local members of a group receive for what they bring.
+
+        Errors: DistributedError if a process fails, is silent, or runs something else.
+        """
+        self._agree()
+        groups = dict(call.params).get("groups") or (range(len(members)),)
+        assert isinstance(groups, tuple)
+        results: dict[int, Arrays] = {}
+        with np.errstate(all="ignore"):
+            for number, places in enumerate(groups):
+                topic = f"{self._topic} {call.axis_name!r} {members[0]} {number}"
+                results.update(self._within(call, [members[place] for place in places], operands, topic))
+        return results
+
+    def _within(
+        self, call: CollectiveCall, members: Sequence[int], operands: Mapping[int, Arrays], topic: str
+    ) -> dict[int, Arrays]:
+        """The same among those who exchange with each other alone; they may all be elsewhere."""
+        local = {place: operands[n] for place, n in enumerate(members) if n in operands}
+        if not local:
+            return {}
+        homes = tuple(self._itinerary.homes[n] for n in members)
+        group = Group(str(call), homes, tuple(range(len(homes))), topic, self._alarm)
+        results = traded(call, group, local)
+        return {members[place]: arrays for place, arrays in results.items()}
+
+    # --- faults -------------------------------------------------------------------------------
+
+    @property
+    def _alarm(self) -> str:
+        return f"{self._topic} alarm"
+
+    def alarm(self, error: BaseException) -> None:
+        """Tell the other processes that this one cannot go on with the run."""
+        # A process whose fault it is has told everyone already.
+        if not isinstance(error, DistributedError):
+            text = f"{type(error).__name__}: {error}".partition("\n")[0]
+            processes.current().tell(self._alarm, text.encode(), self._itinerary.others)
+
+    def _agree(self) -> None:
+        """Errors: DistributedError unless all processes run this program."""
+        with self._lock:
+            if self._is_agreed:
+                return
+            digests = processes.current().hear("program", self._topic, self._itinerary.others, self._alarm)
+            strangers = [n for n, digest in digests.items() if digest != self._itinerary.digest]
+            if strangers:
+                raise self._difference(strangers)
+            self._is_agreed = True
+
+    def _difference(self, strangers: Sequence[int]) -> DistributedError:
+        """The error of processes that run other programs: shows where the first of them differs."""
+        world, topic = processes.current(), f"{self._topic} text"
+        world.tell(topic, self._itinerary.text.encode(), strangers)
+        number, text = next(iter(world.hear("program", topic, strangers, self._alarm).items()))
+        ours, theirs = _first_difference(self._itinerary.text, bytes(text).decode())
+        return DistributedError(
+            f"program: cannot run with process {number}, which runs another one ({ours!r} here, {theirs!r} there)",
+            hint="all processes run the same programs in one order, with the same numbers in them",
+        )
+
+
+def _first_difference(ours: str, theirs: str) -> tuple[str, str]:
+    """The first line of each text that is not in the other; nothing behind the end of one."""
+    pairs = itertools.zip_longest(ours.splitlines(), theirs.splitlines(), fillvalue="")
+    return next(((a.strip(), b.strip()) for a, b in pairs if a != b), ("", ""))
