@@ -31,7 +31,7 @@ from rune.ops.operators import Operators
 from rune.ops.promote import refuse_mask, unfit
 from rune.ops.scalars import convert, int_bounds
 from rune.sharding import picture
-from rune.sharding.memory import Spread, replicas
+from rune.sharding.memory import Blocks, Spread, replicas
 from rune.sharding.shardings import Sharding, SingleDeviceSharding
 from rune.sharding.shards import Shard
 
@@ -423,10 +423,11 @@ class Array(Operators, metaclass=ABCMeta):
 
 
 def _buffers_on_host() -> Iterator[np.ndarray]:
-    """The memory of every live array in the host's memory, but for those that gc has frozen."""
+    """All live arrays and blocks in the host's memory, but for those that gc has frozen."""
     for candidate in gc.get_objects():
-        if type(candidate) is Array and isinstance(candidate._buffer, np.ndarray):
-            yield candidate._buffer
+        buffer = candidate._buffer if type(candidate) is Array else None
+        blocks = buffer.buffers if isinstance(buffer, Blocks) else (buffer,)
+        yield from (b for b in blocks if isinstance(b, np.ndarray))
 
 
 count_arrays(_buffers_on_host)

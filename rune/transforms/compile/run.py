@@ -90,13 +90,14 @@ def _is_on_mesh(program: Program, settings: Config, place: Place) -> bool:
 def _on_mesh(
     later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
 ) -> list[Array]:
-    """The devices of the mesh run what each has to do, and no later stage. Nothing is donated."""
+    """The devices of the mesh run what each has to do, and no later stage."""
     settings = config.current()
     places = tuple([a.place if type(a) is Array else CPU for a in args])
     if is_watching(settings):
         mesh, local, in_specs, out_specs = _for_places(program, places)
         return run_watched(local, mesh, in_specs, out_specs, args)
-    return _program_on_mesh(program, places, settings.check_stages, settings.profile)(args)
+    on_devices = _program_on_mesh(program, places, donated, settings.check_stages, settings.profile)
+    return on_devices(args, donated)
 
 
 class OnMesh(NamedTuple):
@@ -117,10 +118,12 @@ def on_mesh(program: Program, args: Sequence[Value]) -> OnMesh | None:
 
 
 @per_program
-def _program_on_mesh(program: Program, places: tuple[Place, ...], *settings: bool) -> MeshProgram:
+def _program_on_mesh(
+    program: Program, places: tuple[Place, ...], donated: tuple[int, ...], *settings: bool
+) -> MeshProgram:
     """What the devices run for arguments at these places."""
     mesh, local, in_specs, out_specs = _for_places(program, places)
-    return mesh_program(local, mesh, in_specs, out_specs)
+    return mesh_program(local, mesh, in_specs, out_specs, donated)
 
 
 @per_program

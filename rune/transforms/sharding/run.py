@@ -26,6 +26,7 @@ from rune.sharding.memory import Blocks, Spread, spread
 from rune.transforms.compile.executables import compiled
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Specs
+from rune.transforms.sharding.donation import lendable
 from rune.transforms.sharding.workers import run_each, turns
 
 Buffers = Sequence[Buffer]  # of one device: its blocks of the operands, or of the results
@@ -50,40 +51,45 @@ class MeshProgram:
     in_turn: bool
     together: Together | None
 
-    def __call__(self, args: Sequence[Value]) -> list[Array]:
-        """The results.
+    def __call__(self, args: Sequence[Value], donated: Sequence[int] = ()) -> list[Array]:
+        """The results. donated: arguments whose blocks they may be written to.
 
         Errors: that of the device that failed first; CollectiveError if devices do not agree.
         """
+        lent = lendable(args, donated) if donated else ()
         operands = [_blocks_of(a, devices) for a, devices in zip(args, self.operands, strict=True)]
         blocks = list(zip(*operands, strict=True)) or [()] * len(self.executables)
-        results = self._run(blocks)
+        results = self._run(blocks, lent)
         next(counts.runs)
         return [*map(_array, zip(*results, strict=True), self.block_types, self.results)]
 
-    def _run(self, blocks: Sequence[Buffers]) -> Sequence[Buffers]:
+    def _run(self, blocks: Sequence[Buffers], lent: Sequence[int]) -> Sequence[Buffers]:
         """What each device gives for its blocks."""
         if self.in_turn:
-            return [run(operands) for run, operands in zip(self.executables, blocks, strict=True)]
+            return [run(operands, lent) for run, operands in zip(self.executables, blocks, strict=True)]
         if self.together is not None:
             with turns(self.mesh.in_order):
-                return self.together(blocks)
+                return self.together(blocks, lent)
         table = Table(self.mesh.shape, [d.name for d in self.mesh.in_order])
         try:
-            return run_each(self.mesh.in_order, lambda n: table.run(n, self.executables[n], blocks[n]))
+            return run_each(self.mesh.in_order, lambda n: table.run(n, self.executables[n], blocks[n], lent))
         except CollectiveError as error:  # what others are told, when one has failed
             raise table.failure or error from None
 
 
-def mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs) -> MeshProgram:
+def mesh_program(
+    program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donated: tuple[int, ...] = ()
+) -> MeshProgram:
     """The program for all devices, compiled on first use; the specs say which blocks are whose."""
     settings = config.current()
-    return _mesh_program(program, mesh, in_specs, out_specs, settings.check_stages, settings.profile)
+    return _mesh_program(program, mesh, in_specs, out_specs, donated, settings.check_stages, settings.profile)
 
 
 @per_program
-def _mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, *settings: bool) -> MeshProgram:
-    executables = _executables(program, mesh)
+def _mesh_program(
+    program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donated: tuple[int, ...], *settings: bool
+) -> MeshProgram:
+    executables = _executables(program, mesh, donated)
     backends = [d.backend for d in mesh.in_order]
     return MeshProgram(
         mesh,
@@ -103,11 +109,11 @@ def _together(executables: Sequence[Executable], mesh: Mesh) -> Together | None:
     return backend.together(executables, Grid(mesh.shape, names)) if isinstance(backend, RunsTogether) else None
 
 
-def _executables(program: Program, mesh: Mesh) -> tuple[Executable, ...]:
+def _executables(program: Program, mesh: Mesh, donated: tuple[int, ...]) -> tuple[Executable, ...]:
     executables: list[Executable] = []
     for device in mesh.in_order:
         twins = (_twin(device.backend, e) for e in executables)
-        executables.append(next((t for t in twins if t is not None), None) or compiled(program, device))
+        executables.append(next((t for t in twins if t is not None), None) or compiled(program, device, donated))
     return tuple(executables)
 
 
