@@ -34,6 +34,7 @@ from rune.sharding import picture
 from rune.sharding.memory import Blocks, Spread, replicas
 from rune.sharding.shardings import Sharding, SingleDeviceSharding
 from rune.sharding.shards import Shard
+from rune.sharding.stored import StoredSharding, stored
 
 if TYPE_CHECKING:
     from rune.typing import DTypeLike
@@ -419,7 +420,7 @@ class Array(Operators, metaclass=ABCMeta):
         return self
 
     def __reduce__(self) -> tuple:
-        return _unpickle, (self.numpy(), self.type)
+        return _unpickle, (self.numpy(), self.type, stored(self.sharding))
 
 
 def _buffers_on_host() -> Iterator[np.ndarray]:
@@ -441,8 +442,8 @@ def _references(array: Array) -> int:
 _REFERENCES_OF_ONE = _references(Array(object(), ArrayType((), dtypes.f32)))
 
 
-def _unpickle(data: np.ndarray, type: ArrayType) -> Array:
-    return Array(data, type)
+def _unpickle(data: np.ndarray, type: ArrayType, layout: StoredSharding | None = None) -> Array:
+    return put(data, type, CPU if layout is None else committed_to(layout.spread(type)))
 
 
 def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -> Array:
