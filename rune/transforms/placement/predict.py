@@ -27,7 +27,7 @@ from rune.sharding import Mesh
 from rune.transforms.placement.records import Group, Link, Measurements, Speed
 from rune.transforms.sharding.exchanges import Exchange
 
-UNMEASURED = "no time: call rune.measure_devices()"
+UNMEASURED = "no times: rune.measure_devices() measures what devices can do, in some seconds, and keeps it"
 SUMS = frozenset({"psum", "pmax", "pmin", "psum_scatter"})
 
 
@@ -120,15 +120,21 @@ class Prediction:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        parts = (self.compute_seconds, self.exchange_seconds, self.call_seconds)
-        computing, exchanging, calling = map(time_text, parts)
-        yield f"predicted {time_text(self.seconds)}: {computing} computation, {exchanging} collectives, {calling} call"
+        yield f"predicted {time_text(self.seconds)}, bound by {self.bound}"
+        rows = list(self._rows())
+        width = max(len(time_text(seconds)) for seconds, _ in rows)
+        yield from (f"{time_text(seconds):>{width + 2}}  {what}" for seconds, what in rows)
+
+    def _rows(self) -> Iterator[tuple[float, str]]:
+        """What follows on what, with its seconds."""
         products, arithmetic, memory, steps = map(time_text, _parts(self.devices[self.slowest]))
         name = f"{self.slowest}, the slowest" if len(self.devices) > 1 else self.slowest
-        yield f"{name}: {products} products, {arithmetic} arithmetic, {memory} memory, {steps} starting steps"
-        for exchange, seconds in self.exchanges:
-            yield f"{time_text(seconds)} in {str(exchange).partition('  #')[0]}"
-        yield f"bound by {self.bound}"
+        yield self.call_seconds, "the call itself"
+        yield (
+            self.compute_seconds,
+            f"computation on {name} (products {products}, arithmetic {arithmetic}, memory {memory}, steps {steps})",
+        )
+        yield from ((seconds, str(exchange)) for exchange, seconds in self.exchanges)
 
 
 def predicted(
@@ -160,7 +166,7 @@ def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> fl
     waiting, busy = record.group(exchange.devices), record.group(mesh.size)
     sums = exchange.kind in SUMS
     least, curve = (waiting.sums.latency, busy.sums) if sums else (waiting.moves.latency, busy.moves)
-    sending = curve.seconds(exchange.bytes_sent) - curve.latency
+    sending = curve.seconds(estimate(exchange.bytes_sent)) - curve.latency
     steps = 1 if exchange.steps is None else exchange.steps
     return steps * (least + sending * _slowness(exchange, mesh, record, busy))
 
