@@ -24,17 +24,17 @@ from rune.config import Config
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.errors import DeviceError
 from rune.sharding import Mesh, PartitionSpec
 from rune.sharding.memory import Spread
 from rune.transforms.checks.key_reuse import note_program
 from rune.transforms.checks.nans_and_bounds import is_watching, watched_program, without_faults
-from rune.transforms.compile.executables import device_for, execute
+from rune.transforms.compile.executables import execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.localize import input_specs, localized, meshes_within
+from rune.transforms.sharding.refusal import require_there
 from rune.transforms.sharding.run import MeshProgram, mesh_program
 from rune.transforms.sharding.watched import run_watched
 
@@ -148,12 +148,7 @@ def _spec_on(mesh: Mesh, type: ArrayType, place: Place, wanted: PartitionSpec) -
         return wanted
     if isinstance(place.device, Spread) and place.device.sharding.mesh == mesh:
         return place.device.sharding.spec
-    there = place.device.sharding.device_set if isinstance(place.device, Spread) else {device_for(place.device)}
-    if there != set(mesh.in_order):
-        raise DeviceError(
-            f"jit: cannot use {type} on {device_for(place.device).name} with {mesh} (it is committed there)",
-            hint="rune.device_put with a NamedSharding of the mesh lays it out there",
-        )
+    require_there("jit", type, place, mesh)
     return wanted
 
 

@@ -19,7 +19,7 @@ from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.errors import CollectiveError
+from rune.errors import CollectiveError, RuneError
 from rune.lowering.meetings import Grid, Table
 from rune.sharding import Mesh, NamedSharding
 from rune.sharding.memory import Blocks, Spread, spread
@@ -74,7 +74,10 @@ class MeshProgram:
         try:
             return run_each(self.mesh.in_order, lambda n: table.run(n, self.executables[n], blocks[n], lent))
         except CollectiveError as error:  # what others are told, when one has failed
-            raise table.failure or error from None
+            failure = table.failure or error
+            if isinstance(failure, RuneError):
+                failure.locate()
+            raise failure from None
 
 
 def mesh_program(
