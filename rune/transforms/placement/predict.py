@@ -54,10 +54,9 @@ class Computation:
     def __add__(self, other: Computation) -> Computation:
         return Computation(*(a + b for a, b in zip(_parts(self), _parts(other), strict=True)))
 
-    def times(self, products: float, memory: float, everything: float = 1) -> Computation:
-        """The same, with each part so many times as long."""
-        scales = (products, products, memory, 1.0)
-        return Computation(*(everything * s * p for s, p in zip(scales, _parts(self), strict=True)))
+    def times(self, count: float) -> Computation:
+        """The same, so many times."""
+        return Computation(*(count * part for part in _parts(self)))
 
 
 def _parts(computation: Computation) -> tuple[float, ...]:
@@ -146,10 +145,10 @@ def predicted(
     Errors:  KeyError for devices that were not measured.
     """
     names = [d.name for d in mesh.in_order]
-    call, products, streams = record.sharing(names)
-    alone = {name: computation(lowered[name.partition(":")[0]], record.speed(name)) for name in names}
-    together = {name: c.times(products, streams) for name, c in alone.items()}
-    return Prediction(call, together, tuple((e, exchange_seconds(e, mesh, record)) for e in exchanges))
+    speeds = {name: record.speed_among(name, len(names)) for name in names}
+    computing = {name: computation(lowered[name.partition(":")[0]], speed) for name, speed in speeds.items()}
+    sending = tuple((e, exchange_seconds(e, mesh, record)) for e in exchanges)
+    return Prediction(record.call_seconds(names), computing, sending)
 
 
 # --- collectives ------------------------------------------------------------------------------
@@ -218,7 +217,7 @@ def _of_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Co
         case Loop(count=count):
             each = [_of_plan(kernels, inner, speed) for inner in inner_plans(step)]
             times = 1 if count is None else estimate(count)
-            return reduce(Computation.__add__, each).times(1, 1, times)
+            return reduce(Computation.__add__, each).times(times)
         case Branch(branches=branches):
             return max((_of_plan(kernels, b, speed) for b in branches), key=lambda c: c.seconds)
         case Call(routine=routine) if routine == CALLBACK:
