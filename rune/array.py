@@ -31,9 +31,10 @@ from rune.ops.operators import Operators
 from rune.ops.promote import refuse_mask, unfit
 from rune.ops.scalars import convert, int_bounds
 from rune.sharding import picture
-from rune.sharding.memory import Spread, is_readable, replicas
+from rune.sharding.memory import Blocks, Spread, is_readable, replicas
 from rune.sharding.shardings import Sharding, SingleDeviceSharding
 from rune.sharding.shards import RemoteShard, Shard, shard
+from rune.sharding.stored import StoredSharding, stored
 
 if TYPE_CHECKING:
     from rune.typing import DTypeLike
@@ -419,14 +420,15 @@ class Array(Operators, metaclass=ABCMeta):
         return self
 
     def __reduce__(self) -> tuple:
-        return _unpickle, (self.numpy(), self.type)
+        return _unpickle, (self.numpy(), self.type, stored(self.sharding))
 
 
 def _buffers_on_host() -> Iterator[np.ndarray]:
-    """The memory of every live array in the host's memory, but for those that gc has frozen."""
+    """All live arrays and blocks in the host's memory, but for those that gc has frozen."""
     for candidate in gc.get_objects():
-        if type(candidate) is Array and isinstance(candidate._buffer, np.ndarray):
-            yield candidate._buffer
+        buffer = candidate._buffer if type(candidate) is Array else None
+        blocks = buffer.buffers if isinstance(buffer, Blocks) else (buffer,)
+        yield from (b for b in blocks if isinstance(b, np.ndarray))
 
 
 count_arrays(_buffers_on_host)
@@ -440,8 +442,8 @@ def _references(array: Array) -> int:
 _REFERENCES_OF_ONE = _references(Array(object(), ArrayType((), dtypes.f32)))
 
 
-def _unpickle(data: np.ndarray, type: ArrayType) -> Array:
-    return Array(data, type)
+def _unpickle(data: np.ndarray, type: ArrayType, layout: StoredSharding | None = None) -> Array:
+    return put(data, type, CPU if layout is None else committed_to(layout.spread(type)))
 
 
 def as_array(value: object, dtype: np.dtype | None = None, weak: bool = False) -> Array:

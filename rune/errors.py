@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import threading
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -122,6 +123,8 @@ def user_frame() -> Frame | None:
     # The first test decides nearly always, and operations that are traced wait for it.
     while frame is not None and (frame.f_code.co_filename.startswith(_PACKAGE) or is_generated(frame)):
         frame = frame.f_back
+    if frame is not None and frame.f_code.co_filename == threading.__file__:
+        return None  # in a thread of the package's
     if frame is None:
         return None
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
@@ -162,6 +165,11 @@ class RuneError(Exception):
         """Say it in other words, or with another hint; the user's line stays."""
         self.message, self.hint = message or self.message, hint or self.hint
         self.args = (with_context(self.message, self.hint, self.frame),)
+
+    def locate(self) -> None:
+        """Show the line of the call here, if the error came up in a thread that has none."""
+        self.frame = self.frame or user_frame()
+        self.restate()
 
 
 class ShapeError(RuneError, TypeError, ValueError):

@@ -70,7 +70,7 @@ def named_axis(name: Name) -> Axis:
         if interpreter is None:
             raise UnboundAxisError(
                 f"collective: cannot find the axis {name!r} (no transformation around names it)",
-                hint=f"rune.vmap(f, axis_name={name!r}) names the axis that f is mapped over",
+                hint=f"rune.vmap(f, axis_name={name!r}) names the axis of its lanes, shard_map those of a mesh",
             )
         axis = interpreter.named_axis(name)
     for inner in crossed:

@@ -357,7 +357,8 @@ def _check_permutation(pairs: tuple[tuple[int, int], ...], size: Size) -> None:
     for lanes in zip(*pairs, strict=True):
         if len(set(lanes)) < len(lanes) or not all(0 <= lane < size for lane in lanes):
             raise ArgumentError(
-                f"ppermute: cannot permute {size} lanes by {list(pairs)} (each sends and receives once at most)"
+                f"ppermute: cannot permute {size} lanes by {list(pairs)} "
+                f"(each sends and receives once at most, and is below {size})"
             )
 
 

@@ -13,7 +13,7 @@ from rune.dims import Size
 from rune.numpy.arguments import shape_of, value
 from rune.ops.family import size_value
 from rune.transforms.arguments import unshared
-from rune.transforms.compile.placement import device_put
+from rune.transforms.compile.placement import put_each, wheres
 from rune.typing import ArrayLike
 
 T = TypeVar("T")  # an array, or a tree of arrays
@@ -51,7 +51,8 @@ def with_sharding_constraint(x: T, shardings: object) -> T:
     >>> lax.with_sharding_constraint(rnp.ones(2), rows).sharding.spec
     P('data')
     """
-    return device_put(x, shardings)
+    name = "with_sharding_constraint"
+    return put_each(name, "", x, wheres(name, "shardings", shardings, x))
 
 
 def optimization_barrier(operand: object) -> Any:

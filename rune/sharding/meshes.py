@@ -33,6 +33,7 @@ class Mesh:
     def __init__(self, devices: object, axis_names: Name | Sequence[Name]):
         grid = np.asarray(devices, dtype=object)
         names = tuple(axis_names) if isinstance(axis_names, tuple | list) else (axis_names,)
+        _require_grid(grid)
         _require_names(grid.shape, names)
         self._grid = tuple(map(device_of, grid.flat))
         _require_distinct(self._grid)
@@ -103,9 +104,24 @@ class Mesh:
     def _key(self) -> tuple[object, ...]:
         return self._grid, self.axis_names, self.axis_sizes
 
+    def __reduce__(self) -> tuple:
+        """Pickled by the names of its devices, which have to be there when it is unpickled."""
+        names = np.array([d.name for d in self._grid], object).reshape(self.axis_sizes)
+        return Mesh, (names.tolist(), self.axis_names)
+
     def __repr__(self) -> str:
         axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
         return f"Mesh({axes})"
+
+
+def _require_grid(grid: np.ndarray) -> None:
+    lengths = [len(row) for row in grid.flat if isinstance(row, list | tuple)]
+    if lengths:
+        raise ArgumentError(
+            f"Mesh: cannot make a grid of rows of {', '.join(map(str, lengths))} devices (as many in each required)"
+        )
+    if not grid.size:
+        raise ArgumentError(f"Mesh: cannot make a grid of {_sizes(grid.shape)} devices (at least one required)")
 
 
 def _require_names(shape: Sequence[int], names: Sequence[Name]) -> None:
@@ -121,7 +137,10 @@ def _require_names(shape: Sequence[int], names: Sequence[Name]) -> None:
 def _require_distinct(grid: Sequence[Device]) -> None:
     if len(set(grid)) < len(grid):
         repeated = next(d for n, d in enumerate(grid) if d in grid[:n])
-        raise ArgumentError(f"Mesh: cannot use {repeated.name} at two places")
+        raise ArgumentError(
+            f"Mesh: cannot use {repeated.name} at two places",
+            hint=f"{variable_of('cpu_devices')}={len(grid)} makes so many devices of the CPU",
+        )
 
 
 def _sizes(shape: Sequence[int]) -> str:
@@ -143,6 +162,7 @@ def make_mesh(
     Mesh('data': 1, 'model': 1)
     """
     there = everywhere() or default_devices() if devices is None else tuple(map(device_of, devices))
+    _require_counts(axis_shapes)
     count = math.prod(axis_shapes)
     if len(there) < count:
         raise DeviceError(
@@ -152,7 +172,17 @@ def make_mesh(
         )
     grid = np.empty(count, object)
     grid[:] = there[:count]
-    return Mesh(grid.reshape(tuple(axis_shapes)), tuple(axis_names))
+    names = axis_names if isinstance(axis_names, str) else tuple(axis_names)
+    return Mesh(grid.reshape(tuple(axis_shapes)), names)
+
+
+def _require_counts(axis_shapes: object) -> None:
+    is_sequence = isinstance(axis_shapes, tuple | list)
+    if not is_sequence or not all(isinstance(n, int | np.integer) and n > 0 for n in axis_shapes):
+        raise ArgumentError(
+            f"make_mesh: cannot make a grid of {axis_shapes!r} devices (a positive number for each axis required)",
+            hint='make_mesh((4, 2), ("data", "model"))',
+        )
 
 
 def default_devices() -> tuple[Device, ...]:

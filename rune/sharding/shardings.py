@@ -196,11 +196,17 @@ class NamedSharding(Sharding):
                 raise ShapeError(
                     f"NamedSharding: cannot cut axis {axis} of {list(shape)} into {parts} equal parts "
                     f"({self.spec}; {_sizes(self.mesh, self.spec.names(axis))})",
-                    hint=f"pad the axis to {-(-size // parts) * parts}, or take a mesh whose size divides {size}",
+                    hint=_how_to_divide(size, parts),
                 )
 
     def __repr__(self) -> str:
         return f"NamedSharding({self.mesh!r}, {self.spec!r})"
+
+
+def _how_to_divide(size: Size, parts: int) -> str:
+    if isinstance(size, int):
+        return f"pad the axis to {-(-size // parts) * parts}, or take a mesh whose size divides {size}"
+    return f'declare a multiple of {parts}: in_dims="{parts}*n" for the axis, and the range of n in dims'
 
 
 def _sizes(mesh: Mesh, names: Sequence[Name]) -> str:

@@ -22,7 +22,10 @@ def measurements(
     return Measurements(
         tuple(_speed(name, slower if name == names[-1] else 1.0) for name in names),
         tuple(Link(a, b, message) for n, a in enumerate(names) for b in names[n + 1 :]),
-        tuple(Group(n, latency, 1.0, 1.0, message, message) for n in [*sizes, *[len(names)] * (len(names) > 1)]),
+        tuple(
+            Group(n, latency, 1.0, _speed("slowest", slower).streams, message, message)
+            for n in [*sizes, *[len(names)] * (len(names) > 1)]
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,19 @@ def test_beyond_the_largest_group_waits_grow_with_the_logarithm():
     record = measurements(("cpu:0", "cpu:1"), latency=1e-4)
 
     assert record.group(64).sums.latency == pytest.approx(6e-4)
+
+
+def test_devices_that_compute_together_are_slowed_by_what_they_share_at_each_amount():
+    record = measurements(("cpu:0", "cpu:1"))
+    (group,) = record.groups
+    shared = Curve(tuple((amount, 3 * s if amount > 1e6 else s) for amount, s in group.streams.points))
+    busy = replace(record, groups=(replace(group, products=2.0, streams=shared),)).speed_among("cpu:0", 2)
+    alone = record.speed("cpu:0")
+
+    assert busy.streams.seconds(1e3) == alone.streams.seconds(1e3)
+    assert busy.streams.seconds(1e10) == pytest.approx(3 * alone.streams.seconds(1e10))
+    assert busy.products.seconds(1e12) == pytest.approx(2 * alone.products.seconds(1e12))
+    assert record.speed_among("cpu:0", 1) == alone
 
 
 def test_a_record_is_the_same_after_it_was_text():
@@ -110,7 +124,7 @@ def test_a_measurement_is_printed_with_its_units(expect: Any):
         cpu:0 and cpu:1  100.00 µs    1 GB/s
 
         together        call  collective  each sends  in a sum            products  elementwise
-        2 devices  100.00 µs   100.00 µs      1 GB/s    1 GB/s  1.00 times as long   1.00 times""",
+        2 devices  100.00 µs   100.00 µs      1 GB/s    1 GB/s  1.00 times as long  5 GB/s each""",
     )
 
 

@@ -91,7 +91,12 @@ class SharesCode(Protocol):
         ...
 
 
-Together = Callable[[Sequence[Sequence[Buffer]]], list[list[Buffer]]]  # operands of each device -> its results
+class Together(Protocol):
+    """Executables of several devices as one."""
+
+    def __call__(self, blocks: Sequence[Sequence[Buffer]], donated: Sequence[int] = ()) -> list[list[Buffer]]:
+        """The results of each device for its operands; memory of `donated` ones may be reused."""
+        ...
 
 
 @runtime_checkable

@@ -82,14 +82,15 @@ def execute(program: Program, args: Sequence[Value], place: Place, donated: tupl
     """The results of the compiled program. donated: inputs whose memory they may be written to."""
     device = place.device
     executable = compiled(program, device_for(device), donated)
-    lent = tuple([n for n in donated if _may_lend(args[n], device)]) if donated else ()
+    lent = tuple([n for n in donated if _may_lend(args[n], device, args)]) if donated else ()
     buffers = [buffer_on(a, device) for a in args]
     return run_executable(executable, program.output_types, buffers, place, lent)
 
 
-def _may_lend(value: Value, device: Device | None) -> bool:
-    """Whether a result may use the memory: an Array's that nothing else refers to."""
-    return type(value) is Array and value.place.device is device and value.is_sole_owner
+def _may_lend(value: Value, device: Device | None, args: Sequence[Value]) -> bool:
+    """Whether a result may use the memory: an Array's that nothing else refers to, given once."""
+    is_here = type(value) is Array and value.place.device is device and value.is_sole_owner
+    return is_here and sum(a is value for a in args) == 1
 
 
 def run_executable(

@@ -25,6 +25,7 @@ from rune.core.staging import Stage, stage
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
 from rune.errors import DimensionError, LayoutError, NaNError, ShapeError
+from rune.sharding.memory import Spread
 from rune.transforms import late_modules
 from rune.transforms.arguments import function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
@@ -384,8 +385,13 @@ def _natively_called() -> type[Jitted] | None:
 
 
 def _release(value: Value, device: Device | None) -> None:
-    if type(value) is Array and value.place.device is device:
+    """Delete a donated array that is where the call ran; of one elsewhere it had a copy."""
+    if type(value) is Array and (value.place.device is device or _share_mesh(value.place.device, device)):
         value.delete()
+
+
+def _share_mesh(a: Device | None, b: Device | None) -> bool:
+    return isinstance(a, Spread) and isinstance(b, Spread) and a.sharding.device_set == b.sharding.device_set
 
 
 class Options(TypedDict, total=False):

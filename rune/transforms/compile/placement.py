@@ -16,17 +16,19 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array, Place, as_array, committed_to, default_place, on
 from rune.backends import Device, device_of
-from rune.core.interpreter import Tracer
+from rune.core.interpreter import Tracer, type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
-from rune.errors import ArgumentError, DeviceError
+from rune.errors import ArgumentError, DeviceError, ShapeError
 from rune.ops.promote import opened
 from rune.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from rune.sharding.memory import Spread, spread
+from rune.transforms.arguments import key_path
 from rune.transforms.compile.transfer import has_moves, to_device
 from rune.transforms.sharding.constraint import sharding_constraint
 from rune.transforms.sharding.moves import put_at
+from rune.transforms.sharding.refusal import at, restate, spread_prefix
 
 X = TypeVar("X")
 
@@ -92,19 +94,40 @@ def device_put(values: object, device: object = None) -> Any:
     >>> rune.device_put(rnp.ones(2), "cpu").committed
     True
     """
-    opened_values = tree.map(opened, values)
-    leaves, treedef = tree.flatten(opened_values)
-    if isinstance(device, PartitionSpec | Mesh):
-        raise ArgumentError(
-            f"device_put: cannot lay out by {device!r} alone (a mesh and a spec required)",
-            hint="rune.NamedSharding(mesh, spec) is both",
-        )
-    places = tree.broadcast_prefix(device, opened_values, is_leaf=_is_where)
-    return tree.unflatten(treedef, [_put(x, where) for x, where in zip(leaves, places, strict=True)])
+    return put_each("device_put", "", values, wheres("device_put", "device", device, values))
 
 
-def _is_where(value: object) -> bool:
-    return value is None or isinstance(value, str | Device | Sharding)
+def wheres(name: str, what: str, prefix: object, values: object) -> list[Where | None]:
+    """Where a tree prefix says that each leaf of the values is to be.
+
+    name, what: the operation, and its argument that says so
+    Errors:     ArgumentError if it does not fit the values, and for a spec or a mesh alone.
+    """
+    places = spread_prefix(name, what, prefix, values, (str, Device, Sharding, PartitionSpec, Mesh))
+    for where in places:
+        if isinstance(where, PartitionSpec | Mesh):
+            raise ArgumentError(
+                f"{name}: cannot lay out by {where!r} alone (a mesh and a spec required)",
+                hint="rune.NamedSharding(mesh, spec) is both",
+            )
+    return places
+
+
+def put_each(name: str, what: str, values: X, places: Sequence[Where | None]) -> X:
+    """A tree with each leaf at its place.
+
+    what:   what the tree is, `argument[0]`
+    Errors: those of `device_put`, by this name.
+    """
+    leaves, treedef = tree.flatten(tree.map(opened, values))
+    placed: list[Value] = []
+    for number, (value, where) in enumerate(zip(leaves, places, strict=True)):
+        try:
+            placed.append(_put(value, where))
+        except ShapeError as error:
+            restate(error, name, at(type_of(value), what + key_path(number, treedef)))
+            raise
+    return tree.unflatten(treedef, placed)
 
 
 def _put(value: Value, where: Where | None) -> Value:

@@ -24,17 +24,17 @@ from rune.config import Config
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.errors import DeviceError
 from rune.sharding import Mesh, PartitionSpec
 from rune.sharding.memory import Spread
 from rune.transforms.checks.key_reuse import note_program
 from rune.transforms.checks.nans_and_bounds import is_watching, watched_program, without_faults
-from rune.transforms.compile.executables import device_for, execute
+from rune.transforms.compile.executables import execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.localize import input_specs, localized, meshes_within
+from rune.transforms.sharding.refusal import require_there
 from rune.transforms.sharding.run import MeshProgram, mesh_program
 from rune.transforms.sharding.watched import run_watched
 
@@ -90,13 +90,14 @@ def _is_on_mesh(program: Program, settings: Config, place: Place) -> bool:
 def _on_mesh(
     later: Run, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...]
 ) -> list[Array]:
-    """The devices of the mesh run what each has to do, and no later stage. Nothing is donated."""
+    """The devices of the mesh run what each has to do, and no later stage."""
     settings = config.current()
     places = tuple([a.place if type(a) is Array else CPU for a in args])
     if is_watching(settings):
         mesh, local, in_specs, out_specs = _for_places(program, places)
         return run_watched(local, mesh, in_specs, out_specs, args)
-    return _program_on_mesh(program, places, settings.check_stages, settings.profile)(args)
+    on_devices = _program_on_mesh(program, places, donated, settings.check_stages, settings.profile)
+    return on_devices(args, donated)
 
 
 class OnMesh(NamedTuple):
@@ -117,10 +118,12 @@ def on_mesh(program: Program, args: Sequence[Value]) -> OnMesh | None:
 
 
 @per_program
-def _program_on_mesh(program: Program, places: tuple[Place, ...], *settings: bool) -> MeshProgram:
+def _program_on_mesh(
+    program: Program, places: tuple[Place, ...], donated: tuple[int, ...], *settings: bool
+) -> MeshProgram:
     """What the devices run for arguments at these places."""
     mesh, local, in_specs, out_specs = _for_places(program, places)
-    return mesh_program(local, mesh, in_specs, out_specs)
+    return mesh_program(local, mesh, in_specs, out_specs, donated)
 
 
 @per_program
@@ -145,12 +148,7 @@ def _spec_on(mesh: Mesh, type: ArrayType, place: Place, wanted: PartitionSpec) -
         return wanted
     if isinstance(place.device, Spread) and place.device.sharding.mesh == mesh:
         return place.device.sharding.spec
-    there = place.device.sharding.device_set if isinstance(place.device, Spread) else {device_for(place.device)}
-    if there != set(mesh.in_order):
-        raise DeviceError(
-            f"jit: cannot use {type} on {device_for(place.device).name} with {mesh} (it is committed there)",
-            hint="rune.device_put with a NamedSharding of the mesh lays it out there",
-        )
+    require_there("jit", type, place, mesh)
     return wanted
 
 

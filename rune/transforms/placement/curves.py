@@ -7,7 +7,7 @@ never falls, so that more work is never predicted to take less time.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -38,6 +38,14 @@ class Curve:
         """The amount that takes a second, where it is large."""
         amount, seconds = self.points[-1]
         return amount / seconds
+
+    def scaled(self, factor: Callable[[float], float]) -> Curve:
+        """The curve with each amount taking so many times as long, by the amount."""
+        return curve((amount, factor(amount) * seconds) for amount, seconds in self.points)
+
+    def clamped(self, amount: float) -> float:
+        """The amount, or the measured one next to it if it is below or beyond all of them."""
+        return min(max(amount, self.points[0][0]), self.points[-1][0])
 
     def delayed(self, seconds: float) -> Curve:
         """The curve with so much more time for every amount."""

@@ -36,11 +36,14 @@ SAMPLES, SAMPLE_S = 7, 0.015  # of each program: at least so many calls, and for
 LONG_S = 0.05  # amounts above one that takes so long are not tried
 CHAIN = 5  # steps of the longer programs
 PRODUCTS = (32, 128, 512, 1024)  # rows of square matrices
-STREAMS = (1 << 12, 1 << 16, 1 << 19, 1 << 22, 1 << 24)  # elements
-MESSAGES = (1, 1 << 14, 1 << 18, 1 << 21)  # elements, of a group
+# Caches end between two amounts, so these are close to each other.
+STREAMS = (1 << 12, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)  # elements
+MESSAGES = (1, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # elements, of a group
 OF_LINK = (1, 1 << 20)  # elements, between two devices
 ARITHMETIC = 1 << 16  # elements, in the cache
 OPERATIONS = ("sin", "exp", "tanh", "div", "mul", "add")  # of each of them
+# A kernel of twelve operations. In a longer one each costs more, as elements overlap less in time.
+KERNEL = 2
 BYTES = dtypes.f32.itemsize
 
 
@@ -115,7 +118,7 @@ def _speed(device: Device) -> Speed:
         return _seconds(jit(partial(_chained, step, times)), device_put(x, device)) - call
 
     elements = np.full(ARITHMETIC, 0.5, np.float32)
-    additions = ARITHMETIC * sum(map(operation, OPERATIONS))
+    additions = KERNEL * ARITHMETIC * sum(map(operation, OPERATIONS))
     return Speed(
         device.name,
         device.target.description,
@@ -123,7 +126,7 @@ def _speed(device: Device) -> Speed:
         max(1e-9, _per_step(lambda times: alone(_prefix_sums, np.zeros(8, np.float32), times))),
         curve(_growing((2 * m**3, lambda m=m: alone(_product, _square(m))) for m in PRODUCTS)),
         curve(_growing((2 * BYTES * n, lambda n=n: alone(_increment, np.zeros(n, np.float32))) for n in STREAMS)),
-        additions / max(1e-9, _per_step(lambda times: alone(_arithmetic, elements, times))),
+        additions / max(1e-9, alone(_arithmetic, elements, KERNEL)),
     )
 
 
@@ -161,14 +164,14 @@ def _group(machines: Sequence[Device], speeds: Sequence[Speed]) -> Group:
     share = 2 * (len(machines) - 1) / len(machines)  # that is sent of what a psum puts in
     sums = Curve(tuple((share * amount, seconds) for amount, seconds in by_bytes.points))
     _, moves = _collectives(machines, _ring(len(machines)), MESSAGES)
-    rows, elements = PRODUCTS[-2], STREAMS[-2]
-    product = _seconds(*_on_all(machines, _product, _square(rows))) - call
-    stream = _seconds(*_on_all(machines, _increment, np.zeros(elements, np.float32))) - call
-    slowest_product = max(s.products.seconds(2 * rows**3) for s in speeds)
-    slowest_stream = max(s.streams.seconds(2 * BYTES * elements) for s in speeds)
-    return Group(
-        len(machines), call, max(1.0, product / slowest_product), max(1.0, stream / slowest_stream), moves, sums
-    )
+    rows = PRODUCTS[-2]
+
+    def together(step: Step, block: np.ndarray) -> float:
+        return _seconds(*_on_all(machines, step, block)) - call
+
+    slower = together(_product, _square(rows)) / max(s.products.seconds(2 * rows**3) for s in speeds)
+    streams = ((2 * BYTES * n, lambda n=n: together(_increment, np.zeros(n, np.float32))) for n in STREAMS[1:])
+    return Group(len(machines), call, max(1.0, slower), curve(_growing(streams)), moves, sums)
 
 
 def _ring(devices: int) -> Step:

@@ -27,7 +27,7 @@ from rune.sharding import Mesh
 from rune.transforms.placement.records import Group, Link, Measurements, Speed
 from rune.transforms.sharding.exchanges import Exchange
 
-UNMEASURED = "no time: call rune.measure_devices()"
+UNMEASURED = "no times: rune.measure_devices() measures what devices can do, in some seconds, and keeps it"
 SUMS = frozenset({"psum", "pmax", "pmin", "psum_scatter"})
 
 
@@ -54,10 +54,9 @@ class Computation:
     def __add__(self, other: Computation) -> Computation:
         return Computation(*(a + b for a, b in zip(_parts(self), _parts(other), strict=True)))
 
-    def times(self, products: float, memory: float, everything: float = 1) -> Computation:
-        """The same, with each part so many times as long."""
-        scales = (products, products, memory, 1.0)
-        return Computation(*(everything * s * p for s, p in zip(scales, _parts(self), strict=True)))
+    def times(self, count: float) -> Computation:
+        """The same, so many times."""
+        return Computation(*(count * part for part in _parts(self)))
 
 
 def _parts(computation: Computation) -> tuple[float, ...]:
@@ -120,15 +119,21 @@ class Prediction:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        parts = (self.compute_seconds, self.exchange_seconds, self.call_seconds)
-        computing, exchanging, calling = map(time_text, parts)
-        yield f"predicted {time_text(self.seconds)}: {computing} computation, {exchanging} collectives, {calling} call"
+        yield f"predicted {time_text(self.seconds)}, bound by {self.bound}"
+        rows = list(self._rows())
+        width = max(len(time_text(seconds)) for seconds, _ in rows)
+        yield from (f"{time_text(seconds):>{width + 2}}  {what}" for seconds, what in rows)
+
+    def _rows(self) -> Iterator[tuple[float, str]]:
+        """What follows on what, with its seconds."""
         products, arithmetic, memory, steps = map(time_text, _parts(self.devices[self.slowest]))
         name = f"{self.slowest}, the slowest" if len(self.devices) > 1 else self.slowest
-        yield f"{name}: {products} products, {arithmetic} arithmetic, {memory} memory, {steps} starting steps"
-        for exchange, seconds in self.exchanges:
-            yield f"{time_text(seconds)} in {str(exchange).partition('  #')[0]}"
-        yield f"bound by {self.bound}"
+        yield self.call_seconds, "the call itself"
+        yield (
+            self.compute_seconds,
+            f"computation on {name} (products {products}, arithmetic {arithmetic}, memory {memory}, steps {steps})",
+        )
+        yield from ((seconds, str(exchange)) for exchange, seconds in self.exchanges)
 
 
 def predicted(
@@ -140,10 +145,10 @@ def predicted(
     Errors:  KeyError for devices that were not measured.
     """
     names = [d.name for d in mesh.in_order]
-    call, products, streams = record.sharing(names)
-    alone = {name: computation(lowered[name.partition(":")[0]], record.speed(name)) for name in names}
-    together = {name: c.times(products, streams) for name, c in alone.items()}
-    return Prediction(call, together, tuple((e, exchange_seconds(e, mesh, record)) for e in exchanges))
+    speeds = {name: record.speed_among(name, len(names)) for name in names}
+    computing = {name: computation(lowered[name.partition(":")[0]], speed) for name, speed in speeds.items()}
+    sending = tuple((e, exchange_seconds(e, mesh, record)) for e in exchanges)
+    return Prediction(record.call_seconds(names), computing, sending)
 
 
 # --- collectives ------------------------------------------------------------------------------
@@ -160,7 +165,7 @@ def exchange_seconds(exchange: Exchange, mesh: Mesh, record: Measurements) -> fl
     waiting, busy = record.group(exchange.devices), record.group(mesh.size)
     sums = exchange.kind in SUMS
     least, curve = (waiting.sums.latency, busy.sums) if sums else (waiting.moves.latency, busy.moves)
-    sending = curve.seconds(exchange.bytes_sent) - curve.latency
+    sending = curve.seconds(estimate(exchange.bytes_sent)) - curve.latency
     steps = 1 if exchange.steps is None else exchange.steps
     return steps * (least + sending * _slowness(exchange, mesh, record, busy))
 
@@ -212,7 +217,7 @@ def _of_step(kernels: KernelProgram, plan: Plan, step: Step, speed: Speed) -> Co
         case Loop(count=count):
             each = [_of_plan(kernels, inner, speed) for inner in inner_plans(step)]
             times = 1 if count is None else estimate(count)
-            return reduce(Computation.__add__, each).times(1, 1, times)
+            return reduce(Computation.__add__, each).times(times)
         case Branch(branches=branches):
             return max((_of_plan(kernels, b, speed) for b in branches), key=lambda c: c.seconds)
         case Call(routine=routine) if routine == CALLBACK:

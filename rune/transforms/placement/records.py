@@ -45,7 +45,7 @@ class Group:
 
     call_seconds: a call of a program in which they have to meet, but for the meeting [s]
     products:     how many times as long as alone a matrix product takes, when all compute one
-    streams:      the same of an elementwise kernel
+    streams:      an elementwise kernel of each, by the bytes that it reads and writes
     moves:        a ppermute in a ring, by the bytes that each device sends
     sums:         a psum, by the bytes that each would send (Exchange.bytes_sent)
     """
@@ -53,7 +53,7 @@ class Group:
     devices: int
     call_seconds: float
     products: float
-    streams: float
+    streams: Curve
     moves: Curve
     sums: Curve
 
@@ -92,15 +92,30 @@ class Measurements:
         moves, sums = (c.delayed(levels * c.latency) for c in (largest.moves, largest.sums))
         return replace(largest, devices=devices, moves=moves, sums=sums)
 
-    def sharing(self, devices: Sequence[str]) -> tuple[float, float, float]:
-        """What a call of these costs, and how many times as long products and streams take.
-
-        Units: s, 1, 1.
-        """
+    def call_seconds(self, devices: Sequence[str]) -> float:
+        """What a call costs in which these devices take part."""
         if len(devices) == 1:
-            return self.speed(devices[0]).call_seconds, 1.0, 1.0
-        group = self.group(len(devices))
-        return group.call_seconds, group.products, group.streams
+            return self.speed(devices[0]).call_seconds
+        return self.group(len(devices)).call_seconds
+
+    def speed_among(self, device: str, devices: int) -> Speed:
+        """What a device does while so many compute, itself included: they may share memory."""
+        alone = self.speed(device)
+        if devices == 1:
+            return alone
+        group = self.group(devices)
+        speeds = self.speeds[: group.devices]
+
+        def slower(amount: float) -> float:
+            known = group.streams.clamped(amount)
+            return max(1.0, group.streams.seconds(known) / max(s.streams.seconds(known) for s in speeds))
+
+        return replace(
+            alone,
+            products=alone.products.scaled(lambda _: group.products),
+            streams=alone.streams.scaled(slower),
+            operations_per_second=alone.operations_per_second / group.products,
+        )
 
     def __str__(self) -> str:
         tables = [_table("device", map(_speed_cells, self.speeds), _SPEED)]
@@ -145,7 +160,7 @@ def _group_cells(group: Group) -> tuple[str, ...]:
         rate_text(group.moves.rate, "B/s"),
         rate_text(group.sums.rate, "B/s"),
         f"{group.products:.2f} times as long",
-        f"{group.streams:.2f} times",
+        f"{rate_text(group.streams.rate, 'B/s')} each",
         "",
     )
 

@@ -84,10 +84,9 @@ class Candidate:
     def guess(self, record: Measurements) -> tuple[float, int]:
         """About how long it takes, and the bytes of inputs on each device."""
         names = [d.name for d in self.mesh.in_order]
-        slowest = min(map(record.speed, names), key=lambda s: s.products.rate)
-        call, products, _ = record.sharing(names)
+        slowest = min((record.speed_among(n, len(names)) for n in names), key=lambda s: s.products.rate)
         sent = sum(exchange_seconds(e, self.mesh, record) for e in self.exchanges)
-        seconds = call + products * guessed_seconds(self.local, slowest) + sent
+        seconds = record.call_seconds(names) + guessed_seconds(self.local, slowest) + sent
         return seconds, sum(map(_bytes, self.local.input_types))
 
 

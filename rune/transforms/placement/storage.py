@@ -67,7 +67,7 @@ def _from_disk(key: bytes) -> Measurements | None:
 def _key(machines: Sequence[Device]) -> bytes:
     targets = [d.target for d in machines]
     parts = (str(part) for t in targets for part in (t.name, t.description, t.driver, t.cores))
-    return disk_cache.key_of("measurements", *parts)
+    return disk_cache.key_of("measurements of groups by amounts", *parts)
 
 
 # --- as text ----------------------------------------------------------------------------------

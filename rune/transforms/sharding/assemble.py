@@ -17,6 +17,7 @@ from rune.errors import ArgumentError, DeviceError, ShapeError
 from rune.sharding import NamedSharding, Sharding
 from rune.sharding.memory import Blocks, on_all_devices, spread
 from rune.transforms.compile.placement import device_put
+from rune.transforms.sharding.refusal import restate
 from rune.typing import ArrayLike, DTypeLike
 
 
@@ -42,6 +43,7 @@ def make_array_from_callback(
     _require_sharding(sharding)
     blocks: dict[str, Array] = {}
     arrays: list[Array] = []
+    _require_fit(sharding, shape)
     for device, index in sharding.addressable_devices_indices_map(tuple(shape)).items():
         if repr(index) not in blocks:
             blocks[repr(index)] = _array(data_callback(index), dtype)
@@ -68,6 +70,7 @@ def make_array_from_single_device_arrays(
     _require_sharding(sharding)
     if not isinstance(sharding, NamedSharding):
         return device_put(_block_on(next(iter(sharding.device_set)), {a.device: a for a in arrays}), sharding)
+    _require_fit(sharding, shape)
     by_device = {array.device: array for array in arrays}
     ordered = [_block_on(device, by_device) for device in _local_devices(sharding)]
     block_type = ArrayType(
@@ -93,6 +96,15 @@ def _local_devices(sharding: NamedSharding) -> tuple[Device, ...]:
 def _require_sharding(sharding: object) -> None:
     if not isinstance(sharding, Sharding):
         raise ArgumentError(f"make_array: cannot lay out by {type(sharding).__name__} (a Sharding expected)")
+
+
+def _require_fit(sharding: Sharding, shape: Sequence[int]) -> None:
+    """Errors: ShapeError for an array that the sharding cannot cut."""
+    try:
+        sharding.shard_shape(tuple(shape))
+    except ShapeError as error:
+        restate(error, "make_array", str(list(shape)))
+        raise
 
 
 def _array(data: ArrayLike, dtype: DTypeLike | None) -> Array:

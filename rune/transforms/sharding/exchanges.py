@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from rune.core.axes import Name
 from rune.core.higher import Runs, equation_calls
 from rune.core.program import Equation, Program
 from rune.core.types import ArrayType
+from rune.dims import Size
 from rune.errors import Frame
 from rune.lowering.decompose import decompose
 from rune.lowering.messages import is_collective, merge_all
@@ -34,12 +34,15 @@ class Exchange:
     frame: Frame | None
 
     @property
-    def bytes_in(self) -> int:
+    def bytes_in(self) -> Size:
         """The bytes of the blocks."""
-        return sum(math.prod(map(int, b.shape)) * b.dtype.itemsize for b in self.blocks)
+        total: Size = 0
+        for block in self.blocks:
+            total = total + _bytes(block)
+        return total
 
     @property
-    def bytes_sent(self) -> int:
+    def bytes_sent(self) -> Size:
         """The bytes that the device has to send in one step, by the best known algorithm.
 
         Source: R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of Collective Communication
@@ -55,6 +58,13 @@ class Exchange:
         line = f"  # {self.frame.short}" if self.frame else ""
         blocks = ", ".join(map(str, self.blocks))
         return f"{self.kind} of {blocks} over {self.axis!r}: {self.bytes_sent} B{often}{line}"
+
+
+def _bytes(type: ArrayType) -> Size:
+    size: Size = type.dtype.itemsize
+    for axis in type.shape:
+        size = size * axis
+    return size
 
 
 @per_program

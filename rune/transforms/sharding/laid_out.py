@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
+from rune import tree
 from rune.transforms.arguments import require_callable
-from rune.transforms.compile.placement import device_put
+from rune.transforms.compile.placement import put_each, wheres
 
 R = TypeVar("R")
 
@@ -29,8 +30,12 @@ def laid_out(
     @functools.wraps(function)
     def on_devices(*args: object, **kwargs: object) -> R:
         dynamic = [n for n in range(len(args)) if n not in static]
-        values = iter(device_put(tuple(args[n] for n in dynamic), prefix))
-        placed = [next(values) if n in dynamic else arg for n, arg in enumerate(args)]
-        return device_put(function(*placed, **kwargs), out_shardings)
+        places = iter(wheres("jit", "in_shardings", prefix, tuple(args[n] for n in dynamic)))
+        placed = list(args)
+        for n in dynamic:
+            here = [next(places) for _ in tree.leaves(args[n])]
+            placed[n] = put_each("jit", f"argument[{n}]", args[n], here)
+        results = function(*placed, **kwargs)
+        return put_each("jit", "result", results, wheres("jit", "out_shardings", out_shardings, results))
 
     return on_devices

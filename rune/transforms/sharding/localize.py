@@ -226,7 +226,10 @@ def _cuts(letters: Letters, layouts: Sequence[Layout]) -> dict[Letter, tuple[Nam
 def _require_same(mesh: Mesh, other: Mesh) -> None:
     """Errors: ArgumentError for programs of two meshes."""
     if mesh != other:
-        raise ArgumentError(f"jit: cannot run on two meshes in one program ({mesh} and {other})")
+        raise ArgumentError(
+            f"jit: cannot run on two meshes in one program ({mesh} and {other})",
+            hint="of the same devices make one mesh, whose specs name the axes that cut an array",
+        )
 
 
 def _with_local_programs(params: Mapping[str, object], region: Region) -> Mapping[str, object]:

@@ -20,7 +20,7 @@ from rune.core.interpreter import type_of
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.errors import CollectiveError
+from rune.errors import CollectiveError, RuneError
 from rune.lowering.crossings import Crossing, Itinerary
 from rune.lowering.meetings import Grid, Table
 from rune.sharding import Mesh, NamedSharding
@@ -28,6 +28,7 @@ from rune.sharding.memory import Blocks, Spread, on_all_devices, spread
 from rune.transforms.compile.executables import compiled
 from rune.transforms.programs.memo import per_program
 from rune.transforms.sharding.blocks import Specs
+from rune.transforms.sharding.donation import lendable
 from rune.transforms.sharding.exchanges import exchanges
 from rune.transforms.sharding.workers import run_each, turns
 
@@ -55,41 +56,53 @@ class MeshProgram:
     together: Together | None
     itinerary: Itinerary | None
 
-    def __call__(self, args: Sequence[Value]) -> list[Array]:
-        """The results.
+    def __call__(self, args: Sequence[Value], donated: Sequence[int] = ()) -> list[Array]:
+        """The results. donated: arguments whose blocks they may be written to.
 
         Errors: that of the device that failed first; CollectiveError if devices do not agree.
         """
+        lent = lendable(args, donated) if donated else ()
         operands = [_blocks_of(a, devices) for a, devices in zip(args, self.operands, strict=True)]
         blocks = list(zip(*operands, strict=True)) or [()] * len(self.executables)
-        results = self._run(blocks)
+        crossing = None if self.itinerary is None else Crossing(self.itinerary, _numbers_of_host(args))
+        results = self._run(blocks, lent, crossing)
+        if crossing is not None:
+            crossing.agree()  # where no collective was on the way, the others have to be heard still
         next(counts.runs)
         return [*map(_array, zip(*results, strict=True), self.block_types, self.results)]
 
-    def _run(self, blocks: Sequence[Buffers]) -> Sequence[Buffers]:
+    def _run(self, blocks: Sequence[Buffers], lent: Sequence[int], crossing: Crossing | None) -> Sequence[Buffers]:
         """What each device gives for its blocks."""
         if self.in_turn:
-            return [run(operands) for run, operands in zip(self.executables, blocks, strict=True)]
+            return [run(operands, lent) for run, operands in zip(self.executables, blocks, strict=True)]
         if self.together is not None:
             with turns(self.mesh.in_order):
-                return self.together(blocks)
-        table = Table(self.mesh.shape, self.mesh.names, None if self.itinerary is None else Crossing(self.itinerary))
+                return self.together(blocks, lent)
+        table = Table(self.mesh.shape, self.mesh.names, crossing)
         numbers = [n for n, device in enumerate(self.mesh.in_order) if device.is_local]
+        devices = self.mesh.local_devices
         try:
-            return run_each(self.mesh.local_devices, lambda n: table.run(numbers[n], self.executables[n], blocks[n]))
+            return run_each(devices, lambda n: table.run(numbers[n], self.executables[n], blocks[n], lent))
         except CollectiveError as error:  # what others are told, when one has failed
-            raise table.failure or error from None
+            failure = table.failure or error
+            if isinstance(failure, RuneError):
+                failure.locate()
+            raise failure from None
 
 
-def mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs) -> MeshProgram:
+def mesh_program(
+    program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donated: tuple[int, ...] = ()
+) -> MeshProgram:
     """The program for all devices, compiled on first use; the specs say which blocks are whose."""
     settings = config.current()
-    return _mesh_program(program, mesh, in_specs, out_specs, settings.check_stages, settings.profile)
+    return _mesh_program(program, mesh, in_specs, out_specs, donated, settings.check_stages, settings.profile)
 
 
 @per_program
-def _mesh_program(program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, *settings: bool) -> MeshProgram:
-    executables = _executables(program, mesh)
+def _mesh_program(
+    program: Program, mesh: Mesh, in_specs: Specs, out_specs: Specs, donated: tuple[int, ...], *settings: bool
+) -> MeshProgram:
+    executables = _executables(program, mesh, donated)
     backends = [d.backend for d in mesh.local_devices]
     return MeshProgram(
         mesh,
@@ -117,17 +130,23 @@ def _together(executables: Sequence[Executable], mesh: Mesh) -> Together | None:
     return backend.together(executables, Grid(mesh.shape, names)) if isinstance(backend, RunsTogether) else None
 
 
-def _executables(program: Program, mesh: Mesh) -> tuple[Executable, ...]:
+def _executables(program: Program, mesh: Mesh, donated: tuple[int, ...]) -> tuple[Executable, ...]:
     executables: list[Executable] = []
     for device in mesh.local_devices:
         twins = (_twin(device.backend, e) for e in executables)
-        executables.append(next((t for t in twins if t is not None), None) or compiled(program, device))
+        executables.append(next((t for t in twins if t is not None), None) or compiled(program, device, donated))
     return tuple(executables)
 
 
 def _twin(backend: Backend, executable: Executable) -> Executable | None:
     """The executable on another device, if that can run its code."""
     return backend.adopted(executable) if isinstance(backend, SharesCode) else None
+
+
+def _numbers_of_host(args: Sequence[Value]) -> list[object]:
+    """The numbers among the arguments that no device has yet: each process has its own."""
+    arrays = (a.rank0() if type(a) is Array else np.asarray(a) for a in args)
+    return [x.item() for x in arrays if x is not None and not x.ndim]
 
 
 def _blocks_of(value: Value, devices: Spread) -> Buffers:

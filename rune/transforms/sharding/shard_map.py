@@ -21,6 +21,7 @@ from rune.transforms.effect_boundaries import recorder
 from rune.transforms.programs.interned import interned
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.primitive import COPIES, Inside, bind
+from rune.transforms.sharding.refusal import at, restate, spread_prefix
 
 R = TypeVar("R")
 
@@ -128,9 +129,8 @@ def _sharded(
         values, flat = flatten("shard_map", function, args)
         body = _traced(flat, region, values, _spread("in_specs", prefix, args))
         out_tree = flat.out_tree
-        out_specs_of = _spread("out_specs", out_specs, tree.unflatten(out_tree, body.program.outputs))
-        for spec in out_specs_of:
-            NamedSharding(region.mesh, spec)  # refuses axes that the mesh does not have
+        out_specs_of = _spread("out_specs", out_specs, tree.unflatten(out_tree, body.program.output_types))
+        _check_results(region, body.program, out_specs_of, out_tree)
         if region.is_typed:
             _check_copies(region, body.program, out_specs_of, out_tree)
         for need in body.needs:
@@ -188,22 +188,33 @@ def _traced(function: Flat, region: Region, args: Sequence[Value], specs: Specs)
 
 
 def _block_type(function: Flat, region: Region, number: int, type: ArrayType, spec: PartitionSpec) -> ArrayType:
-    """Errors: ShapeError names the argument whose axis the mesh does not divide."""
+    """Errors: ShapeError or ArgumentError names the argument that cannot be cut so."""
     try:
         return region.block(type, spec)
-    except ShapeError as error:
-        _, _, why = error.message.partition(": ")
-        error.restate(f"shard_map: argument{key_path(number, function.treedef)}: {why}")
+    except (ShapeError, ArgumentError) as error:
+        restate(error, "shard_map", at(type, f"argument{key_path(number, function.treedef)}"))
         raise
+
+
+def _check_results(region: Region, program: Program, out_specs: Specs, out_tree: tree.TreeDef) -> None:
+    """Errors: ArgumentError for axes that the mesh lacks, ShapeError for more than a result has."""
+    for number, (type, spec) in enumerate(zip(program.output_types, out_specs, strict=True)):
+        shown = at(type, f"result{key_path(number, out_tree)}")
+        try:
+            NamedSharding(region.mesh, spec)
+        except ArgumentError as error:
+            restate(error, "shard_map", shown)
+            raise
+        if len(spec) > type.ndim:
+            raise ShapeError(
+                f"shard_map: cannot put {shown} together as {spec!r} says ({len(spec)} axes required)",
+                hint="a result without axes is made one of a row for each device by [None]",
+            )
 
 
 def _spread(name: str, prefix: object, values: object) -> Specs:
     """The spec of each leaf."""
-    try:
-        specs = tree.broadcast_prefix(prefix, values, is_leaf=lambda x: isinstance(x, PartitionSpec) or x is None)
-    except ArgumentError as error:
-        error.restate(f"shard_map: cannot match {name} with the values ({error.message})")
-        raise
+    specs = spread_prefix("shard_map", name, prefix, values, (PartitionSpec,))
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
             raise ArgumentError(

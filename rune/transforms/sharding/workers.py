@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from rune import locks
 from rune.backends import Device
-from rune.errors import DeviceError
+from rune.errors import DeviceError, RuneError
 from rune.lowering.meetings import is_seated
 
 R = TypeVar("R")
@@ -69,6 +69,8 @@ class _Part(Generic[R]):
 
     def result(self) -> R:
         """What it gave. Errors: its own."""
+        if isinstance(self._error, RuneError):
+            self._error.locate()
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]

@@ -44,5 +44,5 @@ def total(sent: Iterable[Exchange]) -> dict[str, tuple[int, int]]:
     totals: dict[str, tuple[int, int]] = {}
     for exchange in sent:
         count, size = totals.get(exchange.kind, (0, 0))
-        totals[exchange.kind] = count + 1, size + exchange.bytes_in
+        totals[exchange.kind] = count + 1, size + int(exchange.bytes_in)
     return totals

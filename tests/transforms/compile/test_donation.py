@@ -90,6 +90,18 @@ def test_a_donated_array_that_is_read_later_is_not_written_before():
         np.testing.assert_array_equal(expected, result)
 
 
+@pytest.mark.parametrize("device", ["cpu", "opencl", "reference"])
+def test_an_array_that_is_given_twice_is_read_before_it_is_written(device):
+    if not any(d.name.startswith(device) for d in rune.devices()):
+        pytest.skip(f"no {device} device")
+    x = rune.device_put(np.arange(8.0, dtype="f"), device) * 1
+
+    sums, others = rune.jit(lambda a, b: (rnp.cumsum(a) + 1, rnp.cumsum(b)), donate_argnums=0)(x, x)
+
+    np.testing.assert_array_equal(sums, np.arange(8.0).cumsum() + 1)
+    np.testing.assert_array_equal(others, np.arange(8.0).cumsum())
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_a_donated_argument_is_deleted(size):
     x = fresh(size)

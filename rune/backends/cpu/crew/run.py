@@ -59,15 +59,15 @@ class Crew:
         self._line = self._memory.row([len(parts), *map(address, self._seats)])
         self._numbers = tuple(int(name.partition(":")[2]) for name in grid.devices)
 
-    def __call__(self, blocks: Sequence[Sequence[Buffer]]) -> list[list[Buffer]]:
-        """The results of each device for its operands.
+    def __call__(self, blocks: Sequence[Sequence[Buffer]], donated: Sequence[int] = ()) -> list[list[Buffer]]:
+        """The results of each device for its operands; memory of `donated` ones may be reused.
 
         Errors: CollectiveError if they do not agree; OutOfMemory; those of arguments.
         """
         for part in self.parts:
             part.work.begin()
         try:
-            memories = [part.memory(operands) for part, operands in zip(self.parts, blocks, strict=True)]
+            memories = [part.memory(operands, donated) for part, operands in zip(self.parts, blocks, strict=True)]
             operands = [self._fill(n, blocks[n], *memories[n]) for n in range(len(blocks))]
             failure = _play().call(self._line, _threads(self._numbers))
             del operands  # views of arguments, which had to live

@@ -1,0 +1,43 @@
+"""Donation on a mesh: whose blocks the results of a call may be written to.
+
+An array lends the blocks of all its devices, or none. Replicas in the host's memory may be one
+block, and a block may be a view of the array that was laid out; neither is lent, as somebody else
+reads it. What a call computed has blocks of its own, so a loop of steps lends from the second on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from rune.array import Array
+from rune.backends.shared.protocol import Buffer
+from rune.core.values import Value
+from rune.sharding.memory import Blocks, Spread
+
+
+def lendable(args: Sequence[Value], donated: Sequence[int]) -> tuple[int, ...]:
+    """Those of the donated arguments that are given once, and whose blocks nobody else reads."""
+    return tuple(n for n in donated if _may_lend(args[n]) and sum(a is args[n] for a in args) == 1)
+
+
+def _may_lend(value: Value) -> bool:
+    if type(value) is not Array or not isinstance(value.place.device, Spread):
+        return False
+    return value.is_sole_owner and _are_unshared(value.buffer.buffers)
+
+
+def _are_unshared(buffers: Sequence[Buffer]) -> bool:
+    """Whether nothing but their array refers to these blocks, and none is a view."""
+    references, is_view = map(sys.getrefcount, buffers), (_is_view(b) for b in buffers)
+    return max(references) <= _REFERENCES_OF_ONE and not any(is_view)
+
+
+def _is_view(buffer: Buffer) -> bool:
+    return type(buffer) is np.ndarray and type(buffer.base) is np.ndarray
+
+
+# What the interpreter itself adds is different in each release.
+_REFERENCES_OF_ONE = max(map(sys.getrefcount, Blocks((object(),), ()).buffers))

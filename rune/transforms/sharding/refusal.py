@@ -1,0 +1,59 @@
+"""Refusals: errors of shardings, said by the operation that was called, of its array.
+
+NamedSharding: cannot cut axis 0 of [6, 5] into 4 equal parts (...)
+jit: cannot cut axis 0 of f32[6,5] at argument[0] into 4 equal parts (...)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rune import tree
+from rune.array import Place
+from rune.backends import device_named
+from rune.core.types import ArrayType
+from rune.errors import ArgumentError, DeviceError, RuneError
+from rune.sharding import Mesh
+from rune.sharding.memory import Spread
+
+_OF_SHARDING = re.compile(r"NamedSharding: cannot cut (axis \d+ of )?(?:\[[^\]]*\] )?(.*)", re.DOTALL)
+
+
+def restate(error: RuneError, name: str, shown: str) -> None:
+    """Say an error of a sharding for an operation, of an array that is shown so; others stay."""
+    match = _OF_SHARDING.match(error.message)
+    if match is not None:
+        error.restate(f"{name}: cannot cut {match[1] or ''}{shown} {match[2]}")
+
+
+def at(type: object, place: str) -> str:
+    """An array as messages show it: `f32[6,5] at ['w']`."""
+    return f"{type} at {place}" if place else str(type)
+
+
+def spread_prefix(name: str, what: str, prefix: object, values: object, leaves: Sequence[type]) -> list:
+    """For each leaf of `values` what a prefix says. `what` is the name of the argument that it is.
+
+    leaves: the classes of what is no tree; None is none either
+    Errors: ArgumentError if the prefix does not fit.
+    """
+    try:
+        return tree.broadcast_prefix(prefix, values, is_leaf=lambda x: x is None or isinstance(x, tuple(leaves)))
+    except ArgumentError as error:
+        _, _, why = error.message.partition("with its prefix ")
+        error.restate(f"{name}: cannot match {what} with the values {why}")
+        raise
+
+
+def require_there(name: str, type: ArrayType, place: Place, mesh: Mesh) -> None:
+    """Errors: DeviceError for an array that is committed to other devices than a mesh has."""
+    if not place.committed:
+        return
+    device = place.device or device_named("cpu:0")
+    there = device.sharding.device_set if isinstance(device, Spread) else {device}
+    if there != set(mesh.in_order):
+        raise DeviceError(
+            f"{name}: cannot use {type} on {device.name} with {mesh} (it is committed there)",
+            hint="rune.device_put with a NamedSharding of the mesh lays it out there",
+        )
