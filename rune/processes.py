@@ -113,7 +113,7 @@ def converse(call: str, topic: str, message: Message, processes: Iterable[int] |
     return {n: messages[n] for n in everyone}
 
 
-def agree(call: str, what: str, processes: Iterable[int] | None = None) -> None:
+def agree(call: str, what: str, processes: Iterable[int] | None = None, hint: str | None = None) -> None:
     """Come to a call together. Errors: DistributedError unless each process makes this very one."""
     mine = f"{call} {what}".rstrip()
     for number, message in converse(call, CALLS, mine.encode(), processes).items():
@@ -121,5 +121,6 @@ def agree(call: str, what: str, processes: Iterable[int] | None = None) -> None:
         if theirs != mine:
             raise DistributedError(
                 f"{call}: cannot meet the other processes (process {number} is in {theirs}, "
-                f"process {current().index} in {mine})"
+                f"process {current().index} in {mine})",
+                hint=hint,
             )

@@ -26,11 +26,12 @@ import numpy as np
 from rune import dtypes, tree
 from rune.array import Array, default_place, put
 from rune.backends import Device
+from rune.core.interpreter import type_of
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.distributed.exchanges import sync_global_devices
 from rune.errors import ArgumentError, DistributedError
-from rune.processes import converse, current
+from rune.processes import agree, converse, current
 from rune.sharding import Sharding
 from rune.sharding.shards import Shard
 from rune.transforms.arguments import array_leaves
@@ -84,6 +85,7 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: object) -> None:
     leaves, treedef = tree.flatten(arrays)
     values = array_leaves("save_checkpoint", leaves, treedef)
     root = Path(path)
+    agree("save_checkpoint", f"{[str(type_of(x)) for x in values]} in {treedef}")
     version = _new_version(root)
     stored = [_store(version, n, p, x) for n, (p, x) in enumerate(zip(paths(treedef), values, strict=True))]
     index = _united(stored)

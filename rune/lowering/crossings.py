@@ -16,7 +16,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,11 +40,13 @@ class Itinerary:
     homes: tuple[int, ...]
     mesh: str
     text: str
-    digest: bytes = field(init=False)
+    digest: bytes
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", ADDRESS.sub("", self.text))
-        object.__setattr__(self, "digest", hashlib.sha256(self.text.encode()).digest())
+    @classmethod
+    def of(cls, homes: Sequence[int], mesh: str, program: str) -> Itinerary:
+        """That of a program, as it prints, on the devices of a mesh."""
+        text = ADDRESS.sub("", program)
+        return cls(tuple(homes), _digest(mesh).hex()[:16], text, _digest(text))
 
     @property
     def others(self) -> list[int]:
@@ -52,23 +54,31 @@ class Itinerary:
         return sorted({*self.homes} - {processes.current().index})
 
 
-class Crossing:
-    """One run of such a program: what the devices here and elsewhere tell each other."""
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
-    def __init__(self, itinerary: Itinerary):
+
+class Crossing:
+    """One run of such a program: what the devices here and elsewhere tell each other.
+
+    numbers: which the program is run on, and which have to be the same in all processes
+    """
+
+    def __init__(self, itinerary: Itinerary, numbers: Sequence[object] = ()):
         here = processes.current().index
         self.local = frozenset(n for n, home in enumerate(itinerary.homes) if home == here)
         self._itinerary = itinerary
+        self._numbers = repr(list(numbers))
         self._topic = processes.turn(itinerary.mesh)
         self._is_agreed, self._lock = False, locks.lock()
-        processes.current().tell(self._topic, itinerary.digest, itinerary.others)
+        processes.current().tell(self._topic, itinerary.digest + self._numbers.encode(), itinerary.others)
 
     def meet(self, call: CollectiveCall, members: Sequence[int], operands: Mapping[int, Arrays]) -> dict[int, Arrays]:
         """What the local members of a group receive for what they bring.
 
         Errors: DistributedError if a process fails, is silent, or runs something else.
         """
-        self._agree()
+        self.agree()
         groups = dict(call.params).get("groups") or (range(len(members)),)
         assert isinstance(groups, tuple)
         results: dict[int, Arrays] = {}
@@ -103,16 +113,27 @@ class Crossing:
             text = f"{type(error).__name__}: {error}".partition("\n")[0]
             processes.current().tell(self._alarm, text.encode(), self._itinerary.others)
 
-    def _agree(self) -> None:
-        """Errors: DistributedError unless all processes run this program."""
+    def agree(self) -> None:
+        """Errors: DistributedError unless all processes run this program, on the same numbers."""
         with self._lock:
-            if self._is_agreed:
-                return
-            digests = processes.current().hear("program", self._topic, self._itinerary.others, self._alarm)
-            strangers = [n for n, digest in digests.items() if digest != self._itinerary.digest]
-            if strangers:
-                raise self._difference(strangers)
-            self._is_agreed = True
+            if not self._is_agreed:
+                messages = processes.current().hear("program", self._topic, self._itinerary.others, self._alarm)
+                self._compare({n: bytes(message) for n, message in messages.items()})
+                self._is_agreed = True
+
+    def _compare(self, messages: Mapping[int, bytes]) -> None:
+        digest = self._itinerary.digest
+        strangers = [n for n, message in messages.items() if not message.startswith(digest)]
+        if strangers:
+            raise self._difference(strangers)
+        for process, message in messages.items():
+            theirs = message.removeprefix(digest).decode()
+            if theirs != self._numbers:
+                raise DistributedError(
+                    f"program: cannot run with process {process}, which has other numbers "
+                    f"({self._numbers} here, {theirs} there)",
+                    hint="rune.distributed.broadcast_one_to_all gives all processes those of one",
+                )
 
     def _difference(self, strangers: Sequence[int]) -> DistributedError:
         """The error of processes that run other programs: shows where the first of them differs."""

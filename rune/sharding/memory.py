@@ -167,16 +167,12 @@ class SpreadMemory:
 
 def _require_same_everywhere(array: np.ndarray, sharding: NamedSharding) -> None:
     """Errors: DistributedError unless all processes of the mesh have this array."""
-    type, checksum = ArrayType(array.shape, array.dtype), zlib.crc32(array.tobytes())
-    mine = f"{type} {checksum:08x} {sharding.spec!r}".encode()
-    for number, theirs in processes.converse("device_put", "device_put", mine, {*sharding.mesh.homes}).items():
-        if bytes(theirs) != mine:
-            shown = bytes(theirs).decode()
-            raise DistributedError(
-                f"device_put: cannot lay out {type} by {sharding!r} (process {number} has other numbers: {shown}, "
-                f"{mine.decode()} here)",
-                hint="rune.make_array_from_process_local_data is for arrays of which each process has a part",
-            )
+    processes.agree(
+        "device_put",
+        f"{ArrayType(array.shape, array.dtype)} with checksum {zlib.crc32(array.tobytes()):08x} by {sharding.spec!r}",
+        {*sharding.mesh.homes},
+        hint="rune.make_array_from_process_local_data is for arrays of which each process has a part",
+    )
 
 
 def is_readable(device: Device | None, buffer: Buffer) -> bool:

@@ -270,22 +270,22 @@ def _raise(order: np.ndarray) -> None:
         raise ValueError(_errors[0])
 
 
-def _body(scale: float, x: Any, order: Any) -> Any:
+def _body(scale: float, x: Any, order: Any, rate: Any) -> Any:
     """A call of Python, and collectives in an order that data decide."""
     rune.debug.callback(_raise, order)
     orders = [lambda x: lax.pmax(lax.psum(x, "d"), "d"), lambda x: lax.psum(lax.pmax(x, "d"), "d"), lambda x: x]
-    return lax.switch(order[0], orders, x * scale)
+    return lax.switch(order[0], orders, x * rate * scale)
 
 
-def step(order: int, scale: float = 2.0) -> None:
+def step(order: int, scale: float = 2.0, rate: float = 0.5) -> None:
     """What all processes do in every step, unless one goes wrong."""
     rows = NamedSharding(line(), P("d"))
     local = sum(d.is_local for d in distributed.devices())
     x = rune.device_put(np.ones((len(distributed.devices()), 5), "f"), rows)
     orders = rune.make_array_from_process_local_data(rows, np.full(local, order, "int32"))
     body = functools.partial(_body, scale)
-    f = rune.shard_map(body, mesh=line(), in_specs=(P("d"), P("d")), out_specs=P("d"), check_vma=False)
-    rune.block_until_ready(rune.jit(f)(x, orders))
+    f = rune.shard_map(body, mesh=line(), in_specs=(P("d"), P("d"), P()), out_specs=P("d"), check_vma=False)
+    rune.block_until_ready(rune.jit(f)(x, orders, rate))
 
 
 def meet_in_another_order() -> None:
@@ -302,6 +302,11 @@ def meet_nobody() -> None:
 def run_another_program() -> None:
     """A program with another number in it."""
     step(USUAL, scale=3.0)
+
+
+def run_on_other_numbers() -> None:
+    """The same program, on a number that a process has made itself."""
+    step(USUAL, rate=0.25)
 
 
 def raise_on_a_device() -> None:
@@ -327,6 +332,7 @@ FAULTS: dict[str, Callable[[], object]] = {
         meet_in_another_order,
         meet_nobody,
         run_another_program,
+        run_on_other_numbers,
         raise_on_a_device,
     )
 }

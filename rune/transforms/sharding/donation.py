@@ -29,15 +29,19 @@ def _may_lend(value: Value) -> bool:
     return value.is_sole_owner and _are_unshared(value.buffer.buffers)
 
 
-def _are_unshared(buffers: Sequence[Buffer]) -> bool:
+def _are_unshared(buffers: Sequence[Buffer | None]) -> bool:
     """Whether nothing but their array refers to these blocks, and none is a view."""
-    references, is_view = map(sys.getrefcount, buffers), (_is_view(b) for b in buffers)
-    return max(references) <= _REFERENCES_OF_ONE and not any(is_view)
+    return _references(buffers) <= _REFERENCES_OF_ONE and not any(map(_is_view, buffers))
 
 
-def _is_view(buffer: Buffer) -> bool:
+def _references(buffers: Sequence[Buffer | None]) -> int:
+    """How many there are to the block of a device of this process, of that which has the most."""
+    return max(sys.getrefcount(b) for b in buffers if b is not None)
+
+
+def _is_view(buffer: Buffer | None) -> bool:
     return type(buffer) is np.ndarray and type(buffer.base) is np.ndarray
 
 
 # What the interpreter itself adds is different in each release.
-_REFERENCES_OF_ONE = max(map(sys.getrefcount, Blocks((object(),), ()).buffers))
+_REFERENCES_OF_ONE = _references(Blocks((object(),), ()).buffers)

@@ -120,7 +120,7 @@ def _itinerary(program: Program, mesh: Mesh) -> Itinerary | None:
     """How devices reach those of other processes in a program with collectives."""
     if not mesh.is_multi_process or not exchanges(program, mesh):
         return None
-    return Itinerary(mesh.homes, f"{mesh!r} of {', '.join(mesh.names)}", str(program))
+    return Itinerary.of(mesh.homes, f"{mesh!r} of {', '.join(mesh.names)}", str(program))
 
 
 def _together(executables: Sequence[Executable], mesh: Mesh) -> Together | None:
