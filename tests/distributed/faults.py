@@ -38,7 +38,7 @@ MESHES = {
     "hang": r"cannot go on \(no word from process 1 in 2 s\)",
     "meet_in_another_order": r"cannot meet process \d \(it is in p(sum|max) over 'd' of float32\[1, 5\], this one in p",
     "meet_nobody": r"psum over 'd': cannot go on \(no word from process 1 in 2 s\)",
-    "run_another_program": r"cannot run with process 1, which .* \('.*mul %\d+, 2\.0: f32.*' here, '.*mul %\d+, 3\.0: f32",
+    "run_another_program": r"process 1, which runs another .* \('.*mul %\d+, 2\.0: f32.*' here, '.*mul %\d+, 3\.0: f32",
     "run_on_other_numbers": r"with process 1, which has other numbers \(\[0\.5\] here, \[0\.25\] there\)",
     "raise_on_a_device": r"cannot go on \(process 1 (raised|has failed:) .*the device is bad",
 }
