@@ -17,7 +17,7 @@ from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.lowering.build import build
 from rune.lowering.build import heuristics as choices
-from rune.lowering.build.tile import rows_dividing
+from rune.lowering.build.tile_choice import rows_dividing
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import For, If, Kind

@@ -1,15 +1,17 @@
 """Build: from a kernel to loops.
 
 Accesses become flat (flatten); axes that are walked as one become one (collapse); dots take
-several rows at a time (tile); the domain becomes GRID loops, statements become loops inside
-(loops); the threads of a group share a point where there are few (workgroups, barriers). Which
-choices are made for which language stands in heuristics.
+several rows and columns at a time (tile); the domain becomes GRID loops, statements become loops
+inside (loops); the threads of a group share a point where there are few (workgroups, barriers).
+Which choices are made for which language stands in heuristics and tile_choice.
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
 """
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 
@@ -23,11 +25,12 @@ from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.columns import tile_columns
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
-from rune.lowering.build.tile import Tile, copy_body, dot_axis, rows_dividing, tile_body, tiled_axis
+from rune.lowering.build.tile import Tile, column_at, point_body, row_at, tile_body, tiled_domain
+from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.workgroups import Shared, share_few, share_long
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
-from rune.lowering.kernel.expr import Expr, Index, Op, const, of_size
+from rune.lowering.kernel.expr import Expr, Op, of_size
 from rune.lowering.kernel.nodes import Access, KernelCode, Kind, Param, Stmt
 from rune.lowering.kernel.rewrite import walk
 from rune.lowering.kernel.rounds import are_few
@@ -67,11 +70,10 @@ def _loops(flat: Kernel, target: Target) -> tuple[list[Axis], list[Stmt]]:
         return blocked(flat, blocks)
     points = target.cores * choice.column_points
     flat = tile_columns(flat, max(1, target.vector_bytes // item), choice.columns, points)
-    domain, tile = list(flat.domain), _tile(flat, target)
+    tile = choose_tile(flat, target)
     if tile is None:
-        return domain, loops.body(flat.body, loops.row_sizes(flat.body), _stored(flat))
-    domain[tile.axis] = tiled_axis(flat, tile)
-    return domain, _tiled(flat, tile)
+        return list(flat.domain), loops.body(flat.body, loops.row_sizes(flat.body), _stored(flat))
+    return tiled_domain(flat, tile), _tiled(flat, tile)
 
 
 def _widest(kernel: Kernel) -> int:
@@ -92,29 +94,48 @@ def _params(kernel: Kernel) -> tuple[Param, ...]:
     )
 
 
-def _tile(kernel: Kernel, target: Target) -> Tile | None:
-    """How many rows of a dot one point computes, if several."""
-    axis, choice = dot_axis(kernel), choices(target.language)
-    if axis is None or choice.dot_rows == 1:
-        return None
-    points = cost.count(tuple(a.size for a in kernel.domain))
-    # Larger tiles mean fewer points, and the device needs enough of them.
-    wanted = min(choice.dot_rows, points // choice.dot_points)
-    rows = rows_dividing(kernel.domain[axis].size, wanted) if wanted > 1 else 1
-    return Tile(axis, rows) if rows > 1 else None
-
-
 def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:
-    """A whole tile; where rows are left over, the last point takes them one by one."""
-    # No scratch rows: `dot_axis` accepts only Lets, reductions and plain writes.
+    """A whole tile; where the tiles leave a remainder, the last points are taken one by one."""
+    # No scratch rows: `dot_loads` accepts only Lets, reductions and plain writes.
     full_tile = loops.body(tile_body(kernel, tile), {}, _stored(kernel))
-    axis, outer = kernel.domain[tile.axis], tiled_axis(kernel, tile)
-    if axis.size % tile.rows == 0:
+    conditions = _whole(kernel, tile)
+    if not conditions:
         return full_tile
-    leftover = Axis(f"{axis.name}_row", axis.size - outer.symbol * tile.rows)
-    row = outer.symbol * tile.rows + leftover.symbol
-    single = loops.body(copy_body(kernel, axis.name, row, "_s"), {}, _stored(kernel))
-    remainder = nodes.For(leftover.name, leftover.size, Kind.SERIAL, tuple(single))
-    # Only the last tile may be cut off, so all others need no test of their rows.
-    is_whole = Op("lt", (Index(outer.symbol), of_size(axis.size // tile.rows)), dtypes.bool_)
-    return [nodes.If(is_whole, tuple(full_tile), (remainder,))]
+    # Only the last tiles may be cut off, so all others need no test of their points.
+    return [nodes.If(functools.reduce(_both, conditions), tuple(full_tile), (_remainder(kernel, tile),))]
+
+
+def _whole(kernel: Kernel, tile: Tile) -> list[Expr]:
+    """Conditions under which no row or column of a tile is beyond its end."""
+    rows, columns = kernel.domain[tile.axis].size, kernel.domain[-1].size
+    conditions: list[Expr] = []
+    if rows % tile.rows != 0:
+        conditions.append(_less(tiled_domain(kernel, tile)[tile.axis].symbol, rows // tile.rows))
+    if columns % tile.columns != 0:
+        conditions.append(_less(column_at(kernel, tile, tile.columns - 1), columns))
+    return conditions
+
+
+def _remainder(kernel: Kernel, tile: Tile) -> nodes.For:
+    """The points of a tile that is cut off, one by one."""
+    axis, last = kernel.domain[tile.axis], kernel.domain[-1]
+    outer = tiled_domain(kernel, tile)[tile.axis]
+    # A tile of rows that is whole may lack columns.
+    rows = tile.rows if tile.columns > 1 else axis.size - outer.symbol * tile.rows
+    row, column = Axis(f"{axis.name}_row", rows), Axis(f"{last.name}_column", tile.columns)
+    point = loops.body(point_body(kernel, tile, row.symbol, column.symbol, "_s"), {}, _stored(kernel))
+    if tile.columns == 1:
+        return nodes.For(row.name, row.size, Kind.SERIAL, tuple(point))
+    inside = _both(
+        _less(row_at(kernel, tile, row.symbol), axis.size), _less(column_at(kernel, tile, column.symbol), last.size)
+    )
+    columns = nodes.For(column.name, column.size, Kind.SERIAL, (nodes.If(inside, tuple(point)),))
+    return nodes.For(row.name, row.size, Kind.SERIAL, (columns,))
+
+
+def _less(a: Size, b: Size) -> Expr:
+    return Op("lt", (of_size(a), of_size(b)), dtypes.bool_)
+
+
+def _both(a: Expr, b: Expr) -> Expr:
+    return Op("and", (a, b), dtypes.bool_)

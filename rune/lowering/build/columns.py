@@ -46,7 +46,7 @@ def _tiled(kernel: Kernel, lanes: int, count: int) -> Kernel:
     block = Axis(last.name, last.size // (lanes * count))
     lane = Axis(f"{last.name}_lane", lanes)
     first = block.symbol * (lanes * count) + lane.symbol
-    copies = [copy_body(kernel, last.name, first + lanes * c, f"_c{c}") for c in range(count)]
+    copies = [copy_body(kernel, {last.name: first + lanes * c}, f"_c{c}") for c in range(count)]
     # The copies of a statement stand side by side, so that their sums share one loop.
     body = tuple(statement for same in zip(*copies) for statement in same)
     return replace(kernel, domain=(*outer, block, lane), body=body)

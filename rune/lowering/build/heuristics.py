@@ -1,7 +1,7 @@
 """Choices of loop structure, one small table for each language. Numbers, and why.
 
 The renderers choose by themselves which loop runs in vector lanes (llvm) or threads (opencl), so
-what is left to decide here is how many rows of a dot one point computes.
+what is left to decide here is how much of a dot one point computes, and who shares a point.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from dataclasses import dataclass
 class Choices:
     """What build asks about a language."""
 
-    dot_rows: int = 1  # rows of a dot at one point, which share what they read
-    dot_points: int = 1  # points that must remain for the processors, when rows are tiled
+    dot_rows: int = 1  # rows of a dot at one point, which share what they read, at most
+    dot_columns: int = 1  # and columns
+    dot_registers: int = 0  # for sums and what they read, at most
+    dot_points: int = 1  # points that must remain for each processor, when a dot is tiled
     columns: int = 1  # vectors of neighbouring columns at one point
     column_points: int = 1  # points that must remain, for each processor
     block_bytes: int = 0  # side of the square in which a transposition walks [B]
@@ -22,14 +24,14 @@ class Choices:
     group_points: int = 0  # fewer points than this for each processor are few
 
 
-# A processor hides latency by many threads; a small tile halves loads and keeps them many. Measured
-# on CPU devices alone.
-DEVICE = Choices(dot_rows=4, dot_points=1 << 14, group_threads=128, group_points=16)
+# A processor hides latency by many threads; a tile of eight by eight reads a quarter of what it
+# multiplies. Measured on CPU devices alone.
+DEVICE = Choices(dot_rows=8, dot_columns=16, dot_registers=160, dot_points=128, group_threads=128, group_points=16)
 LANGUAGES = {
     # 8 vector accumulators and what they share stay in 16 registers; more columns do not pay for
     # a dot (measured on AVX-512), but do for sums, which only read.
     # A square of whole cache lines is walked along both of its sides.
-    "llvm": Choices(dot_rows=8, dot_points=64, columns=4, column_points=2, block_bytes=64),
+    "llvm": Choices(dot_rows=8, dot_points=32, columns=4, column_points=2, block_bytes=64),
     **dict.fromkeys(("opencl", "cuda", "spirv", "wgsl"), DEVICE),
 }
 

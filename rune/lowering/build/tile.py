@@ -1,17 +1,20 @@
-"""Tile dots: one point of the domain computes several rows, which share what they read.
+"""Tile dots: one point of the domain computes several rows and columns, which share what they read.
 
 Before   for m in 64, n in 48: s = sum k: a[m, k] * b[k, n]
 After    for m in 8, n in 48: s_0 = sum k: a[8*m, k] * b[k, n];  s_1 = sum k: a[8*m + 1, k] ...
 
-The sums stand side by side and become one loop, in which b[k, n] is read once. Where the number
-of rows leaves a remainder, the last point takes its rows one by one.
+The sums stand side by side and become one loop, in which b[k, n] is read once, and with several
+columns a[m, k] as well. The columns of a point are neighbours, or as far apart as there are points:
+then neighbouring points read neighbours. Where the tiles leave a remainder, the last point takes
+its rows one by one.
 
 Invariant: every row is computed as before, in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rune import dims
@@ -25,29 +28,45 @@ from rune.lowering.kernels import Axis, Kernel, Reduce, Statement, Write, expres
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The axis of the domain that is divided, and the rows of one point."""
+    """The rows of one point, along an axis of the domain, and its columns, along the last one.
+
+    apart: whether the columns of a point are not neighbours
+    """
 
     axis: int
     rows: int
+    columns: int = 1
+    apart: bool = False
 
 
-def dot_axis(kernel: Kernel) -> int | None:
-    """The domain axis whose points share loads of a dot, if the kernel is one.
-
-    The last axis stays whole: its neighbours read neighbours.
-    """
+def dot_loads(kernel: Kernel) -> list[Size]:
+    """Where a kernel's dot reads; nothing, unless it has one dot that can be tiled."""
     dots = [s for s in kernel.body if isinstance(s, Reduce) and s.contract]
     simple = all(isinstance(s, Let | Reduce) or _is_plain_write(s) for s in kernel.body)
     if len(dots) != 1 or not simple:
-        return None
-    loads = [e.indices[0] for x in expressions(dots[0]) for e in walk_expr(x) if isinstance(e, Load)]
-    for k in range(len(kernel.domain) - 2, -1, -1):
-        depends = [_mentions(x, kernel.domain[k].name) for x in loads]
-        # A load that does not depend on the axis is the same for all its rows: that is what a tile
-        # shares.
-        if any(depends) and not all(depends):
-            return k
-    return None
+        return []
+    return [e.indices[0] for x in expressions(dots[0]) for e in walk_expr(x) if isinstance(e, Load)]
+
+
+def row_axes(kernel: Kernel) -> list[int]:
+    """The domain axes whose points share loads of a dot, innermost first.
+
+    The last axis is none of them: its neighbours read neighbours.
+    """
+    loads = dot_loads(kernel)
+    return [k for k in range(len(kernel.domain) - 2, -1, -1) if shares(loads, kernel.domain[k])]
+
+
+def shares(loads: Sequence[Size], axis: Axis) -> bool:
+    """Whether points along an axis read something alike, and something each for itself."""
+    reads = [depends(x, axis) for x in loads]
+    # A load that does not depend on the axis is the same for all its points: a tile reads it once.
+    return any(reads) and not all(reads)
+
+
+def depends(x: Size, axis: Axis) -> bool:
+    """Whether an index mentions an axis."""
+    return _mentions(x, axis.name)
 
 
 def _is_plain_write(statement: Statement) -> bool:
@@ -58,36 +77,46 @@ def _mentions(x: Size, name: str) -> bool:
     return isinstance(x, Dim) and any(s.name == name for s in dims.symbols(x))
 
 
-def rows_dividing(size: Size, wanted: int) -> int:
-    """The greatest number of rows, at most `wanted`, that leaves little or no remainder."""
-    if not isinstance(size, int):
-        return wanted
-    exact = [r for r in range(wanted, 1, -1) if size % r == 0]
-    # A divisor needs no code for leftover rows, which is worth up to half the tile.
-    if exact and exact[0] * 2 >= wanted:
-        return exact[0]
-    return wanted if size >= 2 * wanted else (exact[0] if exact else 1)
+def tiled_domain(kernel: Kernel, tile: Tile) -> list[Axis]:
+    """The domain with an axis of tiles for that of the rows, and for that of the columns."""
+    domain = list(kernel.domain)
+    for number, count in ((tile.axis, tile.rows), (-1, tile.columns)):
+        axis = domain[number]
+        domain[number] = Axis(axis.name, -(-axis.size // count))
+    return domain
 
 
-def tiled_axis(kernel: Kernel, tile: Tile) -> Axis:
-    """The axis of the tiles."""
-    axis = kernel.domain[tile.axis]
-    return Axis(axis.name, -(-axis.size // tile.rows))
+def row_at(kernel: Kernel, tile: Tile, row: Size) -> Size:
+    """The position of a row of a tile."""
+    return tiled_domain(kernel, tile)[tile.axis].symbol * tile.rows + row
+
+
+def column_at(kernel: Kernel, tile: Tile, column: Size) -> Size:
+    """The position of a column of a tile."""
+    axis = tiled_domain(kernel, tile)[-1]
+    return axis.symbol + axis.size * column if tile.apart else axis.symbol * tile.columns + column
 
 
 def tile_body(kernel: Kernel, tile: Tile) -> tuple[Statement, ...]:
-    """The statements of a whole tile: those of each row, kind by kind."""
-    outer = tiled_axis(kernel, tile).symbol
-    name = kernel.domain[tile.axis].name
-    rows = [copy_body(kernel, name, outer * tile.rows + r, f"_{r}") for r in range(tile.rows)]
-    # Equal statements of all rows side by side, so that loops.py can put them into one nest.
-    return tuple(statement for same in zip(*rows) for statement in same)
+    """The statements of a whole tile: those of each of its points, kind by kind."""
+    points = list(itertools.product(range(tile.rows), range(tile.columns)))
+    copies = [point_body(kernel, tile, r, c, f"_{r}_{c}" if tile.columns > 1 else f"_{r}") for r, c in points]
+    # Equal statements of all points side by side, so that loops.py can put them into one nest.
+    return tuple(statement for same in zip(*copies) for statement in same)
 
 
-def copy_body(kernel: Kernel, axis: str, at: Size, suffix: str) -> tuple[Statement, ...]:
-    """The statements with `axis` at another position, and every local named apart."""
+def point_body(kernel: Kernel, tile: Tile, row: Size, column: Size, suffix: str) -> tuple[Statement, ...]:
+    """The statements of one row and column of a tile."""
+    at = {kernel.domain[tile.axis].name: row_at(kernel, tile, row)}
+    if tile.columns > 1:
+        at[kernel.domain[-1].name] = column_at(kernel, tile, column)
+    return copy_body(kernel, at, suffix)
+
+
+def copy_body(kernel: Kernel, at: Mapping[str, Size], suffix: str) -> tuple[Statement, ...]:
+    """The statements with some axes at other positions, and every local named apart."""
     names = {name: name + suffix for s in kernel.body for name in _bound(s)}
-    return place_body(kernel.body, {axis: at}, names)
+    return place_body(kernel.body, at, names)
 
 
 def _bound(statement: Statement) -> tuple[str, ...]:

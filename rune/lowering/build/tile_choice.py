@@ -1,0 +1,83 @@
+"""How many rows and columns of a dot one point computes, on a device.
+
+A tile of R rows and C columns reads R + C values for R * C products, so a large one reads less. It
+has to fit registers, to leave points enough for the processors, and few of its points beyond the
+ends. The choice is that of the least cost by these numbers alone, and so the same every time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from rune import dims
+from rune.dims import Size
+from rune.lowering.build.heuristics import choices
+from rune.lowering.build.tile import Tile, depends, dot_loads, row_axes, shares
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.rewrite import walk_expr
+from rune.lowering.kernelize import cost
+from rune.lowering.kernels import Kernel, expressions
+
+MOST_NODES = 2_000  # of expressions in a tile: more take long to compile
+SLOWNESS = 3  # of a point that is computed alone, beside one in a tile
+
+
+def choose_tile(kernel: Kernel, target: Target) -> Tile | None:
+    """The tile of a dot, if one point computes several rows or columns."""
+    axes, choice = row_axes(kernel), choices(target.language)
+    if not axes or choice.dot_rows == 1:
+        return None
+    # Larger tiles mean fewer points, and the device needs enough of them.
+    shares = cost.count(tuple(a.size for a in kernel.domain)) // (choice.dot_points * target.cores)
+    if choice.dot_columns == 1:
+        rows = rows_dividing(kernel.domain[axes[0]].size, min(choice.dot_rows, shares))
+        return Tile(axes[0], rows) if rows > 1 else None
+    best = min(_tiles(kernel, axes, shares, target), key=lambda t: _cost(kernel, t, target))
+    return best if best.rows * best.columns > 1 else None
+
+
+def rows_dividing(size: Size, wanted: int) -> int:
+    """The greatest number of rows, at most `wanted`, that leaves little or no remainder."""
+    if wanted < 2:
+        return 1
+    if not isinstance(size, int):
+        return wanted
+    exact = [r for r in range(wanted, 1, -1) if size % r == 0]
+    # A divisor needs no code for leftover rows, which is worth up to half the tile.
+    if exact and exact[0] * 2 >= wanted:
+        return exact[0]
+    return wanted if size >= 2 * wanted else (exact[0] if exact else 1)
+
+
+def _tiles(kernel: Kernel, axes: Sequence[int], most: int, target: Target) -> Iterator[Tile]:
+    """The tiles that a device may run, of `most` points; at least that of one row and column."""
+    choice = choices(target.language)
+    nodes = sum(1 for s in kernel.body for e in expressions(s) for _ in walk_expr(e))
+    columns = choice.dot_columns if shares(dot_loads(kernel), kernel.domain[-1]) else 1
+    yield Tile(axes[0], 1)
+    for axis, r, c in itertools.product(axes, range(1, choice.dot_rows + 1), range(1, columns + 1)):
+        if 1 < r * c <= min(most, MOST_NODES // nodes, choice.dot_registers - r - c):
+            yield Tile(axis, r, c, apart=c > 1 and target.subgroup_threads > 1)
+
+
+def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
+    """Operations for each result: products and loads, and what is beyond the ends."""
+    # Neighbouring columns are computed, and read, by one instruction.
+    lanes = 1 if tile.apart else max(1, target.vector_bytes // 4)
+    vectors = -(-tile.columns // lanes)
+    row_axis, last = kernel.domain[tile.axis], kernel.domain[-1]
+    loads = 0
+    for index in dot_loads(kernel):
+        columns = vectors if dims.coefficient(index, last.name) == 1 else tile.columns
+        loads += (tile.rows if depends(index, row_axis) else 1) * (columns if depends(index, last) else 1)
+    padding = _padding(row_axis.size, tile.rows) * _padding(last.size, tile.columns)
+    return (tile.rows * vectors + loads) * padding / (tile.rows * tile.columns)
+
+
+def _padding(size: Size, count: int) -> Fraction:
+    """The time of an axis whose last tile may be cut off, and done point by point; 1 without."""
+    if not isinstance(size, int) or size == 0:
+        return Fraction(1)
+    return Fraction(size + SLOWNESS * (size % count), size)
