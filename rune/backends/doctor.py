@@ -18,6 +18,7 @@ import numpy as np
 from rune import backends, dtypes
 from rune.backends import Device
 from rune.backends.shared import disk_cache
+from rune.backends.shared.protocol import SaysHowItMeets
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
@@ -79,6 +80,7 @@ class Executor:
     devices: tuple[Examined, ...]
     why: str | None
     remedy: str | None
+    meetings: str | None = None  # which way collectives between its devices take
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,16 @@ def _executor(name: str, devices: list[Device], why: str | None) -> Executor:
     needs = NEEDS.get(name)
     versions = tuple(filter(None, map(_version, needs.distributions if needs else ())))
     examined = tuple(map(_examined, devices))
-    return Executor(name, versions, examined, why, None if why is None else _remedy(needs))
+    return Executor(name, versions, examined, why, None if why is None else _remedy(needs), _meetings(devices))
+
+
+def _meetings(devices: list[Device]) -> str | None:
+    """Which way collectives between the devices take, where the backend says so."""
+    try:
+        backends = [d.backend for d in devices]
+    except Exception:  # the line of the device says what is broken
+        return None
+    return backends[0].meetings() if backends and isinstance(backends[0], SaysHowItMeets) else None
 
 
 def _remedy(needs: Needs | None) -> str | None:
@@ -199,6 +210,8 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"  {device.name}  {device.description}: {device.finding}"
             if device.abilities:
                 yield f"    {', '.join(device.abilities)}"
+        if executor.meetings is not None:
+            yield f"  collectives: {executor.meetings}"
         if executor.why is not None:
             yield f"  missing: {executor.why}"
         if executor.remedy is not None:

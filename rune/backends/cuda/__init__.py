@@ -17,7 +17,8 @@ import functools
 import sys
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -28,12 +29,15 @@ from rune import dtypes, locks
 from rune.backends.cuda.compiler import architecture, compile_source, supported, version
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.backends.cuda.launch import Program, Refused, Retired, call
+from rune.backends.cuda.nccl import library, losses
+from rune.backends.cuda.nccl.crew import Crew, crew_for
 from rune.backends.cuda.run import CudaExecutable, address
 from rune.backends.cuda.staging import Staging
 from rune.backends.shared import disk_cache
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
 from rune.backends.shared.pool import Block, MemoryStats, Pool
+from rune.backends.shared.protocol import Executable
 from rune.backends.shared.queued import Arena, DeviceBuffer, QueuedBackend, Turns
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
@@ -41,12 +45,14 @@ from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
 from rune.lowering.codegen.target import Target, natively
+from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
 
 _CONDITIONALS_SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
 # 2 MiB: small blocks are cut from raw ones of this size (shared/pool.py).
 _SLAB_BYTES = 1 << 21
 _INSTALL = "pip install 'rune-ml[cuda]'"
+_INSTALL_NCCL = "pip install 'rune-ml[nccl]'"
 _loaded = Loaded("cuda")
 
 
@@ -149,10 +155,15 @@ def _native(capability: int) -> frozenset[tuple[str, np.dtype]]:
 def open_device(target: Target) -> CudaBackend:
     """The device that `probe` listed under this name."""
     _loaded.check()
-    number, count = int(target.name.split(":")[1]), _driver().Device.count()
+    number, count = _number(target), _driver().Device.count()
     if number >= count:
         raise DeviceError(f"device: cannot open {target.name} ({count} CUDA devices)")
     return CudaBackend(target, _driver(), _driver().Device(number))
+
+
+def _number(target: Target) -> int:
+    """Which of the driver's devices it is."""
+    return int(target.name.split(":")[1])
 
 
 class _Entered:
@@ -186,11 +197,12 @@ class CudaBackend(QueuedBackend):
     """One CUDA device. `driver` is pycuda.driver, `device` one of its devices."""
 
     def __init__(self, target: Target, driver: Any, device: Any):
-        self.target, self.driver = target, driver
+        self.target, self.driver, self.number = target, driver, _number(target)
         self.turns = Turns(target.name)  # from writing the table to enqueueing what reads it
         self.work = Work()
         self.lost: str | None = None  # why, once the context is
         self.entered = _Entered(self)
+        self.exchanges = losses.Exchanges()  # with other devices
         self.retired: Retired = deque()
         self._retiring = locks.lock()
         self.architecture = architecture(device.compute_capability(), supported())
@@ -202,7 +214,7 @@ class CudaBackend(QueuedBackend):
             self.stream = driver.Stream()
             oldest = min(_release(call("cuDriverGetVersion")), version())
         self.has_conditionals = oldest >= _CONDITIONALS_SINCE
-        self.staging = Staging(driver, self.stream)
+        self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
             target.name,
             self._raw_alloc,
@@ -263,6 +275,7 @@ class CudaBackend(QueuedBackend):
         """Begin to copy bytes to the host, which an event is behind."""
         host = np.empty(nbytes, np.uint8)
         with self.entered:
+            self.settle()  # a copy to memory that is not pinned may wait in the driver
             self.driver.memcpy_dtoh_async(host, address(block) + offset, self.stream)
             waiting = [self._event()]
 
@@ -292,7 +305,12 @@ class CudaBackend(QueuedBackend):
     def synchronize(self) -> None:
         """Wait for the stream to drain."""
         with self.entered:
+            self.settle()
             self.stream.synchronize()
+
+    def settle(self) -> None:
+        """Wait until it is in no collective. Errors: DeviceError if one will never end."""
+        losses.settle(self)
 
     def memory_stats(self) -> MemoryStats:
         """Counts of the pools until now."""
@@ -307,9 +325,10 @@ class CudaBackend(QueuedBackend):
             waiting = [self._event()]
 
         def has_ended() -> bool:
-            with self.entered:
-                if waiting and waiting[0].query():
-                    waiting.clear()
+            if waiting:  # else it has, whatever became of the device since
+                with self.entered:
+                    if waiting and waiting[0].query():
+                        waiting.clear()
             return not waiting
 
         return has_ended
@@ -323,6 +342,25 @@ class CudaBackend(QueuedBackend):
     def record_timed(self, plan: Plan, meter: Meter) -> CudaExecutable:
         """The plan with its steps timed. Errors: CompileError."""
         return CudaExecutable(self, plan, *self._compiled(plan), meter)
+
+    def adopted(self, executable: Executable) -> CudaExecutable | None:
+        """The same code as one of this device, where both devices are of one kind."""
+        if type(executable) is not CudaExecutable or executable.meter is not None:
+            return None
+        return executable.on(self) if replace(executable.backend.target, name=self.target.name) == self.target else None
+
+    def is_brief(self, executable: Executable) -> bool:
+        """Never, though a call returns at once: the host may have to wait within it."""
+        return False
+
+    def meetings(self) -> str:
+        """The way that collectives between CUDA devices take."""
+        nccl = library.find()
+        return f"through the host ({nccl}; {_INSTALL_NCCL})" if isinstance(nccl, str) else f"through {nccl}"
+
+    def together(self, executables: Sequence[Executable], grid: Grid) -> Crew | None:
+        """The executables as a crew that meets through NCCL, where all are of CUDA devices."""
+        return crew_for(executables, grid)
 
     def _compiled(self, plan: Plan) -> tuple[dict[str, Rendered], Program]:
         self.check()
@@ -345,9 +383,11 @@ class CudaBackend(QueuedBackend):
     def _destroy_retired(self) -> None:
         """Destroy what has no owner any more, when nothing runs that may use it."""
         with self._retiring:
-            if self.retired:
+            count = len(self.retired)  # what comes on the list from now on may still run
+            if count:
+                self.settle()
                 self.stream.synchronize()
-            for _ in range(len(self.retired)):
+            for _ in range(count):
                 call(*self.retired.popleft())
 
     @functools.cached_property

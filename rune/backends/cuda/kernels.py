@@ -1,14 +1,15 @@
-"""Kernels of the CUDA executor itself: copies, counters, and the conditions of graphs.
+"""Kernels of the CUDA executor itself: copies, counters, swapped axes, conditions of graphs.
 
 Like a plan's kernels they take the address of their words in a table (graph.py). Those that
 set a condition take its handle as well, and are a program of their own, for drivers that have
-conditional nodes.
+conditional nodes. `rune_swap` is never part of a graph, and takes its words themselves.
 """
 
 from __future__ import annotations
 
 # Addresses come from the table and not from parameters, so that one graph can be replayed with
 # other buffers. Each thread copies 16 bytes where both ends are aligned, else byte by byte.
+# rune_swap lays out [a, b, pieces] units as [b, a, pieces].
 STEPS = """\
 extern "C" __global__ void rune_copy(const unsigned long long* table) {
   char* target = (char*)table[0];
@@ -29,6 +30,18 @@ extern "C" __global__ void rune_store(const unsigned long long* table) {
 
 extern "C" __global__ void rune_advance(const unsigned long long* table) {
   ++*(int*)table[0];
+}
+
+extern "C" __global__ void rune_swap(unsigned long long target, unsigned long long source,
+    unsigned long long a, unsigned long long b, unsigned long long pieces, unsigned long long unit) {
+  const unsigned long long at = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= a * b * pieces) return;
+  const unsigned long long row = at / pieces, i = row % a, j = row / a;
+  const unsigned long long from = (i * b + j) * pieces + at % pieces;
+  if (unit == 16) ((uint4*)target)[at] = ((const uint4*)source)[from];
+  else if (unit == 8) ((unsigned long long*)target)[at] = ((const unsigned long long*)source)[from];
+  else if (unit == 4) ((unsigned int*)target)[at] = ((const unsigned int*)source)[from];
+  else ((char*)target)[at] = ((const char*)source)[from];
 }
 """
 

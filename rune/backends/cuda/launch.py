@@ -45,10 +45,10 @@ def call(function: str, *arguments: object) -> Any:
 
 
 class Program:
-    """Loaded machine code."""
+    """Loaded machine code. image: what was loaded, which other devices of the kind can load too."""
 
     def __init__(self, image: bytes, retired: Retired):
-        self._retired = retired
+        self.image, self._retired = image, retired
         self._module: Any = None
         self._module = call("cuModuleLoadData", image)
         self._functions: dict[str, Any] = {}
@@ -66,9 +66,15 @@ class Program:
 
 def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
     """Enqueue one kernel, whose words are in the table at this address."""
+    start(function, (kernel.blocks, kernel.threads), (table + 8 * kernel.word,), stream)
+
+
+def start(function: object, shape: tuple[int, int], words: Sequence[int], stream: int) -> None:
+    """Enqueue so many blocks of so many threads of a kernel that takes these words (u64)."""
     # One dimension: kernels take their grid apart themselves.
-    shape = (kernel.blocks, 1, 1, kernel.threads, 1, 1)
-    call("cuLaunchKernel", function, *shape, 0, stream, ((table + 8 * kernel.word,), (_WORD,)), 0)
+    blocks, threads = shape
+    arguments = tuple(words), (_WORD,) * len(words)
+    call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, 0)
 
 
 class Graph:

@@ -18,6 +18,7 @@ import numpy as np
 
 from rune.backends.cuda.graph import Kernel, Memory, Recorder, Table, needs_host, word
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
+from rune.backends.cuda.nccl.losses import Peer
 from rune.backends.cuda.staging import Staging
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, Steps, all_concrete, run
@@ -80,6 +81,7 @@ class Walker:
     def fetch(self, place: Place) -> np.ndarray:
         """The bytes there, when all that was enqueued is done."""
         backend, host = self.executable.backend, np.empty(place.bytes, np.uint8)
+        backend.settle()
         backend.driver.memcpy_dtoh_async(host, self.at(place), backend.stream)
         backend.stream.synchronize()
         return host
@@ -89,9 +91,10 @@ class Walker:
         self.executable.backend.staging.send(self.at(place), host)
 
 
-class CudaQueue(Queue, Protocol):
+class CudaQueue(Queue, Peer, Protocol):
     """The part of a CUDA device that executables use."""
 
+    number: int  # as CUDA counts its devices
     driver: Any  # pycuda.driver
     context: Any
     stream: Any
@@ -109,6 +112,10 @@ class CudaQueue(Queue, Protocol):
         """Rune's own kernels, a Program."""
         ...
 
+    def settle(self) -> None:
+        """Wait until it is in no collective. Errors: DeviceError if one will never end."""
+        ...
+
 
 class CudaExecutable(QueuedExecutable[CudaQueue]):
     """A compiled plan; `meter` records the time of each step."""
@@ -123,25 +130,34 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         self._names = frozenset(r.name for r in kernels.values())
         self._prepared: Bounded[Concrete, Prepared] = Bounded()
 
+    def on(self, backend: CudaQueue) -> CudaExecutable:
+        """The same code on another device of the kind."""
+        with backend.entered:
+            program = Program(self._program.image, backend.retired)
+        return CudaExecutable(backend, self.plan, self._rendered, program)
+
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
         return {name: assemble([r], CUDA_C) for name, r in self._rendered.items()}
 
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:
         """Write the addresses of this memory into the table, and launch."""
-        held = {(s, n): address(b) for s, blocks in memory.items() for n, b in enumerate(blocks)}
         with self.backend.entered:
-            self._run(self._prepare(concrete), held)
+            walker = self.begin(concrete, memory)
+            if walker is not None:
+                run(concrete.steps, walker)
 
-    def _run(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> None:
-        backend = self.backend
+    def begin(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> Walker | TimedWalker | None:
+        """Write the addresses into the table, and launch; what the host has to walk with, else."""
+        prepared = self._prepare(concrete)
+        addresses = {(s, n): address(b) for s, blocks in memory.items() for n, b in enumerate(blocks)}
         # The copy is ordered by the stream, so a call that is still running reads its own table.
         words = prepared.table.words(addresses.__getitem__)
-        backend.staging.send(address(prepared.memory), words.view(np.uint8))
+        self.backend.staging.send(address(prepared.memory), words.view(np.uint8))
         if prepared.graph is None:
-            run(prepared.concrete.steps, self._walker(prepared, addresses))
-        else:
-            prepared.graph.launch(backend.stream.handle)
+            return self._walker(prepared, addresses)
+        prepared.graph.launch(self.backend.stream.handle)
+        return None
 
     def needs_host(self, steps: Steps) -> bool:
         """Whether the host runs the steps one by one: a graph does not tell of its nodes."""

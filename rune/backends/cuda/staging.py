@@ -8,6 +8,7 @@ drop the array at once. Pieces are used in turn: at most a few are ever made.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +28,14 @@ class _Piece:
 
 
 class Staging:
-    """The pinned memory of one stream, used in its context by any thread."""
+    """The pinned memory of one stream, used in its context by any thread.
 
-    def __init__(self, driver: Any, stream: Any):
+    settle: waits for what may never end on the stream, and raises if it does not
+    """
+
+    def __init__(self, driver: Any, stream: Any, settle: Callable[[], None]):
         self._lock = locks.lock()
-        self._driver, self._stream = driver, stream
+        self._driver, self._stream, self._settle = driver, stream, settle
         self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}
         self._sent = 0
 
@@ -62,6 +66,8 @@ class Staging:
         pieces = self._pieces[size]
         if pieces and (len(pieces) == MOST or pieces[0].event.query()):
             piece = pieces.popleft()
+            if not piece.event.query():
+                self._settle()
             piece.event.synchronize()
         else:
             flags = self._driver.event_flags.DISABLE_TIMING

@@ -259,39 +259,39 @@ class Walker(Protocol):
 
 def run(steps: Steps, walker: Walker) -> None:
     """Run the steps, as loops and branches say."""
+    for step in walk(steps, walker):
+        walker.step(step)
+
+
+def walk(steps: Steps, walker: Walker) -> Iterator[ConcreteStep]:
+    """The steps to run, as loops and branches say: each has run before the next is asked for."""
     for item in steps:
         match item:
             case ConcreteStep():
-                walker.step(item)
+                yield item
             case ConcreteBranch(branches=branches):
                 last = len(branches) - 1
                 number = walker.read(item.number) if last else 0  # reading may have to wait
                 # An index out of range selects the nearest branch, as lax.switch does.
-                run(branches[min(max(number, 0), last)], walker)
+                yield from walk(branches[min(max(number, 0), last)], walker)
             case ConcreteLoop():
-                _run_loop(item, walker)
+                yield from _walk_loop(item, walker)
 
 
-def _run_loop(loop: ConcreteLoop, walker: Walker) -> None:
+def _walk_loop(loop: ConcreteLoop, walker: Walker) -> Iterator[ConcreteStep]:
     turns, t = len(loop.bodies), 0
-    while _goes_on(loop, t, walker):
-        run(loop.bodies[t % turns], walker)
+    while t != loop.count:
+        # It finds its number in place, and the condition may read it as well.
+        walker.write(loop.counter, t)
+        if loop.holds is not None:
+            # Conditions alternate like bodies, because they read the carries where these lie now.
+            yield from walk(loop.conditions[t % len(loop.conditions)], walker)
+            if not walker.read(loop.holds):
+                break
+        yield from walk(loop.bodies[t % turns], walker)
         t += 1
     if t % turns:
-        run(loop.settle, walker)
-
-
-def _goes_on(loop: ConcreteLoop, t: int, walker: Walker) -> bool:
-    """Whether step t is to run; it finds its number in place."""
-    if t == loop.count:
-        return False
-    # Written before the condition runs, since that may read the step number.
-    walker.write(loop.counter, t)
-    if loop.holds is None:
-        return True
-    # Conditions alternate like bodies, because they read the carries where these lie now.
-    run(loop.conditions[t % len(loop.conditions)], walker)
-    return bool(walker.read(loop.holds))
+        yield from walk(loop.settle, walker)
 
 
 class Concretes:

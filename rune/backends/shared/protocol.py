@@ -101,10 +101,19 @@ class Together(Protocol):
 
 @runtime_checkable
 class RunsTogether(Protocol):
-    """A backend whose devices can run one program together, without Python's threads."""
+    """A backend whose devices can run one program together, without a thread for each of them."""
 
     def together(self, executables: Sequence[Executable], grid: Grid) -> Together | None:
         """The executables, one for each device of a grid, as one; None where that cannot be."""
+        ...
+
+
+@runtime_checkable
+class SaysHowItMeets(Protocol):
+    """A backend whose devices exchange values in a way that depends on what is installed."""
+
+    def meetings(self) -> str:
+        """The way, in words."""
         ...
 
 

@@ -109,6 +109,30 @@ class Queue(Protocol):
 Q = TypeVar("Q", bound=Queue)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """A call of a plan, which is to be enqueued under the lock of the device's turns.
+
+    memory: of arguments and results, and from the beginning on of the arena if the plan has one
+    """
+
+    queue: Queue
+    concrete: Concrete
+    results: list[DeviceBuffer]
+    memory: dict[Space, list[Block]]
+    uses_arena: bool
+
+    def begin(self) -> None:
+        """From now on steps may be enqueued."""
+        arena = [self.queue.arena(max(1, self.concrete.arena_bytes))] if self.uses_arena else []
+        self.memory[Space.ARENA] = arena
+        self.queue.work.begin()
+
+    def end(self) -> None:
+        """All steps are enqueued, or one has failed: the call counts in either case."""
+        self.queue.work.follow(self.queue.marker())
+
+
 class QueuedBackend(ABC):
     """The common part of devices with one queue: memory of a pool, copies, counts.
 
@@ -178,36 +202,29 @@ class QueuedExecutable(ABC, Generic[Q]):
 
     def __call__(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> list[DeviceBuffer]:
         """Enqueue all steps; returns at once."""
-        backend = self.backend
-        backend.check()
+        try:
+            turn = self.turn(arguments, donated)
+            # Under the lock, so that the steps of two calls do not interleave in the queue.
+            with self.backend.turns.lock:
+                turn.begin()
+                try:
+                    self.run_steps(turn.concrete, turn.memory)
+                finally:
+                    turn.end()
+        except OutOfMemory as error:
+            sizes = self._concretes([a.shape for a in arguments]).sizes
+            raise shortage.of_plan(error, self.plan, sizes, self.backend.target.name) from error
+        return turn.results
+
+    def turn(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> Turn:
+        """A call whose turn has not come: it has its results, and is not enqueued."""
+        self.backend.check()
         concrete = self._concretes([a.shape for a in arguments])
         check_dtypes(self.plan, arguments)
-        backend.turns.refuse_callback(self.plan.name)
-        try:
-            return self._enqueued(concrete, arguments, donated)
-        except OutOfMemory as error:
-            raise shortage.of_plan(error, self.plan, concrete.sizes, backend.target.name) from error
-
-    def _enqueued(
-        self, concrete: Concrete, arguments: Sequence[DeviceBuffer], donated: Sequence[int]
-    ) -> list[DeviceBuffer]:
-        backend = self.backend
+        self.backend.turns.refuse_callback(self.plan.name)
         results = result_buffers(self.plan, concrete, arguments, donated, self._alloc, _reuse)
-        # Under the lock, so that the steps of two calls do not interleave in the queue.
-        with backend.turns.lock:
-            arena = [backend.arena(max(1, concrete.arena_bytes))] if self._uses_arena else []
-            memory = {
-                Space.ARGUMENT: [a.memory for a in arguments],
-                Space.RESULT: [r.memory for r in results],
-                Space.ARENA: arena,
-            }
-            # Counted even if a step fails, since `follow` always records the end.
-            backend.work.begin()
-            try:
-                self.run_steps(concrete, memory)
-            finally:
-                backend.work.follow(backend.marker())
-        return results
+        memory = {Space.ARGUMENT: [a.memory for a in arguments], Space.RESULT: [r.memory for r in results]}
+        return Turn(self.backend, concrete, results, memory, self._uses_arena)
 
     @abstractmethod
     def run_steps(self, concrete: Concrete, memory: dict[Space, list[Block]]) -> None:

@@ -91,6 +91,7 @@ class Allocation:
     def free(self) -> None:
         self.fake.say("free")
         self.fake.granted -= self.nbytes
+        del self.fake.allocations[self.address]
 
 
 class Event:
@@ -113,6 +114,9 @@ class Event:
 
     def query(self) -> bool:
         assert self.fake.is_current()
+        self.fake.asked()
+        if self.fake.fault is not None:
+            raise Error(f"query failed: {self.fake.fault.name}")
         return self.behind <= self.fake.done
 
     def synchronize(self) -> None:
@@ -127,26 +131,31 @@ class Event:
         return float(other.behind - self.behind)
 
 
+class Stack(threading.local):
+    """The contexts of a thread, the current one last."""
+
+    def __init__(self) -> None:
+        self.contexts: list[Context] = []
+
+
 class Context:
-    """pycuda's primary context: how often it is current in a thread.
+    """pycuda's primary context.
 
     It lives as long as the process and therefore knows nothing of the driver's memory.
     """
 
-    handle = 11
-
-    def __init__(self) -> None:
-        self.current = threading.local()
+    def __init__(self, number: int, stack: Stack) -> None:
+        self.number, self.handle, self.stack = number, 11 + number, stack
 
     def depth(self) -> int:
-        return getattr(self.current, "depth", 0)
+        """How often it is on the thread's stack."""
+        return self.stack.contexts.count(self)
 
     def push(self) -> None:
-        self.current.depth = self.depth() + 1
+        self.stack.contexts.append(self)
 
     def pop(self) -> None:
-        assert self.depth() > 0
-        self.current.depth -= 1
+        assert self.stack.contexts.pop() is self, "another context is current"
 
 
 class Devices:
@@ -163,25 +172,31 @@ class Devices:
 
 
 class FakeCuda:
-    """Both drivers. `modules`: the kernels of an image, which `compile_source` would have made."""
+    """Both drivers. `modules`: the kernels of an image, which `compile_source` would have made.
 
-    def __init__(self, version: int = 13000, total: int = TOTAL):
-        self.version, self.total, self.granted, self.next = version, total, 0, BASE
-        self.memory = np.full(TOTAL, 0xA5, np.uint8)
+    number, stack: which device of a machine it is, and the contexts of its threads
+    """
+
+    def __init__(self, version: int = 13000, total: int = TOTAL, number: int = 0, stack: Stack | None = None):
+        self.number, self.base = number, BASE + (number << 32)
+        self.version, self.total, self.granted = version, total, 0
+        self.memory = np.full(total, 0xA5, np.uint8)
+        self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
         self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
         self.queue: list[Callable[[], None]] = []
         self.enqueued = self.done = 0
         self.fault: Code | None = None  # what every call answers from now on
         self.conditions: dict[int, bool] = {}
-        self.context, self.lock = Context(), threading.Lock()
+        self.context, self.lock = Context(number, stack or Stack()), threading.RLock()
+        self.stream = 7 + number
         self.home, self.leaked = threading.current_thread(), 0
         self.driver, self.bindings = self._driver(), self._bindings()
 
     # --- what both share -------------------------------------------------------------------
 
     def is_current(self) -> bool:
-        return self.context.depth() > 0
+        return self.context.stack.contexts[-1:] == [self.context]
 
     def say(self, call: str) -> None:
         assert self.is_current(), f"{call}: no context is current in this thread"
@@ -194,16 +209,23 @@ class FakeCuda:
             self.queue.append(work)
             self.enqueued += 1
 
+    def asked(self) -> None:
+        """Somebody asks whether an event has come."""
+
     def drain(self, until: int | None = None) -> None:
         """Do what was enqueued: all of it, or until so much is done."""
         with self.lock:
             while self.queue and (until is None or self.done < until):
-                self.queue.pop(0)()
-                self.done += 1
+                self.step()
+
+    def step(self) -> None:
+        """Do what was enqueued first."""
+        self.queue.pop(0)()
+        self.done += 1
 
     def at(self, address: int, nbytes: int) -> np.ndarray:
-        start = int(address) - BASE
-        assert 0 <= start <= start + nbytes <= TOTAL, hex(int(address))
+        start = int(address) - self.base
+        assert 0 <= start <= start + nbytes <= self.memory.size, hex(int(address))
         return self.memory[start : start + nbytes]
 
     # --- pycuda.driver ---------------------------------------------------------------------
@@ -223,13 +245,14 @@ class FakeCuda:
             get_driver_version=lambda: self.version,
             Context=SimpleNamespace(synchronize=self.synchronize),
             Event=lambda flags=0: Event(self, flags),
-            Stream=lambda: SimpleNamespace(handle=7, synchronize=self.synchronize),
+            Stream=lambda: SimpleNamespace(handle=self.stream, synchronize=self.synchronize),
             event_flags=SimpleNamespace(DISABLE_TIMING=2),
             mem_alloc=self.mem_alloc,
             mem_get_info=lambda: (self.total - self.granted, self.total),
             memcpy_dtoh_async=self.dtoh,
             memcpy_htod_async=self.htod,
             memset_d32_async=self.memset,
+            memset_d8_async=self.memset_bytes,
             pagelocked_empty=np.empty,
         )
 
@@ -249,10 +272,15 @@ class FakeCuda:
 
     def mem_alloc(self, nbytes: int) -> Allocation:
         self.say("mem_alloc")
-        if self.granted + nbytes > self.total:
+        address = self.base
+        for start, size in sorted(self.allocations.items()):
+            if address + nbytes <= start:
+                break
+            address = start + size
+        if address + nbytes > self.base + self.total:
             raise DriverMemoryError("out of memory")
         self.granted += nbytes
-        address, self.next = self.next, self.next + nbytes
+        self.allocations[address] = nbytes
         return Allocation(self, address, nbytes)
 
     def htod(self, target: int, source: np.ndarray, stream: Any) -> None:
@@ -276,6 +304,14 @@ class FakeCuda:
 
         def fill() -> None:
             self.at(target, 4 * count).view(np.int32)[...] = number
+
+        self.enqueue(fill)
+
+    def memset_bytes(self, target: int, number: int, count: int, stream: Any) -> None:
+        self.say("memset")
+
+        def fill() -> None:
+            self.at(target, count)[...] = number
 
         self.enqueue(fill)
 
@@ -318,7 +354,7 @@ class FakeCuda:
     def cuLaunchKernel(self, function: Any, *arguments: Any) -> None:
         *shape, _, stream, (values, types), extra = arguments
         assert len(shape) == 6
-        assert stream == 7
+        assert stream == self.stream
         assert len(types) == len(values)
         assert extra == 0
         self.enqueue(lambda: self.kernel(function, (shape[0], shape[3]), *values))
@@ -333,7 +369,7 @@ class FakeCuda:
         assert not self.queue, "a graph is destroyed while it may run"
 
     def cuGraphConditionalHandleCreate(self, graph: Any, context: int, default: int, flags: int) -> int:
-        assert context == Context.handle
+        assert context == self.context.handle
         self.conditions[len(self.conditions)] = False
         return len(self.conditions) - 1
 
@@ -368,7 +404,7 @@ class FakeCuda:
         return tuple(graph)
 
     def cuGraphLaunch(self, executable: tuple[Any, ...], stream: int) -> None:
-        assert stream == 7
+        assert stream == self.stream
         for node in executable:
             self.enqueue(node)
 
@@ -376,6 +412,10 @@ class FakeCuda:
 
     def kernel(self, function: Any, shape: tuple[int, int], table: int, *handle: int) -> None:
         """Run a kernel: of a plan by interpretation, rune's own by their meaning."""
+        if function == "rune_swap":
+            assert shape[0] * shape[1] >= handle[1] * handle[2] * handle[3]
+            self.rune_swap(table, *handle)
+            return
         if isinstance(function, str):
             getattr(self, function)(self.at(table, 24).view(np.uint64).tolist(), *handle)
             return
@@ -395,6 +435,11 @@ class FakeCuda:
     def rune_copy(self, words: list[int]) -> None:
         target, source, nbytes = words
         self.at(target, nbytes)[...] = self.at(source, nbytes)
+
+    def rune_swap(self, target: int, source: int, a: int, b: int, pieces: int, unit: int) -> None:
+        assert not (target | source) % unit
+        old = self.at(source, a * b * pieces * unit).reshape(a, b, pieces * unit)
+        self.at(target, old.size).reshape(b, a, pieces * unit)[...] = old.swapaxes(0, 1)
 
     def rune_store(self, words: list[int]) -> None:
         self.i32(words[0])[...] = words[1]
@@ -420,7 +465,11 @@ def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
     monkeypatch.setattr(launch, "bindings", lambda: fake.bindings)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
     monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
-    backend = cuda.CudaBackend(TARGET, fake.driver, fake.device())
+    return without_compiler(monkeypatch, cuda.CudaBackend(TARGET, fake.driver, fake.device()), fake)
+
+
+def without_compiler(monkeypatch: pytest.MonkeyPatch, backend: Any, fake: FakeCuda) -> Any:
+    """The backend, whose programs the driver knows without NVRTC."""
     record = backend.record
 
     def compiled(plan: Plan) -> Any:

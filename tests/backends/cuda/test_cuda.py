@@ -166,7 +166,7 @@ def test_a_host_array_may_change_while_its_copy_is_pending(device: Any, fake: Fa
 
 def test_pinned_pieces_are_used_in_turn_and_not_before_their_copy_is_done(fake: FakeCuda):
     fake.context.push()
-    staging = Staging(fake.driver, None)
+    staging = Staging(fake.driver, None, lambda: None)
     parts = [np.full(3, k, np.uint8) for k in range(3 * MOST)]
 
     for k, part in enumerate(parts):
@@ -181,7 +181,7 @@ def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
     fake.context.push()
     data = np.random.default_rng(0).integers(0, 256, 2 * SIZES[-1] + 5).astype(np.uint8)
 
-    Staging(fake.driver, None).send(BASE, data)
+    Staging(fake.driver, None, lambda: None).send(BASE, data)
     fake.drain()
 
     assert fake.log == ["htod"] * 3
@@ -317,7 +317,7 @@ def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.Monkey
 
 
 def test_the_kernels_of_the_executor_are_those_that_graphs_name():
-    named = {"rune_copy", "rune_store", "rune_advance"}
+    named = {"rune_copy", "rune_store", "rune_advance", "rune_swap"}
     conditions = {"rune_goes_on", "rune_is_odd", "rune_chosen"}
 
     assert all(f"void {name}(" in STEPS for name in named)

@@ -1,0 +1,101 @@
+"""What a device does in a meeting, put on its stream: before, NCCL's calls, and after.
+
+All calls of a meeting are one group of NCCL. What is laid out anew lies in memory of the pool,
+which may serve again at once: whoever takes it next is behind this on the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rune.backends.cuda.launch import start
+from rune.backends.cuda.nccl.calls import AllGather, AllReduce, Call, Part, Receive, ReduceScatter, Send, Swap
+from rune.backends.cuda.nccl.communicators import Clique
+from rune.backends.cuda.nccl.library import DataType, Library, Operation
+from rune.backends.cuda.run import CudaQueue, address
+from rune.backends.shared.pool import Block
+
+_THREADS = 256
+_UNITS = (16, 8, 4, 1)  # bytes that a thread moves at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Post:
+    """The part of a device for one operand, and where operand and result are."""
+
+    backend: CudaQueue
+    clique: Clique
+    place: int
+    part: Part
+    source: int
+    target: int
+    source_bytes: int
+    target_bytes: int
+
+
+def enqueue(library: Library, posts: Sequence[Post]) -> None:
+    """Put everything on the streams. Errors: Refused by NCCL; DeviceError; OutOfMemory."""
+    blocks = [_Laid(post) for post in posts]
+    # NCCL leaves the context as it was; it needs one to look at.
+    with posts[0].backend.entered, library.grouped():
+        for block in blocks:
+            for call in block.post.part.calls:
+                _enqueue(library, call, block)
+    for block in blocks:
+        block.finish()
+
+
+class _Laid:
+    """A post whose operand lies as NCCL takes it. source, target: addresses for NCCL."""
+
+    def __init__(self, post: Post):
+        self.post = post
+        self._memory: list[Block] = []
+        self.source, self.target = post.source, post.target
+        if post.part.before is not None:
+            self.source = self._room(post.source_bytes)
+            with post.backend.entered:
+                _swap(post.backend, post.part.before, self.source, post.source)
+        if post.part.after is not None:
+            self.target = self._room(post.target_bytes)
+
+    def _room(self, nbytes: int) -> int:
+        block = self.post.backend.pool.take(nbytes, ("collective",))
+        self._memory.append(block)
+        return address(block)
+
+    def finish(self) -> None:
+        """Lay out what was received, or zeros."""
+        post = self.post
+        if post.part.is_empty:
+            with post.backend.entered:
+                post.backend.driver.memset_d8_async(post.target, 0, post.target_bytes, post.backend.stream)
+        if post.part.after is not None:
+            with post.backend.entered:
+                _swap(post.backend, post.part.after, post.target, self.target)
+
+
+def _swap(backend: CudaQueue, swap: Swap, target: int, source: int) -> None:
+    unit = next(u for u in _UNITS if not (swap.bytes | target | source) % u)
+    pieces = swap.bytes // unit
+    blocks = -(-swap.a * swap.b * pieces // _THREADS)
+    words = target, source, swap.a, swap.b, pieces, unit
+    start(backend.own.function("rune_swap"), (blocks, _THREADS), words, backend.stream.handle)
+
+
+def _enqueue(library: Library, call: Call, block: _Laid) -> None:
+    """Give NCCL one call."""
+    post, source, target = block.post, block.source, block.target
+    where = post.clique.handles[post.place], post.backend.stream.handle
+    match call:
+        case AllReduce(count, dtype, operation):
+            library.call("ncclAllReduce", source, target, count, dtype, operation, *where)
+        case ReduceScatter(count, dtype):
+            library.call("ncclReduceScatter", source, target, count, dtype, Operation.SUM, *where)
+        case AllGather(nbytes):
+            library.call("ncclAllGather", source, target, nbytes, DataType.UINT8, *where)
+        case Send(nbytes, offset, peer):
+            library.call("ncclSend", source + offset, nbytes, DataType.UINT8, peer, *where)
+        case Receive(nbytes, offset, peer):
+            library.call("ncclRecv", target + offset, nbytes, DataType.UINT8, peer, *where)
