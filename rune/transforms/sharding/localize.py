@@ -11,63 +11,37 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from rune.core.axes import Name
 from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
-from rune.core.higher import HigherOrder, Runs, called_once, calls, subprograms
+from rune.core.higher import Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.lower import Host, Scatter
+from rune.core.lower import Host
 from rune.core.manual import Manual
 from rune.core.primitive import Effect, Primitive
-from rune.core.program import Equation, Program, Var, map_programs
-from rune.core.side_effects import program_effect
-from rune.core.types import ArrayType, Shape
+from rune.core.program import Equation, Program, Var
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.lowering.meetings import OnceCall
 from rune.ops.arithmetic import add
-from rune.ops.family import broadcast, reshape, zeros_like
-from rune.ops.index_dims import IndexDims
-from rune.ops.indexing import gather, scatter_add
-from rune.ops.movement import slice_
-from rune.ops.windows import dynamic_slice
+from rune.ops.branch import branch
+from rune.ops.family import broadcast, zeros_like
+from rune.ops.indexing import scatter_add
+from rune.ops.loop import loop
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.variation import untyped
+from rune.transforms.sharding.block import Block, Outside, Repeated
 from rune.transforms.sharding.blocks import Region, Specs
+from rune.transforms.sharding.branches import local_branch
 from rune.transforms.sharding.constraint import sharding_constraint
-from rune.transforms.sharding.letters import Letter, Letters, letters_of
+from rune.transforms.sharding.cuts import cuts_of, with_sizes_of
+from rune.transforms.sharding.letters import Letters, letters_of
+from rune.transforms.sharding.loops import local_loop
 from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of, uncut
-from rune.transforms.tracers import ValueTracer
 
 ORDERED = Effect.ORDERED
-
-
-class Block(ValueTracer):
-    """What one device has of an array; the type is the array's.
-
-    source: of a broadcast, what it repeats and along which axes it lies in the result, so that
-            another block of it is made rather than cut out
-    """
-
-    __slots__ = ("array_type", "layout", "source", "value")
-
-    def __init__(
-        self,
-        interpreter: Localize,
-        value: Value,
-        array_type: ArrayType,
-        layout: Layout,
-        source: tuple[Value, tuple[int, ...]] | None = None,
-    ):
-        self.interpreter, self.value, self.frame = interpreter, value, None
-        self.array_type, self.layout, self.source = array_type, layout, source
-
-    @property
-    def type(self) -> ArrayType:
-        """The array's type."""
-        return self.array_type
 
 
 class Localize(Interpreter):
@@ -89,18 +63,34 @@ class Localize(Interpreter):
             return value.value, value.layout
         return value, uncut(type_of(value).ndim)
 
+    def within(self, parent: Interpreter) -> Localize:
+        """One for a program that an equation of this one holds."""
+        return Localize(parent, self.region)
+
     def at(self, value: Value, target: Layout) -> Value:
         """What the device has of a value by another layout."""
-        block, layout = self.split(value)
-        if isinstance(value, Block) and value.interpreter is self and value.source is not None and target != layout:
-            return self._repeated(value, *value.source, target)
-        return resharded(block, self.region.mesh, layout, target)
+        if not isinstance(value, Block) or value.interpreter is not self:
+            return resharded(value, self.region.mesh, uncut(type_of(value).ndim), target)
+        if target not in value.copies:
+            value.copies[target] = self._copy(value, target)
+        return value.copies[target]
 
-    def _repeated(self, block: Block, operand: Value, axes: tuple[int, ...], target: Layout) -> Value:
+    def _copy(self, block: Block, target: Layout) -> Value:
+        match block.source:
+            case None:
+                return resharded(block.value, self.region.mesh, block.layout, target)
+            case Repeated(operand, axes):
+                return self._repeated(block.type, operand, axes, target)
+            case Outside(interpreter, outside):
+                assert interpreter.parent is not None
+                with use(interpreter.parent):
+                    return interpreter.at(outside, target)
+
+    def _repeated(self, type: ArrayType, operand: Value, axes: tuple[int, ...], target: Layout) -> Value:
         """The block of a broadcast by another layout."""
         sizes = zip(axes, type_of(operand).shape, strict=True)
-        layout = tuple(target[a] if size == block.type.shape[a] else () for a, size in sizes)
-        shape = self.region.block(block.type, spec_of(target)).shape
+        layout = tuple(target[a] if size == type.shape[a] else () for a, size in sizes)
+        shape = self.region.block(type, spec_of(target)).shape
         return broadcast(self.at(operand, layout), shape=shape, axes=axes)
 
     def everything(self, value: Value) -> Value:
@@ -117,14 +107,20 @@ class Localize(Interpreter):
         if primitive is sharding_constraint:
             with use(self.parent):
                 return self._laid_out(args[0], params["sharding"])
+        if primitive is loop:
+            with use(self.parent):
+                return local_loop(self, args, **params)
+        if primitive is branch:
+            with use(self.parent):
+                return local_branch(self, args, **params)
         if isinstance(primitive.lower, Host):
             with use(self.parent):
                 return self._whole(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
+        if primitive.lower is None and primitive.expand is not None:
+            return primitive.expand(*args, **params)
         program = called_once(primitive, args, params)
         if program is not None:
             return eval_program(program, args)
-        if primitive.lower is None and primitive.expand is not None and not isinstance(primitive, HigherOrder):
-            return primitive.expand(*args, **params)
         with use(self.parent):
             letters = None if primitive.multiple_results else letters_of(primitive, [*map(type_of, args)], params)
             if letters is None:
@@ -157,11 +153,11 @@ class Localize(Interpreter):
 
     def _by_letters(self, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters) -> Block:
         """Each device computes its part of the result, from parts of the operands."""
-        cuts = _cuts(letters, [self.split(a)[1] for a in args])
+        cuts = cuts_of(letters, [self.split(a)[1] for a in args])
         result = primitive.type_rule(*map(type_of, args), **params)
         layout = tuple(cuts.get(letter, ()) for letter in letters.result)
         block_type = self.region.block(result, spec_of(layout))
-        local_params = _with_sizes_of(primitive, params, block_type)
+        local_params = with_sizes_of(primitive, params, block_type)
         operands = [
             self.at(a, tuple(cuts.get(letter, ()) for letter in axes))
             for a, axes in zip(args, letters.operands, strict=True)
@@ -175,72 +171,20 @@ class Localize(Interpreter):
         for unite, name in united:
             block = unite(block, axis_name=name)
         block = block if start is None else add(start, block)
-        source = (args[0], params["axes"]) if primitive is broadcast else None
+        source = Repeated(args[0], params["axes"]) if primitive is broadcast else None
         return Block(self, block, result, layout, source)
 
     def _whole(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block | list[Block]:
-        outs = primitive(*map(self.everything, args), **_with_local_programs(params, self.region))
+        outs = primitive(*map(self.everything, args), **params)
         results = outs if primitive.multiple_results else [outs]
         blocks = [self.block(o, type_of(o), PartitionSpec()) for o in results]
         return blocks if primitive.multiple_results else blocks[0]
-
-
-# Parameters that repeat sizes of the result, which are those of a block where a device has one.
-_SIZES = {broadcast: "shape", reshape: "shape", dynamic_slice: "sizes"}
-
-
-def _with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Params:
-    """The parameters for a result of this type."""
-    # An axis that is cut is one of which a slice or a window takes everything.
-    if primitive in _SIZES:
-        return {**params, _SIZES[primitive]: block.shape}
-    if primitive is slice_:
-        spans = zip(params["start"], params["stride"], block.shape, params["limit"], strict=True)
-        limit = tuple(size if (start, stride) == (0, 1) else end for start, stride, size, end in spans)
-        return {**params, "limit": limit}
-    if primitive is gather or isinstance(primitive.lower, Scatter):
-        return {**params, "slice_sizes": _window_sizes(primitive, params["dims"], params["slice_sizes"], block)}
-    return params
-
-
-def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: ArrayType) -> Shape:
-    """The sizes of windows of which axes that they span whole may be cut."""
-    window = dims.window_axes(len(sizes))
-    axes = dims.offset if primitive is gather else window
-    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True) if axis not in dims.start_map}
-    return tuple(min(size, lengths.get(axis, size)) for axis, size in enumerate(sizes))
-
-
-def _cuts(letters: Letters, layouts: Sequence[Layout]) -> dict[Letter, tuple[Name, ...]]:
-    """The mesh axes that cut each letter: as the operand has it that is cut most, first."""
-    cuts: dict[Letter, tuple[Name, ...]] = {}
-    order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
-    for operand in order:
-        for letter, names in zip(letters.operands[operand], layouts[operand], strict=True):
-            used = {name for others in cuts.values() for name in others}
-            if letter is not None and names and letter not in cuts and not used & set(names):
-                cuts[letter] = names
-    return cuts
 
 
 def _require_same(mesh: Mesh, other: Mesh) -> None:
     """Errors: ArgumentError for programs of two meshes."""
     if mesh != other:
         raise ArgumentError(f"jit: cannot run on two meshes in one program ({mesh} and {other})")
-
-
-def _with_local_programs(params: Mapping[str, object], region: Region) -> Mapping[str, object]:
-    """The parameters, with programs that each device runs on whole values."""
-
-    def has_to_change(program: Program) -> bool:
-        return bool(meshes_within(program)) or program_effect(program) is not None
-
-    return map_programs(params, lambda p: _on_everything(p, region) if has_to_change(p) else p)
-
-
-def _on_everything(program: Program, region: Region) -> Program:
-    copies = (PartitionSpec(),)
-    return localized(program, region, copies * len(program.inputs), copies * len(program.outputs))[0]
 
 
 @per_program

@@ -8,7 +8,7 @@ A layout is, for each axis of an array, the mesh axes that cut it, the first out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -38,6 +38,21 @@ def spec_of(layout: Layout) -> PartitionSpec:
     """The spec of a layout."""
     cut = [n for n, names in enumerate(layout) if names]
     return PartitionSpec(*layout[: cut[-1] + 1 if cut else 0])
+
+
+def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layout:
+    """The layout where other cuts axes further, but for the fixed ones: that needs no exchange."""
+    cuts = list(layout)
+    for axis, (names, further) in enumerate(zip(layout, other, strict=True)):
+        used = {name for n, names_there in enumerate(cuts) if n != axis for name in names_there}
+        if axis not in fixed and further[: len(names)] == names and not used.intersection(further):
+            cuts[axis] = further
+    return tuple(cuts)
+
+
+def cut_less(layout: Layout, other: Layout) -> Layout:
+    """The layout as far as both cut alike."""
+    return tuple(a[: _common(a, b)] for a, b in zip(layout, other, strict=True))
 
 
 def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value:

@@ -1,0 +1,56 @@
+"""Cuts: along which axes the devices cut an operation, and what its parameters are for a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rune.core.axes import Name
+from rune.core.lower import Scatter
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType, Shape
+from rune.ops.family import broadcast, reshape
+from rune.ops.index_dims import IndexDims
+from rune.ops.indexing import gather
+from rune.ops.movement import slice_
+from rune.ops.windows import dynamic_slice
+from rune.transforms.programs.call_rules import Params
+from rune.transforms.sharding.letters import Letter, Letters
+from rune.transforms.sharding.reshard import Layout
+
+
+def cuts_of(letters: Letters, layouts: Sequence[Layout]) -> dict[Letter, tuple[Name, ...]]:
+    """The mesh axes that cut each letter: as the operand has it that is cut most, first."""
+    cuts: dict[Letter, tuple[Name, ...]] = {}
+    order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
+    for operand in order:
+        for letter, names in zip(letters.operands[operand], layouts[operand], strict=True):
+            used = {name for others in cuts.values() for name in others}
+            if letter is not None and names and letter not in cuts and not used & set(names):
+                cuts[letter] = names
+    return cuts
+
+
+# Parameters that repeat sizes of the result, which are those of a block where a device has one.
+_SIZES = {broadcast: "shape", reshape: "shape", dynamic_slice: "sizes"}
+
+
+def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Params:
+    """The parameters for a result of this type."""
+    # An axis that is cut is one of which a slice or a window takes everything.
+    if primitive in _SIZES:
+        return {**params, _SIZES[primitive]: block.shape}
+    if primitive is slice_:
+        spans = zip(params["start"], params["stride"], block.shape, params["limit"], strict=True)
+        limit = tuple(size if (start, stride) == (0, 1) else end for start, stride, size, end in spans)
+        return {**params, "limit": limit}
+    if primitive is gather or isinstance(primitive.lower, Scatter):
+        return {**params, "slice_sizes": _window_sizes(primitive, params["dims"], params["slice_sizes"], block)}
+    return params
+
+
+def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: ArrayType) -> Shape:
+    """The sizes of windows of which axes that they span whole may be cut."""
+    window = dims.window_axes(len(sizes))
+    axes = dims.offset if primitive is gather else window
+    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True) if axis not in dims.start_map}
+    return tuple(min(size, lengths.get(axis, size)) for axis, size in enumerate(sizes))
