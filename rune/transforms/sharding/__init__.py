@@ -5,7 +5,8 @@ varying.py      what differs between devices   blocks.py      which block is who
 localize.py     from a program on sharded arrays to that of each device, by
 letters.py      the axes that operands and results share,
 cuts.py         those of them that are cut,
-loops.py        layouts of carries,             branches.py    layouts of results, and
+loops.py        layouts of carries,             branches.py    layouts of results,
+later_sums.py   sums over the steps and the devices, and
 reshard.py      the collectives from one layout to another
 block.py        what a device has of an array while its program is written
 constraint.py   a value laid out so            laid_out.py    arguments and results laid out so

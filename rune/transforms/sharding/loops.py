@@ -26,8 +26,10 @@ from rune.core.staging import Staged
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
+from rune.ops.family import zeros_like
 from rune.ops.loop import COUNTER, bind_loop, stage_within
 from rune.transforms.sharding.block import Block, Outside
+from rune.transforms.sharding.later_sums import later_sums
 from rune.transforms.sharding.reshard import Layout, cut_less, cut_more, spec_of, uncut
 
 if TYPE_CHECKING:
@@ -77,8 +79,25 @@ def local_loop(
         state = following
     asks = None if condition is None else _condition(outside, condition, shared, state)
     first = [outside.at(c, layout) for c, layout in zip(carry, state.layouts, strict=False)]
-    outs = bind_loop(step, asks, count, [], first)
+    outs = _run(step, asks, count, first)
     return [Block(outside, o, t, layout) for o, t, layout in zip(outs, state.types, state.layouts, strict=True)]
+
+
+def _run(step: Staged, asks: Staged | None, count: Size | None, first: Sequence[Value]) -> list[Value]:
+    """The state behind the loop of one device."""
+    later = later_sums(step.program, step.own_inputs[1 : 1 + len(first)], _are_free(asks, len(first)))
+    body = _live(replace(step, program=later.body))
+    start = [zeros_like(f) if sums else f for f, sums in zip(first, later.sums, strict=True)]
+    outs: list[Value] = [*bind_loop(body, asks, count, [], start)]
+    return [*later.united(first, outs[: len(first)]), *outs[len(first) :]]
+
+
+def _are_free(asks: Staged | None, carries: int) -> list[bool]:
+    """Which carries a condition does not read."""
+    if asks is None:
+        return [True] * carries
+    _, read = needed_inputs(asks.program, (True,))
+    return [not r for r in read[len(asks.captured) + 1 :]]
 
 
 def _condition(outside: Localize, program: Program, shared: Sequence[Value], state: _State) -> Staged:

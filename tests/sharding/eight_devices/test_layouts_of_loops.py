@@ -60,7 +60,25 @@ def branch_of_each_row(x: Any) -> Any:
     return lax.scan(step, rnp.ones(8), x)[1] / 4
 
 
+def sums_of_sums(x: Any) -> Any:
+    """Two loops, one in the other, that add up what the devices have."""
+    start = x[0]
+
+    def outer(total: Any, r: Any) -> tuple[Any, None]:
+        return lax.fori_loop(0, 2, lambda n, t: t + (x * (n + r[0])).sum(axis=0), total), None
+
+    return x + lax.scan(outer, start, x[:3])[0] / 20
+
+
+def steps_of_a_weight(x: Any) -> Any:
+    """A loop whose number of steps the device computes, over a weight that all read."""
+    w = x[:, 0]
+    return lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, rnp.tanh(s[1] * w + x)), (0, x))[1]
+
+
 STEPS: dict[str, Step] = {
+    "sums of sums": sums_of_sums,
+    "steps of a weight": steps_of_a_weight,
     "rows": lambda x: lax.scan(damped, rnp.zeros(8), x)[1],
     "columns": lambda x: lax.scan(damped, x[0], x.T)[1].T,
     "backwards": lambda x: lax.scan(damped, x[3], x, reverse=True, unroll=2)[1],
@@ -204,6 +222,57 @@ DATA_PARALLEL = (P(), P(), P(), P(None, "a"))
 
 def test_a_data_parallel_rnn_sends_its_loss_alone():
     assert sent(rnn, DATA_PARALLEL, *RNN) == {"psum": (1, 4)}
+
+
+def test_its_gradient_sums_each_weight_once_behind_the_loop_and_all_in_one_message():
+    gradient = rune.value_and_grad(rnn, (0, 1, 2))
+    weight_bytes = sum(w.nbytes for w in RNN[:3])
+
+    (message,) = local_exchanges(gradient, DATA_PARALLEL, *RNN)
+    assert (message.kind, message.steps, message.bytes_in) == ("psum", 1, weight_bytes + 4)  # and the loss
+
+
+def test_microbatches_sum_their_gradients_once():
+    def step(w: Any, xs: Any) -> Any:
+        def add_up(total: Any, x: Any) -> tuple[Any, None]:
+            return total + rune.grad(lambda w: (rnp.tanh(x @ w) ** 2).sum())(w), None
+
+        return lax.scan(add_up, rnp.zeros_like(w), xs)[0]
+
+    (message,) = local_exchanges(step, (P(), P(None, "a")), numbers(6, 10), numbers(5, 8, 6))
+    assert (message.kind, message.steps, message.bytes_in) == ("psum", 1, 4 * 6 * 10)
+
+
+def test_a_sum_in_a_loop_in_a_loop_is_taken_behind_both():
+    (message,) = [e for e in local_exchanges(sums_of_sums, (P("a"),), numbers(8, 8)) if e.kind == "psum"]
+
+    assert message.steps == 1
+
+
+def test_the_gradient_of_a_while_loop_sums_a_weight_once_behind_it():
+    def loss(w: Any, x: Any) -> Any:
+        steps = lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, rnp.tanh(s[1] * w + x)), (0, x))
+        return steps[1].sum()
+
+    (message,) = local_exchanges(rune.grad(loss), (P(), P("a")), numbers(6), numbers(8, 6))
+    assert (message.kind, message.steps, message.bytes_in) == ("psum", 1, 4 * 6)
+
+
+def test_what_a_checkpoint_computes_again_sends_nothing_that_cotangents_do_not_need():
+    def loss(ws: Any, vs: Any, x: Any) -> Any:
+        layer = rune.checkpoint(lambda x, w, v: x + rnp.tanh(x @ w) @ v)
+        return (lax.scan(lambda x, wv: (layer(x, *wv), None), x, (ws, vs))[0] ** 2).sum()
+
+    sums = local_exchanges(rune.grad(loss), MEGATRON, numbers(3, 6, 8), numbers(3, 8, 6), numbers(5, 6))
+    assert [(e.kind, e.steps) for e in sums] == [("psum", 3), ("psum", 3)]
+
+
+def test_a_sum_that_the_next_step_reads_stays_in_the_loop():
+    def totals(x: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda _, s: s + (x * s).sum(axis=0), x[0])
+
+    (message,) = [e for e in local_exchanges(totals, (P("a"),), numbers(8, 6)) if e.kind == "psum"]
+    assert message.steps == 3
 
 
 def test_what_a_loop_only_reads_is_gathered_once_outside_of_it():
