@@ -14,11 +14,12 @@ from rune.ops.indexing import gather
 from rune.ops.movement import slice_
 from rune.ops.windows import dynamic_slice
 from rune.transforms.programs.call_rules import Params
+from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.letters import Letter, Letters
 from rune.transforms.sharding.reshard import Layout
 
 
-def cuts_of(letters: Letters, layouts: Sequence[Layout]) -> dict[Letter, tuple[Name, ...]]:
+def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> dict[Letter, tuple[Name, ...]]:
     """The mesh axes that cut each letter: as the operand has it that is cut most, first."""
     cuts: dict[Letter, tuple[Name, ...]] = {}
     order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
@@ -26,8 +27,14 @@ def cuts_of(letters: Letters, layouts: Sequence[Layout]) -> dict[Letter, tuple[N
         for letter, names in zip(letters.operands[operand], layouts[operand], strict=True):
             used = {name for others in cuts.values() for name in others}
             if letter is not None and names and letter not in cuts and not used & set(names):
-                cuts[letter] = names
+                cuts[letter] = _dividing(names, letters.parts.get(letter, 0), region)
     return cuts
+
+
+def _dividing(names: tuple[Name, ...], length: int, region: Region) -> tuple[Name, ...]:
+    """As many of the mesh axes, from the first, as divide a length."""
+    counts = range(len(names), 0, -1)
+    return next((names[:n] for n in counts if length % region.size(names[:n]) == 0), ())
 
 
 # Parameters that repeat sizes of the result, which are those of a block where a device has one.
@@ -40,8 +47,8 @@ def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Par
     if primitive in _SIZES:
         return {**params, _SIZES[primitive]: block.shape}
     if primitive is slice_:
-        spans = zip(params["start"], params["stride"], block.shape, params["limit"], strict=True)
-        limit = tuple(size if (start, stride) == (0, 1) else end for start, stride, size, end in spans)
+        spans = zip(params["start"], params["stride"], block.shape, strict=True)
+        limit = tuple(start + stride * (size - 1) + 1 if size else start for start, stride, size in spans)
         return {**params, "limit": limit}
     if primitive is gather or isinstance(primitive.lower, Scatter):
         return {**params, "slice_sizes": _window_sizes(primitive, params["dims"], params["slice_sizes"], block)}

@@ -153,7 +153,7 @@ class Localize(Interpreter):
 
     def _by_letters(self, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters) -> Block:
         """Each device computes its part of the result, from parts of the operands."""
-        cuts = cuts_of(letters, [self.split(a)[1] for a in args])
+        cuts = cuts_of(letters, [self.split(a)[1] for a in args], self.region)
         result = primitive.type_rule(*map(type_of, args), **params)
         layout = tuple(cuts.get(letter, ()) for letter in letters.result)
         block_type = self.region.block(result, spec_of(layout))
