@@ -18,6 +18,7 @@ from rune.core.lower import (
     Contraction,
     Convert,
     Cumulative,
+    Library,
     Parts,
     Piece,
     Reduction,
@@ -40,20 +41,20 @@ UNITED_BY: Mapping[str, Collective] = {"add": psum, "max": pmax, "min": pmin}
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """A letter for each axis of the operands and of the result.
+    """A letter for each axis of the operands and of the results.
 
     united: the letters that the operation reduces over, and what unites the devices' parts
     parts:  of letters that stand for the outer part of an axis, how long that is
     """
 
     operands: tuple[tuple[Letter, ...], ...]
-    result: tuple[Letter, ...]
+    results: tuple[tuple[Letter, ...], ...]
     united: Mapping[int, Collective] = field(default_factory=dict)
     parts: Mapping[int, int] = field(default_factory=dict)
 
 
 def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params) -> Letters | None:
-    """The letters of an operation of one result; None if every axis has to be whole."""
+    """The letters of an operation; None if every axis has to be whole."""
     lower = primitive.lower
     match lower:
         case Scalar() | Convert() | Bitcast() | Parts():
@@ -62,26 +63,38 @@ def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params)
             return _reduction(types[0].ndim, params["axes"], UNITED_BY.get(combine))
         case Cumulative():
             axes = tuple(None if axis == params["axis"] else axis for axis in range(types[0].ndim))
-            return Letters((axes,), axes)
+            return Letters((axes,), (axes,))
         case Contraction():
             return _contraction(types[0].ndim, types[1].ndim, params["dimension_numbers"])
         case View(rule=rule):
             return _movement(rule, primitive.type_rule(*types, **params), types, params)
         case Scatter():
             return _written(lower, types, params)
+        case Library(shared=shared):
+            return _library(primitive, types, params, frozenset(shared(*types, **params)))
     return None
+
+
+def _library(primitive: Primitive, types: Sequence[ArrayType], params: Params, shared: frozenset[int]) -> Letters:
+    out = primitive.type_rule(*types, **params)
+    results: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
+
+    def letters(type: ArrayType) -> tuple[Letter, ...]:
+        return tuple(axis if axis in shared else None for axis in range(type.ndim))
+
+    return Letters(tuple(map(letters, types)), tuple(map(letters, results)))
 
 
 def _elementwise(types: Sequence[ArrayType]) -> Letters:
     """Rank-0 operands stand beside those that have the shape of the result."""
     result = tuple(range(max(t.ndim for t in types)))
-    return Letters(tuple(result[: t.ndim] for t in types), result)
+    return Letters(tuple(result[: t.ndim] for t in types), (result,))
 
 
 def _reduction(ndim: int, axes: Sequence[int], united: Collective | None) -> Letters:
     operand = tuple(None if axis in axes and united is None else axis for axis in range(ndim))
     result = tuple(axis for axis in range(ndim) if axis not in axes)
-    return Letters((operand,), result, dict.fromkeys(axes, united) if united else {})
+    return Letters((operand,), (result,), dict.fromkeys(axes, united) if united else {})
 
 
 def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
@@ -93,7 +106,7 @@ def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
     free_a = [x for n, x in enumerate(a) if n not in (*contracted_a, *batch_a)]
     free_b = [x for n, x in enumerate(b) if n not in (*contracted_b, *batch_b)]
     result = (*(a[n] for n in batch_a), *free_a, *free_b)
-    return Letters((tuple(a), tuple(b)), result, {a[n]: psum for n in contracted_a})
+    return Letters((tuple(a), tuple(b)), (result,), {a[n]: psum for n in contracted_a})
 
 
 def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params: Params) -> Letters | None:
@@ -120,7 +133,7 @@ def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params:
             if isinstance(size, int) and any(types[n].shape[axis] != size for n, axis in axes.items()):
                 parts[letter] = size // unit
             break
-    return Letters(tuple(map(tuple, operands)), tuple(letters), {}, parts)
+    return Letters(tuple(map(tuple, operands)), (tuple(letters),), {}, parts)
 
 
 def _units(size: Size, types: Sequence[ArrayType]) -> Iterator[int]:
@@ -152,7 +165,7 @@ def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Lett
             operands[operand][axis] = letter
         if 0 not in axes and unite is not None:
             united[letter] = unite
-    return Letters(tuple(map(tuple, operands)), tuple(operands[0]), united)
+    return Letters(tuple(map(tuple, operands)), (tuple(operands[0]),), united)
 
 
 Read = tuple[int, tuple[Size, ...]]  # of which operand, and where

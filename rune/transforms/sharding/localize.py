@@ -122,10 +122,11 @@ class Localize(Interpreter):
         if program is not None:
             return eval_program(program, args)
         with use(self.parent):
-            letters = None if primitive.multiple_results else letters_of(primitive, [*map(type_of, args)], params)
+            letters = letters_of(primitive, [*map(type_of, args)], params)
             if letters is None:
                 return self._whole(primitive, args, params)
-            return self._by_letters(primitive, args, params, letters)
+            blocks = self._by_letters(primitive, args, params, letters)
+            return blocks if primitive.multiple_results else blocks[0]
 
     def _each_device(
         self, args: Sequence[Value], program: Program, region: Region, in_specs: Specs, out_specs: Specs
@@ -151,13 +152,13 @@ class Localize(Interpreter):
         layout = layout_of(sharding.spec, type.ndim)
         return Block(self, self.at(value, layout), type, layout)
 
-    def _by_letters(self, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters) -> Block:
-        """Each device computes its part of the result, from parts of the operands."""
+    def _by_letters(self, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters) -> list[Block]:
+        """Each device computes its part of the results, from parts of the operands."""
         cuts = cuts_of(letters, [self.split(a)[1] for a in args], self.region)
-        result = primitive.type_rule(*map(type_of, args), **params)
-        layout = tuple(cuts.get(letter, ()) for letter in letters.result)
-        block_type = self.region.block(result, spec_of(layout))
-        local_params = with_sizes_of(primitive, params, block_type)
+        out = primitive.type_rule(*map(type_of, args), **params)
+        types: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
+        layouts = [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.results]
+        local_params = with_sizes_of(primitive, params, self.region.block(types[0], spec_of(layouts[0])))
         operands = [
             self.at(a, tuple(cuts.get(letter, ()) for letter in axes))
             for a, axes in zip(args, letters.operands, strict=True)
@@ -167,12 +168,14 @@ class Localize(Interpreter):
         start = operands[0] if united and primitive is scatter_add else None
         if start is not None:
             operands[0] = zeros_like(start)
-        block = primitive(*operands, **local_params)
+        outs = primitive(*operands, **local_params)
+        blocks = list(outs) if primitive.multiple_results else [outs]
         for unite, name in united:
-            block = unite(block, axis_name=name)
-        block = block if start is None else add(start, block)
+            blocks = [unite(b, axis_name=name) for b in blocks]
+        if start is not None:
+            blocks = [add(start, b) for b in blocks]
         source = Repeated(args[0], params["axes"]) if primitive is broadcast else None
-        return Block(self, block, result, layout, source)
+        return [Block(self, b, t, layout, source) for b, t, layout in zip(blocks, types, layouts, strict=True)]
 
     def _whole(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block | list[Block]:
         outs = primitive(*map(self.everything, args), **params)
