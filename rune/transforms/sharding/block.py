@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.transforms.programs.call_rules import Params
+from rune.transforms.sharding.letters import Letters
 from rune.transforms.sharding.reshard import Layout
 from rune.transforms.tracers import ValueTracer
 
@@ -15,11 +19,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
-    """Where a broadcast comes from: what it repeats, and which axes of the result that has."""
+class Computed:
+    """The operation that a block is the result of: parts of operands make a part of it."""
 
-    operand: Value
-    axes: tuple[int, ...]
+    primitive: Primitive
+    args: Sequence[Value]
+    params: Params
+    letters: Letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class Block(ValueTracer):
         value: Value,
         array_type: ArrayType,
         layout: Layout,
-        source: Repeated | Outside | None = None,
+        source: Computed | Outside | None = None,
     ):
         self.interpreter, self.value, self.frame = interpreter, value, None
         self.array_type, self.layout, self.source = array_type, layout, source

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rune.core.axes import Name
 from rune.core.lower import Scatter
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
+from rune.ops.creation import iota
 from rune.ops.family import broadcast, reshape
 from rune.ops.index_dims import IndexDims
 from rune.ops.indexing import gather
@@ -16,10 +17,12 @@ from rune.ops.windows import dynamic_slice
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.letters import Letter, Letters
-from rune.transforms.sharding.reshard import Layout
+from rune.transforms.sharding.reshard import Layout, cuts_further
+
+Cuts = Mapping[Letter, tuple[Name, ...]]  # the mesh axes that cut each letter
 
 
-def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> dict[Letter, tuple[Name, ...]]:
+def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts:
     """The mesh axes that cut each letter: as the operand has it that is cut most, first."""
     cuts: dict[Letter, tuple[Name, ...]] = {}
     order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
@@ -31,6 +34,17 @@ def cuts_of(letters: Letters, layouts: Sequence[Layout], region: Region) -> dict
     return cuts
 
 
+def cuts_for(target: Layout, letters: Letters, layouts: Sequence[Layout], region: Region) -> Cuts | None:
+    """The cuts that make the result by a layout; None if operands would have to be exchanged."""
+    cuts = {letter: names for letter, names in zip(letters.results[0], target, strict=True) if names}
+    if None in cuts or any(_dividing(n, letters.parts.get(x, 0), region) != n for x, n in cuts.items()):  # type: ignore[arg-type]
+        return None
+    for axes, layout in zip(letters.operands, layouts, strict=True):
+        if not cuts_further(tuple(cuts.get(letter, ()) for letter in axes), layout):
+            return None
+    return cuts
+
+
 def _dividing(names: tuple[Name, ...], length: int, region: Region) -> tuple[Name, ...]:
     """As many of the mesh axes, from the first, as divide a length."""
     counts = range(len(names), 0, -1)
@@ -38,7 +52,7 @@ def _dividing(names: tuple[Name, ...], length: int, region: Region) -> tuple[Nam
 
 
 # Parameters that repeat sizes of the result, which are those of a block where a device has one.
-_SIZES = {broadcast: "shape", reshape: "shape", dynamic_slice: "sizes"}
+_SIZES = {broadcast: "shape", reshape: "shape", iota: "shape", dynamic_slice: "sizes"}
 
 
 def with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Params:

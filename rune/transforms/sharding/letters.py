@@ -21,6 +21,7 @@ from rune.core.lower import (
     Library,
     Parts,
     Piece,
+    Position,
     Reduction,
     Scalar,
     Scatter,
@@ -68,6 +69,8 @@ def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params)
             return _contraction(types[0].ndim, types[1].ndim, params["dimension_numbers"])
         case View(rule=rule):
             return _movement(rule, primitive.type_rule(*types, **params), types, params)
+        case Position(rule=rule):
+            return _position(rule, primitive.type_rule(*types, **params), params)
         case Scatter():
             return _written(lower, types, params)
         case Library(shared=shared):
@@ -83,6 +86,14 @@ def _library(primitive: Primitive, types: Sequence[ArrayType], params: Params, s
         return tuple(axis if axis in shared else None for axis in range(type.ndim))
 
     return Letters(tuple(map(letters, types)), tuple(map(letters, results)))
+
+
+def _position(rule: Rule, result: ArrayType, params: Params) -> Letters:
+    """What no index along an axis decides on is the same for all of them."""
+    indices = [_index(n, size) for n, size in enumerate(result.shape)]
+    value = rule(tuple(indices), **params)
+    decide = {n for n, x in enumerate(indices) if isinstance(x, Dim) and _mentions(value, _name(x))}
+    return Letters((), (tuple(None if n in decide else n for n in range(result.ndim)),))
 
 
 def _elementwise(types: Sequence[ArrayType]) -> Letters:

@@ -9,7 +9,7 @@ gather what they have, and each computes everything, which is always right.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
@@ -25,21 +25,21 @@ from rune.errors import ArgumentError
 from rune.lowering.meetings import OnceCall
 from rune.ops.arithmetic import add
 from rune.ops.branch import branch
-from rune.ops.family import broadcast, zeros_like
+from rune.ops.family import zeros_like
 from rune.ops.indexing import scatter_add
 from rune.ops.loop import loop
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.variation import untyped
-from rune.transforms.sharding.block import Block, Outside, Repeated
+from rune.transforms.sharding.block import Block, Computed, Outside
 from rune.transforms.sharding.blocks import Region, Specs
 from rune.transforms.sharding.branches import local_branch
 from rune.transforms.sharding.constraint import sharding_constraint
-from rune.transforms.sharding.cuts import cuts_of, with_sizes_of
+from rune.transforms.sharding.cuts import Cuts, cuts_for, cuts_of, with_sizes_of
 from rune.transforms.sharding.letters import Letters, letters_of
 from rune.transforms.sharding.loops import local_loop
-from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.reshard import Layout, cuts_further, layout_of, resharded, spec_of, uncut
 
 ORDERED = Effect.ORDERED
 
@@ -59,7 +59,7 @@ class Localize(Interpreter):
 
     def split(self, value: Value) -> tuple[Value, Layout]:
         """What the device has of a value, and the value's layout."""
-        if isinstance(value, Block) and value.interpreter is self:
+        if self.owns(value):
             return value.value, value.layout
         return value, uncut(type_of(value).ndim)
 
@@ -69,29 +69,46 @@ class Localize(Interpreter):
 
     def at(self, value: Value, target: Layout) -> Value:
         """What the device has of a value by another layout."""
-        if not isinstance(value, Block) or value.interpreter is not self:
+        if not self.owns(value):
             return resharded(value, self.region.mesh, uncut(type_of(value).ndim), target)
-        if target not in value.copies:
-            value.copies[target] = self._copy(value, target)
+        pending = [(value, target)]
+        while pending:
+            block, layout = pending[-1]
+            source, cuts = block.source, self._cuts_back(block, layout)
+            operands: list[tuple[Block, Layout]] = []
+            if cuts is not None and isinstance(source, Computed):
+                wanted = zip(source.args, _operand_layouts(source.letters, cuts), strict=True)
+                operands = [(a, at) for a, at in wanted if self.owns(a) and at not in a.copies]
+            if operands:
+                pending += operands
+                continue
+            if layout not in block.copies:
+                block.copies[layout] = self._copy(block, layout, cuts)
+            pending.pop()
         return value.copies[target]
 
-    def _copy(self, block: Block, target: Layout) -> Value:
+    def owns(self, value: Value) -> TypeGuard[Block]:
+        """Whether it is a block of this interpreter's own."""
+        return isinstance(value, Block) and value.interpreter is self
+
+    def _cuts_back(self, block: Block, target: Layout) -> Cuts | None:
+        """The cuts by which a block by another layout is computed; None where it is not."""
+        source = block.source
+        if target in block.copies or not isinstance(source, Computed):
+            return None
+        return cuts_for(target, source.letters, [self.split(a)[1] for a in source.args], self.region)
+
+    def _copy(self, block: Block, target: Layout, cuts: Cuts | None) -> Value:
         match block.source:
-            case None:
-                return resharded(block.value, self.region.mesh, block.layout, target)
-            case Repeated(operand, axes):
-                return self._repeated(block.type, operand, axes, target)
+            case Computed() as operation if cuts is not None:
+                return self._parts(operation, cuts, [(block.type, target)])[0]
             case Outside(interpreter, outside):
                 assert interpreter.parent is not None
                 with use(interpreter.parent):
                     return interpreter.at(outside, target)
-
-    def _repeated(self, type: ArrayType, operand: Value, axes: tuple[int, ...], target: Layout) -> Value:
-        """The block of a broadcast by another layout."""
-        sizes = zip(axes, type_of(operand).shape, strict=True)
-        layout = tuple(target[a] if size == type.shape[a] else () for a, size in sizes)
-        shape = self.region.block(type, spec_of(target)).shape
-        return broadcast(self.at(operand, layout), shape=shape, axes=axes)
+        # What was gathered once need not be gathered again.
+        layout = next((at for at in block.copies if cuts_further(target, at)), block.layout)
+        return resharded(block.copies[layout], self.region.mesh, layout, target)
 
     def everything(self, value: Value) -> Value:
         """All of a value, on every device."""
@@ -125,7 +142,7 @@ class Localize(Interpreter):
             letters = letters_of(primitive, [*map(type_of, args)], params)
             if letters is None:
                 return self._whole(primitive, args, params)
-            blocks = self._by_letters(primitive, args, params, letters)
+            blocks = self._by_letters(Computed(primitive, args, params, letters))
             return blocks if primitive.multiple_results else blocks[0]
 
     def _each_device(
@@ -152,30 +169,35 @@ class Localize(Interpreter):
         layout = layout_of(sharding.spec, type.ndim)
         return Block(self, self.at(value, layout), type, layout)
 
-    def _by_letters(self, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters) -> list[Block]:
-        """Each device computes its part of the results, from parts of the operands."""
-        cuts = cuts_of(letters, [self.split(a)[1] for a in args], self.region)
-        out = primitive.type_rule(*map(type_of, args), **params)
+    def _by_letters(self, operation: Computed) -> list[Block]:
+        """The results of an operation, each device's part from parts of the operands."""
+        primitive, letters = operation.primitive, operation.letters
+        cuts = cuts_of(letters, [self.split(a)[1] for a in operation.args], self.region)
+        out = primitive.type_rule(*map(type_of, operation.args), **operation.params)
         types: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
         layouts = [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.results]
-        local_params = with_sizes_of(primitive, params, self.region.block(types[0], spec_of(layouts[0])))
-        operands = [
-            self.at(a, tuple(cuts.get(letter, ()) for letter in axes))
-            for a, axes in zip(args, letters.operands, strict=True)
-        ]
+        results = list(zip(types, layouts, strict=True))
+        source = None if primitive.multiple_results else operation
+        values = self._parts(operation, cuts, results)
+        return [Block(self, v, t, layout, source) for v, (t, layout) in zip(values, results, strict=True)]
+
+    def _parts(self, operation: Computed, cuts: Cuts, results: Sequence[tuple[ArrayType, Layout]]) -> list[Value]:
+        """What a device computes of an operation that is cut so."""
+        primitive, letters = operation.primitive, operation.letters
+        type, layout = results[0]
+        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(layout)))
+        wanted = _operand_layouts(letters, cuts)
+        operands = [self.at(a, layout) for a, layout in zip(operation.args, wanted, strict=True)]
         united = [(unite, name) for letter, unite in letters.united.items() for name in cuts.get(letter, ())]
         # What is added to counts once: devices add their parts to zeros first.
         start = operands[0] if united and primitive is scatter_add else None
         if start is not None:
             operands[0] = zeros_like(start)
-        outs = primitive(*operands, **local_params)
-        blocks = list(outs) if primitive.multiple_results else [outs]
+        outs = primitive(*operands, **params)
+        values: list[Value] = list(outs) if primitive.multiple_results else [outs]
         for unite, name in united:
-            blocks = [unite(b, axis_name=name) for b in blocks]
-        if start is not None:
-            blocks = [add(start, b) for b in blocks]
-        source = Repeated(args[0], params["axes"]) if primitive is broadcast else None
-        return [Block(self, b, t, layout, source) for b, t, layout in zip(blocks, types, layouts, strict=True)]
+            values = [unite(v, axis_name=name) for v in values]
+        return values if start is None else [add(start, v) for v in values]
 
     def _whole(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block | list[Block]:
         outs = primitive(*map(self.everything, args), **params)
@@ -188,6 +210,10 @@ def _require_same(mesh: Mesh, other: Mesh) -> None:
     """Errors: ArgumentError for programs of two meshes."""
     if mesh != other:
         raise ArgumentError(f"jit: cannot run on two meshes in one program ({mesh} and {other})")
+
+
+def _operand_layouts(letters: Letters, cuts: Cuts) -> list[Layout]:
+    return [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.operands]
 
 
 @per_program

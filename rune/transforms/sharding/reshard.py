@@ -50,6 +50,11 @@ def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layou
     return tuple(cuts)
 
 
+def cuts_further(layout: Layout, other: Layout) -> bool:
+    """Whether the first is the second cut further or not at all: a device has what it takes."""
+    return all(names[: len(start)] == start for names, start in zip(layout, other, strict=True))
+
+
 def cut_less(layout: Layout, other: Layout) -> Layout:
     """The layout as far as both cut alike."""
     return tuple(a[: _common(a, b)] for a, b in zip(layout, other, strict=True))

@@ -1,0 +1,105 @@
+"""Layouts that results ask for, and how far they reach back to what is computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rune
+from rune import lax
+from rune import numpy as rnp
+from rune.core.higher import subprograms
+from rune.core.program import Program
+from rune.sharding import NamedSharding, P, make_mesh
+from rune.transforms.sharding.blocks import Region
+from rune.transforms.sharding.localize import localized
+
+
+def mesh() -> Any:
+    return make_mesh((4, 2), ("a", "b"))
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.sin(np.arange(np.prod(shape), dtype="f") * 1.3).reshape(shape)
+
+
+def local(function: Callable[..., Any], specs: tuple[P, ...], outs: tuple[P, ...], *args: Any) -> Program:
+    """What a device computes."""
+    return localized(rune.make_program(function)(*args), Region(mesh(), mesh().axis_names), specs, outs)[0]
+
+
+def largest(program: Program) -> int:
+    """The elements of the largest result of an operation."""
+    here = [math.prod(map(int, v.type.shape)) for e in program.equations for v in e.results]
+    return max([*here, *(largest(p) for e in program.equations for p in subprograms(e))], default=0)
+
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    "zeros": lambda: rnp.zeros((8, 6)),
+    "a broadcast": lambda: rnp.broadcast_to(rnp.arange(6.0), (8, 6)),
+    "a mask": lambda: rnp.arange(6.0) + rnp.ones((8, 1)) > 3,
+    "turned positions": lambda: (rnp.zeros((6, 8)) + rnp.arange(6.0)[:, None]).T,
+    "heads": lambda: rnp.ones((4, 2, 6)).reshape(8, 6) * 2,
+    "a sum": lambda: rnp.ones((8, 3, 6)).sum(axis=1),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+def test_a_device_makes_its_part_of_what_a_result_wants_cut(name: str):
+    make = MAKERS[name]
+
+    assert largest(local(make, (), (P("a"),))) <= make().size * (3 if name == "a sum" else 1) // 4
+    made = rune.jit(make, out_shardings=NamedSharding(mesh(), P("a")))()
+    np.testing.assert_array_equal(made, make())
+
+
+def test_a_product_of_what_all_have_is_computed_in_parts():
+    def product(x: Any, w: Any) -> Any:
+        return rnp.tanh(x @ w) * 2
+
+    x, w = numbers(8, 10), numbers(10, 6)
+    program = local(product, (P(), P()), (P("a", "b"),), x, w)
+
+    assert largest(program) == max(10 * 3, 2 * 10)  # the part of a factor, not all of the product
+    out = rune.jit(product, out_shardings=NamedSharding(mesh(), P("a", "b")))(x, w)
+    np.testing.assert_allclose(out, np.tanh(x @ w) * 2, rtol=1e-5, atol=1e-6)
+
+
+def test_a_constraint_reaches_back_as_a_wanted_result_does():
+    rows = NamedSharding(mesh(), P("a"))
+    program = local(lambda x: lax.with_sharding_constraint(rnp.outer(x, x), rows).sum(), (P(),), (P(),), numbers(8))
+
+    assert largest(program) == 8 * 8 // 4
+
+
+def test_what_is_wanted_whole_too_is_computed_whole():
+    def both(x: Any) -> tuple[Any, Any]:
+        y = rnp.exp(x)
+        return y, y * 2
+
+    x = numbers(8, 6)
+    layouts = (NamedSharding(mesh(), P()), NamedSharding(mesh(), P("a")))
+    whole, cut = rune.jit(both, out_shardings=layouts)(x)
+    np.testing.assert_allclose(whole, np.exp(x), rtol=1e-6)
+    np.testing.assert_allclose(cut, np.exp(x) * 2, rtol=1e-6)
+
+
+def test_a_layout_reaches_back_through_thousands_of_operations():
+    def long(x: Any) -> Any:
+        for _ in range(4000):
+            x = x + 1.0
+        return x
+
+    assert largest(local(long, (P(),), (P("a"),), numbers(8, 2))) == 4
+
+
+def test_what_was_gathered_once_is_not_gathered_again():
+    def readers(x: Any) -> tuple[Any, Any, Any]:
+        return rnp.flip(x, 0), rnp.flip(x, 0) * 2, x
+
+    program = local(readers, (P("a"),), (P(), P(), P(None, "a")), numbers(8, 8))
+    assert [e.primitive.name for e in program.equations].count("all_gather") == 1
