@@ -21,6 +21,7 @@ from rune.ops.branch import bind_branch
 from rune.ops.loop import stage_within
 from rune.transforms.sharding.block import Block
 from rune.transforms.sharding.reshard import Layout, cut_less, cut_more
+from rune.transforms.sharding.scattered_sums import economical_stage
 
 if TYPE_CHECKING:
     from rune.transforms.sharding.localize import Localize
@@ -58,7 +59,7 @@ def _local(
         results.extend(inside.split(o)[1] for o in outs)
         return [inside.at(o, layout) for o, layout in zip(outs, layouts or results, strict=True)]
 
-    return stage_within(run, [], program.name), results
+    return economical_stage(stage_within(run, [], program.name)), results
 
 
 def _within(inside: Localize, value: Value) -> Value:

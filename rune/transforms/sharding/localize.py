@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
 from rune.core.higher import Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
@@ -40,6 +39,7 @@ from rune.transforms.sharding.cuts import Cuts, cuts_for, cuts_of, with_sizes_of
 from rune.transforms.sharding.letters import Letters, letters_of
 from rune.transforms.sharding.loops import local_loop
 from rune.transforms.sharding.reshard import Layout, cuts_further, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
 
@@ -240,7 +240,7 @@ def localized(
     axes: dict[Hashable, Axis] = {name: Axis(size) for name, size in region.mesh.shape.items()}
     local = Manual(current(), axes).trace_program(run, types, program.name).closed()
     # Nothing is sent for a result that nobody reads.
-    return needed_inputs(local, [True] * len(local.outputs))[0], tuple(map(spec_of, layouts))
+    return economical(local), tuple(map(spec_of, layouts))
 
 
 def body_of(primitive: Primitive, args: Sequence[object], params: Params) -> Program | None:

@@ -31,6 +31,7 @@ from rune.ops.loop import COUNTER, bind_loop, stage_within
 from rune.transforms.sharding.block import Block, Outside
 from rune.transforms.sharding.later_sums import later_sums
 from rune.transforms.sharding.reshard import Layout, cut_less, cut_more, spec_of, uncut
+from rune.transforms.sharding.scattered_sums import economical_stage
 
 if TYPE_CHECKING:
     from rune.transforms.sharding.localize import Localize
@@ -86,7 +87,7 @@ def local_loop(
 def _run(step: Staged, asks: Staged | None, count: Size | None, first: Sequence[Value]) -> list[Value]:
     """The state behind the loop of one device."""
     later = later_sums(step.program, step.own_inputs[1 : 1 + len(first)], _are_free(asks, len(first)))
-    body = _live(replace(step, program=later.body))
+    body = economical_stage(replace(step, program=later.body))
     start = [zeros_like(f) if sums else f for f, sums in zip(first, later.sums, strict=True)]
     outs: list[Value] = [*bind_loop(body, asks, count, [], start)]
     return [*later.united(first, outs[: len(first)]), *outs[len(first) :]]
@@ -129,7 +130,7 @@ def _local(
         return [inside.at(o, layout) for o, layout in zip(outs, wanted or layouts, strict=True)]
 
     block_types = [outside.region.block(t, spec_of(layout)) for t, layout in zip(types, layouts, strict=True)]
-    return _live(stage_within(run, [COUNTER, *block_types], program.name)), results
+    return economical_stage(stage_within(run, [COUNTER, *block_types], program.name)), results
 
 
 def _from_outside(outside: Localize, inside: Localize, value: Value) -> Value:
@@ -137,13 +138,3 @@ def _from_outside(outside: Localize, inside: Localize, value: Value) -> Value:
     if not isinstance(value, Block):
         return value
     return Block(inside, value.value, value.type, value.layout, Outside(outside, value))
-
-
-def _live(staged: Staged) -> Staged:
-    """Without what nothing reads: in rounds that were given up more was laid out."""
-    program, needed = needed_inputs(staged.program, [True] * len(staged.program.outputs))
-    inputs = zip(program.inputs, staged.captured, needed, strict=False)
-    captured = [(v, value) for v, value, is_needed in inputs if is_needed]
-    own_inputs = program.inputs[len(staged.captured) :]
-    live = replace(program, inputs=(*(v for v, _ in captured), *own_inputs))
-    return Staged(live, tuple(value for _, value in captured), staged.axes)

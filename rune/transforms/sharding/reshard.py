@@ -16,6 +16,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.axes import Name
 from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.family import size_value
@@ -68,7 +69,7 @@ def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value
             block = gathered(block, axis, name, mesh.shape[name])
     for axis, names in enumerate(target):
         for name in names[common[axis] :]:
-            block = part(block, axis, name, mesh.shape[name])
+            block = mesh_part(block, axis=axis, axis_name=name, lanes=mesh.shape[name])
     return block
 
 
@@ -92,3 +93,14 @@ def part(block: Value, axis: int, name: Name, devices: Size) -> Array:
     start = ops.mul(ops.axis_index(axis_name=name), size_value(size, dtypes.i32))
     starts = [start if n == axis else zero for n in range(len(shape))]
     return ops.dynamic_slice(block, *starts, sizes=(*shape[:axis], size, *shape[axis + 1 :]))
+
+
+# The same as one equation, which says what it takes.
+mesh_part: Primitive = Primitive(
+    "mesh_part",
+    "movement",
+    lambda block, *, axis, axis_name, lanes: block.with_shape(
+        (*block.shape[:axis], block.shape[axis] // lanes, *block.shape[axis + 1 :])
+    ),
+    expand=lambda block, *, axis, axis_name, lanes: part(block, axis, axis_name, lanes),
+)

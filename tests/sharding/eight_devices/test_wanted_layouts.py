@@ -17,6 +17,7 @@ from rune.core.program import Program
 from rune.sharding import NamedSharding, P, make_mesh
 from rune.transforms.sharding.blocks import Region
 from rune.transforms.sharding.localize import localized
+from tests.sharding.eight_devices.traffic import partitioned_traffic
 
 
 def mesh() -> Any:
@@ -83,9 +84,9 @@ def test_what_is_wanted_whole_too_is_computed_whole():
 
     x = numbers(8, 6)
     layouts = (NamedSharding(mesh(), P()), NamedSharding(mesh(), P("a")))
-    whole, cut = rune.jit(both, out_shardings=layouts)(x)
-    np.testing.assert_allclose(whole, np.exp(x), rtol=1e-6)
-    np.testing.assert_allclose(cut, np.exp(x) * 2, rtol=1e-6)
+    copies, rows = rune.jit(both, out_shardings=layouts)(x)
+    np.testing.assert_allclose(copies, np.exp(x), rtol=1e-6)
+    np.testing.assert_allclose(rows, np.exp(x) * 2, rtol=1e-6)
 
 
 def test_a_layout_reaches_back_through_thousands_of_operations():
@@ -103,3 +104,59 @@ def test_what_was_gathered_once_is_not_gathered_again():
 
     program = local(readers, (P("a"),), (P(), P(), P(None, "a")), numbers(8, 8))
     assert [e.primitive.name for e in program.equations].count("all_gather") == 1
+
+
+# --- sums of which each device takes a part -------------------------------------------------------
+
+
+def gradient_step(w: Any, x: Any) -> Any:
+    return w - 0.1 * rune.grad(lambda w: (rnp.tanh(x @ w) ** 2).sum())(w)
+
+
+def step_in_numpy(w: np.ndarray, x: np.ndarray) -> np.ndarray:
+    y = np.tanh(x @ w)
+    return w - 0.1 * x.T @ (2 * y * (1 - y**2))
+
+
+W, X = numbers(8, 6), numbers(16, 8) / 4
+
+
+@pytest.mark.parametrize("spec", [P("a"), P(("a", "b")), P("b", "a")], ids=repr)
+def test_a_gradient_of_a_weight_that_is_cut_is_scattered_along_all_axes_that_cut_it(spec: P):
+    w, x = W.repeat(2, axis=1)[:, :8], X
+    placed = rune.device_put(w, NamedSharding(mesh(), spec)), rune.device_put(x, NamedSharding(mesh(), P(("a", "b"))))
+    sent = partitioned_traffic(gradient_step, mesh(), [spec, P(("a", "b"))], [spec], w, x)
+
+    names = spec.all_names()
+    assert sent["psum_scatter"][0] == len(names)
+    assert sent.get("psum") == (None if len(names) == 2 else (1, w.nbytes // 4))  # over b, of the part
+    result = rune.jit(gradient_step)(*placed)
+    assert result.sharding.spec == spec
+    np.testing.assert_allclose(result, step_in_numpy(w, x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_step_with_cut_weights_gathers_them_and_scatters_their_gradient_once():
+    sent = partitioned_traffic(gradient_step, mesh(), [P("a"), P("a")], [P("a")], W, X)
+
+    assert sent == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
+
+
+def test_so_does_every_step_of_a_loop_of_them():
+    def train(w: Any, x: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda _, w: gradient_step(w, x), w)
+
+    placed = rune.device_put((W, X), NamedSharding(mesh(), P("a")))
+    sent = partitioned_traffic(train, mesh(), [P("a"), P("a")], [P("a")], W, X)
+    expected = step_in_numpy(step_in_numpy(step_in_numpy(W, X), X), X)
+
+    assert sent == {"all_gather": (1, W.nbytes // 4), "psum_scatter": (1, W.nbytes)}
+    np.testing.assert_allclose(rune.jit(train)(*placed), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_sum_that_is_read_whole_too_is_one_sum():
+    def clipped(w: Any, x: Any) -> Any:
+        g = rune.grad(lambda w: (rnp.tanh(x @ w) ** 2).sum())(w)
+        return w - g / (1 + (g**2).sum())
+
+    sent = partitioned_traffic(clipped, mesh(), [P("a"), P("a")], [P("a")], W, X)
+    assert sent == {"all_gather": (1, W.nbytes // 4), "psum": (1, W.nbytes)}
