@@ -6,7 +6,8 @@ localize.py     from a program on sharded arrays to that of each device, by
 letters.py      the axes that operands and results share,
 cuts.py         those of them that are cut,
 loops.py        layouts of carries,             branches.py    layouts of results,
-later_sums.py   sums over steps and devices,    scattered_sums.py    sums of which parts are read, and
+later_sums.py   sums over steps and devices,    scattered_sums.py    sums of which parts are read,
+agreement.py    what decides which way devices go, and
 reshard.py      the collectives from one layout to another
 block.py        what a device has of an array while its program is written
 constraint.py   a value laid out so            laid_out.py    arguments and results laid out so

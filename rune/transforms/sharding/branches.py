@@ -19,6 +19,7 @@ from rune.core.staging import Staged
 from rune.core.values import Value
 from rune.ops.branch import bind_branch
 from rune.ops.loop import stage_within
+from rune.transforms.sharding.agreement import agreed
 from rune.transforms.sharding.block import Block
 from rune.transforms.sharding.reshard import Layout, cut_less, cut_more
 from rune.transforms.sharding.scattered_sums import economical_stage
@@ -30,11 +31,14 @@ if TYPE_CHECKING:
 def local_branch(outside: Localize, args: Sequence[Value], branches: Sequence[Program]) -> list[Block]:
     """The results of the branch that a number chooses, of which each device runs its part."""
     number, *operands = args
-    free = [_local(outside, b, operands, None)[1] for b in branches]
-    layouts = [functools.reduce(_joined, column) for column in zip(*free, strict=True)]
-    staged = [_local(outside, b, operands, layouts)[0] for b in branches]
+    free = [_local(outside, b, operands, None) for b in branches]
+    layouts = [functools.reduce(_joined, column) for column in zip(*(results for _, results in free), strict=True)]
+    staged = [
+        branch if results == layouts else _local(outside, program, operands, layouts)[0]
+        for program, (branch, results) in zip(branches, free, strict=True)
+    ]
     types = branches[0].output_types
-    outs = bind_branch(outside.everything(number), (), staged)
+    outs = bind_branch(agreed(outside.everything(number), outside.region), (), staged)
     return [Block(outside, o, t, layout) for o, t, layout in zip(outs, types, layouts, strict=True)]
 
 

@@ -2,8 +2,10 @@
 
 Every value is the block that one device has, with the layout of the array that it is a block of.
 Where an equation holds a shard_map, its operands are laid out as it asks and its body runs in
-place. An elementwise operation runs on blocks of one layout. Before anything else the devices
-gather what they have, and each computes everything, which is always right.
+place. Other operations run on blocks of the axes that operands and results share (letters.py), in
+loops and branches too. Where a block is asked for by another layout, it is computed of parts of the
+operands, or exchanged. What shares no axis the devices gather, and each computes everything, which
+is always right.
 """
 
 from __future__ import annotations
@@ -152,13 +154,14 @@ class Localize(Interpreter):
         _require_same(region.mesh, self.region.mesh)
         program = untyped(program)
         operands = [self.at(a, layout_of(s, type_of(a).ndim)) for a, s in zip(args, in_specs, strict=True)]
-        outs = eval_program(program, operands) if region.is_whole else self._with_other_axes(program, operands)
+        outs = eval_program(program, operands) if region.is_whole else self._with_other_axes(program, operands, region)
         return [self.block(o, region.whole(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
 
-    def _with_other_axes(self, program: Program, operands: Sequence[Value]) -> list[Value]:
+    def _with_other_axes(self, program: Program, operands: Sequence[Value], region: Region) -> list[Value]:
         """The results of a body that may speak of the mesh again: of the other axes."""
         assert self.parent is not None
-        inner = Localize(self.parent, self.region)
+        others = tuple(name for name in self.region.manual if name not in region.manual)
+        inner = Localize(self.parent, Region(region.mesh, others))
         blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
         outs = inner.trace(eval_program, program, blocks)
         return [inner.everything(o) for o in outs]

@@ -28,6 +28,7 @@ from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.family import zeros_like
 from rune.ops.loop import COUNTER, bind_loop, stage_within
+from rune.transforms.sharding.agreement import agreed, is_exact
 from rune.transforms.sharding.block import Block, Outside
 from rune.transforms.sharding.later_sums import later_sums
 from rune.transforms.sharding.reshard import Layout, cut_less, cut_more, spec_of, uncut
@@ -102,9 +103,17 @@ def _are_free(asks: Staged | None, carries: int) -> list[bool]:
 
 
 def _condition(outside: Localize, program: Program, shared: Sequence[Value], state: _State) -> Staged:
-    """The condition of the state's blocks; it knows nothing of the arrays."""
-    count = len(program.inputs) - 1 - len(shared)
-    return _local(outside, program, shared, state.types[:count], state.layouts[:count], [()])[0]
+    """The condition of the state's blocks, which all devices agree on."""
+    count = len(program.inputs) - 1 - len(shared)  # it knows nothing of the arrays
+    staged, _ = _local(outside, program, shared, state.types[:count], state.layouts[:count], [()])
+    if is_exact(program):
+        return staged
+
+    def asks(*values: Value) -> list[Value]:
+        (is_going_on,) = eval_program(staged.program, [*staged.captured, *values])
+        return [agreed(is_going_on, outside.region)]
+
+    return stage_within(asks, [v.type for v in staged.own_inputs], program.name)
 
 
 def _local(

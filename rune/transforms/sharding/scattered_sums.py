@@ -75,12 +75,12 @@ def _sums_before(part: Equation, makers: Mapping[Atom, Equation], readers: Count
 
 def _of_parts(part: Equation, sums: list[Equation]) -> Iterator[Equation]:
     """The part of the first sum, and the other sums of it."""
-    (whole,), axis, lanes = sums[0].operands, part.params["axis"], part.params["lanes"]
-    shape, block = whole.type.shape, part.results[0].type
-    blocks = Var(whole.type.strong().with_shape((*shape[:axis], lanes, block.shape[axis], *shape[axis + 1 :])))
+    (operand,), axis, lanes = sums[0].operands, part.params["axis"], part.params["lanes"]
+    shape, block = operand.type.shape, part.results[0].type
+    blocks = Var(operand.type.strong().with_shape((*shape[:axis], lanes, block.shape[axis], *shape[axis + 1 :])))
     results = [part.results[0] if s is sums[-1] else Var(block) for s in sums]
-    yield Equation(reshape, (whole,), {"shape": blocks.type.shape}, (blocks,), part.frame)
+    yield Equation(reshape, (operand,), {"shape": blocks.type.shape}, (blocks,), part.frame)
     scatter = {"scatter_axis": axis, "lanes": lanes, "axis_name": part.params["axis_name"]}
     yield Equation(psum_scatter, (blocks,), scatter, (results[0],), sums[0].frame)
-    for equation, operand, result in zip(sums[1:], results, results[1:], strict=False):
-        yield replace(equation, operands=(operand,), results=(result,))
+    for equation, summand, result in zip(sums[1:], results, results[1:], strict=False):
+        yield replace(equation, operands=(summand,), results=(result,))

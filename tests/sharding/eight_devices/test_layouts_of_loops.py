@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import rune
 from rune import lax
 from rune import numpy as rnp
-from rune.sharding import NamedSharding, P, make_mesh
+from rune.sharding import Mesh, NamedSharding, P, make_mesh
 from rune.transforms.compile.run import on_mesh
 from rune.transforms.sharding.exchanges import Exchange, exchanges
 from tests.sharding.eight_devices.traffic import partitioned_traffic
@@ -318,3 +318,23 @@ def test_a_branch_sends_what_its_number_needs_alone():
         return lax.cond(x.sum() > 0, rnp.sin, rnp.zeros_like, x)
 
     assert sent(chosen, (P("a"),), numbers(8, 8), outs=(P("a"),)) == {"psum": (1, 4)}
+
+
+def conditional(x: Any) -> Any:
+    def step(v: Any) -> Any:
+        return lax.cond(v[0, 0] > 0, lambda v: 2.0 * v + 1.0, lambda v: v - 3.0, v)
+
+    return lax.while_loop(lambda v: v.sum() < 90.0, step, x)
+
+
+def test_devices_of_several_makers_agree_on_conditions_of_floats():
+    alike, mixed = Mesh(["cpu:0", "cpu:1"], "a"), Mesh(["cpu:0", "reference:0"], "a")
+    x = numbers(4, 4)
+    count = lambda x: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 2), (0, x))[1]  # noqa: E731
+
+    assert partitioned_traffic(conditional, alike, [P(None, "a")], [P()], x)["psum"] == (1, 4)
+    assert "pmax" not in partitioned_traffic(conditional, alike, [P(None, "a")], [P()], x)
+    assert partitioned_traffic(conditional, mixed, [P(None, "a")], [P()], x)["pmax"] == (2, 8)
+    assert partitioned_traffic(count, mixed, [P("a")], [P("a")], x) == {}
+    placed = rune.device_put(x, NamedSharding(mixed, P(None, "a")))
+    np.testing.assert_allclose(rune.jit(conditional)(placed), conditional(rnp.asarray(x)), rtol=1e-5)

@@ -54,8 +54,8 @@ def test_a_device_makes_its_part_of_what_a_result_wants_cut(name: str):
     make = MAKERS[name]
 
     assert largest(local(make, (), (P("a"),))) <= make().size * (3 if name == "a sum" else 1) // 4
-    made = rune.jit(make, out_shardings=NamedSharding(mesh(), P("a")))()
-    np.testing.assert_array_equal(made, make())
+    result = rune.jit(make, out_shardings=NamedSharding(mesh(), P("a")))()
+    np.testing.assert_array_equal(result, make())
 
 
 def test_a_product_of_what_all_have_is_computed_in_parts():
