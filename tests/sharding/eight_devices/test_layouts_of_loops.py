@@ -292,6 +292,27 @@ def local_exchanges(function: Callable[..., Any], specs: tuple[P, ...], *args: A
     return exchanges(there.local, mesh)
 
 
+def test_a_carry_that_every_step_needs_whole_is_gathered_once():
+    def sums(x: Any) -> Any:
+        return lax.fori_loop(0, 5, lambda _, v: rnp.cumsum(v, axis=0) / 8, x)
+
+    gathers = local_exchanges(sums, (P("a"),), numbers(8, 6))
+    assert [(e.kind, e.steps) for e in gathers] == [("all_gather", 1)]
+
+
+def test_a_carry_that_is_turned_in_every_step_is_gathered_once():
+    gathers = local_exchanges(STEPS["turned"], (P("a"),), numbers(8, 8))
+
+    assert [(e.kind, e.steps) for e in gathers] == [("all_gather", 1)]
+
+
+def test_a_carry_that_starts_whole_is_cut_as_its_steps_cut_it():
+    def running(x: Any) -> Any:
+        return lax.fori_loop(0, 5, lambda _, s: (s[1], 0.5 * s[0] + x), (rnp.zeros((8, 6)), x))[1]
+
+    assert local_exchanges(running, (P("a"),), numbers(8, 6)) == ()
+
+
 def test_rows_cut_along_the_steps_are_gathered_once_and_stay_cut_elsewhere():
     sums = local_exchanges(
         lambda x: lax.scan(lambda c, r: (c + r, None), rnp.zeros(6), x)[0], (P("a", "b"),), numbers(8, 6)
