@@ -18,8 +18,8 @@ element and says where its value comes from:
                       number) in row-major order: rule(update_indices, *types, **params) ->
                       Piece naming the element of operand 0; combine None overwrites
     Host()            a Python function, called when the program runs
-    Library(pays)     the primitive's NumPy meaning, called by plans of the CPU where that pays;
-                      elsewhere its `expand`
+    Library(shared, pays)    the primitive's NumPy meaning, called by plans of the CPU where that
+                      pays; elsewhere its `expand`
     Exchange()        a collective between devices, called in the order of the program
     Control           a primitive that holds programs becomes a loop or a branch of the plan
 """
@@ -157,14 +157,28 @@ def always(*types: ArrayType, **params: object) -> bool:
     return True
 
 
+def lanes_of_matrices(*types: ArrayType, **params: object) -> tuple[int, ...]:
+    """The axes of a library's operands and results that lead those of matrices."""
+    return tuple(range(max(t.ndim for t in types) - 2))
+
+
+def lanes_of_rows(*types: ArrayType, **params: object) -> tuple[int, ...]:
+    """The axes of a library's operands and results that lead the last one."""
+    return tuple(range(max(t.ndim for t in types) - 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     """NumPy's routine on the host where the device is the host, else the primitive's `expand`.
 
-    pays: rule(*types, **params) -> bool, whether the routine is the faster one on the CPU. A
-    primitive without `expand` is always computed by the host, with a warning on other devices.
+    shared: rule(*types, **params) -> the axes, by the numbers that they have in all operands and
+            results, along which it does the same for each index apart
+    pays:   rule(*types, **params) -> bool, whether the routine is the faster one on the CPU. A
+            primitive without `expand` is always computed by the host, with a warning on other
+            devices
     """
 
+    shared: Rule
     pays: Rule = always
 
 

@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rune.core.evaluate import eval_program
-from rune.core.higher import called_once
+from rune.core.higher import called_once, subprograms
 from rune.core.interpreter import type_of
 from rune.core.lower import Exchange, Host, Library, Scatter
 from rune.core.primitive import Primitive
-from rune.core.program import Program
+from rune.core.program import Equation, Program, map_programs
 from rune.core.staging import Stage
 from rune.core.values import Value
 from rune.errors import HostFallbackWarning, MissingRule
@@ -66,13 +66,34 @@ class _Decompose(Stage):
         if primitive is concatenate and len(args) > MOST:
             return join_many(args, **params)
         if primitive.lower is not None or primitive in KEPT:
-            return self.write(primitive, args, params)
+            return self.write(primitive, args, map_programs(params, self.decomposed))
         if primitive.expand is not None:
             return primitive.expand(*args, **params)
         called = called_once(primitive, args, params)
         if called is not None:
             return eval_program(called, args)
         raise MissingRule(f"lower: cannot compile {primitive} (it has no lowering)")
+
+    def decomposed(self, program: Program) -> Program:
+        """The program of a loop or branch; itself if this stage has written it."""
+        if all(map(self.is_written, program.equations)):
+            return program
+        return (
+            self.inner().trace_program(lambda *xs: eval_program(program, xs), program.input_types, program.name).program
+        )
+
+    def is_written(self, equation: Equation) -> bool:
+        """Whether the equation is as this stage would write it."""
+        primitive, types = equation.primitive, [a.type for a in equation.operands]
+        match primitive.lower:
+            case Host() | Library() | Exchange():
+                return False
+            case Scatter() if self.sorts(primitive, *types, **equation.params):
+                return False
+            case None if primitive not in KEPT:
+                return False
+        is_short = primitive is not concatenate or len(types) <= MOST
+        return is_short and all(all(map(self.is_written, p.equations)) for p in subprograms(equation))
 
     def library(
         self, library: Library, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]

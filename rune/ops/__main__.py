@@ -17,6 +17,7 @@ from rune.ops.loop import loop, put_row, take_row
 from rune.ops.memory import in_memory
 from rune.ops.table import rule_matrix
 from rune.transforms.programs.text import PRIMITIVES as HOLDING_PROGRAMS
+from rune.transforms.sharding.reshard import mesh_part
 
 # Written after every derivative and every batch was taken, so these need no such rules.
 WRITTEN_BY_LOWERING = (
@@ -32,6 +33,7 @@ WRITTEN_BY_LOWERING = (
     join_axis,
     strided_dot,
     routine_dot,
+    mesh_part,
 )
 
 EVERY_PRIMITIVE = (*PRIMITIVES, *LIBRARY, *COLLECTIVES, *HOLDING_PROGRAMS, *CONTROL, *WRITTEN_BY_LOWERING)

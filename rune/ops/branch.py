@@ -16,6 +16,7 @@ from rune.core.evaluate import eval_program
 from rune.core.higher import Calls, HigherOrder, Runs
 from rune.core.interpreter import type_of
 from rune.core.program import Equation, Program
+from rune.core.staging import Staged
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.loop import captured_by_all, loop, stage_within, with_flagged_inputs
@@ -79,8 +80,13 @@ def apart_as_branch(*operands: Value, program: Program) -> list[Array]:
 def _bind_branch(number: Value, operands: Sequence[Value], branches: Mapping[str, Program]) -> list[Array]:
     types = [type_of(x) for x in operands]
     staged = [stage_within(lambda *xs, p=p: eval_program(p, xs), types, name) for name, p in branches.items()]
-    captured = [x for s in staged for x in s.captured]
-    return branch(number, *captured, *operands, branches=tuple(captured_by_all(staged)))
+    return bind_branch(number, operands, staged)
+
+
+def bind_branch(number: Value, operands: Sequence[Value], branches: Sequence[Staged]) -> list[Array]:
+    """The branch of programs of the operands; what these have captured becomes operands too."""
+    captured = [x for b in branches for x in b.captured]
+    return branch(number, *captured, *operands, branches=tuple(captured_by_all(branches)))
 
 
 def is_control(equation: Equation) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 import rune
 from rune import dtypes, ops
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_rows
 from rune.core.primitive import Primitive
 from rune.core.program import Program
 from rune.errors import CheckError, HostFallbackWarning
@@ -25,7 +25,7 @@ X = np.arange(5, dtype=np.float32)
 
 def library(name: str = "twice", pays: Any = None, **rules: Any) -> Primitive:
     """A primitive that doubles."""
-    lower = Library() if pays is None else Library(pays)
+    lower = Library(lanes_of_rows) if pays is None else Library(lanes_of_rows, pays)
     rule_fields = {"expand": lambda x: ops.add(x, x), "reference": lambda x: x + x, **rules}
     return Primitive(name, "test", lambda x: x, jvp=(), lower=lower, **rule_fields)
 
@@ -70,7 +70,7 @@ def test_several_results_come_from_either_way(device: str):
         lambda x: (x, x.with_dtype(dtypes.i32)),
         lambda x: (x + x, x.astype(np.int32)),
         jvp=(),
-        lower=Library(),
+        lower=Library(lanes_of_rows),
         multiple_results=True,
         expand=lambda x: [ops.add(x, x), ops.convert(x, dtype=dtypes.i32)],
     )

@@ -145,6 +145,10 @@ def _batch(batched: Batched, size: Size, x: Value, *, kind: str, axes: Axes, odd
     return fft(x, kind=kind, axes=tuple(axis + 1 for axis in axes), odd=odd), True
 
 
+def _other_axes(x: ArrayType, *, axes: Axes, **_: object) -> Axes:
+    return tuple(axis for axis in range(x.ndim) if axis not in axes)
+
+
 fft: Primitive = Primitive(
     "fft",
     "fourier",
@@ -153,7 +157,7 @@ fft: Primitive = Primitive(
     jvp=(lambda dx, x, y, **params: fft(dx, **params),),
     transpose=_transpose,
     batch=_batch,
-    lower=Library(_pays),
+    lower=Library(_other_axes, _pays),
     expand=expand,
 )
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -231,6 +231,6 @@ cholesky: Primitive = Primitive(
     _reference,
     jvp=(_jvp,),
     batch=batch_leading(lambda: cholesky),
-    lower=Library(_pays),
+    lower=Library(lanes_of_matrices, _pays),
     expand=_expand,
 )

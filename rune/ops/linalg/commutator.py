@@ -19,7 +19,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -126,6 +126,6 @@ hessenberg_commutator: Primitive = Primitive(
     transpose=_transpose,
     linear_in=((1,),),
     batch=batch_leading(lambda: hessenberg_commutator),
-    lower=Library(lambda *types, **params: False),
+    lower=Library(lanes_of_matrices, lambda *types, **params: False),
     expand=_expand,
 )

@@ -22,7 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Operand, Value
@@ -107,7 +107,7 @@ matrix_solve: Primitive = Primitive(
     jvp_equation=_solve_jvp,
     transpose=_solve_transpose,
     linear_in=((1,),),
-    lower=Library(_pays),
+    lower=Library(lanes_of_matrices, _pays),
     expand=_solve_expand,
 )
 
@@ -171,7 +171,7 @@ matrix_det: Primitive = Primitive(
     batch=batch_leading(lambda: matrix_det),
     multiple_results=True,
     jvp_equation=_det_jvp,
-    lower=Library(_det_pays),
+    lower=Library(lanes_of_matrices, _det_pays),
     expand=_det_expand,
 )
 
@@ -211,6 +211,6 @@ slogdet: Primitive = Primitive(
     batch=batch_leading(lambda: slogdet),
     multiple_results=True,
     jvp_equation=_slogdet_jvp,
-    lower=Library(_pays),
+    lower=Library(lanes_of_matrices, _pays),
     expand=_slogdet_expand,
 )

@@ -25,7 +25,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType
@@ -176,5 +176,5 @@ eig: Primitive = Primitive(
     jvp_equation=_jvp,
     batch=batch_leading(lambda: eig),
     dead_code=_dead_code,
-    lower=Library(),
+    lower=Library(lanes_of_matrices),
 )

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType, Shape
@@ -203,6 +203,6 @@ eigh: Primitive = Primitive(
     jvp_equation=_jvp,
     batch=batch_leading(lambda: eigh),
     dead_code=_dead_code,
-    lower=Library(),
+    lower=Library(lanes_of_matrices),
     expand=_expand,
 )

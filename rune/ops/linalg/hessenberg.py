@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
@@ -218,6 +218,6 @@ hessenberg: Primitive = Primitive(
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: hessenberg),
-    lower=Library(),
+    lower=Library(lanes_of_matrices),
     expand=expanded,
 )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -105,6 +105,6 @@ lu: Primitive = Primitive(
     batch=batch_leading(lambda: lu),
     multiple_results=True,
     jvp_equation=_jvp,
-    lower=Library(lambda a: not fits_cache(a)),
+    lower=Library(lanes_of_matrices, lambda a: not fits_cache(a)),
     expand=expand,
 )

@@ -22,7 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -172,6 +172,6 @@ geqp3: Primitive = Primitive(
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: geqp3),
-    lower=Library(lambda a: not fits_cache(a)),
+    lower=Library(lanes_of_matrices, lambda a: not fits_cache(a)),
     expand=_expand,
 )

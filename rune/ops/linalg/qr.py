@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -108,7 +108,7 @@ geqrf: Primitive = Primitive(
     batch=batch_leading(lambda: geqrf),
     multiple_results=True,
     jvp_equation=_geqrf_jvp,
-    lower=Library(_pays),
+    lower=Library(lanes_of_matrices, _pays),
     expand=_geqrf_expand,
 )
 
@@ -144,7 +144,7 @@ householder_product: Primitive = Primitive(
     qr_numpy.householder_product,
     jvp=Joint(_product_jvp),
     batch=batch_leading(lambda: householder_product),
-    lower=Library(_pays),
+    lower=Library(lanes_of_matrices, _pays),
     expand=_product_expand,
 )
 
@@ -220,7 +220,7 @@ qr: Primitive = Primitive(
     batch=batch_leading(lambda: qr),
     multiple_results=True,
     jvp_equation=_jvp,
-    lower=Library(_pays),
+    lower=Library(lanes_of_matrices, _pays),
     expand=_expand,
 )
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -130,7 +130,7 @@ schur: Primitive = Primitive(
     multiple_results=True,
     jvp_equation=_jvp,
     batch=batch_leading(lambda: schur),
-    lower=Library(),
+    lower=Library(lanes_of_matrices),
 )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -165,6 +165,6 @@ linear_solve: Primitive = Primitive(
     transpose=_transpose,
     linear_in=((3,),),
     batch=batch_leading(lambda: linear_solve),
-    lower=Library(lambda *types, transposed: False),
+    lower=Library(lanes_of_matrices, lambda *types, transposed: False),
     expand=_expand,
 )

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Primitive
 from rune.core.program import Equation
 from rune.core.types import ArrayType
@@ -215,6 +215,6 @@ svd: Primitive = Primitive(
     jvp_equation=_jvp,
     batch=batch_leading(lambda: svd),
     dead_code=_dead_code,
-    lower=Library(),
+    lower=Library(lanes_of_matrices),
     expand=_expand,
 )

@@ -25,7 +25,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -253,7 +253,7 @@ sylvester: Primitive = Primitive(
     transpose=_transpose,
     linear_in=((6,),),
     batch=batch_leading(lambda: sylvester),
-    lower=Library(),
+    lower=Library(lanes_of_matrices),
     expand=_expand,
 )
 
@@ -322,6 +322,6 @@ triangular_sqrt: Primitive = Primitive(
     _root_reference,
     jvp=(_root_jvp,),
     batch=batch_leading(lambda: triangular_sqrt),
-    lower=Library(),
+    lower=Library(lanes_of_matrices),
     expand=_root_expand,
 )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_matrices
 from rune.core.primitive import Joint, Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -213,6 +213,6 @@ tridiagonal_solve: Primitive = Primitive(
     transpose=_transpose,
     linear_in=((3,),),
     batch=batch_leading(lambda: tridiagonal_solve),
-    lower=Library(lambda *types: False),
+    lower=Library(lanes_of_matrices, lambda *types: False),
     expand=_expand,
 )

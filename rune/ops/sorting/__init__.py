@@ -20,7 +20,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_rows
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -100,7 +100,7 @@ sort: Primitive = Primitive(
     _sort_reference,
     jvp_equation=_sort_jvp,
     batch=_sort_batch,
-    lower=Library(),
+    lower=Library(lanes_of_rows),
     expand=_sort_expand,
     multiple_results=True,
 )
@@ -152,7 +152,7 @@ top_k: Primitive = Primitive(
     _top_k_reference,
     jvp_equation=_top_k_jvp,
     batch=_top_k_batch,
-    lower=Library(),
+    lower=Library(lanes_of_rows),
     expand=_top_k_expand,
     multiple_results=True,
 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, type_of
-from rune.core.lower import Library
+from rune.core.lower import Library, lanes_of_rows
 from rune.core.primitive import ZERO, Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -114,6 +114,6 @@ search_sorted: Primitive = Primitive(
     _reference,
     (ZERO, ZERO),
     batch=_batch,
-    lower=Library(lambda *types, **params: False),
+    lower=Library(lanes_of_rows, lambda *types, **params: False),
     expand=_expand,
 )

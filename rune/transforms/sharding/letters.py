@@ -9,7 +9,7 @@ and scatters do with axes that indices do not decide on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rune import dims
@@ -18,8 +18,10 @@ from rune.core.lower import (
     Contraction,
     Convert,
     Cumulative,
+    Library,
     Parts,
     Piece,
+    Position,
     Reduction,
     Scalar,
     Scatter,
@@ -40,18 +42,20 @@ UNITED_BY: Mapping[str, Collective] = {"add": psum, "max": pmax, "min": pmin}
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """A letter for each axis of the operands and of the result.
+    """A letter for each axis of the operands and of the results.
 
     united: the letters that the operation reduces over, and what unites the devices' parts
+    parts:  of letters that stand for the outer part of an axis, how long that is
     """
 
     operands: tuple[tuple[Letter, ...], ...]
-    result: tuple[Letter, ...]
+    results: tuple[tuple[Letter, ...], ...]
     united: Mapping[int, Collective] = field(default_factory=dict)
+    parts: Mapping[int, int] = field(default_factory=dict)
 
 
 def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params) -> Letters | None:
-    """The letters of an operation of one result; None if every axis has to be whole."""
+    """The letters of an operation; None if every axis has to be whole."""
     lower = primitive.lower
     match lower:
         case Scalar() | Convert() | Bitcast() | Parts():
@@ -60,26 +64,48 @@ def letters_of(primitive: Primitive, types: Sequence[ArrayType], params: Params)
             return _reduction(types[0].ndim, params["axes"], UNITED_BY.get(combine))
         case Cumulative():
             axes = tuple(None if axis == params["axis"] else axis for axis in range(types[0].ndim))
-            return Letters((axes,), axes)
+            return Letters((axes,), (axes,))
         case Contraction():
             return _contraction(types[0].ndim, types[1].ndim, params["dimension_numbers"])
         case View(rule=rule):
             return _movement(rule, primitive.type_rule(*types, **params), types, params)
+        case Position(rule=rule):
+            return _position(rule, primitive.type_rule(*types, **params), params)
         case Scatter():
             return _written(lower, types, params)
+        case Library(shared=shared):
+            return _library(primitive, types, params, frozenset(shared(*types, **params)))
     return None
+
+
+def _library(primitive: Primitive, types: Sequence[ArrayType], params: Params, shared: frozenset[int]) -> Letters:
+    out = primitive.type_rule(*types, **params)
+    results: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
+
+    def letters(type: ArrayType) -> tuple[Letter, ...]:
+        return tuple(axis if axis in shared else None for axis in range(type.ndim))
+
+    return Letters(tuple(map(letters, types)), tuple(map(letters, results)))
+
+
+def _position(rule: Rule, result: ArrayType, params: Params) -> Letters:
+    """What no index along an axis decides on is the same for all of them."""
+    indices = [_index(n, size) for n, size in enumerate(result.shape)]
+    value = rule(tuple(indices), **params)
+    decide = {n for n, x in enumerate(indices) if isinstance(x, Dim) and _mentions(value, _name(x))}
+    return Letters((), (tuple(None if n in decide else n for n in range(result.ndim)),))
 
 
 def _elementwise(types: Sequence[ArrayType]) -> Letters:
     """Rank-0 operands stand beside those that have the shape of the result."""
     result = tuple(range(max(t.ndim for t in types)))
-    return Letters(tuple(result[: t.ndim] for t in types), result)
+    return Letters(tuple(result[: t.ndim] for t in types), (result,))
 
 
 def _reduction(ndim: int, axes: Sequence[int], united: Collective | None) -> Letters:
     operand = tuple(None if axis in axes and united is None else axis for axis in range(ndim))
     result = tuple(axis for axis in range(ndim) if axis not in axes)
-    return Letters((operand,), result, dict.fromkeys(axes, united) if united else {})
+    return Letters((operand,), (result,), dict.fromkeys(axes, united) if united else {})
 
 
 def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
@@ -91,11 +117,14 @@ def _contraction(a_ndim: int, b_ndim: int, numbers: Numbers) -> Letters:
     free_a = [x for n, x in enumerate(a) if n not in (*contracted_a, *batch_a)]
     free_b = [x for n, x in enumerate(b) if n not in (*contracted_b, *batch_b)]
     result = (*(a[n] for n in batch_a), *free_a, *free_b)
-    return Letters((tuple(a), tuple(b)), result, {a[n]: psum for n in contracted_a})
+    return Letters((tuple(a), tuple(b)), (result,), {a[n]: psum for n in contracted_a})
 
 
 def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params: Params) -> Letters | None:
-    """An index that stands alone where operands are read, and nowhere else, is a shared axis."""
+    """An index that stands alone where operands are read, and nowhere else, is a shared axis.
+
+    So is one whose outer part is that of an operand's axis, or is all of one.
+    """
     indices = [_index(n, size) for n, size in enumerate(result.shape)]
     source: Source = rule(tuple(indices), *types, **params)
     reads, conditions = _reads(source.pieces)
@@ -103,13 +132,27 @@ def _movement(rule: Rule, result: ArrayType, types: Sequence[ArrayType], params:
         return None
     operands: list[list[Letter]] = [[None] * t.ndim for t in types]
     letters: list[Letter] = [None] * result.ndim
+    parts: dict[int, int] = {}
     for letter, size in enumerate(result.shape):
-        axes = _shared_axes(indices[letter], size, reads, conditions, types)
-        if axes is not None:
+        for unit in _units(size, types):
+            axes = _shared_axes(indices[letter], size, unit, reads, conditions, types)
+            if axes is None or (unit > 1 and not axes):
+                continue
             letters[letter] = letter
             for operand, axis in axes.items():
                 operands[operand][axis] = letter
-    return Letters(tuple(map(tuple, operands)), tuple(letters))
+            if isinstance(size, int) and any(types[n].shape[axis] != size for n, axis in axes.items()):
+                parts[letter] = size // unit
+            break
+    return Letters(tuple(map(tuple, operands)), (tuple(letters),), {}, parts)
+
+
+def _units(size: Size, types: Sequence[ArrayType]) -> Iterator[int]:
+    """How many indices may go together: one, and as many as leave as many units as an axis has."""
+    yield 1
+    if isinstance(size, int):
+        lengths = {d for t in types for d in t.shape if isinstance(d, int) and 1 < d < size}
+        yield from (size // d for d in sorted(lengths, reverse=True) if size % d == 0)
 
 
 def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Letters | None:
@@ -126,14 +169,14 @@ def _written(lower: Scatter, types: Sequence[ArrayType], params: Params) -> Lett
     operands: list[list[Letter]] = [[None] * t.ndim for t in types]
     united: dict[int, Collective] = {}
     for letter, size in enumerate(types[updates].shape):
-        axes = _shared_axes(indices[letter], size, reads, conditions, types)
+        axes = _shared_axes(indices[letter], size, 1, reads, conditions, types)
         if axes is None or (0 not in axes and unite is None):
             continue
         for operand, axis in axes.items():
             operands[operand][axis] = letter
         if 0 not in axes and unite is not None:
             united[letter] = unite
-    return Letters(tuple(map(tuple, operands)), tuple(operands[0]), united)
+    return Letters(tuple(map(tuple, operands)), (tuple(operands[0]),), united)
 
 
 Read = tuple[int, tuple[Size, ...]]  # of which operand, and where
@@ -152,20 +195,44 @@ def _are_read(types: Sequence[ArrayType], reads: Sequence[Read]) -> bool:
 
 
 def _shared_axes(
-    index: Size, size: Size, reads: Sequence[Read], conditions: Sequence[Size], types: Sequence[ArrayType]
+    index: Size, size: Size, unit: int, reads: Sequence[Read], conditions: Sequence[Size], types: Sequence[ArrayType]
 ) -> dict[int, int] | None:
-    """By operands, the axis that the index names; None if something is read in another way, too."""
+    """By operands, the axis along which one goes a step where the index goes `unit` further.
+
+    None if something is read in another way, too.
+    """
     if not isinstance(index, Dim) or any(_mentions(x, _name(index)) for x in conditions):
         return None
     axes: dict[int, tuple[int, ...]] = {}
     for operand, indices in reads:
-        named = tuple(axis for axis, x in enumerate(indices) if _is(x, index))
-        others = [x for axis, x in enumerate(indices) if axis not in named]
-        is_plain = len(named) <= 1 and not any(_mentions(x, _name(index)) for x in others)
-        is_whole = all(types[operand].shape[axis] == size for axis in named)
-        if not is_plain or not is_whole or axes.setdefault(operand, named) != named:
+        steps = [_step(x, index, unit) for x in indices]
+        named = tuple(axis for axis, step in enumerate(steps) if step != 0)
+        if len(named) > 1 or axes.setdefault(operand, named) != named:
+            return None
+        # As many steps as the index takes lead from one end of the axis to the other.
+        if any(not _spans(types[operand].shape[axis], steps[axis], size, unit) for axis in named):
             return None
     return {operand: named[0] for operand, named in axes.items() if named}
+
+
+def _spans(length: Size, step: int | None, size: Size, unit: int) -> bool:
+    """Whether an axis is as many steps long as the index has units."""
+    if step == unit == 1:
+        return length == size
+    return isinstance(length, int) and isinstance(size, int) and step is not None and length * unit == step * size
+
+
+def _step(x: Size, index: Dim, unit: int) -> int | None:
+    """How much x grows for each `unit` that the index grows; None if that is not always as much."""
+    name = _name(index)
+    if not _mentions(x, name):
+        return 0
+    if unit == 1 and x is index:
+        return 1
+    units = dims.symbol("units")
+    growth = dims.substitute(x, {name: index + unit * units}) - x
+    step = dims.coefficient(growth, "units")
+    return step if isinstance(step, int) and step >= 0 and growth == step * units else None
 
 
 def _name(index: Dim) -> str:
@@ -175,11 +242,6 @@ def _name(index: Dim) -> str:
 def _index(axis: int, size: Size) -> Size:
     """A symbol for the index along an axis; the number of the only one, if there is one."""
     return 0 if size == 1 else dims.symbol(f"axis{axis}", 0, size - 1 if isinstance(size, int) and size else None)
-
-
-def _is(x: Size, index: Dim) -> bool:
-    difference = x - index
-    return isinstance(difference, int) and difference == 0
 
 
 def _mentions(x: Size, name: str) -> bool:

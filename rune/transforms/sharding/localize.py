@@ -2,72 +2,48 @@
 
 Every value is the block that one device has, with the layout of the array that it is a block of.
 Where an equation holds a shard_map, its operands are laid out as it asks and its body runs in
-place. An elementwise operation runs on blocks of one layout. Before anything else the devices
-gather what they have, and each computes everything, which is always right.
+place. Other operations run on blocks of the axes that operands and results share (letters.py), in
+loops and branches too. Where a block is asked for by another layout, it is computed of parts of the
+operands, or exchanged. What shares no axis the devices gather, and each computes everything, which
+is always right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
-from rune.core.axes import Name
-from rune.core.dead_code import needed_inputs
 from rune.core.evaluate import eval_program
-from rune.core.higher import HigherOrder, Runs, called_once, calls, subprograms
+from rune.core.higher import Runs, called_once, calls, subprograms
 from rune.core.interpreter import Axis, Interpreter, current, type_of, use
-from rune.core.lower import Host, Scatter
+from rune.core.lower import Host
 from rune.core.manual import Manual
 from rune.core.primitive import Effect, Primitive
-from rune.core.program import Equation, Program, Var, map_programs
-from rune.core.side_effects import program_effect
-from rune.core.types import ArrayType, Shape
+from rune.core.program import Equation, Program, Var
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import ArgumentError
 from rune.lowering.meetings import OnceCall
 from rune.ops.arithmetic import add
-from rune.ops.family import broadcast, reshape, zeros_like
-from rune.ops.index_dims import IndexDims
-from rune.ops.indexing import gather, scatter_add
-from rune.ops.movement import slice_
-from rune.ops.windows import dynamic_slice
+from rune.ops.branch import branch
+from rune.ops.family import zeros_like
+from rune.ops.indexing import scatter_add
+from rune.ops.loop import loop
 from rune.sharding import Mesh, NamedSharding, PartitionSpec
 from rune.transforms.programs.call_rules import Params
 from rune.transforms.programs.memo import per_program
 from rune.transforms.programs.variation import untyped
+from rune.transforms.sharding.block import Block, Computed, Outside
 from rune.transforms.sharding.blocks import Region, Specs
+from rune.transforms.sharding.branches import local_branch
 from rune.transforms.sharding.constraint import sharding_constraint
-from rune.transforms.sharding.letters import Letter, Letters, letters_of
-from rune.transforms.sharding.reshard import Layout, layout_of, resharded, spec_of, uncut
-from rune.transforms.tracers import ValueTracer
+from rune.transforms.sharding.cuts import Cuts, cuts_for, cuts_of, with_sizes_of
+from rune.transforms.sharding.letters import Letters, letters_of
+from rune.transforms.sharding.loops import local_loop
+from rune.transforms.sharding.reshard import Layout, cuts_further, layout_of, resharded, spec_of, uncut
+from rune.transforms.sharding.scattered_sums import economical
 
 ORDERED = Effect.ORDERED
-
-
-class Block(ValueTracer):
-    """What one device has of an array; the type is the array's.
-
-    source: of a broadcast, what it repeats and along which axes it lies in the result, so that
-            another block of it is made rather than cut out
-    """
-
-    __slots__ = ("array_type", "layout", "source", "value")
-
-    def __init__(
-        self,
-        interpreter: Localize,
-        value: Value,
-        array_type: ArrayType,
-        layout: Layout,
-        source: tuple[Value, tuple[int, ...]] | None = None,
-    ):
-        self.interpreter, self.value, self.frame = interpreter, value, None
-        self.array_type, self.layout, self.source = array_type, layout, source
-
-    @property
-    def type(self) -> ArrayType:
-        """The array's type."""
-        return self.array_type
 
 
 class Localize(Interpreter):
@@ -85,23 +61,56 @@ class Localize(Interpreter):
 
     def split(self, value: Value) -> tuple[Value, Layout]:
         """What the device has of a value, and the value's layout."""
-        if isinstance(value, Block) and value.interpreter is self:
+        if self.owns(value):
             return value.value, value.layout
         return value, uncut(type_of(value).ndim)
 
+    def within(self, parent: Interpreter) -> Localize:
+        """One for a program that an equation of this one holds."""
+        return Localize(parent, self.region)
+
     def at(self, value: Value, target: Layout) -> Value:
         """What the device has of a value by another layout."""
-        block, layout = self.split(value)
-        if isinstance(value, Block) and value.interpreter is self and value.source is not None and target != layout:
-            return self._repeated(value, *value.source, target)
-        return resharded(block, self.region.mesh, layout, target)
+        if not self.owns(value):
+            return resharded(value, self.region.mesh, uncut(type_of(value).ndim), target)
+        pending = [(value, target)]
+        while pending:
+            block, layout = pending[-1]
+            source, cuts = block.source, self._cuts_back(block, layout)
+            operands: list[tuple[Block, Layout]] = []
+            if cuts is not None and isinstance(source, Computed):
+                wanted = zip(source.args, _operand_layouts(source.letters, cuts), strict=True)
+                operands = [(a, at) for a, at in wanted if self.owns(a) and at not in a.copies]
+            if operands:
+                pending += operands
+                continue
+            if layout not in block.copies:
+                block.copies[layout] = self._copy(block, layout, cuts)
+            pending.pop()
+        return value.copies[target]
 
-    def _repeated(self, block: Block, operand: Value, axes: tuple[int, ...], target: Layout) -> Value:
-        """The block of a broadcast by another layout."""
-        sizes = zip(axes, type_of(operand).shape, strict=True)
-        layout = tuple(target[a] if size == block.type.shape[a] else () for a, size in sizes)
-        shape = self.region.block(block.type, spec_of(target)).shape
-        return broadcast(self.at(operand, layout), shape=shape, axes=axes)
+    def owns(self, value: Value) -> TypeGuard[Block]:
+        """Whether it is a block of this interpreter's own."""
+        return isinstance(value, Block) and value.interpreter is self
+
+    def _cuts_back(self, block: Block, target: Layout) -> Cuts | None:
+        """The cuts by which a block by another layout is computed; None where it is not."""
+        source = block.source
+        if target in block.copies or not isinstance(source, Computed):
+            return None
+        return cuts_for(target, source.letters, [self.split(a)[1] for a in source.args], self.region)
+
+    def _copy(self, block: Block, target: Layout, cuts: Cuts | None) -> Value:
+        match block.source:
+            case Computed() as operation if cuts is not None:
+                return self._parts(operation, cuts, [(block.type, target)])[0]
+            case Outside(interpreter, outside):
+                assert interpreter.parent is not None
+                with use(interpreter.parent):
+                    return interpreter.at(outside, target)
+        # What was gathered once need not be gathered again.
+        layout = next((at for at in block.copies if cuts_further(target, at)), block.layout)
+        return resharded(block.copies[layout], self.region.mesh, layout, target)
 
     def everything(self, value: Value) -> Value:
         """All of a value, on every device."""
@@ -117,19 +126,26 @@ class Localize(Interpreter):
         if primitive is sharding_constraint:
             with use(self.parent):
                 return self._laid_out(args[0], params["sharding"])
+        if primitive is loop:
+            with use(self.parent):
+                return local_loop(self, args, **params)
+        if primitive is branch:
+            with use(self.parent):
+                return local_branch(self, args, **params)
         if isinstance(primitive.lower, Host):
             with use(self.parent):
                 return self._whole(primitive, args, {**params, "call": OnceCall(params["call"]), "effect": ORDERED})
+        if primitive.lower is None and primitive.expand is not None:
+            return primitive.expand(*args, **params)
         program = called_once(primitive, args, params)
         if program is not None:
             return eval_program(program, args)
-        if primitive.lower is None and primitive.expand is not None and not isinstance(primitive, HigherOrder):
-            return primitive.expand(*args, **params)
         with use(self.parent):
-            letters = None if primitive.multiple_results else letters_of(primitive, [*map(type_of, args)], params)
+            letters = letters_of(primitive, [*map(type_of, args)], params)
             if letters is None:
                 return self._whole(primitive, args, params)
-            return self._by_letters(primitive, args, params, letters)
+            blocks = self._by_letters(Computed(primitive, args, params, letters))
+            return blocks if primitive.multiple_results else blocks[0]
 
     def _each_device(
         self, args: Sequence[Value], program: Program, region: Region, in_specs: Specs, out_specs: Specs
@@ -138,13 +154,14 @@ class Localize(Interpreter):
         _require_same(region.mesh, self.region.mesh)
         program = untyped(program)
         operands = [self.at(a, layout_of(s, type_of(a).ndim)) for a, s in zip(args, in_specs, strict=True)]
-        outs = eval_program(program, operands) if region.is_whole else self._with_other_axes(program, operands)
+        outs = eval_program(program, operands) if region.is_whole else self._with_other_axes(program, operands, region)
         return [self.block(o, region.whole(type_of(o), s), s) for o, s in zip(outs, out_specs, strict=True)]
 
-    def _with_other_axes(self, program: Program, operands: Sequence[Value]) -> list[Value]:
+    def _with_other_axes(self, program: Program, operands: Sequence[Value], region: Region) -> list[Value]:
         """The results of a body that may speak of the mesh again: of the other axes."""
         assert self.parent is not None
-        inner = Localize(self.parent, self.region)
+        others = tuple(name for name in self.region.manual if name not in region.manual)
+        inner = Localize(self.parent, Region(region.mesh, others))
         blocks = [inner.block(v, type_of(v), PartitionSpec()) for v in operands]
         outs = inner.trace(eval_program, program, blocks)
         return [inner.everything(o) for o in outs]
@@ -155,72 +172,41 @@ class Localize(Interpreter):
         layout = layout_of(sharding.spec, type.ndim)
         return Block(self, self.at(value, layout), type, layout)
 
-    def _by_letters(self, primitive: Primitive, args: Sequence[Value], params: Params, letters: Letters) -> Block:
-        """Each device computes its part of the result, from parts of the operands."""
-        cuts = _cuts(letters, [self.split(a)[1] for a in args])
-        result = primitive.type_rule(*map(type_of, args), **params)
-        layout = tuple(cuts.get(letter, ()) for letter in letters.result)
-        block_type = self.region.block(result, spec_of(layout))
-        local_params = _with_sizes_of(primitive, params, block_type)
-        operands = [
-            self.at(a, tuple(cuts.get(letter, ()) for letter in axes))
-            for a, axes in zip(args, letters.operands, strict=True)
-        ]
+    def _by_letters(self, operation: Computed) -> list[Block]:
+        """The results of an operation, each device's part from parts of the operands."""
+        primitive, letters = operation.primitive, operation.letters
+        cuts = cuts_of(letters, [self.split(a)[1] for a in operation.args], self.region)
+        out = primitive.type_rule(*map(type_of, operation.args), **operation.params)
+        types: Sequence[ArrayType] = out if primitive.multiple_results else (out,)
+        layouts = [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.results]
+        results = list(zip(types, layouts, strict=True))
+        source = None if primitive.multiple_results else operation
+        values = self._parts(operation, cuts, results)
+        return [Block(self, v, t, layout, source) for v, (t, layout) in zip(values, results, strict=True)]
+
+    def _parts(self, operation: Computed, cuts: Cuts, results: Sequence[tuple[ArrayType, Layout]]) -> list[Value]:
+        """What a device computes of an operation that is cut so."""
+        primitive, letters = operation.primitive, operation.letters
+        type, layout = results[0]
+        params = with_sizes_of(primitive, operation.params, self.region.block(type, spec_of(layout)))
+        wanted = _operand_layouts(letters, cuts)
+        operands = [self.at(a, layout) for a, layout in zip(operation.args, wanted, strict=True)]
         united = [(unite, name) for letter, unite in letters.united.items() for name in cuts.get(letter, ())]
         # What is added to counts once: devices add their parts to zeros first.
         start = operands[0] if united and primitive is scatter_add else None
         if start is not None:
             operands[0] = zeros_like(start)
-        block = primitive(*operands, **local_params)
+        outs = primitive(*operands, **params)
+        values: list[Value] = list(outs) if primitive.multiple_results else [outs]
         for unite, name in united:
-            block = unite(block, axis_name=name)
-        block = block if start is None else add(start, block)
-        source = (args[0], params["axes"]) if primitive is broadcast else None
-        return Block(self, block, result, layout, source)
+            values = [unite(v, axis_name=name) for v in values]
+        return values if start is None else [add(start, v) for v in values]
 
     def _whole(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]) -> Block | list[Block]:
-        outs = primitive(*map(self.everything, args), **_with_local_programs(params, self.region))
+        outs = primitive(*map(self.everything, args), **params)
         results = outs if primitive.multiple_results else [outs]
         blocks = [self.block(o, type_of(o), PartitionSpec()) for o in results]
         return blocks if primitive.multiple_results else blocks[0]
-
-
-# Parameters that repeat sizes of the result, which are those of a block where a device has one.
-_SIZES = {broadcast: "shape", reshape: "shape", dynamic_slice: "sizes"}
-
-
-def _with_sizes_of(primitive: Primitive, params: Params, block: ArrayType) -> Params:
-    """The parameters for a result of this type."""
-    # An axis that is cut is one of which a slice or a window takes everything.
-    if primitive in _SIZES:
-        return {**params, _SIZES[primitive]: block.shape}
-    if primitive is slice_:
-        spans = zip(params["start"], params["stride"], block.shape, params["limit"], strict=True)
-        limit = tuple(size if (start, stride) == (0, 1) else end for start, stride, size, end in spans)
-        return {**params, "limit": limit}
-    if primitive is gather or isinstance(primitive.lower, Scatter):
-        return {**params, "slice_sizes": _window_sizes(primitive, params["dims"], params["slice_sizes"], block)}
-    return params
-
-
-def _window_sizes(primitive: Primitive, dims: IndexDims, sizes: Shape, block: ArrayType) -> Shape:
-    """The sizes of windows of which axes that they span whole may be cut."""
-    window = dims.window_axes(len(sizes))
-    axes = dims.offset if primitive is gather else window
-    lengths = {axis: block.shape[n] for axis, n in zip(window, axes, strict=True) if axis not in dims.start_map}
-    return tuple(min(size, lengths.get(axis, size)) for axis, size in enumerate(sizes))
-
-
-def _cuts(letters: Letters, layouts: Sequence[Layout]) -> dict[Letter, tuple[Name, ...]]:
-    """The mesh axes that cut each letter: as the operand has it that is cut most, first."""
-    cuts: dict[Letter, tuple[Name, ...]] = {}
-    order = sorted(range(len(layouts)), key=lambda n: -sum(map(len, layouts[n])))
-    for operand in order:
-        for letter, names in zip(letters.operands[operand], layouts[operand], strict=True):
-            used = {name for others in cuts.values() for name in others}
-            if letter is not None and names and letter not in cuts and not used & set(names):
-                cuts[letter] = names
-    return cuts
 
 
 def _require_same(mesh: Mesh, other: Mesh) -> None:
@@ -232,18 +218,8 @@ def _require_same(mesh: Mesh, other: Mesh) -> None:
         )
 
 
-def _with_local_programs(params: Mapping[str, object], region: Region) -> Mapping[str, object]:
-    """The parameters, with programs that each device runs on whole values."""
-
-    def has_to_change(program: Program) -> bool:
-        return bool(meshes_within(program)) or program_effect(program) is not None
-
-    return map_programs(params, lambda p: _on_everything(p, region) if has_to_change(p) else p)
-
-
-def _on_everything(program: Program, region: Region) -> Program:
-    copies = (PartitionSpec(),)
-    return localized(program, region, copies * len(program.inputs), copies * len(program.outputs))[0]
+def _operand_layouts(letters: Letters, cuts: Cuts) -> list[Layout]:
+    return [tuple(cuts.get(letter, ()) for letter in axes) for axes in letters.operands]
 
 
 @per_program
@@ -270,7 +246,7 @@ def localized(
     axes: dict[Hashable, Axis] = {name: Axis(size) for name, size in region.mesh.shape.items()}
     local = Manual(current(), axes).trace_program(run, types, program.name).closed()
     # Nothing is sent for a result that nobody reads.
-    return needed_inputs(local, [True] * len(local.outputs))[0], tuple(map(spec_of, layouts))
+    return economical(local), tuple(map(spec_of, layouts))
 
 
 def body_of(primitive: Primitive, args: Sequence[object], params: Params) -> Program | None:

@@ -8,7 +8,7 @@ A layout is, for each axis of an array, the mesh axes that cut it, the first out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.axes import Name
 from rune.core.interpreter import type_of
+from rune.core.primitive import Primitive
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.family import size_value
@@ -40,6 +41,26 @@ def spec_of(layout: Layout) -> PartitionSpec:
     return PartitionSpec(*layout[: cut[-1] + 1 if cut else 0])
 
 
+def cut_more(layout: Layout, other: Layout, fixed: Container[int] = ()) -> Layout:
+    """The layout where other cuts axes further, but for the fixed ones: that needs no exchange."""
+    cuts = list(layout)
+    for axis, (names, further) in enumerate(zip(layout, other, strict=True)):
+        used = {name for n, names_there in enumerate(cuts) if n != axis for name in names_there}
+        if axis not in fixed and further[: len(names)] == names and not used.intersection(further):
+            cuts[axis] = further
+    return tuple(cuts)
+
+
+def cuts_further(layout: Layout, other: Layout) -> bool:
+    """Whether the first is the second cut further or not at all: a device has what it takes."""
+    return all(names[: len(start)] == start for names, start in zip(layout, other, strict=True))
+
+
+def cut_less(layout: Layout, other: Layout) -> Layout:
+    """The layout as far as both cut alike."""
+    return tuple(a[: _common(a, b)] for a, b in zip(layout, other, strict=True))
+
+
 def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value:
     """This device's block by the target's layout. Bound inside the mesh's axes."""
     common = [_common(a, b) for a, b in zip(source, target, strict=True)]
@@ -48,7 +69,7 @@ def resharded(block: Value, mesh: Mesh, source: Layout, target: Layout) -> Value
             block = gathered(block, axis, name, mesh.shape[name])
     for axis, names in enumerate(target):
         for name in names[common[axis] :]:
-            block = part(block, axis, name, mesh.shape[name])
+            block = mesh_part(block, axis=axis, axis_name=name, lanes=mesh.shape[name])
     return block
 
 
@@ -72,3 +93,14 @@ def part(block: Value, axis: int, name: Name, devices: Size) -> Array:
     start = ops.mul(ops.axis_index(axis_name=name), size_value(size, dtypes.i32))
     starts = [start if n == axis else zero for n in range(len(shape))]
     return ops.dynamic_slice(block, *starts, sizes=(*shape[:axis], size, *shape[axis + 1 :]))
+
+
+# The same as one equation, which says what it takes.
+mesh_part: Primitive = Primitive(
+    "mesh_part",
+    "movement",
+    lambda block, *, axis, axis_name, lanes: block.with_shape(
+        (*block.shape[:axis], block.shape[axis] // lanes, *block.shape[axis + 1 :])
+    ),
+    expand=lambda block, *, axis, axis_name, lanes: part(block, axis, axis_name, lanes),
+)

@@ -92,6 +92,60 @@ def test_a_contraction_of_blocks_is_one_sum():
     assert collectives(lambda x, y: x @ y, (P("b", "a"), P("a")), numbers(4, 8), numbers(8, 6)) == {"psum": 1}
 
 
+def test_heads_are_split_and_joined_where_they_are():
+    def attention(q: Any, k: Any, v: Any, w: Any) -> Any:
+        q, k, v = (x.reshape(2, 5, 4, 3).transpose(0, 2, 1, 3) for x in (q, k, v))
+        shares = rune.nn.softmax(q @ k.transpose(0, 1, 3, 2))
+        return (shares @ v).transpose(0, 2, 1, 3).reshape(2, 5, 12) @ w
+
+    operands = numbers(2, 5, 12), numbers(2, 5, 12), numbers(2, 5, 12), numbers(12, 7)
+
+    for axis in "ab":
+        specs = (*(P(None, None, axis),) * 3, P(axis))
+        assert collectives(attention, specs, *operands, outs=(P(),)) == {"psum": 1}
+
+
+def test_a_cut_that_the_outer_factor_does_not_bear_is_gathered_as_far_as_it_has_to():
+    sent = collectives(lambda x: x.reshape(4, 6), (P(("a", "b")),), numbers(24), outs=(P("a"),))
+
+    assert sent == {"all_gather": 1}  # over b: the four rows are cut over a
+
+
+@st.composite
+def reshapes(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Two shapes of one size, and an axis of the first that eight devices divide."""
+    factors = draw(st.lists(st.sampled_from([2, 3, 4, 8]), min_size=1, max_size=4))
+
+    def grouped() -> tuple[int, ...]:
+        ends = sorted({len(factors), *draw(st.sets(st.integers(1, len(factors)), max_size=3))})
+        return tuple(int(np.prod(factors[a:b])) for a, b in zip([0, *ends], ends, strict=False))
+
+    first, second = grouped(), tuple(draw(st.permutations(grouped())))
+    return first, second, draw(st.integers(0, len(first) - 1))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(reshapes(), st.sampled_from(["a", "b", ("a", "b")]))
+def test_a_cut_array_is_reshaped_as_a_whole_one_is(shapes: Any, names: Any):
+    first, second, axis = shapes
+    mesh = make_mesh((4, 2), ("a", "b"))
+    parts = int(np.prod([mesh.shape[n] for n in names]))
+    spec = P(*(None,) * axis, names) if first[axis] % parts == 0 else P()
+    x = numbers(*first)
+    placed = rune.device_put(x, NamedSharding(mesh, spec))
+
+    np.testing.assert_array_equal(rune.jit(lambda x: x.reshape(second))(placed), x.reshape(second))
+
+
+@pytest.mark.parametrize("step", [2, 3, 4])
+def test_every_nth_row_is_that_of_all_rows(step: int):
+    x = numbers(24, 5)
+    placed = rune.device_put(x, NamedSharding(make_mesh((4, 2), ("a", "b")), P("a")))
+
+    for start in range(step):
+        np.testing.assert_array_equal(rune.jit(lambda x, s=start: x[s::step])(placed), x[start::step])
+
+
 STEPS: dict[str, Callable[[Any], Any]] = {
     "sin": rnp.sin,
     "transpose": lambda x: x.T,
@@ -101,6 +155,8 @@ STEPS: dict[str, Callable[[Any], Any]] = {
     "outer": lambda x: x + x.sum(axis=1)[:, None] * x.sum(axis=0) / 50,
     "halves": lambda x: rnp.concatenate([x[: x.shape[0] // 2], x[x.shape[0] // 2 :] * 2]),
     "reshape": lambda x: x.reshape(-1, 2, x.shape[1] // 2).sum(axis=1).repeat(2, axis=0).reshape(-1, x.shape[1]),
+    "heads": lambda x: (x.reshape(8, 4, 2) * rnp.arange(4.0)[:, None]).transpose(1, 0, 2).reshape(4, 16).reshape(8, 8),
+    "odd and even": lambda x: rnp.concatenate([x[::2], x[1::2]]) + x[:, ::4].sum(axis=1, keepdims=True),
     "reversed": lambda x: x[::-1, :] + 1,
     "padded": lambda x: rnp.pad(x, ((0, 0), (1, 1)))[:, :-2],
     "rolled": lambda x: rnp.roll(x, 3, axis=0),

@@ -1,0 +1,63 @@
+"""Block: what one device has of an array, while the program of that device is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rune.core.primitive import Primitive
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.transforms.programs.call_rules import Params
+from rune.transforms.sharding.letters import Letters
+from rune.transforms.sharding.reshard import Layout
+from rune.transforms.tracers import ValueTracer
+
+if TYPE_CHECKING:
+    from rune.transforms.sharding.localize import Localize
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The operation that a block is the result of: parts of operands make a part of it."""
+
+    primitive: Primitive
+    args: Sequence[Value]
+    params: Params
+    letters: Letters
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Where a loop has a block from: what is outside of it is laid out there, once."""
+
+    interpreter: Localize
+    block: Block
+
+
+class Block(ValueTracer):
+    """What one device has of an array; the type is the array's.
+
+    source: what blocks by other layouts are made of, if not of this one
+    copies: the blocks by other layouts that were asked for
+    """
+
+    __slots__ = ("array_type", "copies", "layout", "source", "value")
+
+    def __init__(
+        self,
+        interpreter: Localize,
+        value: Value,
+        array_type: ArrayType,
+        layout: Layout,
+        source: Computed | Outside | None = None,
+    ):
+        self.interpreter, self.value, self.frame = interpreter, value, None
+        self.array_type, self.layout, self.source = array_type, layout, source
+        self.copies: dict[Layout, Value] = {layout: value}
+
+    @property
+    def type(self) -> ArrayType:
+        """The array's type."""
+        return self.array_type

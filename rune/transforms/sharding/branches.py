@@ -1,0 +1,71 @@
+"""Branches whose operands and results keep their layouts.
+
+A result is cut as the branches cut theirs; what only some of them cut the others cut too, which
+costs nothing. What a branch needs laid out otherwise is laid out in it, and so only if it runs.
+
+Invariant: all devices take the same branch, since its number is a whole value.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import current
+from rune.core.program import Program
+from rune.core.staging import Staged
+from rune.core.values import Value
+from rune.ops.branch import bind_branch
+from rune.ops.loop import stage_within
+from rune.transforms.sharding.agreement import agreed
+from rune.transforms.sharding.block import Block
+from rune.transforms.sharding.reshard import Layout, cut_less, cut_more
+from rune.transforms.sharding.scattered_sums import economical_stage
+
+if TYPE_CHECKING:
+    from rune.transforms.sharding.localize import Localize
+
+
+def local_branch(outside: Localize, args: Sequence[Value], branches: Sequence[Program]) -> list[Block]:
+    """The results of the branch that a number chooses, of which each device runs its part."""
+    number, *operands = args
+    free = [_local(outside, b, operands, None) for b in branches]
+    layouts = [functools.reduce(_joined, column) for column in zip(*(results for _, results in free), strict=True)]
+    staged = [
+        branch if results == layouts else _local(outside, program, operands, layouts)[0]
+        for program, (branch, results) in zip(branches, free, strict=True)
+    ]
+    types = branches[0].output_types
+    outs = bind_branch(agreed(outside.everything(number), outside.region), (), staged)
+    return [Block(outside, o, t, layout) for o, t, layout in zip(outs, types, layouts, strict=True)]
+
+
+def _joined(a: Layout, b: Layout) -> Layout:
+    """The layout of a result of two branches, where these have it by a and b."""
+    return cut_less(cut_more(a, b), cut_more(b, a))
+
+
+def _local(
+    outside: Localize, program: Program, operands: Sequence[Value], layouts: Sequence[Layout] | None
+) -> tuple[Staged, list[Layout]]:
+    """A branch without inputs that yields blocks by these layouts, and how they come out.
+
+    layouts: None for those by which they come out.
+    """
+    results: list[Layout] = []
+
+    def run() -> list[Value]:
+        inside = outside.within(current())
+        blocks = [_within(inside, x) for x in operands]
+        outs = inside.trace(eval_program, program, blocks)
+        results.extend(inside.split(o)[1] for o in outs)
+        return [inside.at(o, layout) for o, layout in zip(outs, layouts or results, strict=True)]
+
+    return economical_stage(stage_within(run, [], program.name)), results
+
+
+def _within(inside: Localize, value: Value) -> Value:
+    """An operand, as a branch has it."""
+    return Block(inside, value.value, value.type, value.layout) if isinstance(value, Block) else value

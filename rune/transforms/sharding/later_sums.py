@@ -1,0 +1,135 @@
+"""Later sums: what a loop adds up over its steps is summed over the devices once, behind it.
+
+Before   a step:  sum' = sum + transpose(psum(x))          the gradient of a weight that all have
+After    a step:  sum' = sum + transpose(x);  after the loop  sum = start + psum(last sum)
+
+So each device adds up its part, from zeros; the start counts once. This is done for a carry that
+nothing else reads, and to which nothing is added that is no sum over the devices.
+
+Invariant: the same sums, in another order.
+Cost:      linear in the number of equations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rune.core.lower import Reduction, View
+from rune.core.program import Atom, Equation, Program, Var
+from rune.core.values import Value
+from rune.ops.arithmetic import add
+from rune.ops.collectives import psum
+from rune.transforms.programs.call_rules import Params
+
+
+@dataclass(frozen=True, slots=True)
+class LaterSums:
+    """The body of a loop, and for each carry the sums that are taken behind it, in order."""
+
+    body: Program
+    sums: tuple[tuple[Params, ...], ...]
+
+    def united(self, first: Sequence[Value], last: Sequence[Value]) -> list[Value]:
+        """The carries behind the loop, whose first values these were."""
+        totals = []
+        for start, total, sums in zip(first, last, self.sums, strict=True):
+            for params in sums:
+                total = psum(total, **params)
+            totals.append(add(start, total) if sums else total)
+        return totals
+
+
+def later_sums(body: Program, carries: Sequence[Var], is_free: Sequence[bool]) -> LaterSums:
+    """The body without sums over devices of what it adds to carries, its first results.
+
+    is_free: which carries the condition of the loop does not read.
+    """
+    writer = _Writer.of(body)
+    outputs, sums = list(body.outputs), []
+    for number, (carry, free) in enumerate(zip(carries, is_free, strict=True)):
+        summands = writer.summands(carry, body.outputs[number]) if free else None
+        if summands is not None:
+            outputs[number] = writer.added(carry, summands)
+        sums.append(summands[0].sums if summands else ())
+    return LaterSums(body.with_equations((*body.equations, *writer.written), outputs), tuple(sums))
+
+
+@dataclass(frozen=True, slots=True)
+class _Summand:
+    """A sum over devices, and the linear operations on it, the last first."""
+
+    part: Atom
+    sums: tuple[Params, ...]
+    operations: tuple[Equation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Finds sums in a body, and writes what is added up instead behind its equations."""
+
+    makers: Mapping[Atom, Equation]
+    readers: Counter[Atom]
+    written: list[Equation]
+
+    @staticmethod
+    def of(body: Program) -> _Writer:
+        """The writer for a body."""
+        atoms = [a for e in body.equations for a in e.operands]
+        return _Writer({v: e for e in body.equations for v in e.results}, Counter([*atoms, *body.outputs]), [])
+
+    def summands(self, carry: Var, outcome: Atom) -> list[_Summand] | None:
+        """What is added to a carry; None if anything but sums over the same devices is."""
+        summands, pending, occurrences = [], [outcome], 0
+        while pending:
+            atom = pending.pop()
+            if self.readers[atom] != 1:
+                return None
+            if atom is carry:
+                occurrences += 1
+                continue
+            maker = self.makers.get(atom)
+            if maker is not None and maker.primitive is add and maker.operands[0].type == maker.operands[1].type:
+                pending += maker.operands
+            else:
+                summands.append(self._summand(atom))
+        alike = {repr(s and s.sums) for s in summands}
+        return None if occurrences != 1 or None in summands or len(alike) != 1 else summands  # type: ignore[return-value]
+
+    def _summand(self, atom: Atom) -> _Summand | None:
+        operations: list[Equation] = []
+        sums: list[Params] = []
+        while self.readers[atom] == 1 and (maker := self.makers.get(atom)) is not None:
+            if maker.primitive is psum:
+                sums.insert(0, maker.params)
+            elif not sums and len(maker.operands) == 1 and _is_linear(maker):
+                operations.append(maker)
+            else:
+                break
+            (atom,) = maker.operands
+        return _Summand(atom, tuple(sums), tuple(operations)) if sums else None
+
+    def added(self, carry: Var, summands: Sequence[_Summand]) -> Atom:
+        """The carry with the parts of this device added to it."""
+        total: Atom = carry
+        for summand in summands:
+            atom = summand.part
+            for operation in reversed(summand.operations):
+                atom = self._write(replace(operation, operands=(atom,)))
+            total = self._write(Equation(add, (total, atom), {}, (carry,)))
+        return total
+
+    def _write(self, equation: Equation) -> Var:
+        """Write an equation for a new variable like its result."""
+        result = Var(equation.results[0].type)
+        self.written.append(replace(equation, results=(result,)))
+        return result
+
+
+def _is_linear(equation: Equation) -> bool:
+    """Whether it moves what it takes, or adds it up."""
+    match equation.primitive.lower:
+        case View() | Reduction(combine="add"):
+            return True
+    return False

@@ -1,0 +1,149 @@
+"""Loops whose carries keep their layouts.
+
+    %2, %3 = loop %0, %1 {body: %0 of P('a'), carry of P()}   ->   a carry of P('a')
+
+A carry has one layout in all steps. It is found by rounds: the body is written for carries as they
+start, and what it yields says how they may be cut more, until nothing changes; a carry that
+then still comes out otherwise than it went in is cut less. What the loop only reads is laid out
+otherwise outside of it, once, and not in every step. Rows are taken and put by operations like any
+other, so the axis of the steps is one that has to be whole.
+
+Invariant: all devices take the same number of steps, since a condition is a whole value.
+Cost:      a round writes the body once; there are few, at most twice the mesh axes of a carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rune.core.dead_code import needed_inputs
+from rune.core.evaluate import eval_program
+from rune.core.interpreter import current, type_of
+from rune.core.program import Program
+from rune.core.staging import Staged
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size
+from rune.ops.family import zeros_like
+from rune.ops.loop import COUNTER, bind_loop, stage_within
+from rune.transforms.sharding.agreement import agreed, is_exact
+from rune.transforms.sharding.block import Block, Outside
+from rune.transforms.sharding.later_sums import later_sums
+from rune.transforms.sharding.reshard import Layout, cut_less, cut_more, spec_of, uncut
+from rune.transforms.sharding.scattered_sums import economical_stage
+
+if TYPE_CHECKING:
+    from rune.transforms.sharding.localize import Localize
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What a loop carries from step to step, and the arrays that it fills.
+
+    fixed: the axes that other rounds have cut less, which are not cut more again
+    """
+
+    types: tuple[ArrayType, ...]
+    layouts: tuple[Layout, ...]
+    fixed: tuple[frozenset[int], ...]
+
+    def next(self, results: Sequence[Layout]) -> _State:
+        """The state of the next round, where the body has made these of it; itself at rest."""
+        grown = tuple(map(cut_more, self.layouts, results, self.fixed))
+        if grown != self.layouts:
+            return replace(self, layouts=grown)
+        smaller = tuple(map(cut_less, self.layouts, results))
+        if smaller == self.layouts:
+            return self
+        changed = zip(self.layouts, smaller, self.fixed, strict=True)
+        fixed = (f.union(n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y) for a, b, f in changed)
+        return replace(self, layouts=smaller, fixed=tuple(fixed))
+
+
+def local_loop(
+    outside: Localize, args: Sequence[Value], consts: int, body: Program, condition: Program | None, count: Size | None
+) -> list[Block]:
+    """The results of a loop, of which each device runs its part."""
+    shared, carry = args[:consts], args[consts:]
+    arrays = body.input_types[1 + len(args) :]
+    state = _State(
+        (*map(type_of, carry), *arrays),
+        (*(outside.split(c)[1] for c in carry), *(uncut(t.ndim) for t in arrays)),
+        (frozenset(),) * (len(carry) + len(arrays)),
+    )
+    while True:
+        step, results = _local(outside, body, shared, state.types, state.layouts)
+        following = state.next(results)
+        if following is state:
+            break
+        state = following
+    asks = None if condition is None else _condition(outside, condition, shared, state)
+    first = [outside.at(c, layout) for c, layout in zip(carry, state.layouts, strict=False)]
+    outs = _run(step, asks, count, first)
+    return [Block(outside, o, t, layout) for o, t, layout in zip(outs, state.types, state.layouts, strict=True)]
+
+
+def _run(step: Staged, asks: Staged | None, count: Size | None, first: Sequence[Value]) -> list[Value]:
+    """The state behind the loop of one device."""
+    later = later_sums(step.program, step.own_inputs[1 : 1 + len(first)], _are_free(asks, len(first)))
+    body = economical_stage(replace(step, program=later.body))
+    start = [zeros_like(f) if sums else f for f, sums in zip(first, later.sums, strict=True)]
+    outs: list[Value] = [*bind_loop(body, asks, count, [], start)]
+    return [*later.united(first, outs[: len(first)]), *outs[len(first) :]]
+
+
+def _are_free(asks: Staged | None, carries: int) -> list[bool]:
+    """Which carries a condition does not read."""
+    if asks is None:
+        return [True] * carries
+    _, read = needed_inputs(asks.program, (True,))
+    return [not r for r in read[len(asks.captured) + 1 :]]
+
+
+def _condition(outside: Localize, program: Program, shared: Sequence[Value], state: _State) -> Staged:
+    """The condition of the state's blocks, which all devices agree on."""
+    count = len(program.inputs) - 1 - len(shared)  # it knows nothing of the arrays
+    staged, _ = _local(outside, program, shared, state.types[:count], state.layouts[:count], [()])
+    if is_exact(program):
+        return staged
+
+    def asks(*values: Value) -> list[Value]:
+        (is_going_on,) = eval_program(staged.program, [*staged.captured, *values])
+        return [agreed(is_going_on, outside.region)]
+
+    return stage_within(asks, [v.type for v in staged.own_inputs], program.name)
+
+
+def _local(
+    outside: Localize,
+    program: Program,
+    shared: Sequence[Value],
+    types: Sequence[ArrayType],
+    layouts: Sequence[Layout],
+    wanted: Sequence[Layout] | None = None,
+) -> tuple[Staged, list[Layout]]:
+    """A program of (step, consts, values) for blocks of the values, and how its results come out.
+
+    wanted: the layouts of the results that the program yields; None for those of the values.
+    """
+    results: list[Layout] = []
+
+    def run(step: Value, *blocks: Value) -> list[Value]:
+        inside = outside.within(current())
+        carried = [Block(inside, b, t, layout) for b, t, layout in zip(blocks, types, layouts, strict=True)]
+        reads = [_from_outside(outside, inside, x) for x in shared]
+        outs = inside.trace(eval_program, program, [step, *reads, *carried])
+        results.extend(inside.split(o)[1] for o in outs)
+        return [inside.at(o, layout) for o, layout in zip(outs, wanted or layouts, strict=True)]
+
+    block_types = [outside.region.block(t, spec_of(layout)) for t, layout in zip(types, layouts, strict=True)]
+    return economical_stage(stage_within(run, [COUNTER, *block_types], program.name)), results
+
+
+def _from_outside(outside: Localize, inside: Localize, value: Value) -> Value:
+    """What a loop reads, as its body has it."""
+    if not isinstance(value, Block):
+        return value
+    return Block(inside, value.value, value.type, value.layout, Outside(outside, value))
