@@ -26,6 +26,7 @@ from rune.ops.arithmetic import convert, mul, zero_like
 from rune.ops.contraction import dot_general
 from rune.ops.conv_parameters import Conv, Ints, arranged, counts, pick
 from rune.ops.family import broadcast, reduce_sum, reshape, wide, zeros_of
+from rune.ops.memory import in_memory
 from rune.ops.movement import concatenate, inverse, move_axis, pad, slice_, transpose
 from rune.ops.sliding import reach, windows
 
@@ -61,6 +62,8 @@ def _direct(lhs: Value, rhs: Value, conv: Conv) -> Array:
     if conv.is_padded:  # stored in the array's own order
         pads = {name: arranged(values, conv.specs[0]) for name, values in conv.pads.items()}
         lhs = pad(lhs, zero_like(lhs), **pads)
+        # Every output reads it again: a copy costs less than asking each time where the edges are.
+        lhs = lhs if _is_few(type_of(rhs).shape[conv.specs[1][0]]) else in_memory(lhs)
     x, w = _transposed(lhs, conv.specs[0]), _transposed(rhs, conv.specs[1])
     groups = product(conv.groups)
     if groups != 1:  # x [g, n, c, *S], w [g, o, c, *K]

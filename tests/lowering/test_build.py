@@ -276,7 +276,7 @@ def test_a_transposition_of_inner_axes_walks_squares():
 def test_an_unknown_language_gets_plain_loops():
     device = target(language="brainfuck")
 
-    assert choices.choices("brainfuck") == choices.Choices()
+    assert choices.choices(target(language="brainfuck")) == choices.Choices()
     assert grid(code_of(dot(AB), f32(64, 32), f32(32, 48), device=device)) == [64, 48]
 
 

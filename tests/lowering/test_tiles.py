@@ -67,10 +67,10 @@ def test_a_batch_of_dots_is_tiled(device: Target):
 
 
 @DEVICES
-@pytest.mark.parametrize("padding", ["SAME", "VALID"])
-def test_a_convolution_is_tiled_by_what_its_points_share(device: Target, padding: str):
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_convolution_is_tiled_by_what_its_points_share(device: Target, stride: int):
     def function(x: Any, w: Any) -> Any:
-        return lax.conv(x, w, (1, 1), padding)
+        return lax.conv(x, w, (stride, stride), "VALID")
 
     hold(function, f32(2, 3, 9, 13), f32(9, 3, 3, 3), device=device)
 
@@ -78,6 +78,12 @@ def test_a_convolution_is_tiled_by_what_its_points_share(device: Target, padding
 def test_a_point_has_rows_and_columns_that_are_neighbours_on_a_processor():
     assert tile_of(PROCESSOR, dot(AB), f32(512, 512), f32(512, 512)) == Tile(0, 8, 16)
     assert grid(code_of(dot(AB), f32(512, 8), f32(8, 512), device=PROCESSOR)) == [64, 32]
+
+
+def test_a_transposition_walks_squares_on_a_processor_behind_a_driver():
+    code = code_of(lambda x: ops.transpose(x, permutation=(1, 0)) + 0.0, f32(64, 64), device=PROCESSOR)
+
+    assert grid(code) == [4, 4]
 
 
 def test_columns_are_apart_where_threads_run_in_step():

@@ -52,7 +52,7 @@ def build(kernel: Kernel, target: Target) -> KernelCode:
 
 def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | None:
     """The point shared by a workgroup, where the device has too few points, or they are long."""
-    choice = choices(target.language)
+    choice = choices(target)
     few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points
     # With enough points every processor is busy, and sharing one would only add waiting.
     shared = share_few(point, choice.group_threads, target) if few else None
@@ -63,7 +63,7 @@ def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | N
 
 def _loops(flat: Kernel, target: Target) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what one of its points does."""
-    choice, item = choices(target.language), _widest(flat)
+    choice, item = choices(target), _widest(flat)
     # The side of a square in elements, so that one row of it fills `block_bytes`.
     blocks = find_blocks(flat, choice.block_bytes // item)
     if blocks is not None:

@@ -1,4 +1,4 @@
-"""Choices of loop structure, one small table for each language. Numbers, and why.
+"""Choices of loop structure, one small table for each kind of device. Numbers, and why.
 
 The renderers choose by themselves which loop runs in vector lanes (llvm) or threads (opencl), so
 what is left to decide here is how much of a dot one point computes, and who shares a point.
@@ -6,16 +6,19 @@ what is left to decide here is how much of a dot one point computes, and who sha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from rune.lowering.codegen.target import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What build asks about a language."""
+    """What build asks about a device."""
 
     dot_rows: int = 1  # rows of a dot at one point, which share what they read, at most
     dot_columns: int = 1  # and columns
     dot_registers: int = 0  # for sums and what they read, at most
+    columns_apart: bool = False  # columns of a dot's point lie where neighbouring points have theirs
     dot_points: int = 1  # points that must remain for each processor, when a dot is tiled
     columns: int = 1  # vectors of neighbouring columns at one point
     column_points: int = 1  # points that must remain, for each processor
@@ -24,18 +27,23 @@ class Choices:
     group_points: int = 0  # fewer points than this for each processor are few
 
 
-# A processor hides latency by many threads; a tile of eight by eight reads a quarter of what it
-# multiplies. Measured on CPU devices alone.
-DEVICE = Choices(dot_rows=8, dot_columns=16, dot_registers=160, dot_points=128, group_threads=128, group_points=16)
+# A GPU hides latency by many threads; a tile of eight by eight reads a quarter of what it
+# multiplies. Threads that run in step read neighbours together. Measured on CPU devices alone.
+GPU = Choices(
+    dot_rows=8, dot_columns=16, dot_registers=96, columns_apart=True, dot_points=128, group_threads=128, group_points=16
+)
+# A processor behind a driver: its compiler puts what a point does for neighbours into vectors.
+PROCESSOR = replace(GPU, dot_registers=160, columns_apart=False, block_bytes=64)
 LANGUAGES = {
     # 8 vector accumulators and what they share stay in 16 registers; more columns do not pay for
     # a dot (measured on AVX-512), but do for sums, which only read.
     # A square of whole cache lines is walked along both of its sides.
     "llvm": Choices(dot_rows=8, dot_points=32, columns=4, column_points=2, block_bytes=64),
-    **dict.fromkeys(("opencl", "cuda", "spirv", "wgsl"), DEVICE),
+    **dict.fromkeys(("opencl", "cuda", "spirv", "wgsl"), GPU),
 }
 
 
-def choices(language: str) -> Choices:
-    """The table of a language; one that is not listed gets plain loops."""
-    return LANGUAGES.get(language, Choices())
+def choices(target: Target) -> Choices:
+    """The table of a device; one whose language is not listed gets plain loops."""
+    table = LANGUAGES.get(target.language, Choices())
+    return PROCESSOR if table is GPU and target.subgroup_threads == 1 else table

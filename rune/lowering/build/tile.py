@@ -39,13 +39,13 @@ class Tile:
     apart: bool = False
 
 
-def dot_loads(kernel: Kernel) -> list[Size]:
-    """Where a kernel's dot reads; nothing, unless it has one dot that can be tiled."""
+def dot_loads(kernel: Kernel) -> list[Load]:
+    """What a kernel's dot reads; nothing, unless it has one dot that can be tiled."""
     dots = [s for s in kernel.body if isinstance(s, Reduce) and s.contract]
     simple = all(isinstance(s, Let | Reduce) or _is_plain_write(s) for s in kernel.body)
     if len(dots) != 1 or not simple:
         return []
-    return [e.indices[0] for x in expressions(dots[0]) for e in walk_expr(x) if isinstance(e, Load)]
+    return [e for x in expressions(dots[0]) for e in walk_expr(x) if isinstance(e, Load)]
 
 
 def row_axes(kernel: Kernel) -> list[int]:
@@ -57,16 +57,16 @@ def row_axes(kernel: Kernel) -> list[int]:
     return [k for k in range(len(kernel.domain) - 2, -1, -1) if shares(loads, kernel.domain[k])]
 
 
-def shares(loads: Sequence[Size], axis: Axis) -> bool:
+def shares(loads: Sequence[Load], axis: Axis) -> bool:
     """Whether points along an axis read something alike, and something each for itself."""
     reads = [depends(x, axis) for x in loads]
     # A load that does not depend on the axis is the same for all its points: a tile reads it once.
     return any(reads) and not all(reads)
 
 
-def depends(x: Size, axis: Axis) -> bool:
-    """Whether an index mentions an axis."""
-    return _mentions(x, axis.name)
+def depends(load: Load, axis: Axis) -> bool:
+    """Whether points along an axis read different elements."""
+    return _mentions(load.indices[0], axis.name)
 
 
 def _is_plain_write(statement: Statement) -> bool:

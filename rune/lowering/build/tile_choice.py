@@ -26,7 +26,7 @@ SLOWNESS = 3  # of a point that is computed alone, beside one in a tile
 
 def choose_tile(kernel: Kernel, target: Target) -> Tile | None:
     """The tile of a dot, if one point computes several rows or columns."""
-    axes, choice = row_axes(kernel), choices(target.language)
+    axes, choice = row_axes(kernel), choices(target)
     if not axes or choice.dot_rows == 1:
         return None
     # Larger tiles mean fewer points, and the device needs enough of them.
@@ -53,13 +53,13 @@ def rows_dividing(size: Size, wanted: int) -> int:
 
 def _tiles(kernel: Kernel, axes: Sequence[int], most: int, target: Target) -> Iterator[Tile]:
     """The tiles that a device may run, of `most` points; at least that of one row and column."""
-    choice = choices(target.language)
+    choice = choices(target)
     nodes = sum(1 for s in kernel.body for e in expressions(s) for _ in walk_expr(e))
     columns = choice.dot_columns if shares(dot_loads(kernel), kernel.domain[-1]) else 1
     yield Tile(axes[0], 1)
     for axis, r, c in itertools.product(axes, range(1, choice.dot_rows + 1), range(1, columns + 1)):
         if 1 < r * c <= min(most, MOST_NODES // nodes, choice.dot_registers - r - c):
-            yield Tile(axis, r, c, apart=c > 1 and target.subgroup_threads > 1)
+            yield Tile(axis, r, c, apart=c > 1 and choice.columns_apart)
 
 
 def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
@@ -69,9 +69,10 @@ def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
     vectors = -(-tile.columns // lanes)
     row_axis, last = kernel.domain[tile.axis], kernel.domain[-1]
     loads = 0
-    for index in dot_loads(kernel):
-        columns = vectors if dims.coefficient(index, last.name) == 1 else tile.columns
-        loads += (tile.rows if depends(index, row_axis) else 1) * (columns if depends(index, last) else 1)
+    for load in dot_loads(kernel):
+        is_vector = load.guard is None and dims.coefficient(load.indices[0], last.name) == 1
+        columns = vectors if is_vector else tile.columns
+        loads += (tile.rows if depends(load, row_axis) else 1) * (columns if depends(load, last) else 1)
     padding = _padding(row_axis.size, tile.rows) * _padding(last.size, tile.columns)
     return (tile.rows * vectors + loads) * padding / (tile.rows * tile.columns)
 
