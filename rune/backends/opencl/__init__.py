@@ -32,7 +32,7 @@ from rune.backends.shared.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
-from rune.lowering.codegen.target import Target, natively
+from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, Target, natively
 from rune.lowering.plan import Plan
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
@@ -124,6 +124,7 @@ def _why_none() -> str:
 
 def _target(number: int, device: Any) -> Target:
     has_f64 = "cl_khr_fp64" in device.extensions.split()
+    work = INTEGRATED_WORK if device.host_unified_memory else DISCRETE_WORK
     part = f", {device.max_compute_units} units of it" if device.parent_device else ""
     return Target(
         name=f"opencl:{number}",
@@ -139,6 +140,7 @@ def _target(number: int, device: Any) -> Target:
         routines=frozenset(),
         subgroup_threads=1 if _is_cpu(device) else 32,
         native=_native(device, has_f64),
+        submission_work=None if _is_cpu(device) else work,
         driver=f"{device.platform.version} {device.driver_version}",
     )
 

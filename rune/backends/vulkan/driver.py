@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rune.errors import DeviceError
+from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK
 
 VALIDATION = "RUNE_VULKAN_VALIDATION"  # environment variable
 LAYER = "VK_LAYER_KHRONOS_validation"
@@ -253,7 +254,7 @@ class Physical:
     api_version: int
     features: frozenset[str]  # of FEATURES
     extensions: frozenset[str]
-    family: int  # of queues that compute; -1 if there is none
+    family: int  # of the queues that rune uses; -1 if there is none
     threads_per_workgroup: int
     shared_bytes: int
     launch_groups: int  # along one dimension
@@ -271,6 +272,13 @@ class Physical:
     def is_1_3(self) -> bool:
         """Whether it knows the structures of Vulkan 1.3."""
         return self.api_version >= _API_1_3
+
+    @property
+    def submission_work(self) -> int | None:
+        """See Target: a processor that runs kernels has no watchdog."""
+        vk = api()
+        by_kind = {vk.VK_PHYSICAL_DEVICE_TYPE_CPU: None, vk.VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: DISCRETE_WORK}
+        return by_kind.get(self.kind, INTEGRATED_WORK)
 
     def why_not(self) -> str | None:
         """The reason why rune cannot use the device, or None."""
@@ -332,7 +340,7 @@ def _physical(instance: Instance, handle: object) -> Physical:
     vk.lib.vkGetPhysicalDeviceMemoryProperties(handle, memory)
     types = memory.memoryTypes[0 : memory.memoryTypeCount]
     families = listed(vk.lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", handle)
-    computing = [n for n, f in enumerate(families) if f.queueFlags & vk.VK_QUEUE_COMPUTE_BIT]
+    family = compute_family([f.queueFlags for f in families])
     extensions = listed(vk.lib.vkEnumerateDeviceExtensionProperties, "VkExtensionProperties", handle, ffi.NULL)
     return Physical(
         handle=handle,
@@ -343,7 +351,7 @@ def _physical(instance: Instance, handle: object) -> Physical:
         api_version=properties.apiVersion,
         features=_features(handle, properties.apiVersion >= _API_1_3),
         extensions=frozenset(_text(e.extensionName) for e in extensions),
-        family=computing[0] if computing else -1,
+        family=family,
         threads_per_workgroup=min(
             properties.limits.maxComputeWorkGroupInvocations, properties.limits.maxComputeWorkGroupSize[0]
         ),
@@ -356,9 +364,20 @@ def _physical(instance: Instance, handle: object) -> Physical:
         heap_bytes=tuple(h.size for h in memory.memoryHeaps[0 : memory.memoryHeapCount]),
         identity=_identity(properties),
         float_controls=floats,
-        stamp_bits=families[computing[0]].timestampValidBits if computing else 0,
+        stamp_bits=families[family].timestampValidBits if family >= 0 else 0,
         stamp_ns=properties.limits.timestampPeriod,
     )
+
+
+def compute_family(flags: Sequence[int]) -> int:
+    """The family of queues to compute on, from what the queues of each can do; -1 if none computes.
+
+    Preferably one that draws nothing: the screen goes on moving while it computes, and drivers give
+    such queues more time before they take the device for hung.
+    """
+    vk = api()
+    computing = [n for n, can in enumerate(flags) if can & vk.VK_QUEUE_COMPUTE_BIT]
+    return min(computing, key=lambda n: flags[n] & vk.VK_QUEUE_GRAPHICS_BIT, default=-1)
 
 
 def _identity(properties: Any) -> bytes:

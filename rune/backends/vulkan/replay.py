@@ -128,7 +128,8 @@ class _Prepared:
         plan, opened = executable.plan, executable.opened
         for code in plan.kernels.values():
             require_few(code, executable.kernels.target, concrete.sizes)
-        work = schedule(plan, concrete, executable.kernels)
+        bound = executable.kernels.target.submission_work
+        work = schedule(plan, concrete, executable.kernels, bound)
         first_result = GIVEN + len(plan.arguments)
         self.concrete, self.opened = concrete, opened
         self.recorder = Recorder(
@@ -140,6 +141,7 @@ class _Prepared:
             # A donated argument and its result are one memory, whichever name a kernel uses.
             {first_result + result: GIVEN + argument for argument, result in plan.donations},
             Timer(executable.meter, concrete.sizes) if executable.meter else None,
+            bound,
         )
         self._idle: deque[Recording] = deque()
         self._count = 0

@@ -59,6 +59,7 @@ def test_buffers_are_words_and_begin_where_the_block_says(expect):
         struct Args {
           zero: u32,
           points: u32,
+          first: u32,
           at_x: i32,
           at_y: i32,
           size_n: i32,
@@ -77,7 +78,7 @@ def test_buffers_are_words_and_begin_where_the_block_says(expect):
             @builtin(num_workgroups) group_count: vec3<u32>,
             @builtin(local_invocation_index) thread_id: u32) {
           rune_zero = args.zero & group_id.x;
-          let group = group_id.x + group_id.y * group_count.x;
+          let group = args.first + group_id.x + group_id.y * group_count.x;
           if (group * 64u + thread_id >= args.points) { return; }
           let point = i32(group * 64u + thread_id);
           let i = point;
@@ -160,7 +161,7 @@ def test_narrow_elements_are_parts_of_words_that_threads_share(expect):
         fn run_f(@builtin(workgroup_id) group_id: vec3<u32>,
             @builtin(num_workgroups) group_count: vec3<u32>,
             @builtin(local_invocation_index) thread_id: u32) {
-          let group = group_id.x + group_id.y * group_count.x;
+          let group = args.first + group_id.x + group_id.y * group_count.x;
           if (group * 64u + thread_id >= args.points) { return; }
           let point = i32(group * 64u + thread_id);
           let i = point;
@@ -179,7 +180,7 @@ def test_threads_share_memory_and_wait(expect):
         fn run_reverse(@builtin(workgroup_id) group_id: vec3<u32>,
             @builtin(num_workgroups) group_count: vec3<u32>,
             @builtin(local_invocation_index) thread_id: u32) {
-          let group = group_id.x + group_id.y * group_count.x;
+          let group = args.first + group_id.x + group_id.y * group_count.x;
           if (group >= args.points) { return; }
           let point = i32(group);
           let g = point;
