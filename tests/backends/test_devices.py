@@ -63,7 +63,7 @@ def opened(name: str) -> AbstractContextManager[Any]:
     if backend in rune.missing():
         pytest.skip(f"no {backend} device: {rune.missing()[backend]}")
     if name == "vulkan, staged":
-        return vulkan_cases.opened(is_shared=False)
+        return vulkan_cases.opened("staged")
     if name.endswith(", in parts"):
         module = import_module(f"rune.backends.{backend}")
         return nullcontext(module.open_device(replace(module.probe()[0][0], submission_work=64)))

@@ -64,6 +64,7 @@ class MemoryStats(PoolStats):
     host:     the same, where the host's memory is the device's
     numpy:    what of that NumPy has allocated: small results, and those of eager operations
     staging:  host memory through which copies from and to the device go
+    tables:   device memory that the host writes, for arguments of launches
     pinned:   the same, where the driver has locked its pages
     """
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from rune.backends.vulkan.memory_types import MemoryType
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK
 
@@ -231,15 +232,6 @@ def at_exit(close: Callable[[], None]) -> None:
 
 
 # --- what devices can do ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MemoryType:
-    """One kind of memory."""
-
-    number: int
-    flags: int
-    heap: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

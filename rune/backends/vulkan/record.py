@@ -2,7 +2,9 @@
 
 A recording is made once and submitted for many calls. The address of each launch's part of the
 table is recorded; a call writes the table anew: one addition of arrays, however many launches
-there are. So a recording serves one call at a time, and calls in flight have each their own.
+there are. So a recording serves one call at a time, and calls in flight have each their own. The
+table is in the device's memory where the host can write there. Where it cannot, each call begins
+with a copy to there, unless the host reads numbers that kernels put into the table.
 
 Barriers stand where a kernel touches what one before it wrote, or writes what one before it read.
 """
@@ -125,12 +127,15 @@ Nodes = tuple[Node, ...]
 
 
 class Recording:
-    """Command buffers, and the table that they use; `number` is the last submission of it."""
+    """Command buffers, and the table that they use; `number` is the last submission of it.
 
-    __slots__ = ("__weakref__", "buffers", "nodes", "number", "table", "words")
+    near: the table's copy in the device's memory, or the table itself
+    """
 
-    def __init__(self, device: VulkanDevice, table: Block):
-        self.table = table
+    __slots__ = ("__weakref__", "buffers", "near", "nodes", "number", "table", "words")
+
+    def __init__(self, device: VulkanDevice, table: Block, near: Block):
+        self.table, self.near = table, near
         self.words: np.ndarray = bytes_of(table).view(np.int64)
         self.nodes: Nodes = ()
         self.buffers: list[Any] = []  # to be freed with it
@@ -161,11 +166,19 @@ class Recorder:
         """New command buffers with a new table. Errors: OutOfMemory, Failure."""
         device = self.memory.device
         words = len(self.layout.offsets)
-        table = self.memory.take_idle(self.memory.staging, 8 * words, ("arguments of a plan",))
-        recording = Recording(device, table)
+        about = ("arguments of a plan",)
+        table = self.memory.take_idle(self.memory.tables, 8 * words, about)
+        near = self.memory.pool.take(8 * words, about) if self.copies_table else table
+        recording = Recording(device, table, near)
         with device.lock:
-            recording.nodes = _Work(self, table, recording.buffers).nodes(self.schedule.items, 0)
+            recording.nodes = _Work(self, table, near, recording.buffers).nodes(self.schedule.items, 0)
         return recording
+
+    @property
+    def copies_table(self) -> bool:
+        """Whether kernels use a copy of the table; not where the host reads what they put there."""
+        is_read = self.timer is not None or not all(map(is_recordable, self.schedule.items))
+        return not self.memory.choice.has_near_tables and not is_read
 
 
 def _retire(device: VulkanDevice, buffers: list[Any]) -> None:
@@ -196,6 +209,7 @@ class _Work:
 
     recorder: Recorder
     table: Block
+    near: Block
     command_buffers: list[Any]
 
     @property
@@ -207,10 +221,19 @@ class _Work:
         nodes: list[Node] = []
         for recordable, group in itertools.groupby(items, is_recordable):
             if recordable:
-                nodes += self.flushed(self.listed(tuple(group), flags))
+                nodes += self.flushed([*self.head(flags), *self.listed(tuple(group), flags)])
             else:
                 nodes += map(self.node, group)
         return tuple(nodes)
+
+    def head(self, flags: int) -> list[_Entry]:
+        """The copy of the table, where there is one: then all of a call is one list of entries."""
+        if self.near is self.table:
+            return []
+        buffer, nbytes = self.buffer(), 8 * len(self.recorder.layout.offsets)
+        with Commands(self.device).recording(buffer, flags):
+            self.recorder.memory.record_copy(buffer, self.table, 0, self.near, 0, nbytes)
+        return [_Buffer(buffer, 0)]
 
     def node(self, item: Item) -> Node:
         """An item that the host has a part in."""
@@ -313,7 +336,7 @@ class _Work:
         pushed = ffi.new("uint64_t[2]")
         starts = self.recorder.layout.starts
         bound: list[Pipeline | None] = [None]
-        table, address = self.table, address_of(self.table)
+        table, address = self.near, address_of(self.near)
 
         def launch(run: Run) -> None:
             pipeline = kernels[run.kernel]

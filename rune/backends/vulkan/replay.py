@@ -224,10 +224,10 @@ class VulkanExecutable:
         opened = prepared.opened
         arena = self._arena(prepared)
         recording = prepared.take()
-        table, buffers = recording.table, (*arguments, *results)
+        table, buffers = recording.near, (*arguments, *results)
         # A plan without intermediates never uses this base, so any address will do.
         arena = arena or table
-        blocks = [table, table, arena, *(x.memory for x in buffers)]
+        blocks = [recording.table, table, arena, *(x.memory for x in buffers)]
         addresses = [0, address_of(table), address_of(arena), *(x.address for x in buffers)]
         prepared.recorder.layout.write(addresses, recording.words)
         call, work = _Call(opened, recording, blocks, len(arguments)), self._backend.work
