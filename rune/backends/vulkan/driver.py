@@ -117,7 +117,8 @@ class Failure(Exception):
 def is_out_of_memory(code: int) -> bool:
     """Whether the driver has run out of memory."""
     vk = api()
-    return code in (vk.VK_ERROR_OUT_OF_HOST_MEMORY, vk.VK_ERROR_OUT_OF_DEVICE_MEMORY)
+    no_more = vk.VK_ERROR_TOO_MANY_OBJECTS  # allocations, where all of them are in use
+    return code in (vk.VK_ERROR_OUT_OF_HOST_MEMORY, vk.VK_ERROR_OUT_OF_DEVICE_MEMORY, no_more)
 
 
 def check(code: int, action: str) -> int:
@@ -252,7 +253,9 @@ class Physical:
     launch_groups: int  # along one dimension
     cores: int | None  # of a processor; how many a GPU has is not said
     subgroup_threads: int
-    largest_allocation_bytes: int
+    largest_allocation_bytes: int  # and of one buffer
+    most_allocations: int
+    atom_bytes: int  # what of mapped memory is flushed is a multiple
     memory_types: tuple[MemoryType, ...]
     heap_bytes: tuple[int, ...]
     identity: bytes  # of device and driver: compiled kernels of another are of no use
@@ -351,7 +354,9 @@ def _physical(instance: Instance, handle: object) -> Physical:
         launch_groups=min(list(properties.limits.maxComputeWorkGroupCount)[:2]),
         cores=os.cpu_count() if properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else None,
         subgroup_threads=subgroup.subgroupSize,
-        largest_allocation_bytes=subgroup.maxMemoryAllocationSize,
+        largest_allocation_bytes=_largest_bytes(handle, properties.apiVersion, subgroup.maxMemoryAllocationSize),
+        most_allocations=properties.limits.maxMemoryAllocationCount,
+        atom_bytes=properties.limits.nonCoherentAtomSize,
         memory_types=tuple(MemoryType(n, t.propertyFlags, t.heapIndex) for n, t in enumerate(types)),
         heap_bytes=tuple(h.size for h in memory.memoryHeaps[0 : memory.memoryHeapCount]),
         identity=_identity(properties),
@@ -370,6 +375,15 @@ def compute_family(flags: Sequence[int]) -> int:
     vk = api()
     computing = [n for n, can in enumerate(flags) if can & vk.VK_QUEUE_COMPUTE_BIT]
     return min(computing, key=lambda n: flags[n] & vk.VK_QUEUE_GRAPHICS_BIT, default=-1)
+
+
+def _largest_bytes(handle: object, api_version: int, allocation_bytes: int) -> int:
+    """Of one buffer; Vulkan 1.2 has no limit for it but that of its memory."""
+    if api_version < _API_1_3:
+        return allocation_bytes
+    buffers = struct("VkPhysicalDeviceVulkan13Properties")
+    api().lib.vkGetPhysicalDeviceProperties2(handle, struct("VkPhysicalDeviceProperties2", pNext=buffers))
+    return min(allocation_bytes, buffers.maxBufferSize)
 
 
 def _identity(properties: Any) -> bytes:

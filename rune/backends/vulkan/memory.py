@@ -18,8 +18,8 @@ import numpy as np
 from rune.backends.shared.pool import Block, Pool
 from rune.backends.vulkan.commands import Commands
 from rune.backends.vulkan.device import VulkanDevice
-from rune.backends.vulkan.driver import Failure, api, c_array, is_out_of_memory, struct
-from rune.backends.vulkan.memory_types import Types, choose
+from rune.backends.vulkan.driver import Failure, api, c_array, check, is_out_of_memory, struct
+from rune.backends.vulkan.memory_types import COHERENT, Types, choose
 
 SLAB_BYTES = 1 << 20
 PIECE_BYTES = 1 << 25  # of one staged copy
@@ -36,6 +36,8 @@ class Chunk:
     buffer: Any
     memory: Any
     address: int  # as the device sees it
+    bytes: int  # of the memory
+    is_coherent: bool
     host: np.ndarray | None  # its bytes, where they are mapped
     used: dict[int, int] = field(default_factory=dict)  # by offset: the last submission
 
@@ -57,6 +59,7 @@ class VulkanMemory:
         self.device = device
         self.choice = choice = choose(device.physical.memory_types)
         self.is_shared = choice.is_shared
+        self.allocations = 0
         self.pool = self._pool(choice.arrays, self.is_shared)
         self.staging = self.pool if self.is_shared else self._pool(choice.staging, True)
         # Tables need no pool of their own where another one has the memory that is best for them.
@@ -116,11 +119,22 @@ class VulkanMemory:
         kind = next(k for k in kinds if needs.memoryTypeBits >> k.number & 1)
         flags = struct("VkMemoryAllocateFlagsInfo", flags=_MEMORY_HAS_ADDRESS)
         info = struct("VkMemoryAllocateInfo", pNext=flags, allocationSize=needs.size, memoryTypeIndex=kind.number)
-        memory = device.create("DeviceMemory", info)
+        memory = self._allocated(info)
         device.vk.vkBindBufferMemory(device.handle, buffer, memory, 0)
         about = struct("VkBufferDeviceAddressInfo", buffer=buffer)
         address = device.vk.vkGetBufferDeviceAddress(device.handle, about)
-        return Chunk(buffer, memory, address, self._map(memory, nbytes) if is_mapped else None)
+        host = self._map(memory, needs.size)[:nbytes] if is_mapped else None
+        return Chunk(buffer, memory, address, needs.size, kind.has(COHERENT), host)
+
+    def _allocated(self, info: object) -> object:
+        """A new allocation, counted: a driver may grant more than it allows, and break later."""
+        device = self.device
+        with device.lock:
+            if self.allocations >= device.physical.most_allocations:
+                raise Failure(api().VK_ERROR_TOO_MANY_OBJECTS, f"{self.allocations} allocations are all there may be")
+            memory = device.create("DeviceMemory", info)
+            self.allocations += 1
+            return memory
 
     def _map(self, memory: Any, nbytes: int) -> np.ndarray:
         ffi, device = api().ffi, self.device
@@ -132,6 +146,7 @@ class VulkanMemory:
         with self.device.lock:
             self.device.destroy("Buffer", chunk.buffer)
             self.device.destroy("DeviceMemory", chunk.memory)
+            self.allocations -= 1
 
     def mark(self, blocks: Iterable[Block], submission: int) -> None:
         """Remember that a submission uses the blocks."""
@@ -168,23 +183,46 @@ class VulkanMemory:
         if self.is_shared:
             start = block.offset + at
             block.handle.host[start : start + source.size] = source
+            self.flush(block, at, source.size)
             return
         for start, end in _pieces(source.size):
             staged = self.take_idle(self.staging, end - start)
             bytes_of(staged)[...] = source[start:end]
+            self.flush(staged, 0, end - start)
             self._copy(staged, 0, block, at + start, end - start)
 
     def read(self, block: Block, at: int, target: np.ndarray, written: int) -> None:
         """Bytes out of a block, once the submission that wrote them is done."""
         if self.is_shared:
             self.device.wait(written)
+            self.invalidate(block, at, target.size)
             start = block.offset + at
             target[...] = block.handle.host[start : start + target.size]
             return
         for start, end in _pieces(target.size):
             staged = self.staging.take(end - start)
             self.device.wait(self._copy(block, at + start, staged, 0, end - start))
+            self.invalidate(staged, 0, end - start)
             target[start:end] = bytes_of(staged)
+
+    def flush(self, block: Block, at: int, nbytes: int) -> None:
+        """Let the device see what the host has written there."""
+        if not block.handle.is_coherent and nbytes:
+            flush = self.device.vk.vkFlushMappedMemoryRanges
+            check(flush(self.device.handle, 1, self._range(block, at, nbytes)), "vkFlushMappedMemoryRanges")
+
+    def invalidate(self, block: Block, at: int, nbytes: int) -> None:
+        """Let the host see what the device has written there."""
+        if not block.handle.is_coherent and nbytes:
+            invalidate = self.device.vk.vkInvalidateMappedMemoryRanges
+            check(invalidate(self.device.handle, 1, self._range(block, at, nbytes)), "vkInvalidateMappedMemoryRanges")
+
+    def _range(self, block: Block, at: int, nbytes: int) -> object:
+        """Bytes of a block in whole atoms; blocks begin with an atom of their own."""
+        atom, start = self.device.physical.atom_bytes, block.offset + at
+        first, end = start // atom * atom, -(-(start + nbytes) // atom) * atom
+        size = min(end, block.handle.bytes) - first
+        return struct("VkMappedMemoryRange", memory=block.handle.memory, offset=first, size=size)
 
     def _copy(self, source: Block, at: int, target: Block, to: int, nbytes: int) -> int:
         """Submit a copy between blocks; returns its number."""

@@ -1,12 +1,14 @@
 """Which kinds of memory arrays, copies and tables are in: decided from what the driver lists.
 
-    memory that both share     arrays where the host's caches hold copies, mapped; so is the rest
-    memory of the device       arrays where only the device reaches, copies by way of staging; tables
-                               in the device's memory too, if the host reaches some of it
-    ... out of the host's reach     tables in the host's memory, copied at the head of a call
+    memory that both share      arrays where the host's caches hold copies, mapped; so is the rest
+    memory of the device        arrays where only the device reaches, copies by way of staging;
+                                tables in the device's memory too, if the host reaches some of it
+    ... out of the host's reach tables in the host's memory, copied at the head of a call
 
-What the host maps is coherent: what one side writes the other one sees. Left out are types for
-other ends: protected, lazily allocated, or uncached by the device.
+A type is coherent if what one side writes the other one sees; else mapped memory is flushed after
+the host has written it, and invalidated before it reads. Cached memory of many phones is not.
+Tables are written in each call, and always coherent: every device has such a type. Left out are
+types for other ends: protected, lazily allocated, or uncached by the device.
 """
 
 from __future__ import annotations
@@ -55,10 +57,10 @@ class Choice:
 def choose(listed: Sequence[MemoryType]) -> Choice:
     """The types to use of those that a driver lists."""
     kinds = [kind for kind in listed if not kind.flags & ~_PLAIN]
-    shared = _ranked(kinds, NEAR | VISIBLE | CACHED | COHERENT)
+    shared = _ranked(kinds, NEAR | VISIBLE | CACHED | COHERENT, NEAR | VISIBLE | CACHED)
     hidden = [kind for kind in kinds if not kind.has(VISIBLE)]
     # Cached first, since results are read back through it.
-    staging = _ranked(kinds, VISIBLE | CACHED | COHERENT, VISIBLE | COHERENT)
+    staging = _ranked(kinds, VISIBLE | CACHED | COHERENT, VISIBLE | CACHED, VISIBLE | COHERENT)
     mapped = VISIBLE | COHERENT
     tables = _ranked(kinds, NEAR | mapped | CACHED, NEAR | mapped, mapped | CACHED, mapped)
     if shared:

@@ -30,7 +30,7 @@ from rune.backends.shared.refusal import refusal
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.backends.wgpu.read import Reads
-from rune.backends.wgpu.run import WgpuExecutable, padded
+from rune.backends.wgpu.run import POSITIONS, WgpuExecutable, padded
 from rune.backends.wgpu.stamps import STAMPS
 from rune.errors import DeviceError
 from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, LLVMPIPE_ROUNDS, Target, natively
@@ -167,7 +167,7 @@ class WgpuBackend(QueuedBackend):
             self._raw_alloc,
             lambda handle: handle.destroy(),
             settle=self.synchronize,
-            largest_bytes=min(largest, _limit(adapter, "buffer_size")) // 4 * 4,
+            largest_bytes=min(largest, _limit(adapter, "buffer_size"), POSITIONS) // 4 * 4,
             kept_bytes=_KEPT_BYTES if on_host else None,
         )
         self.reads = Reads(self, self.pool.largest_bytes or largest)

@@ -37,6 +37,7 @@ from rune.lowering.kernel.work import counted_work, most_work
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps
 
 _INDICES = 1 << 31  # indices are 32-bit
+POSITIONS = 1 << 32  # and so are positions in a buffer [bytes], without a sign
 _COMMANDS = 1 << 10  # in one encoder: a long loop is submitted in parts
 _GROUPS_KEPT = 4  # bind groups of one step, by the buffers of the last calls
 _ALIGNED = 256  # bytes: what is copied together is apart like this

@@ -38,6 +38,9 @@ MEMORIES: dict[str, tuple[int, ...]] = {
     "shared": (NEAR | HOST,),
     "staged": (NEAR, HOST, NEAR | VISIBLE | COHERENT),
     "apart": (NEAR, HOST),  # a device without memory that the host can write
+    # The host's caches have to be told what the device does, and the other way round.
+    "cached apart": (NEAR | VISIBLE | CACHED, NEAR | VISIBLE | COHERENT),
+    "cached and staged": (NEAR, VISIBLE | CACHED, VISIBLE | COHERENT),
 }
 
 

@@ -132,6 +132,15 @@ def test_parameters_may_share_a_memory(expect):
     )
 
 
+def test_bytes_behind_2_gib_are_found_by_a_position_without_a_sign():
+    code = parse("code f(x: read i8[9], y: write i8[9]) { for i in 9 grid { store y[i] = x[i] } }")
+    text = render(code, (0, 0)).text
+
+    # Sums of i32 wrap: as u32 they are right up to 4 GiB, and `>>` of i32 would keep the sign.
+    assert text.count("memory0[u32(at) >> 2u]") == 3
+    assert "[at >>" not in text
+
+
 def test_narrow_elements_are_parts_of_words_that_threads_share(expect):
     code = """
     code f(x: read i8[n], y: write bool[n]) sizes n in 1..99 {
@@ -148,13 +157,13 @@ def test_narrow_elements_are_parts_of_words_that_threads_share(expect):
         text[text.index("fn memory0") :],
         """
         fn memory0_load8(at: i32) -> u32 {
-          return (memory0[at >> 2u] >> (8u * (u32(at) & 3u))) & 0xffu;
+          return (memory0[u32(at) >> 2u] >> (8u * (u32(at) & 3u))) & 0xffu;
         }
 
         fn memory1_store8(at: i32, value: u32) {
           let shift = 8u * (u32(at) & 3u);
-          atomicAnd(&memory1[at >> 2u], ~(0xffu << shift));
-          atomicOr(&memory1[at >> 2u], (value & 0xffu) << shift);
+          atomicAnd(&memory1[u32(at) >> 2u], ~(0xffu << shift));
+          atomicOr(&memory1[u32(at) >> 2u], (value & 0xffu) << shift);
         }
 
         @compute @workgroup_size(64)
