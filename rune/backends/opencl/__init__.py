@@ -2,7 +2,8 @@
 
 A plan becomes one program, whose binary is kept on disk; run.py enqueues it. Intermediates
 share one arena per device, which grows to the largest plan: commands run in order, so that one
-call's arena is free for the next, and so is memory that returned to the pool.
+call's arena is free for the next, and so is memory that returned to the pool. Copies to a busy
+device go through pinned memory (staging.py), so that the host need not wait.
 
 RUNE_OPENCL_PARTS=2 splits each device into so many equal parts, which are devices of their own
 behind the whole ones.
@@ -21,6 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.opencl.run import OpenCLExecutable
+from rune.backends.opencl.staging import Staging
 from rune.backends.shared import disk_cache
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
@@ -195,6 +197,7 @@ class OpenCLBackend(QueuedBackend):
             kept_bytes=_KEPT_BYTES if device.host_unified_memory else None,
         )
         self.arena = Arena(self.pool)
+        self.staging = Staging(self)
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -206,9 +209,14 @@ class OpenCLBackend(QueuedBackend):
             raise MemoryError from error
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
-        """Put bytes there, and wait until they are."""
-        handle = block.handle
-        self.cl.enqueue_copy(self.queue, handle, data, dst_offset=offset, is_blocking=True)
+        """Put bytes there, behind all that was enqueued.
+
+        Directly where nothing is under way that the copy would wait for.
+        """
+        if self.marker()():
+            self.cl.enqueue_copy(self.queue, block.handle, data, dst_offset=offset, is_blocking=True)
+        else:
+            self.staging.send(block, offset, data)
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host; the event keeps them."""
@@ -228,8 +236,8 @@ class OpenCLBackend(QueuedBackend):
         self.queue.finish()
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the pool until now."""
-        return MemoryStats.of(device=self.pool.stats())
+        """Counts of the pool until now, and of the pinned memory that copies go through."""
+        return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
 
     def marker(self) -> Callable[[], bool]:
         """Whether all that was enqueued until now has ended."""

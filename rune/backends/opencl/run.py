@@ -169,6 +169,7 @@ class OpenCLQueue(Queue, Protocol):
     """The part of an OpenCL device that executables use."""
 
     cl: Any  # pyopencl
+    context: object
     device: Any
     queue: Any
     last: Any  # event of the last command of a call
