@@ -2,7 +2,8 @@
 
 A plan becomes one program, whose binary is kept on disk; run.py enqueues it. Intermediates
 share one arena per device, which grows to the largest plan: commands run in order, so that one
-call's arena is free for the next, and so is memory that returned to the pool.
+call's arena is free for the next, and so is memory that returned to the pool. Copies to a busy
+device go through pinned memory (staging.py), so that the host need not wait.
 
 RUNE_OPENCL_PARTS=2 splits each device into so many equal parts, which are devices of their own
 behind the whole ones.
@@ -21,6 +22,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.opencl.run import OpenCLExecutable
+from rune.backends.opencl.staging import Staging
 from rune.backends.shared import disk_cache
 from rune.backends.shared.callbacks import refuse_routines
 from rune.backends.shared.forks import Loaded
@@ -32,7 +34,7 @@ from rune.backends.shared.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.opencl_c import OPENCL_C
-from rune.lowering.codegen.target import Target, natively
+from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, Target, natively
 from rune.lowering.plan import Plan
 
 _ALWAYS = frozenset(OPENCL_C.scalars) - {dtypes.f64}
@@ -124,6 +126,7 @@ def _why_none() -> str:
 
 def _target(number: int, device: Any) -> Target:
     has_f64 = "cl_khr_fp64" in device.extensions.split()
+    work = INTEGRATED_WORK if device.host_unified_memory else DISCRETE_WORK
     part = f", {device.max_compute_units} units of it" if device.parent_device else ""
     return Target(
         name=f"opencl:{number}",
@@ -139,6 +142,7 @@ def _target(number: int, device: Any) -> Target:
         routines=frozenset(),
         subgroup_threads=1 if _is_cpu(device) else 32,
         native=_native(device, has_f64),
+        submission_work=None if _is_cpu(device) else work,
         driver=f"{device.platform.version} {device.driver_version}",
     )
 
@@ -193,6 +197,7 @@ class OpenCLBackend(QueuedBackend):
             kept_bytes=_KEPT_BYTES if device.host_unified_memory else None,
         )
         self.arena = Arena(self.pool)
+        self.staging = Staging(self)
 
     # --- memory ------------------------------------------------------------------------------
 
@@ -204,9 +209,14 @@ class OpenCLBackend(QueuedBackend):
             raise MemoryError from error
 
     def send(self, block: Block, offset: int, data: np.ndarray) -> None:
-        """Put bytes there, and wait until they are."""
-        handle = block.handle
-        self.cl.enqueue_copy(self.queue, handle, data, dst_offset=offset, is_blocking=True)
+        """Put bytes there, behind all that was enqueued.
+
+        Directly where nothing is under way that the copy would wait for.
+        """
+        if self.marker()():
+            self.cl.enqueue_copy(self.queue, block.handle, data, dst_offset=offset, is_blocking=True)
+        else:
+            self.staging.send(block, offset, data)
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
         """Begin to copy bytes to the host; the event keeps them."""
@@ -226,8 +236,8 @@ class OpenCLBackend(QueuedBackend):
         self.queue.finish()
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the pool until now."""
-        return MemoryStats.of(device=self.pool.stats())
+        """Counts of the pool until now, and of the pinned memory that copies go through."""
+        return MemoryStats.of(device=self.pool.stats(), pinned=self.staging.stats())
 
     def marker(self) -> Callable[[], bool]:
         """Whether all that was enqueued until now has ended."""

@@ -10,6 +10,7 @@ Invariant: nothing is launched over an empty grid.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +21,14 @@ import numpy as np
 
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, all_concrete, evaluate, run
+from rune.backends.shared.parts import Box, boxes
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import Queue, QueuedExecutable, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
+from rune.dims import Size
 from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.opencl_c import OPENCL_C
+from rune.lowering.kernel.work import counted_work, most_work
 from rune.lowering.plan import Call, Launch, Plan, Space, all_steps
 
 _WORKGROUP = 256  # threads, where the kernel leaves the choice
@@ -43,6 +47,7 @@ class _Kernel:
     most_threads: int
     multiple: int
     handles: list[Any]
+    work: Size  # of a launch
     numbers: tuple[int, ...] = ()
 
     def set_arguments(self, memory: Sequence[Block], numbers: tuple[int, ...]) -> None:
@@ -61,17 +66,19 @@ class _Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A step for one choice of sizes, all but its buffers: `held` says which those are."""
+    """A step for one choice of sizes, or a part of it, all but its buffers: `held` says which."""
 
     held: tuple[tuple[Space, int], ...]
     kernel: _Kernel | None = None  # None: a copy
     numbers: tuple[int, ...] = ()  # element offsets, then sizes
     total: tuple[int, ...] = ()
     local: tuple[int, ...] = ()
+    start: tuple[int, ...] | None = None  # where in the whole launch the threads begin; None: at 0
+    work: int = 0
     copied: tuple[int, int, int] = (0, 0, 0)  # bytes, offset in the target, in the source
 
 
-_Commands = dict[int, _Command | None]  # by id of the concrete step
+_Commands = dict[int, tuple[_Command, ...]]  # by id of the concrete step
 _Memory = tuple[Space, int]
 _UNKNOWN: Any = object()
 
@@ -121,10 +128,13 @@ class Walker:
             calling_back = self.executable.backend.turns.calling_back()
             call_python(step.step, step.places, self.fetch, self.send, calling_back)
             return
-        command = self.commands[id(step)]
-        if command is not None:
-            held = [self.memory[space][number] for space, number in command.held]
-            self.executable.enqueue(command, held)
+        for command in self.commands[id(step)]:
+            self.command(command)
+
+    def command(self, command: _Command) -> None:
+        """Enqueue one command."""
+        held = [self.memory[space][number] for space, number in command.held]
+        self.executable.enqueue(command, held)
 
     def write(self, place: Place, number: int) -> None:
         """Enqueue the store of an i32."""
@@ -159,6 +169,7 @@ class OpenCLQueue(Queue, Protocol):
     """The part of an OpenCL device that executables use."""
 
     cl: Any  # pyopencl
+    context: object
     device: Any
     queue: Any
     last: Any  # event of the last command of a call
@@ -185,15 +196,18 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         self.queue = backend.queue if meter is None else backend.timing_queue
         self._rendered = kernels
         self._kernels = {
-            id(step): self._kernel(program, kernels[step.kernel])
+            id(step): self._kernel(
+                program, kernels[step.kernel], counted_work(plan.kernels[step.kernel], backend.target)
+            )
             for step in all_steps(plan)
             if isinstance(step, Launch)
         }
         self._commands: Bounded[Concrete, _Commands] = Bounded()
         self._scripts: Bounded[Concrete, _Script | None] = Bounded()
         self._played: _Script | None = None  # whose arguments the kernels have
+        self._enqueued_work = 0  # since the queue was last flushed
 
-    def _kernel(self, program: object, rendered: Rendered) -> _Kernel:
+    def _kernel(self, program: object, rendered: Rendered, work: Size) -> _Kernel:
         cl, device = self.cl, self.backend.device
         handle = cl.Kernel(program, rendered.name)
         info = cl.kernel_work_group_info
@@ -201,7 +215,7 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         multiple = handle.get_work_group_info(info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
         on_cpu = device.type & cl.device_type.CPU
         unset = [None] * len(rendered.params)
-        return _Kernel(handle, rendered, most, 1 if on_cpu else multiple, unset)
+        return _Kernel(handle, rendered, most, 1 if on_cpu else multiple, unset, work)
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
@@ -229,25 +243,29 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         self.queue.finish()
 
     def _seconds(self, walker: Walker, step: ConcreteStep) -> float | None:
-        """Run a step; how long its command took, None where there was none."""
-        self.backend.last = None
-        walker.step(step)
-        event = self.backend.last
-        if event is None:
+        """Run a step; how long its commands took, None where there was none."""
+        if isinstance(step.step, Call):
+            walker.step(step)
             return None
-        event.wait()
-        return 1e-9 * (event.profile.end - event.profile.start)
+        backend, events = self.backend, []
+        for command in walker.commands[id(step)]:
+            backend.last = None
+            walker.command(command)
+            if backend.last is not None:
+                backend.last.wait()
+                events.append(backend.last)
+        return 1e-9 * sum(e.profile.end - e.profile.start for e in events) if events else None
 
     def _script(self, concrete: Concrete) -> _Script | None:
         """The steps as a script; None where only a walk finds out what comes next."""
         if any(not isinstance(s, ConcreteStep) or isinstance(s.step, Call) for s in concrete.steps):
             return None
         prepared, users = self.prepared(concrete), {}
-        commands = [c for c in map(prepared.get, map(id, concrete.steps)) if c is not None]
+        commands = tuple(itertools.chain(*(prepared[id(s)] for s in concrete.steps)))
         for command in commands:
             for position, key in enumerate(command.held if command.kernel else ()):
                 users.setdefault(key, []).append((command.kernel, position))
-        return _Script(tuple(commands), {key: tuple(kernels) for key, kernels in users.items()})
+        return _Script(commands, {key: tuple(kernels) for key, kernels in users.items()})
 
     def _play(self, script: _Script, memory: Mapping[Space, Sequence[Block]]) -> None:
         """Enqueue one command after the other; from where memory runs out on, with care."""
@@ -263,7 +281,8 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
                     self._enqueue(command, [memory[s][n] for s, n in command.held])
                     event = self.backend.last
                 else:
-                    event = enqueue(queue, command.kernel.handle, command.total, command.local)
+                    self._make_room(command.work)
+                    event = enqueue(queue, command.kernel.handle, command.total, command.local, command.start)
         except cl.MemoryError:
             self.backend.last = event
             for later in (command, *commands):
@@ -276,25 +295,38 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         commands = self._commands.get(concrete)
         if commands is None:
             steps = [s for s in all_concrete(concrete.steps) if not isinstance(s.step, Call)]
-            commands = self._commands.keep(concrete, {id(s): self.command(s, concrete) for s in steps})
+            commands = self._commands.keep(concrete, {id(s): self.parts(s, concrete) for s in steps})
         return commands
 
-    def command(self, step: ConcreteStep, concrete: Concrete) -> _Command | None:
-        """The step's command; None where there is nothing to do."""
+    def parts(self, step: ConcreteStep, concrete: Concrete) -> tuple[_Command, ...]:
+        """The step's commands: none where there is nothing to do, several for a long launch."""
         places, kernel = step.places, self._kernels.get(id(step.step))
         held = tuple((p.space, 0 if p.space is Space.ARENA else p.number) for p in places)
         if kernel is None:
             target, source = places
             copied = (target.bytes, target.offset, source.offset)
             # Nothing of no size exists: the arena may not even have been allocated.
-            return _Command(held, copied=copied) if target.bytes else None
+            return (_Command(held, copied=copied),) if target.bytes else ()
         grid = [evaluate(x, concrete.sizes) for x in kernel.rendered.grid] or [1]
         if 0 in grid:
-            return None
+            return ()
         sizes = [concrete.sizes[name] for name in kernel.rendered.sizes]
         offsets = [p.offset // p.type.dtype.itemsize for p in places]
         total, local = self._shape(kernel, grid)
-        return _Command(held, kernel, (*offsets, *sizes), tuple(total), tuple(local))
+        launch = Box((0,) * len(total), tuple(total), most_work(kernel.work, concrete.sizes))
+        described = held, kernel, (*offsets, *sizes)
+        launches = boxes(launch, local, self.backend.target.submission_work)
+        return tuple(
+            _Command(*described, b.extents, tuple(local), b.start if any(b.start) else None, b.work) for b in launches
+        )
+
+    def _make_room(self, work: int) -> None:
+        """Hand over what was enqueued, if it is too much for one submission together with this."""
+        limit = self.backend.target.submission_work
+        if limit is not None and self._enqueued_work + work > limit:
+            self.queue.flush()
+            self._enqueued_work = 0
+        self._enqueued_work += work
 
     def enqueue(self, command: _Command, memory: Sequence[Block]) -> None:
         """Enqueue one command; some drivers first notice here that memory has run out."""
@@ -312,7 +344,8 @@ class OpenCLExecutable(QueuedExecutable[OpenCLQueue]):
         cl, queue, kernel = self.cl, self.queue, command.kernel
         if kernel is not None:
             kernel.set_arguments(memory, command.numbers)
-            event = cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local)
+            self._make_room(command.work)
+            event = cl.enqueue_nd_range_kernel(queue, kernel.handle, command.total, command.local, command.start)
             self.backend.last = event
             return
         size, to, at = command.copied

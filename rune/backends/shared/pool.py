@@ -64,6 +64,7 @@ class MemoryStats(PoolStats):
     host:     the same, where the host's memory is the device's
     numpy:    what of that NumPy has allocated: small results, and those of eager operations
     staging:  host memory through which copies from and to the device go
+    tables:   device memory that the host writes, for arguments of launches
     pinned:   the same, where the driver has locked its pages
     """
 
@@ -172,6 +173,7 @@ class Pool:
         self._live: dict[_Span, Use] = {}
         self._live_bytes = self._held_bytes = self._peak_bytes = 0
         self._allocations = self._raw_allocations = 0
+        self._reason = ""  # why the driver has refused the last request, where it says so
 
     def take(self, nbytes: int, about: About = ()) -> Block:
         """A block of at least `nbytes`, uninitialised; `about` names it in errors.
@@ -179,7 +181,9 @@ class Pool:
         Errors: OutOfMemory says asked, used, cached, free and limit, and the largest live blocks.
         """
         room = size_class(nbytes)
-        if self.largest_bytes is not None and nbytes <= self.largest_bytes < room:
+        if self.largest_bytes is not None and room > self.largest_bytes:
+            if nbytes > self.largest_bytes:
+                raise self.out_of_memory(nbytes)
             room = self.largest_bytes
         frame = user_frame() if nbytes >= TRACED_BYTES else None
         with self._lock:
@@ -232,17 +236,17 @@ class Pool:
     def out_of_memory(self, asked: int) -> OutOfMemory:
         """The error for a request that the device refuses, then or when the memory is used."""
         free = self._free_bytes() if self._free_bytes else self._grantable()
-        facts = {
-            "used": self._live_bytes,
-            "cached": self._cached(),
-            "free": free,
-            "limit": self.limit_bytes,
-            "limit of one buffer": self.largest_bytes,
-        }
-        known = ", ".join(f"{name} {x} B" for name, x in facts.items() if x is not None)
+        most = self.largest_bytes
+        is_too_large = most is not None and asked > most
+        facts = {"used": self._live_bytes, "cached": self._cached(), "free": free, "limit": self.limit_bytes}
+        known = [f"one buffer has at most {most} B"] if is_too_large else [self._reason] if self._reason else []
+        known += [f"{name} {x} B" for name, x in facts.items() if x is not None]
+        hint = "use smaller batches, donate arguments, or drop arrays that are not needed"
+        if is_too_large:
+            hint = "work on smaller pieces: an array is one buffer, and so are a program's intermediates"
         return OutOfMemory(
-            f"alloc: cannot allocate {asked} B on {self.device} ({known}{largest(self._live.values())})",
-            hint="use smaller batches, donate arguments, or drop arrays that are not needed",
+            f"alloc: cannot allocate {asked} B on {self.device} ({', '.join(known)}{largest(self._live.values())})",
+            hint=hint,
         )
 
     # --- under the lock ---------------------------------------------------------------------
@@ -274,11 +278,13 @@ class Pool:
     def _chunk(self, room: int, count: int) -> _Chunk | None:
         """A raw allocation; None where it is refused."""
         size = room * count
+        self._reason = ""
         if size > _least(self.largest_bytes, self._grantable()):
             return None
         try:
             handle = self._raw_alloc(size)
-        except MemoryError:
+        except MemoryError as error:
+            self._reason = str(error)
             return None
         self._held_bytes += size
         self._raw_allocations += 1

@@ -44,12 +44,12 @@ class Meter:
         row = StepProfile(cost.name, lines, calls, seconds, calls * flops, calls * nbytes)
         self._tell(row)
 
-    def add_kernel(self, name: str, sizes: Sizes, seconds: float, nbytes: int) -> None:
+    def add_kernel(self, name: str, sizes: Sizes, seconds: float, nbytes: int, calls: int = 1) -> None:
         """Record that a kernel ran: of the plan, or of the executor and moving `nbytes` bytes."""
         if name in self._launches:
-            self.add(self._launches[name], sizes, seconds)
+            self.add(self._launches[name], sizes, seconds, calls)
         else:
-            self._tell(StepProfile(name, "", 1, seconds, 0, nbytes))
+            self._tell(StepProfile(name, "", calls, seconds, 0, calls * nbytes))
 
     def _tell(self, row: StepProfile) -> None:
         profile = profiling.current()

@@ -3,9 +3,9 @@
     driver     the API: instance, physical devices      items      what a call is of
     device     one open device: queue, clock, handles   schedule   plan -> items
     memory     blocks of memory, copies in and out      record     -> command buffers
-    pipeline   modules -> pipelines                     replay     a call of a plan
-    commands   a command buffer and its barriers        stamps     times of launches
-    opened     a device until it is lost
+    memory_types   which kinds of memory they are in    replay     a call of a plan
+    pipeline   modules -> pipelines                     stamps     times of launches
+    commands   a command buffer and its barriers        opened     a device until it is lost
 
 Kernels are SPIR-V (lowering/codegen/spirv.py) and have no descriptors: a launch pushes the address
 of its argument table. Everything goes through one queue, in order.
@@ -98,6 +98,7 @@ def _target(number: int, physical: Physical) -> Target:
         # Vulkan has no query for it; see kernel/rounds.py.
         loop_rounds=LLVMPIPE_ROUNDS if physical.name.startswith("llvmpipe") else None,
         native=_native(physical),
+        submission_work=physical.submission_work,
     )
 
 
@@ -140,13 +141,10 @@ def open_device(target: Target) -> VulkanBackend:
 
 
 class VulkanBackend:
-    """One Vulkan device.
+    """One Vulkan device."""
 
-    is_shared: whether arrays are in memory that the host sees; None: as the driver says.
-    """
-
-    def __init__(self, target: Target, physical: Physical, is_shared: bool | None = None):
-        self.target, self.physical, self.is_shared = target, physical, is_shared
+    def __init__(self, target: Target, physical: Physical):
+        self.target, self.physical = target, physical
         self.work = Work()
         self._opening = locks.lock()
         self._opened = self._open()
@@ -154,7 +152,7 @@ class VulkanBackend:
     def _open(self) -> Opened:
         try:
             device = VulkanDevice(self.physical, self.target.name)
-            return Opened(device, VulkanMemory(device, self.is_shared), Pipelines(device))
+            return Opened(device, VulkanMemory(device), Pipelines(device))
         except Failure as failure:
             name = self.target.name
             raise DeviceError(f"device: cannot open {name} ({failure})") from failure
@@ -214,12 +212,12 @@ class VulkanBackend:
         self._opened.device.close()
 
     def memory_stats(self) -> MemoryStats:
-        """Counts of the memory that arrays are in, and of what copies go through."""
+        """Counts of the memory of arrays, of what copies go through, and of tables of arguments."""
         memory = self._opened.memory
-        # Where the host can map device memory, there is no separate staging pool.
-        if memory.staging is memory.pool:
-            return MemoryStats.of(device=memory.pool.stats())
-        return MemoryStats.of(device=memory.pool.stats(), staging=memory.staging.stats())
+        pools = {"tables": memory.tables, "staging": memory.staging, "device": memory.pool}
+        # One pool may serve several ends: the last name is that of the first one.
+        names = {pool: name for name, pool in pools.items()}
+        return MemoryStats.of(**{name: pool.stats() for pool, name in reversed(names.items())})
 
     def work_stats(self) -> WorkStats:
         """Counts of calls until now."""

@@ -46,6 +46,8 @@ _FUNCTIONS = (
     "vkAllocateMemory",
     "vkFreeMemory",
     "vkMapMemory",
+    "vkFlushMappedMemoryRanges",
+    "vkInvalidateMappedMemoryRanges",
     "vkGetBufferDeviceAddress",
     "vkCreateSemaphore",
     "vkDestroySemaphore",

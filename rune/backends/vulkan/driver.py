@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from rune.backends.vulkan.memory_types import MemoryType
 from rune.errors import DeviceError
+from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK
 
 VALIDATION = "RUNE_VULKAN_VALIDATION"  # environment variable
 LAYER = "VK_LAYER_KHRONOS_validation"
@@ -115,7 +117,8 @@ class Failure(Exception):
 def is_out_of_memory(code: int) -> bool:
     """Whether the driver has run out of memory."""
     vk = api()
-    return code in (vk.VK_ERROR_OUT_OF_HOST_MEMORY, vk.VK_ERROR_OUT_OF_DEVICE_MEMORY)
+    no_more = vk.VK_ERROR_TOO_MANY_OBJECTS  # allocations, where all of them are in use
+    return code in (vk.VK_ERROR_OUT_OF_HOST_MEMORY, vk.VK_ERROR_OUT_OF_DEVICE_MEMORY, no_more)
 
 
 def check(code: int, action: str) -> int:
@@ -233,15 +236,6 @@ def at_exit(close: Callable[[], None]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MemoryType:
-    """One kind of memory."""
-
-    number: int
-    flags: int
-    heap: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Physical:
     """A device as its driver describes it."""
 
@@ -253,13 +247,15 @@ class Physical:
     api_version: int
     features: frozenset[str]  # of FEATURES
     extensions: frozenset[str]
-    family: int  # of queues that compute; -1 if there is none
+    family: int  # of the queues that rune uses; -1 if there is none
     threads_per_workgroup: int
     shared_bytes: int
     launch_groups: int  # along one dimension
     cores: int | None  # of a processor; how many a GPU has is not said
     subgroup_threads: int
-    largest_allocation_bytes: int
+    largest_allocation_bytes: int  # and of one buffer
+    most_allocations: int
+    atom_bytes: int  # what of mapped memory is flushed is a multiple
     memory_types: tuple[MemoryType, ...]
     heap_bytes: tuple[int, ...]
     identity: bytes  # of device and driver: compiled kernels of another are of no use
@@ -271,6 +267,13 @@ class Physical:
     def is_1_3(self) -> bool:
         """Whether it knows the structures of Vulkan 1.3."""
         return self.api_version >= _API_1_3
+
+    @property
+    def submission_work(self) -> int | None:
+        """See Target: a processor that runs kernels has no watchdog."""
+        vk = api()
+        by_kind = {vk.VK_PHYSICAL_DEVICE_TYPE_CPU: None, vk.VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: DISCRETE_WORK}
+        return by_kind.get(self.kind, INTEGRATED_WORK)
 
     def why_not(self) -> str | None:
         """The reason why rune cannot use the device, or None."""
@@ -332,7 +335,7 @@ def _physical(instance: Instance, handle: object) -> Physical:
     vk.lib.vkGetPhysicalDeviceMemoryProperties(handle, memory)
     types = memory.memoryTypes[0 : memory.memoryTypeCount]
     families = listed(vk.lib.vkGetPhysicalDeviceQueueFamilyProperties, "VkQueueFamilyProperties", handle)
-    computing = [n for n, f in enumerate(families) if f.queueFlags & vk.VK_QUEUE_COMPUTE_BIT]
+    family = compute_family([f.queueFlags for f in families])
     extensions = listed(vk.lib.vkEnumerateDeviceExtensionProperties, "VkExtensionProperties", handle, ffi.NULL)
     return Physical(
         handle=handle,
@@ -343,7 +346,7 @@ def _physical(instance: Instance, handle: object) -> Physical:
         api_version=properties.apiVersion,
         features=_features(handle, properties.apiVersion >= _API_1_3),
         extensions=frozenset(_text(e.extensionName) for e in extensions),
-        family=computing[0] if computing else -1,
+        family=family,
         threads_per_workgroup=min(
             properties.limits.maxComputeWorkGroupInvocations, properties.limits.maxComputeWorkGroupSize[0]
         ),
@@ -351,14 +354,36 @@ def _physical(instance: Instance, handle: object) -> Physical:
         launch_groups=min(list(properties.limits.maxComputeWorkGroupCount)[:2]),
         cores=os.cpu_count() if properties.deviceType == vk.VK_PHYSICAL_DEVICE_TYPE_CPU else None,
         subgroup_threads=subgroup.subgroupSize,
-        largest_allocation_bytes=subgroup.maxMemoryAllocationSize,
+        largest_allocation_bytes=_largest_bytes(handle, properties.apiVersion, subgroup.maxMemoryAllocationSize),
+        most_allocations=properties.limits.maxMemoryAllocationCount,
+        atom_bytes=properties.limits.nonCoherentAtomSize,
         memory_types=tuple(MemoryType(n, t.propertyFlags, t.heapIndex) for n, t in enumerate(types)),
         heap_bytes=tuple(h.size for h in memory.memoryHeaps[0 : memory.memoryHeapCount]),
         identity=_identity(properties),
         float_controls=floats,
-        stamp_bits=families[computing[0]].timestampValidBits if computing else 0,
+        stamp_bits=families[family].timestampValidBits if family >= 0 else 0,
         stamp_ns=properties.limits.timestampPeriod,
     )
+
+
+def compute_family(flags: Sequence[int]) -> int:
+    """The family of queues to compute on, from what the queues of each can do; -1 if none computes.
+
+    Preferably one that draws nothing: the screen goes on moving while it computes, and drivers give
+    such queues more time before they take the device for hung.
+    """
+    vk = api()
+    computing = [n for n, can in enumerate(flags) if can & vk.VK_QUEUE_COMPUTE_BIT]
+    return min(computing, key=lambda n: flags[n] & vk.VK_QUEUE_GRAPHICS_BIT, default=-1)
+
+
+def _largest_bytes(handle: object, api_version: int, allocation_bytes: int) -> int:
+    """Of one buffer; Vulkan 1.2 has no limit for it but that of its memory."""
+    if api_version < _API_1_3:
+        return allocation_bytes
+    buffers = struct("VkPhysicalDeviceVulkan13Properties")
+    api().lib.vkGetPhysicalDeviceProperties2(handle, struct("VkPhysicalDeviceProperties2", pNext=buffers))
+    return min(allocation_bytes, buffers.maxBufferSize)
 
 
 def _identity(properties: Any) -> bytes:

@@ -78,7 +78,9 @@ class Run:
     """One launch of a kernel.
 
     written: which of the places it writes
+    groups:  along three dimensions, from the `first` one on: a long launch is several
     gate:    where in the table the numbers of its groups are then; None: always `groups`
+    work:    see kernel/work.py; 0 where nothing bounds it
     """
 
     # A kernel of the plan, or one of rune's own, whose names begin with %.
@@ -88,6 +90,8 @@ class Run:
     sizes: tuple[int, ...]
     groups: tuple[int, int, int]
     gate: int | None = None
+    first: int = 0
+    work: int = 0
 
 
 @dataclass(frozen=True, slots=True)

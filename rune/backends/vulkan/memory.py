@@ -18,7 +18,8 @@ import numpy as np
 from rune.backends.shared.pool import Block, Pool
 from rune.backends.vulkan.commands import Commands
 from rune.backends.vulkan.device import VulkanDevice
-from rune.backends.vulkan.driver import Failure, MemoryType, api, c_array, is_out_of_memory, struct
+from rune.backends.vulkan.driver import Failure, api, c_array, check, is_out_of_memory, struct
+from rune.backends.vulkan.memory_types import COHERENT, Types, choose
 
 SLAB_BYTES = 1 << 20
 PIECE_BYTES = 1 << 25  # of one staged copy
@@ -35,6 +36,8 @@ class Chunk:
     buffer: Any
     memory: Any
     address: int  # as the device sees it
+    bytes: int  # of the memory
+    is_coherent: bool
     host: np.ndarray | None  # its bytes, where they are mapped
     used: dict[int, int] = field(default_factory=dict)  # by offset: the last submission
 
@@ -50,35 +53,26 @@ def bytes_of(block: Block) -> np.ndarray:
 
 
 class VulkanMemory:
-    """The memory of one open device.
+    """The memory of one open device: pools for arrays, for what is copied, and for tables."""
 
-    is_shared: whether arrays are in memory that the host reads and writes itself. None: if there
-               is memory near the device that the host's caches hold a copy of
-    """
-
-    def __init__(self, device: VulkanDevice, is_shared: bool | None = None):
-        vk = api()
+    def __init__(self, device: VulkanDevice):
         self.device = device
-        near = vk.VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-        visible = vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
-        cached = vk.VK_MEMORY_PROPERTY_HOST_CACHED_BIT
-        both = near | visible | cached
-        has_both = any(kind.flags & both == both for kind in device.physical.memory_types)
-        self.is_shared = has_both if is_shared is None else is_shared
-        wishes = [both] if self.is_shared else [near]
-        self.pool = self._pool(wishes, self.is_shared)
-        staging = [visible | cached, visible]
-        self.staging = self.pool if self.is_shared else self._pool(staging, True)
+        self.choice = choice = choose(device.physical.memory_types)
+        self.is_shared = choice.is_shared
+        self.allocations = 0
+        self.pool = self._pool(choice.arrays, self.is_shared)
+        self.staging = self.pool if self.is_shared else self._pool(choice.staging, True)
+        # Tables need no pool of their own where another one has the memory that is best for them.
+        self.tables = self._pool(choice.tables, True)
+        if choice.tables[0] is choice.staging[0]:
+            self.tables = self.staging
 
-    def _pool(self, wishes: list[int], is_mapped: bool) -> Pool:
-        """A pool in the first type that fits; if unmapped, preferably one the host cannot map."""
-        kinds, visible = (self.device.physical.memory_types, api().VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)
-        ranked = sorted(kinds, key=lambda k: not is_mapped and bool(k.flags & visible))
-        fitting = [k for wish in wishes for k in ranked if k.flags & wish == wish]
-        heap = self.device.physical.heap_bytes[fitting[0].heap]
+    def _pool(self, kinds: Types, is_mapped: bool) -> Pool:
+        """A pool in the first of these types that fits."""
+        heap = self.device.physical.heap_bytes[kinds[0].heap]
         return Pool(
             self.device.name,
-            self._allocator(fitting, is_mapped),
+            self._allocator(kinds, is_mapped),
             self._free,
             limit_bytes=heap,
             largest_bytes=min(heap, self.device.physical.largest_allocation_bytes),
@@ -86,7 +80,7 @@ class VulkanMemory:
             settle=self.device.synchronize,
         )
 
-    def _allocator(self, kinds: list[MemoryType], is_mapped: bool) -> Callable[[int], Chunk]:
+    def _allocator(self, kinds: Types, is_mapped: bool) -> Callable[[int], Chunk]:
         def allocate(nbytes: int) -> Chunk:
             buffer = self._buffer(nbytes)
             try:
@@ -117,7 +111,7 @@ class VulkanMemory:
             return MemoryError(str(failure))
         return self.device.failure(failure.code, "allocate memory")
 
-    def _back(self, buffer: Any, kinds: list[MemoryType], is_mapped: bool, nbytes: int) -> Chunk:
+    def _back(self, buffer: Any, kinds: Types, is_mapped: bool, nbytes: int) -> Chunk:
         """Memory behind a new buffer."""
         ffi, device = api().ffi, self.device
         needs = ffi.new("VkMemoryRequirements*")
@@ -125,11 +119,22 @@ class VulkanMemory:
         kind = next(k for k in kinds if needs.memoryTypeBits >> k.number & 1)
         flags = struct("VkMemoryAllocateFlagsInfo", flags=_MEMORY_HAS_ADDRESS)
         info = struct("VkMemoryAllocateInfo", pNext=flags, allocationSize=needs.size, memoryTypeIndex=kind.number)
-        memory = device.create("DeviceMemory", info)
+        memory = self._allocated(info)
         device.vk.vkBindBufferMemory(device.handle, buffer, memory, 0)
         about = struct("VkBufferDeviceAddressInfo", buffer=buffer)
         address = device.vk.vkGetBufferDeviceAddress(device.handle, about)
-        return Chunk(buffer, memory, address, self._map(memory, nbytes) if is_mapped else None)
+        host = self._map(memory, needs.size)[:nbytes] if is_mapped else None
+        return Chunk(buffer, memory, address, needs.size, kind.has(COHERENT), host)
+
+    def _allocated(self, info: object) -> object:
+        """A new allocation, counted: a driver may grant more than it allows, and break later."""
+        device = self.device
+        with device.lock:
+            if self.allocations >= device.physical.most_allocations:
+                raise Failure(api().VK_ERROR_TOO_MANY_OBJECTS, f"{self.allocations} allocations are all there may be")
+            memory = device.create("DeviceMemory", info)
+            self.allocations += 1
+            return memory
 
     def _map(self, memory: Any, nbytes: int) -> np.ndarray:
         ffi, device = api().ffi, self.device
@@ -141,6 +146,7 @@ class VulkanMemory:
         with self.device.lock:
             self.device.destroy("Buffer", chunk.buffer)
             self.device.destroy("DeviceMemory", chunk.memory)
+            self.allocations -= 1
 
     def mark(self, blocks: Iterable[Block], submission: int) -> None:
         """Remember that a submission uses the blocks."""
@@ -177,37 +183,64 @@ class VulkanMemory:
         if self.is_shared:
             start = block.offset + at
             block.handle.host[start : start + source.size] = source
+            self.flush(block, at, source.size)
             return
         for start, end in _pieces(source.size):
             staged = self.take_idle(self.staging, end - start)
             bytes_of(staged)[...] = source[start:end]
+            self.flush(staged, 0, end - start)
             self._copy(staged, 0, block, at + start, end - start)
 
     def read(self, block: Block, at: int, target: np.ndarray, written: int) -> None:
         """Bytes out of a block, once the submission that wrote them is done."""
         if self.is_shared:
             self.device.wait(written)
+            self.invalidate(block, at, target.size)
             start = block.offset + at
             target[...] = block.handle.host[start : start + target.size]
             return
         for start, end in _pieces(target.size):
             staged = self.staging.take(end - start)
             self.device.wait(self._copy(block, at + start, staged, 0, end - start))
+            self.invalidate(staged, 0, end - start)
             target[start:end] = bytes_of(staged)
+
+    def flush(self, block: Block, at: int, nbytes: int) -> None:
+        """Let the device see what the host has written there."""
+        if not block.handle.is_coherent and nbytes:
+            flush = self.device.vk.vkFlushMappedMemoryRanges
+            check(flush(self.device.handle, 1, self._range(block, at, nbytes)), "vkFlushMappedMemoryRanges")
+
+    def invalidate(self, block: Block, at: int, nbytes: int) -> None:
+        """Let the host see what the device has written there."""
+        if not block.handle.is_coherent and nbytes:
+            invalidate = self.device.vk.vkInvalidateMappedMemoryRanges
+            check(invalidate(self.device.handle, 1, self._range(block, at, nbytes)), "vkInvalidateMappedMemoryRanges")
+
+    def _range(self, block: Block, at: int, nbytes: int) -> object:
+        """Bytes of a block in whole atoms; blocks begin with an atom of their own."""
+        atom, start = self.device.physical.atom_bytes, block.offset + at
+        first, end = start // atom * atom, -(-(start + nbytes) // atom) * atom
+        size = min(end, block.handle.bytes) - first
+        return struct("VkMappedMemoryRange", memory=block.handle.memory, offset=first, size=size)
 
     def _copy(self, source: Block, at: int, target: Block, to: int, nbytes: int) -> int:
         """Submit a copy between blocks; returns its number."""
-        region = struct("VkBufferCopy", srcOffset=source.offset + at, dstOffset=target.offset + to, size=nbytes)
         device = self.device
         with device.lock:
             commands = Commands(device)
             buffers = device.command_buffers(1)
             with commands.recording(buffers[0], api().VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT):
-                device.vk.vkCmdCopyBuffer(buffers[0], source.handle.buffer, target.handle.buffer, 1, region)
+                self.record_copy(buffers[0], source, at, target, to, nbytes)
             number = device.submit(device.submission(c_array("VkCommandBuffer", list(buffers))))
             device.retired.append((number, lambda: device.free_command_buffers(buffers)))
         self.mark((source, target), number)
         return number
+
+    def record_copy(self, buffer: object, source: Block, at: int, target: Block, to: int, nbytes: int) -> None:
+        """Record a copy between blocks into a command buffer."""
+        region = struct("VkBufferCopy", srcOffset=source.offset + at, dstOffset=target.offset + to, size=nbytes)
+        self.device.vk.vkCmdCopyBuffer(buffer, source.handle.buffer, target.handle.buffer, 1, region)
 
 
 def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """Kernels on a Vulkan device: a SPIR-V module becomes a pipeline, compiled by the driver.
 
-No kernel has descriptors: 8 bytes of push constants hold the address of its argument table. What
+No kernel has descriptors: push constants hold the address of its argument table. What
 the driver has compiled is kept on disk, as far as it gives it out (VkPipelineCache); within the
 process equal modules are one pipeline, as long as somebody holds it.
 """
@@ -14,6 +14,7 @@ from rune.backends.shared import disk_cache
 from rune.backends.vulkan.device import VulkanDevice
 from rune.backends.vulkan.driver import api, c_array, c_text, check, struct
 
+PUSHED_BYTES = 16  # the address of a launch's table, and the number of its first group
 _HEADER_BYTES = 32  # of a pipeline cache that holds nothing
 
 
@@ -32,7 +33,7 @@ class Pipelines:
     def __init__(self, device: VulkanDevice):
         vk = api()
         self.device = device
-        pushed = struct("VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=8)
+        pushed = struct("VkPushConstantRange", stageFlags=vk.VK_SHADER_STAGE_COMPUTE_BIT, offset=0, size=PUSHED_BYTES)
         self.layout = device.create(
             "PipelineLayout", struct("VkPipelineLayoutCreateInfo", pushConstantRangeCount=1, pPushConstantRanges=pushed)
         )

@@ -2,7 +2,9 @@
 
 A recording is made once and submitted for many calls. The address of each launch's part of the
 table is recorded; a call writes the table anew: one addition of arrays, however many launches
-there are. So a recording serves one call at a time, and calls in flight have each their own.
+there are. So a recording serves one call at a time, and calls in flight have each their own. The
+table is in the device's memory where the host can write there. Where it cannot, each call begins
+with a copy to there, unless the host reads numbers that kernels put into the table.
 
 Barriers stand where a kernel touches what one before it wrote, or writes what one before it read.
 """
@@ -10,10 +12,11 @@ Barriers stand where a kernel touches what one before it wrote, or writes what o
 from __future__ import annotations
 
 import itertools
+import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,7 +39,7 @@ from rune.backends.vulkan.items import (
     runs_of,
 )
 from rune.backends.vulkan.memory import VulkanMemory, address_of, bytes_of
-from rune.backends.vulkan.pipeline import Pipeline, Pipelines
+from rune.backends.vulkan.pipeline import PUSHED_BYTES, Pipeline, Pipelines
 from rune.backends.vulkan.schedule import Schedule
 from rune.backends.vulkan.stamps import PlayTimed, Stamps, Timer
 
@@ -124,12 +127,15 @@ Nodes = tuple[Node, ...]
 
 
 class Recording:
-    """Command buffers, and the table that they use; `number` is the last submission of it."""
+    """Command buffers, and the table that they use; `number` is the last submission of it.
 
-    __slots__ = ("__weakref__", "buffers", "nodes", "number", "table", "words")
+    near: the table's copy in the device's memory, or the table itself
+    """
 
-    def __init__(self, device: VulkanDevice, table: Block):
-        self.table = table
+    __slots__ = ("__weakref__", "buffers", "near", "nodes", "number", "table", "words")
+
+    def __init__(self, device: VulkanDevice, table: Block, near: Block):
+        self.table, self.near = table, near
         self.words: np.ndarray = bytes_of(table).view(np.int64)
         self.nodes: Nodes = ()
         self.buffers: list[Any] = []  # to be freed with it
@@ -144,6 +150,7 @@ class Recorder:
     merged: of two bases that may be one memory (a donated argument, and the result it becomes),
             the second by the first
     timer:  records every launch, each of which is then submitted by itself
+    submitted_work: of one submission at most; None: any
     """
 
     memory: VulkanMemory
@@ -153,16 +160,25 @@ class Recorder:
     layout: Layout
     merged: Mapping[int, int]
     timer: Timer | None = None
+    submitted_work: int | None = None
 
     def record(self) -> Recording:
         """New command buffers with a new table. Errors: OutOfMemory, Failure."""
         device = self.memory.device
         words = len(self.layout.offsets)
-        table = self.memory.take_idle(self.memory.staging, 8 * words, ("arguments of a plan",))
-        recording = Recording(device, table)
+        about = ("arguments of a plan",)
+        table = self.memory.take_idle(self.memory.tables, 8 * words, about)
+        near = self.memory.pool.take(8 * words, about) if self.copies_table else table
+        recording = Recording(device, table, near)
         with device.lock:
-            recording.nodes = _Work(self, table, recording.buffers).nodes(self.schedule.items, 0)
+            recording.nodes = _Work(self, table, near, recording.buffers).nodes(self.schedule.items, 0)
         return recording
+
+    @property
+    def copies_table(self) -> bool:
+        """Whether kernels use a copy of the table; not where the host reads what they put there."""
+        is_read = self.timer is not None or not all(map(is_recordable, self.schedule.items))
+        return not self.memory.choice.has_near_tables and not is_read
 
 
 def _retire(device: VulkanDevice, buffers: list[Any]) -> None:
@@ -177,11 +193,23 @@ def _free(device: VulkanDevice, buffers: list[Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Buffer:
+    """A command buffer, and the work in it."""
+
+    handle: object
+    work: int
+
+
+_Entry = _Buffer | Again | PlayTimed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Work:
     """One recording in the making; all under the device's lock."""
 
     recorder: Recorder
     table: Block
+    near: Block
     command_buffers: list[Any]
 
     @property
@@ -193,10 +221,19 @@ class _Work:
         nodes: list[Node] = []
         for recordable, group in itertools.groupby(items, is_recordable):
             if recordable:
-                nodes += self.flushed(self.listed(tuple(group), flags))
+                nodes += self.flushed([*self.head(flags), *self.listed(tuple(group), flags)])
             else:
                 nodes += map(self.node, group)
         return tuple(nodes)
+
+    def head(self, flags: int) -> list[_Entry]:
+        """The copy of the table, where there is one: then all of a call is one list of entries."""
+        if self.near is self.table:
+            return []
+        buffer, nbytes = self.buffer(), 8 * len(self.recorder.layout.offsets)
+        with Commands(self.device).recording(buffer, flags):
+            self.recorder.memory.record_copy(buffer, self.table, 0, self.near, 0, nbytes)
+        return [_Buffer(buffer, 0)]
 
     def node(self, item: Item) -> Node:
         """An item that the host has a part in."""
@@ -218,16 +255,14 @@ class _Work:
             case Run():
                 raise AssertionError(item)
 
-    def listed(self, items: Items, flags: int) -> list[Any]:
+    def listed(self, items: Items, flags: int) -> list[_Entry]:
         """Command buffers in the order of submission, and what is too long to be listed."""
         again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
-        entries: list[Any] = []
-        for is_run, group in itertools.groupby(items, lambda item: isinstance(item, Run)):
-            if is_run and self.recorder.timer is not None:
-                entries += [self.timed(run, self.recorder.timer, again) for run in group]  # type: ignore[arg-type]
-                continue
-            if is_run:
-                entries.append(self.commands(list(group), flags))  # type: ignore[arg-type]
+        entries: list[_Entry] = []
+        for kind, group in itertools.groupby(items, type):
+            if kind is Run:
+                runs = [item for item in group if isinstance(item, Run)]
+                entries += self.launches(runs, flags)
                 continue
             for repeat in group:
                 assert isinstance(repeat, Repeat)
@@ -239,16 +274,25 @@ class _Work:
                     entries.append(Again(self.flushed(inner), repeat.count))
         return entries
 
-    def flushed(self, listed: list[Any]) -> Nodes:
+    def launches(self, runs: list[Run], flags: int) -> list[_Entry]:
+        """Command buffers of consecutive launches."""
+        timer = self.recorder.timer
+        if timer is not None:
+            again = api().VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT
+            return [self.timed(run, timer, again) for run in runs]
+        chunks = _chunks(runs, lambda run: run.work, self.most_work)
+        return [_Buffer(self.commands(chunk, flags), sum(r.work for r in chunk)) for chunk in chunks]
+
+    def flushed(self, listed: list[_Entry]) -> Nodes:
         """Submissions of the command buffers."""
         nodes: list[Node] = []
-        for is_node, group in itertools.groupby(listed, lambda x: isinstance(x, Again | PlayTimed)):
-            if is_node:
-                nodes += group
+        for is_buffer, group in itertools.groupby(listed, lambda x: isinstance(x, _Buffer)):
+            if not is_buffer:
+                nodes += [x for x in group if not isinstance(x, _Buffer)]
                 continue
-            buffers = list(group)
-            parts = [buffers[k : k + SUBMITTED] for k in range(0, len(buffers), SUBMITTED)]
-            arrays = [c_array("VkCommandBuffer", part) for part in parts]
+            buffers = [x for x in group if isinstance(x, _Buffer)]
+            chunks = _chunks(buffers, lambda buffer: buffer.work, self.most_work, SUBMITTED)
+            arrays = [c_array("VkCommandBuffer", [b.handle for b in chunk]) for chunk in chunks]
             nodes.append(Play(tuple(map(self.device.submission, arrays))))
         return tuple(nodes)
 
@@ -260,6 +304,11 @@ class _Work:
             stamps.around(buffer, lambda: launch(run))
         submission = self.device.submission(c_array("VkCommandBuffer", [buffer]))
         return PlayTimed(run, submission, stamps, timer)
+
+    @property
+    def most_work(self) -> float:
+        limit = self.recorder.submitted_work
+        return math.inf if limit is None else limit
 
     def buffer(self) -> Any:
         """A new command buffer."""
@@ -284,18 +333,18 @@ class _Work:
         vk, ffi, kernels = api(), api().ffi, self.recorder.kernels
         point, stage = vk.VK_PIPELINE_BIND_POINT_COMPUTE, vk.VK_SHADER_STAGE_COMPUTE_BIT
         driver, pipe_layout = self.device.vk, self.recorder.pipelines.layout
-        pushed = ffi.new("uint64_t[1]")
+        pushed = ffi.new("uint64_t[2]")
         starts = self.recorder.layout.starts
         bound: list[Pipeline | None] = [None]
-        table, address = self.table, address_of(self.table)
+        table, address = self.near, address_of(self.near)
 
         def launch(run: Run) -> None:
             pipeline = kernels[run.kernel]
             if pipeline is not bound[0]:
                 driver.vkCmdBindPipeline(buffer, point, pipeline.handle)
                 bound[0] = pipeline
-            pushed[0] = address + 8 * starts[run]
-            driver.vkCmdPushConstants(buffer, pipe_layout, stage, 0, 8, pushed)
+            pushed[0], pushed[1] = address + 8 * starts[run], run.first
+            driver.vkCmdPushConstants(buffer, pipe_layout, stage, 0, PUSHED_BYTES, pushed)
             if run.gate is None:
                 driver.vkCmdDispatch(buffer, *run.groups)
             else:
@@ -303,6 +352,23 @@ class _Work:
                 driver.vkCmdDispatchIndirect(buffer, table.handle.buffer, at)
 
         return launch
+
+
+T = TypeVar("T")
+
+
+def _chunks(items: Iterable[T], work: Callable[[T], int], limit: float, most: float = math.inf) -> Iterator[list[T]]:
+    """Consecutive items, so many and of so much work at most; one that exceeds it stands alone."""
+    chunk: list[T] = []
+    total = 0
+    for item in items:
+        if chunk and (total + work(item) > limit or len(chunk) == most):
+            yield chunk
+            chunk, total = [], 0
+        chunk.append(item)
+        total += work(item)
+    if chunk:
+        yield chunk
 
 
 class Hazards:

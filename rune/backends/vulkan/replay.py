@@ -128,7 +128,8 @@ class _Prepared:
         plan, opened = executable.plan, executable.opened
         for code in plan.kernels.values():
             require_few(code, executable.kernels.target, concrete.sizes)
-        work = schedule(plan, concrete, executable.kernels)
+        bound = executable.kernels.target.submission_work
+        work = schedule(plan, concrete, executable.kernels, bound)
         first_result = GIVEN + len(plan.arguments)
         self.concrete, self.opened = concrete, opened
         self.recorder = Recorder(
@@ -140,6 +141,7 @@ class _Prepared:
             # A donated argument and its result are one memory, whichever name a kernel uses.
             {first_result + result: GIVEN + argument for argument, result in plan.donations},
             Timer(executable.meter, concrete.sizes) if executable.meter else None,
+            bound,
         )
         self._idle: deque[Recording] = deque()
         self._count = 0
@@ -222,10 +224,10 @@ class VulkanExecutable:
         opened = prepared.opened
         arena = self._arena(prepared)
         recording = prepared.take()
-        table, buffers = recording.table, (*arguments, *results)
+        table, buffers = recording.near, (*arguments, *results)
         # A plan without intermediates never uses this base, so any address will do.
         arena = arena or table
-        blocks = [table, table, arena, *(x.memory for x in buffers)]
+        blocks = [recording.table, table, arena, *(x.memory for x in buffers)]
         addresses = [0, address_of(table), address_of(arena), *(x.address for x in buffers)]
         prepared.recorder.layout.write(addresses, recording.words)
         call, work = _Call(opened, recording, blocks, len(arguments)), self._backend.work

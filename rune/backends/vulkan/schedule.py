@@ -21,7 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from rune import dims
 from rune.backends.shared.executor import Concrete, ConcreteBranch, ConcreteLoop, ConcreteStep, Place, Steps
+from rune.backends.shared.parts import parts
 from rune.backends.vulkan.items import (
     ARENA,
     GIVEN,
@@ -39,6 +41,7 @@ from rune.backends.vulkan.items import (
 )
 from rune.lowering.codegen.spirv import SpirvKernel
 from rune.lowering.kernel.nodes import Access
+from rune.lowering.kernel.work import most_work
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 
 UNROLLED = 256  # launches in the command buffer of a loop's steps
@@ -54,9 +57,14 @@ class Schedule:
     header: tuple[int, ...]  # i64 words
 
 
-def schedule(plan: Plan, concrete: Concrete, kernels: Mapping[str, SpirvKernel]) -> Schedule:
-    """The work of a plan; `kernels` are the plan's and rune's own, by name."""
-    scheduler = _Scheduler(len(plan.arguments), concrete, kernels)
+def schedule(
+    plan: Plan, concrete: Concrete, kernels: Mapping[str, SpirvKernel], submitted_work: int | None = None
+) -> Schedule:
+    """The work of a plan; `kernels` are the plan's and rune's own, by name.
+
+    submitted_work: of one launch at most; longer ones are made of several
+    """
+    scheduler = _Scheduler(len(plan.arguments), concrete, kernels, submitted_work)
     items = scheduler.items(concrete.steps)
     return Schedule(items, tuple(scheduler.header))
 
@@ -64,8 +72,11 @@ def schedule(plan: Plan, concrete: Concrete, kernels: Mapping[str, SpirvKernel])
 class _Scheduler:
     """Makes items of steps, and lays the header out."""
 
-    def __init__(self, arguments: int, concrete: Concrete, kernels: Mapping[str, SpirvKernel]):
+    def __init__(
+        self, arguments: int, concrete: Concrete, kernels: Mapping[str, SpirvKernel], submitted_work: int | None
+    ):
         self.arguments, self.sizes, self.kernels = arguments, concrete.sizes, kernels
+        self.submitted_work = submitted_work
         self.header: list[int] = []
         self.zero = self.put([0])
         self.around = self.put([1])  # of the gate around what is made now: whether it is open
@@ -117,15 +128,16 @@ class _Scheduler:
         return Where(base, place.offset, place.bytes)
 
     def run(self, name: str, places: Iterable[Where], *sizes: int) -> Items:
-        """A launch; none where it has no points."""
+        """A launch, in parts if it is long; none where it has no points."""
         kernel = self.kernels[name]
         values = dict(zip(kernel.sizes, sizes)) if sizes else self.sizes
-        groups = kernel.groups(values)
-        if 0 in groups:
-            return ()
+        row, limit = kernel.launch_groups, self.submitted_work
+        count = dims.evaluate(kernel.count, values)
+        launches = parts(count, most_work(kernel.work, values) if count else 0, limit, row)
         written = tuple(p.access is not Access.READ for p in kernel.params)
         kernel_sizes = tuple(values[size] for size in kernel.sizes)
-        return (Run(name, tuple(places), written, kernel_sizes, groups),)
+        operands = name, tuple(places), written, kernel_sizes
+        return tuple(Run(*operands, (*p.folded(row), 1), None, p.first, p.work) for p in launches)
 
     def copy(self, target: Where, source: Where) -> Items:
         """A copy of bytes, four at a time where they lie so."""

@@ -80,7 +80,9 @@ class Timer:
         if run.gate is None or table[run.gate // 4 : run.gate // 4 + 3].all():
             # Used for rune's own kernels, whose traffic no plan knows.
             nbytes = sum(w.bytes for w in run.places)
-            self.meter.add_kernel(run.kernel.lstrip("%"), self.sizes, seconds, nbytes)
+            # A launch in parts is one call, which its first part is counted as.
+            calls = 1 if run.first == 0 else 0
+            self.meter.add_kernel(run.kernel.lstrip("%"), self.sizes, seconds, nbytes, calls)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

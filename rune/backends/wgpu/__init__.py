@@ -30,16 +30,17 @@ from rune.backends.shared.refusal import refusal
 from rune.backends.shared.timing import Meter
 from rune.backends.shared.work import Work
 from rune.backends.wgpu.read import Reads
-from rune.backends.wgpu.run import WgpuExecutable, padded
+from rune.backends.wgpu.run import POSITIONS, WgpuExecutable, padded
 from rune.backends.wgpu.stamps import STAMPS
 from rune.errors import DeviceError
-from rune.lowering.codegen.target import LLVMPIPE_ROUNDS, Target, natively
+from rune.lowering.codegen.target import DISCRETE_WORK, INTEGRATED_WORK, LLVMPIPE_ROUNDS, Target, natively
 from rune.lowering.codegen.wgsl import Rendered
 from rune.lowering.codegen.wgsl_expr import STORED
 from rune.lowering.plan import Plan
 
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU", "Unknown")  # in this order
 _KEPT_BYTES = 1 << 28  # cached on a device that shares the host's memory
+_SUBMISSION_WORK = {"CPU": None, "DiscreteGPU": DISCRETE_WORK}
 _CORES = 16  # of a GPU: WebGPU does not say how many there are
 _loaded = Loaded("wgpu")
 
@@ -118,6 +119,7 @@ def _target(number: int, adapter: Any) -> Target:
         launch_groups=_limit(adapter, "compute_workgroups_per_dimension"),
         native=_native(adapter),
         loop_rounds=LLVMPIPE_ROUNDS if info["device"].startswith("llvmpipe") else None,
+        submission_work=_SUBMISSION_WORK.get(info["adapter_type"], INTEGRATED_WORK),
         driver=info["description"],
     )
 
@@ -165,7 +167,7 @@ class WgpuBackend(QueuedBackend):
             self._raw_alloc,
             lambda handle: handle.destroy(),
             settle=self.synchronize,
-            largest_bytes=min(largest, _limit(adapter, "buffer_size")) // 4 * 4,
+            largest_bytes=min(largest, _limit(adapter, "buffer_size"), POSITIONS) // 4 * 4,
             kept_bytes=_KEPT_BYTES if on_host else None,
         )
         self.reads = Reads(self, self.pool.largest_bytes or largest)

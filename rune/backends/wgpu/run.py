@@ -13,7 +13,7 @@ Invariant: nothing is dispatched over an empty grid.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, evaluate, run
+from rune.backends.shared.parts import parts
 from rune.backends.shared.pool import Block
 from rune.backends.shared.queued import QueuedExecutable, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
@@ -32,10 +33,12 @@ from rune.errors import DeviceError
 from rune.lowering.codegen.wgsl import Rendered, render
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.rounds import require_few
+from rune.lowering.kernel.work import counted_work, most_work
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space, all_steps
 
 _INDICES = 1 << 31  # indices are 32-bit
-_COMMANDS = 1 << 13  # in one encoder: a long loop is submitted in parts
+POSITIONS = 1 << 32  # and so are positions in a buffer [bytes], without a sign
+_COMMANDS = 1 << 10  # in one encoder: a long loop is submitted in parts
 _GROUPS_KEPT = 4  # bind groups of one step, by the buffers of the last calls
 _ALIGNED = 256  # bytes: what is copied together is apart like this
 
@@ -61,12 +64,13 @@ class _Kernel:
 
 @dataclass(slots=True)
 class _Dispatch:
-    """A launch for one choice of sizes and of memories, all but the buffers."""
+    """A launch or a part of it, for one choice of sizes and of memories, all but the buffers."""
 
     pipeline: object
     layout: Any
     block: object  # the uniform block
     groups: tuple[int, int]
+    work: int
     bound: list[tuple[tuple[Any, ...], Any]] = field(default_factory=list)  # handles, bind group
 
     def group(self, device: Any, handles: tuple[object, ...]) -> Any:
@@ -88,10 +92,12 @@ class Encoder:
     backend: WgpuQueue
     notes: Notes = field(default_factory=Notes)
     stamps: Stamps | None = None  # each pass writes them
-    is_stamped: bool = False  # a pass has written them since this was last set
+    is_stamped: bool = False  # a pass has written them since the last submission
+    seconds: float | None = None  # that the passes took since this was last set, with stamps
     commands: Any = None
     computing: Any = None
     count: int = 0
+    work: int = 0
     held: list[Block] = field(default_factory=list)  # scratch of this call
 
     def begin(self) -> Any:
@@ -106,8 +112,11 @@ class Encoder:
 
     def dispatch(self, dispatch: _Dispatch, handles: tuple[object, ...]) -> None:
         """Encode a kernel."""
-        if self.count >= _COMMANDS:
+        limit = self.backend.target.submission_work
+        if self.count >= _COMMANDS or (limit is not None and self.work and self.work + dispatch.work > limit):
             self.submit()
+            self.notes.cut()
+        self.work += dispatch.work
         if self.computing is None:
             self.computing = self.open_pass(self.begin())
         self.count += 1
@@ -150,7 +159,9 @@ class Encoder:
             if self.stamps is not None and self.is_stamped:
                 self.stamps.resolve(commands)
             self.backend.queue.submit([commands.finish()])
-        self.commands, self.count = None, 0
+            if self.stamps is not None and self.is_stamped:
+                self.seconds = (self.seconds or 0.0) + self.stamps.seconds()
+        self.commands, self.count, self.work, self.is_stamped = None, 0, 0, False
         self.held.clear()
 
 
@@ -196,8 +207,7 @@ class Walker:
             self.launch_packed(step, handles[: self.executable.backend.most_memories - 1])
             return
         memories = tuple(_index(handles, self.block(p).handle) for p in step.places)
-        dispatch = self.executable.dispatch(step, self.concrete, memories)
-        if dispatch is not None:
+        for dispatch in self.executable.dispatches(step, self.concrete, memories):
             self.encoder.dispatch(dispatch, tuple(handles))
 
     def launch_packed(self, step: ConcreteStep, handles: list[object]) -> None:
@@ -212,8 +222,8 @@ class Walker:
         memories = tuple(
             len(handles) if k in packed else _index(handles, self.block(p).handle) for k, p in enumerate(step.places)
         )
-        dispatch = self.executable.dispatch(step, self.concrete, memories, tuple(offsets))
-        if dispatch is None:
+        dispatches = self.executable.dispatches(step, self.concrete, memories, tuple(offsets))
+        if not dispatches:
             return
         pairs = [(self.block(step.places[k]).handle, step.places[k], k) for k in packed]
         for handle, place, k in pairs:
@@ -221,7 +231,8 @@ class Walker:
             # back.
             if place.bytes and params[k].access is not Access.WRITE:
                 self.encoder.copy(block.handle, offsets[k], handle, place.offset, place.bytes)
-        self.encoder.dispatch(dispatch, (*handles, block.handle))
+        for dispatch in dispatches:
+            self.encoder.dispatch(dispatch, (*handles, block.handle))
         for handle, place, k in pairs:
             if place.bytes and params[k].access is not Access.READ:
                 self.encoder.copy(handle, place.offset, block.handle, offsets[k], place.bytes)
@@ -259,7 +270,7 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         has_stamps = meter is not None and STAMPS in backend.device.features
         self.stamps = Stamps(backend) if has_stamps else None
         self._kernels: dict[tuple[str, _Memories], _Kernel] = {}
-        self._dispatches: Bounded[Concrete, dict[Any, _Dispatch | None]] = Bounded()
+        self._dispatches: Bounded[Concrete, dict[Any, tuple[_Dispatch, ...]]] = Bounded()
         self._sources: dict[str, str] = {}
         self._scripts: Bounded[tuple[Any, ...], Script] = Bounded(KEPT)
         self._is_straight = all(isinstance(s, Launch | Copy) for s in plan.steps)
@@ -307,13 +318,13 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
         """Run a step; how long it took, by the host's clock where no pass wrote its stamps."""
         encoder, start = walker.encoder, time.perf_counter()
         encoder.submit()
-        encoder.is_stamped = False
+        encoder.seconds = None
         walker.step(step)
         if isinstance(step.step, Call):
             return None
         encoder.submit()
-        if encoder.stamps is not None and encoder.is_stamped:
-            return encoder.stamps.seconds()
+        if encoder.seconds is not None:
+            return encoder.seconds
         self.backend.synchronize()
         return time.perf_counter() - start
 
@@ -327,47 +338,48 @@ class WgpuExecutable(QueuedExecutable[WgpuQueue]):
             self._kernels[key] = _Kernel(rendered, self.backend.pipeline(rendered))
         return self._kernels[key]
 
-    def dispatch(
+    def dispatches(
         self, step: ConcreteStep, concrete: Concrete, memories: _Memories, offsets: tuple[int, ...] | None = None
-    ) -> _Dispatch | None:
-        """The dispatch of a launch; `offsets` replace those of its places.
+    ) -> tuple[_Dispatch, ...]:
+        """A launch: none over an empty grid, several for a long one.
 
-        None over an empty grid.
+        `offsets` replace those of its places.
         """
         known = self._dispatches.get(concrete)
         if known is None:
             known = self._dispatches.keep(concrete, {})
         key = id(step), memories, offsets  # the step lives as long as the concrete plan
         if key not in known:
-            known[key] = self._new_dispatch(step, concrete, memories, offsets)
+            known[key] = tuple(self._new_dispatches(step, concrete, memories, offsets))
         return known[key]
 
-    def _new_dispatch(
+    def _new_dispatches(
         self, step: ConcreteStep, concrete: Concrete, memories: _Memories, offsets: tuple[int, ...] | None
-    ) -> _Dispatch | None:
+    ) -> Iterator[_Dispatch]:
         assert isinstance(step.step, Launch)
         kernel, backend = self._kernel(step.step.kernel, memories), self.backend
         rendered = kernel.rendered
         self._check_extents(rendered, concrete)
-        require_few(self.plan.kernels[step.step.kernel], backend.target, concrete.sizes)
+        code = self.plan.kernels[step.step.kernel]
+        require_few(code, backend.target, concrete.sizes)
         points = evaluate(rendered.points, concrete.sizes)
         if not points:
-            return None
+            return
         items = [p.type.dtype.itemsize for p in step.places]
         places = [p.offset for p in step.places] if offsets is None else offsets
         starts = [offset // item for offset, item in zip(places, items, strict=True)]
         sizes = [concrete.sizes[name] for name in rendered.sizes]
-        # The layout of the renderer's uniform block (codegen/wgsl.py).
-        words = np.array([0, points, *starts, *sizes], np.uint32)
-        block = backend.device.create_buffer_with_data(
-            data=np.pad(words, (0, -words.size % 4)), usage=backend.wgpu.BufferUsage.UNIFORM
-        )
         groups = points if rendered.grouped else -(-points // rendered.threads)
-        # One dimension of a launch is limited; the rest goes into the second, and the kernel folds
-        # them.
-        wide = min(groups, backend.most_groups)
         layout, _ = backend.layout(len(set(memories)))
-        return _Dispatch(kernel.pipeline, layout, block, (wide, -(-groups // wide)))
+        work, row = most_work(counted_work(code, backend.target), concrete.sizes), backend.most_groups
+        for part in parts(groups, work, backend.target.submission_work, row):
+            # The layout of the renderer's uniform block (codegen/wgsl.py).
+            words = np.array([0, points, part.first, *starts, *sizes], np.uint32)
+            block = backend.device.create_buffer_with_data(
+                data=np.pad(words, (0, -words.size % 4)), usage=backend.wgpu.BufferUsage.UNIFORM
+            )
+            # One dimension of a launch is limited: the kernel folds both.
+            yield _Dispatch(kernel.pipeline, layout, block, part.folded(row), part.work)
 
     def _check_extents(self, rendered: Rendered, concrete: Concrete) -> None:
         most = max(evaluate(x, concrete.sizes) for x in rendered.extents)

@@ -38,7 +38,12 @@ class Move:
     nbytes: int
 
 
-Script = tuple[Launches | Move, ...]
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The end of a submission: what follows is one of its own."""
+
+
+Script = tuple[Launches | Move | Cut, ...]
 
 
 @dataclass(slots=True)
@@ -46,7 +51,7 @@ class Notes:
     """The commands encoded so far; `fits` turns false where they cannot be replayed."""
 
     fits: bool = True
-    commands: list[Launches | Move] = field(default_factory=list)
+    commands: list[Launches | Move | Cut] = field(default_factory=list)
     calls: list[tuple[Any, Any, int, int]] = field(default_factory=list)
     held: list[object] = field(default_factory=list)
 
@@ -62,6 +67,11 @@ class Notes:
         self._end_pass()
         self.commands.append(Move(*move))
         self.fits = self.fits and len(self.commands) < LONGEST
+
+    def cut(self) -> None:
+        """Note that a submission ends."""
+        self._end_pass()
+        self.commands.append(Cut())
 
     def script(self) -> Script | None:
         """The script; None if it cannot be kept."""
@@ -90,12 +100,16 @@ def play(script: Script, device: Any) -> None:
     """Encode the script, and submit it."""
     commands = device.create_command_encoder()
     for part in script:
-        if isinstance(part, Launches):
-            computing = commands.begin_compute_pass()
-            _dispatch(computing._internal, part.calls)
-            computing.end()
-        else:
-            commands.copy_buffer_to_buffer(part.source, part.at, part.target, part.to, part.nbytes)
+        match part:
+            case Launches(calls=calls):
+                computing = commands.begin_compute_pass()
+                _dispatch(computing._internal, calls)
+                computing.end()
+            case Move():
+                commands.copy_buffer_to_buffer(part.source, part.at, part.target, part.to, part.nbytes)
+            case Cut():
+                device.queue.submit([commands.finish()])
+                commands = device.create_command_encoder()
     device.queue.submit([commands.finish()])
 
 

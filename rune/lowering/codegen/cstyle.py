@@ -148,14 +148,14 @@ class _Renderer(Statements):
         thread_loops = _threads(body)
         threads = tuple(_fold([loop.extent for loop in thread_loops], dialect.grid_dims))
         grid = _fold([loop.extent for loop in grid_loops], dialect.grid_dims)
-        self.positions(grid_loops, dialect.group if thread_loops else dialect.grid_point)
+        workgroup = tuple(int(str(t)) for t in threads)
+        self.positions(grid_loops, dialect.group if thread_loops else dialect.grid_point, workgroup)
         # No check with workgroups: their number of threads is exact.
         if not thread_loops:
             self.bounds_check(grid_loops)
         self.body(body)
         name = f"run_{ascii_name(code.name)}"
         signature = ",\n".join(f"    {piece}" for piece in pieces)
-        workgroup = tuple(int(str(t)) for t in threads)
         bound = dialect.thread_bound.format(math.prod(workgroup)) if workgroup else ""
         head = f"{dialect.kernel} {bound}{name}(\n{signature}) {{"
         text = "\n".join([head, *self.lines, "}"])
@@ -188,7 +188,7 @@ class _Renderer(Statements):
             self.emit(f"{declared} = ({self.index_type})_table[{at}];")
         return declared
 
-    def positions(self, loops: Sequence[For], position: str) -> None:
+    def positions(self, loops: Sequence[For], position: str, workgroup: Sequence[int] = ()) -> None:
         """Bind the variables of a nest to the launch's position."""
         dialect = self.dialect
         unfolded_count = dialect.grid_dims - 1 if len(loops) > dialect.grid_dims else len(loops) - 1
@@ -196,7 +196,8 @@ class _Renderer(Statements):
         # dimensions of their own.
         folded = loops[: len(loops) - unfolded_count - 1]
         for dimension, loop in enumerate(reversed(loops[len(folded) :])):
-            name, at = self.name(loop.var), position.format(dimension, self.index_type)
+            threads = workgroup[dimension] if dimension < len(workgroup) else 1
+            name, at = self.name(loop.var), position.format(dimension, self.index_type, threads)
             if dimension == 0 and folded:
                 self.unfold([*folded, loop], at)
             else:

@@ -61,7 +61,7 @@ class Dialect:
     barrier: str
     index_type: str  # a signed 64-bit integer
     grid_point: str  # where in launch dimension {0}, as {1}, when the threads are the grid points
-    group: str  # ... of the workgroup
+    group: str  # ... of the workgroup, which has {2} threads along the dimension
     thread: str  # ... of the thread in its workgroup
     grid_dims: int  # launch dimensions
     pointer_offsets: bool  # every buffer comes with the number of its first element

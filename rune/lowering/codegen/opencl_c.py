@@ -91,7 +91,8 @@ OPENCL_C = Dialect(
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     index_type="long",
     grid_point="get_global_id({0})",
-    group="get_group_id({0})",
+    # A launch may be a part of all groups, and begins where its offset says.
+    group="get_group_id({0}) + get_global_offset({0}) / {2}",
     thread="get_local_id({0})",
     grid_dims=3,
     pointer_offsets=True,

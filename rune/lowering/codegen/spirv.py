@@ -4,11 +4,12 @@
       store y[i] = x[i] * 2.0           y = load table[1];  y[i] = x[i] * 2.0
     }
 
-The push constant is the device address of the launch's table: an address for each buffer in the
-order of the kernel's parameters, then an i64 for each of its sizes. Grid points are numbered, the
-innermost loop fastest, and taken by the threads in that order; a WORKGROUP nest is the threads of
-one group instead, and grid points are groups. Groups are numbered along x, and along y where there
-are more of them than one dimension of a launch may have.
+The push constants are the device address of the launch's table, and the number of its first group.
+The table has an address for each buffer in the order of the kernel's parameters, then an i64 for
+each of its sizes. Grid points are numbered, the innermost loop fastest, and taken by the threads in
+that order; a WORKGROUP nest is the threads of one group instead, and grid points are groups. Groups
+are numbered along x, and along y where there are more of them than one dimension of a launch may
+have.
 
 Invariant: the module means what interpret.py does, floats within the functions' ulps. No float
 operation may be contracted, but where Accumulate or Store says so.
@@ -17,7 +18,7 @@ Not done: VECTOR loops run in order, as lanes are threads here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rune import dims, dtypes
@@ -42,6 +43,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import Access, Barrier, For, KernelCode, Kind, Param
 from rune.lowering.kernel.rewrite import Body as Statements
 from rune.lowering.kernel.rewrite import perfect_nest, symbols_used, walk
+from rune.lowering.kernel.work import counted_work
 from rune.lowering.legalize.scalars import attach_functions
 
 ENTRY = "main"
@@ -57,7 +59,8 @@ _CONTROLS = {
 class SpirvKernel:
     """One kernel as a module. The table has the addresses of `params`, then `sizes`, as 8 bytes.
 
-    `count` groups of `threads` are to run, at most `launch_groups` along one dimension.
+    `count` groups of `threads` are to run, at most `launch_groups` along one dimension; `work` is
+    that of all of them, where it counts.
     """
 
     name: str
@@ -68,13 +71,7 @@ class SpirvKernel:
     count: Size
     threads: int
     launch_groups: int
-
-    def groups(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
-        """The workgroups to launch along x, y and z; (0, 0, 0) where there is nothing to do."""
-        count = dims.evaluate(self.count, sizes)
-        if count <= self.launch_groups:
-            return (count, 1, 1) if count else (0, 0, 0)
-        return self.launch_groups, -(-count // self.launch_groups), 1
+    work: Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +135,8 @@ class _Renderer:
         code, shape = self.code, self.shape
         words = self.module.words(entry, ENTRY)
         description = (code.name, words, ENTRY, code.params, code.sizes)
-        return SpirvKernel(*description, shape.count, shape.threads, self.target.launch_groups)
+        launch = shape.count, shape.threads, self.target.launch_groups, counted_work(code, self.target)
+        return SpirvKernel(*description, *launch)
 
     def finish(self, entry: int, label: int) -> None:
         """The entry point around what was written, and the functions that it calls."""
@@ -174,7 +172,7 @@ class _Renderer:
         offsets = tuple(8 * k for k in range(len(members)))
         fixed = ((Decoration.NonWritable,),) * len(members)
         block = module.structure(members, offsets, fixed)
-        table = self.table(module.pointer(StorageClass.PhysicalStorageBuffer, block))
+        table, self.first = self.pushed(module.pointer(StorageClass.PhysicalStorageBuffer, block))
         for k, (p, type) in enumerate(zip(code.params, pointers, strict=True)):
             address = self.own_pointer(p, type, self.member(table, k, type, 8))
             space = StorageClass.PhysicalStorageBuffer
@@ -196,14 +194,15 @@ class _Renderer:
         has_barrier = any(isinstance(s, Barrier) for s in walk(self.code.body))
         return self.module.buffer(kind, (Decoration.Coherent,) if has_barrier else ())
 
-    def table(self, type: int) -> int:
-        """The address of the table, from the push constant."""
-        module = self.module
-        block = module.structure((type,), (0,), ((),))
-        push = module.variable(StorageClass.PushConstant, block)
+    def pushed(self, type: int) -> tuple[int, Value]:
+        """The address of the table, and the first group's number: the low word, if it is enough."""
+        module, kind = self.module, self.position_kind()
+        members = type, module.type(kind)
+        push = module.variable(StorageClass.PushConstant, module.structure(members, (0, 8), ((), ())))
         module.name(push, "arguments")
-        place = module.pointer(StorageClass.PushConstant, type)
-        return self.read(type, self.chain(place, push, 0))
+        places = [module.pointer(StorageClass.PushConstant, member) for member in members]
+        table, first = (self.read(m, self.chain(p, push, k)) for k, (m, p) in enumerate(zip(members, places)))
+        return table, Value(self.writer, kind, first)
 
     def member(self, table: int, number: int, type: int, size: int) -> int:
         """An entry of the table."""
@@ -265,8 +264,8 @@ class _Renderer:
         return index_kind(self.shape.points + spare * self.shape.threads)
 
     def group(self, kind: str) -> Value:
-        """The number of this workgroup."""
-        x = resized(self.component(BuiltIn.WorkgroupId, 0), dtypes.u32, kind)
+        """The number of this workgroup; a launch may be a part of all."""
+        x = self.first + resized(self.component(BuiltIn.WorkgroupId, 0), dtypes.u32, kind)
         if not self.is_folded:
             return x
         y = resized(self.component(BuiltIn.WorkgroupId, 1), dtypes.u32, kind)

@@ -24,6 +24,10 @@ LEGALISED: dict[np.dtype, frozenset[np.dtype]] = {
 
 
 LLVMPIPE_ROUNDS = 65_535  # loop_rounds of Mesa's CPU device
+# submission_work of GPUs: Windows resets one that does not answer for 2 s, and in a tenth of that a
+# screen stops moving. The slowest are taken to do 1.1e11 instructions a second (decision 0057).
+INTEGRATED_WORK = 1 << 34
+DISCRETE_WORK = 1 << 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,9 @@ class Target:
     native: frozenset[tuple[str, np.dtype]] = frozenset()
     # Rounds of loops, all together, after which the driver silently stops; None: it never does.
     loop_rounds: int | None = None
+    # Work (kernel/work.py) of what is submitted at once; longer launches are made of several, so
+    # that no watchdog takes the device for hung. None: nobody watches it.
+    submission_work: int | None = None
     driver: str = ""  # its version, where it has one of its own
 
     def has(self, operation: str, dtype: np.dtype) -> bool:

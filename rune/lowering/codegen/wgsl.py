@@ -9,10 +9,11 @@
     }                                     }
                                           memory1[args.at_y + i] = bitcast<u32>(s);
 
-Binding 0 is a uniform block: `zero`, the number of grid points, where each parameter begins in its
-memory [elements], the sizes. The bindings after it are memories, arrays of words: several
-parameters may lie in one, of whatever dtype, and narrow elements are parts of words. A memory into
-which narrow elements are written is made of atomic words: their neighbours are other threads'.
+Binding 0 is a uniform block: `zero`, the number of grid points, the launch's first group, where
+each parameter begins in its memory [elements], the sizes. The bindings after it are memories,
+arrays of words: several parameters may lie in one, of whatever dtype, and narrow elements are parts
+of words. A memory into which narrow elements are written is made of atomic words: their neighbours
+are other threads'.
 
 All GRID loops are one number, folded over the dispatch's x and y; WORKGROUP loops likewise are the
 threads of a group. Index arithmetic is 32-bit, which the launch checks by `extents`.
@@ -93,9 +94,9 @@ class Rendered:
     """One kernel as a module, for one way in which its parameters share memories.
 
     `memories` has the memory of each parameter. The uniform block holds words: 0, the value of
-    `points`, an element offset for each of `params`, the values of `sizes`. A workgroup of
-    `threads` takes one point if `grouped`, else each thread one. All of `extents` must be below
-    2^31.
+    `points`, the first group, an element offset for each of `params`, the values of `sizes`. A
+    workgroup of `threads` takes one point if `grouped`, else each thread one. All of `extents` must
+    be below 2^31.
     """
 
     name: str
@@ -179,7 +180,7 @@ class _Renderer(Statements):
     def whole(self, head: str) -> str:
         """The module: bindings and helpers around the function that begins so."""
         function = "\n".join([head, *self.lines, "}"])
-        fields = ["zero: u32", "points: u32"]
+        fields = ["zero: u32", "points: u32", "first: u32"]
         fields += [f"at_{self.name(p.name)}: i32" for p in self.code.params]
         fields += [f"size_{self.name(s)}: i32" for s in self.code.sizes]
         block = "".join(f"  {field},\n" for field in fields)
@@ -215,7 +216,7 @@ class _Renderer(Statements):
 
     def position(self, grid: Sequence[For], grouped: bool) -> None:
         """Bind the variables of the grid: the dispatch may be larger than it."""
-        self.emit("let group = group_id.x + group_id.y * group_count.x;")
+        self.emit("let group = args.first + group_id.x + group_id.y * group_count.x;")
         at = "group" if grouped else f"group * {THREADS}u + thread_id"
         self.emit(f"if ({at} >= args.points) {{ return; }}")
         if grid:

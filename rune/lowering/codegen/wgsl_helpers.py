@@ -103,12 +103,13 @@ def accessors(memory: str, bits: int, is_atomic: bool) -> dict[str, str]:
     """The functions that read and write elements of 8 or 16 bits of an array of words, by name.
 
     Several threads may write into one word, each its own bits, so that two atomic operations put
-    a value in place.
+    a value in place. A position has no sign: that of a byte behind 2 GiB of a buffer is beyond i32,
+    in which sums wrap.
     """
     mask = f"0x{(1 << bits) - 1:x}u"
     lanes = 32 // bits
     down, low = f"{lanes.bit_length() - 1}u", f"{lanes - 1}u"
-    word = f"{memory}[at >> {down}]"
+    word = f"{memory}[u32(at) >> {down}]"
     loaded = f"atomicLoad(&{word})" if is_atomic else word
     load, store = f"{memory}_load{bits}", f"{memory}_store{bits}"
     return {

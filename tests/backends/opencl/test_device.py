@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rune.backends import device_named, opencl
 from rune.backends.opencl import run
 from rune.backends.shared import disk_cache
 from rune.errors import OutOfMemory
+from rune.lowering.pipeline import lower
 from tests.support.close import close
 
 TARGETS, WHY = opencl.probe()
@@ -331,3 +333,32 @@ def test_memory_that_runs_out_within_a_script_is_given_back_and_tried_again(monk
     monkeypatch.setattr(backend.cl, "enqueue_nd_range_kernel", refuse_once)
     close(wanted, np.asarray(f(x)), ulps=0, why="the same program")
     assert len(refused) == 1
+
+
+def test_a_launch_of_much_work_is_enqueued_in_parts_with_a_flush_between(monkeypatch: pytest.MonkeyPatch):
+    backend: Any = opencl.open_device(replace(TARGETS[0], submission_work=20_000))  # of 90,000
+    program = rune.make_program(lambda x: x + 1.0)(rnp.zeros(10_000, "float32"))
+    executable, x = backend.record(lower(program, backend.target)), backend.copy_in(np.zeros(10_000, np.float32))
+    starts: list[Any] = []
+    original = backend.cl.enqueue_nd_range_kernel
+
+    class Flushed:
+        """The queue, with its flushes counted."""
+
+        count = 0
+
+        def flush(self) -> None:
+            self.count += 1
+
+    executable.queue, queue = Flushed(), executable.queue
+
+    def noted(_: Any, *arguments: Any) -> Any:
+        starts.append(arguments[3])
+        return original(queue, *arguments)
+
+    monkeypatch.setattr(backend.cl, "enqueue_nd_range_kernel", noted)
+    executable([x])
+
+    assert starts[0] is None
+    assert len(starts) >= 5
+    assert executable.queue.count == len(starts)

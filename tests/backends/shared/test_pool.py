@@ -180,8 +180,28 @@ def test_the_largest_possible_buffer_is_not_rounded_beyond_what_is_possible():
 
     pool.take(1_000_001)
     assert list(driver.granted.values()) == [1_000_001]
-    with pytest.raises(OutOfMemory, match="limit of one buffer 1000001 B"):
+    with pytest.raises(OutOfMemory, match=r"cannot allocate 1000002 B on test:0 \(one buffer has at most 1000001 B"):
         pool.take(1_000_002)
+
+
+def test_what_no_buffer_can_hold_is_refused_before_anything_is_given_back():
+    driver = Driver()
+    pool = driver.pool(largest_bytes=1_000_000)
+    pool.take(900_000)
+
+    with pytest.raises(OutOfMemory) as caught:
+        pool.take(1_000_001)
+
+    assert pool.stats().cached_bytes > 0
+    assert "an array is one buffer" in str(caught.value)
+
+
+def test_an_error_says_why_the_driver_refuses():
+    def refuse(nbytes: int) -> object:
+        raise MemoryError("4096 allocations are all there may be")
+
+    with pytest.raises(OutOfMemory, match=r"\(4096 allocations are all there may be, used 0 B"):
+        Pool("test:0", refuse, lambda handle: None).take(10)
 
 
 def test_out_of_memory_says_asked_used_cached_free_and_limit():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import rune.numpy as rnp
 from rune import control, dims, dtypes
 from rune.backends import vulkan
 from rune.backends.vulkan import driver
+from rune.backends.vulkan.memory_types import CACHED, COHERENT, NEAR, VISIBLE
 from rune.core.program import Program
 from rune.core.types import ArrayType
 from rune.lowering.kernel.text import parse
@@ -30,10 +32,32 @@ def physical() -> driver.Physical:
     return driver.physical_devices(driver.instance())[0]
 
 
+# What the first device may pretend to have, by the properties of its types in order.
+HOST = VISIBLE | COHERENT | CACHED
+MEMORIES: dict[str, tuple[int, ...]] = {
+    "shared": (NEAR | HOST,),
+    "staged": (NEAR, HOST, NEAR | VISIBLE | COHERENT),
+    "apart": (NEAR, HOST),  # a device without memory that the host can write
+    # The host's caches have to be told what the device does, and the other way round.
+    "cached apart": (NEAR | VISIBLE | CACHED, NEAR | VISIBLE | COHERENT),
+    "cached and staged": (NEAR, VISIBLE | CACHED, VISIBLE | COHERENT),
+}
+
+
+def with_memory(name: str) -> driver.Physical:
+    """The first device as if it had these types of memory; skips where it has none like them."""
+    device = physical()
+    real = [next((k for k in device.memory_types if k.has(flags)), None) for flags in MEMORIES[name]]
+    if None in real:
+        pytest.skip(f"{device.name} has no memory that is {name}")
+    types = [replace(k, flags=flags) for k, flags in zip(real, MEMORIES[name]) if k is not None]
+    return replace(device, memory_types=tuple(types))
+
+
 @contextmanager
-def opened(is_shared: bool | None = None) -> Iterator[vulkan.VulkanBackend]:
-    """The first device, opened for the block alone; is_shared: whether the host sees its memory."""
-    backend = vulkan.VulkanBackend(TARGETS[0], physical(), is_shared)
+def opened(memory: str | None = None) -> Iterator[vulkan.VulkanBackend]:
+    """The first device, opened for the block alone; memory: of MEMORIES, None: as it is."""
+    backend = vulkan.VulkanBackend(TARGETS[0], with_memory(memory) if memory else physical())
     yield backend
     backend.close()
 

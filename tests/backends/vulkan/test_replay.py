@@ -18,7 +18,18 @@ from rune.backends.vulkan import replay, schedule
 from rune.backends.vulkan.items import Choice, Repeat, Run, is_recordable, runs_of
 from rune.lowering.plan import Launch, Slot, Space
 from tests.backends.plans import run
-from tests.backends.vulkan.cases import CASES, TARGETS, VECTOR, X, chain, counted, lowered, needs_device, opened
+from tests.backends.vulkan.cases import (
+    CASES,
+    MEMORIES,
+    TARGETS,
+    VECTOR,
+    X,
+    chain,
+    counted,
+    lowered,
+    needs_device,
+    opened,
+)
 from tests.support.close import close, same
 from tests.support.oracle import by_reference
 
@@ -87,10 +98,10 @@ def test_a_barrier_stands_only_between_launches_that_touch_the_same_bytes(backen
 # --- loops and branches -----------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["shared", "staged"])
+@pytest.fixture(scope="module", params=MEMORIES)
 def device(request) -> Iterator[vulkan.VulkanBackend]:
-    """A device whose memory the host sees, and one whose memory it does not."""
-    with opened(is_shared=request.param) as backend:
+    """Devices whose memory the host sees, in part, or not."""
+    with opened(request.param) as backend:
         yield backend
 
 

@@ -25,16 +25,16 @@ from rune.errors import CompileError, DeviceError, OutOfMemory
 from rune.lowering.kernel.text import parse
 from rune.lowering.plan import Copy, Plan, Slot, Space
 from tests.backends.plans import plan_of, run
-from tests.backends.vulkan.cases import TARGETS, chain, needs_device, opened
+from tests.backends.vulkan.cases import MEMORIES, TARGETS, chain, needs_device, opened
 from tests.support.close import same
 
 pytestmark = needs_device
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["shared", "staged"])
+@pytest.fixture(scope="module", params=MEMORIES)
 def device(request) -> Iterator[vulkan.VulkanBackend]:
-    """A device whose memory the host sees, and one whose memory it does not."""
-    with opened(is_shared=request.param) as backend:
+    """Devices whose memory the host sees, in part, or not."""
+    with opened(request.param) as backend:
         yield backend
 
 
@@ -113,18 +113,18 @@ def test_an_array_of_several_staged_pieces_goes_there_and_back(device):
 
 
 def test_memory_that_copies_go_through_is_a_pool_of_its_own():
-    with opened(is_shared=False) as backend:
+    with opened("staged") as backend:
         x = backend.copy_in(np.ones(1000, np.float32))
         backend.copy_out(x, x.type)
         pools = backend.memory_stats().pools
 
-    assert list(pools) == ["device", "staging"]
+    assert list(pools) == ["device", "staging", "tables"]
     assert pools["device"].live_bytes > 0
     assert (pools["staging"].allocations, pools["staging"].live_bytes) == (2, 0)
 
 
 def test_memory_that_host_and_device_share_is_one_pool():
-    with opened(is_shared=True) as backend:
+    with opened("shared") as backend:
         assert list(backend.memory_stats().pools) == ["device"]
 
 
@@ -233,9 +233,8 @@ import numpy as np
 from rune.backends import vulkan
 from tests.backends.vulkan import cases as t
 from tests.backends.plans import run
-shared = vulkan.VulkanBackend(t.TARGETS[0], t.physical(), is_shared=True)
-staged = vulkan.VulkanBackend(t.TARGETS[0], t.physical(), is_shared=False)
-for backend in (shared, staged):
+for name in t.MEMORIES:
+    backend = vulkan.VulkanBackend(t.TARGETS[0], t.with_memory(name))
     executable = backend.record(t.chain(20))
     for k in range(20):
         executable([backend.copy_in(np.full(50, k, np.float32))])

@@ -168,6 +168,28 @@ def test_a_long_call_is_submitted_in_parts(device, submissions, monkeypatch):
     assert submissions.count - before > 4
 
 
+def test_a_launch_of_much_work_is_submitted_in_parts(monkeypatch):
+    device = wgpu.open_device(replace(TARGETS[0], submission_work=20_000))  # of 90,000
+    executable, arguments = compiled(device, lambda x: x + 1, floats(10_000))
+    counting = Submissions(device.queue)
+    monkeypatch.setattr(device, "queue", counting)
+
+    executable(arguments)
+
+    assert counting.count >= 5
+
+
+def test_a_script_is_submitted_where_it_was_cut_when_it_was_encoded(monkeypatch):
+    device = wgpu.open_device(replace(TARGETS[0], submission_work=20_000))
+    executable, arguments = compiled(device, lambda x: x + 1, floats(10_000))
+    for _ in range(3):  # results come back to the same memory
+        executable(arguments)
+    (commands,) = {tuple(map(type, s)) for s in executable._scripts.values()}
+
+    assert commands == (script.Launches, *(script.Cut, script.Launches) * (len(commands) // 2))
+    assert len(commands) >= 9
+
+
 def test_a_step_with_too_many_buffers_has_them_packed(device, monkeypatch):
     arrays = [floats(5), floats(1), *(floats(5) for _ in range(4))]
 

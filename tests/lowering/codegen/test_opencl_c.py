@@ -157,7 +157,7 @@ def test_threads_share_memory_and_wait(expect):
             __global float* y_base, const long y_at) {
           __global const float* restrict x = x_base + x_at;
           __global float* restrict y = y_base + y_at;
-          const long g = get_group_id(0);
+          const long g = get_group_id(0) + get_global_offset(0) / 8;
           __local float tile[8];
           const long t = get_local_id(0);
           tile[t] = x[8 * g + t];

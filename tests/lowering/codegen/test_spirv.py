@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 from rune import dtypes
+from rune.backends.shared.executor import evaluate
+from rune.backends.shared.parts import parts
 from rune.core.primitive import Primitive
 from rune.errors import DtypeError
-from rune.lowering.codegen.spirv import render
+from rune.lowering.codegen.spirv import SpirvKernel, render
 from rune.lowering.codegen.spirv_text import to_text
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import KernelCode, Store
@@ -80,9 +82,10 @@ def test_a_module_says_what_it_needs_and_where_arguments_lie(expect):
           @16 NonWritable i32
         struct12:   # Block
           @0 ptr struct10
+          @8 i32
           %arguments = Variable ptr struct12 PushConstant
-          %37 = Variable ptr i32 Input   # BuiltIn LocalInvocationIndex
-          %41 = Variable ptr i32x3 Input   # BuiltIn WorkgroupId""",
+          %40 = Variable ptr i32 Input   # BuiltIn LocalInvocationIndex
+          %44 = Variable ptr i32x3 Input   # BuiltIn WorkgroupId""",
     )
 
 
@@ -94,24 +97,27 @@ def test_a_thread_loads_its_table_and_finds_its_point(expect):
         %2:
           %x = Variable ptr ptr struct5 Function   # RestrictPointer
           %y = Variable ptr ptr struct7 Function   # RestrictPointer
-          %16 = AccessChain ptr ptr struct10 %arguments 0
-          %18 = Load ptr struct10 %16
-          %20 = AccessChain ptr ptr struct5 %18 0
-          %21 = Load ptr struct5 %20 Aligned 8
-          Store %x %21
-          %24 = Load ptr struct5 %x
-          %26 = AccessChain ptr ptr struct7 %18 1
-          %28 = Load ptr struct7 %26 Aligned 8
-          Store %y %28
-          %31 = Load ptr struct7 %y
-          %33 = AccessChain ptr i32 %18 2
-          %35 = Load i32 %33 Aligned 4
-          %38 = Load i32 %37
-          %42 = AccessChain ptr i32 %41 0
-          %43 = Load i32 %42
-          %45 = IMul i32 %43 256
-          %46 = IAdd i32 %45 %38
-          %48 = SLessThan bool %46 %35""",
+          %17 = AccessChain ptr ptr struct10 %arguments 0
+          %19 = Load ptr struct10 %17
+          %20 = AccessChain ptr i32 %arguments 1
+          %22 = Load i32 %20
+          %24 = AccessChain ptr ptr struct5 %19 0
+          %25 = Load ptr struct5 %24 Aligned 8
+          Store %x %25
+          %28 = Load ptr struct5 %x
+          %30 = AccessChain ptr ptr struct7 %19 1
+          %31 = Load ptr struct7 %30 Aligned 8
+          Store %y %31
+          %34 = Load ptr struct7 %y
+          %36 = AccessChain ptr i32 %19 2
+          %38 = Load i32 %36 Aligned 4
+          %41 = Load i32 %40
+          %45 = AccessChain ptr i32 %44 0
+          %46 = Load i32 %45
+          %47 = IAdd i32 %22 %46
+          %49 = IMul i32 %47 256
+          %50 = IAdd i32 %49 %41
+          %52 = SLessThan bool %50 %38""",
     )
 
 
@@ -119,16 +125,16 @@ def test_only_threads_that_have_a_point_do_something(expect):
     expect(
         body(DOUBLE),
         """
-          SelectionMerge %51 None
-          BranchConditional %48 %49 %51
-        %49:
-          %53 = AccessChain ptr f32 %24 0 %46
-          %54 = Load f32 %53 Aligned 4
-          %56 = FMul f32 %54 2.0_f32   # NoContraction
-          %57 = AccessChain ptr f32 %31 0 %46
-          Store %57 %56 Aligned 4
-          Branch %51
-        %51:
+          SelectionMerge %55 None
+          BranchConditional %52 %53 %55
+        %53:
+          %57 = AccessChain ptr f32 %28 0 %50
+          %58 = Load f32 %57 Aligned 4
+          %60 = FMul f32 %58 2.0_f32   # NoContraction
+          %61 = AccessChain ptr f32 %34 0 %50
+          Store %61 %60 Aligned 4
+          Branch %55
+        %55:
           Return""",
     )
 
@@ -145,45 +151,45 @@ def test_loops_count_in_variables_and_merge_behind_themselves(expect):
     expect(
         body(code),
         """
-          SelectionMerge %48 None
-          BranchConditional %45 %46 %48
-        %46:
-          Store %51 0.0_f32
-          Store %59 0
-          Branch %53
-        %53:
-          LoopMerge %57 %56 None
-          Branch %54
-        %54:
-          %60 = Load i32 %59
-          %61 = SLessThan bool %60 8
-          BranchConditional %61 %55 %57
-        %55:
-          %62 = Load f32 %51
-          %63 = IAdd i32 %42 %60
-          %65 = SGreaterThanEqual bool %63 4
-          SelectionMerge %68 None
-          BranchConditional %65 %66 %68
-        %66:
-          %70 = IAdd i32 %63 -4
-          %72 = AccessChain ptr f32 %24 0 %70
-          %73 = Load f32 %72 Aligned 4
-          Branch %68
-        %68:
-          %74 = Phi f32 %73 %66 0.0_f32 %55
-          %75 = FAdd f32 %62 %74   # NoContraction
-          Store %51 %75
-          Branch %56
-        %56:
-          %76 = IAdd i32 %60 1
-          Store %59 %76
-          Branch %53
+          SelectionMerge %52 None
+          BranchConditional %49 %50 %52
+        %50:
+          Store %55 0.0_f32
+          Store %63 0
+          Branch %57
         %57:
-          %77 = Load f32 %51
-          %78 = AccessChain ptr f32 %31 0 %42
-          Store %78 %77 Aligned 4
-          Branch %48
-        %48:
+          LoopMerge %61 %60 None
+          Branch %58
+        %58:
+          %64 = Load i32 %63
+          %65 = SLessThan bool %64 8
+          BranchConditional %65 %59 %61
+        %59:
+          %66 = Load f32 %55
+          %67 = IAdd i32 %46 %64
+          %69 = SGreaterThanEqual bool %67 4
+          SelectionMerge %72 None
+          BranchConditional %69 %70 %72
+        %70:
+          %74 = IAdd i32 %67 -4
+          %76 = AccessChain ptr f32 %28 0 %74
+          %77 = Load f32 %76 Aligned 4
+          Branch %72
+        %72:
+          %78 = Phi f32 %77 %70 0.0_f32 %59
+          %79 = FAdd f32 %66 %78   # NoContraction
+          Store %55 %79
+          Branch %60
+        %60:
+          %80 = IAdd i32 %64 1
+          Store %63 %80
+          Branch %57
+        %61:
+          %81 = Load f32 %55
+          %82 = AccessChain ptr f32 %34 0 %46
+          Store %82 %81 Aligned 4
+          Branch %52
+        %52:
           Return""",
     )
 
@@ -192,24 +198,24 @@ def test_threads_of_a_group_share_and_wait(expect):
     expect(
         body("workgroup"),
         """
-          SelectionMerge %45 None
-          BranchConditional %42 %43 %45
-        %43:
-          %50 = IMul i32 %39 8
-          %51 = IAdd i32 %50 %34
-          %53 = AccessChain ptr f32 %24 0 %51
-          %54 = Load f32 %53 Aligned 4
-          %56 = AccessChain ptr f32 %tile %34
-          Store %56 %54
+          SelectionMerge %49 None
+          BranchConditional %46 %47 %49
+        %47:
+          %54 = IMul i32 %43 8
+          %55 = IAdd i32 %54 %37
+          %57 = AccessChain ptr f32 %28 0 %55
+          %58 = Load f32 %57 Aligned 4
+          %60 = AccessChain ptr f32 %tile %37
+          Store %60 %58
           ControlBarrier 2 2 328
-          %60 = IMul i32 %34 -1
-          %62 = IAdd i32 %60 7
-          %63 = AccessChain ptr f32 %tile %62
-          %64 = Load f32 %63
-          %65 = AccessChain ptr f32 %31 0 %51
-          Store %65 %64 Aligned 4
-          Branch %45
-        %45:
+          %64 = IMul i32 %37 -1
+          %66 = IAdd i32 %64 7
+          %67 = AccessChain ptr f32 %tile %66
+          %68 = Load f32 %67
+          %69 = AccessChain ptr f32 %34 0 %55
+          Store %69 %68 Aligned 4
+          Branch %49
+        %49:
           Return""",
     )
 
@@ -222,31 +228,37 @@ code f(y: write f32[n]) sizes n in 0.. {
 }"""
 
 
+def launched(kernel: SpirvKernel, **sizes: int) -> tuple[int, int] | None:
+    """The groups along both dimensions of its one launch."""
+    (part,) = [*parts(evaluate(kernel.count, sizes), 0, None, kernel.launch_groups)] or [None]
+    return part and part.folded(kernel.launch_groups)
+
+
 @pytest.mark.parametrize(
     ("points", "groups"),
     [
-        (0, (0, 0, 0)),
-        (1, (1, 1, 1)),
-        (257, (2, 1, 1)),
-        (65535 * 256, (65535, 1, 1)),
-        (65535 * 256 + 1, (65535, 2, 1)),
-        (10**9, (65535, 60, 1)),
+        (0, None),
+        (1, (1, 1)),
+        (257, (2, 1)),
+        (65535 * 256, (65535, 1)),
+        (65535 * 256 + 1, (65535, 2)),
+        (10**9, (65535, 60)),
     ],
 )
-def test_groups_that_one_dimension_cannot_hold_are_folded(points: int, groups: tuple[int, ...]):
-    assert rendered(ONE_AXIS).groups({"n": points}) == groups
+def test_groups_that_one_dimension_cannot_hold_are_folded(points: int, groups: tuple[int, int] | None):
+    assert launched(rendered(ONE_AXIS), n=points) == groups
 
 
 def test_a_small_static_grid_is_spread_over_the_processors():
     kernel = rendered("code f(y: write i32[640]) { for i in 640 grid { store y[i] = 1_i32 } }")
 
-    assert (kernel.threads, kernel.groups({})) == (32, (20, 1, 1))
+    assert (kernel.threads, launched(kernel)) == (32, (20, 1))
 
 
 def test_a_workgroup_is_one_group_however_many_threads_it_has():
     kernel = rendered("workgroup")
 
-    assert (kernel.threads, kernel.groups({})) == (8, (4, 1, 1))
+    assert (kernel.threads, launched(kernel)) == (8, (4, 1))
 
 
 def test_only_a_grid_that_may_need_folding_asks_how_wide_the_launch_is():

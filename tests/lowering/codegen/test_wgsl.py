@@ -59,6 +59,7 @@ def test_buffers_are_words_and_begin_where_the_block_says(expect):
         struct Args {
           zero: u32,
           points: u32,
+          first: u32,
           at_x: i32,
           at_y: i32,
           size_n: i32,
@@ -77,7 +78,7 @@ def test_buffers_are_words_and_begin_where_the_block_says(expect):
             @builtin(num_workgroups) group_count: vec3<u32>,
             @builtin(local_invocation_index) thread_id: u32) {
           rune_zero = args.zero & group_id.x;
-          let group = group_id.x + group_id.y * group_count.x;
+          let group = args.first + group_id.x + group_id.y * group_count.x;
           if (group * 64u + thread_id >= args.points) { return; }
           let point = i32(group * 64u + thread_id);
           let i = point;
@@ -131,6 +132,15 @@ def test_parameters_may_share_a_memory(expect):
     )
 
 
+def test_bytes_behind_2_gib_are_found_by_a_position_without_a_sign():
+    code = parse("code f(x: read i8[9], y: write i8[9]) { for i in 9 grid { store y[i] = x[i] } }")
+    text = render(code, (0, 0)).text
+
+    # Sums of i32 wrap: as u32 they are right up to 4 GiB, and `>>` of i32 would keep the sign.
+    assert text.count("memory0[u32(at) >> 2u]") == 3
+    assert "[at >>" not in text
+
+
 def test_narrow_elements_are_parts_of_words_that_threads_share(expect):
     code = """
     code f(x: read i8[n], y: write bool[n]) sizes n in 1..99 {
@@ -147,20 +157,20 @@ def test_narrow_elements_are_parts_of_words_that_threads_share(expect):
         text[text.index("fn memory0") :],
         """
         fn memory0_load8(at: i32) -> u32 {
-          return (memory0[at >> 2u] >> (8u * (u32(at) & 3u))) & 0xffu;
+          return (memory0[u32(at) >> 2u] >> (8u * (u32(at) & 3u))) & 0xffu;
         }
 
         fn memory1_store8(at: i32, value: u32) {
           let shift = 8u * (u32(at) & 3u);
-          atomicAnd(&memory1[at >> 2u], ~(0xffu << shift));
-          atomicOr(&memory1[at >> 2u], (value & 0xffu) << shift);
+          atomicAnd(&memory1[u32(at) >> 2u], ~(0xffu << shift));
+          atomicOr(&memory1[u32(at) >> 2u], (value & 0xffu) << shift);
         }
 
         @compute @workgroup_size(64)
         fn run_f(@builtin(workgroup_id) group_id: vec3<u32>,
             @builtin(num_workgroups) group_count: vec3<u32>,
             @builtin(local_invocation_index) thread_id: u32) {
-          let group = group_id.x + group_id.y * group_count.x;
+          let group = args.first + group_id.x + group_id.y * group_count.x;
           if (group * 64u + thread_id >= args.points) { return; }
           let point = i32(group * 64u + thread_id);
           let i = point;
@@ -179,7 +189,7 @@ def test_threads_share_memory_and_wait(expect):
         fn run_reverse(@builtin(workgroup_id) group_id: vec3<u32>,
             @builtin(num_workgroups) group_count: vec3<u32>,
             @builtin(local_invocation_index) thread_id: u32) {
-          let group = group_id.x + group_id.y * group_count.x;
+          let group = args.first + group_id.x + group_id.y * group_count.x;
           if (group >= args.points) { return; }
           let point = i32(group);
           let g = point;

@@ -1,0 +1,95 @@
+"""Copies to an OpenCL device while it computes: behind what was enqueued, and nobody waits.
+
+A copy is cut into pieces. Each is first copied into a piece of host memory that the driver has
+pinned, and goes to the device from there, in the queue of the kernels: whatever used the target
+before is done by then. The caller may change its array at once. Pieces are used in turn; where all
+have a copy under way, the oldest is waited for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from rune import locks
+from rune.backends.opencl.run import OpenCLQueue
+from rune.backends.shared.pool import Block, PoolStats
+
+SIZES = (1 << 16, 1 << 22)  # of pieces: small arrays, large arrays [B]
+MOST = 16  # pieces of each size
+
+
+class _Event(Protocol):
+    """The end of a copy."""
+
+    command_execution_status: int  # 0: it is done; less: by an error
+
+    def wait(self) -> None:
+        """Return when it is done."""
+        ...
+
+
+@dataclass(slots=True)
+class _Piece:
+    memory: np.ndarray  # u8
+    copy: _Event | None = None  # the last one from it
+
+    @property
+    def is_free(self) -> bool:
+        return self.copy is None or self.copy.command_execution_status <= 0
+
+
+class Staging:
+    """The pinned memory of one device, for any thread."""
+
+    def __init__(self, backend: OpenCLQueue):
+        self.backend = backend
+        self._lock = locks.lock()
+        self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}
+        self._sent = 0
+        # Mapping has to wait for what is in its queue, and so has a queue of its own.
+        self._mapping = backend.cl.CommandQueue(backend.context)
+
+    def send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        """Enqueue a copy of host bytes (u8) into a block."""
+        for at in range(0, data.size, SIZES[-1]):
+            with self._lock:
+                self._send(block, offset + at, data[at : at + SIZES[-1]])
+        self.backend.queue.flush()
+
+    def stats(self) -> PoolStats:
+        """The pinned pieces: live ones have a copy under way, and none is ever freed."""
+        with self._lock:
+            pieces = [p for pieces in self._pieces.values() for p in pieces]
+            pinned = sum(p.memory.size for p in pieces)
+            live = sum(p.memory.size for p in pieces if not p.is_free)
+            return PoolStats(live, pinned - live, pinned, MOST * sum(SIZES), self._sent, len(pieces))
+
+    def _send(self, block: Block, offset: int, data: np.ndarray) -> None:
+        piece, backend = self._next(next(size for size in SIZES if data.size <= size)), self.backend
+        pinned = piece.memory[: data.size]
+        pinned[...] = data
+        piece.copy = backend.cl.enqueue_copy(backend.queue, block.handle, pinned, dst_offset=offset, is_blocking=False)
+        self._sent += 1
+
+    def _next(self, size: int) -> _Piece:
+        """The piece that was used longest ago, if its copy is done or no more may be made."""
+        pieces = self._pieces[size]
+        if pieces and (len(pieces) == MOST or pieces[0].is_free):
+            piece = pieces.popleft()
+            if piece.copy is not None:
+                piece.copy.wait()
+        else:
+            piece = _Piece(self._pinned(size))
+        pieces.append(piece)
+        return piece
+
+    def _pinned(self, size: int) -> np.ndarray:
+        cl, backend = self.backend.cl, self.backend
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.ALLOC_HOST_PTR
+        memory = cl.Buffer(backend.context, flags, size)
+        # The array keeps the memory, mapped for as long as it lives.
+        return cl.enqueue_map_buffer(self._mapping, memory, cl.map_flags.WRITE, 0, (size,), np.uint8)[0]
