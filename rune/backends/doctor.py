@@ -54,7 +54,7 @@ NEEDS = {
         "install a Vulkan, Metal or D3D12 driver; for a CPU device: apt install libvulkan1 mesa-vulkan-drivers",
     ),
     "cuda": Needs(
-        ("pycuda", "cuda-bindings", "nvidia-cuda-nvrtc"),
+        ("cuda-bindings", "nvidia-cuda-nvrtc", "pycuda"),
         'pip install "rune-ml[cuda]", beside NVIDIA\'s driver',
         "install NVIDIA's driver; nvidia-smi shows the GPUs that it finds",
     ),

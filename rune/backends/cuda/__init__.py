@@ -1,4 +1,4 @@
-"""CUDA: pycuda for the context, memory, streams and events; NVRTC and graphs by cuda-bindings.
+"""CUDA: context, memory, streams and events (driver.py), NVRTC, and graphs, by cuda-bindings.
 
 The context is the device's primary one, which other libraries of the process use too. A thread has
 it current only inside `entered`, so theirs stays as it was. All work of a device is in one stream,
@@ -15,20 +15,21 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from rune import dtypes, locks
+from rune import locks
+from rune.backends.cuda.by_bindings import Refused, call
 from rune.backends.cuda.compiler import architecture, compile_source, supported, version
+from rune.backends.cuda.devices import load, release, target_of
+from rune.backends.cuda.driver import Allocation, Device, Driver, Event
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
-from rune.backends.cuda.launch import Program, Refused, Retired, call
+from rune.backends.cuda.launch import Program, Retired
 from rune.backends.cuda.nccl import library, losses
 from rune.backends.cuda.nccl.crew import Crew, crew_for
 from rune.backends.cuda.run import CudaExecutable, address
@@ -44,7 +45,7 @@ from rune.backends.shared.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
-from rune.lowering.codegen.target import Target, natively
+from rune.lowering.codegen.target import Target
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
 
@@ -54,16 +55,6 @@ _SLAB_BYTES = 1 << 21
 _INSTALL = "pip install 'rune-ml[cuda]'"
 _INSTALL_NCCL = "pip install 'rune-ml[nccl]'"
 _loaded = Loaded("cuda")
-
-
-@functools.cache
-def _driver() -> Any:
-    """pycuda's driver module, initialised on first use; its warnings are not the user's."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        driver = import_module("pycuda.driver")
-        driver.init()
-        return driver
 
 
 def _library() -> str | None:
@@ -82,7 +73,7 @@ def _why_not() -> str | None:
     except OSError:
         return f"no NVIDIA driver ({library} cannot be loaded); with one: {_INSTALL}"
     # A parent of a dotted name is imported to look into it, and may be missing itself.
-    for module in ("pycuda", "cuda", "cuda.bindings"):
+    for module in ("cuda", "cuda.bindings"):
         if find_spec(module) is None:
             return f"{module} is not installed; {_INSTALL}"
     return None
@@ -95,7 +86,7 @@ def probe() -> tuple[list[Target], str | None]:
         return [], why
     try:
         _loaded.check()
-        compiler, driver = version(), _release(_driver().get_driver_version())
+        compiler, driver = version(), release(load().get_driver_version())
         # A driver loads code of its own major version of CUDA and of older ones.
         if driver[0] < compiler[0]:
             return [], (
@@ -103,62 +94,22 @@ def probe() -> tuple[list[Target], str | None]:
                 f"update it, or pip install nvidia-cuda-nvrtc-cu{driver[0]} "
                 f"'cuda-bindings<{compiler[0]}'"
             )
-        devices = _driver().Device
-        targets = [_target(n, devices(n)) for n in range(devices.count())]
+        devices = load().Device
+        targets = [target_of(n, load()) for n in range(devices.count())]
     except ImportError as error:
-        return [], f"pycuda or NVRTC cannot be loaded ({error}); {_INSTALL}"
+        return [], f"cuda-bindings, NVRTC or pycuda cannot be loaded ({error}); {_INSTALL}"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"the NVIDIA driver fails ({type(error).__name__}: {error})"
     return targets, None if targets else "the NVIDIA driver has no device"
 
 
-def _release(number: int) -> tuple[int, int]:
-    """The version of CUDA that a driver's number means: 12040 is 12.4."""
-    return number // 1000, number % 1000 // 10
-
-
-def _target(number: int, device: Any) -> Target:
-    major, minor = device.compute_capability()
-    attributes = _driver().device_attribute
-    return Target(
-        name=f"cuda:{number}",
-        backend="cuda",
-        language="cuda",
-        description=f"{device.name()}, compute capability {major}.{minor}",
-        dtypes=frozenset(CUDA_C.scalars),
-        vector_bytes=16,
-        cores=device.get_attribute(attributes.MULTIPROCESSOR_COUNT),
-        threads_per_workgroup=device.get_attribute(attributes.MAX_THREADS_PER_BLOCK),
-        shared_bytes=device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK),
-        scratch_bytes=1 << 12,
-        routines=frozenset(),
-        subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
-        native=_native(10 * major + minor),
-        driver=".".join(map(str, _release(_driver().get_driver_version()))),
-    )
-
-
-def _native(capability: int) -> frozenset[tuple[str, np.dtype]]:
-    """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
-    words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
-    # Compute capability 7.0 is Volta, 8.0 Ampere, 8.9 Ada.
-    half = [dtypes.f16] * (capability >= 70) + [dtypes.bf16] * (capability >= 80)
-    return natively(
-        fma=floats + half,
-        arithmetic=floats + half,
-        atomic_add=[*words, dtypes.u64, *floats, *half],
-        atomic_min=[*words, dtypes.i64, dtypes.u64],
-        matrix=half + [dtypes.f64] * (capability >= 80) + [dtypes.f8_e4m3] * (capability >= 89),
-    )
-
-
 def open_device(target: Target) -> CudaBackend:
     """The device that `probe` listed under this name."""
     _loaded.check()
-    number, count = _number(target), _driver().Device.count()
+    number, count = _number(target), load().Device.count()
     if number >= count:
         raise DeviceError(f"device: cannot open {target.name} ({count} CUDA devices)")
-    return CudaBackend(target, _driver(), _driver().Device(number))
+    return CudaBackend(target, load(), load().Device(number))
 
 
 def _number(target: Target) -> int:
@@ -194,9 +145,9 @@ class _Entered:
 
 
 class CudaBackend(QueuedBackend):
-    """One CUDA device. `driver` is pycuda.driver, `device` one of its devices."""
+    """One CUDA device of a driver."""
 
-    def __init__(self, target: Target, driver: Any, device: Any):
+    def __init__(self, target: Target, driver: Driver, device: Device):
         self.target, self.driver, self.number = target, driver, _number(target)
         self.turns = Turns(target.name)  # from writing the table to enqueueing what reads it
         self.work = Work()
@@ -212,7 +163,7 @@ class CudaBackend(QueuedBackend):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
         with self.entered:
             self.stream = driver.Stream()
-            oldest = min(_release(call("cuDriverGetVersion")), version())
+            oldest = min(release(call("cuDriverGetVersion")), version())
         self.has_conditionals = oldest >= _CONDITIONALS_SINCE
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
@@ -251,14 +202,14 @@ class CudaBackend(QueuedBackend):
 
     # --- memory ------------------------------------------------------------------------------
 
-    def _raw_alloc(self, nbytes: int) -> Any:
+    def _raw_alloc(self, nbytes: int) -> Allocation:
         with self.entered:
             try:
                 return self.driver.mem_alloc(nbytes)
             except self.driver.MemoryError as error:
                 raise MemoryError from error
 
-    def _raw_free(self, handle: Any) -> None:
+    def _raw_free(self, handle: Allocation) -> None:
         with self.entered:
             handle.free()
 
@@ -287,7 +238,7 @@ class CudaBackend(QueuedBackend):
 
         return finish
 
-    def _event(self) -> Any:
+    def _event(self) -> Event:
         """An event behind all that was enqueued.
 
         It has to go where the context is current: elsewhere pycuda destroys it only in the thread

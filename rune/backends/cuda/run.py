@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rune.backends.cuda.driver import Context, Driver, Stream
 from rune.backends.cuda.graph import Kernel, Memory, Recorder, Table, needs_host, word
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.nccl.losses import Peer
@@ -95,9 +96,9 @@ class CudaQueue(Queue, Peer, Protocol):
     """The part of a CUDA device that executables use."""
 
     number: int  # as CUDA counts its devices
-    driver: Any  # pycuda.driver
-    context: Any
-    stream: Any
+    driver: Driver
+    context: Context
+    stream: Stream
     staging: Staging
     retired: Retired
     has_conditionals: bool

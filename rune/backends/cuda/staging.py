@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rune import locks
+from rune.backends.cuda.driver import Driver, Event, Stream
 from rune.backends.shared.pool import PoolStats
 
 SIZES = (1 << 16, 1 << 22)  # of pieces: tables and small arrays, large arrays [B]
@@ -24,7 +24,7 @@ MOST = 4  # pieces of each size
 @dataclass(frozen=True, slots=True)
 class _Piece:
     memory: np.ndarray
-    event: Any  # behind the last copy from it
+    event: Event  # behind the last copy from it
 
 
 class Staging:
@@ -33,7 +33,7 @@ class Staging:
     settle: waits for what may never end on the stream, and raises if it does not
     """
 
-    def __init__(self, driver: Any, stream: Any, settle: Callable[[], None]):
+    def __init__(self, driver: Driver, stream: Stream, settle: Callable[[], None]):
         self._lock = locks.lock()
         self._driver, self._stream, self._settle = driver, stream, settle
         self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}

@@ -43,9 +43,9 @@ def fake() -> FakeCuda:
     return FakeCuda()
 
 
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
-    return opened(monkeypatch, fake)
+@pytest.fixture(params=["pycuda", "cuda-bindings"])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
+    return opened(monkeypatch, fake, request.param)
 
 
 # --- plans that run ---------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_a_host_array_may_change_while_its_copy_is_pending(device: Any, fake: Fa
 
 def test_pinned_pieces_are_used_in_turn_and_not_before_their_copy_is_done(fake: FakeCuda):
     fake.context.push()
-    staging = Staging(fake.driver, None, lambda: None)
+    staging = Staging(fake.driver, fake.driver.Stream(), lambda: None)
     parts = [np.full(3, k, np.uint8) for k in range(3 * MOST)]
 
     for k, part in enumerate(parts):
@@ -181,7 +181,7 @@ def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
     fake.context.push()
     data = np.random.default_rng(0).integers(0, 256, 2 * SIZES[-1] + 5).astype(np.uint8)
 
-    Staging(fake.driver, None, lambda: None).send(BASE, data)
+    Staging(fake.driver, fake.driver.Stream(), lambda: None).send(BASE, data)
     fake.drain()
 
     assert fake.log == ["htod"] * 3
@@ -294,7 +294,7 @@ def test_a_driver_without_its_python_packages_is_a_reason(monkeypatch: pytest.Mo
 def test_devices_are_listed_as_targets(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda):
     monkeypatch.setattr(cuda, "_why_not", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
-    monkeypatch.setattr(cuda, "_driver", lambda: fake.driver)
+    monkeypatch.setattr(cuda, "load", lambda: fake.driver)
 
     (target,), why = cuda.probe()
 
@@ -307,7 +307,7 @@ def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.Monkey
     old = FakeCuda(NO_CONDITIONALS)
     monkeypatch.setattr(cuda, "_why_not", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
-    monkeypatch.setattr(cuda, "_driver", lambda: old.driver)
+    monkeypatch.setattr(cuda, "load", lambda: old.driver)
 
     targets, why = cuda.probe()
 

@@ -90,7 +90,7 @@ class Crew:
         self._order = sorted(range(len(parts)), key=lambda n: grid.devices[n])
 
     def __call__(self, blocks: Sequence[Sequence[Buffer]], donated: Sequence[int] = ()) -> list[list[Buffer]]:
-        """The results of each device for its operands, enqueued; memory of `donated` ones may be reused.
+        """The results of each device for its operands, enqueued; `donated` ones may be reused.
 
         Errors: CollectiveError if they do not agree, or NCCL fails; OutOfMemory.
         """
