@@ -8,6 +8,7 @@ generations of devices, one program for each family of primitives.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -282,7 +283,14 @@ def test_a_source_that_is_refused_is_shown_with_numbered_lines(nvrtc: Any):
 
 @pytest.mark.parametrize("arch", [*ARCHITECTURES, "compute_90"])
 def test_the_kernels_of_the_executor_compile(nvrtc: Any, arch: str):
-    assert compile_source(STEPS + CONDITIONS, "rune's own kernels", arch)
+    assert compile_source(STEPS, "rune's own kernels", arch)
+    assert compile_source(CONDITIONS, "conditions of graphs", arch)
+
+
+def test_ptx_declares_the_drivers_function_that_sets_conditions(nvrtc: Any):
+    text = compile_source(CONDITIONS, "conditions of graphs", "compute_90").decode()
+
+    assert re.search(r"\.extern \.func cudaGraphSetConditional\b", text)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

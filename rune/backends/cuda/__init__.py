@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 
 from rune import locks
+from rune.backends.cuda import conditions
 from rune.backends.cuda.by_bindings import Refused, call
 from rune.backends.cuda.compiler import architecture, compile_source, supported, version
 from rune.backends.cuda.devices import load, release, target_of
 from rune.backends.cuda.driver import Allocation, Device, Driver, Event
-from rune.backends.cuda.kernels import CONDITIONS, STEPS
+from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Program, Retired
 from rune.backends.cuda.nccl import library, losses
 from rune.backends.cuda.nccl.crew import Crew, crew_for
@@ -49,7 +50,6 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
 
-_CONDITIONALS_SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
 # 2 MiB: small blocks are cut from raw ones of this size (shared/pool.py).
 _SLAB_BYTES = 1 << 21
 _INSTALL = "pip install 'rune-ml[cuda]'"
@@ -163,8 +163,6 @@ class CudaBackend(QueuedBackend):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
         with self.entered:
             self.stream = driver.Stream()
-            oldest = min(release(call("cuDriverGetVersion")), version())
-        self.has_conditionals = oldest >= _CONDITIONALS_SINCE
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
             target.name,
@@ -317,11 +315,11 @@ class CudaBackend(QueuedBackend):
         self.check()
         refuse_routines(plan, self.target)
         kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
-        return kernels, self.build(assemble(list(kernels.values()), CUDA_C), plan.name)
+        return kernels, self.build(assemble(list(kernels.values()), CUDA_C), plan.name, self.architecture)
 
-    def build(self, source: str, name: str) -> Program:
-        """Loaded machine code, from disk where that is kept."""
-        arch, release = self.architecture, ".".join(map(str, version()))
+    def build(self, source: str, name: str, arch: str) -> Program:
+        """Loaded code for an architecture, from disk where that is kept."""
+        release = ".".join(map(str, version()))
         key = disk_cache.key_of("cuda", release, arch, *OPTIONS, "", source)
         image = disk_cache.load(key)
         if image is None:
@@ -343,5 +341,17 @@ class CudaBackend(QueuedBackend):
 
     @functools.cached_property
     def own(self) -> Program:
-        """Rune's own kernels: those of steps, and of conditions where the driver has them."""
-        return self.build(STEPS + CONDITIONS * self.has_conditionals, "rune's own kernels")
+        """Rune's own kernels of steps."""
+        return self.build(STEPS, "rune's own kernels", self.architecture)
+
+    @functools.cached_property
+    def conditions(self) -> Program | str:
+        """Rune's own kernels of conditions; why there are none, where the host walks loops."""
+        oldest = min(release(call("cuDriverGetVersion")), version())
+        return conditions.load(self.build, self.architecture, oldest)
+
+    def lacks(self) -> tuple[str, ...]:
+        """What the driver cannot do, and what is done instead."""
+        with self.entered:
+            why = self.conditions
+        return (f"no loops in graphs, the host walks them ({why})",) if isinstance(why, str) else ()

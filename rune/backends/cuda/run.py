@@ -18,6 +18,7 @@ import numpy as np
 
 from rune.backends.cuda.driver import Context, Driver, Stream
 from rune.backends.cuda.graph import Kernel, Memory, Recorder, Table, needs_host, word
+from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.nccl.losses import Peer
 from rune.backends.cuda.staging import Staging
@@ -101,7 +102,6 @@ class CudaQueue(Queue, Peer, Protocol):
     stream: Stream
     staging: Staging
     retired: Retired
-    has_conditionals: bool
 
     @property
     def entered(self) -> AbstractContextManager[None]:
@@ -109,8 +109,13 @@ class CudaQueue(Queue, Peer, Protocol):
         ...
 
     @property
-    def own(self) -> Any:
-        """Rune's own kernels, a Program."""
+    def own(self) -> Program:
+        """Rune's own kernels of steps."""
+        ...
+
+    @property
+    def conditions(self) -> Program | str:
+        """Rune's own kernels of conditions; why there are none, else."""
         ...
 
     def settle(self) -> None:
@@ -162,7 +167,10 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def needs_host(self, steps: Steps) -> bool:
         """Whether the host runs the steps one by one: a graph does not tell of its nodes."""
-        return self.meter is not None or needs_host(steps, self.backend.has_conditionals)
+        if self.meter is not None or needs_host(steps, True):
+            return True
+        # Asked last: conditions are compiled for the first plan that decides something.
+        return needs_host(steps, False) and isinstance(self.backend.conditions, str)
 
     def _walker(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> Walker | TimedWalker:
         """What runs the steps one by one."""
@@ -224,7 +232,10 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def function(self, name: str) -> Any:
         """The handle of a kernel, of the plan or rune's own."""
-        program = self._program if name in self._names else self.backend.own
+        if name in self._names:
+            return self._program.function(name)
+        program = self.backend.own if f"void {name}(" in STEPS else self.backend.conditions
+        assert isinstance(program, Program)
         return program.function(name)
 
     def launch(self, kernel: Kernel, prepared: Prepared) -> None:

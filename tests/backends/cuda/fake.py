@@ -58,6 +58,7 @@ class Code(enum.IntEnum):
 
     CUDA_SUCCESS = 0
     CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_NOT_FOUND = 500
     CUDA_ERROR_NOT_READY = 600
     CUDA_ERROR_ILLEGAL_ADDRESS = 700
 
@@ -185,6 +186,8 @@ class FakeCuda(Kernels):
         self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
         self.host: list[np.ndarray] = []  # page-locked
+        self.images: list[str] = []  # loaded, by name
+        self.foreign: tuple[str, ...] = ()  # ends of the names that it cannot load
         self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
         self.queue: list[Callable[[], None]] = []
         self.enqueued = self.done = 0
@@ -342,12 +345,22 @@ class FakeCuda(Kernels):
             if self.fault is not None:
                 return (self.fault,)
             self.say(name)
+            if name == "cuModuleLoadData" and self.refuses(arguments[0]):
+                return (Code.CUDA_ERROR_NOT_FOUND,)
             return Code.CUDA_SUCCESS, getattr(self, name)(*arguments)
 
         return answer
 
     def cuDriverGetVersion(self) -> int:
         return self.version
+
+    def refuses(self, image: bytes) -> bool:
+        """Whether the driver cannot load an image; of each that it can it keeps the name."""
+        text = image.decode()
+        if any(text.endswith(end) for end in self.foreign):
+            return True
+        self.images.append(text.partition(": ")[2])
+        return False
 
     def cuModuleLoadData(self, image: bytes) -> Mapping[str, KernelCode]:
         return self.modules.get(image, {})

@@ -108,6 +108,50 @@ def test_control_flow_on_the_device_and_by_the_host_computes_the_same(
     near(np.asarray(function(rnp.asarray(x))), result, relative=1e-4, why="f32, many steps")
 
 
+LOOP = f32(4, 3), np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+
+
+def looped(device: Any) -> None:
+    """A loop computes what it should."""
+    (result,) = run(device, plan_for(counted(150), LOOP[0]), LOOP[1])
+    near(np.asarray(counted(150)(rnp.asarray(LOOP[1]))), result, relative=1e-4, why="f32, many steps")
+
+
+def test_conditions_are_loaded_as_ptx_in_which_the_driver_finds_its_function(device: Any, fake: FakeCuda):
+    looped(device)
+
+    assert [name for name in fake.images if "conditions" in name] == ["conditions of graphs for compute_90"]
+    assert device.lacks() == ()
+
+
+def test_conditions_are_machine_code_where_the_driver_is_older_than_the_ptx(device: Any, fake: FakeCuda):
+    fake.foreign = ("for compute_90",)
+
+    looped(device)
+
+    assert "conditions of graphs for sm_90" in fake.images
+    assert device.lacks() == ()
+
+
+def test_the_host_walks_loops_where_no_conditions_can_be_loaded_and_says_so(device: Any, fake: FakeCuda):
+    fake.foreign = ("conditions of graphs for compute_90", "conditions of graphs for sm_90")
+
+    looped(device)
+
+    (sentence,) = device.lacks()
+    assert sentence.startswith("no loops in graphs, the host walks them (compute_90: cuda:0: cannot go on")
+    assert "cuModuleLoadData: CUDA_ERROR_NOT_FOUND" in sentence
+
+
+def test_plans_that_decide_nothing_load_no_conditions(device: Any, fake: FakeCuda):
+    fake.foreign = ("conditions of graphs for compute_90", "conditions of graphs for sm_90")
+
+    run(device, plan_for(rnp.sin, f32(4)), np.ones(4, np.float32))
+
+    assert "cuGraphLaunch" in fake.log
+    assert not any("conditions" in name for name in fake.images)
+
+
 def test_a_call_is_one_copy_and_one_launch_however_many_kernels(device: Any, fake: FakeCuda):
     def function(x: Any) -> Any:
         for _ in range(20):
