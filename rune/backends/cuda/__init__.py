@@ -13,7 +13,6 @@ Invariant: handles never leave this file and its parts. Nothing is imported befo
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ import numpy as np
 from rune import locks
 from rune.backends.cuda import conditions
 from rune.backends.cuda.by_bindings import Refused, call
-from rune.backends.cuda.compiler import architecture, compile_source, supported, version
+from rune.backends.cuda.compiler import architecture, compile_source, full_version, supported, version
 from rune.backends.cuda.devices import load, release, target_of
 from rune.backends.cuda.driver import Allocation, Device, Driver, Event
 from rune.backends.cuda.kernels import STEPS
@@ -163,6 +162,8 @@ class CudaBackend(QueuedBackend):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
         with self.entered:
             self.stream = driver.Stream()
+        self._own: Program | None = None
+        self._conditions: Program | str | None = None
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
             target.name,
@@ -319,8 +320,7 @@ class CudaBackend(QueuedBackend):
 
     def build(self, source: str, name: str, arch: str) -> Program:
         """Loaded code for an architecture, from disk where that is kept."""
-        release = ".".join(map(str, version()))
-        key = disk_cache.key_of("cuda", release, arch, *OPTIONS, "", source)
+        key = disk_cache.key_of("cuda", full_version(), arch, *OPTIONS, "", source)
         image = disk_cache.load(key)
         if image is None:
             image = compile_source(source, name, arch)
@@ -339,16 +339,20 @@ class CudaBackend(QueuedBackend):
             for _ in range(count):
                 call(*self.retired.popleft())
 
-    @functools.cached_property
+    @property
     def own(self) -> Program:
         """Rune's own kernels of steps."""
-        return self.build(STEPS, "rune's own kernels", self.architecture)
+        if self._own is None:
+            self._own = self.build(STEPS, "rune's own kernels", self.architecture)
+        return self._own
 
-    @functools.cached_property
+    @property
     def conditions(self) -> Program | str:
         """Rune's own kernels of conditions; why there are none, where the host walks loops."""
-        oldest = min(release(call("cuDriverGetVersion")), version())
-        return conditions.load(self.build, self.architecture, oldest)
+        if self._conditions is None:
+            oldest = min(release(call("cuDriverGetVersion")), version())
+            self._conditions = conditions.load(self.build, self.architecture, oldest)
+        return self._conditions
 
     def lacks(self) -> tuple[str, ...]:
         """What the driver cannot do, and what is done instead."""

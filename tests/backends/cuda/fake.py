@@ -436,6 +436,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda, by: str = "pycuda") 
         fake.driver = by_bindings.BindingsDriver()
     monkeypatch.setattr(by_bindings, "bindings", lambda: fake.bindings)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
+    monkeypatch.setattr(cuda, "full_version", lambda: "13.5.37")
     monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
     return without_compiler(monkeypatch, cuda.CudaBackend(TARGET, fake.driver, fake.driver.Device(0)), fake)
 

@@ -171,6 +171,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Device]:
     devices()  # which asks the real driver once and for all, and must not be told of these
     monkeypatch.setattr(by_bindings, "bindings", lambda: machine.bindings)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
+    monkeypatch.setattr(cuda, "full_version", lambda: "13.5.37")
     monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
     monkeypatch.setattr(cuda, "_why_not", lambda: None)
     monkeypatch.setattr(cuda, "load", lambda: machine.driver)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -271,6 +272,20 @@ def test_compiling_running_and_freeing_again_and_again_leaves_nothing(device: An
     assert device.memory_stats().live_bytes == before
     assert later.count("cuModuleLoadData") == later.count("cuModuleUnload") == 20
     assert "mem_alloc" not in later
+
+
+def test_another_patch_of_the_compiler_finds_nothing_of_the_cache(
+    device: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(cuda, "compile_source", lambda source, name, arch: f"0: {name} for {arch}".encode())
+    with rune.configure(cache_dir=str(tmp_path)):
+        device.build("code", "f", "sm_90")
+        monkeypatch.setattr(cuda, "compile_source", lambda source, name, arch: b"1: compiled again")
+        device.build("code", "f", "sm_90")
+        monkeypatch.setattr(cuda, "full_version", lambda: "13.5.38")
+        again = device.build("code", "f", "sm_90")
+
+    assert again.image == b"1: compiled again"
 
 
 # --- forks, and what goes wrong ---------------------------------------------------------------
