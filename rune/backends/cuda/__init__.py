@@ -222,17 +222,14 @@ class CudaBackend(QueuedBackend):
             self.staging.send(address(block) + offset, data)
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
-        """Begin to copy bytes to the host, which an event is behind."""
+        """Begin to copy bytes to the host through pinned memory."""
         host = np.empty(nbytes, np.uint8)
         with self.entered:
-            self.settle()  # a copy to memory that is not pinned may wait in the driver
-            self.driver.memcpy_dtoh_async(host, address(block) + offset, self.stream)
-            waiting = [self._event()]
+            landed = self.staging.fetch(host, address(block) + offset)
 
         def finish() -> np.ndarray:
             with self.entered:
-                if waiting:
-                    waiting.pop().synchronize()
+                landed()
             return host
 
         return finish

@@ -308,6 +308,8 @@ class FakeCuda(Kernels):
             target[...] = self.at(source, target.size)
 
         self.enqueue(copy)
+        if not any(np.shares_memory(target, pinned) for pinned in self.host):
+            self.drain()  # "the function will return only once the copy has completed"
 
     def memset(self, target: int, number: int, count: int, stream: Any) -> None:
         self.say("memset")

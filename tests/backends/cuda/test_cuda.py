@@ -24,7 +24,7 @@ import rune.numpy as rnp
 from rune import dtypes
 from rune.backends import cuda
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
-from rune.backends.cuda.staging import MOST, SIZES, Staging
+from rune.backends.cuda.staging import MOST, MOST_ARRIVING, SIZES, Staging
 from rune.backends.shared import forks
 from rune.backends.shared.timing import Meter
 from rune.core.types import ArrayType
@@ -219,7 +219,7 @@ def test_pinned_pieces_are_used_in_turn_and_not_before_their_copy_is_done(fake: 
     fake.drain()
 
     same(np.concatenate(parts), fake.at(BASE, 9 * MOST))
-    assert [len(pieces) for pieces in staging._pieces.values()] == [MOST, 0]
+    assert [len(ring.pieces) for ring in staging._leaving] == [MOST, 0]
 
 
 def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
@@ -231,6 +231,60 @@ def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
 
     assert fake.log == ["htod"] * 3
     same(data, fake.at(BASE, data.size))
+
+
+def test_a_copy_to_the_host_is_under_way_while_the_host_goes_on(device: Any, fake: FakeCuda):
+    x = device.copy_in(np.arange(6, dtype=np.float32))
+
+    finish = device.start_copy_out(x, x.type)
+
+    assert fake.queue
+    same(np.arange(6, dtype=np.float32), finish())
+
+
+def test_a_fetched_array_is_as_it_was_when_the_copy_began(device: Any):
+    x = device.copy_in(np.arange(6, dtype=np.float32))
+
+    finish = device.start_copy_out(x, x.type)
+    device.send(x.memory, 0, np.zeros(24, np.uint8))
+
+    same(np.arange(6, dtype=np.float32), finish())
+
+
+def test_any_number_of_copies_may_be_under_way_and_be_waited_for_in_any_order(device: Any):
+    count = 2 * MOST_ARRIVING[SIZES[0]] + 3
+    arrays = [device.copy_in(np.full(4, k, np.float32)) for k in range(count)]
+
+    waits = [device.start_copy_out(x, x.type) for x in arrays]
+
+    for k in np.random.default_rng(0).permutation(count):
+        same(np.full(4, k, np.float32), waits[k]())
+
+
+def test_an_array_larger_than_the_pinned_pieces_is_fetched_in_pieces(fake: FakeCuda):
+    fake.context.push()
+    data = fake.memory[: (MOST_ARRIVING[SIZES[-1]] + 1) * SIZES[-1] + 5]
+    data[...] = np.random.default_rng(0).integers(0, 256, data.size)
+    staging = Staging(fake.driver, fake.driver.Stream(), lambda: None)
+    host = np.zeros(data.size, np.uint8)
+
+    staging.fetch(host, BASE)()
+
+    same(data, host)
+    assert [len(ring.pieces) for ring in staging._arriving] == [1, MOST_ARRIVING[SIZES[-1]]]
+
+
+def test_a_thread_that_waits_for_the_device_keeps_nobody_from_sending(device: Any, fake: FakeCuda):
+    x = device.copy_in(np.arange(6, dtype=np.float32))
+    finish = device.start_copy_out(x, x.type)
+    sent: list[Any] = []
+
+    def settle() -> None:
+        sent.append(device.copy_in(np.ones(3, np.float32)))
+
+    device.staging._settle = settle
+    finish()
+    assert len(sent) == 1
 
 
 def test_out_of_memory_names_the_largest_live_buffers(device: Any):
