@@ -2,22 +2,24 @@
 
 What depends on sizes alone is made once for each choice of them: kernels, table, graph. A call
 writes the addresses of its arguments, results and arena into the table, and launches the graph.
+The first call of a size launches the kernels one by one, if nothing is decided between them: making
+a graph costs more than that, and where sizes grow step by step no size comes twice.
 Where only the host can decide what comes next (graph.needs_host) it launches the same kernels
 one by one; it waits only for a number that it has to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from rune.backends.cuda.driver import Context, Driver, Stream
-from rune.backends.cuda.graph import Kernel, Memory, Recorder, Table, needs_host, word
+from rune.backends.cuda.graph import Kernel, Memory, Nodes, Recorder, Table, needs_host, word
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.nccl.losses import Peer
@@ -31,21 +33,25 @@ from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.plan import Call, Plan, Space
 
+M = TypeVar("M")
+
 
 def address(block: Block) -> int:
     """The address of memory on the device."""
     return int(block.handle) + block.offset
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Prepared:
-    """A plan for one choice of sizes. `graph`: None where the host walks the steps."""
+    """A plan for one choice of sizes. `nodes`: None where the host walks the steps."""
 
     concrete: Concrete
     recorder: Recorder
     table: Table
     memory: Block  # of the table on the device
-    graph: Graph | None
+    nodes: Nodes | None
+    is_seen: bool = False  # launched before, or not to be launched without a graph
+    graph: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +166,28 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         # The copy is ordered by the stream, so a call that is still running reads its own table.
         words = prepared.table.words(addresses.__getitem__)
         self.backend.staging.send(address(prepared.memory), words.view(np.uint8))
-        if prepared.graph is None:
+        if prepared.nodes is None:
             return self._walker(prepared, addresses)
-        prepared.graph.launch(self.backend.stream.handle)
+        self._replay(prepared, prepared.nodes)
         return None
+
+    def _replay(self, prepared: Prepared, nodes: Nodes) -> None:
+        """Enqueue all nodes, by a graph from the second time on."""
+        if not nodes:
+            return
+        if prepared.graph is None and not prepared.is_seen:
+            prepared.is_seen = True
+            for kernel in nodes:
+                assert isinstance(kernel, Kernel)
+                self.launch(kernel, prepared)
+            return
+        if prepared.graph is None:
+            prepared.graph = self._with_room(lambda: self._graph(prepared, nodes))
+        prepared.graph.launch(self.backend.stream.handle)
+
+    def _graph(self, prepared: Prepared, nodes: Nodes) -> Graph:
+        at, context = address(prepared.memory), self.backend.context.handle
+        return Graph(nodes, self.function, at, context, self.backend.retired)
 
     def needs_host(self, steps: Steps) -> bool:
         """Whether the host runs the steps one by one: a graph does not tell of its nodes."""
@@ -200,13 +224,17 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         prepared = self._prepared.get(concrete)
         if prepared is not None:
             return prepared
+        return self._prepared.keep(concrete, self._with_room(lambda: self._make(concrete)))
+
+    def _with_room(self, make: Callable[[], M]) -> M:
+        """What is made, after emptying the pool if the device is full. Errors: OutOfMemory."""
         try:
-            return self._prepared.keep(concrete, self._make(concrete))
+            return make()
         # Blocks cached in the pool still occupy device memory; trimming may make enough room.
         except MemoryError:
             self.backend.pool.trim()
         try:
-            return self._prepared.keep(concrete, self._make(concrete))
+            return make()
         except MemoryError as error:
             raise self.backend.pool.out_of_memory(0) from error
 
@@ -215,7 +243,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         target = backend.target
         recorder = Recorder(self._rendered, concrete.sizes, target.cores, target.subgroup_threads)
         on_host = self.needs_host(concrete.steps)
-        nodes = () if on_host else recorder.nodes(concrete.steps)
+        nodes = None if on_host else recorder.nodes(concrete.steps)
         if on_host:
             for step in all_concrete(concrete.steps):
                 # Every kernel has to be recorded before the table is laid out.
@@ -223,12 +251,8 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
                     recorder.kernel(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
-        # A graph of no nodes has nothing to launch.
-        if on_host or not nodes:
-            return Prepared(concrete, recorder, table, memory, None)
-        at, context = address(memory), backend.context.handle
-        graph = Graph(nodes, self.function, at, context, backend.retired)
-        return Prepared(concrete, recorder, table, memory, graph)
+        # Only a graph decides without the host.
+        return Prepared(concrete, recorder, table, memory, nodes, needs_host(concrete.steps, False))
 
     def function(self, name: str) -> Any:
         """The handle of a kernel, of the plan or rune's own."""
