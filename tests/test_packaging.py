@@ -57,6 +57,10 @@ def test_extras_for_each_kind_of_device_are_there():
     assert {"opencl", "vulkan", "wgpu", "cuda", "notebook", "distributed", "test"} <= extras
 
 
+def test_the_extra_for_cuda_is_of_wheels_alone():
+    assert PROJECT["optional-dependencies"]["cuda"] == ["cuda-bindings", "nvidia-cuda-nvrtc"]
+
+
 def test_importing_rune_imports_no_driver_and_no_extra():
     optional = "pyopencl matplotlib tqdm scipy hypothesis pytest jax torch pycuda vulkan wgpu"
     code = f"import sys, rune; print([m for m in {optional.split()} if m in sys.modules])"

@@ -18,7 +18,7 @@ import numpy as np
 from rune import backends, dtypes
 from rune.backends import Device
 from rune.backends.shared import disk_cache
-from rune.backends.shared.protocol import SaysHowItMeets
+from rune.backends.shared.protocol import SaysHowItMeets, SaysWhatItLacks
 from rune.core.staging import stage
 from rune.core.types import ArrayType
 from rune.lowering.codegen.target import Target
@@ -54,7 +54,7 @@ NEEDS = {
         "install a Vulkan, Metal or D3D12 driver; for a CPU device: apt install libvulkan1 mesa-vulkan-drivers",
     ),
     "cuda": Needs(
-        ("pycuda", "cuda-bindings", "nvidia-cuda-nvrtc"),
+        ("cuda-bindings", "nvidia-cuda-nvrtc", "pycuda"),
         'pip install "rune-ml[cuda]", beside NVIDIA\'s driver',
         "install NVIDIA's driver; nvidia-smi shows the GPUs that it finds",
     ),
@@ -69,6 +69,7 @@ class Examined:
     description: str
     finding: str  # "works, 12 ms" or what failed
     abilities: tuple[str, ...] = ()  # what its driver says that it has itself, "fma f32 f64"
+    lacks: tuple[str, ...] = ()  # what is done in another way than the driver's, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +163,11 @@ def _examined(device: Device) -> Examined:
     except Exception as error:  # a broken driver may fail in any way: the reason is reported
         finding = f"FAILS ({type(error).__name__}: {str(error).splitlines()[0]})"
     spent = 1e3 * (time.perf_counter() - start)
-    timed = f"{finding}, {spent:.0f} ms" if finding == "works" else finding
-    return Examined(device.name, device.target.description, timed, abilities(device.target))
+    if finding != "works":
+        return Examined(device.name, device.target.description, finding, abilities(device.target))
+    timed, backend = f"{finding}, {spent:.0f} ms", device.backend
+    lacks = backend.lacks() if isinstance(backend, SaysWhatItLacks) else ()
+    return Examined(device.name, device.target.description, timed, abilities(device.target), lacks)
 
 
 def abilities(target: Target) -> tuple[str, ...]:
@@ -210,6 +214,7 @@ def _lines(report: Report) -> Iterator[str]:
             yield f"  {device.name}  {device.description}: {device.finding}"
             if device.abilities:
                 yield f"    {', '.join(device.abilities)}"
+            yield from (f"    {sentence}" for sentence in device.lacks)
         if executor.meetings is not None:
             yield f"  collectives: {executor.meetings}"
         if executor.why is not None:

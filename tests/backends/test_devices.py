@@ -331,7 +331,7 @@ def test_the_driver_is_imported_without_a_warning_and_where_there_is_no_display(
 @pytest.mark.parametrize(
     ("name", "driver", "error", "reason"),
     [
-        ("cuda", "_driver", ImportError(), "pycuda or NVRTC cannot be loaded"),
+        ("cuda", "load", ImportError(), "cuda-bindings, NVRTC or pycuda cannot be loaded"),
         ("opencl", "_driver", ImportError(), "pyopencl cannot be imported"),
         ("vulkan", "instance", OSError("Cannot find Vulkan SDK"), "apt install libvulkan1"),
         ("wgpu", "_adapters", ImportError(), "wgpu cannot be imported"),

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rune.backends import cpu, cuda, dlpack, opencl, vulkan, wgpu
-from rune.backends.cuda import compiler, launch
+from rune.backends.cuda import by_bindings as cuda_driver
+from rune.backends.cuda import compiler
 from rune.backends.shared import callbacks, disk_cache
 from rune.errors import CompileError, DeviceError
 from rune.lowering.codegen.target import Target
@@ -36,7 +37,7 @@ def driver_of(code: Code) -> SimpleNamespace:
 
 def test_a_device_beyond_those_of_the_driver_is_refused_with_their_number(monkeypatch: pytest.MonkeyPatch):
     two = SimpleNamespace(Device=SimpleNamespace(count=lambda: 2))
-    monkeypatch.setattr(cuda, "_driver", lambda: two)
+    monkeypatch.setattr(cuda, "load", lambda: two)
     monkeypatch.setattr(opencl, "_handles", lambda: [None, None])
     monkeypatch.setattr(vulkan, "_usable", lambda: [None, None])
     monkeypatch.setattr(wgpu, "_adapters", lambda: [None, None])
@@ -54,17 +55,17 @@ def test_the_cpu_cannot_be_opened_without_a_compiler(monkeypatch: pytest.MonkeyP
 
 
 def test_a_cuda_driver_without_memory_is_a_memory_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(launch, "bindings", lambda: driver_of(Code(launch._OUT_OF_MEMORY)))
+    monkeypatch.setattr(cuda_driver, "bindings", lambda: driver_of(Code(cuda_driver._OUT_OF_MEMORY)))
 
     with pytest.raises(MemoryError):
-        launch.call("function")
+        cuda_driver.call("function")
 
 
 def test_any_other_refusal_of_a_cuda_driver_says_the_function_and_the_code(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(launch, "bindings", lambda: driver_of(Code(999)))
+    monkeypatch.setattr(cuda_driver, "bindings", lambda: driver_of(Code(999)))
 
-    with pytest.raises(launch.Refused, match="function: WHY"):
-        launch.call("function")
+    with pytest.raises(cuda_driver.Refused, match="function: WHY"):
+        cuda_driver.call("function")
 
 
 def test_a_refusal_of_nvidias_compiler_says_the_function_and_the_code(monkeypatch: pytest.MonkeyPatch):

@@ -8,6 +8,7 @@ generations of devices, one program for each family of primitives.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from rune import dtypes, ops
-from rune.backends.cuda.compiler import compile_source
+from rune.backends.cuda.compiler import compile_source, full_version, version
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.errors import CompileError, DtypeError
 from rune.lowering.codegen.c_expr import Expressions
@@ -282,7 +283,20 @@ def test_a_source_that_is_refused_is_shown_with_numbered_lines(nvrtc: Any):
 
 @pytest.mark.parametrize("arch", [*ARCHITECTURES, "compute_90"])
 def test_the_kernels_of_the_executor_compile(nvrtc: Any, arch: str):
-    assert compile_source(STEPS + CONDITIONS, "rune's own kernels", arch)
+    assert compile_source(STEPS, "rune's own kernels", arch)
+    assert compile_source(CONDITIONS, "conditions of graphs", arch)
+
+
+def test_the_compiler_tells_its_version_with_the_patch_number(nvrtc: Any):
+    full_version.cache_clear()
+
+    assert re.fullmatch(r"{}\.{}\.\d+".format(*version()), full_version())
+
+
+def test_ptx_declares_the_drivers_function_that_sets_conditions(nvrtc: Any):
+    text = compile_source(CONDITIONS, "conditions of graphs", "compute_90").decode()
+
+    assert re.search(r"\.extern \.func cudaGraphSetConditional\b", text)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -1,4 +1,4 @@
-"""CUDA: pycuda for the context, memory, streams and events; NVRTC and graphs by cuda-bindings.
+"""CUDA: context, memory, streams and events (driver.py), NVRTC, and graphs, by cuda-bindings.
 
 The context is the device's primary one, which other libraries of the process use too. A thread has
 it current only inside `entered`, so theirs stays as it was. All work of a device is in one stream,
@@ -13,22 +13,23 @@ Invariant: handles never leave this file and its parts. Nothing is imported befo
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
-import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from rune import dtypes, locks
-from rune.backends.cuda.compiler import architecture, compile_source, supported, version
-from rune.backends.cuda.kernels import CONDITIONS, STEPS
-from rune.backends.cuda.launch import Program, Refused, Retired, call
+from rune import locks
+from rune.backends.cuda import conditions
+from rune.backends.cuda.by_bindings import Refused, call
+from rune.backends.cuda.compiler import architecture, compile_source, full_version, supported, version
+from rune.backends.cuda.devices import load, release, target_of
+from rune.backends.cuda.driver import Allocation, Device, Driver, Event
+from rune.backends.cuda.kernels import STEPS
+from rune.backends.cuda.launch import Program, Retired
 from rune.backends.cuda.nccl import library, losses
 from rune.backends.cuda.nccl.crew import Crew, crew_for
 from rune.backends.cuda.run import CudaExecutable, address
@@ -44,26 +45,15 @@ from rune.backends.shared.work import Work
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered, assemble, render
 from rune.lowering.codegen.cuda_c import CUDA_C, OPTIONS
-from rune.lowering.codegen.target import Target, natively
+from rune.lowering.codegen.target import Target
 from rune.lowering.meetings import Grid
 from rune.lowering.plan import Plan
 
-_CONDITIONALS_SINCE = (12, 4)  # the version of CUDA: of the driver, and of NVRTC
 # 2 MiB: small blocks are cut from raw ones of this size (shared/pool.py).
 _SLAB_BYTES = 1 << 21
 _INSTALL = "pip install 'rune-ml[cuda]'"
 _INSTALL_NCCL = "pip install 'rune-ml[nccl]'"
 _loaded = Loaded("cuda")
-
-
-@functools.cache
-def _driver() -> Any:
-    """pycuda's driver module, initialised on first use; its warnings are not the user's."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        driver = import_module("pycuda.driver")
-        driver.init()
-        return driver
 
 
 def _library() -> str | None:
@@ -82,7 +72,7 @@ def _why_not() -> str | None:
     except OSError:
         return f"no NVIDIA driver ({library} cannot be loaded); with one: {_INSTALL}"
     # A parent of a dotted name is imported to look into it, and may be missing itself.
-    for module in ("pycuda", "cuda", "cuda.bindings"):
+    for module in ("cuda", "cuda.bindings"):
         if find_spec(module) is None:
             return f"{module} is not installed; {_INSTALL}"
     return None
@@ -95,7 +85,7 @@ def probe() -> tuple[list[Target], str | None]:
         return [], why
     try:
         _loaded.check()
-        compiler, driver = version(), _release(_driver().get_driver_version())
+        compiler, driver = version(), release(load().get_driver_version())
         # A driver loads code of its own major version of CUDA and of older ones.
         if driver[0] < compiler[0]:
             return [], (
@@ -103,62 +93,22 @@ def probe() -> tuple[list[Target], str | None]:
                 f"update it, or pip install nvidia-cuda-nvrtc-cu{driver[0]} "
                 f"'cuda-bindings<{compiler[0]}'"
             )
-        devices = _driver().Device
-        targets = [_target(n, devices(n)) for n in range(devices.count())]
+        devices = load().Device
+        targets = [target_of(n, load()) for n in range(devices.count())]
     except ImportError as error:
-        return [], f"pycuda or NVRTC cannot be loaded ({error}); {_INSTALL}"
+        return [], f"cuda-bindings, NVRTC or pycuda cannot be loaded ({error}); {_INSTALL}"
     except Exception as error:  # a driver may fail in any way: the reason is reported
         return [], f"the NVIDIA driver fails ({type(error).__name__}: {error})"
     return targets, None if targets else "the NVIDIA driver has no device"
 
 
-def _release(number: int) -> tuple[int, int]:
-    """The version of CUDA that a driver's number means: 12040 is 12.4."""
-    return number // 1000, number % 1000 // 10
-
-
-def _target(number: int, device: Any) -> Target:
-    major, minor = device.compute_capability()
-    attributes = _driver().device_attribute
-    return Target(
-        name=f"cuda:{number}",
-        backend="cuda",
-        language="cuda",
-        description=f"{device.name()}, compute capability {major}.{minor}",
-        dtypes=frozenset(CUDA_C.scalars),
-        vector_bytes=16,
-        cores=device.get_attribute(attributes.MULTIPROCESSOR_COUNT),
-        threads_per_workgroup=device.get_attribute(attributes.MAX_THREADS_PER_BLOCK),
-        shared_bytes=device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK),
-        scratch_bytes=1 << 12,
-        routines=frozenset(),
-        subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
-        native=_native(10 * major + minor),
-        driver=".".join(map(str, _release(_driver().get_driver_version()))),
-    )
-
-
-def _native(capability: int) -> frozenset[tuple[str, np.dtype]]:
-    """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
-    words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
-    # Compute capability 7.0 is Volta, 8.0 Ampere, 8.9 Ada.
-    half = [dtypes.f16] * (capability >= 70) + [dtypes.bf16] * (capability >= 80)
-    return natively(
-        fma=floats + half,
-        arithmetic=floats + half,
-        atomic_add=[*words, dtypes.u64, *floats, *half],
-        atomic_min=[*words, dtypes.i64, dtypes.u64],
-        matrix=half + [dtypes.f64] * (capability >= 80) + [dtypes.f8_e4m3] * (capability >= 89),
-    )
-
-
 def open_device(target: Target) -> CudaBackend:
     """The device that `probe` listed under this name."""
     _loaded.check()
-    number, count = _number(target), _driver().Device.count()
+    number, count = _number(target), load().Device.count()
     if number >= count:
         raise DeviceError(f"device: cannot open {target.name} ({count} CUDA devices)")
-    return CudaBackend(target, _driver(), _driver().Device(number))
+    return CudaBackend(target, load(), load().Device(number))
 
 
 def _number(target: Target) -> int:
@@ -194,9 +144,9 @@ class _Entered:
 
 
 class CudaBackend(QueuedBackend):
-    """One CUDA device. `driver` is pycuda.driver, `device` one of its devices."""
+    """One CUDA device of a driver."""
 
-    def __init__(self, target: Target, driver: Any, device: Any):
+    def __init__(self, target: Target, driver: Driver, device: Device):
         self.target, self.driver, self.number = target, driver, _number(target)
         self.turns = Turns(target.name)  # from writing the table to enqueueing what reads it
         self.work = Work()
@@ -212,8 +162,8 @@ class CudaBackend(QueuedBackend):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
         with self.entered:
             self.stream = driver.Stream()
-            oldest = min(_release(call("cuDriverGetVersion")), version())
-        self.has_conditionals = oldest >= _CONDITIONALS_SINCE
+        self._own: Program | None = None
+        self._conditions: Program | str | None = None
         self.staging = Staging(driver, self.stream, self.settle)
         self.pool = Pool(
             target.name,
@@ -251,14 +201,14 @@ class CudaBackend(QueuedBackend):
 
     # --- memory ------------------------------------------------------------------------------
 
-    def _raw_alloc(self, nbytes: int) -> Any:
+    def _raw_alloc(self, nbytes: int) -> Allocation:
         with self.entered:
             try:
                 return self.driver.mem_alloc(nbytes)
             except self.driver.MemoryError as error:
                 raise MemoryError from error
 
-    def _raw_free(self, handle: Any) -> None:
+    def _raw_free(self, handle: Allocation) -> None:
         with self.entered:
             handle.free()
 
@@ -272,22 +222,19 @@ class CudaBackend(QueuedBackend):
             self.staging.send(address(block) + offset, data)
 
     def start_fetch(self, block: Block, offset: int, nbytes: int) -> Callable[[], np.ndarray]:
-        """Begin to copy bytes to the host, which an event is behind."""
+        """Begin to copy bytes to the host through pinned memory."""
         host = np.empty(nbytes, np.uint8)
         with self.entered:
-            self.settle()  # a copy to memory that is not pinned may wait in the driver
-            self.driver.memcpy_dtoh_async(host, address(block) + offset, self.stream)
-            waiting = [self._event()]
+            landed = self.staging.fetch(host, address(block) + offset)
 
         def finish() -> np.ndarray:
             with self.entered:
-                if waiting:
-                    waiting.pop().synchronize()
+                landed()
             return host
 
         return finish
 
-    def _event(self) -> Any:
+    def _event(self) -> Event:
         """An event behind all that was enqueued.
 
         It has to go where the context is current: elsewhere pycuda destroys it only in the thread
@@ -366,12 +313,11 @@ class CudaBackend(QueuedBackend):
         self.check()
         refuse_routines(plan, self.target)
         kernels = {name: render(code, CUDA_C) for name, code in plan.kernels.items()}
-        return kernels, self.build(assemble(list(kernels.values()), CUDA_C), plan.name)
+        return kernels, self.build(assemble(list(kernels.values()), CUDA_C), plan.name, self.architecture)
 
-    def build(self, source: str, name: str) -> Program:
-        """Loaded machine code, from disk where that is kept."""
-        arch, release = self.architecture, ".".join(map(str, version()))
-        key = disk_cache.key_of("cuda", release, arch, *OPTIONS, "", source)
+    def build(self, source: str, name: str, arch: str) -> Program:
+        """Loaded code for an architecture, from disk where that is kept."""
+        key = disk_cache.key_of("cuda", full_version(), arch, *OPTIONS, "", source)
         image = disk_cache.load(key)
         if image is None:
             image = compile_source(source, name, arch)
@@ -390,7 +336,23 @@ class CudaBackend(QueuedBackend):
             for _ in range(count):
                 call(*self.retired.popleft())
 
-    @functools.cached_property
+    @property
     def own(self) -> Program:
-        """Rune's own kernels: those of steps, and of conditions where the driver has them."""
-        return self.build(STEPS + CONDITIONS * self.has_conditionals, "rune's own kernels")
+        """Rune's own kernels of steps."""
+        if self._own is None:
+            self._own = self.build(STEPS, "rune's own kernels", self.architecture)
+        return self._own
+
+    @property
+    def conditions(self) -> Program | str:
+        """Rune's own kernels of conditions; why there are none, where the host walks loops."""
+        if self._conditions is None:
+            oldest = min(release(call("cuDriverGetVersion")), version())
+            self._conditions = conditions.load(self.build, self.architecture, oldest)
+        return self._conditions
+
+    def lacks(self) -> tuple[str, ...]:
+        """What the driver cannot do, and what is done instead."""
+        with self.entered:
+            why = self.conditions
+        return (f"no loops in graphs, the host walks them ({why})",) if isinstance(why, str) else ()

@@ -6,6 +6,8 @@ none of that generation, PTX is made, which the driver translates when it loads 
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Collection
 from importlib import import_module
 from typing import Any
@@ -23,6 +25,16 @@ def version() -> tuple[int, int]:
     """The version of NVRTC. Errors: whatever importing it raises, where it is missing."""
     _, major, minor = _nvrtc().nvrtcVersion()
     return major, minor
+
+
+@functools.cache
+def full_version() -> str:
+    """NVRTC's version with its patch number, "13.5.37", which only its output names."""
+    text = compile_source('extern "C" __global__ void empty() {}', "empty", f"compute_{min(supported())}")
+    number = re.search(rb"release [\d.]+, V([\d.]+)", text)
+    if number is None:
+        raise CompileError("cuda: cannot find NVRTC's version (its PTX begins without one)")
+    return number[1].decode()
 
 
 def supported() -> tuple[int, ...]:

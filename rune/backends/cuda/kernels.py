@@ -1,8 +1,8 @@
 """Kernels of the CUDA executor itself: copies, counters, swapped axes, conditions of graphs.
 
 Like a plan's kernels they take the address of their words in a table (graph.py). Those that
-set a condition take its handle as well, and are a program of their own, for drivers that have
-conditional nodes. `rune_swap` is never part of a graph, and takes its words themselves.
+set a condition take its handle as well, and are a program of their own (conditions.py).
+`rune_swap` is never part of a graph, and takes its words themselves.
 """
 
 from __future__ import annotations

@@ -14,34 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from rune.backends.cuda import by_bindings
+from rune.backends.cuda.by_bindings import call
 from rune.backends.cuda.graph import Conditional, Kernel, Node, Nodes
 
 Retired = deque[tuple[str, Any]]  # function that destroys, handle
 
-_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 # The only parameter of a kernel: the address of its words in the table.
 _WORD = ctypes.c_uint64
-
-
-class Refused(Exception):
-    """The driver has refused a call; the backend says it in its own words."""
-
-
-@functools.cache
-def bindings() -> Any:
-    """cuda-bindings, imported on first use."""
-    return import_module("cuda.bindings.driver")
-
-
-def call(function: str, *arguments: object) -> Any:
-    """The result of a driver function. Errors: MemoryError, Refused."""
-    code, *values = getattr(bindings(), function)(*arguments)
-    # As MemoryError, so that callers empty the pool and try again.
-    if int(code) == _OUT_OF_MEMORY:
-        raise MemoryError(function)
-    if int(code) != 0:
-        raise Refused(f"{function}: {code.name}")
-    return values[0] if values else None
 
 
 class Program:
@@ -134,7 +114,7 @@ class _Builder:
     def _kernel(self, kernel: Kernel) -> Any:
         words = [self.table + 8 * kernel.word]
         words += [] if kernel.handle is None else [int(self.handles[kernel.handle])]
-        params = bindings().CUDA_KERNEL_NODE_PARAMS()
+        params = by_bindings.bindings().CUDA_KERNEL_NODE_PARAMS()
         params.func = self.function(kernel.name)
         params.gridDimX, params.gridDimY, params.gridDimZ = kernel.blocks, 1, 1
         params.blockDimX, params.blockDimY, params.blockDimZ = kernel.threads, 1, 1
@@ -142,7 +122,7 @@ class _Builder:
         return params
 
     def _conditional(self, graph: object, node: Conditional, before: Sequence[object]) -> Any:
-        cuda = bindings()
+        cuda = by_bindings.bindings()
         kinds = cuda.CUgraphConditionalNodeType
         params = cuda.CUgraphNodeParams()
         params.type = cuda.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL

@@ -2,21 +2,25 @@
 
 What depends on sizes alone is made once for each choice of them: kernels, table, graph. A call
 writes the addresses of its arguments, results and arena into the table, and launches the graph.
+The first call of a size launches the kernels one by one, if nothing is decided between them: making
+a graph costs more than that, and where sizes grow step by step no size comes twice.
 Where only the host can decide what comes next (graph.needs_host) it launches the same kernels
 one by one; it waits only for a number that it has to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from rune.backends.cuda.graph import Kernel, Memory, Recorder, Table, needs_host, word
+from rune.backends.cuda.driver import Context, Driver, Stream
+from rune.backends.cuda.graph import Kernel, Memory, Nodes, Recorder, Table, needs_host, word
+from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
 from rune.backends.cuda.nccl.losses import Peer
 from rune.backends.cuda.staging import Staging
@@ -29,21 +33,25 @@ from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.plan import Call, Plan, Space
 
+M = TypeVar("M")
+
 
 def address(block: Block) -> int:
     """The address of memory on the device."""
     return int(block.handle) + block.offset
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Prepared:
-    """A plan for one choice of sizes. `graph`: None where the host walks the steps."""
+    """A plan for one choice of sizes. `nodes`: None where the host walks the steps."""
 
     concrete: Concrete
     recorder: Recorder
     table: Table
     memory: Block  # of the table on the device
-    graph: Graph | None
+    nodes: Nodes | None
+    is_seen: bool = False  # launched before, or not to be launched without a graph
+    graph: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +103,11 @@ class CudaQueue(Queue, Peer, Protocol):
     """The part of a CUDA device that executables use."""
 
     number: int  # as CUDA counts its devices
-    driver: Any  # pycuda.driver
-    context: Any
-    stream: Any
+    driver: Driver
+    context: Context
+    stream: Stream
     staging: Staging
     retired: Retired
-    has_conditionals: bool
 
     @property
     def entered(self) -> AbstractContextManager[None]:
@@ -108,8 +115,13 @@ class CudaQueue(Queue, Peer, Protocol):
         ...
 
     @property
-    def own(self) -> Any:
-        """Rune's own kernels, a Program."""
+    def own(self) -> Program:
+        """Rune's own kernels of steps."""
+        ...
+
+    @property
+    def conditions(self) -> Program | str:
+        """Rune's own kernels of conditions; why there are none, else."""
         ...
 
     def settle(self) -> None:
@@ -154,14 +166,35 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         # The copy is ordered by the stream, so a call that is still running reads its own table.
         words = prepared.table.words(addresses.__getitem__)
         self.backend.staging.send(address(prepared.memory), words.view(np.uint8))
-        if prepared.graph is None:
+        if prepared.nodes is None:
             return self._walker(prepared, addresses)
-        prepared.graph.launch(self.backend.stream.handle)
+        self._replay(prepared, prepared.nodes)
         return None
+
+    def _replay(self, prepared: Prepared, nodes: Nodes) -> None:
+        """Enqueue all nodes, by a graph from the second time on."""
+        if not nodes:
+            return
+        if prepared.graph is None and not prepared.is_seen:
+            prepared.is_seen = True
+            for kernel in nodes:
+                assert isinstance(kernel, Kernel)
+                self.launch(kernel, prepared)
+            return
+        if prepared.graph is None:
+            prepared.graph = self._with_room(lambda: self._graph(prepared, nodes))
+        prepared.graph.launch(self.backend.stream.handle)
+
+    def _graph(self, prepared: Prepared, nodes: Nodes) -> Graph:
+        at, context = address(prepared.memory), self.backend.context.handle
+        return Graph(nodes, self.function, at, context, self.backend.retired)
 
     def needs_host(self, steps: Steps) -> bool:
         """Whether the host runs the steps one by one: a graph does not tell of its nodes."""
-        return self.meter is not None or needs_host(steps, self.backend.has_conditionals)
+        if self.meter is not None or needs_host(steps, True):
+            return True
+        # Asked last: conditions are compiled for the first plan that decides something.
+        return needs_host(steps, False) and isinstance(self.backend.conditions, str)
 
     def _walker(self, prepared: Prepared, addresses: Mapping[Memory, int]) -> Walker | TimedWalker:
         """What runs the steps one by one."""
@@ -191,13 +224,17 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         prepared = self._prepared.get(concrete)
         if prepared is not None:
             return prepared
+        return self._prepared.keep(concrete, self._with_room(lambda: self._make(concrete)))
+
+    def _with_room(self, make: Callable[[], M]) -> M:
+        """What is made, after emptying the pool if the device is full. Errors: OutOfMemory."""
         try:
-            return self._prepared.keep(concrete, self._make(concrete))
+            return make()
         # Blocks cached in the pool still occupy device memory; trimming may make enough room.
         except MemoryError:
             self.backend.pool.trim()
         try:
-            return self._prepared.keep(concrete, self._make(concrete))
+            return make()
         except MemoryError as error:
             raise self.backend.pool.out_of_memory(0) from error
 
@@ -206,7 +243,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         target = backend.target
         recorder = Recorder(self._rendered, concrete.sizes, target.cores, target.subgroup_threads)
         on_host = self.needs_host(concrete.steps)
-        nodes = () if on_host else recorder.nodes(concrete.steps)
+        nodes = None if on_host else recorder.nodes(concrete.steps)
         if on_host:
             for step in all_concrete(concrete.steps):
                 # Every kernel has to be recorded before the table is laid out.
@@ -214,16 +251,15 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
                     recorder.kernel(step)
         table = recorder.table()
         memory = backend.pool.take(8 * len(table.numbers), ("arguments of", self.plan.name))
-        # A graph of no nodes has nothing to launch.
-        if on_host or not nodes:
-            return Prepared(concrete, recorder, table, memory, None)
-        at, context = address(memory), backend.context.handle
-        graph = Graph(nodes, self.function, at, context, backend.retired)
-        return Prepared(concrete, recorder, table, memory, graph)
+        # Only a graph decides without the host.
+        return Prepared(concrete, recorder, table, memory, nodes, needs_host(concrete.steps, False))
 
     def function(self, name: str) -> Any:
         """The handle of a kernel, of the plan or rune's own."""
-        program = self._program if name in self._names else self.backend.own
+        if name in self._names:
+            return self._program.function(name)
+        program = self.backend.own if f"void {name}(" in STEPS else self.backend.conditions
+        assert isinstance(program, Program)
         return program.function(name)
 
     def launch(self, kernel: Kernel, prepared: Prepared) -> None:

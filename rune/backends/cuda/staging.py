@@ -1,30 +1,44 @@
-"""Copies to the device through pinned host memory, so that they run while the host goes on.
+"""Copies through pinned host memory, so that they run while the host goes on.
 
-A copy is cut into pieces. Each is first copied into a pinned piece of host memory, which stays
-untouched until the event behind its own copy to the device has come; so the caller may change or
-drop the array at once. Pieces are used in turn: at most a few are ever made.
+A copy is cut into pieces. To the device, each is first copied into a pinned piece of host memory,
+which stays untouched until the event behind its own copy has come; so the caller may change or drop
+the array at once. From the device, each lands in a pinned piece, and is copied from there when
+somebody waits for it, or when the piece has to serve again: so copies that nobody waits for yet are
+under way, in order, and only those beyond what the pieces hold make the host wait.
+Pieces are used in turn: at most a few are ever made.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rune import locks
+from rune.backends.cuda.driver import Driver, Event, Stream
 from rune.backends.shared.pool import PoolStats
 
 SIZES = (1 << 16, 1 << 22)  # of pieces: tables and small arrays, large arrays [B]
-MOST = 4  # pieces of each size
+MOST = 4  # pieces of each size to the device
+MOST_ARRIVING = {SIZES[0]: 32, SIZES[1]: 8}  # from the device: a tree of small arrays, 32 MiB
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Piece:
     memory: np.ndarray
-    event: Any  # behind the last copy from it
+    event: Event  # behind the last copy from or to it
+    host: np.ndarray | None = None  # where the bytes that come from the device are to go
+
+
+@dataclass(slots=True, eq=False)
+class _Ring:
+    """Pieces of one size and direction, the one that was used longest ago first."""
+
+    size: int
+    most: int
+    pieces: deque[_Piece] = field(default_factory=deque)
 
 
 class Staging:
@@ -33,44 +47,89 @@ class Staging:
     settle: waits for what may never end on the stream, and raises if it does not
     """
 
-    def __init__(self, driver: Any, stream: Any, settle: Callable[[], None]):
-        self._lock = locks.lock()
+    def __init__(self, driver: Driver, stream: Stream, settle: Callable[[], None]):
         self._driver, self._stream, self._settle = driver, stream, settle
-        self._pieces: dict[int, deque[_Piece]] = {size: deque() for size in SIZES}
-        self._sent = 0
+        # A thread that waits for the device does not keep others from sending.
+        self._sending, self._fetching = locks.lock(), locks.lock()
+        self._leaving = [_Ring(size, MOST) for size in SIZES]
+        self._arriving = [_Ring(size, MOST_ARRIVING[size]) for size in SIZES]
+        self._copies = 0
 
     def send(self, address: int, data: np.ndarray) -> None:
         """Enqueue a copy of host bytes (u8) to this address of the device."""
         for at in range(0, data.size, SIZES[-1]):
-            with self._lock:
+            with self._sending:
                 self._send(address + at, data[at : at + SIZES[-1]])
+
+    def fetch(self, host: np.ndarray, address: int) -> Callable[[], None]:
+        """Enqueue a copy of bytes (u8) from this address; what it gives waits for them."""
+        parts = [host[at : at + SIZES[-1]] for at in range(0, host.size, SIZES[-1])]
+        pieces = []
+        for number, part in enumerate(parts):
+            with self._fetching:
+                pieces.append(self._fetch(part, address + number * SIZES[-1]))
+
+        def finish() -> None:
+            for piece, part in zip(pieces, parts, strict=True):
+                if piece.host is part:  # else it has landed, as the piece had to serve again
+                    self._wait(piece)
+                with self._fetching:
+                    if piece.host is part:
+                        _land(piece)
+
+        return finish
 
     def stats(self) -> PoolStats:
         """The pinned pieces: live ones have a copy under way, and none is ever freed."""
-        with self._lock:
-            pieces = [p for free in self._pieces.values() for p in free]
+        rings = self._leaving + self._arriving
+        with self._sending, self._fetching:
+            pieces = [p for ring in rings for p in ring.pieces]
             held = sum(p.memory.size for p in pieces)
-            live = sum(p.memory.size for p in pieces if not p.event.query())
-            return PoolStats(live, held - live, held, MOST * sum(SIZES), self._sent, len(pieces))
+            live = sum(p.memory.size for p in pieces if p.host is not None or not p.event.query())
+            limit = sum(ring.size * ring.most for ring in rings)
+            return PoolStats(live, held - live, held, limit, self._copies, len(pieces))
+
+    # --- under a lock -------------------------------------------------------------------------
 
     def _send(self, address: int, part: np.ndarray) -> None:
-        piece = self._free(next(size for size in SIZES if part.size <= size))
+        piece = self._next(self._leaving, part.size)
         pinned = piece.memory[: part.size]
         pinned[...] = part
         self._driver.memcpy_htod_async(address, pinned, self._stream)
         piece.event.record(self._stream)
-        self._sent += 1
+        self._copies += 1
 
-    def _free(self, size: int) -> _Piece:
+    def _fetch(self, part: np.ndarray, address: int) -> _Piece:
+        piece = self._next(self._arriving, part.size)
+        self._driver.memcpy_dtoh_async(piece.memory[: part.size], address, self._stream)
+        piece.event.record(self._stream)
+        piece.host = part
+        self._copies += 1
+        return piece
+
+    def _next(self, rings: list[_Ring], nbytes: int) -> _Piece:
         """The piece that was used longest ago, if its copy is done or no more may be made."""
-        pieces = self._pieces[size]
-        if pieces and (len(pieces) == MOST or pieces[0].event.query()):
+        ring = next(ring for ring in rings if nbytes <= ring.size)
+        pieces = ring.pieces
+        if pieces and (len(pieces) == ring.most or (pieces[0].host is None and pieces[0].event.query())):
             piece = pieces.popleft()
-            if not piece.event.query():
-                self._settle()
-            piece.event.synchronize()
+            self._wait(piece)
+            _land(piece)
         else:
             flags = self._driver.event_flags.DISABLE_TIMING
-            piece = _Piece(self._driver.pagelocked_empty(size, np.uint8), self._driver.Event(flags))
+            piece = _Piece(self._driver.pagelocked_empty(ring.size, np.uint8), self._driver.Event(flags))
         pieces.append(piece)
         return piece
+
+    def _wait(self, piece: _Piece) -> None:
+        """Until its copy is done."""
+        if not piece.event.query():
+            self._settle()
+        piece.event.synchronize()
+
+
+def _land(piece: _Piece) -> None:
+    """Bytes that came from the device go where they are to be."""
+    if piece.host is not None:
+        piece.host[...] = piece.memory[: piece.host.size]
+        piece.host = None

@@ -118,6 +118,15 @@ class SaysHowItMeets(Protocol):
 
 
 @runtime_checkable
+class SaysWhatItLacks(Protocol):
+    """A backend that does something in another way where a driver cannot do it."""
+
+    def lacks(self) -> tuple[str, ...]:
+        """What the driver cannot do and what is done instead, a sentence each."""
+        ...
+
+
+@runtime_checkable
 class CountsMemory(Protocol):
     """A backend that counts its memory; all of rune's own do."""
 

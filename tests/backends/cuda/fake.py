@@ -1,9 +1,9 @@
 """A CUDA driver that does not exist: host memory at made-up addresses, kernels interpreted.
 
-It plays both sides that the executor talks to, pycuda.driver and cuda.bindings.driver, and keeps a
-log of the calls. Work in the stream waits until somebody synchronises or asks an event; so what
-touches host memory too early, or device memory in a wrong order, gives wrong numbers. A call
-without the context current is an error.
+It plays both sides that the executor talks to, pycuda.driver and cuda.bindings.driver (also where
+that is alone, fake_calls.py), and keeps a log of the calls. Work in the stream waits until somebody
+synchronises or asks an event; so what touches host memory too early, or device memory in a wrong
+order, gives wrong numbers. A call without the context current is an error.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ from __future__ import annotations
 import enum
 import threading
 from collections.abc import Callable, Mapping
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rune
-from rune import dims
 from rune.backends import cuda
-from rune.backends.cuda import launch
-from rune.backends.shared.executor import evaluate
+from rune.backends.cuda import by_bindings
 from rune.core.types import ArrayType
-from rune.lowering.codegen.cstyle import Rendered, render
+from rune.lowering.codegen.cstyle import render
 from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.pipeline import lower
 from rune.lowering.plan import Plan
+from tests.backends.cuda.fake_calls import memory_calls
+from tests.backends.cuda.fake_kernels import Kernels
 from tests.support.lowering import program_of
 
 TARGET = Target(
@@ -54,20 +53,13 @@ def plan_for(function: Callable[..., Any], *types: ArrayType) -> Plan:
     return lower(program_of(function, *types), TARGET)
 
 
-def fits(kernel: Rendered, sizes: Mapping[str, int], blocks: int, threads: int) -> bool:
-    """Whether a launch has a thread for each point, and no more than a kernel can bear."""
-    points = evaluate(dims.product(kernel.grid), sizes)
-    if kernel.workgroup:
-        return (blocks, threads) == (points, kernel.workgroup[0])
-    # Threads beyond the grid leave; where there is no grid, none may be beyond.
-    return blocks * threads >= points if kernel.grid else (blocks, threads) == (1, 1)
-
-
 class Code(enum.IntEnum):
     """Of a driver's function."""
 
     CUDA_SUCCESS = 0
     CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_NOT_FOUND = 500
+    CUDA_ERROR_NOT_READY = 600
     CUDA_ERROR_ILLEGAL_ADDRESS = 700
 
 
@@ -171,11 +163,21 @@ class Devices:
         return self.fake.device()
 
 
-class FakeCuda:
+class FakeCuda(Kernels):
     """Both drivers. `modules`: the kernels of an image, which `compile_source` would have made.
 
     number, stack: which device of a machine it is, and the contexts of its threads
     """
+
+    Error, MemoryError, codes = Error, DriverMemoryError, Code
+    attributes = MappingProxyType(
+        {
+            "MULTIPROCESSOR_COUNT": 4,
+            "MAX_THREADS_PER_BLOCK": 1024,
+            "WARP_SIZE": 32,
+            "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
+        }
+    )
 
     def __init__(self, version: int = 13000, total: int = TOTAL, number: int = 0, stack: Stack | None = None):
         self.number, self.base = number, BASE + (number << 32)
@@ -183,6 +185,9 @@ class FakeCuda:
         self.memory = np.full(total, 0xA5, np.uint8)
         self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
+        self.host: list[np.ndarray] = []  # page-locked
+        self.images: list[str] = []  # loaded, by name
+        self.foreign: tuple[str, ...] = ()  # ends of the names that it cannot load
         self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
         self.queue: list[Callable[[], None]] = []
         self.enqueued = self.done = 0
@@ -231,20 +236,14 @@ class FakeCuda:
     # --- pycuda.driver ---------------------------------------------------------------------
 
     def _driver(self) -> Any:
-        attributes = {
-            "MULTIPROCESSOR_COUNT": 4,
-            "MAX_THREADS_PER_BLOCK": 1024,
-            "WARP_SIZE": 32,
-            "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
-        }
         return SimpleNamespace(
             Error=Error,
             MemoryError=DriverMemoryError,
             Device=Devices(self),
-            device_attribute=SimpleNamespace(**attributes),
+            device_attribute=SimpleNamespace(**self.attributes),
             get_driver_version=lambda: self.version,
             Context=SimpleNamespace(synchronize=self.synchronize),
-            Event=lambda flags=0: Event(self, flags),
+            Event=self.event,
             Stream=lambda: SimpleNamespace(handle=self.stream, synchronize=self.synchronize),
             event_flags=SimpleNamespace(DISABLE_TIMING=2),
             mem_alloc=self.mem_alloc,
@@ -253,7 +252,7 @@ class FakeCuda:
             memcpy_htod_async=self.htod,
             memset_d32_async=self.memset,
             memset_d8_async=self.memset_bytes,
-            pagelocked_empty=np.empty,
+            pagelocked_empty=lambda size, dtype: self.pinned(size),
         )
 
     def device(self) -> Any:
@@ -283,6 +282,17 @@ class FakeCuda:
         self.allocations[address] = nbytes
         return Allocation(self, address, nbytes)
 
+    def allocation(self, address: int) -> Allocation:
+        return Allocation(self, address, self.allocations[address])
+
+    def event(self, flags: int = 0) -> Event:
+        return Event(self, flags)
+
+    def pinned(self, nbytes: int) -> np.ndarray:
+        """Page-locked host memory, which lives as long as the driver."""
+        self.host.append(np.empty(nbytes, np.uint8))
+        return self.host[-1]
+
     def htod(self, target: int, source: np.ndarray, stream: Any) -> None:
         self.say("htod")
 
@@ -298,6 +308,8 @@ class FakeCuda:
             target[...] = self.at(source, target.size)
 
         self.enqueue(copy)
+        if not any(np.shares_memory(target, pinned) for pinned in self.host):
+            self.drain()  # "the function will return only once the copy has completed"
 
     def memset(self, target: int, number: int, count: int, stream: Any) -> None:
         self.say("memset")
@@ -318,7 +330,7 @@ class FakeCuda:
     # --- cuda.bindings.driver --------------------------------------------------------------
 
     def _bindings(self) -> Any:
-        names = (name for name in dir(self) if name.startswith("cu"))
+        names = [name for name in dir(self) if name.startswith("cu")]
         kinds = SimpleNamespace(CU_GRAPH_COND_TYPE_IF="if", CU_GRAPH_COND_TYPE_WHILE="while")
         return SimpleNamespace(
             CUDA_KERNEL_NODE_PARAMS=SimpleNamespace,
@@ -327,6 +339,7 @@ class FakeCuda:
             CUgraphConditionalNodeType=kinds,
             CUcontext=int,
             **{name: self._answering(name) for name in names},
+            **memory_calls(self),
         )
 
     def _answering(self, name: str) -> Callable[..., tuple[Any, ...]]:
@@ -334,12 +347,22 @@ class FakeCuda:
             if self.fault is not None:
                 return (self.fault,)
             self.say(name)
+            if name == "cuModuleLoadData" and self.refuses(arguments[0]):
+                return (Code.CUDA_ERROR_NOT_FOUND,)
             return Code.CUDA_SUCCESS, getattr(self, name)(*arguments)
 
         return answer
 
     def cuDriverGetVersion(self) -> int:
         return self.version
+
+    def refuses(self, image: bytes) -> bool:
+        """Whether the driver cannot load an image; of each that it can it keeps the name."""
+        text = image.decode()
+        if any(text.endswith(end) for end in self.foreign):
+            return True
+        self.images.append(text.partition(": ")[2])
+        return False
 
     def cuModuleLoadData(self, image: bytes) -> Mapping[str, KernelCode]:
         return self.modules.get(image, {})
@@ -408,64 +431,16 @@ class FakeCuda:
         for node in executable:
             self.enqueue(node)
 
-    # --- kernels ---------------------------------------------------------------------------
 
-    def kernel(self, function: Any, shape: tuple[int, int], table: int, *handle: int) -> None:
-        """Run a kernel: of a plan by interpretation, rune's own by their meaning."""
-        if function == "rune_swap":
-            assert shape[0] * shape[1] >= handle[1] * handle[2] * handle[3]
-            self.rune_swap(table, *handle)
-            return
-        if isinstance(function, str):
-            getattr(self, function)(self.at(table, 24).view(np.uint64).tolist(), *handle)
-            return
-        count = len(function.params) + len(function.sizes)
-        words = self.at(table, 8 * count).view(np.uint64).tolist()
-        sizes = dict(zip(function.sizes, words[len(function.params) :], strict=True))
-        assert fits(render(function, CUDA_C), sizes, *shape), (function.name, shape)
-        arrays = []
-        for p, address in zip(function.params, words):
-            size = evaluate(p.size, sizes)
-            arrays.append(self.at(address, size * p.dtype.itemsize).view(p.dtype))
-        interpret(function, arrays, sizes)
-
-    def i32(self, address: int) -> np.ndarray:
-        return self.at(address, 4).view(np.int32)
-
-    def rune_copy(self, words: list[int]) -> None:
-        target, source, nbytes = words
-        self.at(target, nbytes)[...] = self.at(source, nbytes)
-
-    def rune_swap(self, target: int, source: int, a: int, b: int, pieces: int, unit: int) -> None:
-        assert not (target | source) % unit
-        old = self.at(source, a * b * pieces * unit).reshape(a, b, pieces * unit)
-        self.at(target, old.size).reshape(b, a, pieces * unit)[...] = old.swapaxes(0, 1)
-
-    def rune_store(self, words: list[int]) -> None:
-        self.i32(words[0])[...] = words[1]
-
-    def rune_advance(self, words: list[int]) -> None:
-        self.i32(words[0])[...] += 1
-
-    def rune_goes_on(self, words: list[int], handle: int) -> None:
-        counter, (count,) = self.i32(words[0])[0], np.array(words[1:2], np.uint64).view(np.int64)
-        holds = not words[2] or bool(self.at(words[2], 1)[0])
-        self.conditions[handle] = bool((count < 0 or counter < count) and holds)
-
-    def rune_is_odd(self, words: list[int], handle: int) -> None:
-        self.conditions[handle] = bool(self.i32(words[0])[0] & 1)
-
-    def rune_chosen(self, words: list[int], handle: int) -> None:
-        number = int(self.i32(words[0])[0])
-        self.conditions[handle] = min(max(number, 0), words[2]) == words[1]
-
-
-def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
-    """A backend over a driver that does not exist, without NVRTC."""
-    monkeypatch.setattr(launch, "bindings", lambda: fake.bindings)
+def opened(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda, by: str = "pycuda") -> Any:
+    """A backend over a driver that does not exist, without NVRTC. by: pycuda or cuda-bindings."""
+    if by == "cuda-bindings":
+        fake.driver = by_bindings.BindingsDriver()
+    monkeypatch.setattr(by_bindings, "bindings", lambda: fake.bindings)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
+    monkeypatch.setattr(cuda, "full_version", lambda: "13.5.37")
     monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
-    return without_compiler(monkeypatch, cuda.CudaBackend(TARGET, fake.driver, fake.device()), fake)
+    return without_compiler(monkeypatch, cuda.CudaBackend(TARGET, fake.driver, fake.driver.Device(0)), fake)
 
 
 def without_compiler(monkeypatch: pytest.MonkeyPatch, backend: Any, fake: FakeCuda) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from rune.backends import Device, cuda, devices
-from rune.backends.cuda import launch
+from rune.backends.cuda import by_bindings
 from rune.lowering.kernel.nodes import KernelCode
 from tests.backends.cuda.fake import Devices, FakeCuda, Stack, without_compiler
 
@@ -169,11 +169,12 @@ class Machine:
 def opened(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> list[Device]:
     """The devices as `rune.devices()` would list them."""
     devices()  # which asks the real driver once and for all, and must not be told of these
-    monkeypatch.setattr(launch, "bindings", lambda: machine.bindings)
+    monkeypatch.setattr(by_bindings, "bindings", lambda: machine.bindings)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
+    monkeypatch.setattr(cuda, "full_version", lambda: "13.5.37")
     monkeypatch.setattr(cuda, "supported", lambda: (80, 90))
     monkeypatch.setattr(cuda, "_why_not", lambda: None)
-    monkeypatch.setattr(cuda, "_driver", lambda: machine.driver)
+    monkeypatch.setattr(cuda, "load", lambda: machine.driver)
     targets, why = cuda.probe()
     assert why is None
 

@@ -8,7 +8,6 @@ and what executors do alike in test_devices.py.
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 import threading
@@ -20,32 +19,20 @@ import pytest
 
 import rune
 import rune.numpy as rnp
-from rune import dtypes
 from rune.backends import cuda
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
-from rune.backends.cuda.staging import MOST, SIZES, Staging
+from rune.backends.cuda.staging import SIZES
 from rune.backends.shared import forks
 from rune.backends.shared.timing import Meter
-from rune.core.types import ArrayType
-from rune.errors import DeviceError, OutOfMemory
+from rune.errors import DeviceError
 from rune.lowering.pipeline import stages
 from tests.backends.cuda import fake as cuda_fake
-from tests.backends.cuda.fake import BASE, Code, FakeCuda, opened, plan_for
+from tests.backends.cuda.fake import Code, FakeCuda, opened, plan_for
 from tests.backends.plans import run
 from tests.support.close import near, same
 from tests.support.lowering import f32, program_of
 
 GRAPHS, NO_CONDITIONALS = 13000, 12000  # versions of the driver
-
-
-@pytest.fixture
-def fake() -> FakeCuda:
-    return FakeCuda()
-
-
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> Any:
-    return opened(monkeypatch, fake)
 
 
 # --- plans that run ---------------------------------------------------------------------------
@@ -108,6 +95,52 @@ def test_control_flow_on_the_device_and_by_the_host_computes_the_same(
     near(np.asarray(function(rnp.asarray(x))), result, relative=1e-4, why="f32, many steps")
 
 
+LOOP = f32(4, 3), np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+
+
+def looped(device: Any) -> None:
+    """A loop computes what it should."""
+    (result,) = run(device, plan_for(counted(150), LOOP[0]), LOOP[1])
+    near(np.asarray(counted(150)(rnp.asarray(LOOP[1]))), result, relative=1e-4, why="f32, many steps")
+
+
+def test_conditions_are_loaded_as_ptx_in_which_the_driver_finds_its_function(device: Any, fake: FakeCuda):
+    looped(device)
+
+    assert [name for name in fake.images if "conditions" in name] == ["conditions of graphs for compute_90"]
+    assert device.lacks() == ()
+
+
+def test_conditions_are_machine_code_where_the_driver_is_older_than_the_ptx(device: Any, fake: FakeCuda):
+    fake.foreign = ("for compute_90",)
+
+    looped(device)
+
+    assert "conditions of graphs for sm_90" in fake.images
+    assert device.lacks() == ()
+
+
+def test_the_host_walks_loops_where_no_conditions_can_be_loaded_and_says_so(device: Any, fake: FakeCuda):
+    fake.foreign = ("conditions of graphs for compute_90", "conditions of graphs for sm_90")
+
+    looped(device)
+
+    (sentence,) = device.lacks()
+    assert sentence.startswith("no loops in graphs, the host walks them (compute_90: cuda:0: cannot go on")
+    assert "cuModuleLoadData: CUDA_ERROR_NOT_FOUND" in sentence
+
+
+def test_plans_that_decide_nothing_load_no_conditions(device: Any, fake: FakeCuda):
+    fake.foreign = ("conditions of graphs for compute_90", "conditions of graphs for sm_90")
+
+    executable = device.record(plan_for(rnp.sin, f32(4)))
+    for _ in range(2):
+        executable([device.copy_in(np.ones(4, np.float32))])
+
+    assert "cuGraphLaunch" in fake.log
+    assert not any("conditions" in name for name in fake.images)
+
+
 def test_a_call_is_one_copy_and_one_launch_however_many_kernels(device: Any, fake: FakeCuda):
     def function(x: Any) -> Any:
         for _ in range(20):
@@ -116,7 +149,8 @@ def test_a_call_is_one_copy_and_one_launch_however_many_kernels(device: Any, fak
 
     executable = device.record(plan_for(function, f32(8)))
     arguments = [device.copy_in(np.full(8, k, np.float32)) for k in range(3)]
-    executable([arguments[0]])
+    for _ in range(2):
+        executable([arguments[0]])
     del fake.log[:]
 
     results = [executable([x]) for x in arguments[1:]]
@@ -132,11 +166,28 @@ def test_one_graph_serves_each_choice_of_sizes(device: Any, fake: FakeCuda):
     plan = plan_for(lambda x: rnp.cumsum(x) + 1, f32(n))
     executable = device.record(plan)
 
-    for size in (3, 0, 70, 3):
+    for size in (3, 0, 70, 3, 3, 0, 70, 70):
         x = np.arange(size, dtype=np.float32)
         (y,) = executable([device.copy_in(x)])
         same(np.cumsum(x, dtype=np.float32) + 1, device.copy_out(y, y.type))
     assert fake.log.count("cuGraphInstantiate") == 3
+
+
+def test_a_size_that_comes_once_makes_no_graph(device: Any, fake: FakeCuda):
+    n = rune.dims.symbol("n", 0, 100)
+    executable = device.record(plan_for(lambda x: rnp.cumsum(rnp.cumsum(x)) + 1, f32(n)))
+
+    for size in (3, 4, 5):
+        executable([device.copy_in(np.ones(size, np.float32))])
+    assert "cuGraphCreate" not in fake.log
+    assert fake.log.count("cuLaunchKernel") == 9
+
+
+def test_a_plan_that_decides_is_a_graph_at_once(device: Any, fake: FakeCuda):
+    looped(device)
+
+    assert fake.log.count("cuGraphLaunch") == 1
+    assert "cuLaunchKernel" not in fake.log
 
 
 def test_a_callback_may_not_run_on_the_device_that_waits_for_it(device: Any):
@@ -149,84 +200,6 @@ def test_a_callback_may_not_run_on_the_device_that_waits_for_it(device: Any):
 
     with pytest.raises(DeviceError, match="cannot run on cuda:0 from a callback"):
         run(device, plan_for(lambda x: rune.pure_callback(ask, x, x), f32(4)), np.ones(4, "f4"))
-
-
-# --- memory -----------------------------------------------------------------------------------
-
-
-def test_a_host_array_may_change_while_its_copy_is_pending(device: Any, fake: FakeCuda):
-    x = np.arange(6, dtype=np.float32)
-
-    buffer = device.copy_in(x)
-    x[:] = -1
-
-    assert fake.queue
-    same(np.arange(6, dtype=np.float32), device.copy_out(buffer, buffer.type))
-
-
-def test_pinned_pieces_are_used_in_turn_and_not_before_their_copy_is_done(fake: FakeCuda):
-    fake.context.push()
-    staging = Staging(fake.driver, None, lambda: None)
-    parts = [np.full(3, k, np.uint8) for k in range(3 * MOST)]
-
-    for k, part in enumerate(parts):
-        staging.send(BASE + 3 * k, part)
-    fake.drain()
-
-    same(np.concatenate(parts), fake.at(BASE, 9 * MOST))
-    assert [len(pieces) for pieces in staging._pieces.values()] == [MOST, 0]
-
-
-def test_a_large_array_is_sent_in_pieces(fake: FakeCuda):
-    fake.context.push()
-    data = np.random.default_rng(0).integers(0, 256, 2 * SIZES[-1] + 5).astype(np.uint8)
-
-    Staging(fake.driver, None, lambda: None).send(BASE, data)
-    fake.drain()
-
-    assert fake.log == ["htod"] * 3
-    same(data, fake.at(BASE, data.size))
-
-
-def test_out_of_memory_names_the_largest_live_buffers(device: Any):
-    big = device.copy_in(np.zeros(1 << 24, np.uint8))
-
-    with pytest.raises(OutOfMemory, match=r"cannot allocate 67108864 B on cuda:0 \(used") as caught:
-        device.alloc(ArrayType((1 << 24,), dtypes.f32))
-    assert "largest live buffers: u8[16777216]" in str(caught.value)
-    assert big.shape == (1 << 24,)
-
-
-def test_programs_and_graphs_are_destroyed_once_nothing_runs(device: Any, fake: FakeCuda):
-    executable = device.record(plan_for(rnp.sin, f32(4)))
-    executable([device.copy_in(np.ones(4, np.float32))])
-    del executable
-    gc.collect()
-    assert "cuModuleUnload" not in fake.log
-
-    device.record(plan_for(rnp.cos, f32(4)))
-
-    assert {"cuModuleUnload", "cuGraphExecDestroy"} <= set(fake.log)
-
-
-def test_compiling_running_and_freeing_again_and_again_leaves_nothing(device: Any, fake: FakeCuda):
-    plan = plan_for(rnp.sin, f32(4))
-
-    def cycle() -> None:
-        run(device, plan, np.ones(4, np.float32))
-
-    cycle()
-    cycle()
-    gc.collect()
-    before, log_length = device.memory_stats().live_bytes, len(fake.log)
-    for _ in range(20):
-        cycle()
-    gc.collect()
-
-    later = fake.log[log_length:]
-    assert device.memory_stats().live_bytes == before
-    assert later.count("cuModuleLoadData") == later.count("cuModuleUnload") == 20
-    assert "mem_alloc" not in later
 
 
 # --- forks, and what goes wrong ---------------------------------------------------------------
@@ -294,7 +267,7 @@ def test_a_driver_without_its_python_packages_is_a_reason(monkeypatch: pytest.Mo
 def test_devices_are_listed_as_targets(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda):
     monkeypatch.setattr(cuda, "_why_not", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
-    monkeypatch.setattr(cuda, "_driver", lambda: fake.driver)
+    monkeypatch.setattr(cuda, "load", lambda: fake.driver)
 
     (target,), why = cuda.probe()
 
@@ -307,7 +280,7 @@ def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.Monkey
     old = FakeCuda(NO_CONDITIONALS)
     monkeypatch.setattr(cuda, "_why_not", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
-    monkeypatch.setattr(cuda, "_driver", lambda: old.driver)
+    monkeypatch.setattr(cuda, "load", lambda: old.driver)
 
     targets, why = cuda.probe()
 

@@ -210,7 +210,8 @@ def test_a_program_without_collectives_is_one_graph_for_each_device(
     f = on_devices(devices, lambda v: rnp.cumsum(v, 1) * 2)
     x = DRAW.normal(size=(4, 5)).astype("f")
 
-    np.testing.assert_allclose(np.asarray(f(x)), 2 * np.cumsum(x, 1), rtol=1e-5, atol=1e-5)
+    for _ in range(2):
+        np.testing.assert_allclose(np.asarray(f(x)), 2 * np.cumsum(x, 1), rtol=1e-5, atol=1e-5)
     assert all("cuGraphLaunch" in d.log for d in machine.devices)
     assert "ncclGroupStart" not in nccl.log
 

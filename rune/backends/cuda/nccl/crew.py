@@ -89,12 +89,12 @@ class Crew:
         # As everywhere, so that two callers cannot wait for each other.
         self._order = sorted(range(len(parts)), key=lambda n: grid.devices[n])
 
-    def __call__(self, blocks: Sequence[Sequence[Buffer]]) -> list[list[Buffer]]:
-        """The results of each device for its operands, which are enqueued.
+    def __call__(self, blocks: Sequence[Sequence[Buffer]], donated: Sequence[int] = ()) -> list[list[Buffer]]:
+        """The results of each device for its operands, enqueued; `donated` ones may be reused.
 
         Errors: CollectiveError if they do not agree, or NCCL fails; OutOfMemory.
         """
-        turns = [part.turn(operands) for part, operands in zip(self.parts, blocks, strict=True)]
+        turns = [part.turn(operands, donated) for part, operands in zip(self.parts, blocks, strict=True)]
         self._run(turns, self._order)
         return [turn.results for turn in turns]
 

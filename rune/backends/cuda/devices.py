@@ -1,0 +1,76 @@
+"""The driver that is installed, and what its devices can run."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from importlib import import_module
+from importlib.util import find_spec
+from typing import cast
+
+import numpy as np
+
+from rune import dtypes
+from rune.backends.cuda.by_bindings import BindingsDriver, call
+from rune.backends.cuda.driver import Driver
+from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.target import Target, natively
+
+
+@functools.cache
+def load() -> Driver:
+    """The driver, initialised on first use: pycuda's where that is installed."""
+    if find_spec("pycuda") is None:
+        call("cuInit", 0)
+        return BindingsDriver()
+    # Its warnings are not the user's.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pycuda = import_module("pycuda.driver")
+        pycuda.init()
+        return cast("Driver", pycuda)
+
+
+def target_of(number: int, driver: Driver) -> Target:
+    """The device of this number."""
+    device, attributes = driver.Device(number), driver.device_attribute
+    major, minor = device.compute_capability()
+    return Target(
+        name=f"cuda:{number}",
+        backend="cuda",
+        language="cuda",
+        description=f"{device.name()}, compute capability {major}.{minor}",
+        dtypes=frozenset(CUDA_C.scalars),
+        vector_bytes=16,
+        cores=device.get_attribute(attributes.MULTIPROCESSOR_COUNT),
+        threads_per_workgroup=device.get_attribute(attributes.MAX_THREADS_PER_BLOCK),
+        shared_bytes=device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK),
+        scratch_bytes=1 << 12,
+        routines=frozenset(),
+        subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
+        native=_native(10 * major + minor),
+        driver=".".join(map(str, release(driver.get_driver_version()))),
+    )
+
+
+def release(number: int) -> tuple[int, int]:
+    """The version of CUDA that a driver's number means: 12040 is 12.4.
+
+    >>> release(12040)
+    (12, 4)
+    """
+    return number // 1000, number % 1000 // 10
+
+
+def _native(capability: int) -> frozenset[tuple[str, np.dtype]]:
+    """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
+    words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
+    # Compute capability 7.0 is Volta, 8.0 Ampere, 8.9 Ada.
+    half = [dtypes.f16] * (capability >= 70) + [dtypes.bf16] * (capability >= 80)
+    return natively(
+        fma=floats + half,
+        arithmetic=floats + half,
+        atomic_add=[*words, dtypes.u64, *floats, *half],
+        atomic_min=[*words, dtypes.i64, dtypes.u64],
+        matrix=half + [dtypes.f64] * (capability >= 80) + [dtypes.f8_e4m3] * (capability >= 89),
+    )

@@ -1,0 +1,120 @@
+"""What cuda-bindings alone has of a driver that does not exist: devices, memory, streams, events.
+
+Its calls do what pycuda's do in fake.py, and are in the log by the same names. Arguments are as
+strict as the real ones: addresses and handles are integers, sizes fit, and a code comes first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+ATTRIBUTES = {"COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0}
+
+
+def host(address: int, nbytes: int) -> np.ndarray:
+    """Bytes of the host."""
+    assert type(address) is type(nbytes) is int
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+
+
+def device_calls(fake: Any) -> dict[str, Callable[..., Any]]:
+    """Those that need no context."""
+    return {
+        "cuDeviceGet": lambda number: number,
+        "cuDeviceGetCount": lambda: 1,
+        "cuDeviceGetName": lambda nbytes, device: b"Fake".ljust(nbytes, b"\0"),
+        "cuDeviceGetAttribute": lambda attribute, device: attribute,
+        "cuDeviceTotalMem": lambda device: fake.total,
+        "cuDevicePrimaryCtxRetain": lambda device: fake.context.handle,
+    }
+
+
+def answered(fake: Any, function: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    def answer(*arguments: Any) -> tuple[Any, ...]:
+        try:
+            value = function(*arguments)
+        except fake.MemoryError:
+            return (fake.codes.CUDA_ERROR_OUT_OF_MEMORY,)
+        except fake.Error:
+            return (fake.fault,)
+        values = value if isinstance(value, tuple) else () if value is None else (value,)
+        return fake.codes.CUDA_SUCCESS, *values
+
+    return answer
+
+
+def memory_calls(fake: Any) -> dict[str, Any]:
+    """The functions of cuda.bindings.driver beyond modules, launches and graphs."""
+
+    def push(handle: int) -> None:
+        assert handle == fake.context.handle
+        fake.context.push()
+
+    def htod(target: int, source: int, nbytes: int, stream: int) -> None:
+        assert stream == fake.stream
+        fake.htod(target, host(source, nbytes), stream)
+
+    def dtoh(target: int, source: int, nbytes: int, stream: int) -> None:
+        assert stream == fake.stream
+        fake.dtoh(host(target, nbytes), source, stream)
+
+    def memset(target: int, number: int, count: int, stream: int) -> None:
+        assert 0 <= number < 2**32
+        fake.memset(target, int(np.uint32(number).view(np.int32)), count, stream)
+
+    def free(address: int) -> None:
+        fake.allocation(address).free()
+
+    functions = {
+        **device_calls(fake),
+        "cuCtxPushCurrent": push,
+        "cuCtxPopCurrent": fake.context.pop,
+        "cuCtxSynchronize": fake.synchronize,
+        "cuStreamCreate": lambda flags: fake.stream,
+        "cuStreamSynchronize": lambda stream: fake.synchronize(),
+        "cuMemAlloc": lambda nbytes: int(fake.mem_alloc(nbytes)),
+        "cuMemFree": free,
+        "cuMemGetInfo": lambda: (fake.total - fake.granted, fake.total),
+        "cuMemHostAlloc": lambda nbytes, flags: fake.pinned(nbytes).ctypes.data,
+        "cuMemcpyHtoDAsync": htod,
+        "cuMemcpyDtoHAsync": dtoh,
+        "cuMemsetD32Async": memset,
+        "cuMemsetD8Async": lambda target, number, count, stream: fake.memset_bytes(target, number, count, stream),
+    }
+    prefix = "CU_DEVICE_ATTRIBUTE_"
+    attributes = {f"{prefix}{name}": value for name, value in (fake.attributes | ATTRIBUTES).items()}
+    calls: dict[str, Any] = {name: answered(fake, function) for name, function in functions.items()}
+    return calls | event_calls(fake) | {"CUdevice_attribute": SimpleNamespace(**attributes)}
+
+
+def event_calls(fake: Any) -> dict[str, Any]:
+    """Those of events, by handle."""
+    events: dict[int, Any] = {}
+
+    def event(flags: int) -> int:
+        assert fake.is_current()
+        handle = 1000 + len(events)
+        events[handle] = fake.event(flags)
+        return handle
+
+    def query(handle: int) -> tuple[Any, ...]:
+        try:
+            has_come = events[handle].query()
+        except fake.Error:
+            return (fake.fault,)
+        return (fake.codes.CUDA_SUCCESS if has_come else fake.codes.CUDA_ERROR_NOT_READY,)
+
+    functions = {
+        "cuEventCreate": event,
+        "cuEventRecord": lambda handle, stream: events[handle].record(stream),
+        "cuEventSynchronize": lambda handle: events[handle].synchronize(),
+        "cuEventElapsedTime": lambda start, end: events[start].time_till(events[end]),
+        "cuEventDestroy": lambda handle: events.pop(handle) and None,
+    }
+    calls: dict[str, Any] = {name: answered(fake, function) for name, function in functions.items()}
+    return calls | {"cuEventQuery": query}

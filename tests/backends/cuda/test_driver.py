@@ -1,0 +1,94 @@
+"""The driver by pycuda where that is installed, else by cuda-bindings.
+
+What the executor does with either is tested in test_cuda.py.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rune.backends import cuda
+from rune.backends.cuda import by_bindings, devices
+from tests.backends.cuda.fake import Code, FakeCuda
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
+    """A driver that cuda-bindings talks to, whose context is current."""
+    fake = FakeCuda()
+    monkeypatch.setattr(by_bindings, "bindings", lambda: fake.bindings)
+    fake.context.push()
+    return fake
+
+
+def load(monkeypatch: pytest.MonkeyPatch, *installed: str) -> Any:
+    """The driver where some modules are installed."""
+    module = SimpleNamespace(init=lambda: None)
+    monkeypatch.setattr(devices, "find_spec", lambda name: name if name in installed else None)
+    monkeypatch.setattr(devices, "import_module", lambda name: module if name == "pycuda.driver" else None)
+    monkeypatch.setattr(devices, "call", lambda name, *arguments: None)
+    loaded = devices.load.__wrapped__()
+    return "pycuda" if loaded is module else loaded
+
+
+def test_pycuda_serves_where_it_is_installed(monkeypatch: pytest.MonkeyPatch):
+    assert load(monkeypatch, "pycuda") == "pycuda"
+
+
+def test_cuda_bindings_serve_where_pycuda_is_not_installed(monkeypatch: pytest.MonkeyPatch):
+    assert isinstance(load(monkeypatch), by_bindings.BindingsDriver)
+
+
+def test_a_machine_without_pycuda_is_no_reason_against_cuda(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cuda, "find_spec", lambda name: None if name == "pycuda" else name)
+    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda *arguments: None)
+    monkeypatch.setattr(cuda, "_library", lambda: "libcuda.so.1")
+
+    assert cuda._why_not() is None
+
+
+def test_devices_are_listed_without_pycuda(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda):
+    monkeypatch.setattr(cuda, "_why_not", lambda: None)
+    monkeypatch.setattr(cuda, "version", lambda: (13, 0))
+    monkeypatch.setattr(cuda, "load", by_bindings.BindingsDriver)
+
+    (target,), why = cuda.probe()
+
+    assert why is None
+    assert (target.name, target.description) == ("cuda:0", "Fake, compute capability 9.0")
+    assert (target.cores, target.threads_per_workgroup, target.shared_bytes) == (4, 1024, 49152)
+
+
+def test_negative_numbers_are_stored(fake: FakeCuda):
+    bound = by_bindings.BindingsDriver()
+    stream, block = bound.Stream(), bound.mem_alloc(8)
+
+    bound.memset_d32_async(int(block), -3, 2, stream)
+    stream.synchronize()
+
+    assert fake.at(int(block), 8).view(np.int32).tolist() == [-3, -3]
+
+
+def test_a_full_device_is_a_memory_error_and_full_host_memory_is_not(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch):
+    bound = by_bindings.BindingsDriver()
+    with pytest.raises(MemoryError, match="cuMemAlloc"):
+        bound.mem_alloc(1 << 40)
+
+    monkeypatch.setattr(fake.bindings, "cuMemHostAlloc", lambda *arguments: (Code.CUDA_ERROR_OUT_OF_MEMORY,))
+    with pytest.raises(by_bindings.Refused, match="cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY"):
+        bound.pagelocked_empty(8, np.uint8)
+
+
+def test_events_are_destroyed_when_nobody_holds_them(fake: FakeCuda, monkeypatch: pytest.MonkeyPatch):
+    destroyed: list[int] = []
+    monkeypatch.setattr(fake.bindings, "cuEventDestroy", lambda handle: destroyed.append(handle) or (0,))
+
+    event = by_bindings.BindingsDriver().Event()
+    assert destroyed == []
+    del event
+
+    assert len(destroyed) == 1
