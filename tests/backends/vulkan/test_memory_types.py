@@ -1,6 +1,6 @@
 """Which memory Vulkan devices use: as drivers list it, and on the device that is here.
 
-The tables follow what vulkaninfo prints for devices of each kind: properties and heap of each type.
+The tables are typical of devices of each kind, properties and heap of each type; none is real.
 """
 
 from __future__ import annotations
