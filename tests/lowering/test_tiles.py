@@ -28,7 +28,7 @@ from tests.support.lowering import f32, only_kernel, program_of, target
 
 # One processor, so that small products have points enough; threads in step want columns apart.
 GPU = replace(target(language="opencl"), cores=1)
-PROCESSOR = replace(GPU, subgroup_threads=1, vector_bytes=64)
+PROCESSOR = replace(GPU, subgroup_threads=1, vector_bytes=64, is_processor=True)
 DEVICES = pytest.mark.parametrize("device", [GPU, PROCESSOR], ids=["gpu", "processor"])
 SIZES = [(128, 64, 3), (130, 67, 5), (67, 130, 2), (129, 33, 7), (1_021, 7, 2), (7, 1_021, 2), (257, 8, 1)]
 

@@ -32,11 +32,16 @@ from tests.support.lowering import f32, only_kernel, program_of, target
 GPU = replace(
     target(language="opencl"), threads_per_workgroup=256, shared_bytes=1 << 15
 )  # points are few up to 16 for each of 8 processors
+PROCESSOR = replace(GPU, is_processor=True)
 N = symbol("n", 1, 5000)
 
 
 def total(x):
     return ops.reduce_sum(x, axes=tuple(range(x.type.ndim)))
+
+
+def columns(reduce):
+    return lambda x: reduce(x, axes=(0,))
 
 
 def rows(op):
@@ -100,7 +105,27 @@ def test_there_are_fewer_threads_where_there_is_less_to_do(length, count):
 
 
 def test_many_points_stay_with_one_thread_each():
-    assert threads(code_of(rows(ops.reduce_sum), [f32(4096, 512)])) == []
+    assert threads(code_of(rows(ops.reduce_sum), [f32(4096, 512)], PROCESSOR)) == []
+    assert threads(code_of(columns(ops.reduce_sum), [f32(512, 4096)])) == []
+
+
+def test_the_threads_of_a_gpu_share_rows_however_many_there_are():
+    assert threads(code_of(rows(ops.reduce_sum), [f32(4096, 512)])) == [128]
+    assert threads(code_of(models.softmax, [f32(4096, 512)])) == [128]
+
+
+@pytest.mark.parametrize("length", [1, 3, 16, 67, 130, 259])
+def test_many_shared_rows_of_any_length_are_right(length):
+    hold(models.softmax, f32(131, length), device=GPU)
+    hold(rows(ops.reduce_max), f32(131, length), device=GPU)
+    hold(columns(ops.reduce_sum), f32(length, 131), device=GPU)
+
+
+def test_a_tile_of_a_product_with_a_transposed_matrix_is_not_shared():
+    def function(a, b):
+        return ops.dot_general(a, b, dimension_numbers=(((1,), (1,)), ((), ())))
+
+    assert threads(code_of(function, [f32(512, 64), f32(512, 64)])) == []
 
 
 def test_a_point_in_whose_loops_order_matters_stays_with_one_thread():
@@ -273,6 +298,6 @@ def test_a_conflict_that_no_barrier_can_separate_is_an_error():
 
 
 def test_code_without_a_workgroup_is_left_alone():
-    code = code_of(rows(ops.reduce_sum), [f32(4096, 512)])
+    code = code_of(rows(ops.reduce_sum), [f32(4096, 512)], PROCESSOR)
 
     assert insert_barriers(code) is code

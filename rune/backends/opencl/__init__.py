@@ -142,6 +142,7 @@ def _target(number: int, device: Any) -> Target:
         routines=frozenset(),
         subgroup_threads=1 if _is_cpu(device) else 32,
         native=_native(device, has_f64),
+        is_processor=_is_cpu(device),
         submission_work=None if _is_cpu(device) else work,
         driver=f"{device.platform.version} {device.driver_version}",
     )

@@ -98,6 +98,7 @@ def _target(number: int, physical: Physical) -> Target:
         # Vulkan has no query for it; see kernel/rounds.py.
         loop_rounds=LLVMPIPE_ROUNDS if physical.name.startswith("llvmpipe") else None,
         native=_native(physical),
+        is_processor=physical.cores is not None,
         submission_work=physical.submission_work,
     )
 

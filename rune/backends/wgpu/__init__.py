@@ -119,6 +119,7 @@ def _target(number: int, adapter: Any) -> Target:
         launch_groups=_limit(adapter, "compute_workgroups_per_dimension"),
         native=_native(adapter),
         loop_rounds=LLVMPIPE_ROUNDS if info["device"].startswith("llvmpipe") else None,
+        is_processor=info["adapter_type"] == "CPU",
         submission_work=_SUBMISSION_WORK.get(info["adapter_type"], INTEGRATED_WORK),
         driver=info["description"],
     )

@@ -27,7 +27,7 @@ from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.tile import Tile, column_at, point_body, row_at, tile_body, tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
-from rune.lowering.build.workgroups import Shared, share_few, share_long
+from rune.lowering.build.workgroups import Shared, reads_rows, share_few, share_long
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel import nodes
 from rune.lowering.kernel.expr import Expr, Op, of_size
@@ -54,8 +54,10 @@ def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | N
     """The point shared by a workgroup, where the device has too few points, or they are long."""
     choice = choices(target)
     few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points
-    # With enough points every processor is busy, and sharing one would only add waiting.
-    shared = share_few(point, choice.group_threads, target) if few else None
+    # With enough points every processor is busy, and sharing one would only add waiting; but on a
+    # GPU threads that each walk along a row of their own read one element of every line.
+    along = choice.shares_rows and bool(domain) and reads_rows(point, domain[-1].name)
+    shared = share_few(point, choice.group_threads, target) if few or along else None
     if are_few(shared.point if shared else point, target):
         return shared
     return share_long(point, choice.group_threads, target)

@@ -25,15 +25,25 @@ class Choices:
     block_bytes: int = 0  # side of the square in which a transposition walks [B]
     group_threads: int = 0  # threads that share a point with reductions, where points are few
     group_points: int = 0  # fewer points than this for each processor are few
+    shares_rows: bool = False  # points that walk along rows are shared, however many there are
 
 
 # A GPU hides latency by many threads; a tile of eight by eight reads a quarter of what it
 # multiplies. Threads that run in step read neighbours together. Measured on CPU devices alone.
 GPU = Choices(
-    dot_rows=8, dot_columns=16, dot_registers=96, columns_apart=True, dot_points=128, group_threads=128, group_points=16
+    dot_rows=8,
+    dot_columns=16,
+    dot_registers=96,
+    columns_apart=True,
+    dot_points=128,
+    group_threads=128,
+    group_points=16,
+    shares_rows=True,
 )
-# A processor behind a driver: its compiler puts what a point does for neighbours into vectors.
-PROCESSOR = replace(GPU, dot_registers=160, columns_apart=False, block_bytes=64)
+# Processors behind a driver. Mesa's runs the threads of a group in lanes, and pays for their waits;
+LANES = replace(GPU, shares_rows=False)
+# PoCL's compiler puts what a point does for neighbours into vectors.
+VECTORS = replace(LANES, dot_registers=160, columns_apart=False, block_bytes=64)
 LANGUAGES = {
     # 8 vector accumulators and what they share stay in 16 registers; more columns do not pay for
     # a dot (measured on AVX-512), but do for sums, which only read.
@@ -46,4 +56,6 @@ LANGUAGES = {
 def choices(target: Target) -> Choices:
     """The table of a device; one whose language is not listed gets plain loops."""
     table = LANGUAGES.get(target.language, Choices())
-    return PROCESSOR if table is GPU and target.subgroup_threads == 1 else table
+    if table is not GPU or not target.is_processor:
+        return table
+    return VECTORS if target.subgroup_threads == 1 else LANES

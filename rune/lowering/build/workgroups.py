@@ -17,7 +17,7 @@ Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,11 +27,12 @@ from rune.dims import Dim, Size
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, of_size
 from rune.lowering.kernel.nodes import Accumulate, AddressSpace, Alloc, For, If, Kind, Let, Stmt, Store, Var
-from rune.lowering.kernel.rewrite import fresh, names_bound, replace_symbols, walk
+from rune.lowering.kernel.rewrite import expressions, fresh, names_bound, replace_symbols, walk, walk_expr
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
 
 Point = Sequence[Stmt]
+MOST_SUMS = 4  # of a point that is shared for its reads alone
 ROUNDS = 4  # elements for each thread of a group, at least; fewer are not worth the waiting
 
 
@@ -67,6 +68,35 @@ def share_few(point: Point, wanted: int, target: Target) -> Shared | None:
     """A point with a reduction, shared by up to `wanted` threads; None where one does as well."""
     reduces = any(isinstance(s, Accumulate) for s in walk(point))
     return share_point(point, wanted, target) if reduces else None
+
+
+def reads_rows(point: Point, axis: str) -> bool:
+    """Whether the innermost loops of a point read neighbours, and neighbouring points do not.
+
+    axis: along which points are neighbours. A tile of a dot has other means: its sums are many.
+    """
+    if sum(isinstance(s, Accumulate) for s in walk(point)) > MOST_SUMS:
+        return False
+    steps = [
+        (dims.coefficient(load.indices[0], loop.var), dims.coefficient(load.indices[0], axis))
+        for loop in walk(point)
+        if isinstance(loop, For) and loop.kind is Kind.VECTOR
+        for load in _loads(loop.body)
+    ]
+    along = any(_is_next(inner) and not _is_near(outer) for inner, outer in steps)
+    return along and not any(_is_next(outer) and not _is_near(inner) for inner, outer in steps)
+
+
+def _loads(body: Iterable[Stmt]) -> Iterator[Load]:
+    return (part for s in body for e in expressions(s) for part in walk_expr(e) if isinstance(part, Load))
+
+
+def _is_next(step: Size | None) -> bool:
+    return isinstance(step, int) and step == 1
+
+
+def _is_near(step: Size | None) -> bool:
+    return isinstance(step, int) and step in (0, 1)
 
 
 def share_long(point: Point, wanted: int, target: Target) -> Shared | None:

@@ -91,6 +91,7 @@ class Target:
     # that no watchdog takes the device for hung. None: nobody watches it.
     submission_work: int | None = None
     driver: str = ""  # its version, where it has one of its own
+    is_processor: bool = False  # a CPU, which runs the threads of a group one after another or in lanes
 
     def has(self, operation: str, dtype: np.dtype) -> bool:
         """Whether the device itself does the operation; assumed where nothing is known."""
