@@ -186,6 +186,7 @@ class FakeCuda(Kernels):
         self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
         self.host: list[np.ndarray] = []  # page-locked
+        self.waits: list[tuple[int, int]] = []  # others' streams, and what they wait for
         self.images: list[str] = []  # loaded, by name
         self.foreign: tuple[str, ...] = ()  # ends of the names that it cannot load
         self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
@@ -250,6 +251,7 @@ class FakeCuda(Kernels):
             mem_get_info=lambda: (self.total - self.granted, self.total),
             memcpy_dtoh_async=self.dtoh,
             memcpy_htod_async=self.htod,
+            memcpy_dtod_async=self.dtod,
             memset_d32_async=self.memset,
             memset_d8_async=self.memset_bytes,
             pagelocked_empty=lambda size, dtype: self.pinned(size),
@@ -310,6 +312,14 @@ class FakeCuda(Kernels):
         self.enqueue(copy)
         if not any(np.shares_memory(target, pinned) for pinned in self.host):
             self.drain()  # "the function will return only once the copy has completed"
+
+    def dtod(self, target: int, source: int, nbytes: int, stream: Any) -> None:
+        self.say("dtod")
+
+        def copy() -> None:
+            self.at(target, nbytes)[...] = self.at(source, nbytes)
+
+        self.enqueue(copy)
 
     def memset(self, target: int, number: int, count: int, stream: Any) -> None:
         self.say("memset")
