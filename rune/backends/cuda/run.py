@@ -140,7 +140,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         self.meter = meter
         self._rendered = kernels
         self._program = program
-        self._names = frozenset(r.name for r in kernels.values())
+        self._shared_bytes = {r.name: r.shared_bytes for r in kernels.values()}
         self._prepared: Bounded[Concrete, Prepared] = Bounded()
 
     def on(self, backend: CudaQueue) -> CudaExecutable:
@@ -261,8 +261,8 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def function(self, name: str) -> Any:
         """The handle of a kernel, of the plan or rune's own."""
-        if name in self._names:
-            return self._program.function(name)
+        if name in self._shared_bytes:
+            return self._program.function(name, self._shared_bytes[name])
         program = self.backend.own if f"void {name}(" in STEPS else self.backend.conditions
         assert isinstance(program, Program)
         return program.function(name)
