@@ -23,7 +23,7 @@ import numpy as np
 from rune import config, dtypes
 from rune.backends import Device, device_named, device_of, dlpack
 from rune.backends.shared.host_memory import count_arrays
-from rune.backends.shared.protocol import Buffer, ReadsAhead
+from rune.backends.shared.protocol import Buffer, ReadsAhead, SharesMemory
 from rune.core.types import ArrayType
 from rune.dtypes import stored_words
 from rune.errors import ArgumentError, DeletedArrayError, DtypeError
@@ -281,14 +281,14 @@ class Array(Operators, metaclass=ABCMeta):
     def __dlpack__(
         self,
         *,
-        stream: object = None,
+        stream: int | None = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
         """A DLPack capsule, read-only: no copy on the CPU and on CUDA, one from other devices.
 
-        stream: what reads it need not wait; the array is complete when this returns.
+        stream: of CUDA, which waits for the array; None: it is complete when this returns.
         Errors: BufferError for dtypes that DLPack does not know (int4), for another device, and
                 for copy=False where there has to be a copy.
         """
@@ -299,15 +299,15 @@ class Array(Operators, metaclass=ABCMeta):
         fresh = bool(copy) or wanted != native or not self._is_shared
         if fresh and copy is False:
             raise BufferError(f"dlpack: cannot lend {self.type} on {self.device.name} uncopied")
-        memory, owner = self._lendable(wanted, bool(copy))
+        memory, owner = self._lendable(wanted, bool(copy), stream)
         versioned = max_version is not None and max_version[0] >= 1
         return dlpack.lend(memory, owner, versioned=versioned, read_only=not fresh, is_copied=fresh)
 
-    def _lendable(self, device: tuple[int, int], copy: bool) -> tuple[dlpack.Memory, object]:
+    def _lendable(self, device: tuple[int, int], copy: bool, stream: int | None) -> tuple[dlpack.Memory, object]:
         """Where the elements are on `device`, and what keeps them there."""
         if device[0] == dlpack.CUDA:
             source = put(self.numpy(), self.type, self.place) if copy else self
-            return source._device_memory(device), source.buffer
+            return source._device_memory(device, stream), source.buffer
         host = np.array(self.numpy(), order="C") if copy else self.numpy()
         strides = tuple(s // host.itemsize for s in host.strides)
         return dlpack.Memory(host.ctypes.data, host.dtype, host.shape, strides), host
@@ -317,14 +317,12 @@ class Array(Operators, metaclass=ABCMeta):
         """Whether others can read the memory where it is."""
         return self.place.device is None or self.place.device.target.backend == "cuda"
 
-    def _device_memory(self, device: tuple[int, int]) -> dlpack.Memory:
-        """Where a CUDA array lies, when all that writes it is done."""
-        assert self.place.device is not None
-        backend, shape = self.place.device.backend, self.shape
-        backend.synchronize()
-        address = backend.address(self.buffer)  # type: ignore[attr-defined]
+    def _device_memory(self, device: tuple[int, int], stream: int | None) -> dlpack.Memory:
+        """Where a CUDA array lies, for a stream that waits until all that writes it is done."""
+        shape, backend = self.shape, self.device.backend
+        assert isinstance(backend, SharesMemory)
         steps = dlpack.dense_strides(shape)  # type: ignore[arg-type]
-        return dlpack.Memory(address, self.type.dtype, shape, steps, device)  # type: ignore[arg-type]
+        return dlpack.Memory(backend.lend(self.buffer, stream), self.type.dtype, shape, steps, device)  # type: ignore[arg-type]
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -336,7 +334,7 @@ class Array(Operators, metaclass=ABCMeta):
             raise AttributeError(f"array: not on a CUDA device ({self.device.name})")
         if self.type.dtype.kind not in "biufc":
             raise DtypeError(f"array: cannot describe {self.type} by __cuda_array_interface__")
-        memory = self._device_memory(self.__dlpack_device__())
+        memory = self._device_memory(self.__dlpack_device__(), None)
         return {
             "version": 3,
             "shape": memory.shape,

@@ -95,6 +95,12 @@ class Memory:
     strides: tuple[int, ...]
     device: tuple[int, int] = (CPU, 0)
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements lie row by row, without gaps."""
+        dense = zip(self.shape, self.strides, dense_strides(self.shape))
+        return 0 in self.shape or all(n == 1 or step == wanted for n, step, wanted in dense)
+
 
 def can_lend(dtype: np.dtype) -> bool:
     """Whether DLPack has a name for a dtype."""

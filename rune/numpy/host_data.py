@@ -18,7 +18,8 @@ import numpy as np
 
 from rune import dtypes
 from rune.array import CPU, Array, as_array, committed_to, on, put
-from rune.backends import Device, dlpack
+from rune.backends import Device, devices, dlpack
+from rune.backends.shared.protocol import SharesMemory
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, DeviceError, DtypeError
 from rune.numpy.arguments import value
@@ -233,7 +234,7 @@ def load(file: Any, *args: Any, **kwargs: object) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | None = None) -> Array:
-    """An array of another library, by DLPack; on the CPU its memory is shared, not copied.
+    """An array of another library, by DLPack; its memory is shared on the CPU and on CUDA.
 
     Shapes: any, kept. Types: that of `x`.
     x:      anything with __dlpack__ and __dlpack_device__. What it holds must not change after
@@ -241,7 +242,7 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
     device: where the array is to be; where x is, by default.
     copy:   True always copies, False never.
     Errors: ArgumentError if x has no such methods, or where copy=False cannot be kept;
-            DeviceError for memory that is not the CPU's.
+            DeviceError for memory of devices that rune has not, and for CUDA's if it is not dense.
 
     >>> import numpy as np, rune.numpy as rnp
     >>> rnp.from_dlpack(np.arange(3, dtype="f4"))
@@ -254,10 +255,13 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
         raise ArgumentError(f"from_dlpack: cannot keep copy=False (a move to {device})")
     if type(x) is Array:
         return x if device is None else x.to_device(device)
-    if x.__dlpack_device__()[0] not in (dlpack.CPU, dlpack.CUDA_HOST, dlpack.CUDA_MANAGED):
+    kind, number = map(int, x.__dlpack_device__())
+    if kind == dlpack.CUDA and (owner := _cuda_device(number)) is not None:
+        array = _on_cuda(x, owner, bool(copy))
+        return array if there is None else array.to_device(there)
+    if kind not in (dlpack.CPU, dlpack.CUDA_HOST, dlpack.CUDA_MANAGED):
         raise DeviceError(
-            f"from_dlpack: cannot read memory of device {tuple(x.__dlpack_device__())}",
-            hint="copy it to the CPU in its own library",
+            f"from_dlpack: cannot read memory of device {(kind, number)}", hint="copy it to the CPU in its own library"
         )
     host = dlpack.as_numpy(*dlpack.borrow(_capsule(x)))
     host = np.array(host) if copy else host[...]
@@ -265,12 +269,32 @@ def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | N
     return put(host, ArrayType(host.shape, host.dtype), place)
 
 
-def _capsule(x: Array) -> object:
-    """Of version 1 where the library knows that."""
+def _cuda_device(number: int) -> Device | None:
+    """The device of this number, if it is one of rune's."""
+    return next((d for d in devices() if d.name == f"cuda:{number}"), None)
+
+
+def _on_cuda(x: Array, device: Device, copy: bool) -> Array:
+    """What another library has on a device, read there behind what its own stream writes."""
+    backend = device.backend
+    assert isinstance(backend, SharesMemory)
+    memory, loan = dlpack.borrow(_capsule(x, stream=backend.reader()))
+    if not memory.is_dense:
+        raise DeviceError(
+            f"from_dlpack: cannot read {device.name} where elements are not dense (strides {memory.strides})",
+            hint="make it contiguous in its own library",
+        )
+    kind = ArrayType(memory.shape, memory.dtype)
+    buffer = backend.borrow(memory.address, kind, loan)
+    return Array(backend.copied(buffer) if copy else buffer, kind, committed_to(device))
+
+
+def _capsule(x: Array, stream: int | None = None) -> object:
+    """Of version 1 where the library knows that, for a stream that is to wait for it."""
     try:
-        return x.__dlpack__(max_version=dlpack.VERSION)
+        return x.__dlpack__(stream=stream, max_version=dlpack.VERSION)
     except TypeError:
-        return x.__dlpack__()
+        return x.__dlpack__() if stream is None else x.__dlpack__(stream=stream)
 
 
 __all__ = [

@@ -271,6 +271,41 @@ def test_division_and_roots_are_rounded_and_denormals_kept(nvrtc: Any):
     assert "ftz" not in ptx(text)
 
 
+POOLED = """
+code big(x: read f32[32], y: write f32[32]) {
+  for g in 4 grid {
+    alloc tile: f32[12288] shared
+    alloc few: u8[3] shared
+    for t in 8 workgroup {
+      store tile[t] = x[8*g + t]
+      barrier
+      store y[8*g + t] = tile[-t + 7]
+    }
+  }
+}
+"""
+
+
+def test_a_workgroup_that_shares_more_than_may_be_declared_takes_it_from_the_launch():
+    rendered = render(parse(POOLED), CUDA_C)
+
+    assert rendered.shared_bytes == 4 * 12288 + 16
+    assert "extern __shared__ __align__(16) unsigned char _pool[];" in rendered.text
+    assert "float* tile = (float*)(_pool + 0);" in rendered.text
+    assert "unsigned char* few = (unsigned char*)(_pool + 49152);" in rendered.text
+
+
+def test_a_workgroup_that_shares_less_declares_it():
+    rendered = render(parse(POOLED.replace("12288", "8")), CUDA_C)
+
+    assert rendered.shared_bytes == 0
+    assert "__shared__ float tile[8];" in rendered.text
+
+
+def test_shared_memory_beyond_what_may_be_declared_compiles(nvrtc: Any):
+    assert compile_source(assemble([render(parse(POOLED), CUDA_C)], CUDA_C), "big", "sm_90")
+
+
 def test_a_source_that_is_refused_is_shown_with_numbered_lines(nvrtc: Any):
     bad = 'extern "C" __global__ void run_bad() {\n  undeclared = 1;\n}\n'
 

@@ -30,6 +30,7 @@ from rune.backends.cuda.devices import load, release, target_of
 from rune.backends.cuda.driver import Allocation, Device, Driver, Event
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Program, Retired
+from rune.backends.cuda.loans import Loans, Sharing
 from rune.backends.cuda.nccl import library, losses
 from rune.backends.cuda.nccl.crew import Crew, crew_for
 from rune.backends.cuda.run import CudaExecutable, address
@@ -143,7 +144,7 @@ class _Entered:
             raise backend.failure(error) from error
 
 
-class CudaBackend(QueuedBackend):
+class CudaBackend(Sharing, QueuedBackend):
     """One CUDA device of a driver."""
 
     def __init__(self, target: Target, driver: Driver, device: Device):
@@ -172,9 +173,11 @@ class CudaBackend(QueuedBackend):
             limit_bytes=device.total_memory(),
             slab_bytes=_SLAB_BYTES,
             settle=self.synchronize,
+            settle_others=self.settle_others,
             free_bytes=self._free_bytes,
         )
         self.arena = Arena(self.pool)
+        self.loans = Loans(self.marker)
 
     # --- errors ------------------------------------------------------------------------------
 
@@ -243,11 +246,6 @@ class CudaBackend(QueuedBackend):
         event = self.driver.Event(self.driver.event_flags.DISABLE_TIMING)
         event.record(self.stream)
         return event
-
-    def address(self, buffer: DeviceBuffer) -> int:
-        """Where an array lies on the device, for other libraries to read."""
-        self.check()
-        return address(buffer.memory)
 
     def synchronize(self) -> None:
         """Wait for the stream to drain."""

@@ -67,6 +67,9 @@ class BindingsDriver:
     def memcpy_dtoh_async(self, target: np.ndarray, source: int, stream: Stream) -> None:
         call("cuMemcpyDtoHAsync", target.ctypes.data, source, target.nbytes, stream.handle)
 
+    def memcpy_dtod_async(self, target: int, source: int, nbytes: int, stream: Stream) -> None:
+        call("cuMemcpyDtoDAsync", target, source, nbytes, stream.handle)
+
     def memset_d32_async(self, target: int, number: int, count: int, stream: Stream) -> None:
         # The driver takes it unsigned.
         call("cuMemsetD32Async", target, number % 2**32, count, stream.handle)

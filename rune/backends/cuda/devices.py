@@ -11,6 +11,7 @@ from typing import cast
 import numpy as np
 
 from rune import dtypes
+from rune.backends.cuda import by_bindings
 from rune.backends.cuda.by_bindings import BindingsDriver, call
 from rune.backends.cuda.driver import Driver
 from rune.lowering.codegen.cuda_c import CUDA_C
@@ -44,13 +45,21 @@ def target_of(number: int, driver: Driver) -> Target:
         vector_bytes=16,
         cores=device.get_attribute(attributes.MULTIPROCESSOR_COUNT),
         threads_per_workgroup=device.get_attribute(attributes.MAX_THREADS_PER_BLOCK),
-        shared_bytes=device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK),
+        shared_bytes=_shared_bytes(number),
         scratch_bytes=1 << 12,
         routines=frozenset(),
         subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
         native=_native(10 * major + minor),
         driver=".".join(map(str, release(driver.get_driver_version()))),
     )
+
+
+def _shared_bytes(number: int) -> int:
+    """What a block may have where its kernel asks for it; 48 KB are had unasked."""
+    # Not by pycuda, whose list of attributes may be older.
+    kinds = by_bindings.bindings().CUdevice_attribute
+    attribute = kinds.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    return call("cuDeviceGetAttribute", attribute, call("cuDeviceGet", number))
 
 
 def release(number: int) -> tuple[int, int]:

@@ -47,7 +47,8 @@ _COPIED_BYTES = 16  # by each thread
 class Kernel:
     """One launch; `word` is where in the table its arguments begin.
 
-    handle: the condition that it sets, which it takes as a second argument
+    handle:       the condition that it sets, which it takes as a second argument
+    shared_bytes: what each block has, beyond what the kernel declares
     """
 
     name: str
@@ -55,6 +56,7 @@ class Kernel:
     threads: int
     word: int
     handle: int | None = None
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,8 @@ class Recorder:
         if not blocks:
             return None
         sizes = [(None, self._sizes[name]) for name in rendered.sizes]
-        return Kernel(rendered.name, blocks, threads, self._take([*map(word, step.places), *sizes]))
+        at = self._take([*map(word, step.places), *sizes])
+        return Kernel(rendered.name, blocks, threads, at, shared_bytes=rendered.shared_bytes)
 
     def _copy(self, step: ConcreteStep) -> Kernel | None:
         target, source = step.places

@@ -33,10 +33,13 @@ class Program:
         self._module = call("cuModuleLoadData", image)
         self._functions: dict[str, Any] = {}
 
-    def function(self, name: str) -> Any:
-        """The handle of a kernel."""
+    def function(self, name: str, shared_bytes: int = 0) -> Any:
+        """The handle of a kernel, whose launches may give so much shared memory to a block."""
         if name not in self._functions:
-            self._functions[name] = call("cuModuleGetFunction", self._module, name.encode())
+            function = call("cuModuleGetFunction", self._module, name.encode())
+            if shared_bytes:
+                call("cuFuncSetAttribute", function, _most_shared(), shared_bytes)
+            self._functions[name] = function
         return self._functions[name]
 
     def __del__(self) -> None:
@@ -44,17 +47,21 @@ class Program:
             self._retired.append(("cuModuleUnload", self._module))
 
 
+def _most_shared() -> Any:
+    return by_bindings.bindings().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
 def launch(kernel: Kernel, function: object, table: int, stream: int) -> None:
     """Enqueue one kernel, whose words are in the table at this address."""
-    start(function, (kernel.blocks, kernel.threads), (table + 8 * kernel.word,), stream)
+    start(function, (kernel.blocks, kernel.threads), (table + 8 * kernel.word,), stream, kernel.shared_bytes)
 
 
-def start(function: object, shape: tuple[int, int], words: Sequence[int], stream: int) -> None:
+def start(function: object, shape: tuple[int, int], words: Sequence[int], stream: int, shared_bytes: int = 0) -> None:
     """Enqueue so many blocks of so many threads of a kernel that takes these words (u64)."""
     # One dimension: kernels take their grid apart themselves.
     blocks, threads = shape
     arguments = tuple(words), (_WORD,) * len(words)
-    call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, 0)
+    call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, arguments, 0)
 
 
 class Graph:
@@ -118,6 +125,7 @@ class _Builder:
         params.func = self.function(kernel.name)
         params.gridDimX, params.gridDimY, params.gridDimZ = kernel.blocks, 1, 1
         params.blockDimX, params.blockDimY, params.blockDimZ = kernel.threads, 1, 1
+        params.sharedMemBytes = kernel.shared_bytes
         params.kernelParams = tuple(words), (_WORD,) * len(words)
         return params
 

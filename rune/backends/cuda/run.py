@@ -10,7 +10,7 @@ one by one; it waits only for a number that it has to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -22,12 +22,13 @@ from rune.backends.cuda.driver import Context, Driver, Stream
 from rune.backends.cuda.graph import Kernel, Memory, Nodes, Recorder, Table, needs_host, word
 from rune.backends.cuda.kernels import STEPS
 from rune.backends.cuda.launch import Graph, Program, Retired, launch
+from rune.backends.cuda.loans import Borrowed
 from rune.backends.cuda.nccl.losses import Peer
 from rune.backends.cuda.staging import Staging
 from rune.backends.shared.bounded import Bounded
 from rune.backends.shared.executor import Concrete, ConcreteStep, Place, Steps, all_concrete, run
 from rune.backends.shared.pool import Block
-from rune.backends.shared.queued import Queue, QueuedExecutable, call_python
+from rune.backends.shared.queued import DeviceBuffer, Queue, QueuedExecutable, Turn, call_python
 from rune.backends.shared.timing import Meter, TimedWalker
 from rune.lowering.codegen.cstyle import Rendered, assemble
 from rune.lowering.codegen.cuda_c import CUDA_C
@@ -139,7 +140,7 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         self.meter = meter
         self._rendered = kernels
         self._program = program
-        self._names = frozenset(r.name for r in kernels.values())
+        self._shared_bytes = {r.name: r.shared_bytes for r in kernels.values()}
         self._prepared: Bounded[Concrete, Prepared] = Bounded()
 
     def on(self, backend: CudaQueue) -> CudaExecutable:
@@ -147,6 +148,10 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
         with backend.entered:
             program = Program(self._program.image, backend.retired)
         return CudaExecutable(backend, self.plan, self._rendered, program)
+
+    def turn(self, arguments: Sequence[DeviceBuffer], donated: Sequence[int] = ()) -> Turn:
+        """A call whose turn has not come. Memory of other libraries is never written."""
+        return super().turn(arguments, [n for n in donated if not isinstance(arguments[n].memory, Borrowed)])
 
     def sources(self) -> dict[str, str]:
         """Each kernel as a program of its own, by name."""
@@ -256,8 +261,8 @@ class CudaExecutable(QueuedExecutable[CudaQueue]):
 
     def function(self, name: str) -> Any:
         """The handle of a kernel, of the plan or rune's own."""
-        if name in self._names:
-            return self._program.function(name)
+        if name in self._shared_bytes:
+            return self._program.function(name, self._shared_bytes[name])
         program = self.backend.own if f"void {name}(" in STEPS else self.backend.conditions
         assert isinstance(program, Program)
         return program.function(name)

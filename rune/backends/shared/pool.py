@@ -14,7 +14,7 @@ ahead. A dying block calls no driver and takes no lock, since the collector may 
 only puts itself on a list, which the next `take` reads.
 Not done: a block is free when its last holder goes, though commands that use it may be pending. So
 all commands on the blocks of one pool go through one in-order queue (host writes included), or
-the backend holds the block until they are done.
+the backend holds the block until they are done, or `share`s it with those whose queue it is not.
 """
 
 from __future__ import annotations
@@ -148,6 +148,7 @@ class Pool:
     slab_bytes:     size of the raw allocations that small blocks are cut from; 0: each has its own
     kept_bytes:     what may be cached: beyond that everything cached goes, since sizes change
     settle:         called before raw_free, to wait for commands that may still use the memory
+    settle_others:  waits for commands of those with whom memory was shared
     free_bytes:     what the device has free now, for errors, where its driver says so
     """
 
@@ -162,6 +163,7 @@ class Pool:
         slab_bytes: int = 0,
         kept_bytes: int | None = None,
         settle: Callable[[], None] = lambda: None,
+        settle_others: Callable[[], None] = lambda: None,
         free_bytes: Callable[[], int] | None = None,
     ):
         self.device, self.limit_bytes, self.largest_bytes = device, limit_bytes, largest_bytes
@@ -169,6 +171,8 @@ class Pool:
         self._slab_bytes, self._kept_bytes, self._free_bytes = slab_bytes, kept_bytes, free_bytes
         self._lock = locks.reentrant()  # the collector may run a finalizer that allocates
         self._returned: deque[_Span] = deque()
+        self._shared: deque[_Span] = deque()  # returned, and perhaps read by others still
+        self._settle_others = settle_others
         self._free: dict[int, list[_Span]] = {}
         self._live: dict[_Span, Use] = {}
         self._live_bytes = self._held_bytes = self._peak_bytes = 0
@@ -190,6 +194,8 @@ class Pool:
             self._collect()
             if self._kept_bytes is not None and self._cached() > self._kept_bytes:
                 self.trim()
+            if self._shared and not self._free.get(room):
+                self._reclaim()
             spans = self._free.get(room)
             span = spans.pop() if spans else self._fresh(nbytes, room)
             span[0].free -= 1
@@ -199,10 +205,17 @@ class Pool:
             self._peak_bytes = max(self._peak_bytes, self._live_bytes)
             return Block(span, nbytes, self._returned)
 
+    def share(self, block: Block) -> None:
+        """From now on others may read the memory in queues of their own.
+
+        Once nobody holds it, it serves again when it is wanted and they have been waited for.
+        """
+        block._returned = self._shared
+
     def trim(self) -> int:
         """Give everything cached back to the driver; returns the bytes."""
         with self._lock:
-            self._collect()
+            self._reclaim()
             before = self._held_bytes
             unused = {c for spans in self._free.values() for c, _ in spans if c.free == c.count}
             if unused:
@@ -260,6 +273,14 @@ class Pool:
             self._free.setdefault(chunk.room, []).append(span)
             del self._live[span]
             self._live_bytes -= chunk.room
+
+    def _reclaim(self) -> None:
+        """Make free what was shared and has died since, too."""
+        if self._shared:
+            spans = [self._shared.popleft() for _ in range(len(self._shared))]
+            self._settle_others()
+            self._returned.extend(spans)
+        self._collect()
 
     def _fresh(self, asked: int, room: int) -> _Span:
         """A block of a new chunk, after returning cached memory if there is too little."""

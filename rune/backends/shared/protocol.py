@@ -127,6 +127,33 @@ class SaysWhatItLacks(Protocol):
 
 
 @runtime_checkable
+class SharesMemory(Protocol):
+    """A backend whose arrays other libraries read where they are, and the other way round.
+
+    A stream is the driver's handle of an order of work, as an integer.
+    """
+
+    def lend(self, buffer: Buffer, stream: int | None) -> int:
+        """The address of an array, to be read in a stream that waits for it; None: at once.
+
+        Whoever reads it holds the buffer meanwhile.
+        """
+        ...
+
+    def reader(self) -> int:
+        """The stream in which borrowed memory is read."""
+        ...
+
+    def borrow(self, address: int, type: ArrayType, loan: object) -> Buffer:
+        """Dense memory there as an array, which is only read. The loan is held as long as it is."""
+        ...
+
+    def copied(self, buffer: Buffer) -> Buffer:
+        """A copy on the device."""
+        ...
+
+
+@runtime_checkable
 class CountsMemory(Protocol):
     """A backend that counts its memory; all of rune's own do."""
 

@@ -61,6 +61,9 @@ _KEYWORDS = frozenset(
 )
 
 
+_POOL_ALIGNMENT = 16  # of arrays in a pool of shared ones [B]
+
+
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """One kernel as source. A launch takes buffers in the order of `params`, then `sizes`.
@@ -68,7 +71,8 @@ class Rendered:
     `grid` [grid points] and `workgroup` [threads] have one extent per launch dimension, the first
     varying fastest; an empty `workgroup` leaves the choice to the launch, which may round the
     number of threads up. `scratch_bytes` is what the arrays of one thread take; `functions` are
-    those that the text calls and a program has to define.
+    those that the text calls and a program has to define; `shared_bytes` is what the launch has to
+    give to a workgroup.
     """
 
     name: str
@@ -80,6 +84,7 @@ class Rendered:
     dtypes: frozenset[np.dtype]
     scratch_bytes: int
     functions: tuple[Function, ...] = ()
+    shared_bytes: int = 0
 
 
 def render(code: KernelCode, dialect: Dialect) -> Rendered:
@@ -117,6 +122,7 @@ def _function(function: Function, dialect: Dialect) -> str:
 class _Renderer(Statements):
     dialect: Dialect
     expressions: Expressions = field(init=False)
+    pool_bytes: int = 0  # of the arrays so far that are cut from one
 
     def __post_init__(self) -> None:
         dialect, code = self.dialect, self.code
@@ -161,7 +167,7 @@ class _Renderer(Statements):
         text = "\n".join([head, *self.lines, "}"])
         used = frozenset(self.expressions.used)
         launch = code.params, code.sizes, grid, workgroup
-        return Rendered(name, text, *launch, used, _scratch(code), code.functions)
+        return Rendered(name, text, *launch, used, _bytes_in(code, AddressSpace.LOCAL), code.functions, self.pool_bytes)
 
     def parameter(self, p: Param, number: int) -> str:
         dialect, name = self.dialect, self.name(p.name)
@@ -264,12 +270,28 @@ class _Renderer(Statements):
     def alloc(self, stmt: Alloc) -> None:
         shared = self.dialect.shared if stmt.space is AddressSpace.SHARED else ""
         type_ = self.expressions.scalar(stmt.dtype).storage
-        self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
+        if shared and self.is_pooled:
+            self.cut(f"{type_}* {self.name(stmt.name)} = ({type_}*)", stmt.size * stmt.dtype.itemsize)
+        else:
+            self.emit(f"{shared}{type_} {self.name(stmt.name)}[{stmt.size}];")
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether shared arrays have more bytes than may be declared."""
+        most = self.dialect.static_shared_bytes
+        return most is not None and _bytes_in(self.code, AddressSpace.SHARED) > most
+
+    def cut(self, declared: str, nbytes: int) -> None:
+        """The next array of the pool, aligned for any element."""
+        pool = "_pool"
+        if not self.pool_bytes:
+            self.emit(f"{self.dialect.pooled.format(pool)};")
+        self.emit(f"{declared}({pool} + {self.pool_bytes});")
+        self.pool_bytes += -(-nbytes // _POOL_ALIGNMENT) * _POOL_ALIGNMENT
 
 
-def _scratch(code: KernelCode) -> int:
-    local = (s for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.LOCAL)
-    return sum(s.size * s.dtype.itemsize for s in local)
+def _bytes_in(code: KernelCode, space: AddressSpace) -> int:
+    return sum(s.size * s.dtype.itemsize for s in walk(code.body) if isinstance(s, Alloc) and s.space is space)
 
 
 def _threads(body: Body) -> list[For]:

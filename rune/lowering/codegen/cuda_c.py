@@ -5,6 +5,7 @@ buffer, then each size. So what a CUDA graph holds never changes; a replay only 
 (backends/cuda/graph.py). Launches have one dimension, whose blocks are not bounded in practice;
 all grid axes are folded into it, by 32-bit divisions where the indices fit.
 
+A workgroup that shares more than 48 KB takes it from the launch, as all devices want.
 16-bit floats are stored as unsigned short and computed in float; PTX converts f16 in hardware.
 The compiler must be told OPTIONS: no contraction, no flushed denormals, division and sqrt rounded.
 CUDA's own math functions serve, and rune's for logistic and erf_inv (legalize/scalars.py). By
@@ -124,6 +125,8 @@ CUDA_C = Dialect(
     const_pointer="const {0}* {1}",
     restrict="__restrict__ ",
     shared="__shared__ ",
+    static_shared_bytes=48 << 10,
+    pooled="extern __shared__ __align__(16) unsigned char {0}[]",
     barrier="__syncthreads()",
     index_type="long long",
     grid_point="({1})blockIdx.x * blockDim.x + threadIdx.x",

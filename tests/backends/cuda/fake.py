@@ -176,6 +176,7 @@ class FakeCuda(Kernels):
             "MAX_THREADS_PER_BLOCK": 1024,
             "WARP_SIZE": 32,
             "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
+            "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
         }
     )
 
@@ -186,6 +187,8 @@ class FakeCuda(Kernels):
         self.allocations: dict[int, int] = {}  # bytes by address
         self.log: list[str] = []
         self.host: list[np.ndarray] = []  # page-locked
+        self.shared: dict[str, int] = {}  # bytes that a function may get, if they are more than usual
+        self.waits: list[tuple[int, int]] = []  # others' streams, and what they wait for
         self.images: list[str] = []  # loaded, by name
         self.foreign: tuple[str, ...] = ()  # ends of the names that it cannot load
         self.modules: dict[bytes, Mapping[str, KernelCode]] = {}
@@ -250,6 +253,7 @@ class FakeCuda(Kernels):
             mem_get_info=lambda: (self.total - self.granted, self.total),
             memcpy_dtoh_async=self.dtoh,
             memcpy_htod_async=self.htod,
+            memcpy_dtod_async=self.dtod,
             memset_d32_async=self.memset,
             memset_d8_async=self.memset_bytes,
             pagelocked_empty=lambda size, dtype: self.pinned(size),
@@ -311,6 +315,14 @@ class FakeCuda(Kernels):
         if not any(np.shares_memory(target, pinned) for pinned in self.host):
             self.drain()  # "the function will return only once the copy has completed"
 
+    def dtod(self, target: int, source: int, nbytes: int, stream: Any) -> None:
+        self.say("dtod")
+
+        def copy() -> None:
+            self.at(target, nbytes)[...] = self.at(source, nbytes)
+
+        self.enqueue(copy)
+
     def memset(self, target: int, number: int, count: int, stream: Any) -> None:
         self.say("memset")
 
@@ -337,6 +349,7 @@ class FakeCuda(Kernels):
             CUgraphNodeParams=lambda: SimpleNamespace(conditional=SimpleNamespace()),
             CUgraphNodeType=SimpleNamespace(CU_GRAPH_NODE_TYPE_CONDITIONAL="conditional"),
             CUgraphConditionalNodeType=kinds,
+            CUfunction_attribute=SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="most shared"),
             CUcontext=int,
             **{name: self._answering(name) for name in names},
             **memory_calls(self),
@@ -374,8 +387,20 @@ class FakeCuda(Kernels):
         text = name.decode()
         return module[text] if text.startswith("run_") else text
 
+    def cuFuncSetAttribute(self, function: Any, attribute: str, nbytes: int) -> None:
+        assert attribute == "most shared"
+        assert nbytes <= self.attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]
+        self.shared[function.name] = nbytes
+
+    def has_room(self, function: Any, shared: int) -> None:
+        """A launch may give what the function was allowed, and all that its text is cut from."""
+        name = function if isinstance(function, str) else function.name
+        assert shared <= self.shared.get(name, 48 << 10)
+        assert isinstance(function, str) or shared == render(function, CUDA_C).shared_bytes
+
     def cuLaunchKernel(self, function: Any, *arguments: Any) -> None:
-        *shape, _, stream, (values, types), extra = arguments
+        *shape, shared, stream, (values, types), extra = arguments
+        self.has_room(function, shared)
         assert len(shape) == 6
         assert stream == self.stream
         assert len(types) == len(values)
@@ -400,6 +425,7 @@ class FakeCuda(Kernels):
         function, (values, types) = p.func, p.kernelParams
         assert len(values) == len(types)
         shape = p.gridDimX, p.blockDimX
+        self.has_room(function, p.sharedMemBytes)
         return self._added(graph, before, count, lambda: self.kernel(function, shape, *values))
 
     def cuGraphAddNode(self, graph: Any, before: list[Any], *arguments: Any) -> int:

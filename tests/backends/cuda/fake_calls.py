@@ -83,6 +83,8 @@ def memory_calls(fake: Any) -> dict[str, Any]:
         "cuMemHostAlloc": lambda nbytes, flags: fake.pinned(nbytes).ctypes.data,
         "cuMemcpyHtoDAsync": htod,
         "cuMemcpyDtoHAsync": dtoh,
+        "cuMemcpyDtoDAsync": fake.dtod,
+        "cuStreamWaitEvent": lambda stream, event, flags: fake.waits.append((stream, fake.enqueued)),
         "cuMemsetD32Async": memset,
         "cuMemsetD8Async": lambda target, number, count, stream: fake.memset_bytes(target, number, count, stream),
     }

@@ -20,15 +20,18 @@ import pytest
 import rune
 import rune.numpy as rnp
 from rune.backends import cuda
+from rune.backends.cuda import by_bindings
 from rune.backends.cuda.kernels import CONDITIONS, STEPS
 from rune.backends.cuda.staging import SIZES
 from rune.backends.shared import forks
 from rune.backends.shared.timing import Meter
 from rune.errors import DeviceError
+from rune.lowering.kernel.text import parse
 from rune.lowering.pipeline import stages
 from tests.backends.cuda import fake as cuda_fake
 from tests.backends.cuda.fake import Code, FakeCuda, opened, plan_for
-from tests.backends.plans import run
+from tests.backends.plans import plan_of, run
+from tests.lowering.kernel.examples import TEXTS
 from tests.support.close import near, same
 from tests.support.lowering import f32, program_of
 
@@ -202,6 +205,18 @@ def test_a_callback_may_not_run_on_the_device_that_waits_for_it(device: Any):
         run(device, plan_for(lambda x: rune.pure_callback(ask, x, x), f32(4)), np.ones(4, "f4"))
 
 
+def test_a_kernel_gets_the_shared_memory_that_it_asks_for_by_launches_and_by_graphs(device: Any, fake: FakeCuda):
+    text = TEXTS["workgroup"].replace("tile: f32[8]", "tile: f32[20000]")
+    executable = device.record(plan_of(parse(text)))
+    x = np.arange(32, dtype=np.float32)
+
+    for _ in range(2):
+        (y,) = executable([device.copy_in(x)])
+        same(x.reshape(4, 8)[:, ::-1].ravel(), device.copy_out(y, y.type))
+    assert fake.log.count("cuFuncSetAttribute") == 1
+    assert {"cuLaunchKernel", "cuGraphLaunch"} <= set(fake.log)
+
+
 # --- forks, and what goes wrong ---------------------------------------------------------------
 
 
@@ -268,12 +283,13 @@ def test_devices_are_listed_as_targets(monkeypatch: pytest.MonkeyPatch, fake: Fa
     monkeypatch.setattr(cuda, "_why_not", lambda: None)
     monkeypatch.setattr(cuda, "version", lambda: (13, 5))
     monkeypatch.setattr(cuda, "load", lambda: fake.driver)
+    monkeypatch.setattr(by_bindings, "bindings", lambda: fake.bindings)
 
     (target,), why = cuda.probe()
 
     assert why is None
     assert target.description == "Fake, compute capability 9.0"
-    assert (target.cores, target.threads_per_workgroup, target.shared_bytes) == (4, 1024, 49152)
+    assert (target.cores, target.threads_per_workgroup, target.shared_bytes) == (4, 1024, 232448)
 
 
 def test_a_driver_older_than_the_compiler_is_a_reason(monkeypatch: pytest.MonkeyPatch):

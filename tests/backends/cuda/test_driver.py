@@ -60,7 +60,7 @@ def test_devices_are_listed_without_pycuda(monkeypatch: pytest.MonkeyPatch, fake
 
     assert why is None
     assert (target.name, target.description) == ("cuda:0", "Fake, compute capability 9.0")
-    assert (target.cores, target.threads_per_workgroup, target.shared_bytes) == (4, 1024, 49152)
+    assert (target.cores, target.threads_per_workgroup, target.shared_bytes) == (4, 1024, 232448)
 
 
 def test_negative_numbers_are_stored(fake: FakeCuda):
