@@ -108,6 +108,7 @@ CASES = (
     Case("inverses", "inverses of 100,000 f32[4,4]", Bar(1.0, "jax"), ("jax",)),
     Case("fft", "fft of 4 M c64", Bar(1.2, "jax"), ("numpy", "jax")),
     Case("rfft", "rfft of 4 M f32", Bar(1.2, "jax"), ("numpy", "jax")),
+    Case("flow", "pseudo-spectral flow of 128 x 128, 10 steps", Bar(1.0, "jax"), ("jax",)),
     Case("cumsum", "cumsum of 4 M f32", Bar(0.5, "jax"), ("jax",)),
     Case("sort", "sort of 1 M f32", Bar(0.05, "jax"), ("jax",)),
     Case("argsort", "argsort of 1 M f32", Bar(0.15, "jax"), ("jax",)),

@@ -36,6 +36,7 @@ from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernelize.walks import concrete_parameters, strided_product
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
+from rune.lowering.steps import transform_sizes
 
 TARGET = checking_target("reference", "NumPy interpreter of kernel code, every check on")
 
@@ -185,6 +186,8 @@ class _Run:
                 out, a, b = arrays
                 walks = concrete_parameters(dict(parameters), self.concrete.sizes)
                 out[...] = strided_product(a, b, walks).reshape(-1)
+            case Call(routine="line_fft") as call:
+                transform(arrays, transform_sizes(call))
             case Call(parameters=parameters):
                 out, a, b = arrays
                 shapes = dot_shapes(dict(parameters), self.concrete.sizes)
@@ -192,6 +195,13 @@ class _Run:
             case Copy():
                 target, source = arrays
                 target[...] = source
+
+
+def transform(arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> None:
+    """The `line_fft` routine on flat arrays: both parts of the result, then of the operand."""
+    out_real, out_imag, real, imag = (x.reshape(shape) for x in arrays)
+    spectrum = np.fft.fft(real + 1j * imag, axis=1)
+    out_real[...], out_imag[...] = spectrum.real, spectrum.imag
 
 
 def dot(

@@ -20,6 +20,10 @@ element and says where its value comes from:
     Host()            a Python function, called when the program runs
     Library(shared, pays)    the primitive's NumPy meaning, called by plans of the CPU where that
                       pays; elsewhere its `expand`
+    Routine(name, call, pays)    a routine of the device, where that has it and it pays; elsewhere
+                      the primitive's `expand`
+    ByRoutine(name, pays, expand)    other primitives, one of them a Routine, where the device has
+                      that; elsewhere the primitive's own `expand`
     Exchange()        a collective between devices, called in the order of the program
     Control           a primitive that holds programs becomes a loop or a branch of the plan
 """
@@ -183,6 +187,28 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
+class Routine:
+    """A routine of the device's own, by its name among `Target.routines`, else the `expand`.
+
+    call:   rule(*types, **params) -> {name: size}, the static parameters of its call
+    pays:   rule(*types, **params) -> bool, whether it takes these operands and is the faster one
+    """
+
+    name: str
+    call: Rule
+    pays: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class ByRoutine:
+    """Another expansion, for devices that have a routine. `pays` as in Routine."""
+
+    name: str
+    pays: Rule
+    expand: Rule
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """A collective: what the devices that run the program tell each other."""
 
@@ -200,5 +226,7 @@ Lowering = (
     | Scatter
     | Host
     | Library
+    | Routine
+    | ByRoutine
     | Exchange
 )

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rune.core.evaluate import eval_program
 from rune.core.higher import called_once, subprograms
 from rune.core.interpreter import type_of
-from rune.core.lower import Exchange, Host, Library, Scatter
+from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, map_programs
 from rune.core.staging import Stage
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.errors import HostFallbackWarning, MissingRule
 from rune.lowering.host_calls import host_call, write_collective, write_host_call, write_library_call
@@ -60,6 +61,8 @@ class _Decompose(Stage):
             return write_collective(primitive, args, params)
         if isinstance(primitive.lower, Library):
             return self.library(primitive.lower, primitive, args, params)
+        if isinstance(primitive.lower, Routine | ByRoutine):
+            return self.routine(primitive.lower, primitive, args, params)
         # The replacement is written through this stage, so what it uses is decomposed in turn.
         if isinstance(primitive.lower, Scatter) and self.sorts(primitive, *map(type_of, args), **params):
             return scatter_by_sorting(primitive.lower.combine, *args, **params)
@@ -86,7 +89,9 @@ class _Decompose(Stage):
         """Whether the equation is as this stage would write it."""
         primitive, types = equation.primitive, [a.type for a in equation.operands]
         match primitive.lower:
-            case Host() | Library() | Exchange():
+            case Host() | Library() | ByRoutine() | Exchange():
+                return False
+            case Routine() as routine if not self.has(routine, types, equation.params):
                 return False
             case Scatter() if self.sorts(primitive, *types, **equation.params):
                 return False
@@ -94,6 +99,22 @@ class _Decompose(Stage):
                 return False
         is_short = primitive is not concatenate or len(types) <= MOST
         return is_short and all(all(map(self.is_written, p.equations)) for p in subprograms(equation))
+
+    def routine(
+        self, routine: Routine | ByRoutine, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
+    ) -> Any:
+        """A routine where it serves, or what is written with one; else the expansion."""
+        expand = primitive.expand
+        if self.has(routine, map(type_of, args), params):
+            if isinstance(routine, Routine):
+                return self.write(primitive, args, params)
+            expand = routine.expand
+        assert expand is not None
+        return expand(*args, **params)
+
+    def has(self, routine: Routine | ByRoutine, types: Iterable[ArrayType], params: Mapping[str, object]) -> bool:
+        """Whether a routine of the device serves."""
+        return routine.name in self.routines and routine.pays(*types, **params)
 
     def library(
         self, library: Library, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]

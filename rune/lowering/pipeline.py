@@ -82,10 +82,10 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
         separate_products(target),
         # Before indices are simplified: it writes new ones.
         sum_in_blocks.PASS,
+        # Before indices are simplified: its copies know more of theirs.
+        unroll.PASS,
         # Then: what bounds decide disappears before anything is moved.
         simplify_index.PASS,
-        # Before hoisting: a loop to be written out has nothing to hoist.
-        unroll.PASS,
         # After that: values that loops do not change leave them, and equal ones are computed once.
         hoist_invariant.PASS,
         common_code.PASS,

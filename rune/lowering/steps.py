@@ -9,6 +9,7 @@ loop changes in place is not made, and costs nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -138,6 +139,11 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
             return StepCost(kernel, read, written, flops, launches=1)
         case Call(routine="callback"):
             return StepCost(step_name(step), *_sides(plan, step), calls=1)
+        case Call(routine="line_fft"):
+            outer, n, inner = transform_sizes(step)
+            # As many as transforms of n elements are said to have.
+            flops = outer * inner * round(5 * n * math.log2(n))
+            return StepCost(step_name(step), *_sides(plan, step), flops, calls=1)
         case Call(parameters=parameters):
             sizes: dict[str, Any] = dict(parameters)
             # A multiplication and an addition for each triple.
@@ -145,6 +151,11 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
             return StepCost(step_name(step), *_sides(plan, step), flops, calls=1)
         case Copy():
             return StepCost(step_name(step), *_sides(plan, step), copies=1)
+
+
+def transform_sizes(call: Call) -> tuple[int, ...]:
+    """outer, n, inner of the arrays that a `line_fft` transforms along n."""
+    return tuple(size for _, size in call.parameters if isinstance(size, int))
 
 
 def _costs_in_loop(program: KernelProgram, plan: Plan) -> Iterator[StepCost]:

@@ -13,6 +13,8 @@ from rune.lowering.legalize.interleaved import interleave, part
 from rune.ops import LIBRARY, PRIMITIVES
 from rune.ops.branch import branch
 from rune.ops.collectives import COLLECTIVES
+from rune.ops.fourier.expansion import line_irfft, line_rfft
+from rune.ops.fourier.lines import line_fft
 from rune.ops.loop import loop, put_row, take_row
 from rune.ops.memory import in_memory
 from rune.ops.table import rule_matrix
@@ -33,6 +35,9 @@ WRITTEN_BY_LOWERING = (
     join_axis,
     strided_dot,
     routine_dot,
+    line_fft,
+    line_rfft,
+    line_irfft,
     mesh_part,
 )
 

@@ -28,7 +28,9 @@ from rune.lowering.kernels import Repeat
 from rune.lowering.pipeline import program_passes, stages
 from rune.lowering.plan import Branch, Launch, Loop, Plan, all_steps
 from rune.lowering.plan_check import check_overlap
+from rune.lowering.simplify.eliminate_common import eliminate_common
 from rune.lowering.simplify.hoist_loops import hoist_loops
+from rune.ops.loop import loop
 from tests.support.close import close
 from tests.support.lowering import PLAIN, WITH_DOT, f32
 
@@ -247,6 +249,35 @@ def test_unrolling_writes_out_so_many_steps_where_they_divide_the_length():
 
 def _body(program: Program) -> Program:
     return next(e.params["body"] for e in program.equations if e.primitive.name == "loop")
+
+
+# --- equal loops ------------------------------------------------------------------------------
+
+
+def loops_left(function: Callable[..., Any], *types: Any) -> int:
+    """The loops of a program in which equal equations are one."""
+    program = eliminate_common(decompose(rune.make_program(function)(*types)))
+    return sum(e.primitive is loop for e in program.equations)
+
+
+def test_a_loop_that_is_written_twice_runs_once():
+    def twice(x: Any) -> Any:
+        return running_sum(x)[0] + running_sum(x)[0]
+
+    assert loops_left(twice, f32(3, 4)) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda x: control.scan(lambda total, x: (total - x, total), x[0] * 0.0, x)[0],
+        lambda x: control.scan(lambda total, x: (total + x, total), x[0] * 1.0, x)[0],
+        lambda x: control.scan(lambda total, x: (total + x, total), x[0] * 0.0, x[:2])[0],
+    ],
+    ids=["another body", "another start", "another count"],
+)
+def test_loops_that_differ_are_two(other: Callable[..., Any]):
+    assert loops_left(lambda x: running_sum(x)[0] + other(x), f32(3, 4)) == 2
 
 
 # --- hoisting ---------------------------------------------------------------------------------

@@ -92,6 +92,17 @@ def test_a_small_window_is_written_alone():
     assert loop.extent == 64
 
 
+@pytest.mark.parametrize(("rows", "in_place"), [(32, True), (8, False)], ids=["of many rows", "of few"])
+def test_a_row_of_a_small_array_is_written_alone_where_it_is_a_tiny_part(rows: int, in_place: bool):
+    def function(x, row, k):
+        return ops.dynamic_update_slice(x, row, k, number(0, dtypes.i32))
+
+    plan = hold(function, f32(rows, 512), f32(1, 512), i32(), donated=(0,))
+
+    (kernel,) = plan.kernels.values()
+    assert ((0, 0) in plan.donations and kernel.body[0].extent == 512) == in_place
+
+
 def test_updates_of_one_cache_follow_each_other_in_place():
     def function(cache, a, b):
         zero = number(0, dtypes.i32)

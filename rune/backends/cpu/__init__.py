@@ -7,6 +7,7 @@ split between the cores by a pool of threads, as are matrix products.
     compiler   LLVM                               plan      a plan as one module: steps, entry
     run        a compiled plan                    threads   the pool of threads
     gemm/      matrix products                    calls/    cached calls, made by native code
+    fft/       Fourier transforms
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from rune import config, dtypes, locks
 from rune.backends.cpu import blas, compiler, host_abi, steps, threads
 from rune.backends.cpu.clock import Clock
 from rune.backends.cpu.crew.run import Crew, crew_for, meet_address
+from rune.backends.cpu.fft.forms import Form
+from rune.backends.cpu.fft.library import transform_address
 from rune.backends.cpu.gemm import library, strided
 from rune.backends.cpu.run import CpuExecutable
 from rune.backends.cpu.timed import TimedExecutable
@@ -82,7 +85,7 @@ def _target(share: threads.Share) -> Target:
         threads_per_workgroup=1,
         shared_bytes=SCRATCH_BYTES,
         scratch_bytes=SCRATCH_BYTES,
-        routines=frozenset({"dot", "strided_dot", "numpy"}),
+        routines=frozenset({"dot", "strided_dot", "line_fft", "numpy"}),
         subgroup_threads=1,
         native=_native(),
     )
@@ -130,7 +133,13 @@ class CpuBackend:
             pool = parallel() if target.cores > 1 else 0
             return strided.gemm_address(dtype, target.cores, pool, products)
 
-        self.host = steps.Host(compiler.machine(), abi, target.cores, parallel, dot, strided_dot, meet=meet_address)
+        def transform(dtype: np.dtype, forms: list[Form], form: Form) -> int:
+            pool = parallel() if target.cores > 1 else 0
+            return transform_address(dtype, target.cores, pool, forms, form)
+
+        self.host = steps.Host(
+            compiler.machine(), abi, target.cores, parallel, dot, strided_dot, transform, meet=meet_address
+        )
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""

@@ -30,6 +30,7 @@ from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
 from rune.backends.cpu.host_abi import Abi
+from rune.backends.cpu.transforms import Transform, write_transform
 from rune.core.types import ArrayType
 from rune.dims import Size
 from rune.errors import CompileError
@@ -57,6 +58,7 @@ class Host:
     parallel: Callable[[], int]  # address of void(ptr task, ptr words, i64 total, i64 chunk)
     dot: Address  # of matrix products of a dtype (gemm/blocks.py), ...
     strided_dot: Address  # ... and of views (gemm/strided.py)
+    transform: Transform  # of Fourier transforms (fft/library.py)
     # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
     call_back: Callable[[Call], int] | None = None
     meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
@@ -196,11 +198,13 @@ class _Steps:
                 write_dot(self, step, self.host.dot)
             case Call(routine="strided_dot"):
                 write_strided_dot(self, step, self.host.strided_dot)
+            case Call(routine="line_fft"):
+                write_transform(self, step, self.host.transform)
             case Call(routine="callback"):
                 self.call_back(step)
             case Call(routine=routine):
                 raise CompileError(
-                    f"cpu: cannot call {routine} (its plans may call dot, strided_dot and Python functions)"
+                    f"cpu: cannot call {routine} (its plans may call dot, strided_dot, line_fft and Python functions)"
                 )
             case Loop():
                 self.loop(step)

@@ -37,6 +37,7 @@ from rune.lowering.kernelize.walks import SIZES, concrete_parameters, extent
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
 from rune.lowering.plan_check import check_sizes
 from rune.lowering.plan_types import check_types
+from rune.lowering.steps import transform_sizes
 
 SAMPLES = 64  # choices of sizes at which a plan is checked, at most
 # Where bytes live: "arena", or an argument or result by number.
@@ -255,6 +256,10 @@ class _Run:
         if is_callback(call):
             self.move(outputs, inputs)
             return
+        if call.routine == "line_fft":
+            self.transform(call, (*outputs, *inputs))
+            self.move(outputs, inputs)
+            return
         if call.routine not in ("dot", "strided_dot") or (len(inputs), len(outputs)) != (2, 1):
             self.fail(f"there is no routine {call.routine} of {len(inputs)} inputs")
         if call.routine == "strided_dot":
@@ -266,6 +271,13 @@ class _Run:
             if np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
                 self.fail(f"{self.name(place)} is {place.type}, the routine takes {list(shape)}")
         self.move(outputs, inputs)
+
+    def transform(self, call: Call, places: Sequence[Place]) -> None:
+        """Check that both parts of the operand and of the result are what the routine takes."""
+        shape = list(transform_sizes(call))
+        for place in places:
+            if len(places) != 4 or np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
+                self.fail(f"{self.name(place)} is {place.type}, the routine takes {shape}")
 
     def walk(self, call: Call, output: Place, inputs: Sequence[Place]) -> None:
         """Check that a product stays within its operands and makes as many elements as it says."""

@@ -14,21 +14,21 @@ Not done:  workgroups with barriers (a workgroup is one thread here).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from rune.dims import Size, product
 from rune.lowering.codegen.llvm_body import Body
 from rune.lowering.codegen.llvm_functions import FUNCTIONS
-from rune.lowering.codegen.llvm_lanes import choose, instructions, trip_count
+from rune.lowering.codegen.llvm_lanes import choose, instructions, reads_any, trip_count
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_tiles import Transposed, find_transposed, tile_range
 from rune.lowering.codegen.llvm_types import register_type, require_supported
 from rune.lowering.codegen.llvm_values import Env, Memory
 from rune.lowering.kernel.expr import Cast, Const, Expr, Op
-from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let
-from rune.lowering.kernel.rewrite import expressions, perfect_nest, size_names, walk, walk_expr
+from rune.lowering.kernel.nodes import Alloc, For, KernelCode, Kind, Let, Stmt
+from rune.lowering.kernel.rewrite import expressions, names_assigned, perfect_nest, size_names, walk, walk_expr
 
 # The most registers that one vector takes, where loops run inside lanes.
 MOST_REGISTERS = 4
@@ -77,7 +77,7 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     if transposed is not None:
         choice = replace(choice, loops=frozenset({id(transposed.last)}))
     # After the choice of loops, whose costs are those of single registers.
-    lanes *= _registers(code, choice.loops, lanes)
+    lanes = _whole(code, choice.loops, lanes) * _registers(code, choice.loops, lanes)
     writer = Writer(scalef=machine.scalef, called=_used_often(parts))
     env, parameters = _parameters(writer, code)
     body = Body(writer, lanes, machine.masked, choice.loops)
@@ -91,10 +91,10 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
 def _lanes(code: KernelCode, machine: Machine) -> int:
     """As many lanes as the widest value that is computed fits in one register.
 
-    The length of a loop is one number for all lanes, so its dtype does not count.
+    A number that is one for all lanes, as the length of a loop is, does not count.
     """
-    lengths = {n for s in walk(code.body) if isinstance(s, For) for n in size_names(s.extent)}
-    varying = (s for s in walk(code.body) if not (isinstance(s, Let) and s.name in lengths))
+    uniform = _uniform_names(code.body)
+    varying = (s for s in walk(code.body) if not (isinstance(s, Let) and s.name in uniform))
     parts = (part for s in varying for e in expressions(s) for part in walk_expr(e))
     widest = max([1, *(p.dtype.itemsize for p in code.params)])
     for stmt in walk(code.body):
@@ -107,10 +107,34 @@ def _lanes(code: KernelCode, machine: Machine) -> int:
     return max(2, machine.vector_bytes // widest)
 
 
+def _uniform_names(body: Sequence[Stmt]) -> set[str]:
+    """Lengths of loops, and what is computed from no loop's variable."""
+    varying = {s.var for s in walk(body) if isinstance(s, For)} | {*names_assigned(body)}
+    lengths, uniform = set[str](), set[str]()
+    for stmt in walk(body):
+        if isinstance(stmt, For):
+            lengths |= size_names(stmt.extent)
+        elif isinstance(stmt, Let) and reads_any(stmt.value, varying):
+            varying.add(stmt.name)
+        elif isinstance(stmt, Let):
+            uniform.add(stmt.name)
+    return lengths | uniform
+
+
 def _used_often(parts: Sequence[Expr]) -> frozenset[str]:
     """The mathematical functions that the kernel would contain very many copies of."""
     uses = Counter(part.name for part in parts if isinstance(part, Op))
     return frozenset(name for name in FUNCTIONS if uses[name] > MOST_COPIES)
+
+
+def _whole(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
+    """As few lanes as the chosen loops fill.
+
+    What is written without a mask is there at once for the next kernel that reads it.
+    """
+    extents = [s.extent for s in walk(code.body) if isinstance(s, For) and id(s) in chosen]
+    longest = max((d if isinstance(d, int) else lanes for d in extents), default=lanes)
+    return max(2, min(lanes, 1 << (longest - 1).bit_length())) if longest > 0 else lanes
 
 
 def _registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
@@ -128,9 +152,16 @@ def _registers(code: KernelCode, chosen: frozenset[int], lanes: int) -> int:
 
 
 def _holds_cheap_loop(loop: For) -> bool:
+    """Whether loops inside are cheap, and are most of the work."""
     inner = [s for s in walk(loop.body) if isinstance(s, For)]
-    work = sum(instructions(e) for s in walk(loop.body) for e in expressions(s))
-    return bool(inner) and work <= CHEAP
+    work = _work(s for outer in inner for s in walk(outer.body))
+    rounds = max((trip_count(s.extent) for s in inner), default=0)
+    around = _work(walk(loop.body)) - work
+    return bool(inner) and work <= CHEAP and (around <= CHEAP or around <= work * rounds)
+
+
+def _work(body: Iterable[Stmt]) -> float:
+    return sum(instructions(e) for s in body for e in expressions(s))
 
 
 def _parameters(writer: Writer, code: KernelCode) -> tuple[Env, str]:

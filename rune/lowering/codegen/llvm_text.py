@@ -204,6 +204,10 @@ class Writer:
             self.opaque[lanes] = Value(self, f"<{lanes} x i1>", name)
         return self.opaque[lanes]
 
+    def hidden(self, value: Value) -> Value:
+        """The value, of which LLVM cannot see how it was made."""
+        return self.emit(value.type, f'call {value.type} asm "", "=r,0"({value.type} {value.text})')
+
     def part(self, vector: Value, first: int, count: int) -> Value:
         """`count` lanes of a vector, from `first` on."""
         return self.shuffle(vector, vector, range(first, first + count))

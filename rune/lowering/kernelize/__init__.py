@@ -22,11 +22,10 @@ from rune.core.higher import subprograms
 from rune.core.program import Atom, Equation, Literal, Program, Var
 from rune.dims import Dim
 from rune.lowering.codegen.target import Target
-from rune.lowering.host_calls import host_call
 from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
-from rune.lowering.kernelize.routines import call_of, route_dots
+from rune.lowering.kernelize.routines import call_of, is_call, route_dots
 from rune.lowering.kernelize.split_scans import split_scans
 from rune.lowering.kernelize.stored import Stored, choose, memory_operands
 from rune.lowering.kernelize.two_step import split_reductions
@@ -80,7 +79,7 @@ def _with_variables(program: Program) -> Program:
         return result
 
     for equation in program.equations:
-        if is_control(equation) or equation.primitive is host_call:
+        if is_control(equation) or is_call(equation):
             equation = replace(equation, operands=tuple(map(variable, equation.operands)))
         equations.append(equation)
     outputs = tuple(map(variable, program.outputs))

@@ -52,6 +52,8 @@ LONG_SCATTER = 1 << 12
 # A scatter or an update of a window into at least this many elements changes them in place.
 IN_PLACE = 1 << 14
 WINDOW_SHARE = 4  # a window is written alone when it is smaller than the whole by this factor
+# Of smaller arrays, from these elements on, one that is a tiny part.
+SMALLEST_IN_PLACE, TINY_SHARE = 1 << 12, 16
 
 FEW_ROWS = 8  # a dot of at most this many rows unpacks operands of fewer bits as it reads, ...
 CHEAP_UNPACKING = 16  # ... if that costs no more than this

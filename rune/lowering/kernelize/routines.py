@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from rune import dtypes
-from rune.core.lower import Contraction, Convert, Scalar, View
+from rune.core.lower import Contraction, Convert, Routine, Scalar, View
 from rune.core.primitive import Primitive
 from rune.core.program import Atom, Equation, Program, Var
 from rune.core.types import ArrayType, Shape
@@ -73,13 +73,21 @@ routine_dot = Primitive("routine_dot", "routine", _dot_type, _dot_reference)
 
 def is_routine(equation: Equation) -> bool:
     """True for equations that become calls of library routines."""
-    return equation.primitive in (routine_dot, strided_dot, host_call)
+    return equation.primitive in (routine_dot, strided_dot) or is_call(equation)
+
+
+def is_call(equation: Equation) -> bool:
+    """True for what is a call before kernels are formed: of Python, or of a routine."""
+    return equation.primitive is host_call or isinstance(equation.primitive.lower, Routine)
 
 
 def call_of(equation: Equation) -> tuple[str, tuple[tuple[str, Any], ...]]:
     """The routine that an equation calls, and the static parameters of the call."""
     if equation.primitive is host_call:
         return CALLBACK, (("function", function_of(equation)),)
+    if isinstance(equation.primitive.lower, Routine):
+        routine, types = equation.primitive.lower, (a.type for a in equation.operands)
+        return routine.name, tuple(routine.call(*types, **equation.params).items())
     if equation.primitive is strided_dot:
         return "strided_dot", call_parameters(equation.params)
     return "dot", tuple((name, equation.params[name]) for name in PARAMETERS)

@@ -159,7 +159,9 @@ def _is_small_window(equation: Equation) -> bool:
     if equation.primitive is not dynamic_update_slice:
         return False
     array, window = (cost.count(a.type.shape) for a in equation.operands[:2])
-    return array >= max(cost.IN_PLACE, cost.WINDOW_SHARE * window) and window > 0
+    if array < cost.IN_PLACE:
+        return array >= max(cost.SMALLEST_IN_PLACE, cost.TINY_SHARE * window) and window > 0
+    return array >= cost.WINDOW_SHARE * window and window > 0
 
 
 # --- demand -----------------------------------------------------------------------------------

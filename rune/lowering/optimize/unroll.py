@@ -7,6 +7,8 @@ After    t: f32 = x[2*i]
          s add= t_2
 
 A loop whose copies would be more than LIMIT statements, or of symbolic extent, becomes SERIAL.
+A loop of at most SHORT rounds that compares its variable is written out too: each round knows then
+which piece of a concatenation or a padding it reads, and computes no other.
 
 Invariant: the same statements run in the same order; names of the copies are new.
 Cost:      linear in the code that comes out.
@@ -16,10 +18,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rune.dims import symbols
+from rune.lowering.kernel.expr import Index, Op
 from rune.lowering.kernel.nodes import For, KernelCode, Kind, Stmt
 from rune.lowering.kernel.rewrite import (
     Body,
     all_names,
+    expressions,
     fresh,
     map_stmts,
     names_bound,
@@ -27,21 +32,24 @@ from rune.lowering.kernel.rewrite import (
     replace_symbols,
     unique_names,
     walk,
+    walk_expr,
 )
 from rune.lowering.passes import Pass
 
 LIMIT = 2048  # statements
+SHORT = 4  # rounds
+_COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 
 
 def unroll(code: KernelCode) -> KernelCode:
     """The code without UNROLLED loops."""
-    if not any(isinstance(s, For) and s.kind is Kind.UNROLLED for s in walk(code.body)):
+    if not any(isinstance(s, For) and _is_written_out(s) for s in walk(code.body)):
         return code
     unique = unique_names(code)
     used_names = all_names(unique)
 
     def expand(stmt: Stmt) -> Body:
-        if not isinstance(stmt, For) or stmt.kind is not Kind.UNROLLED:
+        if not isinstance(stmt, For) or not _is_written_out(stmt):
             return (stmt,)
         extent = stmt.extent
         # Inner loops are already unrolled here (map_stmts works bottom-up), so this counts their
@@ -52,6 +60,17 @@ def unroll(code: KernelCode) -> KernelCode:
         return tuple(new for copy in copies for new in copy)
 
     return replace(unique, body=map_stmts(expand, unique.body))
+
+
+def _is_written_out(loop: For) -> bool:
+    if loop.kind in (Kind.VECTOR, Kind.SERIAL) and isinstance(loop.extent, int) and loop.extent <= SHORT:
+        parts = (part for s in walk(loop.body) for e in expressions(s) for part in walk_expr(e))
+        return any(isinstance(x, Op) and x.name in _COMPARISONS and _reads(x, loop.var) for x in parts)
+    return loop.kind is Kind.UNROLLED
+
+
+def _reads(comparison: Op, name: str) -> bool:
+    return any(isinstance(x, Index) and any(s.name == name for s in symbols(x.dim)) for x in comparison.args)
 
 
 def _copy(loop: For, number: int, used_names: set[str]) -> Body:

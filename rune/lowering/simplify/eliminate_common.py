@@ -2,17 +2,21 @@
 
 Before   %1 = exp %0;  %2 = exp %0;  %3 = add %1, %2      After   %1 = exp %0;  %3 = add %1, %1
 Invariant: primitive, operands (literals by bits), parameters (by type and value) and result types
-           are all compared whole; equal hashes alone decide nothing.
+           are all compared whole; equal hashes alone decide nothing. Loops are equal whose
+           programs are, equation by equation.
 Cost:      linear in the number of equations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 
 from rune.core.program import Atom, Equation, Literal, Program, Var, substitute
+from rune.core.same import same_program
 from rune.core.side_effects import effect_of
 from rune.lowering.passes import Pass
+from rune.ops.loop import loop
 
 
 def eliminate_common(program: Program) -> Program:
@@ -37,7 +41,9 @@ def _key(equation: Equation, replaced: Mapping[Var, Atom]) -> Hashable | None:
     if effect_of(equation) is not None:
         return None
     operands = tuple(_operand(a, replaced) for a in equation.operands)
-    params = tuple(sorted((name, _typed(v)) for name, v in equation.params.items()))
+    # What a branch holds may be meant to be computed again (decision 0014).
+    value_of = _Structure if equation.primitive is loop else _itself
+    params = tuple((name, _typed(equation.params[name], value_of)) for name in sorted(equation.params))
     key = (equation.primitive, operands, _Params(params), tuple(v.type for v in equation.results))
     # Parameters may be unhashable, such as lists; such equations are not shared.
     try:
@@ -59,11 +65,29 @@ def _operand(atom: Atom, replaced: Mapping[Var, Atom]) -> Hashable:
     return replaced.get(atom, atom)
 
 
-def _typed(value: object) -> Hashable:
-    """The value with its type, because 1, 1.0 and True are equal."""
+def _typed(value: object, value_of: Callable[[Program], Hashable]) -> Hashable:
+    """The value with its type, because 1, 1.0 and True are equal; a program by `value_of`."""
     if isinstance(value, tuple):
-        return tuple, tuple(map(_typed, value))
-    return type(value), value
+        return tuple, tuple(_typed(x, value_of) for x in value)
+    return type(value), value_of(value) if isinstance(value, Program) else value
+
+
+def _itself(program: Program) -> Hashable:
+    return program
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Structure:
+    """A program, equal to those that are the same but for the names of their variables."""
+
+    program: Program
+
+    def __hash__(self) -> int:
+        program = self.program
+        return hash((program.input_types, program.output_types, len(program.equations)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Structure) and same_program(self.program, other.program)
 
 
 PASS = Pass("eliminate-common", "compute equal equations once", eliminate_common)

@@ -33,6 +33,7 @@ from rune.ops.complex_numbers import PART, WHOLE, complex, conj, imag, real
 from rune.ops.creation import iota
 from rune.ops.family import Batched, require, size_value
 from rune.ops.fourier.expansion import expand
+from rune.ops.fourier.lines import is_routine
 from rune.ops.movement import pad
 
 if TYPE_CHECKING:
@@ -81,14 +82,18 @@ _NUMPY: dict[str, Any] = {"fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.f
 
 
 def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
-    """Whether NumPy serves: few elements, or nobody knows how many.
+    """Whether NumPy serves: few elements that no routine takes, or nobody knows how many.
 
     Kernels are three to eight times as fast from about 2**14 elements on, but cost most of a second
-    to compile.
+    to compile; a routine is twice as fast as NumPy from the first element on, and there at once.
     """
     longest = x if kind == "rfft" else _type(x, kind=kind, axes=axes, odd=odd)
+    if longest.is_symbolic:
+        return True
     sizes = [d for d in longest.shape if isinstance(d, int)]
-    return longest.is_symbolic or math.prod(sizes) < GENERATED_FROM
+    parts = ArrayType(longest.shape, PART.get(longest.dtype, longest.dtype))
+    by_routine = all(longest.shape[axis] == 1 or is_routine(parts, parts, axis=axis) for axis in axes)
+    return math.prod(sizes) < GENERATED_FROM and not by_routine
 
 
 # --- derivatives --------------------------------------------------------------------------------

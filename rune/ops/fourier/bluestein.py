@@ -16,9 +16,9 @@ from rune.core.interpreter import literal, literal_like, type_of
 from rune.ops import arithmetic as a
 from rune.ops import pairs
 from rune.ops.fourier.along import cut, lengthen, times
-from rune.ops.fourier.lengths import padded_length, radices
+from rune.ops.fourier.lengths import padded_length
+from rune.ops.fourier.lines import transform_lines
 from rune.ops.fourier.roots import indices, square_modulo, unit_roots
-from rune.ops.fourier.stages import transform_by_stages
 from rune.ops.pairs import Pair
 
 
@@ -26,14 +26,12 @@ def transform_by_convolution(x: Pair, axis: int, n: int) -> Pair:
     """The transform along `axis`, of length n."""
     dtype = type_of(x[0]).dtype
     size = padded_length(n)
-    stages = radices(size)
-    assert stages is not None
     chirp = _chirp(indices(n, 2 * n), n, dtype)
     x = lengthen(times(x, chirp, axis), axis, size)
-    spectrum = transform_by_stages(x, axis, stages)
-    filtered = times(spectrum, transform_by_stages(_filter(n, size, dtype), 0, stages), axis)
+    spectrum = transform_lines(x, axis)
+    filtered = times(spectrum, transform_lines(_filter(n, size, dtype), 0), axis)
     # The inverse transform is the transform with the parts exchanged, before and after.
-    imag, real = transform_by_stages((filtered[1], filtered[0]), axis, stages)
+    imag, real = transform_lines((filtered[1], filtered[0]), axis)
     spectrum_of_x = times(cut((real, imag), axis, 0, n), chirp, axis)
     return pairs.times(spectrum_of_x, literal(1 / size, dtype))
 

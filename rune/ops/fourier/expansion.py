@@ -17,6 +17,9 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import literal, literal_like, type_of
+from rune.core.lower import ByRoutine
+from rune.core.primitive import Direct
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size, product
 from rune.ops import arithmetic as a
@@ -27,8 +30,8 @@ from rune.ops.family import reshape, size_value, zeros_like
 from rune.ops.fourier.along import cut, join, reverse, shape_of, split_axis, spread, times
 from rune.ops.fourier.bluestein import transform_by_convolution
 from rune.ops.fourier.lengths import radices
+from rune.ops.fourier.lines import is_routine, transform_lines
 from rune.ops.fourier.roots import indices, unit_roots
-from rune.ops.fourier.stages import transform_by_stages
 from rune.ops.movement import concatenate
 from rune.ops.pairs import Pair
 from rune.ops.repeat import repeat
@@ -87,10 +90,9 @@ def _transform(x: Pair, axis: int) -> Pair:
     n = shape_of(x)[axis]
     if not isinstance(n, int):
         return _by_summation(x, axis)
-    stages = radices(n)
-    if stages is None:
+    if radices(n) is None:
         return transform_by_convolution(x, axis, n)
-    return transform_by_stages(x, axis, stages)
+    return transform_lines(x, axis)
 
 
 def _by_summation(x: Pair, axis: int) -> Pair:
@@ -123,8 +125,20 @@ def _of_real(x: Value, axis: int) -> Pair:
     """Frequencies 0 to n//2 of real numbers."""
     n = type_of(x).shape[axis]
     if not isinstance(n, int) or n % 2:
-        spectrum = _transform((x, zeros_like(x)), axis)
-        return cut(spectrum, axis, 0, n // 2 + 1)
+        return _of_real_whole(x, axis=axis)
+    real, imag = line_rfft(x, axis=axis)
+    return real, imag
+
+
+def _of_real_whole(x: Value, *, axis: int) -> Pair:
+    """The same among all n frequencies."""
+    spectrum = _transform((x, zeros_like(x)), axis)
+    return cut(spectrum, axis, 0, type_of(x).shape[axis] // 2 + 1)
+
+
+def _of_real_halves(x: Value, *, axis: int) -> Pair:
+    """The same by a transform of half the length, which is even."""
+    n = type_of(x).shape[axis]
     half = n // 2
     pair = split_axis((x, x), axis, (half, 2))
     z = _transform(_neighbours(pair, axis), axis)
@@ -148,19 +162,26 @@ def _sum_and_difference(z: Pair, axis: int) -> tuple[Pair, Pair]:
     return pairs.add(z, other), pairs.sub(z, other)
 
 
-def _half_turn(n: int, axis: int, x: Pair) -> Pair:
+def _half_turn(n: Size, axis: int, x: Pair) -> Pair:
     """exp(-2πi k/n) along an axis of x."""
+    assert isinstance(n, int)
     size = shape_of(x)[axis]
     return unit_roots(indices(size, n), n, type_of(x[0]).dtype)
 
 
 def _to_real(x: Pair, axis: int, odd: bool) -> Array:
     """The real numbers whose frequencies from 0 on are x."""
-    half = shape_of(x)[axis] - 1
-    n = 2 * half + int(odd)
+    n = 2 * (shape_of(x)[axis] - 1) + int(odd)
     if not isinstance(n, int) or odd:
         return _to_real_whole(x, axis, n)
-    x = x[0], _without_ends(x[1], axis)
+    return line_irfft(*x, axis=axis)
+
+
+def _to_real_halves(real: Value, imag: Value, *, axis: int) -> Array:
+    """The same by a transform of half the length, which is even."""
+    x = real, _without_ends(imag, axis)
+    half = shape_of(x)[axis] - 1
+    n = 2 * half
     even, odds = _sum_and_difference(x, axis)
     odds = times(pairs.times_i(odds), pairs.conj(_half_turn(n, axis, x)), axis)
     z = cut(pairs.add(even, odds), axis, 0, half)
@@ -186,3 +207,46 @@ def _to_real_whole(x: Pair, axis: int, n: Size) -> Array:
     mirrored = pairs.conj(reverse(cut(x, axis, 1, n - size + 1), axis))
     signal = _inverse(join([x, mirrored], axis), (axis,))[0]
     return a.mul(signal, _reciprocal(x, n))
+
+
+def _half_type(x: ArrayType, *, axis: int) -> tuple[ArrayType, ArrayType]:
+    shape = tuple(d // 2 + 1 if k == axis else d for k, d in enumerate(x.shape))
+    half = ArrayType(shape, x.dtype)
+    return half, half
+
+
+def _whole_type(real: ArrayType, imag: ArrayType, *, axis: int) -> ArrayType:
+    shape = tuple(2 * (d - 1) if k == axis else d for k, d in enumerate(real.shape))
+    return ArrayType(shape, real.dtype)
+
+
+def _is_routine_of_real(x: ArrayType, *, axis: int) -> bool:
+    return is_routine(x, x, axis=axis)
+
+
+def _is_routine_to_real(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
+    return _is_routine_of_real(_whole_type(real, imag, axis=axis), axis=axis)
+
+
+# A routine transforms all n numbers sooner than kernels put halves together. Both lengths are even.
+line_rfft = Direct(
+    "line_rfft",
+    "fourier",
+    _half_type,
+    multiple_results=True,
+    run=_of_real_halves,
+    lower=ByRoutine("line_fft", _is_routine_of_real, _of_real_whole),
+    expand=_of_real_halves,
+)
+line_irfft = Direct(
+    "line_irfft",
+    "fourier",
+    _whole_type,
+    run=_to_real_halves,
+    lower=ByRoutine(
+        "line_fft",
+        _is_routine_to_real,
+        lambda real, imag, *, axis: _to_real_whole((real, imag), axis, 2 * (type_of(real).shape[axis] - 1)),
+    ),
+    expand=_to_real_halves,
+)

@@ -327,6 +327,52 @@ def test_an_elementwise_kernel_runs_in_vector_registers():
     assert "callq" not in text  # erf is part of the loop
 
 
+def rendered(text: str) -> str:
+    return render(parse(text), machine()).text
+
+
+@MASKED
+@pytest.mark.parametrize(("size", "lanes"), [(3, 4), (8, 8), (9, 16), (100, 16)])
+def test_a_short_axis_takes_no_more_lanes_than_it_has_elements(size: int, lanes: int):
+    text = rendered(f"""
+        code f(x: read f32[{size}], y: write f32[{size}]) {{
+          for i in {size} grid {{
+            store y[i] = x[i] * 2.0_f32
+          }}
+        }}""")
+
+    assert f"fmul <{lanes} x float>" in text
+
+
+@MASKED
+def test_an_index_that_is_one_for_all_lanes_does_not_halve_their_number():
+    text = rendered("""
+        code f(x: read f32[4096], t: read i32[1], y: write f32[64]) {
+          for i in 64 grid {
+            g: i64 in 0..63 = i64(t[0])
+            store y[i] = x[64*g + i] * 2.0_f32
+          }
+        }""")
+
+    assert "fmul <16 x float>" in text
+
+
+@MASKED
+def test_a_costly_function_of_a_sum_leaves_the_sum_its_registers():
+    text = rendered("""
+        code f(w: read f32[4096], h: read f32[64], y: write f32[64]) {
+          for i in 64 grid {
+            var s: f32 = 0.0_f32
+            for j in 64 serial {
+              s add= contract h[j] * w[64*j + i]
+            }
+            store y[i] = tanh(s)
+          }
+        }""")
+
+    assert "@llvm.fma.v64f32" in text  # four registers at once: their additions overlap
+
+
 @MASKED
 def test_softmax_runs_in_vector_registers():
     text = compiled(example("softmax")).assembly()

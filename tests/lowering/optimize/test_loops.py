@@ -40,6 +40,36 @@ def test_a_loop_too_long_to_unroll_becomes_serial():
     assert "serial" in after(unroll.PASS, "for i in n unrolled { store y[i] = x[0] }")
 
 
+def test_a_short_loop_that_asks_for_its_variable_is_written_out(expect):
+    expect(
+        after(
+            unroll.PASS,
+            """for i in 2 vector {
+                 c: bool = index(i) < 1_i64
+                 store y[i] = select(c, x[i], x[i + 5])
+               }""",
+        ),
+        """
+        c: bool = index(0) < 1_i64
+        store y[0] = select(c, x[0], x[5])
+        c_2: bool = index(1) < 1_i64
+        store y[1] = select(c_2, x[1], x[6])""",
+    )
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for i in 2 vector { store y[i] = x[i] }",
+        "for i in 5 vector { store y[i] = select(index(i) < 1_i64, x[i], x[i + 5]) }",
+        "for i in 4 grid { store y[i] = select(index(i) < 1_i64, x[i], x[i + 5]) }",
+    ],
+    ids=["asks nothing", "long", "parallel"],
+)
+def test_other_loops_stay(loop: str):
+    assert "for i in" in after(unroll.PASS, loop)
+
+
 # --- sum in blocks ----------------------------------------------------------------------------
 
 OPEN = "code f(x: read f32[m], y: write f32[1]) sizes m in 0.. "

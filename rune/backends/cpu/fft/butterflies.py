@@ -1,0 +1,96 @@
+"""Transforms of a few elements whose parts are in registers: 2, 3, 4, 5, 8.
+
+Source: Van Loan 1992, "Computational Frameworks for the Fast Fourier Transform", §2.2 (4 and 8);
+Nussbaumer 1982, "Fast Fourier Transform and Convolution Algorithms", §4.2 (odd numbers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rune.lowering.codegen.llvm_text import Value
+
+Pair = tuple[Value, Value]
+WRITTEN_OUT = (2, 3, 4, 5, 8)
+
+
+def add(x: Pair, y: Pair) -> Pair:
+    """x + y."""
+    return x[0] + y[0], x[1] + y[1]
+
+
+def subtract(x: Pair, y: Pair) -> Pair:
+    """x - y."""
+    return x[0] - y[0], x[1] - y[1]
+
+
+def over_i(x: Pair) -> Pair:
+    """-i x."""
+    return x[1], -x[0]
+
+
+def times(x: Pair, y: Pair) -> Pair:
+    """x y, with one rounding fewer than by four products."""
+    return x[0].fma(y[0], -(x[1] * y[1])), x[0].fma(y[1], x[1] * y[0])
+
+
+def transformed(x: Sequence[Pair]) -> list[Pair]:
+    """The transform of these elements, whose number is one of WRITTEN_OUT."""
+    match len(x):
+        case 2:
+            return [add(*x), subtract(*x)]
+        case 4:
+            return _four(x)
+        case 8:
+            return _eight(x)
+        case _:
+            return _odd(x)
+
+
+def _four(x: Sequence[Pair]) -> list[Pair]:
+    even, odd = transformed(x[::2]), transformed(x[1::2])
+    # -i times the difference is added by its parts: no sign is changed.
+    (a, b), (c, d) = even[1], odd[1]
+    return [add(even[0], odd[0]), (a + d, b - c), subtract(even[0], odd[0]), (a - d, b + c)]
+
+
+def _eight(x: Sequence[Pair]) -> list[Pair]:
+    even, (first, second, third, fourth) = transformed(x[::2]), transformed(x[1::2])
+    half = math.sqrt(0.5)
+    turned = [
+        first,
+        ((second[0] + second[1]) * half, (second[1] - second[0]) * half),
+        over_i(third),
+        ((fourth[1] - fourth[0]) * half, (fourth[0] + fourth[1]) * -half),
+    ]
+    sums = [add(a, b) for a, b in zip(even, turned, strict=True)]
+    return sums + [subtract(a, b) for a, b in zip(even, turned, strict=True)]
+
+
+def _odd(x: Sequence[Pair]) -> list[Pair]:
+    """Elements k and n - k meet roots that are each other's conjugates."""
+    n, half = len(x), range(1, len(x) // 2 + 1)
+    sums = [add(x[k], x[n - k]) for k in half]
+    differences = [subtract(x[k], x[n - k]) for k in half]
+    total = x[0]
+    for term in sums:
+        total = add(total, term)
+    frequencies = {0: total}
+    for q in half:
+        even, odd = x[0], None
+        for k, term, difference in zip(half, sums, differences, strict=True):
+            angle = 2 * math.pi * (q * k % n) / n
+            even = _plus(even, term, math.cos(angle))
+            odd = _plus(odd, difference, math.sin(angle))
+        assert odd is not None
+        frequencies[q] = even[0] + odd[1], even[1] - odd[0]
+        frequencies[n - q] = even[0] - odd[1], even[1] + odd[0]
+    return [frequencies[q] for q in range(n)]
+
+
+def _plus(total: Pair | None, x: Pair, weight: float) -> Pair:
+    """total + weight x."""
+    if total is None:
+        return x[0] * weight, x[1] * weight
+    return x[0].fma(weight, total[0]), x[1].fma(weight, total[1])

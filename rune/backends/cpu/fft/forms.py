@@ -1,0 +1,313 @@
+"""How the lines of an array [outer, n, inner] come into vector lanes, and a routine for each form.
+
+    COLUMNS    inner fills a vector: neighbours are lanes, and arrays are read where they lie
+    ROWS       inner is 1: rows are transposed on their way into scratch memory and back
+    LINES      neither: lines are copied element by element; lanes may be empty
+    SPLIT      inner is 1 and rows are long or few: n = a·b, transforms of the columns of [a, b],
+               turns, and transforms of its rows, which are columns of the result
+
+The last group of lanes ends with the last line: so it may compute some of the others again.
+
+Source: Bailey 1990, "FFTs in external or hierarchical memory", J. Supercomputing 4(1) (SPLIT).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from rune.backends.cpu.fft.butterflies import WRITTEN_OUT
+from rune.backends.cpu.fft.tables import roots_of_prime, turns_between, turns_of_stage
+from rune.backends.cpu.gemm.tile import Maker, Shape, maker
+from rune.lowering.codegen.llvm_text import Value
+from rune.ops.fourier.lengths import prime_factors
+
+LONG = 512  # elements of a row from which on it is split
+
+
+class Kind(Enum):
+    """How lines come into lanes."""
+
+    COLUMNS = "columns"
+    ROWS = "rows"
+    LINES = "lines"
+    SPLIT = "split"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An array [outer, n, inner] that is transformed along n."""
+
+    outer: int
+    n: int
+    inner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Real and imaginary parts, and the step between elements of a line."""
+
+    real: Value
+    imag: Value
+    step: Value
+
+
+def kind_of(form: Form, lanes: int) -> Kind:
+    """How this form comes into lanes."""
+    if form.inner >= lanes:
+        return Kind.COLUMNS
+    if form.inner == 1:
+        enough = form.outer >= lanes
+        if split_of(form.n, lanes) and (form.n >= LONG or not enough):
+            return Kind.SPLIT
+        if enough and form.n >= lanes:
+            return Kind.ROWS
+    return Kind.LINES
+
+
+def split_of(n: int, lanes: int) -> tuple[int, int] | None:
+    """Two factors that differ least, neither shorter than a vector."""
+    for a in range(math.isqrt(n), lanes - 1, -1):
+        if n % a == 0:
+            return a, n // a
+    return None
+
+
+def radices(n: int) -> tuple[int, ...]:
+    """The radices of the stages of a transform: few different ones, for each is compiled apart.
+
+    >>> radices(128), radices(360)
+    ((4, 4, 8), (5, 3, 3, 8))
+    """
+    primes = prime_factors(n)
+    twos, odd = primes.count(2), sorted((p for p in primes if p != 2), reverse=True)
+    eights = int(twos % 2 and twos > 1)
+    return (*odd, *(4,) * ((twos - 3 * eights) // 2), *(8,) * eights, *(2,) * (twos == 1))
+
+
+def pieces_of(form: Form, lanes: int) -> set[str]:
+    """The functions that a routine calls."""
+    kind = kind_of(form, lanes)
+    lengths = split_of(form.n, lanes) if kind is Kind.SPLIT else (form.n,)
+    assert lengths is not None
+    stages = {_piece(r, last) for n in lengths for r, last in _ends(radices(n))}
+    return stages | _MOVES[kind]
+
+
+_MOVES = {
+    Kind.COLUMNS: set[str](),
+    Kind.ROWS: {"squares"},
+    Kind.LINES: {"gather_line", "scatter_line"},
+    Kind.SPLIT: {"squares", "turn"},
+}
+
+
+def _ends(stages: Sequence[int]) -> list[tuple[int, bool]]:
+    """Each radix, and whether it is the last one."""
+    return [(radix, k == len(stages) - 1) for k, radix in enumerate(stages)]
+
+
+def _piece(radix: int, last: bool) -> str:
+    if radix not in WRITTEN_OUT:
+        return "prime"
+    return f"{'plain' if last else 'turned'}{radix}"
+
+
+@dataclass(slots=True)
+class Routine:
+    """A routine in the making: its function, the addresses of its pieces, the tables it reads."""
+
+    make: Maker
+    dtype: np.dtype
+    addresses: Callable[[str], int]
+    tables: list[np.ndarray]
+
+    def call(self, piece: str, *args: Value) -> None:
+        """Call a piece."""
+        function = f"inttoptr (i64 {self.addresses(piece)} to ptr)"
+        self.make.writer.do(f"call void {function}({', '.join(f'{v.type} {v.text}' for v in args)})")
+
+    def table(self, table: np.ndarray) -> Value:
+        """A pointer to a table, which lives as long as the routine."""
+        self.tables.append(table)
+        return Value(self.make.writer, "ptr", f"inttoptr (i64 {table.ctypes.data} to ptr)")
+
+    def scratch(self, n: int) -> Place:
+        """Memory for a line of vectors."""
+        lanes = self.make.shape.lanes
+        real = self.make.writer.allocate(self.make.shape.vector, 2 * n)
+        return Place(real, self.make.at(real, lanes), self.make.number(2 * lanes))
+
+    def transform(self, n: int, source: Place, target: Place, scratch: Sequence[Place]) -> None:
+        """The transform of n vectors; what is between stages is in scratch memory, in turn."""
+        done = 1
+        for k, (radix, last) in enumerate(_ends(radices(n))):
+            runs = n // (radix * done)
+            into = target if last else scratch[k % 2]
+            self.stage(radix, last, source, into, runs, done)
+            source, done = into, done * radix
+
+    def stage(self, radix: int, last: bool, source: Place, target: Place, runs: int, done: int) -> None:
+        """One stage."""
+        turns = self.table(turns_of_stage(radix, runs, self.dtype))
+        args = [source.real, source.imag, source.step, target.real, target.imag, target.step, turns]
+        args += map(self.make.number, (runs, done))
+        if radix not in WRITTEN_OUT:
+            args += [self.table(roots_of_prime(radix, self.dtype)), *map(self.make.number, (radix, radix // 2))]
+        self.call(_piece(radix, last), *args)
+
+
+def groups_of(form: Form, lanes: int) -> int:
+    """How many groups of lanes there are, which cores may share."""
+    match kind_of(form, lanes):
+        case Kind.COLUMNS:
+            return form.outer * -(-form.inner // lanes)
+        case Kind.SPLIT:
+            return form.outer
+        case _:
+            return -(-form.outer * form.inner // lanes)
+
+
+def write_groups(routine: Routine, form: Form, name: str) -> str:
+    """The groups begin..end: void(ptr words, i64 begin, i64 end)."""
+    make = routine.make
+    words, begin, end = *make.pointers("words"), *make.sizes("begin end")
+    arrays = [make.writer.load("ptr", make.at(words, k, "i64")) for k in range(4)]
+    writers = {Kind.COLUMNS: _columns, Kind.ROWS: _rows, Kind.LINES: _lines, Kind.SPLIT: _split}
+    write = writers[kind_of(form, make.shape.lanes)]
+    make.writer.count_up(begin, end, 1, write(routine, form, arrays))
+    return make.text(f"{name}(ptr %words, i64 %begin, i64 %end)")
+
+
+Group = Callable[[Value], None]
+
+
+def _places(make: Maker, arrays: Sequence[Value], first: Value, step: int) -> tuple[Place, Place]:
+    """Lines that begin at this element, in what is read and what is written."""
+    real, imag, out_real, out_imag = (make.at(array, first) for array in arrays)
+    number = make.number(step)
+    return Place(real, imag, number), Place(out_real, out_imag, number)
+
+
+def _memory(make: Maker, count: int, step: int) -> Place:
+    """So many numbers of this function."""
+    real, imag = (make.writer.allocate(make.shape.scalar, count) for _ in range(2))
+    return Place(real, imag, make.number(step))
+
+
+def _moved(make: Maker, place: Place, elements: Value) -> Place:
+    """So many elements on."""
+    return Place(make.at(place.real, elements), make.at(place.imag, elements), place.step)
+
+
+def _columns(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
+    make, lanes = routine.make, routine.make.shape.lanes
+    scratch = routine.scratch(form.n), routine.scratch(form.n)
+    across = -(-form.inner // lanes)
+
+    def group(number: Value) -> None:
+        column = (number.binary("urem", number, across) * lanes).call("smin", form.inner - lanes)
+        first = number.binary("udiv", number, across) * (form.n * form.inner) + column
+        routine.transform(form.n, *_places(make, arrays, first, form.inner), scratch)
+
+    return group
+
+
+def _rows(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
+    make, n = routine.make, form.n
+    work = [routine.scratch(n) for _ in range(3)]
+
+    def group(number: Value) -> None:
+        row = (number * make.shape.lanes).call("smin", form.outer - make.shape.lanes)
+        source, target = _places(make, arrays, row * n, n)
+        _to_lanes(routine, source, work[0], n)
+        routine.transform(n, work[0], work[2], (work[1], work[0]))
+        _from_lanes(routine, work[2], target, n)
+
+    return group
+
+
+def _to_lanes(routine: Routine, rows: Place, scratch: Place, n: int) -> None:
+    """Rows of n elements to scratch memory; `rows.step` is that from row to row."""
+    one, size = routine.make.number(1), routine.make.number(n)
+    for row, part in ((rows.real, scratch.real), (rows.imag, scratch.imag)):
+        routine.call("squares", row, rows.step, one, part, scratch.step, scratch.step, size)
+
+
+def _from_lanes(routine: Routine, scratch: Place, rows: Place, n: int) -> None:
+    """The same from scratch memory to rows."""
+    one, size = routine.make.number(1), routine.make.number(n)
+    for row, part in ((rows.real, scratch.real), (rows.imag, scratch.imag)):
+        routine.call("squares", part, scratch.step, scratch.step, row, rows.step, one, size)
+
+
+def _move(routine: Routine, piece: str, array: Place, scratch: Place, n: int) -> None:
+    for line, lane in ((array.real, scratch.real), (array.imag, scratch.imag)):
+        routine.call(piece, line, array.step, lane, routine.make.number(n))
+
+
+def _lines(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
+    make, n, inner = routine.make, form.n, form.inner
+    work = [routine.scratch(n) for _ in range(3)]
+    lanes, total = make.shape.lanes, form.outer * inner
+
+    def group(number: Value) -> None:
+        first = number * lanes
+        count = (total - first).call("smin", lanes)
+        zero, no = Value(make.writer, "i8", "0"), Value(make.writer, "i1", "false")
+        nbytes = make.number(2 * n * lanes * make.shape.bytes)
+        # What lies in lanes without a line might be slow to compute with.
+        make.writer.run("@llvm.memset.p0.i64", work[0].real, zero, nbytes, no)
+
+        def line(piece: str, side: int, scratch: Place, lane: Value) -> None:
+            at = first + lane
+            start = at.binary("udiv", at, inner) * (n * inner) + at.binary("urem", at, inner)
+            place = _places(make, arrays, start, inner)[side]
+            _move(routine, piece, place, _moved(make, scratch, lane), n)
+
+        make.each(count, lambda lane: line("gather_line", 0, work[0], lane))
+        routine.transform(n, work[0], work[2], (work[1], work[0]))
+        make.each(count, lambda lane: line("scatter_line", 1, work[2], lane))
+
+    return group
+
+
+def _split(routine: Routine, form: Form, arrays: Sequence[Value]) -> Group:
+    make, lanes, n = routine.make, routine.make.shape.lanes, form.n
+    factors = split_of(n, lanes)
+    assert factors is not None
+    rows, columns = factors
+    work = [routine.scratch(max(factors)) for _ in range(2)]
+    between = _memory(make, n, columns)
+    turns = routine.table(turns_between(rows, columns, routine.dtype))
+
+    def starts(number: Value, length: int) -> Value:
+        return (number * lanes).call("smin", length - lanes)
+
+    def line(number: Value) -> None:
+        def down(group: Value) -> None:
+            first = starts(group, columns)
+            source, _ = _places(make, arrays, number * n + first, columns)
+            routine.transform(rows, source, _moved(make, between, first), work)
+
+        def along(group: Value) -> None:
+            first = starts(group, rows)
+            source = _moved(make, between, first * columns)
+            _, target = _places(make, arrays, number * n + first, rows)
+            _to_lanes(routine, source, work[1], columns)
+            routine.transform(columns, work[1], target, work)
+
+        make.each(make.number(-(-columns // lanes)), down)
+        routine.call("turn", between.real, between.imag, turns, make.number(n))
+        make.each(make.number(-(-rows // lanes)), along)
+
+    return line
+
+
+def new_routine(shape: Shape, dtype: np.dtype, addresses: Callable[[str], int]) -> Routine:
+    """A routine of no code yet."""
+    return Routine(maker(shape), dtype, addresses, [])

@@ -1,0 +1,37 @@
+"""Roots of unity in memory for the stages of a transform, each rounded once.
+
+A table is computed when the first routine needs it, and lives with that routine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Table = np.ndarray
+
+
+def turns_of_stage(radix: int, runs: int, dtype: np.dtype) -> Table:
+    """exp(-2πi jp / (radix·runs)) for j in runs, p from 1 to radix-1: f[runs, radix-1, 2]."""
+    j, p = np.arange(runs)[:, None], np.arange(1, radix)[None]
+    return _pairs(j * p, radix * runs, dtype)
+
+
+def turns_between(rows: int, columns: int, dtype: np.dtype) -> Table:
+    """exp(-2πi jk / (rows·columns)): f[2, rows, columns], the parts apart."""
+    j, k = np.arange(rows)[:, None], np.arange(columns)[None]
+    return np.ascontiguousarray(np.moveaxis(_pairs(j * k, rows * columns, dtype), -1, 0))
+
+
+def roots_of_prime(radix: int, dtype: np.dtype) -> Table:
+    """cos and sin of 2π qk / radix for q, k from 1 to radix//2: f[half, half, 2]."""
+    q = np.arange(1, radix // 2 + 1)
+    roots = _pairs(np.outer(q, q) % radix, radix, dtype)
+    roots[..., 1] *= -1
+    return roots
+
+
+def _pairs(turns: np.ndarray, n: int, dtype: np.dtype) -> Table:
+    """exp(-2πi t/n) as its parts side by side."""
+    # In the widest floats there are, so that nothing but the last rounding is seen.
+    angle = (turns % n).astype(np.longdouble) * (8 * np.arctan(np.longdouble(1)) / n)
+    return np.stack([np.cos(angle), -np.sin(angle)], -1).astype(dtype)

@@ -1,0 +1,71 @@
+"""line_fft: the transform of pairs along one axis, whose length splits into radices.
+
+It is written by the expansion alone, while a program is lowered: so it has no derivative and no
+lanes. A device may have a routine for it; else it is the stages of stages.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rune import dtypes
+from rune.core.interpreter import type_of
+from rune.core.lower import Routine
+from rune.core.primitive import Direct
+from rune.core.types import ArrayType
+from rune.core.values import Value
+from rune.dims import Size, product
+from rune.ops.fourier.lengths import radices
+from rune.ops.fourier.stages import transform_by_stages
+from rune.ops.pairs import Pair
+
+if TYPE_CHECKING:
+    from rune.array import Array
+
+ROUTINE_ELEMENTS = 1 << 16  # below which the routine takes an array
+LINE_ELEMENTS = 1 << 10  # of a line, for which the routine has scratch memory
+FLOATS = frozenset({dtypes.f32, dtypes.f64})
+
+
+def _type(real: ArrayType, imag: ArrayType, *, axis: int) -> tuple[ArrayType, ArrayType]:
+    return real, imag
+
+
+def is_routine(real: ArrayType, imag: ArrayType, *, axis: int) -> bool:
+    """Whether a device's routine takes the array: few elements, short lines or rows."""
+    n, size = real.shape[axis], product(real.shape)
+    if not isinstance(n, int) or not isinstance(size, int) or real.dtype not in FLOATS:
+        return False
+    is_row = axis == real.ndim - 1
+    return 0 < size < ROUTINE_ELEMENTS and radices(n) is not None and (is_row or n <= LINE_ELEMENTS)
+
+
+def _call(real: ArrayType, imag: ArrayType, *, axis: int) -> dict[str, Size]:
+    """The array as [outer, n, inner]."""
+    shape = real.shape
+    return {"outer": product(shape[:axis]), "n": shape[axis], "inner": product(shape[axis + 1 :])}
+
+
+def _expand(real: Value, imag: Value, *, axis: int) -> list[Array]:
+    stages = radices(type_of(real).shape[axis])
+    assert stages is not None
+    return [*transform_by_stages((real, imag), axis, stages)]
+
+
+line_fft = Direct(
+    "line_fft",
+    "fourier",
+    _type,
+    multiple_results=True,
+    run=_expand,
+    lower=Routine("line_fft", _call, is_routine),
+    expand=_expand,
+)
+
+
+def transform_lines(x: Pair, axis: int) -> Pair:
+    """The transform along `axis`, whose length splits into radices."""
+    if type_of(x[0]).shape[axis] == 1:
+        return x
+    real, imag = line_fft(*x, axis=axis)
+    return real, imag

@@ -1,0 +1,139 @@
+"""Fourier transforms by the CPU's routine: every form in which lines come into lanes.
+
+The truth is NumPy's transform of doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import rune
+import rune.numpy as rnp
+from rune.backends.cpu.fft.forms import Form, Kind, kind_of, radices
+from rune.lowering.plan import Call, all_steps
+from rune.ops.fourier.lengths import prime_factors
+
+LANES = 16  # of single precision in the widest vectors there are
+SMOOTH = [n for n in range(2, 131) if prime_factors(n)[-1] <= 64]
+ERRORS = {np.complex64: 3e-7, np.complex128: 7e-16}  # as of the kernels: they grow with log n
+
+# Leading and trailing sizes: one line, few of them, more than lanes, and none that divides these.
+AROUND = [((), ()), ((3,), ()), ((17,), ()), ((2,), (5,)), ((), (16,)), ((2,), (35,))]
+
+
+def drawn(shape: tuple[int, ...], dtype: type = np.complex64) -> np.ndarray:
+    rng = np.random.default_rng(shape[-1])
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def exact(x: np.ndarray) -> rune.Array:
+    """The array with all of its bits."""
+    return rnp.asarray(x, x.dtype)
+
+
+def routines(function: Callable[..., object], *operands: np.ndarray) -> list[str]:
+    """The routines that the compiled program calls."""
+    plan = rune.explain(function)(*operands).plan
+    return [step.routine for step in all_steps(plan) if isinstance(step, Call)]
+
+
+def distance(actual: object, expected: np.ndarray) -> float:
+    """The relative error in the mean square."""
+    return float(np.linalg.norm(np.asarray(actual) - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
+@pytest.mark.parametrize("n", SMOOTH)
+def test_a_short_transform_is_that_of_numpy_wherever_its_axis_is(n: int, dtype: type):
+    operands = [drawn((*lead, n, *trail), dtype) for lead, trail in AROUND]
+    axes = [len(lead) for lead, _ in AROUND]
+
+    transforms = rune.jit(lambda xs: [rnp.fft.fft(x, axis=a) for x, a in zip(xs, axes, strict=True)])
+    spectra = transforms(list(map(exact, operands)))
+
+    truth = [np.fft.fft(x.astype(np.complex128), axis=a) for x, a in zip(operands, axes, strict=True)]
+    assert max(map(distance, spectra, truth)) < ERRORS[dtype]
+
+
+@pytest.mark.parametrize("shape", [(256,), (20, 512), (1024,), (3, 2197), (4096,), (5000,), (61 * 37,), (32768,)])
+@pytest.mark.parametrize("dtype", ERRORS, ids=lambda d: d.__name__)
+def test_long_rows_are_those_of_numpy(shape: tuple[int, ...], dtype: type):
+    x = drawn(shape, dtype)
+
+    spectrum = rune.jit(rnp.fft.fft)(exact(x))
+
+    assert distance(spectrum, np.fft.fft(x.astype(np.complex128))) < 2 * ERRORS[dtype]
+
+
+@pytest.mark.parametrize("n", [*range(1, 40), 61, 100, 128, 1000, 1024])
+def test_real_transforms_and_their_inverses_are_those_of_numpy(n: int):
+    x = drawn((3, n), np.complex128).real.copy()
+    half = drawn((3, n // 2 + 1), np.complex128)
+
+    forward, back = rune.jit(lambda x, y: (rnp.fft.rfft(x), rnp.fft.irfft(y, n)))(exact(x), exact(half))
+
+    assert distance(forward, np.fft.rfft(x)) < 1e-15
+    assert n == 1 or distance(back, np.fft.irfft(half, n)) < 1e-15
+
+
+@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "fftn", "irfft2"])
+def test_transforms_over_several_axes_are_those_of_numpy(name: str):
+    x = drawn((3, 24, 36))
+    x = x.real.copy() if name == "rfft2" else x
+
+    result = rune.jit(getattr(rnp.fft, name))(x)
+
+    assert distance(result, getattr(np.fft, name)(x.astype(np.result_type(x, np.float64)))) < 5e-7
+
+
+def test_short_transforms_of_good_lengths_call_no_python():
+    assert routines(rnp.fft.fft2, drawn((128, 128))) == ["line_fft", "line_fft"]
+
+
+@pytest.mark.parametrize("shape", [(67,), (4, 127)])
+def test_lengths_of_large_primes_stay_numpys_where_arrays_are_small(shape: tuple[int, ...]):
+    assert routines(rnp.fft.fft, drawn(shape)) == ["callback"]
+
+
+def test_an_infinity_in_one_line_leaves_the_others_as_they_are():
+    x = drawn((20, 12))
+    x[3, 5] = np.inf
+
+    spectrum = np.asarray(rune.jit(rnp.fft.fft)(x))
+
+    assert np.isfinite(np.delete(spectrum, 3, 0)).all()
+    assert not np.isfinite(spectrum[3]).any()
+
+
+def test_a_transform_in_a_loop_is_the_same_in_every_step():
+    x = drawn((32, 32))
+
+    result = rune.jit(lambda x: rune.lax.fori_loop(0, 3, lambda i, y: rnp.fft.fft2(y) / 32, x))(x)
+
+    expected = x.astype(np.complex128)
+    for _ in range(3):
+        expected = np.fft.fft2(expected) / 32
+    assert distance(result, expected) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        (Form(1, 128, 16), Kind.COLUMNS),
+        (Form(16, 128, 1), Kind.ROWS),
+        (Form(16, 8, 1), Kind.LINES),
+        (Form(8, 128, 3), Kind.LINES),
+        (Form(1, 256, 1), Kind.SPLIT),
+        (Form(100, 1024, 1), Kind.SPLIT),
+    ],
+    ids=str,
+)
+def test_lines_come_into_lanes_in_the_form_that_suits_them(form: Form, kind: Kind):
+    assert kind_of(form, LANES) is kind
+
+
+def test_the_radices_of_a_length_multiply_to_it():
+    assert all(int(np.prod(radices(n))) == n for n in SMOOTH)
