@@ -40,7 +40,11 @@ Function = Callable[..., Any]
 # Only passes write these, after all derivatives were taken.
 OF_PASSES = frozenset({"apart"})
 # What exists only while a program is lowered, and is in no table.
-OF_LOWERING = frozenset({"loop", "branch", "take_row", "put_row", "in_memory"})
+OF_LOWERING = frozenset({"loop", "branch", "take_row", "put_row", "in_memory", "mesh_part"}) | {
+    "line_fft",
+    "line_rfft",
+    "line_irfft",
+}
 # What is refused forwards, or altogether; then `TransformError` is what a trial expects.
 REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})
 REFUSING = frozenset({"callback", "nextafter"})
