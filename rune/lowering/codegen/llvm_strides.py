@@ -40,11 +40,11 @@ def load_apart(step: int, count: int, mask: Value | None, read: Read) -> Value:
         if behind == done:
             continue
         vector = read(start, None if mask is None else _spread(mask, step, start, count))
-        own = [lane * step - start for lane in range(done, behind)]
+        places = [lane * step - start for lane in range(done, behind)]
         if picked is None:
-            picked = vector.writer.shuffle(vector, vector, [*own, *[0] * (count - behind)])
+            picked = vector.writer.shuffle(vector, vector, [*places, *[0] * (count - behind)])
         else:
-            lanes = [*range(done), *(count + place for place in own), *range(behind, count)]
+            lanes = [*range(done), *(count + place for place in places), *range(behind, count)]
             picked = vector.writer.shuffle(picked, vector, lanes)
         done = behind
     assert picked is not None

@@ -42,7 +42,7 @@ def between(array: np.ndarray, before: int, behind: int) -> np.ndarray:
 def test_elements_apart_are_those_of_the_interpreter_and_no_others_change(step: int, dtype: str, on: str):
     for size in SIZES:
         code = parse(shifted(step, size, dtype))
-        x = np.arange(code.params[0].size).astype(code.params[0].dtype)
+        x = np.arange(step * (size - 1) + 2).astype(code.params[0].dtype)
         wanted = np.full_like(x, 7)
         held = between(wanted, 70, 70)
         interpret(code, [x, wanted])
@@ -57,7 +57,7 @@ def test_elements_apart_are_those_of_the_interpreter_and_no_others_change(step: 
 def test_elements_behind_a_guard_are_not_needed(step: int, on: str):
     for size in SIZES:
         code = parse(shifted(step, size, "f32", f" if index(i) < {size // 2}_i64"))
-        x = np.arange(code.params[0].size).astype(np.float32)
+        x = np.arange(step * (size - 1) + 2).astype(np.float32)
         actual, wanted = np.zeros_like(x), np.zeros_like(x)
         interpret(code, [x, wanted])
 
