@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from cases import IN_A_ROW, MATMULS, SMALL_MATMULS, Sizes, mlp_data, normal
+from programs import whole_programs
 
 Call = Callable[[], Any]
 LEARNING_RATE = 0.01
@@ -181,7 +182,7 @@ def convolving(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Cal
 
 
 def transforming(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]]:
-    """Fourier transforms of one long vector, and a program of many short ones."""
+    """Fourier transforms of one long vector."""
 
     def complex_(s: Sizes) -> Call:
         return waiting(core.jit(xp.fft.fft), wait, xp.asarray(complex_normal(s.elements)))
@@ -189,29 +190,7 @@ def transforming(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], C
     def real(s: Sizes) -> Call:
         return waiting(core.jit(xp.fft.rfft), wait, xp.asarray(normal(s.elements, 1)))
 
-    def flow(s: Sizes) -> Call:
-        run = core.jit(lambda w: spectral_flow(core, xp, s.batch, w))
-        return waiting(run, wait, xp.asarray(normal((s.batch, s.batch), 1)))
-
-    return {"fft": complex_, "rfft": real, "flow": flow}
-
-
-def spectral_flow(core: Any, xp: Any, n: int, vorticity: Any) -> Any:
-    """Ten steps of two-dimensional incompressible flow on a torus, by transforms of n x n."""
-    k = np.fft.fftfreq(n, 1 / n).astype(np.float32)
-    across, along = np.meshgrid(k, k, indexing="ij")
-    square = across**2 + along**2
-    inverse = 1 / np.where(square == 0, np.float32(1), square)
-
-    def step(spectrum: Any, _: Any) -> Any:
-        stream = spectrum * inverse
-        pairs = [(along * stream, across * spectrum), (-across * stream, along * spectrum)]
-        parts = [[xp.real(xp.fft.ifft2(1j * x)) for x in pair] for pair in pairs]
-        advection = xp.fft.fft2(sum(velocity * slope for velocity, slope in parts))
-        return xp.astype(spectrum - 0.001 * (advection + 1e-3 * square * spectrum), "complex64"), None
-
-    last, _ = core.lax.scan(step, xp.fft.fft2(vorticity), None, length=10)
-    return xp.real(xp.fft.ifft2(last))
+    return {"fft": complex_, "rfft": real}
 
 
 def complex_normal(size: int) -> np.ndarray:
@@ -351,6 +330,7 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         **transforming(core, xp, wait),
         **convolving(core, xp, wait),
         **ordering(core, xp, wait),
+        **whole_programs(core, xp, wait),
     }
     return Library(version, calls, wait, np.asarray)
 
@@ -360,6 +340,7 @@ def rune_library() -> Library:
     import rune
     import rune.nn
     import rune.numpy as rnp
+    import rune.scipy.linalg
 
     def wait(x: Any) -> Any:
         return x.block_until_ready()
@@ -371,6 +352,7 @@ def jax_library() -> Library:
     """JAX on its CPU."""
     import jax
     import jax.numpy as jnp
+    import jax.scipy.linalg
 
     jax.config.update("jax_platforms", "cpu")
 

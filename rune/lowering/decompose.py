@@ -102,7 +102,7 @@ class _Decompose(Stage):
 
     def routine(
         self, routine: Routine | ByRoutine, primitive: Primitive, args: Sequence[Value], params: Mapping[str, object]
-    ) -> Any:
+    ) -> object:
         """A routine where it serves, or what is written with one; else the expansion."""
         expand = primitive.expand
         if self.has(routine, map(type_of, args), params):

@@ -80,7 +80,7 @@ def render(code: KernelCode, machine: Machine) -> Rendered:
     lanes = _whole(code, choice.loops, lanes) * _registers(code, choice.loops, lanes)
     writer = Writer(scalef=machine.scalef, called=_used_often(parts))
     env, parameters = _parameters(writer, code)
-    body = Body(writer, lanes, machine.masked, choice.loops)
+    body = Body(writer, machine.masked, lanes, choice.loops)
     extent, grain = _emit_range(body, code, transposed, env)
     # The cost is that of the whole grid, and callers want it per unit.
     units = trip_count(extent)

@@ -18,6 +18,7 @@ from rune.errors import CompileError
 from rune.lowering.codegen import llvm_functions, llvm_index, llvm_scalar
 from rune.lowering.codegen.llvm_lanes import is_contiguous, straight_cost
 from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_strides import step_of, store_apart
 from rune.lowering.codegen.llvm_text import Value
 from rune.lowering.codegen.llvm_types import constant, from_memory, memory_type, to_memory
 from rune.lowering.codegen.llvm_values import Env, Lanes, Memory, Slot, Values
@@ -46,7 +47,6 @@ class Body(Values):
     """Writes the statements of one kernel. `chosen`: the loops to vectorise, by identity."""
 
     lanes: int
-    masked: bool  # whether masked loads and stores are cheap
     chosen: frozenset[int]
     scratch_bytes: int = 0
 
@@ -138,12 +138,33 @@ class Body(Values):
     def store(self, stmt: Store, env: Env) -> None:
         """Write one element, or one for each lane that is alive."""
         memory, lanes = env.memory[stmt.buffer], env.lanes
+        step = None if lanes is None else step_of(stmt.index, lanes.var, lanes.varying)
+        if lanes is not None and step is not None and stmt.combine is None and self.steps(memory):
+            self.store_steps(stmt, memory, step, env)
+            return
         # One address, of the first lane; the others are its neighbours.
         if lanes is not None and is_contiguous(stmt.index, lanes.var, lanes.varying):
             index = llvm_index.render(self.writer, stmt.index, env.symbols)
         else:
             index = self.index(stmt.index, env)
         self.put(stmt, memory, self.address(memory, index), env, lanes)
+
+    def steps(self, memory: Memory) -> bool:
+        """Whether elements that lie apart are written as vectors (see `_may_be_truncated`)."""
+        return self.masked and memory_type(memory.dtype) in ("float", "double")
+
+    def store_steps(self, stmt: Store, memory: Memory, step: int, env: Env) -> None:
+        """Write elements that lie `step` apart."""
+        first = llvm_index.render(self.writer, stmt.index, env.symbols)
+        alignment = self.writer.constant("i32", memory.dtype.itemsize)
+        value = self.writer.splat(self.value(stmt.value, env), env.count)
+
+        def write(values: Value, elements: int, mask: Value) -> None:
+            name = f"@llvm.masked.store.{suffix(values.type)}.p0"
+            at = self.address(memory, first + elements)
+            self.writer.run(name, values, at, alignment, mask)
+
+        store_apart(to_memory(value, memory.dtype), step, env.mask, write)
 
     def put(self, stmt: Store, memory: Memory, at: Value, env: Env, lanes: Lanes | None) -> None:
         """Store the statement's value at an address, or at one for each lane."""

@@ -17,6 +17,7 @@ from rune.dims import Size
 from rune.lowering.codegen import llvm_functions, llvm_index
 from rune.lowering.codegen.llvm_lanes import is_contiguous
 from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.codegen.llvm_strides import load_apart, step_of
 from rune.lowering.codegen.llvm_text import Value, Writer
 from rune.lowering.codegen.llvm_types import constant, from_memory, memory_type, register_type
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
@@ -93,6 +94,7 @@ class Values:
     """Writes expressions."""
 
     writer: Writer
+    masked: bool  # whether masked loads and stores are cheap
 
     def value(self, expr: Expr, env: Env) -> Value:
         """The register value of an expression; parts that it shares are computed once."""
@@ -158,8 +160,17 @@ class Values:
         if is_contiguous(index, lanes.var, lanes.varying):
             at = llvm_index.render(self.writer, index, env.symbols)
             raw = self.load_neighbours(memory, self.address(memory, at), lanes.count, mask)
+            return from_memory(raw, memory.dtype)
+        tile = env.tiles.get((load.buffer, index))
+        step = step_of(index, lanes.var, lanes.varying)
+        if tile is None and step is not None and (mask is None or self.masked):
+            first = llvm_index.render(self.writer, index, env.symbols)
+
+            def read(elements: int, some: Value | None) -> Value:
+                return self.load_neighbours(memory, self.address(memory, first + elements), lanes.count, some)
+
+            raw = load_apart(step, lanes.count, mask, read)
         else:
-            tile = env.tiles.get((load.buffer, index))
             at = self.address(memory, self.index(index, env)) if tile is None else tile
             raw = self.gather(memory, at, mask)
         return from_memory(raw, memory.dtype)
