@@ -8,6 +8,7 @@ an error.
 Arrays and arenas of the CPU stand between bytes that nobody may write, which is looked after;
 RUNE_TEST_GUARDS=after or =before has pages there that nobody may touch, `none` nothing.
 RUNE_TEST_PROCESSOR=avx2 (or sse2, sse4, avx512) compiles for that one.
+RUNE_TEST_CUDA_EMULATOR=1 has a CUDA device whose driver is emulated: `-k cuda` is what runs there.
 RUNE_TEST_REFERENCE=1 has whatever is compiled for the CPU run on `reference` as well, where it is
 small: its checks stay silent.
 
@@ -38,6 +39,11 @@ from tests.support.processors import compile_for
 
 if "RUNE_TEST_PROCESSOR" in os.environ:  # before anything is compiled
     compile_for(os.environ["RUNE_TEST_PROCESSOR"])
+
+if "RUNE_TEST_CUDA_EMULATOR" in os.environ:  # before anybody looks for devices
+    from tests import cuda_emulator
+
+    cuda_emulator.install()
 
 from tests.support.expect import expect, pytest_addoption, pytest_sessionfinish
 from tests.support.guards import GUARD

@@ -124,7 +124,7 @@ class _Device:
         return call("cuDeviceGetCount")
 
     def name(self) -> str:
-        return call("cuDeviceGetName", _NAME_BYTES, self._handle).decode(errors="replace").rstrip("\0")
+        return call("cuDeviceGetName", _NAME_BYTES, self._handle).partition(b"\0")[0].decode(errors="replace")
 
     def get_attribute(self, attribute: SupportsInt) -> int:
         return call("cuDeviceGetAttribute", attribute, self._handle)

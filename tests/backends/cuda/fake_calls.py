@@ -27,7 +27,7 @@ def device_calls(fake: Any) -> dict[str, Callable[..., Any]]:
     return {
         "cuDeviceGet": lambda number: number,
         "cuDeviceGetCount": lambda: 1,
-        "cuDeviceGetName": lambda nbytes, device: b"Fake".ljust(nbytes, b"\0"),
+        "cuDeviceGetName": lambda nbytes, device: b"Fake\0".ljust(nbytes, b" "),
         "cuDeviceGetAttribute": lambda attribute, device: attribute,
         "cuDeviceTotalMem": lambda device: fake.total,
         "cuDevicePrimaryCtxRetain": lambda device: fake.context.handle,

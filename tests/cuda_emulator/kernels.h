@@ -1,0 +1,42 @@
+// What CUDA C has and C++ has not, for kernels of rune as g++ compiles them.
+#include <math.h>
+#include <string.h>
+
+#include "kernel.h"
+
+using namespace std;
+extern "C" {
+extern thread_local Position cuda_blockIdx, cuda_blockDim, cuda_threadIdx;
+void cuda_barrier();
+void* cuda_pool();
+void set_condition(unsigned long long handle, unsigned value);
+}
+struct uint4 { unsigned x, y, z, w; };
+using cudaGraphConditionalHandle = unsigned long long;
+
+#define __global__
+#define __device__
+#define __shared__ static thread_local
+#define __launch_bounds__(threads)
+#define blockIdx cuda_blockIdx
+#define blockDim cuda_blockDim
+#define threadIdx cuda_threadIdx
+#define __syncthreads cuda_barrier
+#define cudaGraphSetConditional set_condition
+
+template <class T> static inline T __ldg(const T* address) { return *address; }
+template <class To, class From> static inline To bits(From from) {
+  To to;
+  static_assert(sizeof to == sizeof from, "of one size");
+  return memcpy(&to, &from, sizeof to), to;
+}
+static inline unsigned __float_as_uint(float x) { return bits<unsigned>(x); }
+static inline float __uint_as_float(unsigned x) { return bits<float>(x); }
+static inline long long __double_as_longlong(double x) { return bits<long long>(x); }
+static inline double __longlong_as_double(long long x) { return bits<double>(x); }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+static inline int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
+static inline float from_half(unsigned short x) { return (float)bits<_Float16>(x); }
+template <class T> static inline unsigned short to_half(T x) { return bits<unsigned short>((_Float16)x); }

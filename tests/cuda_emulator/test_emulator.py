@@ -1,0 +1,137 @@
+"""The emulated CUDA device: what runs there in every run of the tests, and that it sees faults.
+
+RUNE_TEST_CUDA_EMULATOR=1 runs every law there. Here a few do, in a process of their own: the device
+is found when a process first looks for some. The last tests are of the emulator itself.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests import cuda_emulator
+
+ROOT = Path(__file__).parents[2]
+# One of each family of primitives.
+SAMPLE = (
+    *("div", "exp", "select", "convert", "transpose", "pad", "reduce_sum", "argmax", "cumsum", "dot_general"),
+    *("conv_general_dilated", "gather", "scatter_add", "random_bits"),
+)
+
+pytestmark = pytest.mark.skipif(cuda_emulator.why_not() is not None, reason=str(cuda_emulator.why_not()))
+
+
+@pytest.fixture(autouse=True)
+def _nvrtc() -> None:
+    """It says which devices it compiles for."""
+    pytest.importorskip("cuda.bindings.nvrtc")
+
+
+def run(*command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A process of Python with the switch on."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), cuda_emulator.SWITCH: "1", **settings}
+    environment = {k: v for k, v in environment.items() if not k.startswith("PYTEST")}
+    process = [sys.executable, *command]
+    return subprocess.run(process, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=600)
+
+
+def script(text: str) -> subprocess.CompletedProcess[str]:
+    """A program that has the device as `device`."""
+    head = """
+    import numpy as np, rune, rune.numpy as rnp
+    from tests import cuda_emulator
+    cuda_emulator.install()
+    device = rune.backends.device_named("cuda:0").backend
+    x = rune.device_put(np.arange(6, dtype=np.float32), "cuda:0")
+    """
+    return run("-c", textwrap.dedent(head) + textwrap.dedent(text))
+
+
+def test_laws_hold_on_an_emulated_device():
+    law = "tests/laws/test_conformance.py::test_compiled_code_agrees_with_the_reference_in_every_dtype[{}-cuda:0]"
+
+    done = run("-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", *map(law.format, SAMPLE))
+
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+def test_loops_are_conditional_nodes_and_copies_overlap():
+    done = script("""
+    def f(x):
+        return rune.while_loop(lambda c: c[0] < 300, lambda c: (c[0] + 1, rnp.cumsum(c[1]) * 0.1), (0, x))[1]
+
+    first = device.start_copy_out(x.buffer, x.type)
+    y = rune.jit(f)(x)
+    np.testing.assert_allclose(np.asarray(y), np.asarray(f(np.asarray(x))), rtol=1e-4)
+    np.testing.assert_array_equal(first(), np.arange(6))
+    print(device.lacks())
+    """)
+
+    assert (done.stdout, done.stderr) == ("()\n", "")
+
+
+def test_threads_of_a_block_share_a_row_and_meet_barriers():
+    done = script("""
+    rows = np.random.default_rng(0).normal(size=(3, 5000)).astype(np.float32)
+    f = rune.jit(rune.nn.softmax, device="cuda:0")
+    wanted = np.exp(rows - rows.max(1, keepdims=True))
+    wanted /= wanted.sum(1, keepdims=True)
+    np.testing.assert_allclose(np.asarray(f(rows)), wanted, rtol=1e-5)
+    print("barriers" if "__syncthreads" in rune.explain(rune.nn.softmax, device="cuda:0")(rows)["source"] else "none")
+    """)
+
+    assert (done.stdout, done.stderr) == ("barriers\n", "")
+
+
+def test_arrays_go_out_by_dlpack_and_come_back_without_a_copy():
+    done = script("""
+    class Theirs:
+        def __init__(self, array):
+            self.array = array
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+        def __dlpack__(self, **how):
+            return self.array.__dlpack__(**how)
+
+    y = rnp.from_dlpack(Theirs(x + 1))
+    np.testing.assert_array_equal(np.asarray(y * 2), 2 * (np.arange(6) + 1))
+    z = rnp.from_dlpack(Theirs(y), copy=True)
+    del y
+    np.testing.assert_array_equal(np.asarray(z), np.arange(6) + 1)
+    """)
+
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "complaint"),
+    [
+        ("if (threadIdx.x < 3) __syncthreads();", "a barrier was reached by some threads of a block only"),
+        ("((char*)table[0])[256] = 1;", "memory was written past the end of an allocation"),
+    ],
+)
+def test_faults_of_kernels_lose_the_context(kernel: str, complaint: str):
+    done = script(f"""
+    from rune.backends.cuda.by_bindings import call
+    from rune.backends.cuda.launch import start
+
+    source = 'extern "C" __global__ void bad(const unsigned long long* table) {{ {kernel}\\n}}\\n'
+    program = device.build(source, "bad", "sm_90")
+    with device.entered:
+        block, table = device.driver.mem_alloc(256), device.driver.mem_alloc(8)
+        device.staging.send(int(table), np.array([int(block)], np.uint64).view(np.uint8))
+        start(program.function("bad"), (1, 8), (int(table),), device.stream.handle)
+        try:
+            block.free()
+            device.driver.Context.synchronize()
+        except device.driver.Error as error:
+            print(error)
+    """)
+
+    assert "CUDA_ERROR_LAUNCH_FAILED" in done.stdout, done.stderr
+    assert complaint in done.stderr
