@@ -47,7 +47,7 @@ class Program:
             self._retired.append(("cuModuleUnload", self._module))
 
 
-def _most_shared() -> Any:
+def _most_shared() -> object:
     return by_bindings.bindings().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
