@@ -67,7 +67,7 @@ BODIES: list[tuple[str, str]] = [
     ("an axis that the mesh of a body lacks", "on_each(lambda v: v, in_specs=P('rows'))(even)"),
     ("more entries than axes of an argument", "on_each(lambda v: v, in_specs=P('data', None))(even)"),
     ("specs for other arguments", "on_each(lambda v: v, in_specs=(P('data'), P()))(even)"),
-    ("what is no spec", "on_each(lambda v: v, in_specs='data')(even)"),
+    ("a value that is not a spec", "on_each(lambda v: v, in_specs='data')(even)"),
     ("an axis of a result that the mesh lacks", "on_each(lambda v: v, out_specs=P('rows'))(even)"),
     ("more entries than axes of a result", "on_each(lambda v: v.sum())(even)"),
     ("specs for other results", "on_each(lambda v: v, out_specs=(P(), P()))(even)"),

@@ -343,7 +343,7 @@ class CudaBackend(Sharing, QueuedBackend):
 
     @property
     def conditions(self) -> Program | str:
-        """Rune's own kernels of conditions; why there are none, where the host walks loops."""
+        """Rune's own kernels of conditions, or the reason why the host walks loops instead."""
         if self._conditions is None:
             oldest = min(release(call("cuDriverGetVersion")), version())
             self._conditions = conditions.load(self.build, self.architecture, oldest)

@@ -1,4 +1,4 @@
-"""Kernels that set the conditions of graphs, a program of their own, and what if there are none.
+"""Kernels that set the conditions of graphs: a program of their own, which may be missing.
 
 They call a function that the driver has (`cudaGraphSetConditional`). In PTX it is declared, and the
 driver's own compiler resolves it; machine code has it as a symbol that is undefined, which not

@@ -122,7 +122,7 @@ class CudaQueue(Queue, Peer, Protocol):
 
     @property
     def conditions(self) -> Program | str:
-        """Rune's own kernels of conditions; why there are none, else."""
+        """Rune's own kernels of conditions, or the reason why they are missing."""
         ...
 
     def settle(self) -> None:

@@ -11,8 +11,6 @@ Cost: linear in the size of the kernel.
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from rune import dtypes
@@ -23,6 +21,7 @@ from rune.lowering.build.barriers import insert_barriers
 from rune.lowering.build.blocks import blocked, find_blocks
 from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.columns import tile_columns
+from rune.lowering.build.conditions import every, less
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.tile import Tile, column_at, point_body, row_at, tile_body, tiled_domain
@@ -104,7 +103,7 @@ def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:
     if not conditions:
         return full_tile
     # Only the last tiles may be cut off, so all others need no test of their points.
-    return [nodes.If(functools.reduce(_both, conditions), tuple(full_tile), (_remainder(kernel, tile),))]
+    return [nodes.If(every(conditions), tuple(full_tile), (_remainder(kernel, tile),))]
 
 
 def _whole(kernel: Kernel, tile: Tile) -> list[Expr]:
@@ -112,9 +111,9 @@ def _whole(kernel: Kernel, tile: Tile) -> list[Expr]:
     rows, columns = kernel.domain[tile.axis].size, kernel.domain[-1].size
     conditions: list[Expr] = []
     if rows % tile.rows != 0:
-        conditions.append(_less(tiled_domain(kernel, tile)[tile.axis].symbol, rows // tile.rows))
+        conditions.append(less(tiled_domain(kernel, tile)[tile.axis].symbol, rows // tile.rows))
     if columns % tile.columns != 0:
-        conditions.append(_less(column_at(kernel, tile, tile.columns - 1), columns))
+        conditions.append(less(column_at(kernel, tile, tile.columns - 1), columns))
     return conditions
 
 
@@ -128,16 +127,8 @@ def _remainder(kernel: Kernel, tile: Tile) -> nodes.For:
     point = loops.body(point_body(kernel, tile, row.symbol, column.symbol, "_s"), {}, _stored(kernel))
     if tile.columns == 1:
         return nodes.For(row.name, row.size, Kind.SERIAL, tuple(point))
-    inside = _both(
-        _less(row_at(kernel, tile, row.symbol), axis.size), _less(column_at(kernel, tile, column.symbol), last.size)
+    inside = every(
+        [less(row_at(kernel, tile, row.symbol), axis.size), less(column_at(kernel, tile, column.symbol), last.size)]
     )
     columns = nodes.For(column.name, column.size, Kind.SERIAL, (nodes.If(inside, tuple(point)),))
     return nodes.For(row.name, row.size, Kind.SERIAL, (columns,))
-
-
-def _less(a: Size, b: Size) -> Expr:
-    return Op("lt", (of_size(a), of_size(b)), dtypes.bool_)
-
-
-def _both(a: Expr, b: Expr) -> Expr:
-    return Op("and", (a, b), dtypes.bool_)

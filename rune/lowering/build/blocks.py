@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rune import dims, dtypes
+from rune import dims
 from rune.dims import Size
 from rune.lowering.build import loops
+from rune.lowering.build.conditions import every, less
 from rune.lowering.build.tile import place_body
 from rune.lowering.kernel import nodes
-from rune.lowering.kernel.expr import Expr, Load, Op, of_size
+from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.nodes import Kind, Stmt
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernels import Axis, Kernel, Let, Statement, Write, expressions
@@ -84,19 +85,8 @@ def blocked(kernel: Kernel, blocks: Blocks) -> tuple[list[Axis], list[Stmt]]:
     partial = [(a, o) for a, o in zip(axes, outer) if a.size % side != 0]
     if not partial:
         return domain, square
-    inside = _all([_less(at[a.name], a.size) for a, _ in partial])
+    inside = every([less(at[a.name], a.size) for a, _ in partial])
     tested = loops.nest(inner, [Kind.SERIAL, Kind.VECTOR], [nodes.If(inside, tuple(point))])
     # Tested once per square: only squares at an edge test their points.
-    full = _all([_less(o.symbol, a.size // side) for a, o in partial])
+    full = every([less(o.symbol, a.size // side) for a, o in partial])
     return domain, [nodes.If(full, tuple(square), tuple(tested))]
-
-
-def _less(a: Size, b: Size) -> Expr:
-    return Op("lt", (of_size(a), of_size(b)), dtypes.bool_)
-
-
-def _all(conditions: list[Expr]) -> Expr:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = Op("and", (result, condition), dtypes.bool_)
-    return result

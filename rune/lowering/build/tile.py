@@ -51,7 +51,7 @@ def dot_loads(kernel: Kernel) -> list[Load]:
 def row_axes(kernel: Kernel) -> list[int]:
     """The domain axes whose points share loads of a dot, innermost first.
 
-    The last axis is none of them: its neighbours read neighbours.
+    The last axis is never one of them, since its neighbours read neighbours.
     """
     loads = dot_loads(kernel)
     return [k for k in range(len(kernel.domain) - 2, -1, -1) if shares(loads, kernel.domain[k])]

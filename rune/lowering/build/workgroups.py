@@ -22,10 +22,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rune import dims, dtypes
+from rune import dims
 from rune.dims import Dim, Size
+from rune.lowering.build.conditions import less
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel.expr import Expr, Index, Load, Local, Op, of_size
+from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Accumulate, AddressSpace, Alloc, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import expressions, fresh, names_bound, replace_symbols, walk, walk_expr
 from rune.lowering.kernel.rounds import are_few
@@ -50,7 +51,7 @@ class Team:
 
     def below(self, number: int) -> Expr:
         """Whether a thread's number is lower."""
-        return _less(self.thread, number)
+        return less(self.thread, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ def _every_nth(loop: For, team: Team) -> For | If:
     at = number * team.count + team.thread
     body = replace_symbols(loop.body, {loop.var: at})
     if not _divides(team.count, loop.extent):
-        body = (If(_less(at, loop.extent), body),)
+        body = (If(less(at, loop.extent), body),)
     if one_round:
         # One statement is needed: this `if` always holds, and simplify_index removes it.
         return body[0] if isinstance(body[0], If) else If(team.below(team.count), body)
@@ -228,10 +229,6 @@ def _every_nth(loop: For, team: Team) -> For | If:
 
 def _divides(count: int, extent: Size) -> bool:
     return dims.divides(count, extent) is True
-
-
-def _less(a: Size, b: Size) -> Expr:
-    return Op("lt", (Index(a), of_size(b)), dtypes.bool_)
 
 
 def _combined(result: Let, total: Var, combine: str, team: Team) -> tuple[Alloc, list[Stmt]]:

@@ -205,7 +205,7 @@ class Writer:
         return self.opaque[lanes]
 
     def hidden(self, value: Value) -> Value:
-        """The value, of which LLVM cannot see how it was made."""
+        """The value, whose origin is hidden from LLVM."""
         return self.emit(value.type, f'call {value.type} asm "", "=r,0"({value.type} {value.text})')
 
     def part(self, vector: Value, first: int, count: int) -> Value:

@@ -66,7 +66,7 @@ def counted_work(code: KernelCode, target: Target) -> Size:
 
 
 def most_work(launch: Size, sizes: Mapping[str, int]) -> int:
-    """Work at these sizes; of a loop whose length hangs on another loop, the most."""
+    """Work at these sizes; of a loop whose length depends on another loop, the most."""
     most = dims.bounds(dims.substitute(launch, sizes))[1]
     assert most is not None, launch  # loops are as long as sizes say
     return most

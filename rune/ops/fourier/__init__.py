@@ -82,7 +82,7 @@ _NUMPY: dict[str, Any] = {"fft": np.fft.fftn, "ifft": np.fft.ifftn, "rfft": np.f
 
 
 def _pays(x: ArrayType, *, kind: str, axes: Axes, odd: bool) -> bool:
-    """Whether NumPy serves: few elements that no routine takes, or nobody knows how many.
+    """Whether NumPy serves: few elements that no routine takes, or an unknown number.
 
     Kernels are three to eight times as fast from about 2**14 elements on, but cost most of a second
     to compile; a routine is twice as fast as NumPy from the first element on, and there at once.

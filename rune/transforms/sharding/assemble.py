@@ -27,7 +27,7 @@ def make_array_from_callback(
     data_callback: Callable[[tuple[slice, ...]], ArrayLike],
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """An array whose blocks a function gives, each of this process asked for once.
+    """An array of blocks from a function, which is asked once for each block of this process.
 
     data_callback: the slices of a block -> the block
     dtype:         of the array; None for that of the blocks
@@ -171,7 +171,7 @@ class _LocalParts:
         return tuple(self._size(axis, *pair) for axis, pair in enumerate(zip(local, sizes, strict=True)))
 
     def _size(self, axis: int, local: int, wanted: int | None) -> int:
-        """How long an axis is of which this process has so much, or all."""
+        """The size of an axis, from how much of it this process has."""
         count, here = self.counts[axis], len(self.numbers[axis])
         blocks = None if local % here else local // here * count
         size = blocks if wanted is None else wanted

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def local_branch(outside: Localize, args: Sequence[Value], branches: Sequence[Program]) -> list[Block]:
-    """The results of the branch that a number chooses, of which each device runs its part."""
+    """The results of the branch that a number chooses, when each device runs its part."""
     number, *operands = args
     free = [_local(outside, b, operands, None) for b in branches]
     layouts = [functools.reduce(_joined, column) for column in zip(*(results for _, results in free), strict=True)]

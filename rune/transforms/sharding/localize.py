@@ -214,7 +214,7 @@ def _require_same(mesh: Mesh, other: Mesh) -> None:
     if mesh != other:
         raise ArgumentError(
             f"jit: cannot run on two meshes in one program ({mesh} and {other})",
-            hint="of the same devices make one mesh, whose specs name the axes that cut an array",
+            hint="make one mesh of these devices; its specs name the axes that cut an array",
         )
 
 

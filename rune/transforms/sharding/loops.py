@@ -65,7 +65,7 @@ class _State:
 def local_loop(
     outside: Localize, args: Sequence[Value], consts: int, body: Program, condition: Program | None, count: Size | None
 ) -> list[Block]:
-    """The results of a loop, of which each device runs its part."""
+    """The results of a loop when each device runs its part."""
     shared, carry = args[:consts], args[consts:]
     arrays = body.input_types[1 + len(args) :]
     state = _State(

@@ -35,7 +35,7 @@ def at(type: object, place: str) -> str:
 def spread_prefix(name: str, what: str, prefix: object, values: object, leaves: Sequence[type]) -> list:
     """For each leaf of `values` what a prefix says. `what` is the name of the argument that it is.
 
-    leaves: the classes of what is no tree; None is none either
+    leaves: the classes of leaves; None is a leaf too
     Errors: ArgumentError if the prefix does not fit.
     """
     try:

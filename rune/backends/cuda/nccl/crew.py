@@ -214,7 +214,7 @@ class Run:
             yield Post(member.part.backend, clique, place, part, *places, source.bytes, target.bytes)
 
     def _broken(self, call: CollectiveCall, error: library.Refused) -> CollectiveError:
-        """The error of a meeting that NCCL refuses; nobody in the run waits any more."""
+        """The error of a meeting that NCCL refuses; no device of the run waits any longer."""
         for member in self.members:
             settle(member.part.backend)  # earlier runs are whole, and end by themselves
         for clique in self.cliques:
