@@ -27,6 +27,7 @@ from rune.lowering.build.legal import refuse, require_legal
 from rune.lowering.build.remainders import tiled
 from rune.lowering.build.schedule import Schedule, Share
 from rune.lowering.build.squares import choose_squares, squared
+from rune.lowering.build.stage import staged
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.vectors import choose_vectors, with_vectors
@@ -89,6 +90,8 @@ def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     stored = {b.name: b.type.dtype for b in flat.outputs}
     if schedule.squares is not None:
         return squared(flat, schedule.squares)
+    if schedule.tile is not None and schedule.stage is not None:
+        return staged(flat, schedule.tile, schedule.stage, stored)
     if schedule.tile is not None:
         return tiled_domain(flat, schedule.tile), tiled(flat, schedule.tile, stored)
     if schedule.vectors is not None:
@@ -114,7 +117,8 @@ def _code(
     body = loops.nest(domain, [Kind.GRID] * len(domain), shared.point if shared else point)
     sizes = tuple(kernel_sizes(kernel))
     code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
-    return insert_barriers(code, shared.divided if shared else ())
+    # Staged tiles have their barriers where they fill and read panels.
+    return insert_barriers(code, shared.divided) if shared else code
 
 
 def _widest(kernel: Kernel) -> int:

@@ -10,16 +10,17 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from rune.errors import ArgumentError
-from rune.lowering.build.schedule import Schedule, Share, Squares, Tile, Vectors
+from rune.lowering.build.schedule import Schedule, Share, Squares, Stage, Tile, Vectors
 from rune.lowering.build.squares import is_pointwise
+from rune.lowering.build.stage import Group, operands, shared_bytes
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.vectors import copies_alone
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernels import Kernel
+from rune.lowering.kernels import Kernel, Let, Reduce, Write
 
 MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
 
-Step = Squares | Vectors | Tile | Share
+Step = Squares | Vectors | Tile | Stage | Share
 Objections = Iterator[tuple[Step, str]]
 
 
@@ -47,6 +48,8 @@ def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections
         yield from _to_vectors(kernel, schedule.vectors, schedule)
     if schedule.tile is not None:
         yield from _to_tile(kernel, schedule.tile)
+    if schedule.stage is not None:
+        yield from _to_stage(kernel, schedule.stage, schedule, target)
     if schedule.share is not None:
         yield from _to_share(schedule.share, target)
 
@@ -84,6 +87,38 @@ def _to_tile(kernel: Kernel, tile: Tile) -> Objections:
     yield from _to_count(tile, tile.rows * tile.columns)
     if tile.columns > 1 and kernel.domain and tile.column_axis != kernel.domain[-1].name:
         yield tile, f"columns lie along the last axis, {kernel.domain[-1].name}"
+
+
+def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) -> Objections:
+    tile, most = schedule.tile, target.threads_per_workgroup
+    if tile is None or tile.apart or schedule.share is not None:
+        yield stage, "it goes with a tile that is not apart, and with points that nobody shares"
+        return
+    if next(_to_tile(kernel, tile), None) is not None:
+        return
+    dot, *others = kernel.body
+    if not isinstance(dot, Reduce) or any(not isinstance(s, Let | Write) for s in others):
+        yield stage, "its dot is not the first statement, or not the only sum"
+        return
+    names = (tile.row_axis, kernel.domain[-1].name, dot.axes[0].name if dot.axes else "")
+    if (stage.row_axis, stage.column_axis, stage.sum_axis) != names:
+        yield stage, f"rows, columns and sum of the tile are axes {', '.join(names)}"
+        return
+    if not all(isinstance(a.size, int) for a in dot.axes):
+        yield stage, "its sum is of open size"
+        return
+    for count in (stage.rows, stage.columns, stage.depth):
+        yield from _to_count(stage, count)
+    if not 2 <= stage.rows * stage.columns <= most:
+        yield stage, f"{stage.rows * stage.columns} threads are not within 2 to {most}, as on {target.name}"
+    reads = operands(kernel, tile)
+    if reads is None:
+        yield stage, "an operand of its dot depends on rows and columns"
+    elif any(load.dtype not in target.dtypes for load, _ in reads):
+        yield stage, f"an operand has a dtype that {target.name} keeps as bits of another"
+    elif shared_bytes(Group(kernel, tile, stage)) > target.shared_bytes:
+        needed = shared_bytes(Group(kernel, tile, stage))
+        yield stage, f"it needs {needed} bytes of shared memory, of {target.shared_bytes} on {target.name}"
 
 
 def _to_share(share: Share, target: Target) -> Objections:

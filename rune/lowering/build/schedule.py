@@ -4,6 +4,8 @@
     step      := "squares(" axis "=" side ")"           the axis and the last one, in small squares
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
+               | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ")"
+                       the tiles of a group of threads by rows and columns, from shared memory
                | "share(" threads ")"                   the threads of a group share a point
 
 Axes are those of the kernel when its accesses are flat and its axes collapsed, as it is shown by
@@ -61,6 +63,25 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A group of rows x columns threads reads the operands of its tiles into shared memory.
+
+    depth: how much of the sum at a time, of its first axis
+    """
+
+    row_axis: str
+    rows: int
+    column_axis: str
+    columns: int
+    sum_axis: str
+    depth: int
+
+    def __str__(self) -> str:
+        of_rows, of_columns = f"{self.row_axis}={self.rows}", f"{self.column_axis}={self.columns}"
+        return f"stage({of_rows}, {of_columns}, {self.sum_axis}={self.depth})"
+
+
+@dataclass(frozen=True, slots=True)
 class Share:
     """The threads of a workgroup share each point."""
 
@@ -82,6 +103,7 @@ class Schedule:
     squares: Squares | None = None
     vectors: Vectors | None = None
     tile: Tile | None = None
+    stage: Stage | None = None
     share: Share | None = None
 
     def __str__(self) -> str:
@@ -92,7 +114,7 @@ class Schedule:
 PLAIN = Schedule()
 
 Numbers = Mapping[str, int]
-Step = Squares | Vectors | Tile | Share
+Step = Squares | Vectors | Tile | Stage | Share
 
 
 def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
@@ -119,6 +141,12 @@ def _tile(numbers: Numbers, words: Sequence[str]) -> Tile:
     return Tile(row_axis, rows, column_axis, count, apart)
 
 
+def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
+    (row_axis, rows), (column_axis, columns), (sum_axis, depth) = numbers.items()
+    () = words
+    return Stage(row_axis, rows, column_axis, columns, sum_axis, depth)
+
+
 def _share(numbers: Numbers, words: Sequence[str]) -> Share:
     () = numbers
     (threads,) = words
@@ -130,6 +158,7 @@ _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
     "squares": (_squares, "squares(i0=16)"),
     "vectors": (_vectors, "vectors(4, lanes=16)"),
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),
+    "stage": (_stage, "stage(i0=16, i1=16, j0=8)"),
     "share": (_share, "share(128)"),
 }
 _STEP = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rune.lowering.build.legal import is_legal
-from rune.lowering.build.schedule import PLAIN, Schedule, Share, Squares, Vectors
+from rune.lowering.build.schedule import PLAIN, Schedule, Share, Squares, Stage, Vectors
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernels import Kernel
+from rune.lowering.kernels import Kernel, Reduce
 
 SIDES = (8, 16, 32, 64)
 VECTORS = (2, 3, 4, 8)
+GROUPS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32))  # threads by rows and columns
+DEPTHS = (4, 8, 16, 32)
 ROWS = (1, 2, 3, 4, 6, 8)
 COLUMNS = (1, 2, 4, 8, 16)
 FEWEST_THREADS, MOST_THREADS = 16, 1_024
@@ -21,7 +24,7 @@ FEWEST_THREADS, MOST_THREADS = 16, 1_024
 
 def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     """Every way to walk a kernel, flat and collapsed, whose points nobody shares."""
-    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat))
+    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat), *_in_stages(flat))
     yield PLAIN
     yield from (s for s in candidates if is_legal(flat, s, target))
 
@@ -52,3 +55,14 @@ def _in_tiles(flat: Kernel) -> Iterator[Schedule]:
     for axis, rows, columns in itertools.product(flat.domain[:-1], ROWS, COLUMNS):
         apart = (False, True) if columns > 1 else (False,)
         yield from (Schedule(tile=tile_of(axis.name, rows, last, columns, apart=a)) for a in apart)
+
+
+def _in_stages(flat: Kernel) -> Iterator[Schedule]:
+    (dot, *_) = flat.body
+    if not isinstance(dot, Reduce) or not dot.axes:
+        return
+    last, depths = flat.domain[-1].name if flat.domain else "", DEPTHS
+    for tiled, (rows, columns), depth in itertools.product(_in_tiles(flat), GROUPS, depths):
+        if tiled.tile is not None and not tiled.tile.apart:
+            stage = Stage(tiled.tile.row_axis, rows, last, columns, dot.axes[0].name, depth)
+            yield replace(tiled, stage=stage)
