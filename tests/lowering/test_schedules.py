@@ -18,7 +18,7 @@ from rune.core.types import ArrayType
 from rune.dims import symbol
 from rune.errors import ArgumentError
 from rune.lowering.build import Built, build, build_by_default, flat_kernel
-from rune.lowering.build.schedule import PLAIN, Schedule, Share, Squares, Stage, Tile, Vectors, parse
+from rune.lowering.build.schedule import PLAIN, Merge, Schedule, Share, Squares, Stage, Tile, Vectors, parse
 from rune.lowering.build.space import shares, walks
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import check
@@ -40,6 +40,7 @@ TILES = st.builds(Tile, AXES, COUNTS) | st.builds(Tile, AXES, COUNTS, AXES, st.i
 STAGES = st.builds(Stage, st.just("i0"), COUNTS, st.just("i1"), COUNTS, st.just("j0"), COUNTS)
 SCHEDULES = st.builds(
     Schedule,
+    st.none() | st.builds(Merge, AXES),
     st.none() | st.builds(Squares, AXES, COUNTS),
     st.none() | st.builds(Vectors, COUNTS, COUNTS),
     st.none() | TILES,
@@ -60,9 +61,9 @@ def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("til(i0=2)", "schedule: cannot apply 'til' (steps: squares(i0=16), "),
+        ("til(i0=2)", "schedule: cannot apply 'til' (steps: merge(i2), squares(i0=16), "),
         ("tile", "schedule: cannot read 'tile' (steps: "),
-        ("", "schedule: cannot apply steps in the order of '' (it is: squares, vectors, tile, stage, share)"),
+        ("", "schedule: cannot apply steps in the order of '' (it is: merge, squares, vectors, tile, stage, share)"),
         ("share(8) tile(i0=2)", "schedule: cannot apply steps in the order of 'share(8) tile(i0=2)'"),
         ("tile(i0=2) tile(i0=2)", "schedule: cannot apply tile twice"),
         ("tile(i0=2, i0=3)", "schedule: cannot read tile(i0=2, i0=3) (it looks like tile(i0=8, i1=16, apart))"),
@@ -130,6 +131,7 @@ def _refused(text: str) -> str:
         (OPEN_SUM, "tile(i0=2) stage(i0=2, i1=2, j0=2)", "its sum is of open size"),
         (BOTH, "tile(i2=2) stage(i2=2, i3=2, j0=2)", "an operand of its dot depends on rows and columns"),
         (COPY, "tile(i0=2)", "it is not one dot with scalars and plain writes around it"),
+        (COPY, "merge(i1)", "axis i1 is not one of those before the last: i0"),
         (COPY, "squares(i1=16)", "axis i1 is not one of those before the last: i0"),
         (COPY, "share(16)", "it has no loop that a group could divide, or more memory is needed than the 32768 bytes"),
         (SUMS, "share(16)", "it has no loop that a group could divide, or more memory is needed than the 32768 bytes"),
@@ -231,7 +233,7 @@ def some_of(candidates: list[Schedule]) -> list[Schedule]:
     rng = np.random.default_rng(len(candidates))
     kinds: dict[tuple[bool, ...], list[Schedule]] = {}
     for c in (candidates[k] for k in rng.permutation(len(candidates))):
-        kinds.setdefault((c.tile is None, c.stage is None, c.share is None), []).append(c)
+        kinds.setdefault((c.merge is None, c.tile is None, c.stage is None, c.share is None), []).append(c)
     return [c for kind in kinds.values() for c in kind[:3]]
 
 
@@ -247,6 +249,54 @@ def test_the_default_is_a_schedule_by_which_the_same_loops_are_built(case: str, 
     built = build_by_default(kernel, TARGETS[where])
 
     assert build(kernel, parse(str(built.schedule)), TARGETS[where]) == built.code
+
+
+# --- by default on a GPU --------------------------------------------------------------------------
+
+LARGE = replace(GPU, cores=132)
+
+
+def default(function: Any, *types: ArrayType, device: Target = LARGE) -> Schedule:
+    return build_by_default(kernel_of(function, *types, device=device), device).schedule
+
+
+def test_a_large_product_has_the_largest_tiles_of_shared_memory():
+    assert str(default(dot(AB), f32(4096, 4096), f32(4096, 4096))) == "tile(i0=8, i1=8) stage(i0=16, i1=16, j0=16)"
+
+
+def test_a_product_of_few_points_has_smaller_tiles_so_that_more_processors_work():
+    small = default(dot(AB), f32(128, 784), f32(784, 512))
+
+    assert small.tile is not None
+    assert small.stage is not None
+    assert 512 * 128 // (small.tile.rows * small.tile.columns * small.stage.rows * small.stage.columns) >= 132
+
+
+def test_doubles_have_half_the_sums_in_a_thread():
+    tile = default(dot(AB), of(dtypes.f64, 4096, 4096), of(dtypes.f64, 4096, 4096)).tile
+
+    assert tile is not None
+    assert tile.rows * tile.columns <= 32
+
+
+def test_the_rows_and_columns_of_an_image_are_one_axis_of_a_convolution():
+    images, weights = f32(32, 64, 30, 30), f32(64, 64, 3, 3)
+    schedule = default(lambda x, w: lax.conv(x, w, (1, 1), "VALID"), images, weights)
+
+    assert schedule.merge == Merge("i2")
+    assert schedule.tile is not None
+    assert schedule.tile.row_axis == "i1"
+
+
+@pytest.mark.parametrize("types", [(f32(31, 64), f32(64, 64)), (f32(64, 64), f32(64, 31)), (f32(64, 31), f32(31, 64))])
+def test_a_product_that_uses_its_operands_seldom_needs_no_shared_memory(types: tuple[ArrayType, ArrayType]):
+    assert default(dot(AB), *types).stage is None
+
+
+def test_a_processor_behind_a_driver_has_no_use_for_shared_memory():
+    processor = replace(LARGE, is_processor=True)
+
+    assert default(dot(AB), f32(512, 512), f32(512, 512), device=processor).stage is None
 
 
 # --- asked for ------------------------------------------------------------------------------------

@@ -125,7 +125,9 @@ def test_a_tile_of_a_product_with_a_transposed_matrix_is_not_shared():
     def function(a, b):
         return ops.dot_general(a, b, dimension_numbers=(((1,), (1,)), ((), ())))
 
-    assert threads(code_of(function, [f32(512, 64), f32(512, 64)])) == []
+    kernel = only_kernel(kernelize(program_of(function, f32(512, 64), f32(512, 64)), GPU))
+
+    assert build_by_default(kernel, GPU).schedule.share is None
 
 
 def test_a_point_in_whose_loops_order_matters_stays_with_one_thread():

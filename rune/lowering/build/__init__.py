@@ -1,11 +1,12 @@
 """Build: from a kernel to loops, as a schedule says.
 
 Accesses become flat (flatten); axes that are walked as one become one (collapse). Then come the
-steps of the schedule: transpositions walk squares, points compute several vectors of columns, dots
-several rows and columns (tile, remainders); the domain becomes GRID loops, statements become loops
-inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
+steps of the schedule: short axes become one (merge); transpositions walk squares, points compute
+several vectors of columns, dots several rows and columns (tile, remainders), whose operands groups
+of threads read into shared memory (stage, panels); the domain becomes GRID loops, statements become
+loops inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
 (legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
-each kind of device (heuristics, tile_choice).
+each kind of device (heuristics, tile_choice, stage_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -24,10 +25,12 @@ from rune.lowering.build.collapse import collapse_domain
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.legal import refuse, require_legal
+from rune.lowering.build.merge import merged
 from rune.lowering.build.remainders import tiled
 from rune.lowering.build.schedule import Schedule, Share
 from rune.lowering.build.squares import choose_squares, squared
 from rune.lowering.build.stage import staged
+from rune.lowering.build.stage_choice import choose_stage
 from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.build.vectors import choose_vectors, with_vectors
@@ -62,7 +65,8 @@ def build_by_default(kernel: Kernel, target: Target) -> Built:
     flat = flat_kernel(kernel)
     schedule = _default_walk(flat, target)
     domain, point = _points(flat, schedule)
-    schedule = replace(schedule, share=choose_share(point, domain, target))
+    if schedule.stage is None:
+        schedule = replace(schedule, share=choose_share(point, domain, target))
     return Built(schedule, _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target)))
 
 
@@ -82,11 +86,12 @@ def _default_walk(flat: Kernel, target: Target) -> Schedule:
     vectors = choose_vectors(flat, lanes, choice.columns, points)
     if vectors is not None:
         return Schedule(vectors=vectors)
-    return Schedule(tile=choose_tile(flat, target))
+    return choose_stage(flat, target) or Schedule(tile=choose_tile(flat, target))
 
 
 def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
     """The axes of the grid, and what one of its points does."""
+    flat = merged(flat, schedule.merge) if schedule.merge else flat
     stored = {b.name: b.type.dtype for b in flat.outputs}
     if schedule.squares is not None:
         return squared(flat, schedule.squares)

@@ -25,6 +25,7 @@ class Choices:
     block_bytes: int = 0  # side of the square in which a transposition walks [B]
     group_threads: int = 0  # threads that share a point with reductions, where points are few
     group_points: int = 0  # fewer points than this for each processor are few
+    stages: bool = False  # groups of threads read operands of a dot into shared memory
     shares_rows: bool = False  # points that walk along rows are shared, however many there are
 
 
@@ -39,9 +40,10 @@ GPU = Choices(
     group_threads=128,
     group_points=16,
     shares_rows=True,
+    stages=True,
 )
 # Processors behind a driver. Mesa's runs the threads of a group in lanes, and pays for their waits;
-LANES = replace(GPU, shares_rows=False)
+LANES = replace(GPU, shares_rows=False, stages=False)
 # PoCL's compiler puts what a point does for neighbours into vectors.
 VECTORS = replace(LANES, dot_registers=160, columns_apart=False, block_bytes=64)
 LANGUAGES = {

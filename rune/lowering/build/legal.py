@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from rune.errors import ArgumentError
-from rune.lowering.build.schedule import Schedule, Share, Squares, Stage, Tile, Vectors
+from rune.lowering.build.merge import merged
+from rune.lowering.build.schedule import Merge, Schedule, Share, Squares, Stage, Tile, Vectors
 from rune.lowering.build.squares import is_pointwise
 from rune.lowering.build.stage import Group, operands, shared_bytes
 from rune.lowering.build.tile import dot_loads
@@ -20,7 +21,7 @@ from rune.lowering.kernels import Kernel, Let, Reduce, Write
 
 MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
 
-Step = Squares | Vectors | Tile | Stage | Share
+Step = Merge | Squares | Vectors | Tile | Stage | Share
 Objections = Iterator[tuple[Step, str]]
 
 
@@ -42,6 +43,12 @@ def refuse(kernel: Kernel, step: Step, why: str) -> NoReturn:
 
 def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections:
     """The steps that the kernel cannot have, each with the reason."""
+    if schedule.merge is not None:
+        unmergeable = list(_to_axis(kernel, schedule.merge, schedule.merge.axis))
+        yield from unmergeable
+        if unmergeable:
+            return
+        kernel = merged(kernel, schedule.merge)
     if schedule.squares is not None:
         yield from _to_squares(kernel, schedule.squares, schedule)
     if schedule.vectors is not None:
@@ -127,7 +134,7 @@ def _to_share(share: Share, target: Target) -> Objections:
         yield share, f"not a power of two from 2 to {most}, the threads of a group of {target.name}"
 
 
-def _to_axis(kernel: Kernel, step: Squares | Tile, name: str) -> Objections:
+def _to_axis(kernel: Kernel, step: Merge | Squares | Tile, name: str) -> Objections:
     names = [a.name for a in kernel.domain[:-1]]
     if name not in names:
         yield step, f"axis {name} is not one of those before the last: {', '.join(names) or 'none'}"

@@ -49,11 +49,9 @@ class Panel:
 
     @property
     def is_along_sum(self) -> bool:
-        """Whether neighbours in memory are neighbours of the sum."""
+        """Whether neighbours in memory are neighbours of the sum, and not of the positions."""
         index = self.load.indices[0]
-        return not _is_one(dims.coefficient(index, self.axis.name)) and _is_one(
-            dims.coefficient(index, self.sums[-1].name)
-        )
+        return step(index, self.axis.name) != 1 and step(index, self.sums[-1].name) == 1
 
     @property
     def stride(self) -> int:
@@ -70,8 +68,10 @@ class Panel:
         return Load(self.name, (depth * self.stride + position,), self.load.dtype)
 
 
-def _is_one(coefficient: Size | None) -> bool:
-    return isinstance(coefficient, int) and coefficient == 1
+def step(index: Size, name: str) -> Size:
+    """How far apart the first two elements along an axis lie; axes that were merged begin alike."""
+    first, second = (dims.substitute(index, {name: k}) if isinstance(index, Dim) else index for k in (0, 1))
+    return second - first
 
 
 def flat_depth(sums: Sequence[Axis]) -> Size:

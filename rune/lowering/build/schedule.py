@@ -1,7 +1,8 @@
 """Schedule: how the loops of a kernel are laid out, as a value that prints and parses.
 
     schedule  := "plain" | step {step}                  in the order in which they are applied:
-    step      := "squares(" axis "=" side ")"           the axis and the last one, in small squares
+    step      := "merge(" axis ")"                     the last axes, from this one, become one
+               | "squares(" axis "=" side ")"           the axis and the last one, in small squares
                | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
                | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
                | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ")"
@@ -20,6 +21,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from rune.errors import ArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The last axes of the domain become one, from this one on."""
+
+    axis: str
+
+    def __str__(self) -> str:
+        return f"merge({self.axis})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +111,7 @@ class Schedule:
     (Squares(axis='i0', side=8), 'squares(i0=8) share(128)')
     """
 
+    merge: Merge | None = None
     squares: Squares | None = None
     vectors: Vectors | None = None
     tile: Tile | None = None
@@ -114,7 +126,13 @@ class Schedule:
 PLAIN = Schedule()
 
 Numbers = Mapping[str, int]
-Step = Squares | Vectors | Tile | Stage | Share
+Step = Merge | Squares | Vectors | Tile | Stage | Share
+
+
+def _merge(numbers: Numbers, words: Sequence[str]) -> Merge:
+    () = numbers
+    (axis,) = words
+    return Merge(axis)
 
 
 def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
@@ -155,6 +173,7 @@ def _share(numbers: Numbers, words: Sequence[str]) -> Share:
 
 # How each step is read from its numbers and words, and what it looks like.
 _READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
+    "merge": (_merge, "merge(i2)"),
     "squares": (_squares, "squares(i0=16)"),
     "vectors": (_vectors, "vectors(4, lanes=16)"),
     "tile": (_tile, "tile(i0=8, i1=16, apart)"),

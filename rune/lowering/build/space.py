@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rune.lowering.build.legal import is_legal
-from rune.lowering.build.schedule import PLAIN, Schedule, Share, Squares, Stage, Vectors
+from rune.lowering.build.merge import merged
+from rune.lowering.build.schedule import PLAIN, Merge, Schedule, Share, Squares, Stage, Vectors
 from rune.lowering.build.tile import dot_loads
 from rune.lowering.build.tile_choice import tile_of
 from rune.lowering.codegen.target import Target
@@ -27,6 +28,10 @@ def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
     candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat), *_in_stages(flat))
     yield PLAIN
     yield from (s for s in candidates if is_legal(flat, s, target))
+    for axis in flat.domain[:-1]:
+        merge = Merge(axis.name)
+        tiled = _in_stages(merged(flat, merge))
+        yield from (s for t in tiled if is_legal(flat, s := replace(t, merge=merge), target))
 
 
 def shares(target: Target) -> Sequence[Share]:

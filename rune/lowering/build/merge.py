@@ -1,0 +1,38 @@
+"""Merge: the last axes of the domain become one.
+
+Before   for o in 64, h in 28, w in 28: y[784*o + 28*h + w] = ... x[30*h + w + ...]
+After    for o in 64, p in 784:         y[784*o + p]        = ... x[30*(p // 28) + p % 28 + ...]
+
+Tiles of a convolution want many columns, and the rows of an image are short. (Axes that every
+access walks as one are one before: collapse.py.)
+
+Invariant: the same points in the same order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rune.dims import Size
+from rune.lowering.build.schedule import Merge
+from rune.lowering.build.tile import place_body
+from rune.lowering.kernels import Axis, Kernel, points
+
+
+def merged_axes(kernel: Kernel, merge: Merge) -> tuple[Axis, ...]:
+    """The axes that become one: from the first one to the last."""
+    names = [a.name for a in kernel.domain]
+    return kernel.domain[names.index(merge.axis) :]
+
+
+def merged(kernel: Kernel, merge: Merge) -> Kernel:
+    """The kernel with one axis in place of the last ones."""
+    axes = merged_axes(kernel, merge)
+    axis = Axis("_".join(a.name for a in axes), points(axes))
+    at: dict[str, Size] = {}
+    outer: Size = axis.symbol
+    for a in reversed(axes[1:]):
+        at[a.name], outer = outer % a.size, outer // a.size
+    at[axes[0].name] = outer
+    domain = (*kernel.domain[: -len(axes)], axis)
+    return replace(kernel, domain=domain, body=place_body(kernel.body, at))
