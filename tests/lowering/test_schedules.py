@@ -121,7 +121,7 @@ def _refused(text: str) -> str:
             "stage(i0=2, i1=2, j0=2)",
             "it goes with a tile that is not apart, and with points that nobody shares",
         ),
-        (PRODUCT, "tile(i0=2) stage(i0=2, i1=2, k0=2)", "rows, columns and sum of the tile are axes i0, i1, j0"),
+        (PRODUCT, "tile(i0=2) stage(i0=2, i1=2, k0=2)", "rows and columns of the tile are axes i0, i1, its sum's j0"),
         (PRODUCT, "tile(i0=2) stage(i0=64, i1=64, j0=2)", "4096 threads are not within 2 to 1024, as on test:0"),
         (
             PRODUCT,

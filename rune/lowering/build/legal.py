@@ -107,9 +107,9 @@ def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) 
     if not isinstance(dot, Reduce) or any(not isinstance(s, Let | Write) for s in others):
         yield stage, "its dot is not the first statement, or not the only sum"
         return
-    names = (tile.row_axis, kernel.domain[-1].name, dot.axes[0].name if dot.axes else "")
-    if (stage.row_axis, stage.column_axis, stage.sum_axis) != names:
-        yield stage, f"rows, columns and sum of the tile are axes {', '.join(names)}"
+    names, sums = (tile.row_axis, kernel.domain[-1].name), [a.name for a in dot.axes]
+    if (stage.row_axis, stage.column_axis) != names or stage.sum_axis not in sums:
+        yield stage, f"rows and columns of the tile are axes {', '.join(names)}, its sum's {', '.join(sums) or 'none'}"
         return
     if not all(isinstance(a.size, int) for a in dot.axes):
         yield stage, "its sum is of open size"

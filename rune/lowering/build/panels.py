@@ -82,18 +82,18 @@ def flat_depth(sums: Sequence[Axis]) -> Size:
     return flat
 
 
-def fill(panel: Panel, thread: Dim, threads: int, first: Size, origin: Mapping[str, Size]) -> list[Stmt]:
+def fill(panel: Panel, thread: Dim, threads: int, first: Size, begin: Size) -> list[Stmt]:
     """The statements by which a thread reads its part of a panel.
 
     first:   where the panel begins along its axis of the domain
-    origin:  where it begins along the axes of the sum
+    begin:   where it begins along the first of its axes of the sum
     """
     elements = panel.length * panel.depth
     piece = _piece(panel, threads)
     rounds = -(-elements // (threads * piece))
     round_axis = Axis(f"{panel.name}_round", rounds)
     number = (round_axis.symbol * threads if rounds > 1 else 0) + thread
-    transfers = [_transfer(panel, number * piece, k, piece, first, origin) for k in range(piece)]
+    transfers = [_transfer(panel, number * piece, k, piece, first, begin) for k in range(piece)]
     # First all that is read, so that a compiler sees neighbours side by side.
     body: tuple[Stmt, ...] = (*(let for let, _ in transfers), *(store for _, store in transfers))
     if elements % (threads * piece):
@@ -110,19 +110,17 @@ def _piece(panel: Panel, threads: int) -> int:
     return piece
 
 
-def _transfer(
-    panel: Panel, begin: Size, k: int, piece: int, first: Size, origin: Mapping[str, Size]
-) -> tuple[Let, Store]:
+def _transfer(panel: Panel, number: Size, k: int, piece: int, first: Size, begin: Size) -> tuple[Let, Store]:
     """The k-th element of a piece on its way from memory into the panel."""
-    position, depth = _place(panel, begin + k)
+    position, depth = _place(panel, number + k)
     at, outer = {panel.axis.name: first + position}, depth
     for axis in reversed(panel.sums):
-        at[axis.name] = origin.get(axis.name, 0) + outer % axis.size
-        outer = outer // axis.size
+        at[axis.name], outer = outer % axis.size, outer // axis.size
+    at[panel.sums[0].name] = at[panel.sums[0].name] + begin
     load = placed(panel.load, at)
     assert isinstance(load, Load)
     # A piece ends as a whole where pieces divide the axis.
-    end = _place(panel, begin)[0] if panel.axis.size % piece == 0 else position
+    end = _place(panel, number)[0] if panel.axis.size % piece == 0 else position
     inside = _inside(panel, first + end)
     guards = [g for g in (inside, load.guard) if g is not None]
     let = Let(f"{panel.name}_element_{k}", replace(load, guard=every(guards) if guards else None))

@@ -77,7 +77,7 @@ class Tile:
 class Stage:
     """A group of rows x columns threads reads the operands of its tiles into shared memory.
 
-    depth: how much of the sum at a time, of its first axis
+    depth: how much of an axis of the sum at a time, with all of those behind it
     """
 
     row_axis: str

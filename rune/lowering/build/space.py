@@ -66,8 +66,7 @@ def _in_stages(flat: Kernel) -> Iterator[Schedule]:
     (dot, *_) = flat.body
     if not isinstance(dot, Reduce) or not dot.axes:
         return
-    last, depths = flat.domain[-1].name if flat.domain else "", DEPTHS
-    for tiled, (rows, columns), depth in itertools.product(_in_tiles(flat), GROUPS, depths):
+    last = flat.domain[-1].name if flat.domain else ""
+    for tiled, (rows, columns), axis, depth in itertools.product(_in_tiles(flat), GROUPS, dot.axes, DEPTHS):
         if tiled.tile is not None and not tiled.tile.apart:
-            stage = Stage(tiled.tile.row_axis, rows, last, columns, dot.axes[0].name, depth)
-            yield replace(tiled, stage=stage)
+            yield replace(tiled, stage=Stage(tiled.tile.row_axis, rows, last, columns, axis.name, depth))

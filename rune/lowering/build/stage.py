@@ -59,6 +59,13 @@ class Group:
         return dot
 
     @property
+    def sums(self) -> tuple[Sequence[Axis], Axis, Sequence[Axis]]:
+        """The axes of the sum before the one that is cut, that one, and those behind it."""
+        axes = self.dot.axes
+        cut = next(k for k, a in enumerate(axes) if a.name == self.stage.sum_axis)
+        return axes[:cut], axes[cut], axes[cut + 1 :]
+
+    @property
     def axes(self) -> tuple[Axis, Axis]:
         """The axis of the rows, and that of the columns."""
         return axis_of(self.kernel.domain, self.tile.row_axis), self.kernel.domain[-1]
@@ -124,9 +131,9 @@ def operands(kernel: Kernel, tile: Tile) -> list[tuple[Load, Axis]] | None:
 
 
 def panels(group: Group, depth: int) -> list[Panel]:
-    """The panels of a round that takes `depth` of the first axis of the sum."""
-    first, *others = group.dot.axes
-    sums = (Axis(first.name, depth), *others)
+    """The panels of a round that takes `depth` of an axis of the sum."""
+    _, cut, behind = group.sums
+    sums = (Axis(cut.name, depth), *behind)
     lengths = dict(zip((a.name for a in group.axes), group.lengths))
     return [
         Panel(f"{load.buffer}_panel_{k}", load, axis, lengths[axis.name], sums)
@@ -163,10 +170,17 @@ def _sums(group: Group) -> Iterator[Stmt]:
 
 
 def _rounds(group: Group) -> Iterator[Stmt]:
-    """The whole rounds in a loop, then one of what is left of the sum."""
-    size, depth = group.dot.axes[0].size, group.stage.depth
+    """For each point of the axes before the one that is cut, the rounds along that one."""
+    before, _, _ = group.sums
+    yield from loops.nest(before, [Kind.SERIAL] * len(before), _along_cut(group))
+
+
+def _along_cut(group: Group) -> Iterator[Stmt]:
+    """The whole rounds in a loop, then one of what is left of the axis."""
+    (_, cut, _), depth = group.sums, group.stage.depth
+    size = cut.size
     assert isinstance(size, int), "legal.py takes no open sums"
-    number = Axis(f"{group.dot.axes[0].name}_round", size // depth)
+    number = Axis(f"{cut.name}_round", size // depth)
     if size >= depth:
         body = _round(group, depth, number.symbol * depth)
         yield For(number.name, number.size, Kind.SERIAL, tuple(body))
@@ -176,10 +190,10 @@ def _rounds(group: Group) -> Iterator[Stmt]:
 
 def _round(group: Group, depth: int, begin: Size) -> list[Stmt]:
     """One filling of the panels, and the products of it."""
-    slices, origin = panels(group, depth), {group.dot.axes[0].name: begin}
+    (_, cut, behind), slices = group.sums, panels(group, depth)
     firsts = dict(zip((a.name for a in group.axes), group.firsts()))
-    filling = [s for p in slices for s in fill(p, group.thread, group.threads, firsts[p.axis.name], origin)]
-    axes = (Axis(group.dot.axes[0].name, depth), *group.dot.axes[1:])
+    filling = [s for p in slices for s in fill(p, group.thread, group.threads, firsts[p.axis.name], begin)]
+    axes = (Axis(cut.name, depth), *behind)
     kinds = [Kind.SERIAL] * len(axes)
     # Nobody fills before all have read, nor reads before all have filled.
     return [Barrier(), *filling, Barrier(), *loops.nest(axes, kinds, _products(group, slices, axes, begin))]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil
 
 from rune.lowering.build.heuristics import choices
 from rune.lowering.build.legal import is_legal
@@ -79,20 +79,22 @@ def _groups(kernel: Kernel, row_axis: str) -> Iterator[tuple[Tile, Stage]]:
     (dot, *_), last = kernel.body, kernel.domain[-1].name
     assert isinstance(dot, Reduce)
     most = 64 // max(1, dot.dtype.itemsize // 4)
-    depth = _depth(dot)
+    cut, depth = _depth(dot)
     for rows, columns, (down, along) in itertools.product(SIDES, SIDES, GROUPS):
         if rows * columns <= most:
             tile = tile_of(row_axis, rows, last, columns, apart=False)
-            yield tile, Stage(row_axis, down, last, along, dot.axes[0].name, depth)
+            yield tile, Stage(row_axis, down, last, along, cut.name, depth)
 
 
-def _depth(dot: Reduce) -> int:
-    """How much of the first axis of a sum makes a panel of about DEPTH: a divisor, if near."""
-    first, *others = dot.axes
-    inner = prod(cost.count((a.size,)) for a in others)
-    wanted = max(1, DEPTH // inner)
-    fitting = (d for d in range(wanted, wanted // 2, -1) if isinstance(first.size, int) and first.size % d == 0)
-    return next(fitting, wanted)
+def _depth(dot: Reduce) -> tuple[Axis, int]:
+    """How much of which axis of a sum makes a panel of about DEPTH: a divisor, if one is near."""
+    behind, number = 1, len(dot.axes) - 1
+    while number and behind * cost.count((dot.axes[number].size,)) < DEPTH:
+        behind *= cost.count((dot.axes[number].size,))
+        number -= 1
+    cut, wanted = dot.axes[number], max(1, DEPTH // behind)
+    fitting = (d for d in range(wanted, wanted // 2, -1) if isinstance(cut.size, int) and cut.size % d == 0)
+    return cut, next(fitting, wanted)
 
 
 def _cost(problem: _Problem, tile: Tile, stage: Stage, target: Target) -> float:

@@ -98,6 +98,11 @@ class Target:
         return not self.native or (operation, dtype) in self.native
 
     @property
+    def is_gpu(self) -> bool:
+        """Whether groups of threads run in step, and share memory of their own."""
+        return self.threads_per_workgroup > 1 and self.shared_bytes > 0 and not self.is_processor
+
+    @property
     def program_dtypes(self) -> frozenset[np.dtype]:
         """What programs may compute with: the renderer's dtypes, and those legalised to them."""
         return self.dtypes | {d for d, needed in LEGALISED.items() if needed <= self.dtypes}

@@ -26,6 +26,7 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernelize.groups import Fusion, Group, fuse, in_order, match
 from rune.lowering.kernelize.roots import Kind, Root, find_roots
 from rune.lowering.kernelize.routines import call_of, is_call, route_dots
+from rune.lowering.kernelize.split_dots import split_dots
 from rune.lowering.kernelize.split_scans import split_scans
 from rune.lowering.kernelize.stored import Stored, choose, memory_operands
 from rune.lowering.kernelize.two_step import split_reductions
@@ -59,7 +60,8 @@ def kernelize(program: Program, target: Target) -> KernelProgram:
 
 def _kernelize(program: Program, target: Target, names: Names) -> KernelProgram:
     rows = cost.parallel_rows(target.cores)
-    program = split_reductions(route_dots(_with_variables(program), target), rows)
+    program = split_dots(route_dots(_with_variables(program), target), target)
+    program = split_reductions(program, rows)
     program = split_scans(program, target)
     stored = choose(program)
     results = frozenset(a for a in stored.outputs if isinstance(a, Var))

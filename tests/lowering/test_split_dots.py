@@ -1,0 +1,116 @@
+"""Long dots of few results in parts: which are split, into what, and that the sums are the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rune import dtypes, lax, ops
+from rune.core.program import Program
+from rune.core.types import ArrayType
+from rune.dims import symbol
+from rune.lowering.kernelize.split_dots import split_dots
+from rune.lowering.simplify.eliminate_dead import eliminate_dead
+from tests.lowering.test_build import AB, ABT, ATB, dot
+from tests.support.lowering import agree, evaluate, f32, program_of, random_arguments, target
+
+GPU = replace(target(language="cuda"), cores=132, threads_per_workgroup=1024, shared_bytes=48 << 10)
+PROCESSOR = replace(GPU, is_processor=True)
+
+
+def split(function: Any, *types: ArrayType, device: Any = GPU) -> tuple[Program, Program]:
+    program = program_of(function, *types)
+    return program, split_dots(program, device)
+
+
+def dot_shapes(program: Program) -> list[tuple]:
+    return [e.results[0].type.shape for e in program.equations if e.primitive is ops.dot_general]
+
+
+def holds(program: Program, changed: Program, relative: float = 1e-4) -> None:
+    args = random_arguments(program)
+    agree(evaluate(program, args), evaluate(changed, args), relative=relative)
+
+
+@pytest.mark.parametrize("numbers", [AB, ABT, ATB], ids=str)
+def test_a_long_sum_of_few_results_is_done_in_parts_that_are_a_batch(numbers: Any):
+    a = f32(65_536, 32) if numbers is ATB else f32(32, 65_536)
+    b = f32(40, 65_536) if numbers is ABT else f32(65_536, 40)
+    program, changed = split(dot(numbers), a, b)
+
+    ((parts, *results),) = dot_shapes(changed)
+    assert results == [32, 40]
+    assert parts >= 16
+    holds(program, changed)
+
+
+def test_a_batch_stays_in_front_of_the_parts():
+    def function(a: Any, b: Any) -> Any:
+        return ops.dot_general(a, b, dimension_numbers=(((1,), (2,)), ((2,), (0,))))
+
+    program, changed = split(function, f32(32, 8_192, 3), f32(3, 33, 8_192))
+
+    ((batch, parts, *results),) = dot_shapes(changed)
+    assert (batch, results) == (3, [32, 33])
+    assert parts > 1
+    holds(program, changed)
+
+
+def test_a_prime_length_is_cut_no_further_than_it_divides():
+    _, changed = split(dot(AB), f32(32, 65_537), f32(65_537, 32))
+
+    assert dot_shapes(changed) == [(65_537, 32, 32)] or dot_shapes(changed) == [(32, 32)]
+
+
+def test_the_gradient_of_the_weights_of_a_convolution_is_summed_over_parts_of_the_batch():
+    def function(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("CNHW", "IOHW", "CNHW"))
+
+    program, changed = split(function, f32(32, 16, 30, 30), f32(32, 32, 28, 28))
+
+    assert len(dot_shapes(changed)[0]) == len(dot_shapes(program)[0]) + 1
+
+
+@pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16], ids=dtypes.short)
+def test_half_types_are_added_up_in_f32_from_end_to_end(dtype: np.dtype):
+    types = ArrayType((32, 8_192), dtype), ArrayType((8_192, 32), dtype)
+    program, changed = split(dot(AB), *types)
+
+    (summed,) = (e for e in changed.equations if e.primitive is ops.reduce_sum)
+    assert summed.operands[0].type.dtype == dtypes.f32
+    assert changed.output_types == program.output_types
+    holds(program, changed, relative=1e-2)
+
+
+def test_integers_wrap_alike():
+    types = ArrayType((32, 8_192), dtypes.i32), ArrayType((8_192, 32), dtypes.i32)
+    program, changed = split(dot(AB), *types)
+    args = [np.full(t.shape, 2**20 + 7, np.int32) for t in types]
+
+    assert dot_shapes(changed) != dot_shapes(program)
+    np.testing.assert_array_equal(evaluate(program, args)[0], evaluate(changed, args)[0])
+
+
+@pytest.mark.parametrize(
+    ("types", "device"),
+    [
+        ((f32(4_096, 4_096), f32(4_096, 4_096)), GPU),  # many groups
+        ((f32(128, 784), f32(784, 512)), GPU),  # short sums
+        ((f32(8, 65_536), f32(65_536, 64)), GPU),  # rows for no tile
+        ((f32(64, 65_536), f32(65_536, 64)), PROCESSOR),
+        ((f32(64, 65_536), f32(65_536, 64)), target()),
+    ],
+)
+def test_other_products_stay_one(types: tuple[ArrayType, ArrayType], device: Any):
+    program, changed = split(dot(AB), *types, device=device)
+
+    assert eliminate_dead(changed).equations == eliminate_dead(program).equations
+
+
+def test_a_sum_of_open_size_stays_one():
+    k = symbol("k", 1, 1 << 20)
+
+    assert len(dot_shapes(split(dot(AB), ArrayType((64, k), dtypes.f32), ArrayType((k, 64), dtypes.f32))[1])[0]) == 2
