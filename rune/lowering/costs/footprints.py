@@ -1,0 +1,198 @@
+"""How much memory touches span, and how much of it comes through a cache of some size.
+
+    for k in 64 serial { s add= x[64*i + k] * w[k] }    of 32 points i: 8 KB of x, 256 B of w
+
+A footprint is made of runs: strides from the smallest up either lengthen a run or repeat it.
+Through a cache comes what is touched for the first time, and again whatever does not last from one
+round of a loop to the next: the whole of a loop counts once if what one of its rounds touches fits.
+
+Invariant: a larger cache never lets more through.
+Source: reuse by working sets of loop nests, as in M. Wolf & M. Lam, "A Data Locality Optimizing
+Algorithm", 1991.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rune import dims
+from rune.dims import FloorDiv, Size, Symbol
+from rune.dims.factors import Factor, Term, terms_of
+from rune.lowering.costs.reading import Block, Touch
+from rune.lowering.kernel.nodes import AddressSpace
+from rune.lowering.kernelize.cost import estimate
+
+Extents = Mapping[str, int]  # how many values a loop takes at the same time, or in all
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Step:
+    """Places at a distance of `stride` elements, so many of them; or at random among `among`."""
+
+    stride: int
+    count: int
+    among: int = 0
+
+
+@dataclass(slots=True)
+class Footprints:
+    """Footprints of the touches of one kernel.
+
+    sizes: bytes of each buffer;  sector_bytes: what is moved at least
+    """
+
+    sizes: Mapping[str, int]
+    sector_bytes: int
+    memo: dict[tuple, tuple[Step, ...]]
+
+    def through(self, block: Block, extents: Extents, capacity: float) -> float:
+        """The bytes that come through a cache of this capacity, for all rounds of a block."""
+        whole = self.union([(block, 1.0)], extents)
+        if whole <= capacity:
+            return whole
+        inner = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
+        parts = [(b, b.share) for b in block.inner]
+        once = self.union(parts, inner, block.touches)
+        if once <= capacity:
+            return whole
+        again = self.union((), inner, block.touches)
+        again += sum(share * self.through(b, inner, capacity) for b, share in parts)
+        return max(whole, block.rounds * again)
+
+    def union(
+        self, blocks: Iterable[tuple[Block, float]], extents: Extents, touches: Iterable[Touch] = ()
+    ) -> float:
+        """The bytes of all rounds of blocks, each with its share, and of touches, all together."""
+        spans: dict[str, dict[tuple, _Span]] = {}
+        self._collect(touches, extents, 1.0, spans)
+        pending = [(block, extents, share) for block, share in blocks]
+        while pending:
+            block, around, share = pending.pop()
+            inside = _over(block, around)
+            self._collect(block.touches, inside, share, spans)
+            pending += [(b, inside, share * b.share) for b in block.inner]
+        return sum(self._of_buffer(name, each) for name, each in spans.items())
+
+    def _collect(
+        self, touches: Iterable[Touch], extents: Extents, share: float, spans: dict[str, dict[tuple, _Span]]
+    ) -> None:
+        for touch in touches:
+            if touch.space is AddressSpace.SHARED or not share * touch.share:
+                continue
+            if touch.space is AddressSpace.LOCAL:
+                # All of it, for every thread at the same time.
+                steps, offset = (Step(1, self.sizes[touch.buffer] * math.prod(extents.values())),), 0
+            else:
+                steps, offset = self.steps(touch, extents), _constant(touch.index)
+            span = spans.setdefault(touch.buffer, {}).setdefault(steps, _Span(touch.itemsize))
+            span.offsets.add(offset)
+            span.share = max(span.share, share * touch.share)
+
+    def _of_buffer(self, name: str, spans: Mapping[tuple, _Span]) -> float:
+        """The bytes of a buffer under spans of different form, at most all of them."""
+        total = sum(s.share * span_bytes(steps, s.itemsize, s.offsets, self.sector_bytes) for steps, s in spans.items())
+        return min(total, self.sizes.get(name, math.inf) + self.sector_bytes)
+
+    def steps(self, touch: Touch, extents: Extents) -> tuple[Step, ...]:
+        """What an index runs over while its loops take so many values."""
+        names = frozenset[str]().union(*touch.origins.values())
+        key = (touch.index, *((n, extents.get(n, 1)) for n in sorted(names)))
+        if key not in self.memo:
+            terms = (t for t in terms_of(touch.index) if t.factors)
+            self.memo[key] = tuple(sorted(s for t in terms for s in _steps(t, extents, touch.origins)))
+        return self.memo[key]
+
+
+@dataclass(slots=True)
+class _Span:
+    itemsize: int
+    offsets: set[int] = field(default_factory=set)
+    share: float = 0.0
+
+
+def _over(block: Block, extents: Extents) -> Extents:
+    """The extents within all rounds of a block."""
+    if block.var is None:
+        return extents
+    return {**extents, block.var: extents.get(block.var, 1) * block.rounds * block.lanes}
+
+
+def _constant(index: Size) -> int:
+    return sum(t.coefficient for t in terms_of(index) if not t.factors)
+
+
+def _steps(term: Term, extents: Extents, origins: Mapping[str, frozenset[str]]) -> Iterator[Step]:
+    """The step of a term; of a product of loop variables, as far as its parts reach."""
+    count, points, among = 1, 1, 0
+    for factor in term.factors:
+        names = {s.name for s in _symbols(factor)}
+        loops = frozenset[str]().union(*(origins[n] for n in names if n in origins))
+        points *= math.prod(extents.get(n, 1) for n in loops)
+        if names <= loops:
+            count *= _values(factor, extents)
+        else:
+            among = max(among, *(_range(s) for s in _symbols(factor)))
+    if among:
+        yield Step(abs(term.coefficient), points, among)
+    elif min(count, points) > 1:
+        yield Step(abs(term.coefficient), min(count, points))
+
+
+def _symbols(factor: Factor) -> Iterable[Symbol]:
+    return (factor,) if isinstance(factor, Symbol) else dims.symbols(factor.numerator)
+
+
+def _range(symbol: Symbol) -> int:
+    high = symbol.low if symbol.high is None else symbol.high
+    return estimate(high) - estimate(symbol.low) + 1
+
+
+def _values(factor: Factor, extents: Extents) -> int:
+    """How many values a factor takes."""
+    if isinstance(factor, Symbol):
+        return extents.get(factor.name, 1)
+    reach = 1 + sum(abs(t.coefficient) * (_reach(t, extents) - 1) for t in terms_of(factor.numerator) if t.factors)
+    divisor = max(1, estimate(factor.denominator))
+    return (reach - 1) // divisor + 1 if isinstance(factor, FloorDiv) else min(reach, divisor)
+
+
+def _reach(term: Term, extents: Extents) -> int:
+    return math.prod(_values(f, extents) for f in term.factors)
+
+
+def span_bytes(steps: Iterable[Step], itemsize: int, offsets: Iterable[int], sector_bytes: int) -> float:
+    """The bytes of the sectors under some steps, from each of some offsets.
+
+    >>> span_bytes([Step(1, 64), Step(4096, 8)], 4, {0}, 32)
+    2048.0
+    >>> span_bytes([Step(4096, 64)], 4, {0, 1}, 32)
+    2048.0
+    """
+    run, pieces, at_random = float(itemsize), 1.0, []
+    for step in sorted((*steps, *_between(sorted(offsets)))):
+        stride = step.stride * itemsize
+        if step.among:
+            at_random.append(step)
+        elif stride <= max(run, sector_bytes):
+            run += stride * (step.count - 1)
+        else:
+            pieces *= step.count
+    # A run that is no multiple of sectors begins anywhere in the first.
+    sectors = math.ceil(run / sector_bytes)
+    for step in at_random:
+        among = max(1.0, step.among * step.stride * itemsize / (sector_bytes * sectors))
+        pieces *= among * -math.expm1(-step.count / among)
+    return pieces * sectors * sector_bytes
+
+
+def _between(offsets: list[int]) -> list[Step]:
+    """Offsets, as a step of the mean distance between them."""
+    if len(offsets) < 2:
+        return []
+    gap = max(1, (offsets[-1] - offsets[0]) // (len(offsets) - 1))
+    return [Step(gap, len(offsets))]
+
+
+__all__ = ["Extents", "Footprints", "Step", "span_bytes"]
