@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rune import dims
-from rune.dims import FloorDiv, Size, Symbol
+from rune.dims import FloorDiv, Symbol
 from rune.dims.factors import Factor, Term, terms_of
 from rune.lowering.costs.reading import Block, Touch
 from rune.lowering.kernel.nodes import AddressSpace
@@ -37,79 +37,99 @@ class Step:
 
 
 @dataclass(slots=True)
+class _Group:
+    """Touches of one block that differ by constants: one of them, and the constants."""
+
+    touch: Touch
+    terms: tuple[Term, ...]
+    loops: tuple[str, ...]  # on which their index depends
+    offsets: set[int] = field(default_factory=set)
+    share: float = 0.0
+
+
+@dataclass(slots=True)
+class _Span:
+    """Touches that span the same steps, wherever they come from."""
+
+    itemsize: int
+    offsets: set[int] = field(default_factory=set)
+    share: float = 0.0
+
+
+@dataclass(slots=True)
 class Footprints:
-    """Footprints of the touches of one kernel.
+    """Footprints of the blocks of one kernel.
 
     sizes: bytes of each buffer;  sector_bytes: what is moved at least
     """
 
     sizes: Mapping[str, int]
     sector_bytes: int
-    memo: dict[tuple, tuple[Step, ...]]
+    groups: dict[Block, tuple[_Group, ...]] = field(default_factory=dict)
+    steps: dict[tuple, tuple[Step, ...]] = field(default_factory=dict)
 
     def through(self, block: Block, extents: Extents, capacity: float) -> float:
         """The bytes that come through a cache of this capacity, for all rounds of a block."""
-        whole = self.union([(block, 1.0)], extents)
+        whole = self._union([(block, _over(block, extents), 1.0)])
         if whole <= capacity:
             return whole
-        inner = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
-        parts = [(b, b.share) for b in block.inner]
-        once = self.union(parts, inner, block.touches)
-        if once <= capacity:
+        inside = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
+        parts = [(b, _over(b, inside), b.share) for b in block.inner]
+        own = (replace(block, inner=()), inside, 1.0)
+        self.groups[own[0]] = self._groups(block)
+        if self._union([own, *parts]) <= capacity:
             return whole
-        again = self.union((), inner, block.touches)
-        again += sum(share * self.through(b, inner, capacity) for b, share in parts)
+        again = self._union([own]) + sum(b.share * self.through(b, inside, capacity) for b in block.inner)
         return max(whole, block.rounds * again)
 
-    def union(
-        self, blocks: Iterable[tuple[Block, float]], extents: Extents, touches: Iterable[Touch] = ()
-    ) -> float:
-        """The bytes of all rounds of blocks, each with its share, and of touches, all together."""
+    def _union(self, blocks: Iterable[tuple[Block, Extents, float]]) -> float:
+        """The bytes of all rounds of blocks together, each with extents within, and its share."""
         spans: dict[str, dict[tuple, _Span]] = {}
-        self._collect(touches, extents, 1.0, spans)
-        pending = [(block, extents, share) for block, share in blocks]
+        pending = list(blocks)
         while pending:
-            block, around, share = pending.pop()
-            inside = _over(block, around)
-            self._collect(block.touches, inside, share, spans)
-            pending += [(b, inside, share * b.share) for b in block.inner]
+            block, inside, share = pending.pop()
+            for group in self._groups(block):
+                self._collect(group, inside, share, spans.setdefault(group.touch.buffer, {}))
+            pending += [(b, _over(b, inside), share * b.share) for b in block.inner]
         return sum(self._of_buffer(name, each) for name, each in spans.items())
 
-    def _collect(
-        self, touches: Iterable[Touch], extents: Extents, share: float, spans: dict[str, dict[tuple, _Span]]
-    ) -> None:
-        for touch in touches:
-            if touch.space is AddressSpace.SHARED or not share * touch.share:
-                continue
-            if touch.space is AddressSpace.LOCAL:
-                # All of it, for every thread at the same time.
-                steps, offset = (Step(1, self.sizes[touch.buffer] * math.prod(extents.values())),), 0
-            else:
-                steps, offset = self.steps(touch, extents), _constant(touch.index)
-            span = spans.setdefault(touch.buffer, {}).setdefault(steps, _Span(touch.itemsize))
-            span.offsets.add(offset)
-            span.share = max(span.share, share * touch.share)
+    def _groups(self, block: Block) -> tuple[_Group, ...]:
+        """The touches of a block itself; those of shared memory are none of a cache's."""
+        if block not in self.groups:
+            groups: dict[tuple, _Group] = {}
+            for touch in block.touches:
+                if touch.space is AddressSpace.SHARED or not touch.share:
+                    continue
+                terms = tuple(t for t in terms_of(touch.index) if t.factors)
+                loops = tuple(sorted(frozenset[str]().union(*touch.origins.values())))
+                group = groups.setdefault((touch.buffer, terms), _Group(touch, terms, loops))
+                group.offsets.add(sum(t.coefficient for t in terms_of(touch.index) if not t.factors))
+                group.share = max(group.share, touch.share)
+            self.groups[block] = tuple(groups.values())
+        return self.groups[block]
+
+    def _collect(self, group: _Group, extents: Extents, share: float, spans: dict[tuple, _Span]) -> None:
+        steps = self._steps(group, extents)
+        span = spans.setdefault(steps, _Span(group.touch.itemsize))
+        span.offsets |= group.offsets
+        span.share = max(span.share, share * group.share)
+
+    def _steps(self, group: _Group, extents: Extents) -> tuple[Step, ...]:
+        """What an index runs over while its loops take so many values."""
+        touch = group.touch
+        if touch.space is AddressSpace.LOCAL:
+            # All of it, for every thread at the same time.
+            threads = math.prod(extents.values())
+            return (Step(1, self.sizes[touch.buffer] // touch.itemsize * threads),)
+        key = (group.terms, *(extents.get(n, 1) for n in group.loops))
+        if key not in self.steps:
+            self.steps[key] = tuple(sorted(s for t in group.terms for s in _steps(t, extents, touch.origins)))
+        return self.steps[key]
 
     def _of_buffer(self, name: str, spans: Mapping[tuple, _Span]) -> float:
-        """The bytes of a buffer under spans of different form, at most all of them."""
+        """The bytes of a parameter under spans of different form, at most all of it."""
         total = sum(s.share * span_bytes(steps, s.itemsize, s.offsets, self.sector_bytes) for steps, s in spans.items())
         return min(total, self.sizes.get(name, math.inf) + self.sector_bytes)
-
-    def steps(self, touch: Touch, extents: Extents) -> tuple[Step, ...]:
-        """What an index runs over while its loops take so many values."""
-        names = frozenset[str]().union(*touch.origins.values())
-        key = (touch.index, *((n, extents.get(n, 1)) for n in sorted(names)))
-        if key not in self.memo:
-            terms = (t for t in terms_of(touch.index) if t.factors)
-            self.memo[key] = tuple(sorted(s for t in terms for s in _steps(t, extents, touch.origins)))
-        return self.memo[key]
-
-
-@dataclass(slots=True)
-class _Span:
-    itemsize: int
-    offsets: set[int] = field(default_factory=set)
-    share: float = 0.0
 
 
 def _over(block: Block, extents: Extents) -> Extents:
@@ -117,10 +137,6 @@ def _over(block: Block, extents: Extents) -> Extents:
     if block.var is None:
         return extents
     return {**extents, block.var: extents.get(block.var, 1) * block.rounds * block.lanes}
-
-
-def _constant(index: Size) -> int:
-    return sum(t.coefficient for t in terms_of(index) if not t.factors)
 
 
 def _steps(term: Term, extents: Extents, origins: Mapping[str, frozenset[str]]) -> Iterator[Step]:

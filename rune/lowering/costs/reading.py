@@ -116,26 +116,22 @@ class Reader:
         return Block(None, 1, 1, 1.0, tuple(touches), tuple(inner), work)
 
     def _body(
-        self,
-        body: Iterable[Stmt],
-        samples: Samples,
-        share: float,
-        touches: list[Touch],
-        inner: list[Block],
-        work: Work,
+        self, body: Iterable[Stmt], samples: Samples, share: float, touches: list[Touch], inner: list[Block], work: Work
     ) -> None:
         for stmt in body:
             touches += self._touches(stmt, samples, share)
             _count(stmt, work, share)
             match stmt:
                 case Let(name=name, value=value):
-                    self._bind(name, value, samples)
+                    samples.lets[name] = value
+                    self._bind(name, value)
                 case Var(name=name, init=value) | Assign(name=name, value=value) | Accumulate(name=name, value=value):
-                    self._bind(name, value, samples)
+                    self._bind(name, value)
                 case If(condition=condition, body=then, orelse=orelse):
-                    holds = samples.share(condition)
-                    self._body(then, samples, share * holds, touches, inner, work)
-                    self._body(orelse, samples, share * (1.0 - holds if holds < 1 else 0.0), touches, inner, work)
+                    # Where memory decides, both branches may be taken.
+                    branches = self._branches(condition, samples)
+                    for (part, inside), statements in zip(branches, (then, orelse), strict=True):
+                        self._body(statements, inside, share * part, touches, inner, work)
                 case For():
                     inner.append(self._loop(stmt, samples, share))
                 case _:
@@ -155,13 +151,19 @@ class Reader:
             is_unrolled=loop.kind is Kind.UNROLLED,
         )
 
-    def _bind(self, name: str, value: Expr, samples: Samples) -> None:
+    def _branches(self, condition: Expr, samples: Samples) -> tuple[tuple[float, Samples], tuple[float, Samples]]:
+        parts = list(walk_expr(condition))
+        is_of_memory = any(isinstance(part, Load) for part in parts)
+        if is_of_memory or any(self.depths.get(n, 0) for n in names_in(condition)):
+            return (1.0, samples), (1.0, samples)
+        return samples.where(condition)
+
+    def _bind(self, name: str, value: Expr) -> None:
         names = names_in(value)
         loads = any(isinstance(part, Load) for part in walk_expr(value))
         behind = max((self.depths.get(n, 0) for n in names), default=0)
         self.depths[name] = max(self.depths.get(name, 0), behind + loads)
         self.origins[name] = self.origins.get(name, frozenset()) | self._origins(names)
-        samples.lets[name] = value
         if isinstance(value, Index):
             self.places[name] = dims.substitute(value.dim, self.places)
 
@@ -183,10 +185,13 @@ class Reader:
         names = size_names(index)
         # Of a local that is an index, its own place tells more than its name.
         place = dims.substitute(index, self.places) if names & self.places.keys() else index
-        if space is AddressSpace.LOCAL:
-            requests = _of_threads(samples.lanes * dtype.itemsize, self.record)
-        else:
-            requests = samples.requests(place, dtype.itemsize, self.record)
+        match space:
+            case AddressSpace.LOCAL:
+                requests = _of_threads(samples.lanes * dtype.itemsize, self.record)
+            case AddressSpace.SHARED:
+                requests = samples.shared_requests(place, dtype.itemsize, self.record)
+            case None:
+                requests = samples.requests(place, dtype.itemsize, self.record)
         depth = max((self.depths.get(n, 0) for n in names), default=0)
         origins = {n: self._origins((n,)) for n in size_names(place)}
         return Touch(buffer, dtype.itemsize, place, writes, space, share, requests, depth, origins)

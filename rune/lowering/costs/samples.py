@@ -6,12 +6,13 @@
 Loop variables are arrays of a row for each sampled subgroup and a column for each lane. The sampled
 subgroups are spread over the launch, those of loops over their rounds, always in the same way. A
 number that comes from memory (an index of a gather) is taken for random, within its bounds, and
-for the same number where it was read at the same place.
+for the same number where it was read at the same place. Lanes in which a condition does not hold
+touch nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,13 +21,16 @@ from rune import dims
 from rune.dims import Dim, Size, Symbol
 from rune.lowering.costs.launch import Axis, Launch
 from rune.lowering.costs.records import DeviceRecord
-from rune.lowering.kernel.expr import Const, Expr, Index, Local, Op
+from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.memory import size_of
 from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
+from rune.lowering.kernel.scalar import SCALAR_MEANING, bitcast, convert
 from rune.lowering.kernelize.cost import estimate
 
-SAMPLES = 8  # subgroups: a power of two, so that they meet no period of a loop by accident
+SAMPLES = 16  # subgroups
 _ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: multiples of it are spread evenly
+_WORD = 4  # bytes of a bank
+_UNKNOWN = 256  # numbers that memory holds for all lanes together are taken to be below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,24 @@ class Requests:
 
 @dataclass(slots=True)
 class Samples:
-    """Values of the names that an index may mention, of `lanes` lanes."""
+    """Values of the names that an index may mention.
+
+    active: the lanes that run;  lets: locals bound so far;  known: those evaluated so far
+    """
 
     values: dict[str, np.ndarray]
     sizes: Mapping[str, int]
-    lanes: int
+    active: np.ndarray
     lets: dict[str, Expr] = field(default_factory=dict)
+    known: dict[str, np.ndarray | None] = field(default_factory=dict)
     memo: dict[tuple, Requests] = field(default_factory=dict)
+
+    @property
+    def lanes(self) -> int:
+        """Threads of a subgroup."""
+        return self.active.shape[1]
+
+    # --- where ---------------------------------------------------------------------------------
 
     def inside(self, name: str, extent: int, lanes: int = 1) -> Samples:
         """The samples within a loop, of which so many rounds are lanes."""
@@ -55,15 +70,30 @@ class Samples:
         with np.errstate(over="ignore"):
             spread = (steps * salt * np.uint64(_ODD)) >> np.uint64(11)
         first = (spread % np.uint64(max(1, extent // lanes))).astype(np.int64) * lanes
+        active = np.broadcast_to(self.active, (SAMPLES, max(self.lanes, lanes)))
         values = {**self.values, name: first + np.arange(lanes)}
-        return replace(self, values=values, lanes=max(self.lanes, lanes), memo={})
+        return replace(self, values=values, active=active, lets=dict(self.lets), known={}, memo={})
+
+    def where(self, condition: Expr) -> tuple[tuple[float, Samples], tuple[float, Samples]]:
+        """Where a condition holds, and where not, each with its share of subgroups."""
+        holds = self._evaluated(condition)
+        if holds is None:
+            return (1.0, self), (1.0, self)
+        return self._only(holds), self._only(~holds)
+
+    def _only(self, lanes: np.ndarray) -> tuple[float, Samples]:
+        active = self.active & lanes
+        before = np.count_nonzero(self.active.any(axis=1))
+        share = np.count_nonzero(active.any(axis=1)) / max(1, before)
+        return float(share), replace(self, active=active, lets=dict(self.lets), memo={})
+
+    # --- values --------------------------------------------------------------------------------
 
     def value(self, size: Size) -> np.ndarray:
         """A dimension at all samples."""
         if not isinstance(size, Dim):
-            return np.asarray(size)
-        names = {s.name: s for s in dims.symbols(size)}
-        return np.asarray(size_of(size, {name: self._named(s) for name, s in names.items()}))
+            return np.asarray(size, np.int64)
+        return np.asarray(size_of(size, {s.name: self._named(s) for s in dims.symbols(size)}))
 
     def _named(self, symbol: Symbol) -> np.ndarray | int:
         if symbol.name in self.values:
@@ -71,62 +101,111 @@ class Samples:
         if symbol.name in self.sizes:
             return self.sizes[symbol.name]
         low, high = estimate(symbol.low), estimate(symbol.low if symbol.high is None else symbol.high)
-        drawn = low + self._drawn(symbol.name) % max(1, high - low + 1)
-        self.values[symbol.name] = drawn
-        return drawn
+        number = self._local(symbol.name)
+        if number is None:
+            number = low + self._drawn(symbol.name) % max(1, high - low + 1)
+        return np.clip(np.asarray(number).astype(np.int64), low, high)
 
     def _drawn(self, name: str) -> np.ndarray:
         """A number for each place from which the value of a local comes."""
-        let = self.lets.get(name)
-        if isinstance(let, Index):
-            return self.value(let.dim)
         places = np.zeros((1, 1), np.uint64)
         with np.errstate(over="ignore"):
-            for size in _origins(let, self.lets):
+            for size in _origins(name, self.lets):
                 places = places * np.uint64(3) + self.value(size).astype(np.uint64)
             mixed = (places + np.uint64(1)) * np.uint64(_ODD)
         return (mixed >> np.uint64(17)).astype(np.int64)
 
-    def share(self, condition: Expr) -> float:
-        """The share of the samples at which a condition holds; 1 where memory decides."""
-        holds = self._holds(condition)
-        return 1.0 if holds is None else float(np.mean(holds))
+    def _local(self, name: str) -> np.ndarray | None:
+        """The value of a local; None where memory decides for every lane."""
+        if name not in self.known:
+            self.known[name] = self._evaluated(self.lets[name]) if name in self.lets else None
+        return self.known[name]
 
-    def _holds(self, condition: Expr) -> np.ndarray | None:
-        match condition:
-            case Local(name=name) if name in self.lets:
-                return self._holds(self.lets[name])
-            case Op(name="lt", args=(a, b)):
-                ends = self._number(a), self._number(b)
-                return None if ends[0] is None or ends[1] is None else ends[0] < ends[1]
-            case Op(name="and", args=(a, b)):
-                sides = self._holds(a), self._holds(b)
-                return None if sides[0] is None or sides[1] is None else sides[0] & sides[1]
-        return None
-
-    def _number(self, expr: Expr) -> np.ndarray | None:
+    def _evaluated(self, expr: Expr) -> np.ndarray | None:
         match expr:
-            case Index(dim=dim) if all(s.name in self.values or s.name in self.sizes for s in dims.symbols(dim)):
-                return self.value(dim)
             case Const():
                 return np.asarray(expr.value)
+            case Index(dim=dim):
+                return self.value(dim)
+            case Local(name=name):
+                return self._local(name)
+            case Load(indices=(index,), dtype=dtype):
+                place = self.value(index)
+                is_common = place.ndim < 2 or place.shape[1] == 1
+                return _mixed(place, dtype) if is_common else None
+            case Cast(arg=arg, dtype=dtype):
+                value = self._evaluated(arg)
+                return None if value is None else np.asarray(convert(value, dtype))
+            case Op(name=name, args=args, dtype=dtype):
+                return self._computed(name, args, dtype)
         return None
 
-    def requests(self, index: Size, itemsize: int, record: DeviceRecord) -> Requests:
-        """What the lanes touch at an index.
+    def _computed(self, name: str, args: Sequence[Expr], dtype: np.dtype) -> np.ndarray | None:
+        values: list[np.ndarray] = []
+        for arg in args:
+            value = self._evaluated(arg)
+            if value is None:
+                return None
+            values.append(value)
+        if name == "bitcast":
+            return np.asarray(bitcast(values[0], dtype))
+        return np.asarray(SCALAR_MEANING[name](*values)) if name in SCALAR_MEANING else None
 
-        Indices that differ by a number of whole lines are asked once.
-        """
-        key = (*_pattern(index, record.line_bytes // itemsize), itemsize)
+    # --- requests ------------------------------------------------------------------------------
+
+    def requests(self, index: Size, itemsize: int, record: DeviceRecord) -> Requests:
+        """What the lanes touch at an index of global memory."""
+        return self._asked(index, itemsize, record, _in_vector if record.is_processor else _lines)
+
+    def shared_requests(self, index: Size, itemsize: int, record: DeviceRecord) -> Requests:
+        """What the lanes touch at an index of the memory that a group shares."""
+        return self._asked(index, itemsize, record, _banks)
+
+    def _asked(
+        self, index: Size, itemsize: int, record: DeviceRecord, of: Callable[[np.ndarray, int, DeviceRecord], Requests]
+    ) -> Requests:
+        # Indices that differ by a number of whole lines are asked once.
+        key = (*_pattern(index, record.line_bytes // itemsize), itemsize, of)
         if key not in self.memo:
-            self.memo[key] = self._requests(index, itemsize, record)
+            self.memo[key] = of(self._places(index, itemsize), itemsize, record)
         return self.memo[key]
 
-    def _requests(self, index: Size, itemsize: int, record: DeviceRecord) -> Requests:
-        # Elements are aligned and no wider than a sector, so the first byte of each is enough.
-        first = np.broadcast_to(self.value(index) * itemsize, (SAMPLES, self.lanes))
-        sectors, lines = _distinct(first // record.sector_bytes), _distinct(first // record.line_bytes)
-        return Requests(sectors, lines, _busiest(first // 4, record.banks))
+    def _places(self, index: Size, itemsize: int) -> np.ndarray:
+        """The first byte of each lane's element, of the subgroups that run."""
+        running = self.active.any(axis=1)
+        first = np.broadcast_to(self.value(index) * itemsize, self.active.shape)[running]
+        active = self.active[running]
+        # A lane that does not run is where the first one is that does.
+        leader = np.take_along_axis(first, active.argmax(axis=1).reshape(-1, 1), axis=1)
+        return np.where(active, first, leader)
+
+
+def _lines(places: np.ndarray, itemsize: int, record: DeviceRecord) -> Requests:
+    # Elements are aligned and no wider than a sector, so the first byte of each is enough.
+    return Requests(_distinct(places // record.sector_bytes), _distinct(places // record.line_bytes), 1.0)
+
+
+def _in_vector(places: np.ndarray, itemsize: int, record: DeviceRecord) -> Requests:
+    """Of a processor: neighbours, or one element for all, are one access.
+
+    All others are one for each lane, and as many to put them into a vector.
+    """
+    steps = np.diff(places, axis=1)
+    is_one = bool(np.all(steps == 0) or np.all(steps == itemsize))
+    accesses = 1.0 if is_one else 2.0 * places.shape[1]
+    return Requests(_distinct(places // record.sector_bytes), accesses, 1.0)
+
+
+def _banks(places: np.ndarray, itemsize: int, record: DeviceRecord) -> Requests:
+    busiest = [np.bincount(np.unique(row // _WORD) % record.banks).max() for row in places]
+    return Requests(0.0, 0.0, float(np.mean(busiest)) if busiest else 0.0)
+
+
+def _mixed(place: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Numbers that memory may hold at some places."""
+    with np.errstate(over="ignore"):
+        mixed = (place.astype(np.uint64) + np.uint64(1)) * np.uint64(_ODD) >> np.uint64(17)
+    return (mixed % np.uint64(_UNKNOWN)).astype(np.int64).astype(dtype)
 
 
 def _pattern(index: Size, line: int) -> tuple:
@@ -135,48 +214,46 @@ def _pattern(index: Size, line: int) -> tuple:
     return tuple(t if t.factors else t.coefficient % line for t in index.terms)
 
 
-def _origins(let: Expr | None, lets: Mapping[str, Expr]) -> Iterator[Size]:
+def _origins(name: str, lets: Mapping[str, Expr]) -> Iterator[Size]:
     """The indices from which a value follows: of what it loads, and of what it mentions."""
-    pending = [let] if let is not None else []
-    known: set[str] = set()
+    pending, seen = [name], {name}
     while pending:
-        for part in walk_expr(pending.pop()):
+        let = lets.get(pending.pop())
+        for part in walk_expr(let) if let is not None else ():
             yield from expr_sizes(part)
-            if isinstance(part, Local) and part.name in lets and part.name not in known:
-                known.add(part.name)
-                pending.append(lets[part.name])
+            if isinstance(part, Local) and part.name not in seen:
+                seen.add(part.name)
+                pending.append(part.name)
 
 
 def _distinct(places: np.ndarray) -> float:
-    """How many different numbers a row has, on average."""
+    """How many different numbers a row has, on average; 0 without rows."""
+    if not len(places):
+        return 0.0
     ordered = np.sort(places, axis=1)
     return float(np.mean(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)))
 
 
-def _busiest(words: np.ndarray, banks: int) -> float:
-    """Different words of the bank that has most of them, on average."""
-    most = [max(np.bincount(np.unique(row) % banks)) for row in words]
-    return float(np.mean(most))
-
-
-def of_launch(launch: Launch, lanes: int, sizes: Mapping[str, int]) -> Samples:
-    """Samples of subgroups of `lanes` threads."""
-    lanes = min(lanes, launch.group_threads)
+def of_launch(launch: Launch, subgroup: int, sizes: Mapping[str, int]) -> Samples:
+    """Samples of subgroups of so many threads."""
     width = launch.group_threads
-    subgroups = -(-width // lanes)
+    lanes = min(subgroup, width)
     # As many of each subgroup of a group, since conditions tell these apart.
-    place = np.arange(SAMPLES) % subgroups * lanes
-    group = np.arange(SAMPLES) * max(0, launch.groups - 1) // (SAMPLES - 1)
-    thread = np.minimum(place.reshape(-1, 1) + np.arange(lanes), width - 1)
+    first = np.arange(SAMPLES) % -(-width // lanes) * lanes
+    group = ((2 * np.arange(SAMPLES) + 1) * launch.groups // (2 * SAMPLES)).reshape(-1, 1)
+    thread = first.reshape(-1, 1) + np.arange(lanes)
+    active = thread < width
     if launch.threads:
-        values = {**_unfolded(launch.grid, group.reshape(-1, 1)), **_unfolded(launch.threads, thread)}
+        values = {**_unfolded(launch.grid, group), **_unfolded(launch.threads, thread)}
     else:
-        values = _unfolded(launch.grid, group.reshape(-1, 1) * width + thread)
-    return Samples(values, sizes, lanes)
+        point = group * width + thread
+        active = active & (point < launch.points)
+        values = _unfolded(launch.grid, point)
+    return Samples(values, sizes, np.broadcast_to(active, (SAMPLES, lanes)))
 
 
 def _unfolded(axes: Sequence[Axis], position: np.ndarray) -> dict[str, np.ndarray]:
-    """Where on each axis these positions are, the last axis fastest; those beyond stay on it."""
+    """Where on each axis these positions are, the last axis fastest."""
     values: dict[str, np.ndarray] = {}
     for axis in reversed(axes):
         extent = max(1, axis.extent)
@@ -185,9 +262,9 @@ def _unfolded(axes: Sequence[Axis], position: np.ndarray) -> dict[str, np.ndarra
     return values
 
 
-def processor_samples(sizes: Mapping[str, int]) -> Samples:
+def of_processor(sizes: Mapping[str, int]) -> Samples:
     """Samples before any loop of a processor."""
-    return Samples({}, sizes, 1)
+    return Samples({}, sizes, np.ones((SAMPLES, 1), np.bool_))
 
 
-__all__ = ["Requests", "Samples", "of_launch", "processor_samples"]
+__all__ = ["Requests", "Samples", "of_launch", "of_processor"]

@@ -1,10 +1,10 @@
 """Records of devices that nobody has measured here, from what their makers publish.
 
-Peaks (units, clock, operations, matrix products, memory, registers, shared memory) are those of data
-sheets and architecture papers. No data sheet says what a kernel reaches of them, nor latencies: of
-memory's peak REACHABLE is taken, launches cost LAUNCH_NS, and caches serve and delay as those that
-were measured in public (H100 and A100: Chips and Cheese 2023; others by their kind). Nothing here
-was measured by rune.
+Units, clocks, operations, matrix products, memory, registers and shared memory are those of data
+sheets and architecture papers. No data sheet says what a kernel reaches of a peak, nor how long
+loads and launches take: of memory's peak REACHABLE is taken, and for a launch LAUNCH_NS. What caches
+serve and how long they take is assumed, after the H100 (gpus of other makers by their likeness to
+it). Nothing here was measured by rune.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ def _matrix(halves: float, tf32: float = 0.0, i8: float = 0.0, f8: float = 0.0, 
     """Peaks of matrix units in TFLOP/s, those that there are; f32 stands for tf32."""
     peaks = {_f16: halves, _bf16: halves, _f32: tf32, _i8: i8, _f8: f8, _f64: f64}
     return {dtype: 1e12 * peak for dtype, peak in peaks.items() if peak}
-
 
 
 # What differs between GPUs of one maker is replaced in one of these.
@@ -224,7 +223,7 @@ PROCESSOR = DeviceRecord(
     unit_registers=0,
     thread_registers=0,
     shared_bytes=32 * KB,
-    shared_cycle_bytes=64,
+    shared_cycle_bytes=128,
     banks=1,
     cycle_requests=2.0,
     cycle_lines=2.0,
@@ -246,16 +245,4 @@ PROCESSOR = DeviceRecord(
     source="a generic core of a server",
 )
 
-GPUS = (
-    H100,
-    A100,
-    L4,
-    RTX_4090,
-    MI300X,
-    RX_7900_XTX,
-    ARC_A770,
-    IRIS_XE,
-    APPLE_M1,
-    ADRENO_740,
-    MALI_G710,
-)
+GPUS = (H100, A100, L4, RTX_4090, MI300X, RX_7900_XTX, ARC_A770, IRIS_XE, APPLE_M1, ADRENO_740, MALI_G710)
