@@ -1,10 +1,9 @@
 """Addresses that warps of CUDA kernels touch, by running the kernels on the host.
 
-A kernel's CUDA C is compiled as C++ whose every access calls a function of ours, as race detectors
-do it (g++ -fsanitize=thread, with callbacks of our own in the place of its library). Lanes of a warp
-run one after the other; what one instruction does for the n-th time in each of them is one request.
-Barriers do nothing, so values are wrong where threads exchange some, and addresses right where they
-do not depend on such values.
+A kernel's CUDA C is compiled as C++ in which every access calls a function, as it does for a race
+detector (g++ -fsanitize=thread), but one of ours. Lanes of a warp run one after the other; what one
+instruction does for the n-th time in each of them is one request. Barriers do nothing, so values
+are wrong where threads exchange some, and addresses right where they do not depend on such values.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ import ctypes
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-SECTOR, WARP, SAMPLES, MOST = 32, 32, 8, 1 << 14  # bytes, threads, warps, accesses of a lane
+SECTOR, WARP, SAMPLES = 32, 32, 16  # bytes, threads, warps
+MOST, OFTEN, PLACES = 1 << 16, 32, 1 << 14  # accesses of a lane, of one instruction; instructions
 _KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\(')
 _TABLE = "const unsigned long long* __restrict__ _table"
 
@@ -50,12 +50,18 @@ static unsigned char _pool[1 << 18];
 _CALLBACKS = """
 #include <stdint.h>
 #include <stddef.h>
-struct Access { uint64_t place, address; uint32_t bytes, writes; };
-Access* accesses; uint64_t most, number;
+struct Access { uint64_t place, address; uint32_t bytes, time; };
+struct Place { uint64_t place, times; };
+const unsigned PLACES = 1 << 14;
+Access* accesses; Place* places; uint64_t most, often, number;
 extern "C" {
-static inline void note(void* address, unsigned bytes, unsigned writes, void* place) {
-  if (number < most) accesses[number] = {(uint64_t)place, (uint64_t)address, bytes, writes};
-  number++;
+static inline void note(void* address, unsigned bytes, unsigned writes, void* at) {
+  uint64_t place = (uint64_t)at;
+  unsigned slot = (unsigned)(place * 0x9E3779B97F4A7C15ull >> 50);
+  while (places[slot].place && places[slot].place != place) slot = (slot + 1) % PLACES;
+  places[slot].place = place;
+  uint64_t time = places[slot].times++;
+  if (time < often && number < most) accesses[number++] = {place, (uint64_t)address, bytes, (uint32_t)time};
 }
 #define BOTH(name, bytes) \\
   void __tsan_read##name(void* p) { note(p, bytes, 0, __builtin_return_address(0)); } \\
@@ -68,11 +74,14 @@ void __tsan_write_range(void* p, size_t n) { note(p, n, 1, __builtin_return_addr
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_init() {}
-void begin(Access* to, uint64_t room) { accesses = to; most = room; number = 0; }
+void begin(Access* to, uint64_t room, Place* of, uint64_t each) {
+  accesses = to; most = room; places = of; often = each; number = 0;
+}
 uint64_t end() { return number; }
 }
 """
-_ACCESS = np.dtype([("place", np.uint64), ("address", np.uint64), ("bytes", np.uint32), ("writes", np.uint32)])
+_ACCESS = np.dtype([("place", np.uint64), ("address", np.uint64), ("bytes", np.uint32), ("time", np.uint32)])
+_PLACE = np.dtype([("place", np.uint64), ("times", np.uint64)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,60 +100,69 @@ class Kernels:
     """The kernels of one program, compiled for the host."""
 
     def __init__(self, source: str):
-        self._folder = tempfile.TemporaryDirectory()
-        folder = Path(self._folder.name)
-        names = _KERNEL.findall(source)
-        (folder / "callbacks.cpp").write_text(_CALLBACKS)
-        (folder / "kernels.cpp").write_text(_host(source, names))
-        _build(["-fsanitize=thread", "-c", "kernels.cpp", "-o", "kernels.o"], folder)
-        _build(["-fno-sanitize=all", "-shared", "kernels.o", "callbacks.cpp", "-o", "kernels.so"], folder)
-        self._library = ctypes.CDLL(str(folder / "kernels.so"))
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "callbacks.cpp").write_text(_CALLBACKS)
+            (folder / "kernels.cpp").write_text(_host(source, _KERNEL.findall(source)))
+            _build(["-fsanitize=thread", "-c", "kernels.cpp", "-o", "kernels.o"], folder)
+            _build(["-shared", "kernels.o", "callbacks.cpp", "-o", "kernels.so"], folder)
+            # It stays loaded when its file is gone.
+            self._library = ctypes.CDLL(str(folder / "kernels.so"))
         self._library.end.restype = ctypes.c_uint64
 
-    def trace(self, name: str, blocks: int, threads: int, buffers: Sequence[np.ndarray], sizes: Sequence[int]) -> Trace:
+    def trace(self, name: str, blocks: int, threads: int, buffers: Sequence[np.ndarray]) -> Trace:
         """What warps spread over a launch touch of the buffers."""
-        words = np.array([*(b.ctypes.data for b in buffers), *sizes, 0], np.uint64)
+        words = np.array([b.ctypes.data for b in buffers], np.uint64)
         warps = -(-threads // WARP)
-        counts, sectors, widths = [], [], set[int]()
+        requests, sectors, widths = 0.0, 0.0, set[int]()
         for sample in range(SAMPLES):
-            block, warp = sample * (blocks - 1) // (SAMPLES - 1), sample % warps
+            block, warp = (2 * sample + 1) * blocks // (2 * SAMPLES), sample % warps
             lanes = range(WARP * warp, min(threads, WARP * (warp + 1)))
-            runs = [self._lane(name, block, threads, lane, words) for lane in lanes]
-            each = _requests([_of_buffers(run, buffers) for run in runs], widths)
-            counts.append(len(each))
-            sectors += each
-        return Trace(float(np.mean(counts)), float(np.mean(sectors)) if sectors else 0.0, tuple(sorted(widths)))
+            runs = [self._lane(name, block, threads, lane, words, buffers) for lane in lanes]
+            for often, each in _requests(runs, widths):
+                requests += often
+                sectors += often * each
+        return Trace(requests / SAMPLES, sectors / max(1.0, requests), tuple(sorted(widths)))
 
-    def _lane(self, name: str, block: int, threads: int, thread: int, words: np.ndarray) -> np.ndarray:
-        log = np.empty(MOST, _ACCESS)
-        self._library.begin(ctypes.c_void_p(log.ctypes.data), ctypes.c_uint64(MOST))
-        run = getattr(self._library, f"trace_{name}")
-        run(block, threads, thread, ctypes.c_void_p(words.ctypes.data))
-        return log[: min(MOST, self._library.end())]
+    def _lane(
+        self, name: str, block: int, threads: int, thread: int, words: np.ndarray, buffers: Sequence[np.ndarray]
+    ) -> Run:
+        log, places = np.empty(MOST, _ACCESS), np.zeros(PLACES, _PLACE)
+        to, of = (ctypes.c_void_p(array.ctypes.data) for array in (log, places))
+        self._library.begin(to, ctypes.c_uint64(MOST), of, ctypes.c_uint64(OFTEN))
+        getattr(self._library, f"trace_{name}")(block, threads, thread, ctypes.c_void_p(words.ctypes.data))
+        times = dict(places[places["place"] > 0].tolist())
+        return Run(_of_buffers(log[: self._library.end()], buffers), times)
 
 
-def _of_buffers(run: np.ndarray, buffers: Sequence[np.ndarray]) -> np.ndarray:
-    """Accesses of a lane to the buffers; not to shared memory, nor to what is its own."""
-    address = run["address"]
-    inside = np.zeros(len(run), np.bool_)
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one lane did: the first accesses of each instruction, and how often it ran in all."""
+
+    accesses: np.ndarray
+    times: Mapping[int, int]
+
+
+def _of_buffers(accesses: np.ndarray, buffers: Sequence[np.ndarray]) -> np.ndarray:
+    """Those to the buffers; not to shared memory, nor to what is a lane's own."""
+    address = accesses["address"]
+    inside = np.zeros(len(accesses), np.bool_)
     for b in buffers:
         inside |= (address >= b.ctypes.data) & (address < b.ctypes.data + b.nbytes)
-    return run[inside]
+    return accesses[inside]
 
 
-def _requests(runs: Sequence[np.ndarray], widths: set[int]) -> list[int]:
-    """Sectors of each request: accesses of all lanes by one instruction, for the same time."""
-    touched: dict[tuple[int, int], set[int]] = {}
+def _requests(runs: Sequence[Run], widths: set[int]) -> Iterator[tuple[float, float]]:
+    """How often a warp runs each instruction, and the sectors of one request, on average."""
+    touched: dict[int, dict[int, set[int]]] = {}
     for run in runs:
-        times: dict[int, int] = {}
-        for place, address, size, _ in run.tolist():
-            time = times.get(place, 0)
-            times[place] = time + 1
+        for place, address, size, time in run.accesses.tolist():
             widths.add(size)
-            touched.setdefault((place, time), set()).update(
-                range(address // SECTOR, (address + size - 1) // SECTOR + 1)
-            )
-    return [len(sectors) for sectors in touched.values()]
+            sectors = range(address // SECTOR, (address + size - 1) // SECTOR + 1)
+            touched.setdefault(place, {}).setdefault(time, set()).update(sectors)
+    for place, by_time in touched.items():
+        often = max(run.times.get(place, 0) for run in runs)
+        yield float(often), float(np.mean([len(s) for s in by_time.values()]))
 
 
 def _host(source: str, names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What gpu_static.py looks at: functions, the types of their arguments, and what is known of them."""
+"""What gpu_static.py looks at: functions, and the types of their arguments."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ class Workload:
 
     flops:    of products, a multiply-add as two; 0 where memory decides
     baseline: microseconds on an H100, lowest and highest, as estimated for commit 35fa330
+    best:     microseconds on an H100 of the best known program (cuBLAS, cuDNN, CUB and their like)
+    unread:   bytes of the arguments that are not needed
     """
 
     function: Callable[..., Any]
     types: tuple[rune.ShapeDtypeStruct, ...]
     flops: float = 0.0
     baseline: tuple[float, float] = (0.0, 0.0)
+    best: float = 0.0
+    unread: int = 0
 
 
 def of(text: str) -> tuple[rune.ShapeDtypeStruct, ...]:
@@ -59,9 +63,9 @@ def attention(q: Any, k: Any, v: Any) -> Any:
     return rnp.einsum("bhqk,bhkd->bhqd", rune.nn.softmax(scores), v)
 
 
-def attention_gradients(q: Any, k: Any, v: Any) -> Any:
+def attention_gradients(*qkv: Any) -> Any:
     """By all three."""
-    return rune.grad(lambda *a: rnp.sum(attention(*a) ** 2), argnums=(0, 1, 2))(q, k, v)
+    return rune.grad(lambda q, k, v: rnp.sum(attention(q, k, v) ** 2), argnums=(0, 1, 2))(*qkv)
 
 
 def conv(x: Any, w: Any) -> Any:
@@ -71,7 +75,7 @@ def conv(x: Any, w: Any) -> Any:
 
 def conv_weight_gradient(x: Any, w: Any, y: Any) -> Any:
     """By the filters, from a cotangent."""
-    return rune.vjp(lambda w: conv(x, w), w)[1](y)
+    return rune.vjp(lambda w: conv(x, w), w)[1](y)[0]
 
 
 def adam(p: Any, g: Any, m: Any, v: Any) -> Any:
@@ -109,43 +113,47 @@ _MLP = 2 * dense(128, 512, 784) + 3 * dense(128, 10, 512)
 _MLP_TYPES = "f32[784,512] f32[512] f32[512,10] f32[10] f32[128,784] f32[128,10]"
 
 WORKLOADS: dict[str, Workload] = {
-    "matmul f32 4096": Workload(product, of("f32[4096,4096] f32[4096,4096]"), _SQUARES, (12400, 15500)),
-    "matmul bf16 4096": Workload(product, of("bf16[4096,4096] bf16[4096,4096]"), _SQUARES, (13000, 16700)),
-    "a @ b.T f32 4096": Workload(lambda a, b: a @ b.T, of("f32[4096,4096] f32[4096,4096]"), _SQUARES, (28000, 86000)),
-    "64 products of 512": Workload(
-        product, of("f32[64,512,512] f32[64,512,512]"), dense(512, 512, 512, 64), (1570, 1960)
+    "matmul f32 4096": Workload(product, of("f32[4096,4096] f32[4096,4096]"), _SQUARES, (12400, 15500), 2300),
+    "matmul bf16 4096": Workload(product, of("bf16[4096,4096] bf16[4096,4096]"), _SQUARES, (13000, 16700), 190),
+    "a @ b.T f32 4096": Workload(
+        lambda a, b: a @ b.T, of("f32[4096,4096] f32[4096,4096]"), _SQUARES, (28000, 86000), 2300
     ),
-    "64 x 65536 x 64": Workload(product, of("f32[64,65536] f32[65536,64]"), dense(64, 64, 65536), (1750, 2200)),
-    "matrix vector 4096": Workload(product, of("f32[4096,4096] f32[4096]"), 0.0, (113, 190)),
-    "softmax 512 x 4096": Workload(rune.nn.softmax, of("f32[512,4096]"), 0.0, (9, 17)),
-    "softmax 8 x 131072": Workload(rune.nn.softmax, of("f32[8,131072]"), 0.0, (20, 20)),
-    "layernorm 4096 x 1024": Workload(layernorm, of("f32[4096,1024] f32[1024] f32[1024]"), 0.0, (99, 176)),
-    "rmsnorm 4096 x 4096": Workload(rmsnorm, of("f32[4096,4096] f32[4096]"), 0.0, (170, 390)),
-    "attention 2x8x512x64": Workload(attention, of("f32[2,8,512,64] " * 3), _HEADS, (220, 520)),
-    "its gradients": Workload(attention_gradients, of("f32[2,8,512,64] " * 3), 3.5 * _HEADS, (600, 1300)),
-    "conv 32x64x28x28 3x3": Workload(conv, of("f32[32,64,28,28] f32[64,64,3,3]"), _CONV, (180, 870)),
+    "64 products of 512": Workload(
+        product, of("f32[64,512,512] f32[64,512,512]"), dense(512, 512, 512, 64), (1570, 1960), 290
+    ),
+    "64 x 65536 x 64": Workload(product, of("f32[64,65536] f32[65536,64]"), dense(64, 64, 65536), (1750, 2200), 15),
+    "matrix vector 4096": Workload(product, of("f32[4096,4096] f32[4096]"), 0.0, (113, 190), 26),
+    "softmax 512 x 4096": Workload(rune.nn.softmax, of("f32[512,4096]"), 0.0, (9, 17), 9),
+    "softmax 8 x 131072": Workload(rune.nn.softmax, of("f32[8,131072]"), 0.0, (20, 20), 6),
+    "layernorm 4096 x 1024": Workload(layernorm, of("f32[4096,1024] f32[1024] f32[1024]"), 0.0, (99, 176), 15),
+    "rmsnorm 4096 x 4096": Workload(rmsnorm, of("f32[4096,4096] f32[4096]"), 0.0, (170, 390), 48),
+    "attention 2x8x512x64": Workload(attention, of("f32[2,8,512,64] " * 3), _HEADS, (220, 520), 16),
+    "its gradients": Workload(attention_gradients, of("f32[2,8,512,64] " * 3), 3.5 * _HEADS, (600, 1300), 50),
+    "conv 32x64x28x28 3x3": Workload(conv, of("f32[32,64,28,28] f32[64,64,3,3]"), _CONV, (180, 870), 45),
     "its weight gradient": Workload(
-        conv_weight_gradient, of("f32[32,64,28,28] f32[64,64,3,3] f32[32,64,28,28]"), _CONV, (1500, 5700)
+        conv_weight_gradient, of("f32[32,64,28,28] f32[64,64,3,3] f32[32,64,28,28]"), _CONV, (1500, 5700), 50
     ),
     "tanh(x)*y+exp(-x*x) 16M": Workload(
-        lambda x, y: rnp.tanh(x) * y + rnp.exp(-x * x), of(f"f32[{M16}] f32[{M16}]"), 0.0, (70, 127)
+        lambda x, y: rnp.tanh(x) * y + rnp.exp(-x * x), of(f"f32[{M16}] f32[{M16}]"), 0.0, (70, 127), 70
     ),
-    "add f32 16M": Workload(lambda x, y: x + y, of(f"f32[{M16}] f32[{M16}]"), 0.0, (70, 127)),
-    "add bf16 16M": Workload(lambda x, y: x + y, of(f"bf16[{M16}] bf16[{M16}]"), 0.0, (57, 93)),
-    "Adam 4M": Workload(adam, of("f32[4096,1024] " * 4), 0.0, (42, 59)),
-    "sum axis 0, 65536 x 256": Workload(lambda x: rnp.sum(x, axis=0), of("f32[65536,256]"), 0.0, (31, 41)),
-    "sum axis 0, 8192 x 1024": Workload(lambda x: rnp.sum(x, axis=0), of("f32[8192,1024]"), 0.0, (52, 67)),
-    "sum axis 1, 65536 x 256": Workload(lambda x: rnp.sum(x, axis=1), of("f32[65536,256]"), 0.0, (26, 82)),
-    "sum 16M": Workload(rnp.sum, of(f"f32[{M16}]"), 0.0, (61, 137)),
-    "argmax 16M": Workload(rnp.argmax, of(f"f32[{M16}]"), 0.0, (230, 380)),
-    "transpose 4096": Workload(lambda x: x.T + 0, of("f32[4096,4096]"), 0.0, (113, 170)),
-    "gather 4M of 1M": Workload(lambda x, i: x[i], of("f32[1048576] i32[4194304]"), 0.0, (34, 57)),
-    "gather 8192 rows of 512": Workload(lambda x, i: x[i], of("f32[32768,512] i32[8192]"), 0.0, (15, 49)),
-    "cumsum 4M": Workload(rnp.cumsum, of("f32[4194304]"), 0.0, (46, 93)),
-    "sort 1M": Workload(rnp.sort, of("f32[1048576]"), 0.0, (2400, 4600)),
+    "add f32 16M": Workload(lambda x, y: x + y, of(f"f32[{M16}] f32[{M16}]"), 0.0, (70, 127), 70),
+    "add bf16 16M": Workload(lambda x, y: x + y, of(f"bf16[{M16}] bf16[{M16}]"), 0.0, (57, 93), 37),
+    "Adam 4M": Workload(adam, of("f32[4096,1024] " * 4), 0.0, (42, 59), 43),
+    "sum axis 0, 65536 x 256": Workload(lambda x: rnp.sum(x, axis=0), of("f32[65536,256]"), 0.0, (31, 41), 26),
+    "sum axis 0, 8192 x 1024": Workload(lambda x: rnp.sum(x, axis=0), of("f32[8192,1024]"), 0.0, (52, 67), 15),
+    "sum axis 1, 65536 x 256": Workload(lambda x: rnp.sum(x, axis=1), of("f32[65536,256]"), 0.0, (26, 82), 26),
+    "sum 16M": Workload(rnp.sum, of(f"f32[{M16}]"), 0.0, (61, 137), 26),
+    "argmax 16M": Workload(rnp.argmax, of(f"f32[{M16}]"), 0.0, (230, 380), 26),
+    "transpose 4096": Workload(lambda x: x.T + 0, of("f32[4096,4096]"), 0.0, (113, 170), 48),
+    "gather 4M of 1M": Workload(lambda x, i: x[i], of("f32[1048576] i32[4194304]"), 0.0, (34, 57), 20),
+    "gather 8192 rows of 512": Workload(
+        lambda x, i: x[i], of("f32[32768,512] i32[8192]"), 0.0, (15, 49), 15, 4 * 512 * (32768 - 8192)
+    ),
+    "cumsum 4M": Workload(rnp.cumsum, of("f32[4194304]"), 0.0, (46, 93), 15),
+    "sort 1M": Workload(rnp.sort, of("f32[1048576]"), 0.0, (2400, 4600), 84),
     "scatter-add 4M into 1M": Workload(
-        lambda x, i, u: x.at[i].add(u), of("f32[1048576] i32[4194304] f32[4194304]"), 0.0, (11000, 18500)
+        lambda x, i, u: x.at[i].add(u), of("f32[1048576] i32[4194304] f32[4194304]"), 0.0, (11000, 18500), 104
     ),
-    "MLP step 784-512-10": Workload(mlp_step, of(_MLP_TYPES), _MLP, (50, 60)),
-    "uniform 16M": Workload(lambda key: rune.random.uniform(key, (M16,)), of("u32[2]"), 0.0, (57, 112)),
+    "MLP step 784-512-10": Workload(mlp_step, of(_MLP_TYPES), _MLP, (50, 60), 40),
+    "uniform 16M": Workload(lambda key: rune.random.uniform(key, (M16,)), of("u32[2]"), 0.0, (57, 112), 26),
 }

@@ -44,7 +44,7 @@ class _Group:
     terms: tuple[Term, ...]
     loops: tuple[str, ...]  # on which their index depends
     offsets: set[int] = field(default_factory=set)
-    share: float = 0.0
+    threads: float = 0.0  # the share that comes here
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class _Span:
 
     itemsize: int
     offsets: set[int] = field(default_factory=set)
-    share: float = 0.0
+    threads: float = 0.0  # the share that comes here
 
 
 @dataclass(slots=True)
@@ -70,27 +70,27 @@ class Footprints:
 
     def through(self, block: Block, extents: Extents, capacity: float) -> float:
         """The bytes that come through a cache of this capacity, for all rounds of a block."""
-        whole = self._union([(block, _over(block, extents), 1.0)])
-        if whole <= capacity:
-            return whole
+        together = self._union([(block, _over(block, extents))])
+        if together <= capacity:
+            return together
         inside = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
-        parts = [(b, _over(b, inside), b.share) for b in block.inner]
-        own = (replace(block, inner=()), inside, 1.0)
-        self.groups[own[0]] = self._groups(block)
-        if self._union([own, *parts]) <= capacity:
-            return whole
-        again = self._union([own]) + sum(b.share * self.through(b, inside, capacity) for b in block.inner)
-        return max(whole, block.rounds * again)
+        parts = [(b, _over(b, inside)) for b in block.inner]
+        alone = replace(block, inner=())
+        self.groups[alone] = self._groups(block)
+        if self._union([(alone, inside), *parts]) <= capacity:
+            return together
+        again = self._union([(alone, inside)]) + sum(self.through(b, inside, capacity) for b in block.inner)
+        return max(together, block.rounds * again)
 
-    def _union(self, blocks: Iterable[tuple[Block, Extents, float]]) -> float:
-        """The bytes of all rounds of blocks together, each with extents within, and its share."""
+    def _union(self, blocks: Iterable[tuple[Block, Extents]]) -> float:
+        """The bytes of all rounds of blocks together, each with the extents within."""
         spans: dict[str, dict[tuple, _Span]] = {}
         pending = list(blocks)
         while pending:
-            block, inside, share = pending.pop()
+            block, inside = pending.pop()
             for group in self._groups(block):
-                self._collect(group, inside, share, spans.setdefault(group.touch.buffer, {}))
-            pending += [(b, _over(b, inside), share * b.share) for b in block.inner]
+                self._collect(group, inside, spans.setdefault(group.touch.buffer, {}))
+            pending += [(b, _over(b, inside)) for b in block.inner]
         return sum(self._of_buffer(name, each) for name, each in spans.items())
 
     def _groups(self, block: Block) -> tuple[_Group, ...]:
@@ -98,21 +98,21 @@ class Footprints:
         if block not in self.groups:
             groups: dict[tuple, _Group] = {}
             for touch in block.touches:
-                if touch.space is AddressSpace.SHARED or not touch.share:
+                if touch.space is AddressSpace.SHARED or not touch.threads:
                     continue
                 terms = tuple(t for t in terms_of(touch.index) if t.factors)
                 loops = tuple(sorted(frozenset[str]().union(*touch.origins.values())))
                 group = groups.setdefault((touch.buffer, terms), _Group(touch, terms, loops))
                 group.offsets.add(sum(t.coefficient for t in terms_of(touch.index) if not t.factors))
-                group.share = max(group.share, touch.share)
+                group.threads = max(group.threads, touch.threads)
             self.groups[block] = tuple(groups.values())
         return self.groups[block]
 
-    def _collect(self, group: _Group, extents: Extents, share: float, spans: dict[tuple, _Span]) -> None:
+    def _collect(self, group: _Group, extents: Extents, spans: dict[tuple, _Span]) -> None:
         steps = self._steps(group, extents)
         span = spans.setdefault(steps, _Span(group.touch.itemsize))
         span.offsets |= group.offsets
-        span.share = max(span.share, share * group.share)
+        span.threads = max(span.threads, group.threads)
 
     def _steps(self, group: _Group, extents: Extents) -> tuple[Step, ...]:
         """What an index runs over while its loops take so many values."""
@@ -128,7 +128,9 @@ class Footprints:
 
     def _of_buffer(self, name: str, spans: Mapping[tuple, _Span]) -> float:
         """The bytes of a parameter under spans of different form, at most all of it."""
-        total = sum(s.share * span_bytes(steps, s.itemsize, s.offsets, self.sector_bytes) for steps, s in spans.items())
+        total = sum(
+            s.threads * span_bytes(steps, s.itemsize, s.offsets, self.sector_bytes) for steps, s in spans.items()
+        )
         return min(total, self.sizes.get(name, math.inf) + self.sector_bytes)
 
 
@@ -136,7 +138,7 @@ def _over(block: Block, extents: Extents) -> Extents:
     """The extents within all rounds of a block."""
     if block.var is None:
         return extents
-    return {**extents, block.var: extents.get(block.var, 1) * block.rounds * block.lanes}
+    return {**extents, block.var: block.extent}
 
 
 def _steps(term: Term, extents: Extents, origins: Mapping[str, frozenset[str]]) -> Iterator[Step]:

@@ -171,16 +171,17 @@ class _Model:
 
     def _through(self, prints: Footprints, cache: Cache, block: Block, launch: Launch, held: Occupancy) -> float:
         if self.record.is_processor:
-            whole = prints.through(block, {}, math.inf)
+            total = prints.through(block, {}, math.inf)
             # What all of it fits into has it already: the value was just computed, or used before.
-            if cache.is_shared and whole <= cache.capacity_bytes:
+            if cache.is_shared and total <= cache.capacity_bytes:
                 return 0.0
             return prints.through(block, {}, cache.capacity_bytes / (self.record.units if cache.is_shared else 1))
         if cache.is_shared:
             resident = launch.resident_extents(held.groups * self.record.units)
             return prints.through(_in_waves(block, launch, resident), resident, cache.capacity_bytes)
         # Groups of a unit are none that follow each other, so they share nothing in its cache.
-        return launch.groups * prints.through(block, launch.group_extents(), cache.capacity_bytes / held.groups)
+        capacity = cache.capacity_bytes / held.groups - cache.holds_shared * shared_bytes(launch.head)
+        return launch.groups * prints.through(block, launch.group_extents(), capacity)
 
     # --- time --------------------------------------------------------------------------------
 
@@ -240,7 +241,7 @@ def _in_waves(block: Block, launch: Launch, resident: Mapping[str, int]) -> Bloc
     for axis in reversed(launch.grid):
         rounds = -(-axis.extent // resident[axis.name])
         if rounds > 1:
-            block = Block(axis.name, rounds, 1, 1.0, (), (block,), Work())
+            block = Block(axis.name, rounds, axis.extent, 1, 1.0, (), (block,), Work())
     return block
 
 

@@ -49,7 +49,10 @@ SPECIAL = frozenset({"div", "sqrt", "rsqrt"})  # operations on floats that have 
 class Touch:
     """A load or a store of all threads.
 
-    space: None for a parameter;  share: of the threads and rounds around it
+    space:   None for a parameter
+    share:   of the subgroups and rounds around it;  threads: of all threads
+    depth:   loads whose values its index needs, one after the other
+    origins: the loops behind each name of its index
     """
 
     buffer: str
@@ -58,9 +61,10 @@ class Touch:
     writes: bool
     space: AddressSpace | None
     share: float
+    threads: float
     requests: Requests
-    depth: int  # loads whose values its index needs, one after the other
-    origins: Mapping[str, frozenset[str]]  # the loops behind each name of its index
+    depth: int
+    origins: Mapping[str, frozenset[str]]
 
 
 @dataclass(slots=True)
@@ -81,11 +85,13 @@ class Work:
 class Block:
     """Statements one after the other, for some rounds of a loop (`var`), or once.
 
-    lanes: values that `var` takes at the same time; share: of the threads that come here
+    extent: values that `var` takes in all;  lanes: at the same time
+    share:  of the subgroups around it that come here
     """
 
     var: str | None
     rounds: int
+    extent: int
     lanes: int
     share: float
     touches: tuple[Touch, ...]
@@ -113,7 +119,7 @@ class Reader:
         inner: list[Block] = []
         work = Work()
         self._body(body, samples, 1.0, touches, inner, work)
-        return Block(None, 1, 1, 1.0, tuple(touches), tuple(inner), work)
+        return Block(None, 1, 1, 1, 1.0, tuple(touches), tuple(inner), work)
 
     def _body(
         self, body: Iterable[Stmt], samples: Samples, share: float, touches: list[Touch], inner: list[Block], work: Work
@@ -146,6 +152,7 @@ class Reader:
             block,
             var=loop.var,
             rounds=-(-extent // lanes),
+            extent=extent,
             lanes=lanes,
             share=share,
             is_unrolled=loop.kind is Kind.UNROLLED,
@@ -194,7 +201,7 @@ class Reader:
                 requests = samples.requests(place, dtype.itemsize, self.record)
         depth = max((self.depths.get(n, 0) for n in names), default=0)
         origins = {n: self._origins((n,)) for n in size_names(place)}
-        return Touch(buffer, dtype.itemsize, place, writes, space, share, requests, depth, origins)
+        return Touch(buffer, dtype.itemsize, place, writes, space, share, samples.threads, requests, depth, origins)
 
 
 def _of_threads(size: int, record: DeviceRecord) -> Requests:

@@ -25,6 +25,7 @@ class Cache:
     rate:           what it serves, all units together [B/s]; the first level serves requests of
                     subgroups, which are counted apart
     latency_cycles: from a load to its value [cycles]
+    holds_shared:   whether the memory of groups is taken out of it
     """
 
     name: str
@@ -32,6 +33,7 @@ class Cache:
     is_shared: bool
     rate: float
     latency_cycles: float
+    holds_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

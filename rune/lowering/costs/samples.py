@@ -46,12 +46,14 @@ class Requests:
 class Samples:
     """Values of the names that an index may mention.
 
-    active: the lanes that run;  lets: locals bound so far;  known: those evaluated so far
+    active: the lanes that run;  lanes_of_all: the share of lanes that did where the kernel begins
+    lets:   locals bound so far;  known: those evaluated so far
     """
 
     values: dict[str, np.ndarray]
     sizes: Mapping[str, int]
     active: np.ndarray
+    lanes_of_all: float = 1.0
     lets: dict[str, Expr] = field(default_factory=dict)
     known: dict[str, np.ndarray | None] = field(default_factory=dict)
     memo: dict[tuple, Requests] = field(default_factory=dict)
@@ -60,6 +62,11 @@ class Samples:
     def lanes(self) -> int:
         """Threads of a subgroup."""
         return self.active.shape[1]
+
+    @property
+    def threads(self) -> float:
+        """The share of the launch's threads that run."""
+        return float(self.active.mean()) / self.lanes_of_all
 
     # --- where ---------------------------------------------------------------------------------
 
@@ -216,13 +223,13 @@ def _pattern(index: Size, line: int) -> tuple:
 
 def _origins(name: str, lets: Mapping[str, Expr]) -> Iterator[Size]:
     """The indices from which a value follows: of what it loads, and of what it mentions."""
-    pending, seen = [name], {name}
+    pending, visited = [name], {name}
     while pending:
         let = lets.get(pending.pop())
         for part in walk_expr(let) if let is not None else ():
             yield from expr_sizes(part)
-            if isinstance(part, Local) and part.name not in seen:
-                seen.add(part.name)
+            if isinstance(part, Local) and part.name not in visited:
+                visited.add(part.name)
                 pending.append(part.name)
 
 
@@ -249,7 +256,8 @@ def of_launch(launch: Launch, subgroup: int, sizes: Mapping[str, int]) -> Sample
         point = group * width + thread
         active = active & (point < launch.points)
         values = _unfolded(launch.grid, point)
-    return Samples(values, sizes, np.broadcast_to(active, (SAMPLES, lanes)))
+    active = np.broadcast_to(active, (SAMPLES, lanes))
+    return Samples(values, sizes, active, max(1.0, active.sum()) / active.size)
 
 
 def _unfolded(axes: Sequence[Axis], position: np.ndarray) -> dict[str, np.ndarray]:

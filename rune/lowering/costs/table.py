@@ -2,9 +2,9 @@
 
 Units, clocks, operations, matrix products, memory, registers and shared memory are those of data
 sheets and architecture papers. No data sheet says what a kernel reaches of a peak, nor how long
-loads and launches take: of memory's peak REACHABLE is taken, and for a launch LAUNCH_NS. What caches
-serve and how long they take is assumed, after the H100 (gpus of other makers by their likeness to
-it). Nothing here was measured by rune.
+loads and launches take: of memory's peak REACHABLE is taken, and for a launch LAUNCH_NS. What
+caches serve and how long they take is assumed, after public measurements of an H100. Nothing here
+was measured by rune.
 """
 
 from __future__ import annotations
@@ -63,6 +63,12 @@ def _caches(unit_bytes: int, unit_rate: float, *shared: tuple[str, int, float, f
     return (Cache("L1", unit_bytes, False, unit_rate, 35.0), *(Cache(n, size, True, r, c) for n, size, r, c in shared))
 
 
+def _of_nvidia(unit_bytes: int, unit_rate: float, second: tuple[str, int, float, float]) -> tuple[Cache, ...]:
+    """A first level out of which groups have their memory, and a second."""
+    first, *others = _caches(unit_bytes, unit_rate, second)
+    return (replace(first, holds_shared=True), *others)
+
+
 H100 = replace(
     _NVIDIA,
     name="H100 SXM",
@@ -71,7 +77,7 @@ H100 = replace(
     shared_bytes=228 * KB,
     operations={_f32: 128, _f64: 64, _f16: 256, _bf16: 256, _i32: 64},
     matrix_flops=_matrix(989.4, tf32=494.7, i8=1979.0, f8=1979.0, f64=66.9),
-    caches=_caches(128 * KB, 29.6e12, ("L2", 50 * MB, 5.5e12, 270.0)),
+    caches=_of_nvidia(256 * KB, 29.6e12, ("L2", 50 * MB, 5.5e12, 270.0)),
     memory_rate=REACHABLE * 3.35e12,
 )
 A100 = replace(
@@ -82,7 +88,7 @@ A100 = replace(
     shared_bytes=164 * KB,
     operations={_f32: 64, _f64: 32, _f16: 256, _bf16: 128, _i32: 64},
     matrix_flops=_matrix(312.0, tf32=156.0, i8=624.0, f64=19.5),
-    caches=_caches(96 * KB, 19.5e12, ("L2", 40 * MB, 4.0e12, 200.0)),
+    caches=_of_nvidia(192 * KB, 19.5e12, ("L2", 40 * MB, 4.0e12, 200.0)),
     memory_rate=REACHABLE * 2.039e12,
 )
 _ADA = replace(_NVIDIA, unit_threads=1536, unit_groups=24, shared_bytes=100 * KB)
@@ -92,7 +98,7 @@ L4 = replace(
     units=58,
     clock_hz=2.04e9,
     matrix_flops=_matrix(121.0, tf32=60.0, i8=242.0, f8=242.0),
-    caches=_caches(64 * KB, 15.1e12, ("L2", 48 * MB, 1.5e12, 270.0)),
+    caches=_of_nvidia(128 * KB, 15.1e12, ("L2", 48 * MB, 1.5e12, 270.0)),
     memory_rate=REACHABLE * 300e9,
 )
 RTX_4090 = replace(
@@ -101,7 +107,7 @@ RTX_4090 = replace(
     units=128,
     clock_hz=2.52e9,
     matrix_flops=_matrix(165.2, tf32=82.6, i8=660.6, f8=330.3),
-    caches=_caches(64 * KB, 41.3e12, ("L2", 72 * MB, 4.5e12, 270.0)),
+    caches=_of_nvidia(128 * KB, 41.3e12, ("L2", 72 * MB, 4.5e12, 270.0)),
     memory_rate=REACHABLE * 1.008e12,
 )
 

@@ -74,8 +74,8 @@ def _add(touch: Touch, times: float, sums: Totals, record: DeviceRecord) -> None
         return
     sums.requests += times
     sums.sectors += times * touch.requests.sectors
-    moved = touch.requests.sectors * record.sector_bytes / record.shared_cycle_bytes
-    sums.request_cycles += times * max(1 / record.cycle_requests, touch.requests.lines / record.cycle_lines, moved)
+    passing = touch.requests.sectors * record.sector_bytes / record.shared_cycle_bytes
+    sums.request_cycles += times * max(1 / record.cycle_requests, touch.requests.lines / record.cycle_lines, passing)
 
 
 __all__ = ["Totals", "totals"]
