@@ -20,12 +20,13 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import numpy as np
 from address_trace import Kernels, Trace
 from gpu_workloads import WORKLOADS, Workload
-from sass import PRODUCTS, Machine, machines
+from sass import PRODUCTS, Machine, disassembler, machines
 
 import rune
 from rune import dtypes
@@ -76,7 +77,7 @@ class Judgement:
 
     @property
     def share_of_best(self) -> float:
-        """Of the best known time on an H100."""
+        """Of the best known time, which is known on an H100 alone."""
         return 1e-6 * WORKLOADS[self.name].best / self.predicted
 
     @property
@@ -182,6 +183,7 @@ def roofline(workload: Workload, lowered: Lowered, record: DeviceRecord) -> floa
 
 # --- output -----------------------------------------------------------------------------------
 
+_ON_H100 = ("best", "before")
 _HEAD = (
     "workload",
     "kernels, launches",
@@ -194,8 +196,7 @@ _HEAD = (
     "bound by",
     "µs",
     "roofline",
-    "best",
-    "before",
+    *_ON_H100,
 )
 
 
@@ -222,13 +223,21 @@ def cells(judgement: Judgement) -> tuple[str, ...]:
 
 def table(judgements: Sequence[Judgement], record: DeviceRecord) -> str:
     """The table as Markdown, and what it comes to."""
+    columns = len(_HEAD) if record is H100 else len(_HEAD) - len(_ON_H100)
     rows = [_HEAD, tuple("---" for _ in _HEAD), *map(cells, judgements)]
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    worst = min(judgements, key=lambda j: j.share_of_best)
-    means = [statistics.geometric_mean(shares) for shares in zip(*((j.share, j.share_of_best) for j in judgements))]
-    lines += ["", f"{record.name}, {len(judgements)} workloads, geometric means: {means[0]:.0%} of the roofline,"]
-    lines += [f"{means[1]:.0%} of the best; least {worst.share_of_best:.0%} ({worst.name})"]
+    lines = [f"| {' | '.join(row[:columns])} |" for row in rows]
+    lines += ["", f"{record.name}, {len(judgements)} workloads"]
+    lines.append(f"{summary(judgements, 'share')} of the roofline")
+    if record is H100:
+        lines.append(f"{summary(judgements, 'share_of_best')} of the best")
     return "\n".join(lines)
+
+
+def summary(judgements: Sequence[Judgement], share: str) -> str:
+    """Of a share the geometric mean, and the least."""
+    shares = {j.name: getattr(j, share) for j in judgements}
+    worst = min(shares, key=lambda name: shares[name])
+    return f"geometric mean {statistics.geometric_mean(shares.values()):.0%}, least {shares[worst]:.1%} ({worst})"
 
 
 def as_json(judgement: Judgement) -> dict[str, Any]:
@@ -250,6 +259,12 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write all figures of all kernels")
     options = parser.parse_args()
     names = [n for n in WORKLOADS if any(fnmatch(n, p) for p in options.workloads)]
+    try:
+        disassembler()
+    except PackageNotFoundError as error:
+        raise SystemExit(
+            f"gpu_static: cannot read machine code (no {error}): pip install 'rune-ml[gpu-static]'"
+        ) from error
     judgements = [judge(name, options.arch) for name in names]
     print(table(judgements, DEVICES[options.arch][0]))
     if options.json:

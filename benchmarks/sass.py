@@ -56,6 +56,11 @@ def machines(source: str, arch: str) -> dict[str, Machine]:
         path.write_bytes(compile_source(source, "kernels", arch))
         command = [str(disassembler()), str(path)]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return read(text)
+
+
+def read(text: str) -> dict[str, Machine]:
+    """The machine code of every kernel of a text as nvdisasm prints it."""
     registers = {name: int(number, 16) for name, number in _REGISTERS.findall(text)}
     parts = _SECTION.split(text)
     return {name: _machine(body, registers[name]) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
