@@ -5,6 +5,7 @@
     ./scripts/fuzz --programs 100000     so many programs
     ./scripts/fuzz --seed 7              the program of seed 7 once: how a failure is replayed
     ./scripts/fuzz --ways "vmap,eager"   in these ways alone (tests/fuzzing/trial.py lists them)
+    ./scripts/fuzz --schedules           with loops of any legal layout (tests/fuzzing/ways.py)
     ./scripts/fuzz --jobs 4 --on         four processes; go on after a failure, and count
     ./scripts/fuzz --planted             put faults into rune, one of each kind, and see them found
     ./scripts/fuzz --seed 7 -- -k lanes  what seed 7 draws in the laws of tests/laws; what follows
@@ -31,6 +32,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LAWS = tuple(f"tests/laws/test_{n}.py" for n in ("control", "programs", "executors"))
+SCHEDULES = "schedules,schedules on opencl,schedules on vulkan"
 BATCH = 300  # programs of one process: what it compiled goes with it
 HANGS = 600.0  # seconds of one program
 
@@ -43,6 +45,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="replay what this seed draws, once")
     parser.add_argument("--first", type=int, help="the seed to begin with")
     parser.add_argument("--ways", default="", help="the ways to run them in, divided by commas")
+    parser.add_argument("--schedules", dest="ways", action="store_const", const=SCHEDULES, help="any layout of loops")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--on", action="store_true", help="go on after a failure")
     parser.add_argument("--planted", action="store_true", help="find faults that are put in")

@@ -4,7 +4,7 @@
     decompose   nested programs inlined, primitives expanded
     simplify/   program passes: constants, laws, common and dead equations
     kernelize/  equations -> kernels (kernels.py; kernels_text, kernels_parse, kernels_check)
-    schedule    the order of the steps
+    order       the order of the steps
     build/      kernels -> loops (kernel/: the loop language, its check, text and interpreter)
     optimize/   passes over loops
     memory      offsets, in-place results, donation -> plan (plan.py; plan_text, plan_check)

@@ -15,6 +15,7 @@ from rune.core.graph import Graph
 from rune.core.program import Program
 from rune.dims import Size
 from rune.errors import ArgumentError
+from rune.lowering.build.schedule import Schedule
 from rune.lowering.graphs import kernels_graph, plan_graph
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import to_text as code_text
@@ -24,7 +25,7 @@ from rune.lowering.plan import Plan
 from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import StepCost, numbered, step_costs, total
 
-STAGES = ("program", "simplified", "kernels", "code", "plan", "costs")
+STAGES = ("program", "simplified", "kernels", "schedules", "code", "plan", "costs")
 GRAPHS = ("program", "simplified", "kernels", "plan")  # stages that can be drawn
 DUMP = "RUNE_DUMP"  # environment variable: stages to print, as in RUNE_DUMP=program,kernels
 
@@ -49,6 +50,7 @@ class Lowered:
     program: Program
     simplified: Program
     kernels: KernelProgram
+    schedules: Mapping[str, Schedule]
     codes: Mapping[str, KernelCode]
     plan: Plan
     seconds: Mapping[str, float]
@@ -62,6 +64,8 @@ class Lowered:
                 return str(self.simplified)
             case "kernels" | "kernel":
                 return program_text(self.kernels)
+            case "schedules":
+                return "\n".join(f"{name}: {schedule}" for name, schedule in self.schedules.items())
             case "code":
                 return "\n".join(map(code_text, self.codes.values()))
             case "plan":

@@ -1,4 +1,4 @@
-"""Check kernels: every rule that schedule, memory and build may take for granted.
+"""Check kernels: every rule that order, memory and build may take for granted.
 
 Names     bound before use and once; an index symbol is an axis, a size or an integer Let
 Types     of every expression, of writes and sums; as many indices as a buffer has axes

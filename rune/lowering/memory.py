@@ -39,7 +39,7 @@ Chain = list[Value]  # values that use one piece of memory in turn
 def plan_memory(
     program: KernelProgram, codes: Mapping[str, KernelCode], target: str, donated: Sequence[int] = ()
 ) -> Plan:
-    """The plan of a scheduled kernel program.
+    """The plan of a kernel program whose steps are in order.
 
     Errors: DimensionError if a symbolic size is not an axis of any argument.
     """

@@ -1,6 +1,6 @@
 """The pipeline: from a program to a plan, all stages and pass lists on one page.
 
-    program -> decompose, simplify -> kernelize -> schedule -> build, optimise -> plan memory
+    program -> decompose, simplify -> kernelize -> order -> build, optimise -> plan memory
 
 Every arrow is a pure function between immutable values that print, parse and check themselves.
 With `check`, each stage's value is checked, and after every pass as well: a failure names the
@@ -9,15 +9,17 @@ pass and shows the value before and after it. RUNE_DUMP=program,kernels prints c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
 
 from rune.core.check import check_program
 from rune.core.program import Program
+from rune.errors import ArgumentError
 from rune.lowering import explain, host_calls, kernels_check, memory, messages
-from rune.lowering.build import build
+from rune.lowering.build import Built, build, build_by_default
+from rune.lowering.build.schedule import parse
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
 from rune.lowering.explain import Lowered
@@ -26,6 +28,7 @@ from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernel.text import to_text as code_text
 from rune.lowering.kernelize import kernelize
+from rune.lowering.kernels import KernelProgram
 from rune.lowering.legalize import parts, storage
 from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
@@ -33,12 +36,12 @@ from rune.lowering.optimize import eliminate_common as common_code
 from rune.lowering.optimize import eliminate_dead as dead_code
 from rune.lowering.optimize import hoist_invariant, simplify_index, sum_in_blocks, unroll
 from rune.lowering.optimize.vectorize import vectorize
+from rune.lowering.order import with_steps_ordered
 from rune.lowering.passes import Pass, fixpoint, nested, run_passes
 from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_overlap
 from rune.lowering.plan_types import check_types
 from rune.lowering.scatters import sorts
-from rune.lowering.schedule import schedule
 from rune.lowering.simplify import (
     eliminate_common,
     eliminate_dead,
@@ -95,22 +98,34 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
     )
 
 
-def stages(program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False) -> Lowered:
-    """Lower a program and keep every stage."""
+def stages(
+    program: Program,
+    target: Target,
+    donated: Sequence[int] = (),
+    *,
+    schedules: Mapping[str, str] | None = None,
+    check: bool = False,
+) -> Lowered:
+    """Lower a program and keep every stage.
+
+    schedules: how the loops of some kernels are laid out, by name, in the grammar of
+               build/schedule.py; others have their defaults.
+    Errors: ArgumentError for a kernel that there is not, and a schedule that one cannot have.
+    """
     seconds: dict[str, float] = {}
     require_dtypes(program, target)
     with _timed(seconds, "simplified"):
         passes = program_passes(target)
         simplified = run_passes(passes, program, check_program if check else _accept)
     with _timed(seconds, "kernels"):
-        kernels = schedule(kernelize(simplified, target))
+        kernels = with_steps_ordered(kernelize(simplified, target))
         if check:
             kernels_check.check(kernels)
     with _timed(seconds, "code"):
         code_passes, accept = kernel_passes(target), check_code if check else _accept
+        built = _built(kernels, target, schedules or {})
         codes = {
-            name: run_passes(code_passes, _checked(build(kernel, target), accept), accept, code_text)
-            for name, kernel in kernels.kernels.items()
+            name: run_passes(code_passes, _checked(b.code, accept), accept, code_text) for name, b in built.items()
         }
         for code in codes.values():
             require_few(code, target)
@@ -120,7 +135,8 @@ def stages(program: Program, target: Target, donated: Sequence[int] = (), *, che
         if check:
             check_types(plan)
             check_overlap(plan)
-    lowered = Lowered(program, simplified, kernels, codes, plan, seconds)
+    chosen = {name: b.schedule for name, b in built.items()}
+    lowered = Lowered(program, simplified, kernels, chosen, codes, plan, seconds)
     explain.dump(lowered)
     return lowered
 
@@ -131,6 +147,21 @@ def lower(program: Program, target: Target, donated: Sequence[int] = (), *, chec
     donated: numbers of arguments whose memory results may take over.
     """
     return stages(program, target, donated, check=check).plan
+
+
+def _built(kernels: KernelProgram, target: Target, schedules: Mapping[str, str]) -> dict[str, Built]:
+    """The loops of each kernel, by its schedule or its default."""
+    unknown = [name for name in schedules if name not in kernels.kernels]
+    if unknown:
+        names = ", ".join(kernels.kernels) or "none"
+        raise ArgumentError(f"schedule: cannot find the kernel {unknown[0]!r} of {kernels.name} (it has: {names})")
+    asked = {name: parse(text) for name, text in schedules.items()}
+    return {
+        name: Built(asked[name], build(kernel, asked[name], target))
+        if name in asked
+        else build_by_default(kernel, target)
+        for name, kernel in kernels.kernels.items()
+    }
 
 
 def _accept(value: object) -> None:

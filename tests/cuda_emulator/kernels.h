@@ -11,12 +11,28 @@ void cuda_barrier();
 void* cuda_pool();
 void set_condition(unsigned long long handle, unsigned value);
 }
-struct uint4 { unsigned x, y, z, w; };
+// Neighbours in memory, aligned as on a device.
+#define NEIGHBOURS(type, name) \
+  struct alignas(2 * sizeof(type)) name##2 { type x, y; }; \
+  static inline name##2 make_##name##2(type x, type y) { return {x, y}; } \
+  struct alignas(sizeof(type) < 8 ? 4 * sizeof(type) : 16) name##4 { type x, y, z, w; }; \
+  static inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+NEIGHBOURS(float, float)
+NEIGHBOURS(int, int)
+NEIGHBOURS(unsigned, uint)
+NEIGHBOURS(double, double)
+NEIGHBOURS(long long, longlong)
+NEIGHBOURS(unsigned long long, ulonglong)
+NEIGHBOURS(short, short)
+NEIGHBOURS(unsigned short, ushort)
+NEIGHBOURS(signed char, char)
+NEIGHBOURS(unsigned char, uchar)
 using cudaGraphConditionalHandle = unsigned long long;
 
 #define __global__
 #define __device__
 #define __shared__ static thread_local
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(threads)
 #define blockIdx cuda_blockIdx
 #define blockDim cuda_blockDim

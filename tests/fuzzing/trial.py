@@ -39,6 +39,9 @@ WAYS: tuple[Way, ...] = (
     Way("opencl", 0.4, ways.some, ways.on("opencl:0")),
     Way("vulkan", 0.4, ways.some, ways.on("vulkan:0")),
     Way("wgpu", 0.3, ways.some, ways.on("wgpu:0")),
+    Way("schedules", 3, ways.some, ways.scheduled_on("cpu:0")),
+    Way("schedules on opencl", 0.2, ways.some, ways.scheduled_on("opencl:0")),
+    Way("schedules on vulkan", 0.2, ways.some, ways.scheduled_on("vulkan:0")),
 )
 
 

@@ -21,10 +21,16 @@ import rune.numpy as rnp
 from rune import dtypes
 from rune.backends import device_named
 from rune.backends.cpu import compiler
-from rune.errors import DimensionError, ShapeError
+from rune.errors import ArgumentError, DeviceError, DimensionError, ShapeError
 from rune.lowering import kernelize, pipeline
+from rune.lowering.build import build, build_by_default, flat_kernel
+from rune.lowering.build.schedule import Schedule
+from rune.lowering.build.space import shares, walks
 from rune.lowering.codegen.llvm import Machine
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.rounds import require_few
 from rune.lowering.kernelize import groups
+from rune.lowering.kernels import Kernel
 from tests.fuzzing import generate
 from tests.fuzzing.compare import Difference, agree, means_what_numpy_says, rounding, values
 from tests.fuzzing.maker import Refused, is_exact
@@ -92,6 +98,8 @@ def is_chaotic(program: Program, seed: int) -> bool:
         same(program, expected(program, args), expected(program, list(map(_neighbour, args))))
     except Difference:
         return True
+    except Refused:  # a program with a mistake has no values
+        return False
     return False
 
 
@@ -129,6 +137,39 @@ def on(name: str) -> Check:
             compiled(program, seed, name)
 
     return check
+
+
+def scheduled_on(name: str) -> Check:
+    """Compiled for a device with loops of any legal layout, where it has the dtypes."""
+
+    def check(program: Program, seed: int) -> None:
+        known = device_named(name).target.program_dtypes
+        args = program.arguments(seed)
+        if all(v.dtype in known for v in values(program, args).values()):
+            schedule = any_schedules(program, args, name, seed)
+            compiled(program, seed, name, schedule=schedule)
+
+    return check
+
+
+def any_schedules(program: Program, args: list[Any], device: str, seed: int) -> dict[str, Schedule]:
+    """A legal schedule for each kernel of a program."""
+    lowered = rune.explain(program.function(), device=device)(*args).lowered
+    rng, target = np.random.default_rng(seed), device_named(device).target
+    return {name: any_schedule(kernel, target, rng) for name, kernel in lowered.kernels.kernels.items()}
+
+
+def any_schedule(kernel: Kernel, target: Target, rng: np.random.Generator) -> Schedule:
+    """A schedule by which the kernel can be built, and its rounds borne."""
+    walk = list(walks(flat_kernel(kernel), target))
+    candidates = [replace(w, share=s) for w in walk for s in (None, *shares(target))]
+    for number in rng.permutation(len(candidates))[:8]:
+        try:
+            require_few(build(kernel, candidates[number], target), target)
+        except (ArgumentError, DeviceError):
+            continue
+        return candidates[number]
+    return build_by_default(kernel, target).schedule
 
 
 def eager(program: Program, seed: int) -> None:

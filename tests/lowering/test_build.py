@@ -15,7 +15,7 @@ import pytest
 from rune import dtypes, ops
 from rune.core.types import ArrayType
 from rune.dims import symbol
-from rune.lowering.build import build
+from rune.lowering.build import build_by_default
 from rune.lowering.build import heuristics as choices
 from rune.lowering.build.tile_choice import rows_dividing
 from rune.lowering.kernel.check import check
@@ -45,14 +45,14 @@ OPENCL = target(language="opencl")
 
 
 def code_of(function, *types, device=PLAIN):
-    return build(only_kernel(kernelize(program_of(function, *types), device)), device)
+    return build_by_default(only_kernel(kernelize(program_of(function, *types), device)), device).code
 
 
 def run_build(program, device, args):
     """The results of a program of one kernel, by its loops."""
     kernels = kernelize(program, device)
     kernel = only_kernel(kernels)
-    code = build(kernel, device)
+    code = build_by_default(kernel, device).code
     check(code)
     sizes = sizes_of(program, args)
     (step,) = kernels.steps
@@ -157,7 +157,7 @@ def test_rank_0_needs_no_loop(expect):
 def test_sums_that_need_each_other_are_separate_loops():
     program = program_of(models.layernorm, f32(64, 512), f32(512), f32(512))
 
-    code = build(only_kernel(stages(program, PLAIN).kernels), PLAIN)
+    code = build_by_default(only_kernel(stages(program, PLAIN).kernels), PLAIN).code
 
     loops = [s for s in walk(code.body) if isinstance(s, For) and s.kind is Kind.VECTOR]
     assert len(loops) == 3
@@ -284,7 +284,7 @@ def test_an_unknown_language_gets_plain_loops():
 
 
 def aliases(text: str) -> tuple[tuple[str, str], ...]:
-    return build(parse(text), PLAIN).aliases
+    return build_by_default(parse(text), PLAIN).code.aliases
 
 
 def test_an_output_may_lie_where_its_operand_is_read_at_the_same_place():

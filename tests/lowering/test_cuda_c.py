@@ -150,7 +150,7 @@ def test_threads_share_memory_and_wait(expect):
           const float* __restrict__ x = (const float*)_table[0];
           float* __restrict__ y = (float*)_table[1];
           const int g = blockIdx.x;
-          __shared__ float tile[8];
+          __shared__ __align__(16) float tile[8];
           const int t = threadIdx.x;
           tile[t] = __ldg(&x[8 * g + t]);
           __syncthreads();
@@ -299,7 +299,7 @@ def test_a_workgroup_that_shares_less_declares_it():
     rendered = render(parse(POOLED.replace("12288", "8")), CUDA_C)
 
     assert rendered.shared_bytes == 0
-    assert "__shared__ float tile[8];" in rendered.text
+    assert "__shared__ __align__(16) float tile[8];" in rendered.text
 
 
 def test_shared_memory_beyond_what_may_be_declared_compiles(nvrtc: Any):

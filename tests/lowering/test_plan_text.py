@@ -125,19 +125,22 @@ def subsets(items: Sequence[int]) -> st.SearchStrategy[list[int]]:
 @given(st.integers(0, 1 << 20), st.data())
 def test_any_selection_of_passes_keeps_the_values(seed: int, data):
     from rune.lowering import memory
-    from rune.lowering.build import build
+    from rune.lowering.build import build_by_default
     from rune.lowering.kernel.check import check
     from rune.lowering.kernelize import kernelize
+    from rune.lowering.order import with_steps_ordered
     from rune.lowering.passes import run_passes
-    from rune.lowering.schedule import schedule
 
     program = random_program(seed)
     passes = kernel_passes(WITH_DOT)
     chosen = [passes[k] for k in data.draw(subsets(range(len(passes))))]
 
     kernels = kernelize(program, WITH_DOT)
-    kernels = schedule(kernels) if data.draw(st.booleans()) else kernels
-    codes = {name: run_passes(chosen, build(kernel, WITH_DOT), check) for name, kernel in kernels.kernels.items()}
+    kernels = with_steps_ordered(kernels) if data.draw(st.booleans()) else kernels
+    codes = {
+        name: run_passes(chosen, build_by_default(kernel, WITH_DOT).code, check)
+        for name, kernel in kernels.kernels.items()
+    }
     plan = memory.plan_memory(kernels, codes, "test:0")
 
     args = random_arguments(program, seed)

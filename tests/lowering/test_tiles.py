@@ -14,9 +14,8 @@ import pytest
 from rune import dtypes, lax, ops
 from rune.core.types import ArrayType
 from rune.dims import symbol
-from rune.lowering.build.collapse import collapse_domain
-from rune.lowering.build.flatten import flatten
-from rune.lowering.build.tile import Tile
+from rune.lowering.build import flat_kernel
+from rune.lowering.build.schedule import Tile
 from rune.lowering.build.tile_choice import choose_tile
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.nodes import If
@@ -35,7 +34,7 @@ SIZES = [(128, 64, 3), (130, 67, 5), (67, 130, 2), (129, 33, 7), (1_021, 7, 2), 
 
 def tile_of(device: Target, function: Any, *types: ArrayType) -> Tile | None:
     kernel = only_kernel(kernelize(program_of(function, *types), device))
-    return choose_tile(collapse_domain(flatten(kernel)), device)
+    return choose_tile(flat_kernel(kernel), device)
 
 
 @DEVICES
@@ -76,7 +75,7 @@ def test_a_convolution_is_tiled_by_what_its_points_share(device: Target, stride:
 
 
 def test_a_point_has_rows_and_columns_that_are_neighbours_on_a_processor():
-    assert tile_of(PROCESSOR, dot(AB), f32(512, 512), f32(512, 512)) == Tile(0, 8, 16)
+    assert tile_of(PROCESSOR, dot(AB), f32(512, 512), f32(512, 512)) == Tile("i0", 8, "i1", 16)
     assert grid(code_of(dot(AB), f32(512, 8), f32(8, 512), device=PROCESSOR)) == [64, 32]
 
 
@@ -110,7 +109,7 @@ def test_the_rows_of_a_convolution_are_its_channels_and_not_a_side_of_the_image(
     tile = tile_of(GPU, lambda x, w: lax.conv(x, w, (1, 1), "VALID"), f32(8, 32, 30, 30), f32(32, 32, 3, 3))
 
     assert tile is not None
-    assert tile.axis == 1
+    assert tile.row_axis == "i1"
 
 
 def test_a_long_epilogue_makes_the_tile_smaller():

@@ -17,7 +17,7 @@ from rune import dtypes, ops
 from rune.core.types import ArrayType
 from rune.dims import Size, symbol
 from rune.errors import CheckError
-from rune.lowering.build import build
+from rune.lowering.build import build_by_default
 from rune.lowering.build.barriers import insert_barriers
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.interpret import interpret
@@ -72,7 +72,7 @@ SHARED = {
 
 
 def code_of(function, types, device=GPU) -> KernelCode:
-    return build(only_kernel(kernelize(program_of(function, *types), device)), device)
+    return build_by_default(only_kernel(kernelize(program_of(function, *types), device)), device).code
 
 
 def threads(code: KernelCode) -> list[Size]:

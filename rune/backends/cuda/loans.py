@@ -65,6 +65,9 @@ def address_of(buffer: DeviceBuffer) -> int:
     return int(buffer.memory.handle) + buffer.memory.offset
 
 
+ALIGNMENT = 16  # of every address that a kernel is given [B]: codegen/cuda_c.py
+
+
 class Sharing(QueuedBackend):
     """The part of a device that others' arrays and ours have to do with."""
 
@@ -104,10 +107,11 @@ class Sharing(QueuedBackend):
         return self.stream.handle
 
     def borrow(self, address: int, type: ArrayType, loan: object) -> DeviceBuffer:
-        """Memory of another library, which stays its own."""
+        """Memory of another library, which stays its own; a copy, if kernels cannot begin there."""
         self.loans.sweep()
         memory = Borrowed(address, size_bytes(type), loan, self.loans.dead)
-        return DeviceBuffer(memory, type, static_shape(type))
+        buffer = DeviceBuffer(memory, type, static_shape(type))
+        return self.copied(buffer) if address % ALIGNMENT else buffer
 
     def copied(self, buffer: DeviceBuffer) -> DeviceBuffer:
         """A copy on the device."""

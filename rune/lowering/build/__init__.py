@@ -1,9 +1,11 @@
-"""Build: from a kernel to loops.
+"""Build: from a kernel to loops, as a schedule says.
 
-Accesses become flat (flatten); axes that are walked as one become one (collapse); dots take
-several rows and columns at a time (tile); the domain becomes GRID loops, statements become loops
-inside (loops); the threads of a group share a point where there are few (workgroups, barriers).
-Which choices are made for which language stands in heuristics and tile_choice.
+Accesses become flat (flatten); axes that are walked as one become one (collapse). Then come the
+steps of the schedule: transpositions walk squares, points compute several vectors of columns, dots
+several rows and columns (tile, remainders); the domain becomes GRID loops, statements become loops
+inside (loops); the threads of a group share a point (workgroups, barriers). A legal schedule
+(legal) keeps all values. The one that is used where none is asked for is chosen by numbers for
+each kind of device (heuristics, tile_choice).
 
 Invariant: the code computes what the kernel does, with sums in any order.
 Cost: linear in the size of the kernel.
@@ -11,80 +13,117 @@ Cost: linear in the size of the kernel.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from rune import dtypes
-from rune.dims import Size, product
+from rune.dims import product
 from rune.lowering.build import loops
 from rune.lowering.build.aliases import alias_pairs
 from rune.lowering.build.barriers import insert_barriers
-from rune.lowering.build.blocks import blocked, find_blocks
 from rune.lowering.build.collapse import collapse_domain
-from rune.lowering.build.columns import tile_columns
-from rune.lowering.build.conditions import every, less
 from rune.lowering.build.flatten import flatten
 from rune.lowering.build.heuristics import choices
-from rune.lowering.build.tile import Tile, column_at, point_body, row_at, tile_body, tiled_domain
+from rune.lowering.build.legal import refuse, require_legal
+from rune.lowering.build.remainders import tiled
+from rune.lowering.build.schedule import Schedule, Share
+from rune.lowering.build.squares import choose_squares, squared
+from rune.lowering.build.stage import staged
+from rune.lowering.build.tile import tiled_domain
 from rune.lowering.build.tile_choice import choose_tile
-from rune.lowering.build.workgroups import Shared, reads_rows, share_few, share_long
+from rune.lowering.build.vectors import choose_vectors, with_vectors
+from rune.lowering.build.workgroups import Shared, choose_share, share_point
 from rune.lowering.codegen.target import Target
-from rune.lowering.kernel import nodes
-from rune.lowering.kernel.expr import Expr, Op, of_size
 from rune.lowering.kernel.nodes import Access, KernelCode, Kind, Param, Stmt
-from rune.lowering.kernel.rewrite import walk
-from rune.lowering.kernel.rounds import are_few
-from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel
 from rune.lowering.kernels_text import kernel_sizes
 
 
-def build(kernel: Kernel, target: Target) -> KernelCode:
-    """The loops of a kernel for a target."""
-    flat = collapse_domain(flatten(kernel))
-    domain, inner = _loops(flat, target)
-    shared = _shared(inner, domain, target)
-    body = loops.nest(domain, [Kind.GRID] * len(domain), shared.point if shared else inner)
-    sizes = tuple(kernel_sizes(kernel))
-    code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
-    return insert_barriers(code, shared.divided if shared else ())
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The loops of a kernel, and the schedule by which they were built."""
+
+    schedule: Schedule
+    code: KernelCode
 
 
-def _shared(point: list[Stmt], domain: list[Axis], target: Target) -> Shared | None:
-    """The point shared by a workgroup, where the device has too few points, or they are long."""
-    choice = choices(target)
-    few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points
-    # With enough points every processor is busy, and sharing one would only add waiting; but on a
-    # GPU threads that each walk along a row of their own read one element of every line.
-    along = choice.shares_rows and bool(domain) and reads_rows(point, domain[-1].name)
-    shared = share_few(point, choice.group_threads, target) if few or along else None
-    if are_few(shared.point if shared else point, target):
-        return shared
-    return share_long(point, choice.group_threads, target)
+def build(kernel: Kernel, schedule: Schedule, target: Target) -> KernelCode:
+    """The loops of a kernel for a target, as a schedule says.
+
+    Errors: ArgumentError for a schedule that the kernel cannot have, with the step and the reason.
+    """
+    flat = flat_kernel(kernel)
+    require_legal(flat, schedule, target)
+    domain, point = _points(flat, schedule)
+    return _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target))
 
 
-def _loops(flat: Kernel, target: Target) -> tuple[list[Axis], list[Stmt]]:
-    """The axes of the grid, and what one of its points does."""
+def build_by_default(kernel: Kernel, target: Target) -> Built:
+    """The loops of a kernel for a target, by the schedule that is thought to be fast there."""
+    flat = flat_kernel(kernel)
+    schedule = _default_walk(flat, target)
+    domain, point = _points(flat, schedule)
+    schedule = replace(schedule, share=choose_share(point, domain, target))
+    return Built(schedule, _code(kernel, flat, domain, point, _shared(flat, point, schedule.share, target)))
+
+
+def flat_kernel(kernel: Kernel) -> Kernel:
+    """The kernel with flat accesses and as few axes as they allow: what schedules speak of."""
+    return collapse_domain(flatten(kernel))
+
+
+def _default_walk(flat: Kernel, target: Target) -> Schedule:
+    """The default without the threads that share a point, which depend on what it does."""
     choice, item = choices(target), _widest(flat)
     # The side of a square in elements, so that one row of it fills `block_bytes`.
-    blocks = find_blocks(flat, choice.block_bytes // item)
-    if blocks is not None:
-        return blocked(flat, blocks)
-    points = target.cores * choice.column_points
-    flat = tile_columns(flat, max(1, target.vector_bytes // item), choice.columns, points)
-    tile = choose_tile(flat, target)
-    if tile is None:
-        return list(flat.domain), loops.body(flat.body, loops.row_sizes(flat.body), _stored(flat))
-    return tiled_domain(flat, tile), _tiled(flat, tile)
+    squares = choose_squares(flat, choice.block_bytes // item)
+    if squares is not None:
+        return Schedule(squares=squares)
+    lanes, points = max(1, target.vector_bytes // item), target.cores * choice.column_points
+    vectors = choose_vectors(flat, lanes, choice.columns, points)
+    if vectors is not None:
+        return Schedule(vectors=vectors)
+    return Schedule(tile=choose_tile(flat, target))
+
+
+def _points(flat: Kernel, schedule: Schedule) -> tuple[list[Axis], list[Stmt]]:
+    """The axes of the grid, and what one of its points does."""
+    stored = {b.name: b.type.dtype for b in flat.outputs}
+    if schedule.squares is not None:
+        return squared(flat, schedule.squares)
+    if schedule.tile is not None and schedule.stage is not None:
+        return staged(flat, schedule.tile, schedule.stage, stored)
+    if schedule.tile is not None:
+        return tiled_domain(flat, schedule.tile), tiled(flat, schedule.tile, stored)
+    if schedule.vectors is not None:
+        flat = with_vectors(flat, schedule.vectors)
+    return list(flat.domain), loops.body(flat.body, loops.row_sizes(flat.body), stored)
+
+
+def _shared(flat: Kernel, point: Sequence[Stmt], share: Share | None, target: Target) -> Shared | None:
+    """The point of a group, if its threads share one."""
+    if share is None:
+        return None
+    shared = share_point(point, share.threads, target)
+    if shared is None:
+        memory = f"more memory is needed than the {target.shared_bytes} bytes of a group"
+        refuse(flat, share, f"it has no loop that a group could divide, or {memory}")
+    return shared
+
+
+def _code(
+    kernel: Kernel, flat: Kernel, domain: Sequence[Axis], point: Sequence[Stmt], shared: Shared | None
+) -> KernelCode:
+    """A point, or what the threads of a group do for it, at every point of the domain."""
+    body = loops.nest(domain, [Kind.GRID] * len(domain), shared.point if shared else point)
+    sizes = tuple(kernel_sizes(kernel))
+    code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
+    # Staged tiles have their barriers where they fill and read panels.
+    return insert_barriers(code, shared.divided) if shared else code
 
 
 def _widest(kernel: Kernel) -> int:
     """Bytes of the widest element that the kernel reads or writes."""
     return max(b.type.dtype.itemsize for b in (*kernel.inputs, *kernel.outputs))
-
-
-def _stored(kernel: Kernel) -> dict[str, np.dtype]:
-    """The dtype in which each output is kept."""
-    return {b.name: b.type.dtype for b in kernel.outputs}
 
 
 def _params(kernel: Kernel) -> tuple[Param, ...]:
@@ -93,42 +132,3 @@ def _params(kernel: Kernel) -> tuple[Param, ...]:
     return tuple(
         Param(b.name, b.type.dtype, product(b.type.shape), access) for buffers, access in sides for b in buffers
     )
-
-
-def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:
-    """A whole tile; where the tiles leave a remainder, the last points are taken one by one."""
-    # No scratch rows: `dot_loads` accepts only Lets, reductions and plain writes.
-    full_tile = loops.body(tile_body(kernel, tile), {}, _stored(kernel))
-    conditions = _whole(kernel, tile)
-    if not conditions:
-        return full_tile
-    # Only the last tiles may be cut off, so all others need no test of their points.
-    return [nodes.If(every(conditions), tuple(full_tile), (_remainder(kernel, tile),))]
-
-
-def _whole(kernel: Kernel, tile: Tile) -> list[Expr]:
-    """Conditions under which no row or column of a tile is beyond its end."""
-    rows, columns = kernel.domain[tile.axis].size, kernel.domain[-1].size
-    conditions: list[Expr] = []
-    if rows % tile.rows != 0:
-        conditions.append(less(tiled_domain(kernel, tile)[tile.axis].symbol, rows // tile.rows))
-    if columns % tile.columns != 0:
-        conditions.append(less(column_at(kernel, tile, tile.columns - 1), columns))
-    return conditions
-
-
-def _remainder(kernel: Kernel, tile: Tile) -> nodes.For:
-    """The points of a tile that is cut off, one by one."""
-    axis, last = kernel.domain[tile.axis], kernel.domain[-1]
-    outer = tiled_domain(kernel, tile)[tile.axis]
-    # A tile of rows that is whole may lack columns.
-    rows = tile.rows if tile.columns > 1 else axis.size - outer.symbol * tile.rows
-    row, column = Axis(f"{axis.name}_row", rows), Axis(f"{last.name}_column", tile.columns)
-    point = loops.body(point_body(kernel, tile, row.symbol, column.symbol, "_s"), {}, _stored(kernel))
-    if tile.columns == 1:
-        return nodes.For(row.name, row.size, Kind.SERIAL, tuple(point))
-    inside = every(
-        [less(row_at(kernel, tile, row.symbol), axis.size), less(column_at(kernel, tile, column.symbol), last.size)]
-    )
-    columns = nodes.For(column.name, column.size, Kind.SERIAL, (nodes.If(inside, tuple(point)),))
-    return nodes.For(row.name, row.size, Kind.SERIAL, (columns,))

@@ -15,28 +15,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build.flatten import map_sizes, map_statement
+from rune.lowering.build.schedule import Tile
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Let
 from rune.lowering.kernel.rewrite import map_expr, rename_size, walk_expr
 from rune.lowering.kernels import Axis, Kernel, Reduce, Statement, Write, expressions
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """The rows of one point, along an axis of the domain, and its columns, along the last one.
-
-    apart: whether the columns of a point are not neighbours
-    """
-
-    axis: int
-    rows: int
-    columns: int = 1
-    apart: bool = False
 
 
 def dot_loads(kernel: Kernel) -> list[Load]:
@@ -48,13 +36,13 @@ def dot_loads(kernel: Kernel) -> list[Load]:
     return [e for x in expressions(dots[0]) for e in walk_expr(x) if isinstance(e, Load)]
 
 
-def row_axes(kernel: Kernel) -> list[int]:
+def row_axes(kernel: Kernel) -> list[Axis]:
     """The domain axes whose points share loads of a dot, innermost first.
 
     The last axis is never one of them, since its neighbours read neighbours.
     """
     loads = dot_loads(kernel)
-    return [k for k in range(len(kernel.domain) - 2, -1, -1) if shares(loads, kernel.domain[k])]
+    return [axis for axis in reversed(kernel.domain[:-1]) if shares(loads, axis)]
 
 
 def shares(loads: Sequence[Load], axis: Axis) -> bool:
@@ -77,18 +65,20 @@ def _mentions(x: Size, name: str) -> bool:
     return isinstance(x, Dim) and any(s.name == name for s in dims.symbols(x))
 
 
+def axis_of(axes: Sequence[Axis], name: str) -> Axis:
+    """The axis of that name."""
+    return next(a for a in axes if a.name == name)
+
+
 def tiled_domain(kernel: Kernel, tile: Tile) -> list[Axis]:
     """The domain with an axis of tiles for that of the rows, and for that of the columns."""
-    domain = list(kernel.domain)
-    for number, count in ((tile.axis, tile.rows), (-1, tile.columns)):
-        axis = domain[number]
-        domain[number] = Axis(axis.name, -(-axis.size // count))
-    return domain
+    counts = {tile.row_axis: tile.rows, kernel.domain[-1].name: tile.columns}
+    return [Axis(a.name, -(-a.size // counts.get(a.name, 1))) for a in kernel.domain]
 
 
 def row_at(kernel: Kernel, tile: Tile, row: Size) -> Size:
     """The position of a row of a tile."""
-    return tiled_domain(kernel, tile)[tile.axis].symbol * tile.rows + row
+    return axis_of(tiled_domain(kernel, tile), tile.row_axis).symbol * tile.rows + row
 
 
 def column_at(kernel: Kernel, tile: Tile, column: Size) -> Size:
@@ -107,7 +97,7 @@ def tile_body(kernel: Kernel, tile: Tile) -> tuple[Statement, ...]:
 
 def point_body(kernel: Kernel, tile: Tile, row: Size, column: Size, suffix: str) -> tuple[Statement, ...]:
     """The statements of one row and column of a tile."""
-    at = {kernel.domain[tile.axis].name: row_at(kernel, tile, row)}
+    at = {tile.row_axis: row_at(kernel, tile, row)}
     if tile.columns > 1:
         at[kernel.domain[-1].name] = column_at(kernel, tile, column)
     return copy_body(kernel, at, suffix)

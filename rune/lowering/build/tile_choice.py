@@ -14,11 +14,12 @@ from fractions import Fraction
 from rune import dims
 from rune.dims import Size
 from rune.lowering.build.heuristics import choices
-from rune.lowering.build.tile import Tile, depends, dot_loads, row_axes, shares
+from rune.lowering.build.schedule import Tile
+from rune.lowering.build.tile import axis_of, depends, dot_loads, row_axes, shares
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.rewrite import walk_expr
 from rune.lowering.kernelize import cost
-from rune.lowering.kernels import Kernel, expressions
+from rune.lowering.kernels import Axis, Kernel, expressions
 
 MOST_NODES = 2_000  # of expressions in a tile: more take long to compile
 SLOWNESS = 3  # of a point that is computed alone, beside one in a tile
@@ -32,8 +33,8 @@ def choose_tile(kernel: Kernel, target: Target) -> Tile | None:
     # Larger tiles mean fewer points, and the device needs enough of them.
     shares = cost.count(tuple(a.size for a in kernel.domain)) // (choice.dot_points * target.cores)
     if choice.dot_columns == 1:
-        rows = rows_dividing(kernel.domain[axes[0]].size, min(choice.dot_rows, shares))
-        return Tile(axes[0], rows) if rows > 1 else None
+        rows = rows_dividing(axes[0].size, min(choice.dot_rows, shares))
+        return Tile(axes[0].name, rows) if rows > 1 else None
     best = min(_tiles(kernel, axes, shares, target), key=lambda t: _cost(kernel, t, target))
     return best if best.rows * best.columns > 1 else None
 
@@ -51,15 +52,21 @@ def rows_dividing(size: Size, wanted: int) -> int:
     return wanted if size >= 2 * wanted else (exact[0] if exact else 1)
 
 
-def _tiles(kernel: Kernel, axes: Sequence[int], most: int, target: Target) -> Iterator[Tile]:
+def _tiles(kernel: Kernel, axes: Sequence[Axis], most: int, target: Target) -> Iterator[Tile]:
     """The tiles that a device may run, of `most` points; at least that of one row and column."""
     choice = choices(target)
     nodes = sum(1 for s in kernel.body for e in expressions(s) for _ in walk_expr(e))
-    columns = choice.dot_columns if shares(dot_loads(kernel), kernel.domain[-1]) else 1
-    yield Tile(axes[0], 1)
+    last = kernel.domain[-1]
+    columns = choice.dot_columns if shares(dot_loads(kernel), last) else 1
+    yield Tile(axes[0].name, 1)
     for axis, r, c in itertools.product(axes, range(1, choice.dot_rows + 1), range(1, columns + 1)):
         if 1 < r * c <= min(most, MOST_NODES // nodes, choice.dot_registers - r - c):
-            yield Tile(axis, r, c, apart=c > 1 and choice.columns_apart)
+            yield tile_of(axis.name, r, last.name, c, apart=choice.columns_apart)
+
+
+def tile_of(row_axis: str, rows: int, column_axis: str, columns: int, *, apart: bool) -> Tile:
+    """The tile, which names its columns where it has several."""
+    return Tile(row_axis, rows, column_axis, columns, apart) if columns > 1 else Tile(row_axis, rows)
 
 
 def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
@@ -67,7 +74,7 @@ def _cost(kernel: Kernel, tile: Tile, target: Target) -> Fraction:
     # Neighbouring columns are computed, and read, by one instruction.
     lanes = 1 if tile.apart else max(1, target.vector_bytes // 4)
     vectors = -(-tile.columns // lanes)
-    row_axis, last = kernel.domain[tile.axis], kernel.domain[-1]
+    row_axis, last = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
     loads = 0
     for load in dot_loads(kernel):
         is_vector = load.guard is None and dims.coefficient(load.indices[0], last.name) == 1

@@ -25,12 +25,15 @@ import numpy as np
 from rune import dims
 from rune.dims import Dim, Size
 from rune.lowering.build.conditions import less
+from rune.lowering.build.heuristics import choices
+from rune.lowering.build.schedule import Share
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.nodes import Accumulate, AddressSpace, Alloc, For, If, Kind, Let, Stmt, Store, Var
 from rune.lowering.kernel.rewrite import expressions, fresh, names_bound, replace_symbols, walk, walk_expr
 from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
+from rune.lowering.kernels import Axis
 
 Point = Sequence[Stmt]
 MOST_SUMS = 4  # of a point that is shared for its reads alone
@@ -61,14 +64,29 @@ class Shared:
     Each iteration of these writes its own elements, and so does each thread.
     """
 
+    threads: int
     point: tuple[Stmt, ...]
     divided: tuple[Stmt, ...]
 
 
-def share_few(point: Point, wanted: int, target: Target) -> Shared | None:
+def choose_share(point: Point, domain: Sequence[Axis], target: Target) -> Share | None:
+    """The threads for each point, where the device has too few points, or they are long."""
+    choice = choices(target)
+    few = cost.count(tuple(a.size for a in domain)) <= target.cores * choice.group_points
+    # With enough points every processor is busy, and sharing one would only add waiting; but on a
+    # GPU threads that each walk along a row of their own read one element of every line.
+    along = choice.shares_rows and bool(domain) and reads_rows(point, domain[-1].name)
+    shared = _share_reduction(point, choice.group_threads, target) if few or along else None
+    if are_few(shared.point if shared else point, target):
+        return shared and Share(shared.threads)
+    longer = _share_long(point, choice.group_threads, target)
+    return longer and Share(longer.threads)
+
+
+def _share_reduction(point: Point, wanted: int, target: Target) -> Shared | None:
     """A point with a reduction, shared by up to `wanted` threads; None where one does as well."""
     reduces = any(isinstance(s, Accumulate) for s in walk(point))
-    return share_point(point, wanted, target) if reduces else None
+    return _share_among(point, wanted, target) if reduces else None
 
 
 def reads_rows(point: Point, axis: str) -> bool:
@@ -100,25 +118,30 @@ def _is_near(step: Size | None) -> bool:
     return isinstance(step, int) and step in (0, 1)
 
 
-def share_long(point: Point, wanted: int, target: Target) -> Shared | None:
+def _share_long(point: Point, wanted: int, target: Target) -> Shared | None:
     """The point, shared by as many threads as the rounds of its loops ask for."""
     shared = None
     while wanted <= target.threads_per_workgroup:
-        shared = share_point(point, wanted, target) or shared
+        shared = _share_among(point, wanted, target) or shared
         if shared is not None and are_few(shared.point, target):
             break
         wanted *= 2
     return shared
 
 
-def share_point(point: Point, wanted: int, target: Target) -> Shared | None:
+def _share_among(point: Point, wanted: int, target: Target) -> Shared | None:
     """The point, shared by up to `wanted` threads; None where there are too few iterations."""
     threads = min(wanted, target.threads_per_workgroup)
     longest = max((_points(nest) for nest in point if _is_nest(nest)), default=0)
     # Halved, because sums combine pairs of threads: their number stays a power of two.
     while threads > longest // ROUNDS:
         threads //= 2
-    if threads < 2 or not _can_share(point):
+    return share_point(point, threads, target) if threads > 1 else None
+
+
+def share_point(point: Point, threads: int, target: Target) -> Shared | None:
+    """The point, shared by the threads of a group; None where that is not possible."""
+    if not _can_share(point):
         return None
     team = Team(threads, fresh("thread", names_bound(point)))
     # Kept by nest: barriers.py has to recognise these very statements.
@@ -128,12 +151,13 @@ def share_point(point: Point, wanted: int, target: Target) -> Shared | None:
     if sum(s.size * s.dtype.itemsize for s in memory) > target.shared_bytes:
         return None
     loop = For(team.name, team.count, Kind.WORKGROUP, tuple(inside))
-    return Shared((*memory, loop), tuple(divided.values()))
+    return Shared(threads, (*memory, loop), tuple(divided.values()))
 
 
 def _can_share(point: Point) -> bool:
-    """Whether every loop of the point may run in any order."""
-    return all(_is_nest(s) for s in point if isinstance(s, For))
+    """Whether the point has loops, and every one may run in any order."""
+    loops = [s for s in point if isinstance(s, For)]
+    return bool(loops) and all(map(_is_nest, loops))
 
 
 def _is_nest(stmt: Stmt) -> bool:

@@ -14,6 +14,7 @@ from rune.dims import Size
 from rune.errors import DtypeError
 from rune.lowering.codegen.dialect import Dialect, Scalar
 from rune.lowering.codegen.infix import bare, index_text
+from rune.lowering.codegen.runs import LoadRun
 from rune.lowering.kernel.expr import Cast, Const, Expr, Index, Load, Local, Op
 from rune.lowering.kernel.scalar import unsigned_of
 from rune.lowering.legalize.scalars import conversion_name, function_name
@@ -84,10 +85,24 @@ class Expressions:
             case Op():
                 return self.op(expr)
 
+    def neighbours(self, run: LoadRun) -> str:
+        """A piece of neighbours in memory."""
+        piece = self.piece(run.dtype, len(run.lets))
+        address = f"(const {piece}*)&{self.names[run.buffer]}[{self.size(run.index)}]"
+        if run.buffer in self.read_only and self.dialect.read_only:
+            value = self.dialect.read_only.format(address)
+        else:
+            value = f"*{address}"
+        return value if run.guard is None else f"{self.expr(run.guard)} ? {value} : {piece}()"
+
+    def piece(self, dtype: np.dtype, count: int) -> str:
+        """The type of so many neighbours."""
+        return f"{self.dialect.pieces[dtype][0]}{count}"
+
     def load(self, load: Load) -> str:
         element = f"{self.names[load.buffer]}[{self.size(load.indices[0])}]"
-        if load.buffer in self.read_only:
-            element = self.dialect.read_only.format(element)
+        if load.buffer in self.read_only and self.dialect.read_only:
+            element = self.dialect.read_only.format(f"&{element}")
         value = self.scalar(load.dtype).load.format(element)
         if load.guard is None:
             return value

@@ -32,6 +32,7 @@ from rune.lowering.codegen.c_helpers import needed
 from rune.lowering.codegen.dialect import Dialect
 from rune.lowering.codegen.index_width import fits_32_bits
 from rune.lowering.codegen.infix import Statements, ascii_name, bare, unfolded
+from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.kernel.expr import Expr
 from rune.lowering.kernel.nodes import (
     Access,
@@ -123,6 +124,8 @@ class _Renderer(Statements):
     dialect: Dialect
     expressions: Expressions = field(init=False)
     pool_bytes: int = 0  # of the arrays so far that are cut from one
+    runs: int = 0  # of neighbours, so far
+    aligned: frozenset[str] = field(init=False)  # buffers that begin where any access may
 
     def __post_init__(self) -> None:
         dialect, code = self.dialect, self.code
@@ -134,6 +137,8 @@ class _Renderer(Statements):
         # Loads of these may use the read-only cache, which does not see writes through an alias.
         only = frozenset(read) - aliased
         self.expressions = Expressions(dialect, self.names, narrow, only)
+        shared = (s.name for s in walk(code.body) if isinstance(s, Alloc) and s.space is AddressSpace.SHARED)
+        self.aligned = frozenset((*(p.name for p in code.params), *shared))
 
     @property
     def index_type(self) -> str:
@@ -224,6 +229,38 @@ class _Renderer(Statements):
             self.emit(f"if ({' || '.join(outside)}) return;")
 
     # --- statements --------------------------------------------------------------------------
+
+    def body(self, body: Body) -> None:
+        """Write statements; neighbours that stand side by side are one access."""
+        for item in with_runs(body, self.most_neighbours, self.aligned):
+            match item:
+                case LoadRun():
+                    self.load_run(item)
+                case StoreRun():
+                    self.store_run(item)
+                case _:
+                    self.stmt(item)
+
+    def most_neighbours(self, dtype: np.dtype) -> int:
+        """How many elements one access may have."""
+        return self.dialect.pieces.get(dtype, ("", 1))[1]
+
+    def load_run(self, run: LoadRun) -> None:
+        name = f"_run_{self.runs}"
+        self.runs += 1
+        self.emit(
+            f"const {self.expressions.piece(run.dtype, len(run.lets))} {name} = {self.expressions.neighbours(run)};"
+        )
+        scalar = self.expressions.scalar(run.dtype)
+        for let, element in zip(run.lets, "xyzw", strict=False):
+            self.emit(f"const {scalar.register} {self.name(let.name)} = {scalar.load.format(f'{name}.{element}')};")
+            self.expressions.narrow.add(let.name)
+
+    def store_run(self, run: StoreRun) -> None:
+        piece = self.expressions.piece(run.values[0].dtype, len(run.values))
+        values = ", ".join(self.expressions.stored(value) for value in run.values)
+        address = f"({piece}*)&{self.name(run.buffer)}[{self.expressions.size(run.index)}]"
+        self.emit(f"*{address} = make_{piece}({values});")
 
     def stmt(self, stmt: Stmt) -> None:
         match stmt:

@@ -5,6 +5,8 @@ buffer, then each size. So what a CUDA graph holds never changes; a replay only 
 (backends/cuda/graph.py). Launches have one dimension, whose blocks are not bounded in practice;
 all grid axes are folded into it, by 32-bit divisions where the indices fit.
 
+Addresses are multiples of 16 bytes, and so are arrays that a group shares: neighbours that stand
+side by side are one access of up to 128 bits (runs.py).
 A workgroup that shares more than 48 KB takes it from the launch, as all devices want.
 16-bit floats are stored as unsigned short and computed in float; PTX converts f16 in hardware.
 The compiler must be told OPTIONS: no contraction, no flushed denormals, division and sqrt rounded.
@@ -88,6 +90,20 @@ def _narrow(name: str) -> Scalar:
     return Scalar("float", "unsigned short", "f", load, store, dtypes.f32)
 
 
+# The widest access of neighbours: 16 bytes.
+_PIECES = {
+    dtypes.f32: ("float", 4),
+    dtypes.i32: ("int", 4),
+    dtypes.u32: ("uint", 4),
+    dtypes.f64: ("double", 2),
+    dtypes.i64: ("longlong", 2),
+    dtypes.u64: ("ulonglong", 2),
+    **dict.fromkeys((dtypes.f16, dtypes.bf16, dtypes.u16), ("ushort", 4)),
+    dtypes.i16: ("short", 4),
+    dtypes.u8: ("uchar", 4),
+    dtypes.i8: ("char", 4),
+}
+
 CUDA_C = Dialect(
     name="CUDA C",
     scalars={
@@ -124,7 +140,7 @@ CUDA_C = Dialect(
     global_pointer="{0}* {1}",
     const_pointer="const {0}* {1}",
     restrict="__restrict__ ",
-    shared="__shared__ ",
+    shared="__shared__ __align__(16) ",
     static_shared_bytes=48 << 10,
     pooled="extern __shared__ __align__(16) unsigned char {0}[]",
     barrier="__syncthreads()",
@@ -147,5 +163,6 @@ CUDA_C = Dialect(
     thread_bound="__launch_bounds__({0}) ",
     argument_table="const unsigned long long* __restrict__ _table",
     narrow_index="int",
-    read_only="__ldg(&{0})",
+    read_only="__ldg({0})",
+    pieces=_PIECES,
 )

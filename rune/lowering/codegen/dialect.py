@@ -69,7 +69,10 @@ class Dialect:
     thread_bound: str = ""  # before the name of a kernel whose workgroup has {0} threads
     argument_table: str = ""  # the one parameter of every kernel: 64-bit words, addresses, sizes
     narrow_index: str = ""  # a signed 32-bit integer, for kernels whose indices all fit
-    read_only: str = "{0}"  # an element {0} of a buffer that nothing writes
+    read_only: str = ""  # what lies at an address {0} in a buffer that nothing writes
+    # Types of neighbours of a dtype, and how many one access may have at most; their name is
+    # followed by the number, their elements are x, y, z, w.
+    pieces: Mapping[np.dtype, tuple[str, int]] = field(default_factory=dict)
     # Arrays shared by a workgroup that have more bytes together are cut from one, whose bytes the
     # launch says; `pooled` declares it as {0}.
     static_shared_bytes: int | None = None

@@ -28,13 +28,18 @@ from rune.transforms.programs.memo import per_program
 CODE_BYTES = 64 << 10  # estimate for machine code and what LLVM or a driver holds for it, ...
 TEXT_COPIES = 3  # ... and this for each byte of its source
 
+Schedules = tuple[tuple[str, str], ...]  # of kernels, by name, as text
+
 _lock = locks.reentrant()
 
 
 @per_program
-def _compiled(program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool) -> Executable:
+def _compiled(
+    program: Program, device: Device, donated: tuple[int, ...], schedules: Schedules, check: bool, profile: bool
+) -> Executable:
     next(counts.compiles)
-    lowered = late_modules.compiler().stages(program, device.target, donated, check=check)
+    stages = late_modules.compiler().stages
+    lowered = stages(program, device.target, donated, schedules=dict(schedules), check=check)
     if check:
         late_modules.plan_check().check_plan(lowered.plan)
     if profile:
@@ -46,11 +51,11 @@ def _compiled(program: Program, device: Device, donated: tuple[int, ...], check:
     return executable
 
 
-def compiled(program: Program, device: Device, donated: tuple[int, ...] = ()) -> Executable:
+def compiled(program: Program, device: Device, donated: tuple[int, ...] = (), schedules: Schedules = ()) -> Executable:
     """The executable of `program` on `device`, compiled on first use."""
     settings = config.current()
     with _lock:
-        return _compiled(program, device, donated, settings.check_stages, settings.profile)
+        return _compiled(program, device, donated, schedules, settings.check_stages, settings.profile)
 
 
 def device_for(device: Device | None) -> Device:
@@ -78,10 +83,12 @@ def buffer_on(value: Value, device: Device | None) -> Any:
 # --- running ----------------------------------------------------------------------------------
 
 
-def execute(program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = ()) -> list[Array]:
+def execute(
+    program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = (), schedules: Schedules = ()
+) -> list[Array]:
     """The results of the compiled program. donated: inputs whose memory they may be written to."""
     device = place.device
-    executable = compiled(program, device_for(device), donated)
+    executable = compiled(program, device_for(device), donated, schedules)
     lent = tuple([n for n in donated if _may_lend(args[n], device, args)]) if donated else ()
     buffers = [buffer_on(a, device) for a in args]
     return run_executable(executable, program.output_types, buffers, place, lent)

@@ -31,7 +31,7 @@ from rune.transforms.arguments import function_name, named, value_leaves
 from rune.transforms.checks.nans_and_bounds import name_result
 from rune.transforms.compile import automatic_sizes
 from rune.transforms.compile.declared_sizes import SymbolicAxes
-from rune.transforms.compile.executables import compiled, device_for, sized
+from rune.transforms.compile.executables import Schedules, compiled, device_for, sized
 from rune.transforms.compile.jit_primitive import jit_primitive
 from rune.transforms.compile.placement import place_of_call
 from rune.transforms.compile.run import needs_stages, run_program
@@ -73,11 +73,12 @@ class Jitted(Generic[P, R]):
         marked: Marked,
         symbolic: SymbolicAxes | None,
         device: str | Device | None,
+        schedules: Schedules,
         options: Hashable,
     ):
         self.function: Callable[..., R] = function
         self.symbolic, self.device = symbolic, device
-        self.marked = marked
+        self.marked, self.schedules = marked, schedules
         self.general = bool(marked.static or symbolic or device)
         self._shared = traces_of(function, options, function_name(function))
         self._shared.users.add(self)
@@ -317,12 +318,12 @@ class Jitted(Generic[P, R]):
         else:
             place = place_of_call("jit", traced.program, values)
         try:
-            outs = run_program(traced.program, values, place, traced.donated)
+            outs = run_program(traced.program, values, place, traced.donated, self.schedules)
         except NaNError as error:
             name_result(error, traced.out_tree)
             raise
         if place.device is None and self._is_plain(traced):
-            traced.on_cpu = compiled(traced.program, device_for(None))
+            traced.on_cpu = compiled(traced.program, device_for(None), (), self.schedules)
         # Donated arguments are unusable after the call, whether their memory served or not.
         for number in traced.donated:
             _release(values[number], place.device)
@@ -404,6 +405,7 @@ class Options(TypedDict, total=False):
     dims: Mapping[str, tuple[int | str, int | str | None]] | None
     in_dims: Any
     device: str | Device | None
+    schedule: Mapping[str, object] | None
     in_shardings: object
     out_shardings: object
 
@@ -422,6 +424,7 @@ def jit(
     dims: Mapping[str, tuple[int | str, int | str | None]] | None = None,
     in_dims: object = None,
     device: str | Device | None = None,
+    schedule: Mapping[str, object] | None = None,
     in_shardings: object = None,
     out_shardings: object = None,
 ) -> Any:
@@ -439,10 +442,15 @@ def jit(
               in_dims the leading axis of every argument that is itself an array is the only
               size of `dims`. `rune.configure(symbolic="auto")` finds symbolic axes by itself.
     device:   where to run; by default where the arguments are.
+    schedule: how the loops of some kernels are laid out, {kernel: schedule}, as text or as
+              `explain` gives it: `rune.explain(f)(x)["schedules"]` shows all. It changes how fast
+              the function is, and in which order sums are added up. What is derived from the
+              function (by grad, vmap, an outer jit, checks) has kernels of its own, with defaults.
     in_shardings, out_shardings:  tree prefixes of positional arguments and of results: how these
               are laid out on the devices of a mesh; None leaves them as they are.
-    Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument, and
-              static or donated arguments that the function does not take;
+    Errors:   ArgumentError for a leaf that is not an array, an unhashable static argument,
+              static or donated arguments that the function does not take, and a schedule that a
+              kernel cannot have;
               DimensionError for a size out of range, axes that contradict each other, and while
               tracing, for a question that the declared sizes leave open.
 
@@ -455,10 +463,11 @@ def jit(
     symbolic = SymbolicAxes.of(dims, in_dims)
     patterns, treedef = tree.flatten(in_dims)
     sizes = tuple((dims or {}).items())
+    schedules = tuple((name, str(text)) for name, text in (schedule or {}).items())
 
     def made(f: Callable[P, R]) -> Jitted[P, R]:
-        options = (static, donated, device, sizes, tuple(patterns), treedef)
+        options = (static, donated, device, sizes, tuple(patterns), treedef, schedules)
         target = laid_out(f, in_shardings, out_shardings, static)
-        return Jitted(target, Marked.of(f, static, donated), symbolic, device, options)
+        return Jitted(target, Marked.of(f, static, donated), symbolic, device, schedules, options)
 
     return made if function is None else made(function)

@@ -28,7 +28,7 @@ from rune.sharding import Mesh, PartitionSpec
 from rune.sharding.memory import Spread
 from rune.transforms.checks.key_reuse import note_program
 from rune.transforms.checks.nans_and_bounds import is_watching, watched_program, without_faults
-from rune.transforms.compile.executables import execute
+from rune.transforms.compile.executables import Schedules, execute
 from rune.transforms.compile.segments import run_segments
 from rune.transforms.compile.transfer import devices_within
 from rune.transforms.programs.memo import per_program
@@ -51,13 +51,23 @@ class Stage(NamedTuple):
     run: Callable[..., list[Array]]
 
 
-def run_program(program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = ()) -> list[Array]:
-    """The results of the program on concrete arguments."""
-    return _run_from(0, program, args, place, donated)
+def run_program(
+    program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = (), schedules: Schedules = ()
+) -> list[Array]:
+    """The results of the program on concrete arguments.
+
+    schedules: of its kernels. A stage runs other programs, whose kernels are others.
+    """
+    return _run_from(0, program, args, place, donated, schedules)
 
 
 def _run_from(
-    number: int, program: Program, args: Sequence[Value], place: Place, donated: tuple[int, ...] = ()
+    number: int,
+    program: Program,
+    args: Sequence[Value],
+    place: Place,
+    donated: tuple[int, ...] = (),
+    schedules: Schedules = (),
 ) -> list[Array]:
     """The results by the stages from this number on."""
     settings = config.current()
@@ -67,7 +77,7 @@ def _run_from(
         if stage.is_needed(program, settings, place):
             later = functools.partial(_run_from, number)
             return stage.run(later, program, args, place, donated)
-    return execute(program, args, place, donated)
+    return execute(program, args, place, donated, schedules)
 
 
 def needs_stages(program: Program) -> bool:

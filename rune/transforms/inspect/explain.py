@@ -17,7 +17,7 @@ from rune.array import committed_to, default_place, on
 from rune.backends import Device
 from rune.core.program import Program
 from rune.lowering.pipeline import stages
-from rune.transforms.compile.executables import device_for
+from rune.transforms.compile.executables import Schedules, device_for
 from rune.transforms.compile.jit import Jitted, jit
 from rune.transforms.compile.partition import Segment
 from rune.transforms.compile.run import OnMesh, on_mesh
@@ -56,7 +56,7 @@ def explain(function: Callable[..., object], device: str | Device | None = None)
         place = committed_to(on(name)) if name else default_place()
         where = device_for(place.device)
         if not has_moves(traced.program):
-            return _explained(traced.program, where, traced.donated)
+            return _explained(traced.program, where, traced.donated, jitted.schedules)
         # Where parts run depends on the devices of the arguments, not on their types alone.
         parts = partitioned(traced.program, inputs, place)
         segments = [s for s in parts.steps if isinstance(s, Segment)]
@@ -71,8 +71,8 @@ def _on_mesh(program: Program, call: OnMesh, donated: tuple[int, ...]) -> MeshEx
     return MeshExplanation(program, call, tuple(_explained(call.local, d, donated) for d in kinds.values()))
 
 
-def _explained(program: Program, where: Device, donated: tuple[int, ...]) -> Explanation:
-    lowered = stages(program, where.target, donated)
+def _explained(program: Program, where: Device, donated: tuple[int, ...], schedules: Schedules = ()) -> Explanation:
+    lowered = stages(program, where.target, donated, schedules=dict(schedules))
     # `record` renders and compiles; the other stages were timed as they ran.
     start = perf_counter()
     executable = where.backend.record(lowered.plan)

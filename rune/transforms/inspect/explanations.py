@@ -35,7 +35,7 @@ class Explanation:
     compile_seconds: float
 
     def __getitem__(self, stage: str) -> str:
-        """The text of "program", "simplified", "kernels", "code", "plan", "costs" or "source"."""
+        """The text of "source", or of a stage: "program", "simplified", "kernels", "code", ..."""
         if stage == "source":
             return "\n\n".join(self.sources.values())
         return self.lowered.text(stage)

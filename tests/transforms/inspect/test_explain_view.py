@@ -160,7 +160,7 @@ def test_every_step_has_a_row_with_its_cost(explanation: Explanation):
 def test_every_stage_and_source_is_folded(explanation: Explanation):
     titles = re.findall("<summary>(.*?)</summary>", explanation._repr_html_())
 
-    stages = ["program", "simplified", "kernels", "code", "plan", "costs"]
+    stages = ["program", "simplified", "kernels", "schedules", "code", "plan", "costs"]
     assert titles == [*stages, *(f"source {name}" for name in explanation.sources)]
 
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from rune import dims
 from rune.dims import Dim, Size
+from rune.lowering.build.schedule import Vectors
 from rune.lowering.build.tile import copy_body
 from rune.lowering.kernel.expr import Load
 from rune.lowering.kernel.rewrite import walk_expr
@@ -23,26 +24,28 @@ from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel, Let, Reduce, Write, expressions
 
 
-def tile_columns(kernel: Kernel, lanes: int, wanted: int, points: int) -> Kernel:
-    """The kernel with up to `wanted` vectors of `lanes` columns at each point.
+def choose_vectors(kernel: Kernel, lanes: int, wanted: int, points: int) -> Vectors | None:
+    """Up to `wanted` vectors of `lanes` columns at each point, if more than one is worth it.
 
     At least `points` points are left for the processors.
     """
     if wanted < 2 or not _walks_columns(kernel):
-        return kernel
+        return None
     *outer, last = kernel.domain
     rows = cost.count(tuple(a.size for a in outer))
     for count in range(wanted, 1, -1):
         step = lanes * count
         if isinstance(last.size, int) and last.size % step == 0:
             if rows * (last.size // step) >= points:
-                return _tiled(kernel, lanes, count)
-    return kernel
+                return Vectors(count, lanes)
+    return None
 
 
-def _tiled(kernel: Kernel, lanes: int, count: int) -> Kernel:
+def with_vectors(kernel: Kernel, vectors: Vectors) -> Kernel:
+    """The kernel with several vectors of columns at each point."""
+    count, lanes = vectors.count, vectors.lanes
     *outer, last = kernel.domain
-    assert isinstance(last.size, int)
+    assert isinstance(last.size, int), "legal.py takes no symbolic axis"
     block = Axis(last.name, last.size // (lanes * count))
     lane = Axis(f"{last.name}_lane", lanes)
     first = block.symbol * (lanes * count) + lane.symbol
@@ -52,11 +55,15 @@ def _tiled(kernel: Kernel, lanes: int, count: int) -> Kernel:
     return replace(kernel, domain=(*outer, block, lane), body=body)
 
 
+def copies_alone(kernel: Kernel) -> bool:
+    """Whether the points of the kernel may be written side by side."""
+    return all(isinstance(s, Let | Reduce | Write) for s in kernel.body)
+
+
 def _walks_columns(kernel: Kernel) -> bool:
     """Whether a reduction reads neighbours along the last axis of the domain."""
-    plain = all(isinstance(s, Let | Reduce | Write) for s in kernel.body)
     dot = any(isinstance(s, Reduce) and s.contract for s in kernel.body)
-    if not plain or dot or not kernel.domain:
+    if not copies_alone(kernel) or dot or not kernel.domain:
         return False
     name = kernel.domain[-1].name
     strides = [

@@ -1,4 +1,4 @@
-"""Schedule: put the steps in an order that keeps few bytes alive.
+"""Order: put the steps in an order that keeps few bytes alive.
 
 Before   a = f x;  b = f y;  c = sum a;  d = sum b        peak: a and b
 After    a = f x;  c = sum a;  b = f y;  d = sum b        peak: a or b
@@ -33,9 +33,9 @@ class _State:
     started: set[Value] = field(default_factory=set)
 
 
-def schedule(program: KernelProgram) -> KernelProgram:
+def with_steps_ordered(program: KernelProgram) -> KernelProgram:
     """The same steps in a better order, within loops and branches as well."""
-    program = replace(program, steps=tuple(map(_schedule_within, program.steps)))
+    program = replace(program, steps=tuple(map(_ordered_within, program.steps)))
     state = _prepare(program)
     # The number of pending writes to the operands; several steps may write parts of one value.
     waiting = [sum(state.unwritten.get(v, 0) for v in set(step.operands)) for step in state.steps]
@@ -65,13 +65,13 @@ def schedule(program: KernelProgram) -> KernelProgram:
     return replace(program, steps=tuple(state.steps[n] for n in order))
 
 
-def _schedule_within(step: KernelStep) -> KernelStep:
+def _ordered_within(step: KernelStep) -> KernelStep:
     match step:
         case Repeat(body=body, condition=condition):
-            condition = None if condition is None else schedule(condition)
-            return replace(step, body=schedule(body), condition=condition)
+            condition = None if condition is None else with_steps_ordered(condition)
+            return replace(step, body=with_steps_ordered(body), condition=condition)
         case Choose(branches=branches):
-            return replace(step, branches=tuple(map(schedule, branches)))
+            return replace(step, branches=tuple(map(with_steps_ordered, branches)))
         case _:
             return step
 

@@ -13,7 +13,7 @@ from rune.lowering.kernelize import kernelize
 from rune.lowering.kernels import Invoke, KernelProgram, Value
 from rune.lowering.kernels_check import check
 from rune.lowering.memory import live_ranges
-from rune.lowering.schedule import schedule
+from rune.lowering.order import with_steps_ordered
 from tests.support.lowering import WITH_DOT, f32, program_of
 from tests.support.random_programs import random_program
 
@@ -41,7 +41,7 @@ def test_a_value_is_used_up_before_the_next_one_is_made():
     steps = (step("a", [a], [x]), step("b", [b], [x]), step("c", [c], [a]), step("d", [d], [b]))
     program = KernelProgram("f", (x,), steps, (c, d), (small, small), {})
 
-    ordered = schedule(program)
+    ordered = with_steps_ordered(program)
 
     assert [s.kernel for s in ordered.steps if isinstance(s, Invoke)] == ["a", "c", "b", "d"]
     assert peak(ordered) == 4000
@@ -56,7 +56,7 @@ def test_the_order_of_the_program_decides_between_equals():
 
     program = KernelProgram("f", (x,), steps, tuple(values), types, {})
 
-    assert schedule(program) == program
+    assert with_steps_ordered(program) == program
 
 
 def test_all_parts_of_a_value_are_written_before_it_is_read():
@@ -64,7 +64,7 @@ def test_all_parts_of_a_value_are_written_before_it_is_read():
     steps = (step("left", [y], [x]), step("read", [z], [y]), step("right", [y], [x]))
     program = KernelProgram("f", (x,), steps, (z,), (f32(8),), {})
 
-    names = [s.kernel for s in schedule(program).steps if isinstance(s, Invoke)]
+    names = [s.kernel for s in with_steps_ordered(program).steps if isinstance(s, Invoke)]
 
     assert names.index("read") == 2
 
@@ -73,13 +73,13 @@ def test_all_parts_of_a_value_are_written_before_it_is_read():
 def test_any_program_stays_legal_and_keeps_its_steps(seed: int):
     program = kernelize(random_program(seed, length=30), WITH_DOT)
 
-    ordered = schedule(program)
+    ordered = with_steps_ordered(program)
 
     check(ordered)
     assert sorted(map(str, ordered.steps)) == sorted(map(str, program.steps))
 
 
-def test_a_wide_program_is_scheduled_with_a_small_peak():
+def test_a_wide_program_is_ordered_with_a_small_peak():
     # 50 large values, each reduced to a row: in textual order all of them would be alive.
     def function(x):
         large = [ops.cumsum(ops.exp(x), axis=0, reverse=bool(k % 2)) for k in range(50)]
@@ -87,4 +87,4 @@ def test_a_wide_program_is_scheduled_with_a_small_peak():
 
     program = kernelize(program_of(function, f32(64, 64)), WITH_DOT)
 
-    assert peak(schedule(program)) <= 2 * 64 * 64 * 4
+    assert peak(with_steps_ordered(program)) <= 2 * 64 * 64 * 4

@@ -1,0 +1,138 @@
+"""Which schedules a kernel may have, and what is said of the others.
+
+Legal is what keeps all values, and compiles; whether it is fast is another question. Whether the
+threads of a group may share a point is known when it is built (workgroups.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from rune.errors import ArgumentError
+from rune.lowering.build.schedule import Schedule, Share, Squares, Stage, Tile, Vectors
+from rune.lowering.build.squares import is_pointwise
+from rune.lowering.build.stage import Group, operands, shared_bytes
+from rune.lowering.build.tile import dot_loads
+from rune.lowering.build.vectors import copies_alone
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernels import Kernel, Let, Reduce, Write
+
+MOST_POINTS = 1_024  # of a square's side, a tile, or columns at a point: more compile for ever
+
+Step = Squares | Vectors | Tile | Stage | Share
+Objections = Iterator[tuple[Step, str]]
+
+
+def require_legal(kernel: Kernel, schedule: Schedule, target: Target) -> None:
+    """Raise ArgumentError unless the kernel, flat and collapsed, may be walked like that."""
+    for step, why in objections(kernel, schedule, target):
+        refuse(kernel, step, why)
+
+
+def is_legal(kernel: Kernel, schedule: Schedule, target: Target) -> bool:
+    """Whether the kernel may be walked like that."""
+    return next(objections(kernel, schedule, target), None) is None
+
+
+def refuse(kernel: Kernel, step: Step, why: str) -> NoReturn:
+    """Raise the error of a step that a kernel cannot have."""
+    raise ArgumentError(f"schedule: cannot apply {step} to {kernel.name} ({why})")
+
+
+def objections(kernel: Kernel, schedule: Schedule, target: Target) -> Objections:
+    """The steps that the kernel cannot have, each with the reason."""
+    if schedule.squares is not None:
+        yield from _to_squares(kernel, schedule.squares, schedule)
+    if schedule.vectors is not None:
+        yield from _to_vectors(kernel, schedule.vectors, schedule)
+    if schedule.tile is not None:
+        yield from _to_tile(kernel, schedule.tile)
+    if schedule.stage is not None:
+        yield from _to_stage(kernel, schedule.stage, schedule, target)
+    if schedule.share is not None:
+        yield from _to_share(schedule.share, target)
+
+
+def _to_squares(kernel: Kernel, squares: Squares, schedule: Schedule) -> Objections:
+    if schedule.vectors is not None or schedule.tile is not None:
+        yield squares, "squares have no tiles and no vectors of columns"
+    if not is_pointwise(kernel):
+        yield squares, "its points do more than write single elements"
+    yield from _to_axis(kernel, squares, squares.axis)
+    yield from _to_count(squares, squares.side, least=2)
+
+
+def _to_vectors(kernel: Kernel, vectors: Vectors, schedule: Schedule) -> Objections:
+    if schedule.tile is not None:
+        yield vectors, "a tile has columns of its own"
+    if not copies_alone(kernel):
+        yield vectors, "it has scratch rows or scans"
+    yield from _to_count(vectors, vectors.count, least=2)
+    yield from _to_count(vectors, vectors.lanes)
+    if not kernel.domain:
+        yield vectors, "it has no axis"
+        return
+    last, step = kernel.domain[-1], vectors.count * vectors.lanes
+    if not isinstance(last.size, int) or step < 1 or last.size % step:
+        yield vectors, f"{step} columns do not divide axis {last.name} of {last.size}"
+
+
+def _to_tile(kernel: Kernel, tile: Tile) -> Objections:
+    if not dot_loads(kernel):
+        yield tile, "it is not one dot with scalars and plain writes around it"
+    yield from _to_axis(kernel, tile, tile.row_axis)
+    yield from _to_count(tile, tile.rows)
+    yield from _to_count(tile, tile.columns)
+    yield from _to_count(tile, tile.rows * tile.columns)
+    if tile.columns > 1 and kernel.domain and tile.column_axis != kernel.domain[-1].name:
+        yield tile, f"columns lie along the last axis, {kernel.domain[-1].name}"
+
+
+def _to_stage(kernel: Kernel, stage: Stage, schedule: Schedule, target: Target) -> Objections:
+    tile, most = schedule.tile, target.threads_per_workgroup
+    if tile is None or tile.apart or schedule.share is not None:
+        yield stage, "it goes with a tile that is not apart, and with points that nobody shares"
+        return
+    if next(_to_tile(kernel, tile), None) is not None:
+        return
+    dot, *others = kernel.body
+    if not isinstance(dot, Reduce) or any(not isinstance(s, Let | Write) for s in others):
+        yield stage, "its dot is not the first statement, or not the only sum"
+        return
+    names = (tile.row_axis, kernel.domain[-1].name, dot.axes[0].name if dot.axes else "")
+    if (stage.row_axis, stage.column_axis, stage.sum_axis) != names:
+        yield stage, f"rows, columns and sum of the tile are axes {', '.join(names)}"
+        return
+    if not all(isinstance(a.size, int) for a in dot.axes):
+        yield stage, "its sum is of open size"
+        return
+    for count in (stage.rows, stage.columns, stage.depth):
+        yield from _to_count(stage, count)
+    if not 2 <= stage.rows * stage.columns <= most:
+        yield stage, f"{stage.rows * stage.columns} threads are not within 2 to {most}, as on {target.name}"
+    reads = operands(kernel, tile)
+    if reads is None:
+        yield stage, "an operand of its dot depends on rows and columns"
+    elif any(load.dtype not in target.dtypes for load, _ in reads):
+        yield stage, f"an operand has a dtype that {target.name} keeps as bits of another"
+    elif shared_bytes(Group(kernel, tile, stage)) > target.shared_bytes:
+        needed = shared_bytes(Group(kernel, tile, stage))
+        yield stage, f"it needs {needed} bytes of shared memory, of {target.shared_bytes} on {target.name}"
+
+
+def _to_share(share: Share, target: Target) -> Objections:
+    most = target.threads_per_workgroup
+    if not 2 <= share.threads <= most or share.threads & (share.threads - 1):
+        yield share, f"not a power of two from 2 to {most}, the threads of a group of {target.name}"
+
+
+def _to_axis(kernel: Kernel, step: Squares | Tile, name: str) -> Objections:
+    names = [a.name for a in kernel.domain[:-1]]
+    if name not in names:
+        yield step, f"axis {name} is not one of those before the last: {', '.join(names) or 'none'}"
+
+
+def _to_count(step: Step, count: int, least: int = 1) -> Objections:
+    if not least <= count <= MOST_POINTS:
+        yield step, f"{count} is not within {least} to {MOST_POINTS}"

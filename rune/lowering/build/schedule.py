@@ -1,0 +1,208 @@
+"""Schedule: how the loops of a kernel are laid out, as a value that prints and parses.
+
+    schedule  := "plain" | step {step}                  in the order in which they are applied:
+    step      := "squares(" axis "=" side ")"           the axis and the last one, in small squares
+               | "vectors(" count ", lanes=" lanes ")"  several vectors of columns at a point
+               | "tile(" axis "=" rows ["," axis "=" columns] ["," "apart"] ")"   of a dot
+               | "stage(" axis "=" threads "," axis "=" threads "," axis "=" depth ")"
+                       the tiles of a group of threads by rows and columns, from shared memory
+               | "share(" threads ")"                   the threads of a group share a point
+
+Axes are those of the kernel when its accesses are flat and its axes collapsed, as it is shown by
+`explain`. No schedule changes what a kernel computes: every one that is legal (legal.py) keeps all
+values, but for the order of sums.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from rune.errors import ArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Squares:
+    """An axis of the domain and the last one are walked in squares of this side."""
+
+    axis: str
+    side: int
+
+    def __str__(self) -> str:
+        return f"squares({self.axis}={self.side})"
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Each point computes `count` vectors of `lanes` neighbouring columns."""
+
+    count: int
+    lanes: int
+
+    def __str__(self) -> str:
+        return f"vectors({self.count}, lanes={self.lanes})"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The rows of one point of a dot, along an axis of the domain, and its columns, along the last.
+
+    apart: whether the columns of a point are not neighbours
+    """
+
+    row_axis: str
+    rows: int
+    column_axis: str = ""
+    columns: int = 1
+    apart: bool = False
+
+    def __str__(self) -> str:
+        columns = f", {self.column_axis}={self.columns}" if self.columns > 1 else ""
+        return f"tile({self.row_axis}={self.rows}{columns}{', apart' if self.apart else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A group of rows x columns threads reads the operands of its tiles into shared memory.
+
+    depth: how much of the sum at a time, of its first axis
+    """
+
+    row_axis: str
+    rows: int
+    column_axis: str
+    columns: int
+    sum_axis: str
+    depth: int
+
+    def __str__(self) -> str:
+        of_rows, of_columns = f"{self.row_axis}={self.rows}", f"{self.column_axis}={self.columns}"
+        return f"stage({of_rows}, {of_columns}, {self.sum_axis}={self.depth})"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The threads of a workgroup share each point."""
+
+    threads: int
+
+    def __str__(self) -> str:
+        return f"share({self.threads})"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The steps by which a kernel becomes loops; fields stand in the order of their application.
+
+    >>> schedule = parse("squares(i0=8) share(128)")
+    >>> schedule.squares, str(schedule)
+    (Squares(axis='i0', side=8), 'squares(i0=8) share(128)')
+    """
+
+    squares: Squares | None = None
+    vectors: Vectors | None = None
+    tile: Tile | None = None
+    stage: Stage | None = None
+    share: Share | None = None
+
+    def __str__(self) -> str:
+        steps = (getattr(self, f.name) for f in fields(self))
+        return " ".join(str(s) for s in steps if s is not None) or "plain"
+
+
+PLAIN = Schedule()
+
+Numbers = Mapping[str, int]
+Step = Squares | Vectors | Tile | Stage | Share
+
+
+def _squares(numbers: Numbers, words: Sequence[str]) -> Squares:
+    ((axis, side),) = numbers.items()
+    () = words
+    return Squares(axis, side)
+
+
+def _vectors(numbers: Numbers, words: Sequence[str]) -> Vectors:
+    ((_, lanes),) = numbers.items()
+    (count,) = words
+    return Vectors(int(count), lanes)
+
+
+def _tile(numbers: Numbers, words: Sequence[str]) -> Tile:
+    (row_axis, rows), *columns = numbers.items()
+    if not columns:
+        () = words
+        return Tile(row_axis, rows)
+    ((column_axis, count),) = columns
+    apart = bool(words)
+    if list(words) not in ([], ["apart"]):
+        raise ValueError(words)
+    return Tile(row_axis, rows, column_axis, count, apart)
+
+
+def _stage(numbers: Numbers, words: Sequence[str]) -> Stage:
+    (row_axis, rows), (column_axis, columns), (sum_axis, depth) = numbers.items()
+    () = words
+    return Stage(row_axis, rows, column_axis, columns, sum_axis, depth)
+
+
+def _share(numbers: Numbers, words: Sequence[str]) -> Share:
+    () = numbers
+    (threads,) = words
+    return Share(int(threads))
+
+
+# How each step is read from its numbers and words, and what it looks like.
+_READERS: Mapping[str, tuple[Callable[[Numbers, Sequence[str]], Step], str]] = {
+    "squares": (_squares, "squares(i0=16)"),
+    "vectors": (_vectors, "vectors(4, lanes=16)"),
+    "tile": (_tile, "tile(i0=8, i1=16, apart)"),
+    "stage": (_stage, "stage(i0=16, i1=16, j0=8)"),
+    "share": (_share, "share(128)"),
+}
+_STEP = re.compile(r"\s*(\w+)\(([^()]*)\)\s*")
+
+
+def parse(text: str) -> Schedule:
+    """The schedule that prints as `text`.
+
+    Errors: ArgumentError for what the grammar does not have, a step that is there twice, and steps
+            in another order than that of their application.
+    """
+    if text.strip() == PLAIN.__str__():
+        return PLAIN
+    steps: dict[str, Step] = {}
+    position = 0
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None:
+            raise ArgumentError(f"schedule: cannot read {text[position:].strip()!r} ({_forms()})")
+        name, position = match[1], match.end()
+        if name in steps:
+            raise ArgumentError(f"schedule: cannot apply {name} twice ({text})")
+        steps[name] = _step(name, match[2])
+    order = [name for name in _READERS if name in steps]
+    if list(steps) != order or not steps:
+        raise ArgumentError(f"schedule: cannot apply steps in the order of {text!r} (it is: {', '.join(_READERS)})")
+    return Schedule(**steps)  # type: ignore[arg-type]
+
+
+def _step(name: str, inside: str) -> Step:
+    """One step from what stands in its parentheses."""
+    if name not in _READERS:
+        raise ArgumentError(f"schedule: cannot apply {name!r} ({_forms()})")
+    reader, form = _READERS[name]
+    items = [x.strip() for x in inside.split(",")]
+    pairs = [x.partition("=") for x in items if "=" in x]
+    try:
+        numbers = {axis.strip(): int(count) for axis, _, count in pairs}
+        if len(numbers) < len(pairs):
+            raise ValueError(inside)
+        return reader(numbers, [x for x in items if "=" not in x])
+    except ValueError as error:
+        raise ArgumentError(f"schedule: cannot read {name}({inside}) (it looks like {form})") from error
+
+
+def _forms() -> str:
+    return "steps: " + ", ".join(form for _, form in _READERS.values()) + "; or plain"

@@ -1,0 +1,68 @@
+"""The schedules that a search may try for a kernel: all legal, few that are hopeless."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rune.lowering.build.legal import is_legal
+from rune.lowering.build.schedule import PLAIN, Schedule, Share, Squares, Stage, Vectors
+from rune.lowering.build.tile import dot_loads
+from rune.lowering.build.tile_choice import tile_of
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernels import Kernel, Reduce
+
+SIDES = (8, 16, 32, 64)
+VECTORS = (2, 3, 4, 8)
+GROUPS = ((8, 8), (8, 16), (16, 8), (16, 16), (8, 32))  # threads by rows and columns
+DEPTHS = (4, 8, 16, 32)
+ROWS = (1, 2, 3, 4, 6, 8)
+COLUMNS = (1, 2, 4, 8, 16)
+FEWEST_THREADS, MOST_THREADS = 16, 1_024
+
+
+def walks(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    """Every way to walk a kernel, flat and collapsed, whose points nobody shares."""
+    candidates = (*_in_squares(flat), *_in_vectors(flat, target), *_in_tiles(flat), *_in_stages(flat))
+    yield PLAIN
+    yield from (s for s in candidates if is_legal(flat, s, target))
+
+
+def shares(target: Target) -> Sequence[Share]:
+    """The numbers of threads that may share a point."""
+    most = min(MOST_THREADS, target.threads_per_workgroup)
+    powers = itertools.takewhile(lambda n: n <= most, (1 << k for k in itertools.count()))
+    return [Share(n) for n in powers if n >= FEWEST_THREADS]
+
+
+def _in_squares(flat: Kernel) -> Iterator[Schedule]:
+    for axis, side in itertools.product(flat.domain[:-1], SIDES):
+        yield Schedule(squares=Squares(axis.name, side))
+
+
+def _in_vectors(flat: Kernel, target: Target) -> Iterator[Schedule]:
+    widest = max(b.type.dtype.itemsize for b in (*flat.inputs, *flat.outputs))
+    lanes = max(1, target.vector_bytes // widest)
+    for count, width in itertools.product(VECTORS, (lanes, 2 * lanes)):
+        yield Schedule(vectors=Vectors(count, width))
+
+
+def _in_tiles(flat: Kernel) -> Iterator[Schedule]:
+    if not dot_loads(flat) or not flat.domain:
+        return
+    last = flat.domain[-1].name
+    for axis, rows, columns in itertools.product(flat.domain[:-1], ROWS, COLUMNS):
+        apart = (False, True) if columns > 1 else (False,)
+        yield from (Schedule(tile=tile_of(axis.name, rows, last, columns, apart=a)) for a in apart)
+
+
+def _in_stages(flat: Kernel) -> Iterator[Schedule]:
+    (dot, *_) = flat.body
+    if not isinstance(dot, Reduce) or not dot.axes:
+        return
+    last, depths = flat.domain[-1].name if flat.domain else "", DEPTHS
+    for tiled, (rows, columns), depth in itertools.product(_in_tiles(flat), GROUPS, depths):
+        if tiled.tile is not None and not tiled.tile.apart:
+            stage = Stage(tiled.tile.row_axis, rows, last, columns, dot.axes[0].name, depth)
+            yield replace(tiled, stage=stage)

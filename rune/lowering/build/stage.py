@@ -1,0 +1,239 @@
+"""Stage: a group of threads computes a large tile of a dot from panels in shared memory.
+
+Before   for m in 512, n in 512 grid { sum += a[m, k] * b[k, n] over k in 512 }
+After    for m in 4, n in 4 grid                         tile(m=8, n=8) stage(m=16, n=16, k=8)
+           alloc a_panel, b_panel                        128 rows and columns, 8 of k
+           for thread in 256 workgroup                   each has 8 x 8 sums
+             for round in 64
+               barrier; fill both panels; barrier
+               for k in 8: 8 of a_panel, 8 of b_panel, 64 products
+             store 8 x 8 of y
+
+A product then reads each element of memory once for every 128 that it is used, and of shared
+memory 16 for 64 products. The columns of a thread are in runs of RUN neighbours, with those of the
+other threads between them, so that threads in step read different banks; and so are its stores.
+Rows and columns beyond the ends are computed from zeros, and not stored; where `k` does not divide
+the sum, its end is a round of fewer.
+
+Invariant: every sum adds up the same values in the same order.
+Source: V. Volkov and J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", 2008.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rune import dims
+from rune.dims import Dim, Size
+from rune.lowering.build import loops
+from rune.lowering.build.conditions import every, less
+from rune.lowering.build.panels import Panel, fill, flat_depth, placed
+from rune.lowering.build.schedule import Stage, Tile
+from rune.lowering.build.tile import axis_of, depends, place_body
+from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.expr import Expr, Load, Local
+from rune.lowering.kernel.nodes import Accumulate, Barrier, For, If, Kind, Let, Stmt, Var
+from rune.lowering.kernel.rewrite import map_expr, walk_expr
+from rune.lowering.kernels import Axis, Kernel, Reduce, expressions
+
+RUN = 4  # columns of a thread that are neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The threads that compute a tile of a dot together, and which points are whose."""
+
+    kernel: Kernel
+    tile: Tile
+    stage: Stage
+
+    @property
+    def dot(self) -> Reduce:
+        """The sum of products: the first statement, as legal.py requires."""
+        (dot, *_) = self.kernel.body
+        assert isinstance(dot, Reduce)
+        return dot
+
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        """The axis of the rows, and that of the columns."""
+        return axis_of(self.kernel.domain, self.tile.row_axis), self.kernel.domain[-1]
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Rows and columns of the whole group."""
+        return self.stage.rows * self.tile.rows, self.stage.columns * self.tile.columns
+
+    @property
+    def threads(self) -> int:
+        """Threads of the group."""
+        return self.stage.rows * self.stage.columns
+
+    @property
+    def thread(self) -> Dim:
+        """The number of a thread."""
+        return dims.symbol("thread", 0, self.threads - 1)
+
+    @property
+    def domain(self) -> list[Axis]:
+        """The axes of the grid: a point is a group."""
+        counts = dict(zip((a.name for a in self.axes), self.lengths))
+        return [Axis(a.name, -(-a.size // counts.get(a.name, 1))) for a in self.kernel.domain]
+
+    def firsts(self) -> tuple[Size, Size]:
+        """The first row and column of the group."""
+        row, column = (axis_of(self.domain, a.name).symbol * n for a, n in zip(self.axes, self.lengths))
+        return row, column
+
+    def row(self, r: int) -> Size:
+        """Where the r-th row of a thread lies among those of the group."""
+        return self.thread // self.stage.columns * self.tile.rows + r
+
+    @property
+    def run(self) -> int:
+        """How many columns of a thread are neighbours."""
+        return RUN if self.tile.columns % RUN == 0 else 1
+
+    def column(self, c: int) -> Size:
+        """Where the c-th column of a thread lies among those of the group."""
+        run = self.run
+        return self.thread % self.stage.columns * run + c % run + c // run * (run * self.stage.columns)
+
+    def points(self) -> Iterator[tuple[int, int]]:
+        """The rows and columns of a thread."""
+        return itertools.product(range(self.tile.rows), range(self.tile.columns))
+
+    def at(self, r: int, c: int) -> dict[str, Size]:
+        """The axes of the domain at a point of a thread."""
+        (row_axis, column_axis), (row, column) = self.axes, self.firsts()
+        return {row_axis.name: row + self.row(r), column_axis.name: column + self.column(c)}
+
+
+def operands(kernel: Kernel, tile: Tile) -> list[tuple[Load, Axis]] | None:
+    """What the dot reads, each with the axis whose panel has it; None if one depends on both."""
+    (dot, *_) = kernel.body
+    row, column = axis_of(kernel.domain, tile.row_axis), kernel.domain[-1]
+    reads = dict.fromkeys(e for x in expressions(dot) for e in walk_expr(x) if isinstance(e, Load))
+    if any(depends(x, row) and depends(x, column) for x in reads):
+        return None
+    return [(x, row if depends(x, row) else column) for x in reads if depends(x, row) or depends(x, column)]
+
+
+def panels(group: Group, depth: int) -> list[Panel]:
+    """The panels of a round that takes `depth` of the first axis of the sum."""
+    first, *others = group.dot.axes
+    sums = (Axis(first.name, depth), *others)
+    lengths = dict(zip((a.name for a in group.axes), group.lengths))
+    return [
+        Panel(f"{load.buffer}_panel_{k}", load, axis, lengths[axis.name], sums)
+        for k, (load, axis) in enumerate(operands(group.kernel, group.tile) or ())
+    ]
+
+
+def shared_bytes(group: Group) -> int:
+    """The shared memory of a group."""
+    return sum(p.alloc.size * p.alloc.dtype.itemsize for p in panels(group, group.stage.depth))
+
+
+def staged(kernel: Kernel, tile: Tile, stage: Stage, stored: Mapping[str, np.dtype]) -> tuple[list[Axis], list[Stmt]]:
+    """The axes of the grid, and what a group does at one of its points.
+
+    stored: the dtype of each output
+    """
+    group = Group(kernel, tile, stage)
+    memory = [p.alloc for p in panels(group, stage.depth)]
+    inside = [*_sums(group), *_rounds(group), *_results(group, stored)]
+    return group.domain, [*memory, For("thread", group.threads, Kind.WORKGROUP, tuple(inside))]
+
+
+# --- what a thread does -------------------------------------------------------------------------
+
+
+def _name(group: Group, r: int, c: int) -> str:
+    return f"{group.dot.name}_{r}_{c}"
+
+
+def _sums(group: Group) -> Iterator[Stmt]:
+    for r, c in group.points():
+        yield Var(f"{_name(group, r, c)}_acc", COMBINE[group.dot.combine].identity(group.dot.dtype))
+
+
+def _rounds(group: Group) -> Iterator[Stmt]:
+    """The whole rounds in a loop, then one of what is left of the sum."""
+    size, depth = group.dot.axes[0].size, group.stage.depth
+    assert isinstance(size, int), "legal.py takes no open sums"
+    number = Axis(f"{group.dot.axes[0].name}_round", size // depth)
+    if size >= depth:
+        body = _round(group, depth, number.symbol * depth)
+        yield For(number.name, number.size, Kind.SERIAL, tuple(body))
+    if size % depth:
+        yield from _round(group, size % depth, size - size % depth)
+
+
+def _round(group: Group, depth: int, begin: Size) -> list[Stmt]:
+    """One filling of the panels, and the products of it."""
+    slices, origin = panels(group, depth), {group.dot.axes[0].name: begin}
+    firsts = dict(zip((a.name for a in group.axes), group.firsts()))
+    filling = [s for p in slices for s in fill(p, group.thread, group.threads, firsts[p.axis.name], origin)]
+    axes = (Axis(group.dot.axes[0].name, depth), *group.dot.axes[1:])
+    kinds = [Kind.SERIAL] * len(axes)
+    # Nobody fills before all have read, nor reads before all have filled.
+    return [Barrier(), *filling, Barrier(), *loops.nest(axes, kinds, _products(group, slices, axes, begin))]
+
+
+def _products(group: Group, slices: Sequence[Panel], axes: Sequence[Axis], begin: Size) -> Iterator[Stmt]:
+    """What a thread does at one depth: it reads its rows and columns, and adds their products."""
+    depth, (row_axis, _) = flat_depth(axes), group.axes
+    for panel in slices:
+        is_of_rows = panel.axis == row_axis
+        for n in range(group.tile.rows if is_of_rows else group.tile.columns):
+            position = group.row(n) if is_of_rows else group.column(n)
+            yield Let(f"{panel.name}_{n}", panel.at(position, depth))
+    for r, c in group.points():
+        yield from _product(group, slices, r, c, {axes[0].name: axes[0].symbol + begin})
+
+
+def _product(group: Group, slices: Sequence[Panel], r: int, c: int, at: Mapping[str, Size]) -> Iterator[Stmt]:
+    dot, (row_axis, _) = group.dot, group.axes
+    elements = {p.load: Local(f"{p.name}_{r if p.axis == row_axis else c}", p.load.dtype) for p in slices}
+    names = {let.name: f"{let.name}_{r}_{c}" for let in dot.lets}
+
+    def on_node(part: Expr) -> Expr:
+        if isinstance(part, Local) and part.name in names:
+            return replace(part, name=names[part.name])
+        return elements.get(part, part) if isinstance(part, Load) else part
+
+    def here(expr: Expr) -> Expr:
+        return placed(map_expr(on_node, expr), {**at, **group.at(r, c)})
+
+    yield from (Let(names[let.name], here(let.value)) for let in dot.lets)
+    yield Accumulate(f"{_name(group, r, c)}_acc", dot.combine, here(dot.value), dot.contract)
+
+
+def _results(group: Group, stored: Mapping[str, np.dtype]) -> Iterator[Stmt]:
+    """What follows the dot, at the points of the thread that are not beyond an end."""
+    # Neighbours end together where their number divides the axis.
+    together = group.run if group.axes[1].size % group.run == 0 else 1
+    for r, c in itertools.product(range(group.tile.rows), range(0, group.tile.columns, together)):
+        points = [_result(group, r, c + n, stored) for n in range(together)]
+        # Alike statements side by side, so that stores to neighbours are.
+        body = tuple(statement for same in zip(*points) for statement in same)
+        conditions = _inside(group, group.at(r, c))
+        yield from (If(every(conditions), body),) if conditions else body
+
+
+def _result(group: Group, r: int, c: int, stored: Mapping[str, np.dtype]) -> list[Stmt]:
+    """What follows the dot at one point."""
+    names = {group.dot.name: _name(group, r, c)}
+    names |= {s.name: f"{s.name}_{r}_{c}" for s in group.kernel.body if isinstance(s, Let)}
+    result = Let(_name(group, r, c), Local(f"{_name(group, r, c)}_acc", group.dot.dtype))
+    return [result, *loops.body(place_body(group.kernel.body[1:], group.at(r, c), names), {}, stored)]
+
+
+def _inside(group: Group, at: Mapping[str, Size]) -> list[Expr]:
+    """Conditions under which a point is not beyond an end; none where no group has such points."""
+    return [less(at[a.name], a.size) for a, n in zip(group.axes, group.lengths) if a.size % n != 0]

@@ -1,0 +1,106 @@
+"""Runs: statements side by side that read, or write, neighbours in memory: one access does all.
+
+    a: f32 = x[4*i]          const float4 _run_0 = *(const float4*)&x[4 * i];
+    b: f32 = x[4*i + 1]  ->  const float a = _run_0.x;
+    c: f32 = x[4*i + 2]      ...
+    d: f32 = x[4*i + 3]
+
+The first index is a multiple of the run's length: the access is aligned where the buffer is.
+Values of a run of stores read nothing that the run writes, and so may be computed before it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rune import dims
+from rune.dims import Size
+from rune.lowering.kernel.expr import Expr, Load
+from rune.lowering.kernel.nodes import Let, Stmt, Store
+from rune.lowering.kernel.rewrite import loads_in
+
+Most = Callable[[np.dtype], int]  # elements of one access
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRun:
+    """Scalars that are neighbours in a buffer, the first at `index`."""
+
+    lets: tuple[Let, ...]
+    buffer: str
+    index: Size
+    dtype: np.dtype
+    guard: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRun:
+    """Values that become neighbours in a buffer, the first at `index`."""
+
+    values: tuple[Expr, ...]
+    buffer: str
+    index: Size
+
+
+def with_runs(body: Sequence[Stmt], most: Most, buffers: Collection[str]) -> Iterator[Stmt | LoadRun | StoreRun]:
+    """The statements in order, those that are a run of one of the buffers as one."""
+    position = 0
+    while position < len(body):
+        run = _run(body, position, most, buffers)
+        yield run or body[position]
+        position += _length(run)
+
+
+def _length(run: LoadRun | StoreRun | None) -> int:
+    match run:
+        case LoadRun(lets=lets):
+            return len(lets)
+        case StoreRun(values=values):
+            return len(values)
+        case None:
+            return 1
+
+
+def _run(body: Sequence[Stmt], position: int, most: Most, buffers: Collection[str]) -> LoadRun | StoreRun | None:
+    """The longest run that begins with this statement."""
+    match body[position]:
+        case Let(value=Load(buffer=buffer, dtype=dtype)) if buffer in buffers:
+            find: Callable[[Sequence[Stmt]], LoadRun | StoreRun | None] = _loads
+        case Store(buffer=buffer, value=value, combine=None) if buffer in buffers:
+            find, dtype = _stores, value.dtype
+        case _:
+            return None
+    length = most(dtype)
+    while length > 1:
+        run = find(body[position : position + length]) if position + length <= len(body) else None
+        if run is not None and dims.divides(length, run.index) is True:
+            return run
+        length //= 2
+    return None
+
+
+def _loads(body: Sequence[Stmt]) -> LoadRun | None:
+    lets = tuple(s for s in body if isinstance(s, Let) and isinstance(s.value, Load))
+    loads = [let.value for let in lets if isinstance(let.value, Load)]
+    first = loads[0]
+    same = all(x.buffer == first.buffer and x.guard == first.guard for x in loads)
+    if len(lets) < len(body) or not same or not _are_neighbours([x.indices[0] for x in loads]):
+        return None
+    return LoadRun(lets, first.buffer, first.indices[0], first.dtype, first.guard)
+
+
+def _stores(body: Sequence[Stmt]) -> StoreRun | None:
+    stores = [s for s in body if isinstance(s, Store) and s.combine is None]
+    first = stores[0]
+    same = all(s.buffer == first.buffer and first.buffer not in loads_in(s.value) for s in stores)
+    if len(stores) < len(body) or not same or not _are_neighbours([s.index for s in stores]):
+        return None
+    return StoreRun(tuple(s.value for s in stores), first.buffer, first.index)
+
+
+def _are_neighbours(indices: Sequence[Size]) -> bool:
+    return all(b - a == 1 for a, b in itertools.pairwise(indices))

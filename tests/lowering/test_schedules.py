@@ -1,0 +1,286 @@
+"""Schedules: that they print and parse, which are refused and why, that none changes a value."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import rune
+import rune.numpy as rnp
+from rune import dtypes, lax, ops
+from rune.core.types import ArrayType
+from rune.dims import symbol
+from rune.errors import ArgumentError
+from rune.lowering.build import Built, build, build_by_default, flat_kernel
+from rune.lowering.build.schedule import PLAIN, Schedule, Share, Squares, Stage, Tile, Vectors, parse
+from rune.lowering.build.space import shares, walks
+from rune.lowering.codegen.target import Target
+from rune.lowering.kernel.check import check
+from rune.lowering.kernel.interpret import interpret
+from rune.lowering.kernelize import kernelize
+from rune.lowering.kernels import Kernel
+from tests.lowering import models
+from tests.lowering.test_build import AB, ABT, ATB, dot
+from tests.support.lowering import agree, evaluate, f32, only_kernel, program_of, random_arguments, sizes_of, target
+
+GPU = replace(target(language="opencl"), cores=1, threads_per_workgroup=1024, shared_bytes=1 << 15)
+PROCESSOR = replace(GPU, subgroup_threads=1, vector_bytes=64, is_processor=True)
+CPU = target()
+TARGETS = {"gpu": GPU, "processor": PROCESSOR, "cpu": CPU}
+
+COUNTS = st.integers(1, 64)
+AXES = st.sampled_from(["i0", "i1", "j_2"])
+TILES = st.builds(Tile, AXES, COUNTS) | st.builds(Tile, AXES, COUNTS, AXES, st.integers(2, 64), st.booleans())
+STAGES = st.builds(Stage, st.just("i0"), COUNTS, st.just("i1"), COUNTS, st.just("j0"), COUNTS)
+SCHEDULES = st.builds(
+    Schedule,
+    st.none() | st.builds(Squares, AXES, COUNTS),
+    st.none() | st.builds(Vectors, COUNTS, COUNTS),
+    st.none() | TILES,
+    st.none() | STAGES,
+    st.none() | st.builds(Share, COUNTS),
+)
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+@given(SCHEDULES)
+def test_a_schedule_parses_back_from_what_it_prints(schedule: Schedule):
+    assume(schedule.tile is None or schedule.tile.row_axis != schedule.tile.column_axis)
+
+    assert parse(str(schedule)) == schedule
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("til(i0=2)", "schedule: cannot apply 'til' (steps: squares(i0=16), "),
+        ("tile", "schedule: cannot read 'tile' (steps: "),
+        ("", "schedule: cannot apply steps in the order of '' (it is: squares, vectors, tile, stage, share)"),
+        ("share(8) tile(i0=2)", "schedule: cannot apply steps in the order of 'share(8) tile(i0=2)'"),
+        ("tile(i0=2) tile(i0=2)", "schedule: cannot apply tile twice"),
+        ("tile(i0=2, i0=3)", "schedule: cannot read tile(i0=2, i0=3) (it looks like tile(i0=8, i1=16, apart))"),
+        ("tile(i0=2, apart)", "schedule: cannot read tile(i0=2, apart)"),
+        ("tile(i0=2, i1=2, far)", "schedule: cannot read tile(i0=2, i1=2, far)"),
+        ("share(i0=2)", "schedule: cannot read share(i0=2) (it looks like share(128))"),
+        ("stage(i0=2, i1=2)", "schedule: cannot read stage(i0=2, i1=2) (it looks like stage(i0=16, i1=16, j0=8))"),
+        ("squares(16)", "schedule: cannot read squares(16)"),
+        ("vectors(4)", "schedule: cannot read vectors(4)"),
+    ],
+)
+def test_what_is_no_schedule_is_refused_with_the_form_that_it_should_have(text: str, message: str):
+    with pytest.raises(ArgumentError) as error:
+        parse(text)
+
+    assert str(error.value).startswith(message)
+
+
+# --- legality -------------------------------------------------------------------------------------
+
+
+def kernel_of(function: Any, *types: ArrayType, device: Target = GPU) -> Kernel:
+    return only_kernel(kernelize(program_of(function, *types), device))
+
+
+PRODUCT = kernel_of(dot(AB), f32(12, 5), f32(5, 6))
+OPEN_SUM = kernel_of(
+    dot(AB), ArrayType((12, symbol("k", 1, 99)), dtypes.f32), ArrayType((symbol("k", 1, 99), 6), dtypes.f32)
+)
+BOTH = kernel_of(lambda x, w: lax.conv(x, w, (1, 1), "VALID"), f32(2, 3, 7, 9), f32(5, 3, 3, 2))
+COPY = kernel_of(lambda x: ops.transpose(x, permutation=(1, 0)) + 0.0, f32(8, 6))
+SUMS = kernel_of(lambda x: ops.cumsum(x, axis=1, reverse=False), f32(3, 40))
+
+
+def _refused(text: str) -> str:
+    """The step of a schedule of one or two that is at fault."""
+    first, *others = text.split(") ")
+    return others[-1] if others and others[-1].startswith("stage") else f"{first.removesuffix(')')})"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text", "why"),
+    [
+        (PRODUCT, "tile(i1=2)", "axis i1 is not one of those before the last: i0"),
+        (PRODUCT, "tile(i0=2, i2=2)", "columns lie along the last axis, i1"),
+        (PRODUCT, "tile(i0=64, i1=32)", "2048 is not within 1 to 1024"),
+        (PRODUCT, "tile(i0=0)", "0 is not within 1 to 1024"),
+        (PRODUCT, "squares(i0=16)", "its points do more than write single elements"),
+        (PRODUCT, "vectors(4, lanes=2)", "8 columns do not divide axis i1 of 6"),
+        (PRODUCT, "vectors(3, lanes=2) tile(i0=2)", "a tile has columns of its own"),
+        (PRODUCT, "share(3)", "not a power of two from 2 to 1024, the threads of a group of test:0"),
+        (PRODUCT, "share(2048)", "not a power of two from 2 to 1024, the threads of a group of test:0"),
+        (
+            PRODUCT,
+            "stage(i0=2, i1=2, j0=2)",
+            "it goes with a tile that is not apart, and with points that nobody shares",
+        ),
+        (PRODUCT, "tile(i0=2) stage(i0=2, i1=2, k0=2)", "rows, columns and sum of the tile are axes i0, i1, j0"),
+        (PRODUCT, "tile(i0=2) stage(i0=64, i1=64, j0=2)", "4096 threads are not within 2 to 1024, as on test:0"),
+        (
+            PRODUCT,
+            "tile(i0=64) stage(i0=16, i1=16, j0=64)",
+            "it needs 267264 bytes of shared memory, of 32768 on test:0",
+        ),
+        (OPEN_SUM, "tile(i0=2) stage(i0=2, i1=2, j0=2)", "its sum is of open size"),
+        (BOTH, "tile(i2=2) stage(i2=2, i3=2, j0=2)", "an operand of its dot depends on rows and columns"),
+        (COPY, "tile(i0=2)", "it is not one dot with scalars and plain writes around it"),
+        (COPY, "squares(i1=16)", "axis i1 is not one of those before the last: i0"),
+        (COPY, "share(16)", "it has no loop that a group could divide, or more memory is needed than the 32768 bytes"),
+        (SUMS, "share(16)", "it has no loop that a group could divide, or more memory is needed than the 32768 bytes"),
+        (SUMS, "vectors(2, lanes=2)", "it has scratch rows or scans"),
+    ],
+)
+def test_an_illegal_step_is_refused_with_the_axis_and_what_it_lacks(kernel: Kernel, text: str, why: str):
+    with pytest.raises(ArgumentError) as error:
+        build(kernel, parse(text), GPU)
+
+    assert str(error.value).startswith(f"schedule: cannot apply {_refused(text)} to {kernel.name} ({why}")
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def batched(a: Any, b: Any) -> Any:
+    return ops.dot_general(a, b, dimension_numbers=(((2,), (1,)), ((0,), (0,))))
+
+
+def of(dtype: np.dtype, *shape: int) -> ArrayType:
+    return ArrayType(shape, dtype)
+
+
+N, M = symbol("n", 1, 4096), symbol("m", 1, 4096)
+
+CASES: dict[str, tuple[Any, tuple[ArrayType, ...], dict[str, int]]] = {
+    "product": (dot(AB), (f32(13, 7), f32(7, 22)), {}),
+    "product of columns": (dot(ATB), (f32(7, 16), f32(7, 32)), {}),
+    "product of rows": (dot(ABT), (f32(17, 5), f32(33, 5)), {}),
+    "products": (batched, (f32(2, 9, 3), f32(2, 3, 19)), {}),
+    "product of bf16": (dot(AB), (of(dtypes.bf16, 13, 7), of(dtypes.bf16, 7, 24)), {}),
+    "product of f64": (dot(ABT), (of(dtypes.f64, 13, 9), of(dtypes.f64, 24, 9)), {}),
+    "product of i32": (dot(AB), (of(dtypes.i32, 13, 16), of(dtypes.i32, 16, 24)), {}),
+    "open product": (dot(AB), (ArrayType((N, 3), dtypes.f32), ArrayType((3, M), dtypes.f32)), {"n": 9, "m": 19}),
+    "layer": (
+        lambda x, w, b: models.gelu_tanh(models.linear(x, w, b)),
+        (f32(11, 4), f32(4, 18), f32(18)),
+        {},
+    ),
+    "convolution": (lambda x, w: lax.conv(x, w, (1, 1), "VALID"), (f32(2, 3, 7, 9), f32(5, 3, 3, 2)), {}),
+    "transpose": (lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0, (f32(37, 65),), {}),
+    "open transpose": (
+        lambda x: ops.transpose(x, permutation=(1, 0)) * 2.0,
+        (ArrayType((N, M), dtypes.f32),),
+        {"n": 21, "m": 33},
+    ),
+    "swapped axes": (lambda x: ops.transpose(x, permutation=(2, 0, 1)) * 2.0, (f32(5, 17, 9),), {}),
+    "columns": (lambda x: ops.reduce_sum(x, axes=(0,)), (f32(19, 64),), {}),
+    "rows": (lambda x: ops.reduce_sum(x, axes=(1,)), (f32(5, 131),), {}),
+    "softmax": (models.softmax, (f32(3, 67),), {}),
+    "layernorm": (models.layernorm, (f32(3, 128), f32(128), f32(128)), {}),
+    "sums": (lambda x: ops.cumsum(x, axis=1, reverse=False), (f32(3, 40),), {}),
+    "elementwise": (lambda x, y: ops.tanh(x) * y, (f32(7, 48), f32(7, 48)), {}),
+}  # fmt: skip
+
+
+def run(built: Built, program: Any, device: Target, args: list[np.ndarray]) -> list[np.ndarray]:
+    """The results of a program of one kernel, by its loops."""
+    kernels = kernelize(program, device)
+    sizes = sizes_of(program, args)
+    (step,) = kernels.steps
+    memory = {v: a.reshape(-1) for v, a in zip(kernels.inputs, args)}
+    shapes = [tuple(d if isinstance(d, int) else sizes[str(d)] for d in t.shape) for t in kernels.output_types]
+    results = [np.empty(int(np.prod(s)), t.dtype) for s, t in zip(shapes, kernels.output_types)]
+    memory |= dict(zip(kernels.outputs, results))
+    interpret(built.code, [memory[v] for v in (*step.operands, *step.results)], sizes)
+    return [m.reshape(s) for m, s in zip(results, shapes)]
+
+
+def schedules(kernel: Kernel, device: Target) -> list[Schedule]:
+    ways = list(walks(flat_kernel(kernel), device))
+    sharing = [None, *shares(device)]
+    return [replace(w, share=s) for w, s in itertools.product(ways, sharing)]
+
+
+@pytest.mark.parametrize("where", TARGETS)
+@pytest.mark.parametrize("case", CASES)
+def test_no_legal_schedule_changes_a_value(case: str, where: str):
+    function, types, sizes = CASES[case]
+    device, program = TARGETS[where], program_of(function, *types)
+    kernel = only_kernel(kernelize(program, device))
+    args = random_arguments(program, **sizes)
+    wanted = evaluate(program, args)
+    tried = 0
+    for schedule in some_of(schedules(kernel, device)):
+        try:
+            code = build(kernel, schedule, device)
+        except ArgumentError:  # its threads cannot share such a point
+            continue
+        check(code)
+        agree(wanted, run(Built(schedule, code), program, device, args), relative=tolerance(types))
+        tried += 1
+    assert tried
+
+
+def some_of(candidates: list[Schedule]) -> list[Schedule]:
+    """A few of every kind of schedule."""
+    rng = np.random.default_rng(len(candidates))
+    kinds: dict[tuple[bool, ...], list[Schedule]] = {}
+    for c in (candidates[k] for k in rng.permutation(len(candidates))):
+        kinds.setdefault((c.tile is None, c.stage is None, c.share is None), []).append(c)
+    return [c for kind in kinds.values() for c in kind[:3]]
+
+
+def tolerance(types: tuple[ArrayType, ...]) -> float:
+    return 2e-2 if types[0].dtype in (dtypes.f16, dtypes.bf16) else 1e-4
+
+
+@pytest.mark.parametrize("where", TARGETS)
+@pytest.mark.parametrize("case", CASES)
+def test_the_default_is_a_schedule_by_which_the_same_loops_are_built(case: str, where: str):
+    function, types, _ = CASES[case]
+    kernel = kernel_of(function, *types, device=TARGETS[where])
+    built = build_by_default(kernel, TARGETS[where])
+
+    assert build(kernel, parse(str(built.schedule)), TARGETS[where]) == built.code
+
+
+# --- asked for ------------------------------------------------------------------------------------
+
+
+def layer(x: Any, w: Any) -> Any:
+    return rnp.tanh(x @ w)
+
+
+X, W = np.random.default_rng(0).normal(size=(2, 37, 37)).astype(np.float32)
+
+
+@pytest.mark.parametrize("text", ["plain", "tile(i0=3, i1=5)", "tile(i0=3, i1=5, apart)", "share(32)"])
+def test_a_jitted_function_runs_by_the_schedule_that_it_is_told(text: str):
+    f = rune.jit(layer, device="opencl", schedule={"dot_tanh_0": text})
+
+    assert rune.explain(f)(X, W)["schedules"] == f"dot_tanh_0: {text}"
+    np.testing.assert_allclose(f(X, W), np.tanh(X.astype(float) @ W), rtol=1e-5, atol=1e-6)
+
+
+def test_a_schedule_of_another_kernel_is_refused_with_the_names_of_those_that_there_are():
+    f = rune.jit(layer, device="opencl", schedule={"dot_1": "plain"})
+
+    with pytest.raises(ArgumentError, match=r"cannot find the kernel 'dot_1' of layer \(it has: dot_tanh_0\)"):
+        f(X, W)
+
+
+def test_what_is_derived_from_a_function_with_a_schedule_has_its_defaults():
+    f = rune.jit(layer, device="opencl", schedule={"dot_tanh_0": "tile(i0=4)"})
+    derivative = rune.grad(lambda x: rnp.sum(f(x, W)))(X)
+
+    np.testing.assert_allclose(derivative, (1 - np.tanh(X.astype(float) @ W) ** 2) @ W.T, rtol=1e-4, atol=1e-5)
+
+
+def test_a_printed_schedule_is_one_line_without_its_kernel():
+    assert str(PLAIN) == "plain"
+    assert str(parse(" tile( i0=8 , i1=16,apart )share(128) ")) == "tile(i0=8, i1=16, apart) share(128)"
