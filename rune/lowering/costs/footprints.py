@@ -103,7 +103,8 @@ class Footprints:
                 terms = tuple(t for t in terms_of(touch.index) if t.factors)
                 loops = tuple(sorted(frozenset[str]().union(*touch.origins.values())))
                 group = groups.setdefault((touch.buffer, terms), _Group(touch, terms, loops))
-                group.offsets.add(sum(t.coefficient for t in terms_of(touch.index) if not t.factors))
+                first = sum(t.coefficient for t in terms_of(touch.index) if not t.factors)
+                group.offsets.update(range(first, first + touch.count))
                 group.threads = max(group.threads, touch.threads)
             self.groups[block] = tuple(groups.values())
         return self.groups[block]

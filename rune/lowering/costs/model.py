@@ -24,6 +24,7 @@ from itertools import pairwise
 import numpy as np
 
 from rune import dtypes
+from rune.lowering.codegen.cuda_c import CUDA_C
 from rune.lowering.codegen.llvm_lanes import choose
 from rune.lowering.codegen.target import Target
 from rune.lowering.costs import samples as sampling
@@ -144,12 +145,18 @@ class _Model:
         memory = memory_of(self.code)
         if self.record.is_processor:
             lanes = self._lanes()
-            reader = Reader(self.record, memory, self.sizes, choose(self.code.body, lanes).loops, lanes)
+            loops = choose(self.code.body, lanes).loops
+            reader = Reader(self.record, memory, self.sizes, self._neighbours, loops, lanes)
             return reader.block(self.code.body, sampling.of_processor(self.sizes))
-        reader = Reader(self.record, memory, self.sizes)
+        reader = Reader(self.record, memory, self.sizes, self._neighbours)
         reader.origins.update((a.name, frozenset({a.name})) for a in (*launch.grid, *launch.threads))
         samples = sampling.of_launch(launch, self.record.subgroup_threads, self.sizes)
         return reader.block((*launch.head, *launch.body), samples)
+
+    def _neighbours(self, dtype: np.dtype) -> int:
+        """Elements that one access of the target's language may have."""
+        pieces = CUDA_C.pieces if self.target.language == "cuda" else {}
+        return pieces.get(dtype, ("", 1))[1]
 
     def _lanes(self) -> int:
         """Elements of a vector of a processor."""

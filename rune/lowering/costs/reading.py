@@ -10,7 +10,7 @@ branches count as taken. Loops in the lanes of a processor's vectors have as man
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from rune import dims, dtypes
 from rune.dims import Size, Symbol
 from rune.dims.factors import terms_of
+from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.costs.launch import number
 from rune.lowering.costs.records import DeviceRecord
 from rune.lowering.costs.samples import Requests, Samples
@@ -37,7 +38,7 @@ from rune.lowering.kernel.nodes import (
     Store,
     Var,
 )
-from rune.lowering.kernel.rewrite import expr_sizes, expressions, names_in, size_names, stmt_sizes, walk, walk_expr
+from rune.lowering.kernel.rewrite import expressions, names_in, size_names, walk, walk_expr
 from rune.lowering.scalar.table import ROWS
 
 ADDRESS = 1 / 3  # instructions for the address of an access: most differ from another by a constant
@@ -49,6 +50,7 @@ SPECIAL = frozenset({"div", "sqrt", "rsqrt"})  # operations on floats that have 
 class Touch:
     """A load or a store of all threads.
 
+    count:   elements, neighbours from the index on
     space:   None for a parameter
     share:   of the subgroups and rounds around it;  threads: of all threads
     depth:   loads whose values its index needs, one after the other
@@ -57,6 +59,7 @@ class Touch:
 
     buffer: str
     itemsize: int
+    count: int
     index: Size
     writes: bool
     space: AddressSpace | None
@@ -100,61 +103,108 @@ class Block:
     is_unrolled: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A block that is being read, and the threads that run what is read next."""
+
+    samples: Samples
+    share: float = 1.0
+    touches: list[Touch] = field(default_factory=list)
+    inner: list[Block] = field(default_factory=list)
+    work: Work = field(default_factory=Work)
+
+    def part(self, share: float, samples: Samples) -> Draft:
+        """The same block, for some of the threads."""
+        return replace(self, share=self.share * share, samples=samples)
+
+
 @dataclass(slots=True)
 class Reader:
-    """Reads statements of one kernel for one device."""
+    """Reads statements of one kernel for one device.
+
+    neighbours: elements of a dtype that one access may have
+    in_lanes:   loops that run in lanes, by identity;  lanes: how many
+    depths, origins: loads and loops behind a local;  places: locals that are indices alone
+    """
 
     record: DeviceRecord
     memory: Mapping[str, tuple[np.dtype, AddressSpace | None]]
     sizes: Mapping[str, int]
-    in_lanes: Collection[int] = ()  # loops that run in lanes, by identity
+    neighbours: Callable[[np.dtype], int]
+    in_lanes: Collection[int] = ()
     lanes: int = 1
-    depths: dict[str, int] = field(default_factory=dict)  # loads behind a local
-    origins: dict[str, frozenset[str]] = field(default_factory=dict)  # loops behind a local
-    places: dict[str, Size] = field(default_factory=dict)  # locals that are indices alone
+    depths: dict[str, int] = field(default_factory=dict)
+    origins: dict[str, frozenset[str]] = field(default_factory=dict)
+    places: dict[str, Size] = field(default_factory=dict)
 
-    def block(self, body: Iterable[Stmt], samples: Samples) -> Block:
+    def block(self, body: Sequence[Stmt], samples: Samples) -> Block:
         """The statements, once."""
-        touches: list[Touch] = []
-        inner: list[Block] = []
-        work = Work()
-        self._body(body, samples, 1.0, touches, inner, work)
-        return Block(None, 1, 1, 1, 1.0, tuple(touches), tuple(inner), work)
+        draft = Draft(samples)
+        self._body(body, draft)
+        return Block(None, 1, 1, 1, 1.0, tuple(draft.touches), tuple(draft.inner), draft.work)
 
-    def _body(
-        self, body: Iterable[Stmt], samples: Samples, share: float, touches: list[Touch], inner: list[Block], work: Work
-    ) -> None:
-        for stmt in body:
-            touches += self._touches(stmt, samples, share)
-            _count(stmt, work, share)
-            match stmt:
-                case Let(name=name, value=value):
-                    samples.lets[name] = value
-                    self._bind(name, value)
-                case Var(name=name, init=value) | Assign(name=name, value=value) | Accumulate(name=name, value=value):
-                    self._bind(name, value)
-                case If(condition=condition, body=then, orelse=orelse):
-                    # Where memory decides, both branches may be taken.
-                    branches = self._branches(condition, samples)
-                    for (part, inside), statements in zip(branches, (then, orelse), strict=True):
-                        self._body(statements, inside, share * part, touches, inner, work)
-                case For():
-                    inner.append(self._loop(stmt, samples, share))
+    def _body(self, body: Sequence[Stmt], draft: Draft) -> None:
+        aligned = [name for name, (_, space) in self.memory.items() if space is not AddressSpace.LOCAL]
+        for item in with_runs(body, self.neighbours, aligned):
+            match item:
+                case LoadRun(lets=lets, buffer=buffer, index=index, guard=guard):
+                    self._load(buffer, index, guard, draft, len(lets))
+                    for let in lets:
+                        self._let(let, draft)
+                case StoreRun(values=values, buffer=buffer, index=index):
+                    for value in values:
+                        self._expression(value, draft)
+                    self._touch(buffer, index, True, draft, len(values))
                 case _:
-                    pass
+                    self._statement(item, draft)
 
-    def _loop(self, loop: For, samples: Samples, share: float) -> Block:
+    def _statement(self, stmt: Stmt, draft: Draft) -> None:
+        for expr in expressions(stmt):
+            self._expression(expr, draft)
+        match stmt:
+            case Let():
+                self._let(stmt, draft)
+            case Var(name=name, init=value) | Assign(name=name, value=value):
+                self._bind(name, value)
+            case Accumulate(name=name, value=value, contract=contract):
+                self._bind(name, value)
+                _count_combination(value, contract, draft)
+            case Store():
+                self._store(stmt, draft)
+            case Barrier():
+                draft.work.barriers += draft.share
+            case If(condition=condition, body=then, orelse=orelse):
+                # Where memory decides, both branches may be taken.
+                branches = self._branches(condition, draft.samples)
+                for (share, inside), statements in zip(branches, (then, orelse), strict=True):
+                    self._body(statements, draft.part(share, inside))
+            case For():
+                draft.inner.append(self._loop(stmt, draft))
+            case Alloc():
+                pass
+
+    def _expression(self, expr: Expr, draft: Draft) -> None:
+        for part in walk_expr(expr):
+            _count(part, draft)
+            if isinstance(part, Load):
+                self._load(part.buffer, part.indices[0], part.guard, draft)
+
+    def _let(self, let: Let, draft: Draft) -> None:
+        draft.samples.lets[let.name] = let.value
+        self._bind(let.name, let.value)
+
+    def _loop(self, loop: For, draft: Draft) -> Block:
         extent = number(loop.extent, self.sizes)
         lanes = min(self.lanes, max(1, extent)) if id(loop) in self.in_lanes else 1
         self.origins[loop.var] = frozenset({loop.var})
-        block = self.block(loop.body, samples.inside(loop.var, extent, lanes))
+        block = self.block(loop.body, draft.samples.inside(loop.var, extent, lanes))
         return replace(
             block,
             var=loop.var,
             rounds=-(-extent // lanes),
             extent=extent,
             lanes=lanes,
-            share=share,
+            share=draft.share,
             is_unrolled=loop.kind is Kind.UNROLLED,
         )
 
@@ -178,30 +228,39 @@ class Reader:
         """The loops on which these names depend."""
         return frozenset[str]().union(*(self.origins.get(n, frozenset()) for n in names))
 
-    def _touches(self, stmt: Stmt, samples: Samples, share: float) -> Iterator[Touch]:
-        loads = (part for e in expressions(stmt) for part in walk_expr(e) if isinstance(part, Load))
-        for load in loads:
-            yield self._touch(load.buffer, load.indices[0], False, samples, share)
-        if isinstance(stmt, Store):
-            if stmt.combine is not None:
-                yield self._touch(stmt.buffer, stmt.index, False, samples, share)
-            yield self._touch(stmt.buffer, stmt.index, True, samples, share)
+    def _load(self, buffer: str, index: Size, guard: Expr | None, draft: Draft, count: int = 1) -> None:
+        if guard is not None:
+            # The others read nothing.
+            (share, inside), _ = self._branches(guard, draft.samples)
+            draft = draft.part(share, inside)
+        self._touch(buffer, index, False, draft, count)
 
-    def _touch(self, buffer: str, index: Size, writes: bool, samples: Samples, share: float) -> Touch:
+    def _store(self, store: Store, draft: Draft) -> None:
+        if store.combine is not None:
+            self._touch(store.buffer, store.index, False, draft)
+            _count_combination(store.value, store.contract, draft)
+        self._touch(store.buffer, store.index, True, draft)
+
+    def _touch(self, buffer: str, index: Size, writes: bool, draft: Draft, count: int = 1) -> None:
+        """Note that the threads touch so many neighbours at once."""
         dtype, space = self.memory[buffer]
+        samples, width = draft.samples, count * dtype.itemsize
         names = size_names(index)
         # Of a local that is an index, its own place tells more than its name.
         place = dims.substitute(index, self.places) if names & self.places.keys() else index
         match space:
             case AddressSpace.LOCAL:
-                requests = _of_threads(samples.lanes * dtype.itemsize, self.record)
+                requests = _of_threads(samples.lanes * width, self.record)
             case AddressSpace.SHARED:
-                requests = samples.shared_requests(place, dtype.itemsize, self.record)
+                requests = samples.shared_requests(place, dtype.itemsize, width, self.record)
             case None:
-                requests = samples.requests(place, dtype.itemsize, self.record)
+                requests = samples.requests(place, dtype.itemsize, width, self.record)
         depth = max((self.depths.get(n, 0) for n in names), default=0)
         origins = {n: self._origins((n,)) for n in size_names(place)}
-        return Touch(buffer, dtype.itemsize, place, writes, space, share, samples.threads, requests, depth, origins)
+        share, threads, item = draft.share, samples.threads, dtype.itemsize
+        touch = Touch(buffer, item, count, place, writes, space, share, threads, requests, depth, origins)
+        draft.touches.append(touch)
+        draft.work.add(dtypes.i32, draft.share * (ADDRESS + DIVISION * _divisions(index)))
 
 
 def _of_threads(size: int, record: DeviceRecord) -> Requests:
@@ -209,26 +268,9 @@ def _of_threads(size: int, record: DeviceRecord) -> Requests:
     return Requests(-(-size // record.sector_bytes), -(-size // record.line_bytes), 1.0)
 
 
-def _count(stmt: Stmt, work: Work, share: float) -> None:
-    """Count what the statement itself does."""
-    parts = [part for e in expressions(stmt) for part in walk_expr(e)]
-    for part in parts:
-        _count_part(part, work, share)
-    match stmt:
-        case Accumulate(value=value, contract=contract):
-            _count_combination(value, contract, work, share)
-        case Store(combine=combine, value=value, contract=contract) if combine is not None:
-            _count_combination(value, contract, work, share)
-        case Barrier():
-            work.barriers += share
-        case _:
-            pass
-    accesses = sum(isinstance(part, Load) for part in parts) + isinstance(stmt, Store)
-    divisions = sum(map(_divisions, (*stmt_sizes(stmt), *(size for part in parts for size in expr_sizes(part)))))
-    work.add(dtypes.i32, share * (ADDRESS * accesses + DIVISION * divisions))
-
-
-def _count_part(part: Expr, work: Work, share: float) -> None:
+def _count(part: Expr, draft: Draft) -> None:
+    """Count what one node of an expression does, but for loads."""
+    work, share = draft.work, draft.share
     match part:
         case Op(name=name, args=args):
             dtype = args[-1].dtype
@@ -238,16 +280,18 @@ def _count_part(part: Expr, work: Work, share: float) -> None:
                 work.special += share * (name in SPECIAL)
         case Cast(dtype=dtype):
             work.add(dtype, share)
+        case Index(dim=dim):
+            work.add(dtypes.i32, share * DIVISION * _divisions(dim))
         case _:
             pass
 
 
-def _count_combination(value: Expr, contract: bool, work: Work, share: float) -> None:
+def _count_combination(value: Expr, contract: bool, draft: Draft) -> None:
     """Count `acc += value`; a product that may be fused into it takes the same instruction."""
     if value.dtype in dtypes.FLOATING:
-        work.flops += share
+        draft.work.flops += draft.share
     if not (contract and isinstance(value, Op) and value.name == "mul"):
-        work.add(value.dtype, share)
+        draft.work.add(value.dtype, draft.share)
 
 
 def _divisions(size: Size) -> int:

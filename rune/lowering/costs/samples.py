@@ -33,6 +33,9 @@ _WORD = 4  # bytes of a bank
 _UNKNOWN = 256  # numbers that memory holds for all lanes together are taken to be below it
 
 
+_Meter = Callable[[np.ndarray, int, DeviceRecord], "Requests"]  # of places and the bytes at each
+
+
 @dataclass(frozen=True, slots=True)
 class Requests:
     """What one request of a subgroup touches, the mean of the sampled ones."""
@@ -160,21 +163,20 @@ class Samples:
 
     # --- requests ------------------------------------------------------------------------------
 
-    def requests(self, index: Size, itemsize: int, record: DeviceRecord) -> Requests:
-        """What the lanes touch at an index of global memory."""
-        return self._asked(index, itemsize, record, _in_vector if record.is_processor else _lines)
+    def requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
+        """What the lanes touch of global memory: each so many bytes from an index on."""
+        of = _in_vector if record.is_processor else _lines
+        return self._asked(index, itemsize, width, record, of)
 
-    def shared_requests(self, index: Size, itemsize: int, record: DeviceRecord) -> Requests:
-        """What the lanes touch at an index of the memory that a group shares."""
-        return self._asked(index, itemsize, record, _banks)
+    def shared_requests(self, index: Size, itemsize: int, width: int, record: DeviceRecord) -> Requests:
+        """What the lanes touch of the memory that a group shares."""
+        return self._asked(index, itemsize, width, record, _banks)
 
-    def _asked(
-        self, index: Size, itemsize: int, record: DeviceRecord, of: Callable[[np.ndarray, int, DeviceRecord], Requests]
-    ) -> Requests:
+    def _asked(self, index: Size, itemsize: int, width: int, record: DeviceRecord, of: _Meter) -> Requests:
         # Indices that differ by a number of whole lines are asked once.
-        key = (*_pattern(index, record.line_bytes // itemsize), itemsize, of)
+        key = (*_pattern(index, record.line_bytes // itemsize), itemsize, width, of)
         if key not in self.memo:
-            self.memo[key] = of(self._places(index, itemsize), itemsize, record)
+            self.memo[key] = of(self._places(index, itemsize), width, record)
         return self.memo[key]
 
     def _places(self, index: Size, itemsize: int) -> np.ndarray:
@@ -187,24 +189,25 @@ class Samples:
         return np.where(active, first, leader)
 
 
-def _lines(places: np.ndarray, itemsize: int, record: DeviceRecord) -> Requests:
-    # Elements are aligned and no wider than a sector, so the first byte of each is enough.
+def _lines(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
+    # Accesses are aligned and no wider than a sector, so the first byte of each is enough.
     return Requests(_distinct(places // record.sector_bytes), _distinct(places // record.line_bytes), 1.0)
 
 
-def _in_vector(places: np.ndarray, itemsize: int, record: DeviceRecord) -> Requests:
+def _in_vector(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
     """Of a processor: neighbours, or one element for all, are one access.
 
     All others are one for each lane, and as many to put them into a vector.
     """
     steps = np.diff(places, axis=1)
-    is_one = bool(np.all(steps == 0) or np.all(steps == itemsize))
+    is_one = bool(np.all(steps == 0) or np.all(steps == width))
     accesses = 1.0 if is_one else 2.0 * places.shape[1]
     return Requests(_distinct(places // record.sector_bytes), accesses, 1.0)
 
 
-def _banks(places: np.ndarray, itemsize: int, record: DeviceRecord) -> Requests:
-    busiest = [np.bincount(np.unique(row // _WORD) % record.banks).max() for row in places]
+def _banks(places: np.ndarray, width: int, record: DeviceRecord) -> Requests:
+    words = places[:, :, None] // _WORD + np.arange(-(-width // _WORD))
+    busiest = [np.bincount(np.unique(row) % record.banks).max() for row in words]
     return Requests(0.0, 0.0, float(np.mean(busiest)) if busiest else 0.0)
 
 
