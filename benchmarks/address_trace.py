@@ -45,11 +45,21 @@ static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 static inline int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
+// Copies are of one piece, which no optimisation takes apart.
+#define PIECE(type, name, count, fields) \\
+  struct name##count { \\
+    typedef type All __attribute__((vector_size(count * sizeof(type)))); \\
+    union { struct { fields }; All all; }; \\
+    name##count() : all() {} \\
+    name##count(const name##count& other) : all(other.all) {} \\
+    name##count& operator=(const name##count& other) { all = other.all; return *this; } \\
+  };
 #define PIECES(type, name) \\
-  struct __align__(2 * sizeof(type)) name##2 { type x, y; }; \\
-  struct __align__(sizeof(type) < 8 ? 4 * sizeof(type) : 16) name##4 { type x, y, z, w; }; \\
-  static inline name##2 make_##name##2(type x, type y) { return {x, y}; } \\
-  static inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+  PIECE(type, name, 2, type x; type y;) \\
+  PIECE(type, name, 4, type x; type y; type z; type w;) \\
+  static inline name##2 make_##name##2(type x, type y) { name##2 p; p.x = x; p.y = y; return p; } \\
+  static inline name##4 make_##name##4(type x, type y, type z, type w) \\
+    { name##4 p; p.x = x; p.y = y; p.z = z; p.w = w; return p; }
 PIECES(float, float) PIECES(int, int) PIECES(unsigned, uint) PIECES(double, double)
 PIECES(long long, longlong) PIECES(unsigned long long, ulonglong)
 PIECES(short, short) PIECES(unsigned short, ushort) PIECES(signed char, char) PIECES(unsigned char, uchar)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rune import dims, dtypes
-from rune.dims import Size, Symbol
+from rune.dims import FloorDiv, Mod, Size, Symbol
 from rune.dims.factors import terms_of
 from rune.lowering.codegen.runs import LoadRun, StoreRun, with_runs
 from rune.lowering.costs.launch import number
@@ -42,7 +42,7 @@ from rune.lowering.kernel.rewrite import expressions, names_in, size_names, walk
 from rune.lowering.scalar.table import ROWS
 
 ADDRESS = 1 / 3  # instructions for the address of an access: most differ from another by a constant
-DIVISION = 4.0  # instructions of a // or % in an index, beside its multiplications
+DIVISION, SHIFT = 4.0, 1.0  # instructions of a // or % in an index, and of one by a power of two
 SPECIAL = frozenset({"div", "sqrt", "rsqrt"})  # operations on floats that have units of their own
 
 
@@ -105,9 +105,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A block that is being read, and the threads that run what is read next."""
+    """A block that is being read, and the threads that run what is read next.
+
+    var: of the innermost loop around it
+    """
 
     samples: Samples
+    var: str | None = None
     share: float = 1.0
     touches: list[Touch] = field(default_factory=list)
     inner: list[Block] = field(default_factory=list)
@@ -137,9 +141,9 @@ class Reader:
     origins: dict[str, frozenset[str]] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
 
-    def block(self, body: Sequence[Stmt], samples: Samples) -> Block:
-        """The statements, once."""
-        draft = Draft(samples)
+    def block(self, body: Sequence[Stmt], samples: Samples, var: str | None = None) -> Block:
+        """The statements, once, within the loop of `var`."""
+        draft = Draft(samples, var)
         self._body(body, draft)
         return Block(None, 1, 1, 1, 1.0, tuple(draft.touches), tuple(draft.inner), draft.work)
 
@@ -186,8 +190,13 @@ class Reader:
     def _expression(self, expr: Expr, draft: Draft) -> None:
         for part in walk_expr(expr):
             _count(part, draft)
-            if isinstance(part, Load):
-                self._load(part.buffer, part.indices[0], part.guard, draft)
+            match part:
+                case Load(buffer=buffer, indices=(index,), guard=guard):
+                    self._load(buffer, index, guard, draft)
+                case Index(dim=dim):
+                    draft.work.add(dtypes.i32, draft.share * self._divisions(dim, draft))
+                case _:
+                    pass
 
     def _let(self, let: Let, draft: Draft) -> None:
         draft.samples.lets[let.name] = let.value
@@ -197,7 +206,7 @@ class Reader:
         extent = number(loop.extent, self.sizes)
         lanes = min(self.lanes, max(1, extent)) if id(loop) in self.in_lanes else 1
         self.origins[loop.var] = frozenset({loop.var})
-        block = self.block(loop.body, draft.samples.inside(loop.var, extent, lanes))
+        block = self.block(loop.body, draft.samples.inside(loop.var, extent, lanes), loop.var)
         return replace(
             block,
             var=loop.var,
@@ -260,7 +269,15 @@ class Reader:
         share, threads, item = draft.share, samples.threads, dtype.itemsize
         touch = Touch(buffer, item, count, place, writes, space, share, threads, requests, depth, origins)
         draft.touches.append(touch)
-        draft.work.add(dtypes.i32, draft.share * (ADDRESS + DIVISION * _divisions(index)))
+        draft.work.add(dtypes.i32, draft.share * (ADDRESS + self._divisions(index, draft)))
+
+    def _divisions(self, size: Size, draft: Draft) -> float:
+        """Instructions of the divisions that change from round to round of the innermost loop."""
+        factors = (f for term in terms_of(size) for f in term.factors if not isinstance(f, Symbol))
+        return sum(_division(f) for f in factors if draft.var is None or self._varies(f, draft.var))
+
+    def _varies(self, factor: FloorDiv | Mod, var: str) -> bool:
+        return var in self._origins(s.name for s in dims.symbols(factor.numerator))
 
 
 def _of_threads(size: int, record: DeviceRecord) -> Requests:
@@ -269,7 +286,7 @@ def _of_threads(size: int, record: DeviceRecord) -> Requests:
 
 
 def _count(part: Expr, draft: Draft) -> None:
-    """Count what one node of an expression does, but for loads."""
+    """Count what one node of an expression does, but for loads and indices."""
     work, share = draft.work, draft.share
     match part:
         case Op(name=name, args=args):
@@ -280,8 +297,6 @@ def _count(part: Expr, draft: Draft) -> None:
                 work.special += share * (name in SPECIAL)
         case Cast(dtype=dtype):
             work.add(dtype, share)
-        case Index(dim=dim):
-            work.add(dtypes.i32, share * DIVISION * _divisions(dim))
         case _:
             pass
 
@@ -294,8 +309,9 @@ def _count_combination(value: Expr, contract: bool, draft: Draft) -> None:
         draft.work.add(value.dtype, draft.share)
 
 
-def _divisions(size: Size) -> int:
-    return sum(not isinstance(f, Symbol) for term in terms_of(size) for f in term.factors)
+def _division(factor: FloorDiv | Mod) -> float:
+    by = factor.denominator
+    return SHIFT if isinstance(by, int) and by & (by - 1) == 0 else DIVISION
 
 
 def memory_of(code: KernelCode) -> dict[str, tuple[np.dtype, AddressSpace | None]]:

@@ -97,3 +97,26 @@ def shared_cycles(index: str) -> float:
 @pytest.mark.parametrize(("index", "expected"), [("t", 1), ("0", 1), ("2*t", 2), ("32*t", 32), ("33*t", 1)])
 def test_threads_wait_for_each_other_where_they_ask_one_bank(index: str, expected: float):
     near(np.float64(expected), np.float64(shared_cycles(index)), relative=1e-2, why="the store at the end counts too")
+
+
+def neighbours(buffer: str, count: int) -> str:
+    """Reads of so many neighbours by each thread, side by side, and their store."""
+    lets = " ".join(f"a{k}: f32 = {buffer}[{count}*t + {k}]" for k in range(count))
+    return lets + " " + " ".join(f"store y[{32 * count}*i + {count}*t + {k}] = a{k}" for k in range(count))
+
+
+def test_neighbours_that_stand_side_by_side_are_one_request_in_cuda_c():
+    body = f"for i in 132 grid {{ for t in 32 workgroup {{ {neighbours('x', 4)} }} }}"
+    result = on_h100(body, "x: read f32[128], y: write f32[16896]")
+
+    assert (result.requests, result.sectors) == (2 * 132, 16)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, 1), (2, 2), (4, 4)])
+def test_wide_loads_from_shared_memory_take_a_cycle_for_each_row_of_banks(count: int, expected: float):
+    lets = " ".join(f"a{k}: f32 = part[{count}*t + {k}]" for k in range(count))
+    threads = f"for t in 32 workgroup {{ for k in 4096 serial {{ {lets} }} store y[32*i + t] = 0.0_f32 }}"
+    result = on_h100(f"for i in 132 grid {{ alloc part: f32[128] shared {threads} }}", "y: write f32[4224]")
+
+    cycles = result.parts["requests"] * 1.755e9 / 4096
+    near(np.float64(expected), np.float64(cycles), relative=1e-2, why="the store at the end counts too")
