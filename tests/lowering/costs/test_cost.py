@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rune
+import rune.numpy as rnp
 from rune.lowering.costs import DeviceRecord, cost
 from rune.lowering.costs.records import Cache
 from rune.lowering.costs.registers import registers
 from rune.lowering.costs.table import GPUS, H100
 from rune.lowering.kernel.text import parse
+from rune.lowering.pipeline import stages
 from tests.lowering.costs.kernels import M16, copy, kernel, loop, on_h100, target
 
 
@@ -220,3 +223,11 @@ def test_what_the_last_cache_of_a_processor_holds_is_not_fetched_again():
 def test_a_cache_is_named_by_what_it_serves():
     assert all(isinstance(c, Cache) for c in H100.caches)
     assert set(copy("i").bytes_through) == {"L2", "memory"}
+
+
+def test_explain_says_of_each_kernel_what_bounds_it():
+    program = rune.make_program(lambda x: rnp.exp(x))(rune.ShapeDtypeStruct((M16,), "f32"))
+
+    text = stages(program, target()).text("predictions")
+    assert text.startswith("exp_0: ")
+    assert "on H100 SXM, bound by memory; 65536 groups of 256, 4.0 sectors a request" in text
