@@ -260,7 +260,7 @@ def of_launch(launch: Launch, subgroup: int, sizes: Mapping[str, int]) -> Sample
         active = active & (point < launch.points)
         values = _unfolded(launch.grid, point)
     active = np.broadcast_to(active, (SAMPLES, lanes))
-    return Samples(values, sizes, active, max(1.0, active.sum()) / active.size)
+    return Samples(values, sizes, active, max(1.0, float(active.sum())) / active.size)
 
 
 def _unfolded(axes: Sequence[Axis], position: np.ndarray) -> dict[str, np.ndarray]:
