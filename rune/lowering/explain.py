@@ -16,6 +16,8 @@ from rune.core.program import Program
 from rune.dims import Size
 from rune.errors import ArgumentError
 from rune.lowering.build.schedule import Schedule
+from rune.lowering.codegen.target import Target
+from rune.lowering.costs import Cost, cost
 from rune.lowering.graphs import kernels_graph, plan_graph
 from rune.lowering.kernel.nodes import KernelCode
 from rune.lowering.kernel.text import to_text as code_text
@@ -26,6 +28,7 @@ from rune.lowering.plan_text import to_text as plan_text
 from rune.lowering.steps import StepCost, numbered, step_costs, total
 
 STAGES = ("program", "simplified", "kernels", "schedules", "code", "plan", "costs")
+PREDICTIONS = "predictions"  # of times, which is no stage: it follows from the code and the device
 GRAPHS = ("program", "simplified", "kernels", "plan")  # stages that can be drawn
 DUMP = "RUNE_DUMP"  # environment variable: stages to print, as in RUNE_DUMP=program,kernels
 
@@ -45,7 +48,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Every stage of one lowering. `seconds` by stage name."""
+    """Every stage of one lowering, for a target. `seconds` by stage name."""
 
     program: Program
     simplified: Program
@@ -53,6 +56,7 @@ class Lowered:
     schedules: Mapping[str, Schedule]
     codes: Mapping[str, KernelCode]
     plan: Plan
+    target: Target
     seconds: Mapping[str, float]
 
     def text(self, stage: str) -> str:
@@ -72,7 +76,10 @@ class Lowered:
                 return plan_text(self.plan, codes=False)
             case "costs":
                 return f"{costs_text(self.costs())}\n{steps_text(self.steps())}"
-        raise ArgumentError(f"explain: cannot show {stage!r} (stages: {', '.join(STAGES)})")
+            case "predictions":
+                return "\n".join(map(str, self.predictions().values()))
+        shown = ", ".join((*STAGES, PREDICTIONS))
+        raise ArgumentError(f"explain: cannot show {stage!r} (stages: {shown})")
 
     def graph(self, stage: str) -> Graph:
         """One stage as a graph."""
@@ -86,6 +93,10 @@ class Lowered:
             case "plan":
                 return plan_graph(self.plan)
         raise ArgumentError(f"explain: cannot draw {stage!r} (stages: {', '.join(GRAPHS)})")
+
+    def predictions(self) -> dict[str, Cost]:
+        """What a launch of each kernel is predicted to take, by what is tabled of the device."""
+        return {name: cost(code, self.target) for name, code in self.plan.kernels.items()}
 
     def steps(self) -> tuple[StepCost, ...]:
         """What each step of the plan costs."""

@@ -136,7 +136,7 @@ def stages(
             check_types(plan)
             check_overlap(plan)
     chosen = {name: b.schedule for name, b in built.items()}
-    lowered = Lowered(program, simplified, kernels, chosen, codes, plan, seconds)
+    lowered = Lowered(program, simplified, kernels, chosen, codes, plan, target, seconds)
     explain.dump(lowered)
     return lowered
 

@@ -49,7 +49,7 @@ def target_of(number: int, driver: Driver) -> Target:
         scratch_bytes=1 << 12,
         routines=frozenset(),
         subgroup_threads=device.get_attribute(attributes.WARP_SIZE),
-        native=_native(10 * major + minor),
+        native=native(10 * major + minor),
         driver=".".join(map(str, release(driver.get_driver_version()))),
     )
 
@@ -71,7 +71,7 @@ def release(number: int) -> tuple[int, int]:
     return number // 1000, number % 1000 // 10
 
 
-def _native(capability: int) -> frozenset[tuple[str, np.dtype]]:
+def native(capability: int) -> frozenset[tuple[str, np.dtype]]:
     """What devices of this compute capability have (CUDA C++ Programming Guide, appendix)."""
     words, floats = [dtypes.i32, dtypes.u32], [dtypes.f32, dtypes.f64]
     # Compute capability 7.0 is Volta, 8.0 Ampere, 8.9 Ada.

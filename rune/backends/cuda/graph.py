@@ -35,11 +35,11 @@ from rune.backends.shared.executor import (
 from rune.dims import product
 from rune.errors import DeviceError
 from rune.lowering.codegen.cstyle import Rendered
+from rune.lowering.codegen.groups import THREADS, threads_of_group
 from rune.lowering.plan import Call, Copy, Launch, Space
 
 UNROLLED = 128  # kernels that a loop may become
 MOST_BLOCKS = 2**31 - 1
-_THREADS = 256  # of a block, where the kernel leaves the choice
 _COPIED_BYTES = 16  # by each thread
 
 
@@ -99,10 +99,7 @@ def geometry(rendered: Rendered, sizes: Mapping[str, int], cores: int, warp: int
     elif not rendered.grid:
         blocks, threads = 1, 1  # a kernel without grid axes has no bound to check
     else:
-        # A small grid is spread over all cores rather than packed into few blocks.
-        threads = warp
-        while threads < _THREADS and total > 2 * threads * cores:
-            threads *= 2
+        threads = threads_of_group(total, cores, warp)
         blocks = -(-total // threads)
     if blocks > MOST_BLOCKS:
         raise DeviceError(
@@ -208,9 +205,9 @@ class Recorder:
         target, source = step.places
         if not target.bytes:
             return None
-        blocks = -(-target.bytes // (_COPIED_BYTES * _THREADS))
+        blocks = -(-target.bytes // (_COPIED_BYTES * THREADS))
         words = (word(target), word(source), (None, target.bytes))
-        return Kernel("rune_copy", blocks, _THREADS, self._take(words))
+        return Kernel("rune_copy", blocks, THREADS, self._take(words))
 
     # --- graphs -----------------------------------------------------------------------------
 

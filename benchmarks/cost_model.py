@@ -1,0 +1,146 @@
+"""How well predicted times order kernels on the processor: rank correlation with measured ones.
+
+    python benchmarks/cost_model.py
+
+Each kernel is built in every form that the choices of build allow (tiles of products, columns,
+squares of transpositions), and all forms are timed in turn, round after round; the least counts.
+"model picks" is the time of the form that is predicted to be fastest, over that of the fastest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import rune
+import rune.numpy as rnp
+from rune.backends import Device, device_of
+from rune.backends.shared.protocol import Executable
+from rune.lowering.build import heuristics
+from rune.lowering.codegen.target import Target
+from rune.lowering.costs import cost
+from rune.lowering.explain import Lowered
+from rune.lowering.pipeline import stages
+from rune.profiling import aligned
+
+ROUNDS, BURST_S, MOST_CALLS = 7, 1e-3, 20
+ROWS, COLUMNS, VECTORS, SQUARES = (1, 2, 3, 4, 6, 8), (1, 2, 4), (1, 2, 4, 8), (0, 64, 256)
+
+
+def conv(x: Any, w: Any) -> Any:
+    """Images by filters."""
+    return rune.lax.conv_general_dilated(x, w, (1, 1), "SAME")
+
+
+KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "250 x 256 x 260": (lambda a, b: a @ b, ((250, 256), (256, 260))),
+    "512 x 512 x 512": (lambda a, b: a @ b, ((512, 512), (512, 512))),
+    "a @ b.T, 256": (lambda a, b: a @ b.T, ((256, 256), (256, 256))),
+    "a.T @ b, 256": (lambda a, b: a.T @ b, ((256, 256), (256, 256))),
+    "matrix vector, 1024": (lambda a, b: a @ b, ((1024, 1024), (1024,))),
+    "vector matrix, 1024": (lambda a, b: a @ b, ((1024,), (1024, 1024))),
+    "transpose 1500 x 1100": (lambda x: x.T + 1, ((1500, 1100),)),
+    "sum axis 0, 2000 x 700": (lambda x: rnp.sum(x, axis=0), ((2000, 700),)),
+    "sum axis 1, 2000 x 700": (lambda x: rnp.sum(x, axis=1), ((2000, 700),)),
+    "softmax 512 x 1000": (rune.nn.softmax, ((512, 1000),)),
+    "conv 4x32x28x28 3x3": (conv, ((4, 32, 28, 28), (32, 32, 3, 3))),
+    "tanh(x)*y, 1M": (lambda x, y: rnp.tanh(x) * y, ((1 << 20,), (1 << 20,))),
+    "x * column, 1000": (lambda x, y: x * y[:, None], ((1000, 1000), (1000,))),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Predicted and measured seconds of each form of a kernel."""
+
+    predicted: tuple[float, ...]
+    measured: tuple[float, ...]
+
+    def __add__(self, other: Times) -> Times:
+        return Times(self.predicted + other.predicted, self.measured + other.measured)
+
+    @property
+    def correlation(self) -> float:
+        """Of the ranks; 1 where all are in order."""
+        predicted, measured = (np.argsort(np.argsort(times)) for times in (self.predicted, self.measured))
+        return float(np.corrcoef(predicted, measured)[0, 1])
+
+    @property
+    def pick(self) -> float:
+        """The time of the form that is predicted to be fastest."""
+        return self.measured[int(np.argmin(self.predicted))]
+
+
+def forms(name: str, target: Target) -> Iterator[Lowered]:
+    """A kernel in every form that differs from the others."""
+    function, shapes = KERNELS[name]
+    program = rune.make_program(function)(*(rune.ShapeDtypeStruct(s, "f32") for s in shapes))
+    default, known = heuristics.LANGUAGES["llvm"], set[str]()
+    for rows, columns, vectors, square in itertools.product(ROWS, COLUMNS, VECTORS, SQUARES):
+        choice = replace(default, dot_rows=rows, dot_columns=columns, columns=vectors, block_bytes=square, dot_points=1)
+        if columns > 1:
+            choice = replace(choice, dot_registers=96)
+        heuristics.LANGUAGES["llvm"] = choice
+        try:
+            lowered = stages(program, target)
+        finally:
+            heuristics.LANGUAGES["llvm"] = default
+        text = lowered.text("code")
+        if text not in known:
+            known.add(text)
+            yield lowered
+
+
+def times_of(name: str, device: Device) -> Times:
+    """All forms of a kernel, predicted and measured."""
+    # Products are left to kernels, not to the library of products.
+    target = replace(device.target, routines=frozenset())
+    lowered = list(forms(name, target))
+    predicted = (sum(cost(code, target).seconds for code in form.plan.kernels.values()) for form in lowered)
+    generator = np.random.default_rng(0)
+    arguments = [generator.standard_normal(s).astype(np.float32) for s in KERNELS[name][1]]
+    programs = [device.backend.record(form.plan) for form in lowered]
+    rounds = [[_seconds(program, arguments) for program in programs] for _ in range(ROUNDS)]
+    return Times(tuple(predicted), tuple(map(min, zip(*rounds, strict=True))))
+
+
+def _seconds(program: Executable, arguments: Sequence[Any]) -> float:
+    """The mean of a burst of calls."""
+    start, calls = perf_counter(), 0
+    while calls < MOST_CALLS and (calls == 0 or perf_counter() - start < BURST_S):
+        program(arguments)
+        calls += 1
+    return (perf_counter() - start) / calls
+
+
+def cells(name: str, times: Times) -> tuple[str, ...]:
+    """A row of the table."""
+    fastest, slowest = min(times.measured), max(times.measured)
+    middle = np.median(np.array(times.measured) / np.array(times.predicted))
+    order = f"{times.correlation:.2f}" if len(times.measured) > 2 else ""
+    span = f"{1e6 * fastest:.0f} to {1e6 * slowest:.0f}"
+    return name, str(len(times.measured)), order, span, f"{times.pick / fastest:.2f}", f"{middle:.2f}"
+
+
+def main() -> None:
+    """Time the kernels that are asked for."""
+    parser = argparse.ArgumentParser(description="predicted beside measured times on the processor")
+    parser.add_argument("--kernels", nargs="*", default=["*"], help="names or patterns")
+    options = parser.parse_args()
+    names = [n for n in KERNELS if any(fnmatch(n, p) for p in options.kernels)]
+    times = {name: times_of(name, device_of("cpu:0")) for name in names}
+    head = ("kernel", "forms", "rank correlation", "µs", "model picks", "measured / predicted")
+    print("\n".join(aligned([head, *(cells(name, each) for name, each in times.items())])))
+    everything = sum(times.values(), Times((), ()))
+    print(f"{len(everything.measured)} forms: rank correlation {everything.correlation:.2f}")
+
+
+if __name__ == "__main__":
+    main()

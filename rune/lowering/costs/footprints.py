@@ -1,0 +1,217 @@
+"""How much memory touches span, and how much of it comes through a cache of some size.
+
+    for k in 64 serial { s add= x[64*i + k] * w[k] }    of 32 points i: 8 KB of x, 256 B of w
+
+A footprint is made of runs: strides from the smallest up either lengthen a run or repeat it.
+Through a cache comes what is touched for the first time, and again whatever does not last from one
+round of a loop to the next: the whole of a loop counts once if what one of its rounds touches fits.
+
+Invariant: a larger cache never lets more through.
+Source: reuse by working sets of loop nests, as in M. Wolf & M. Lam, "A Data Locality Optimizing
+Algorithm", 1991.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from rune import dims
+from rune.dims import FloorDiv, Symbol
+from rune.dims.factors import Factor, Term, terms_of
+from rune.lowering.costs.reading import Block, Touch
+from rune.lowering.kernel.nodes import AddressSpace
+from rune.lowering.kernelize.cost import estimate
+
+Extents = Mapping[str, int]  # how many values a loop takes at the same time, or in all
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Step:
+    """Places at a distance of `stride` elements, so many of them; or at random among `among`."""
+
+    stride: int
+    count: int
+    among: int = 0
+
+
+@dataclass(slots=True)
+class _Group:
+    """Touches of one block that differ by constants: one of them, and the constants."""
+
+    touch: Touch
+    terms: tuple[Term, ...]
+    loops: tuple[str, ...]  # on which their index depends
+    offsets: set[int] = field(default_factory=set)
+    threads: float = 0.0  # the share that comes here
+
+
+@dataclass(slots=True)
+class _Span:
+    """Touches that span the same steps, wherever they come from."""
+
+    itemsize: int
+    offsets: set[int] = field(default_factory=set)
+    threads: float = 0.0  # the share that comes here
+
+
+@dataclass(slots=True)
+class Footprints:
+    """Footprints of the blocks of one kernel.
+
+    sizes: bytes of each buffer;  sector_bytes: what is moved at least
+    """
+
+    sizes: Mapping[str, int]
+    sector_bytes: int
+    groups: dict[Block, tuple[_Group, ...]] = field(default_factory=dict)
+    steps: dict[tuple, tuple[Step, ...]] = field(default_factory=dict)
+
+    def through(self, block: Block, extents: Extents, capacity: float) -> float:
+        """The bytes that come through a cache of this capacity, for all rounds of a block."""
+        together = self._union([(block, _over(block, extents))])
+        if together <= capacity:
+            return together
+        inside = extents if block.var is None else {**extents, block.var: extents.get(block.var, 1) * block.lanes}
+        parts = [(b, _over(b, inside)) for b in block.inner]
+        alone = replace(block, inner=())
+        self.groups[alone] = self._groups(block)
+        if self._union([(alone, inside), *parts]) <= capacity:
+            return together
+        again = self._union([(alone, inside)]) + sum(self.through(b, inside, capacity) for b in block.inner)
+        return max(together, block.rounds * again)
+
+    def _union(self, blocks: Iterable[tuple[Block, Extents]]) -> float:
+        """The bytes of all rounds of blocks together, each with the extents within."""
+        spans: dict[str, dict[tuple, _Span]] = {}
+        pending = list(blocks)
+        while pending:
+            block, inside = pending.pop()
+            for group in self._groups(block):
+                self._collect(group, inside, spans.setdefault(group.touch.buffer, {}))
+            pending += [(b, _over(b, inside)) for b in block.inner]
+        return sum(self._of_buffer(name, each) for name, each in spans.items())
+
+    def _groups(self, block: Block) -> tuple[_Group, ...]:
+        """The touches of a block itself; those of shared memory are none of a cache's."""
+        if block not in self.groups:
+            groups: dict[tuple, _Group] = {}
+            for touch in block.touches:
+                if touch.space is AddressSpace.SHARED or not touch.threads:
+                    continue
+                terms = tuple(t for t in terms_of(touch.index) if t.factors)
+                loops = tuple(sorted(frozenset[str]().union(*touch.origins.values())))
+                group = groups.setdefault((touch.buffer, terms), _Group(touch, terms, loops))
+                first = sum(t.coefficient for t in terms_of(touch.index) if not t.factors)
+                group.offsets.update(range(first, first + touch.count))
+                group.threads = max(group.threads, touch.threads)
+            self.groups[block] = tuple(groups.values())
+        return self.groups[block]
+
+    def _collect(self, group: _Group, extents: Extents, spans: dict[tuple, _Span]) -> None:
+        steps = self._steps(group, extents)
+        span = spans.setdefault(steps, _Span(group.touch.itemsize))
+        span.offsets |= group.offsets
+        span.threads = max(span.threads, group.threads)
+
+    def _steps(self, group: _Group, extents: Extents) -> tuple[Step, ...]:
+        """What an index runs over while its loops take so many values."""
+        touch = group.touch
+        if touch.space is AddressSpace.LOCAL:
+            # All of it, for every thread at the same time.
+            threads = math.prod(extents.values())
+            return (Step(1, self.sizes[touch.buffer] // touch.itemsize * threads),)
+        key = (group.terms, *(extents.get(n, 1) for n in group.loops))
+        if key not in self.steps:
+            self.steps[key] = tuple(sorted(s for t in group.terms for s in _steps(t, extents, touch.origins)))
+        return self.steps[key]
+
+    def _of_buffer(self, name: str, spans: Mapping[tuple, _Span]) -> float:
+        """The bytes of a parameter under spans of different form, at most all of it."""
+        total = sum(
+            s.threads * span_bytes(steps, s.itemsize, s.offsets, self.sector_bytes) for steps, s in spans.items()
+        )
+        return min(total, self.sizes.get(name, math.inf) + self.sector_bytes)
+
+
+def _over(block: Block, extents: Extents) -> Extents:
+    """The extents within all rounds of a block."""
+    if block.var is None:
+        return extents
+    return {**extents, block.var: block.extent}
+
+
+def _steps(term: Term, extents: Extents, origins: Mapping[str, frozenset[str]]) -> Iterator[Step]:
+    """The step of a term; of a product of loop variables, as far as its parts reach."""
+    count, points, among = 1, 1, 0
+    for factor in term.factors:
+        names = {s.name for s in _symbols(factor)}
+        loops = frozenset[str]().union(*(origins[n] for n in names if n in origins))
+        points *= math.prod(extents.get(n, 1) for n in loops)
+        if names <= loops:
+            count *= _values(factor, extents)
+        else:
+            among = max(among, *(_range(s) for s in _symbols(factor)))
+    if among:
+        yield Step(abs(term.coefficient), points, among)
+    elif min(count, points) > 1:
+        yield Step(abs(term.coefficient), min(count, points))
+
+
+def _symbols(factor: Factor) -> Iterable[Symbol]:
+    return (factor,) if isinstance(factor, Symbol) else dims.symbols(factor.numerator)
+
+
+def _range(symbol: Symbol) -> int:
+    high = symbol.low if symbol.high is None else symbol.high
+    return estimate(high) - estimate(symbol.low) + 1
+
+
+def _values(factor: Factor, extents: Extents) -> int:
+    """How many values a factor takes."""
+    if isinstance(factor, Symbol):
+        return extents.get(factor.name, 1)
+    reach = 1 + sum(abs(t.coefficient) * (_reach(t, extents) - 1) for t in terms_of(factor.numerator) if t.factors)
+    divisor = max(1, estimate(factor.denominator))
+    return (reach - 1) // divisor + 1 if isinstance(factor, FloorDiv) else min(reach, divisor)
+
+
+def _reach(term: Term, extents: Extents) -> int:
+    return math.prod(_values(f, extents) for f in term.factors)
+
+
+def span_bytes(steps: Iterable[Step], itemsize: int, offsets: Iterable[int], sector_bytes: int) -> float:
+    """The bytes of the sectors under some steps, from each of some offsets.
+
+    >>> span_bytes([Step(1, 64), Step(4096, 8)], 4, {0}, 32)
+    2048.0
+    >>> span_bytes([Step(4096, 64)], 4, {0, 1}, 32)
+    2048.0
+    """
+    run, pieces, at_random = float(itemsize), 1.0, []
+    for step in sorted((*steps, *_between(sorted(offsets)))):
+        stride = step.stride * itemsize
+        if step.among:
+            at_random.append(step)
+        elif stride <= max(run, sector_bytes):
+            run += stride * (step.count - 1)
+        else:
+            pieces *= step.count
+    # A run that is no multiple of sectors begins anywhere in the first.
+    sectors = math.ceil(run / sector_bytes)
+    for step in at_random:
+        among = max(1.0, step.among * step.stride * itemsize / (sector_bytes * sectors))
+        pieces *= among * -math.expm1(-step.count / among)
+    return pieces * sectors * sector_bytes
+
+
+def _between(offsets: list[int]) -> list[Step]:
+    """Offsets, as a step of the mean distance between them."""
+    if len(offsets) < 2:
+        return []
+    gap = max(1, (offsets[-1] - offsets[0]) // (len(offsets) - 1))
+    return [Step(gap, len(offsets))]
+
+
+__all__ = ["Extents", "Footprints", "Step", "span_bytes"]

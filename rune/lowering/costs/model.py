@@ -1,0 +1,268 @@
+"""cost: how long a kernel takes on a device, what that is made of, and what bounds it.
+
+    cost(code, target)      dot_0: 9822.0 µs on H100 SXM, bound by L2; 912 groups of 256, ...
+
+Every part of the device is asked how long it would take alone: memory and each cache for the bytes
+that come through (footprints.py), load units for requests, lines and bank conflicts (samples.py),
+arithmetic units for instructions (reading.py), and a thread for its chain of waits, as often as
+groups follow each other. The longest counts in full, the others by OVERLAP, since they never
+overlap entirely.
+
+Invariant: the same for the same code and record; nothing runs, nothing is timed. More of anything
+           never costs less.
+Cost:      some milliseconds, by the number of statements.
+Not done:  clocks that fall under load, rows and channels of memory, instructions that do not fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.codegen.cuda_c import CUDA_C
+from rune.lowering.codegen.llvm_lanes import choose
+from rune.lowering.codegen.target import Target
+from rune.lowering.costs import samples as sampling
+from rune.lowering.costs.devices import record_of
+from rune.lowering.costs.footprints import Footprints
+from rune.lowering.costs.launch import Launch, number, shared_bytes, spread, typical_sizes
+from rune.lowering.costs.occupancy import Occupancy, occupancy
+from rune.lowering.costs.reading import Block, Reader, Work, memory_of
+from rune.lowering.costs.records import Cache, DeviceRecord
+from rune.lowering.costs.registers import registers
+from rune.lowering.costs.totals import Totals, totals
+from rune.lowering.kernel.nodes import Alloc, KernelCode
+from rune.lowering.kernel.rewrite import walk
+
+OVERLAP = 1 / 8  # of the time of what does not bound
+AHEAD = 4.0  # rounds whose loads wait together, since a compiler goes ahead
+DEPENDENT_CYCLES = 2.0  # of an instruction of a thread that runs alone; half of them wait for others
+BARRIER_CYCLES = 30.0
+SPILLED_REQUESTS = 2.0  # of a register that a thread has too many: it is stored once and read once
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a launch costs.
+
+    seconds:       predicted, its launch included [s]
+    parts:         the time of each part of the device, if it were the only one [s]
+    bytes_through: what each cache behind the first serves, and memory, by name [B]
+    flops:         scalar operations on floats, a multiply-add as two
+    requests:      loads and stores of subgroups;  sectors: that one of them touches, on average
+    registers, shared_bytes: of a thread, of a group
+    groups, group_threads: of the launch; on a processor, points
+    resident_groups: of a unit at the same time;  waves: how often all units are filled
+    occupancy:     threads of a unit beside the most that it holds
+    """
+
+    name: str
+    device: str
+    seconds: float
+    parts: Mapping[str, float]
+    bytes_through: Mapping[str, float]
+    flops: float
+    requests: float
+    sectors: float
+    registers: int
+    shared_bytes: int
+    groups: int
+    group_threads: int
+    resident_groups: int
+    waves: int
+    occupancy: float
+
+    @property
+    def bound(self) -> str:
+        """The part that takes longest."""
+        return max(self.parts, key=lambda name: self.parts[name])
+
+    def __str__(self) -> str:
+        groups = f"{self.groups} groups of {self.group_threads}" if self.group_threads > 1 else f"{self.groups} points"
+        return (
+            f"{self.name}: {1e6 * self.seconds:.1f} µs on {self.device}, bound by {self.bound}; "
+            f"{groups}, {self.sectors:.1f} sectors a request, {self.registers} registers"
+        )
+
+
+def cost(
+    code: KernelCode, target: Target, record: DeviceRecord | None = None, sizes: Mapping[str, int] | None = None
+) -> Cost:
+    """What a launch of the kernel costs on a device.
+
+    record: what the device can do; None for what the table says of it
+    sizes:  of the symbolic ones; a typical value stands for each that is missing
+    """
+    return _Model(code, target, record or record_of(target), typical_sizes(code, sizes)).cost()
+
+
+@dataclass(slots=True)
+class _Model:
+    code: KernelCode
+    target: Target
+    record: DeviceRecord
+    sizes: Mapping[str, int]
+
+    def cost(self) -> Cost:
+        record, launch = self.record, spread(self.code, self.target, self.record, self.sizes)
+        used, shared = registers(self.code), shared_bytes(launch.head)
+        held = occupancy(launch, record, used, shared)
+        block = self._read(launch)
+        sums = totals(block, record)
+        sums.request_cycles += SPILLED_REQUESTS * max(0, used - record.thread_registers) / record.cycle_requests
+        through = self._bytes_through(block, launch, held)
+        parts = {**self._times_of_units(launch, sums), **self._times_of_memory(launch, through)}
+        # A core goes ahead of what it waits for.
+        if not record.is_processor:
+            parts["latency"] = held.waves * _chain(block, self._latency(launch, sums, through)) / record.clock_hz
+        longest = max(parts.values())
+        launching = 1e-9 * record.launch_ns
+        return Cost(
+            name=self.code.name,
+            device=record.name,
+            seconds=longest + OVERLAP * (sum(parts.values()) - longest) + launching,
+            parts={**parts, "launch": launching},
+            bytes_through=through,
+            flops=sums.flops * _threads(launch, record),
+            requests=sums.requests * _subgroups(launch, record),
+            sectors=sums.sectors / sums.requests if sums.requests else 0.0,
+            registers=used,
+            shared_bytes=shared,
+            groups=launch.groups,
+            group_threads=launch.group_threads,
+            resident_groups=held.groups,
+            waves=held.waves,
+            occupancy=held.share,
+        )
+
+    def _read(self, launch: Launch) -> Block:
+        """What a thread does; of a processor, what all points do."""
+        memory = memory_of(self.code)
+        if self.record.is_processor:
+            lanes = self._lanes()
+            loops = choose(self.code.body, lanes).loops
+            reader = Reader(self.record, memory, self.sizes, self._neighbours, loops, lanes)
+            return reader.block(self.code.body, sampling.of_processor(self.sizes))
+        reader = Reader(self.record, memory, self.sizes, self._neighbours)
+        reader.origins.update((a.name, frozenset({a.name})) for a in (*launch.grid, *launch.threads))
+        samples = sampling.of_launch(launch, self.record.subgroup_threads, self.sizes)
+        return reader.block((*launch.head, *launch.body), samples)
+
+    def _neighbours(self, dtype: np.dtype) -> int:
+        """Elements that one access of the target's language may have."""
+        pieces = CUDA_C.pieces if self.target.language == "cuda" else {}
+        return pieces.get(dtype, ("", 1))[1]
+
+    def _lanes(self) -> int:
+        """Elements of a vector of a processor."""
+        widest = max((p.dtype.itemsize for p in self.code.params), default=4)
+        return max(1, self.target.vector_bytes // widest)
+
+    # --- memory ------------------------------------------------------------------------------
+
+    def _bytes_through(self, block: Block, launch: Launch, held: Occupancy) -> dict[str, float]:
+        """The bytes that come through each cache, by the name of what serves them."""
+        bytes_of = {p.name: p.dtype.itemsize * number(p.size, self.sizes) for p in self.code.params}
+        bytes_of |= {s.name: s.size * s.dtype.itemsize for s in walk(self.code.body) if isinstance(s, Alloc)}
+        prints = Footprints(bytes_of, self.record.sector_bytes)
+        servers = (*(c.name for c in self.record.caches[1:]), "memory")
+        return {
+            name: self._through(prints, cache, block, launch, held)
+            for name, cache in zip(servers, self.record.caches, strict=True)
+        }
+
+    def _through(self, prints: Footprints, cache: Cache, block: Block, launch: Launch, held: Occupancy) -> float:
+        if self.record.is_processor:
+            total = prints.through(block, {}, math.inf)
+            # What all of it fits into has it already: the value was just computed, or used before.
+            if cache.is_shared and total <= cache.capacity_bytes:
+                return 0.0
+            return prints.through(block, {}, cache.capacity_bytes / (self.record.units if cache.is_shared else 1))
+        if cache.is_shared:
+            resident = launch.resident_extents(held.groups * self.record.units)
+            return prints.through(_in_waves(block, launch, resident), resident, cache.capacity_bytes)
+        # Groups of a unit are none that follow each other, so they share nothing in its cache.
+        capacity = cache.capacity_bytes / held.groups - cache.holds_shared * shared_bytes(launch.head)
+        return launch.groups * prints.through(block, launch.group_extents(), capacity)
+
+    # --- time --------------------------------------------------------------------------------
+
+    def _times_of_units(self, launch: Launch, sums: Totals) -> dict[str, float]:
+        """Seconds of the unit that has most to do, for each of its parts. Units: s."""
+        record = self.record
+        cycles = {
+            "requests": sums.request_cycles,
+            "instructions": (sums.instructions + sums.requests) / record.cycle_instructions,
+            "special units": sums.special * record.subgroup_threads / record.special_operations,
+            **{f"{dtypes.short(d)} units": n / self._rate(d) for d, n in sums.of_dtype.items()},
+        }
+        return {name: self._share(launch) * n / record.clock_hz for name, n in cycles.items()}
+
+    def _share(self, launch: Launch) -> float:
+        """Subgroups of the unit with most of them; of a processor, its share of all points."""
+        if self.record.is_processor:
+            return 1 / min(self.record.units, max(1, launch.groups))
+        return -(-launch.groups // self.record.units) * _subgroups_of_group(launch, self.record)
+
+    def _rate(self, dtype: np.dtype) -> float:
+        """Instructions of a subgroup, or on vectors of a processor, of a unit in a cycle."""
+        if not self.record.is_processor:
+            return self.record.rate(dtype) / self.record.subgroup_threads
+        return self.record.rate(dtypes.f32) * dtypes.f32.itemsize / max(dtypes.f32.itemsize, self.target.vector_bytes)
+
+    def _times_of_memory(self, launch: Launch, through: Mapping[str, float]) -> dict[str, float]:
+        """Seconds for what comes through each cache, and by the way to the unit with most to do."""
+        record = self.record
+        rates = {c.name: c.rate for c in record.caches} | {"memory": record.memory_rate}
+        times = {name: size / rates[name] for name, size in through.items()}
+        share = -(-launch.groups // record.units) / max(1, launch.groups)
+        path = share * next(iter(through.values())) / record.unit_cycle_bytes / record.clock_hz
+        return {**times, "path to units": path}
+
+    def _latency(self, launch: Launch, sums: Totals, through: Mapping[str, float]) -> float:
+        """Cycles of a load on average, by how much comes from how far."""
+        record = self.record
+        latencies = [*(c.latency_cycles for c in record.caches), record.memory_latency_cycles]
+        asked = max(1.0, sums.sectors * _subgroups(launch, record) * record.sector_bytes)
+        # What comes from further waits for the difference as well.
+        further = (min(1.0, size / asked) * (b - a) for size, (a, b) in zip(through.values(), pairwise(latencies)))
+        return latencies[0] + sum(further)
+
+
+def _chain(block: Block, latency: float) -> float:
+    """Cycles of a thread that waits for whatever it needs."""
+    loads = [t for t in block.touches if not t.writes and t.share and t.space is None]
+    waits = 1 + max(t.depth for t in loads) if loads else 0
+    each = waits * latency / (AHEAD if block.rounds > 1 else 1.0)
+    each += DEPENDENT_CYCLES * sum(block.work.instructions.values()) + BARRIER_CYCLES * block.work.barriers
+    return block.rounds * block.share * (each + sum(_chain(b, latency) for b in block.inner))
+
+
+def _in_waves(block: Block, launch: Launch, resident: Mapping[str, int]) -> Block:
+    """The block of all resident threads, in loops over what is left of the grid."""
+    for axis in reversed(launch.grid):
+        rounds = -(-axis.extent // resident[axis.name])
+        if rounds > 1:
+            block = Block(axis.name, rounds, axis.extent, 1, 1.0, (), (block,), Work())
+    return block
+
+
+def _threads(launch: Launch, record: DeviceRecord) -> int:
+    """Threads of a launch; one on a processor, which takes all points."""
+    return 1 if record.is_processor else launch.points * (launch.group_threads if launch.threads else 1)
+
+
+def _subgroups_of_group(launch: Launch, record: DeviceRecord) -> int:
+    return -(-launch.group_threads // record.subgroup_threads)
+
+
+def _subgroups(launch: Launch, record: DeviceRecord) -> int:
+    return 1 if record.is_processor else launch.groups * _subgroups_of_group(launch, record)
+
+
+__all__ = ["Cost", "cost"]

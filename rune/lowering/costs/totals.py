@@ -1,0 +1,81 @@
+"""What a thread does in all its rounds, summed over the blocks of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rune import dtypes
+from rune.lowering.costs.reading import Block, Touch
+from rune.lowering.costs.records import DeviceRecord
+from rune.lowering.kernel.nodes import AddressSpace
+
+ROUND = 2.0  # instructions of a round of a loop: to count, and to ask whether it ends
+UNROLLED = 4  # rounds of an inner loop that a compiler writes out
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums for one thread; requests are those of its subgroup.
+
+    request_cycles: of the load units of a unit of the device;  sectors: of global memory alone
+    """
+
+    of_dtype: dict[np.dtype, float] = field(default_factory=dict)
+    special: float = 0.0
+    flops: float = 0.0
+    requests: float = 0.0
+    sectors: float = 0.0
+    shared_requests: float = 0.0
+    request_cycles: float = 0.0
+
+    @property
+    def instructions(self) -> float:
+        """Of all kinds but loads and stores."""
+        return sum(self.of_dtype.values())
+
+
+def totals(block: Block, record: DeviceRecord) -> Totals:
+    """The sums over a block and all within it."""
+    sums = Totals()
+    for part, times in _blocks(block, 1.0):
+        for dtype, count in part.work.instructions.items():
+            unit = dtype if dtype in record.operations else _unit(dtype)
+            sums.of_dtype[unit] = sums.of_dtype.get(unit, 0.0) + times * count
+        looping = times * ROUND / (1 if part.inner else UNROLLED)
+        if part.var is not None and not part.is_unrolled:
+            sums.of_dtype[dtypes.i32] = sums.of_dtype.get(dtypes.i32, 0.0) + looping
+        sums.special += times * part.work.special
+        sums.flops += times * part.work.flops * part.lanes
+        for touch in part.touches:
+            _add(touch, times * touch.share, sums, record)
+    return sums
+
+
+def _unit(dtype: np.dtype) -> np.dtype:
+    """The dtype whose units compute with numbers of another one."""
+    return dtypes.f32 if dtype in dtypes.FLOATING else dtypes.i32
+
+
+def _blocks(block: Block, times: float) -> Iterator[tuple[Block, float]]:
+    """Every block within, and how often a thread comes there."""
+    times *= block.rounds * block.share
+    yield block, times
+    for inner in block.inner:
+        yield from _blocks(inner, times)
+
+
+def _add(touch: Touch, times: float, sums: Totals, record: DeviceRecord) -> None:
+    if touch.space is AddressSpace.SHARED:
+        sums.shared_requests += times
+        sums.request_cycles += times * max(touch.requests.conflicts, 1 / record.cycle_requests)
+        return
+    sums.requests += times
+    sums.sectors += times * touch.requests.sectors
+    passing = touch.requests.sectors * record.sector_bytes / record.shared_cycle_bytes
+    sums.request_cycles += times * max(1 / record.cycle_requests, touch.requests.lines / record.cycle_lines, passing)
+
+
+__all__ = ["Totals", "totals"]

@@ -1,0 +1,47 @@
+"""From what was measured of a device to the record by which kernels are judged on it.
+
+What `measure_devices` finds out replaces the table's numbers: memory and caches by the streams, of
+the size that lies there; arithmetic by products; a launch by one step more in a program. Latencies,
+registers and the like, which it does not measure, stay those of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from rune import dtypes
+from rune.lowering.codegen.target import Target
+from rune.lowering.costs import Cache, DeviceRecord, record_of
+from rune.transforms.placement.records import Speed
+
+
+def kernel_record(speed: Speed, target: Target) -> DeviceRecord:
+    """The record of a device as it was measured."""
+    table = record_of(target)
+    reached = speed.products.rate / table.flops(dtypes.f32)
+    memory = speed.streams.rate
+    # Of the first level a kernel feels its requests, not a rate.
+    rates = [*(c.rate if c is table.caches[0] else _served(speed, table, c) for c in table.caches), memory]
+    # Noise may have a cache slower than what is behind it.
+    for place, (near, far) in reversed(list(enumerate(pairwise(rates)))):
+        rates[place] = max(near, far)
+    floats = {d: reached * rate for d, rate in table.operations.items() if d in dtypes.FLOATING}
+    return replace(
+        table,
+        name=speed.device,
+        operations={**table.operations, **floats},
+        caches=tuple(replace(c, rate=r) for c, r in zip(table.caches, rates, strict=False)),
+        memory_rate=memory,
+        launch_ns=1e9 * speed.step_seconds,
+        source=f"measured on {speed.description}",
+    )
+
+
+def _served(speed: Speed, table: DeviceRecord, cache: Cache) -> float:
+    """What a cache serves: the rate of a stream that fills half of it, on all units. Units: B/s."""
+    size = cache.capacity_bytes * (1 if cache.is_shared else table.units) / 2
+    return size / max(1e-9, speed.streams.seconds(size) - speed.streams.latency)
+
+
+__all__ = ["kernel_record"]

@@ -1,0 +1,233 @@
+"""Predicted times: what bounds a kernel, and laws that hold for every kernel.
+
+No time is claimed here, but for copies and sums whose time follows from the record alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rune
+import rune.numpy as rnp
+from rune.lowering.costs import DeviceRecord, cost
+from rune.lowering.costs.records import Cache
+from rune.lowering.costs.registers import registers
+from rune.lowering.costs.table import GPUS, H100
+from rune.lowering.kernel.text import parse
+from rune.lowering.pipeline import stages
+from tests.lowering.costs.kernels import M16, copy, kernel, loop, on_h100, target
+
+
+def total(terms: list[str]) -> str:
+    """The sum of terms as an expression."""
+    return reduce(lambda a, b: f"({a} + {b})", terms)
+
+
+def test_a_large_copy_is_bound_by_memory():
+    result = copy("i")
+
+    assert result.bound == "memory"
+    assert result.parts["memory"] == 2 * 4 * M16 / H100.memory_rate
+
+
+def test_a_tiny_kernel_is_bound_by_its_launch():
+    assert copy("i", size=32).bound == "launch"
+
+
+def test_one_thread_is_bound_by_latency():
+    assert loop(1 << 16, points=1).bound == "latency"
+
+
+def test_products_of_numbers_at_hand_are_bound_by_arithmetic():
+    inner = "for k in 4096 serial { s add= contract s * s }"
+    body = f"for i in 1048576 grid {{ var s: f32 = 1.0_f32 {inner} store y[i] = s }}"
+
+    assert on_h100(body, "y: write f32[1048576]").bound in ("f32 units", "instructions")
+
+
+def test_a_transposition_is_bound_by_sectors_that_are_mostly_waste():
+    body = "for i in 4096 grid { for j in 4096 grid { store y[4096*i + j] = x[i + 4096*j] } }"
+    result = on_h100(body, f"x: read f32[{M16}], y: write f32[{M16}]")
+
+    assert result.bound == "L2"
+    assert result.seconds > 2 * copy("i").seconds
+
+
+def test_a_multiply_add_is_two_operations():
+    inner = "for k in 64 serial { s add= contract x[k] * x[k] }"
+    body = f"for i in 1024 grid {{ var s: f32 = 0.0_f32 {inner} store y[i] = s }}"
+
+    assert on_h100(body, "x: read f32[64], y: write f32[1024]").flops == 2 * 64 * 1024
+
+
+def test_the_same_kernel_costs_the_same():
+    assert loop(100) == loop(100)
+
+
+# --- laws -------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 5000), st.integers(0, 5000))
+def test_more_rounds_never_cost_less(rounds: int, more: int):
+    assert loop(rounds + more).seconds >= loop(rounds).seconds
+
+
+@given(st.integers(1, 1 << 22), st.integers(1, 1 << 22))
+def test_a_larger_copy_never_costs_less(size: int, more: int):
+    # Within one size of groups: a launch spreads few points over more groups than many.
+    small, large = copy("i", size=size), copy("i", size=size + more)
+
+    # Where the few groups of a launch are sampled shows in the last digits.
+    assert small.group_threads != large.group_threads or large.seconds >= 0.99 * small.seconds
+
+
+@given(st.integers(1, 6))
+def test_another_operand_never_costs_less(operands: int):
+    def summed(count: int) -> float:
+        value = total([f"x[i + {M16 * k}]" for k in range(count)])
+        params = f"x: read f32[{8 * M16}], y: write f32[{M16}]"
+        return on_h100(f"for i in {M16} grid {{ store y[i] = {value} }}", params).seconds
+
+    assert summed(operands + 1) > summed(operands)
+
+
+def _slower(record: DeviceRecord, name: str) -> DeviceRecord:
+    match name:
+        case "caches":
+            slow = tuple(replace(c, rate=c.rate / 2) for c in record.caches)
+            return replace(record, caches=slow)
+        case "launch_ns" | "memory_latency_cycles":
+            return replace(record, **{name: 2 * getattr(record, name)})
+        case _:
+            return replace(record, **{name: getattr(record, name) / 2})
+
+
+@pytest.mark.parametrize(
+    "name",
+    """caches memory_rate clock_hz cycle_requests cycle_lines cycle_instructions special_operations
+    launch_ns memory_latency_cycles unit_cycle_bytes""".split(),
+)
+def test_a_slower_part_never_makes_a_kernel_faster(name: str):
+    for body in ("x[i] / 3.0_f32", "x[33*i]", "exp(x[i])"):
+        text = f"for i in 1048576 grid {{ store y[i] = {body} }}"
+        params = "x: read f32[34603008], y: write f32[1048576]"
+
+        assert on_h100(text, params, _slower(H100, name)).seconds >= on_h100(text, params).seconds
+
+
+@pytest.mark.parametrize("record", [pytest.param(r, id=r.name) for r in GPUS])
+def test_no_device_copies_faster_than_its_memory(record: DeviceRecord):
+    code = kernel(f"for i in {M16} grid {{ store y[i] = x[i] }}", f"x: read f32[{M16}], y: write f32[{M16}]")
+
+    result = cost(code, target(language="spirv"), record)
+    # A cache of 256 MB holds both, and says nothing of what it had before.
+    assert result.seconds >= 2 * 4 * M16 / record.memory_rate
+
+
+# --- what it is made of -----------------------------------------------------------------------
+
+
+def test_a_group_that_needs_all_shared_memory_is_alone():
+    def held(size: int) -> int:
+        threads = "for t in 128 workgroup { store part[t] = 1.0_f32 barrier store y[128*i + t] = part[127 - t] }"
+        body = f"for i in 4096 grid {{ alloc part: f32[{size}] shared {threads} }}"
+        return on_h100(body, "y: write f32[524288]").resident_groups
+
+    assert held(50_000) == 1
+    assert held(1_000) == 16  # as many threads as a unit holds
+
+
+def test_a_launch_with_few_groups_fills_no_unit():
+    result = copy("i", size=132 * 32)
+
+    assert (result.groups, result.group_threads, result.resident_groups) == (132, 32, 1)
+
+
+def test_scalars_that_are_alive_together_take_registers():
+    def needed(count: int) -> int:
+        lets = " ".join(f"a{k}: f32 = x[i + {k}]" for k in range(count))
+        value = total([f"a{k}" for k in range(count)])
+        body = f"for i in 64 grid {{ {lets} store y[i] = {value} }}"
+        return registers(kernel(body, "x: read f32[99], y: write f32[64]"))
+
+    assert needed(20) - needed(4) == 16
+
+
+def test_scalars_that_follow_each_other_share_a_register():
+    def needed(count: int) -> int:
+        steps = " ".join(f"a{k}: f32 = x[i + {k}] store y[i + {64 * k}] = a{k}" for k in range(count))
+        return registers(kernel(f"for i in 64 grid {{ {steps} }}", "x: read f32[99], y: write f32[9999]"))
+
+    assert needed(20) == needed(4)
+
+
+def test_a_loop_that_memory_leads_waits_once_more():
+    def waiting(index: str) -> float:
+        inner = f"for k in 64 serial {{ p: i64 in 0..4095 = i64(z[k]) s add= x[{index}] }}"
+        body = f"for i in 64 grid {{ var s: f32 = 0.0_f32 {inner} store y[i] = s }}"
+        return on_h100(body, "z: read i32[64], x: read f32[4096], y: write f32[64]").parts["latency"]
+
+    assert waiting("p") > 1.5 * waiting("k")
+
+
+def test_sizes_that_are_not_given_are_typical():
+    code = kernel_of_symbols()
+
+    assert cost(code, target(), H100) == cost(code, target(), H100, {"n": 1024})
+    assert cost(code, target(), H100, {"n": 1 << 24}).bound == "memory"
+
+
+def kernel_of_symbols():
+    """A copy of n elements."""
+    return parse(
+        "code f(x: read f32[n], y: write f32[n]) sizes n in 1..100000000 { for i in n grid { store y[i] = x[i] } }"
+    )
+
+
+# --- processors -------------------------------------------------------------------------------
+
+
+def on_processor(body: str, params: str, cores: int = 2) -> float:
+    """Seconds on a processor with vectors of 32 bytes."""
+    return cost(kernel(body, params), target("llvm", cores, 32)).seconds
+
+
+def test_a_processor_walks_rows_faster_than_columns():
+    params = "x: read f32[16777216], y: write f32[4096]"
+
+    def summed(index: str) -> float:
+        inner = f"for k in 4096 vector {{ s add= x[{index}] }}"
+        return on_processor(f"for i in 4096 grid {{ var s: f32 = 0.0_f32 {inner} store y[i] = s }}", params)
+
+    assert summed("4096*i + k") < summed("2*i + 8192*(k // 2) + k % 2")
+
+
+def test_more_cores_never_make_arithmetic_slower():
+    body = "for i in 1048576 grid { store y[i] = exp(x[i]) }"
+    params = "x: read f32[1048576], y: write f32[1048576]"
+
+    assert on_processor(body, params, 8) < on_processor(body, params, 2)
+
+
+def test_what_the_last_cache_of_a_processor_holds_is_not_fetched_again():
+    code = kernel("for i in 1024 grid { store y[i] = x[i] }", "x: read f32[1024], y: write f32[1024]")
+
+    assert cost(code, target("llvm", 2, 32)).bytes_through["memory"] == 0
+
+
+def test_a_cache_is_named_by_what_it_serves():
+    assert all(isinstance(c, Cache) for c in H100.caches)
+    assert set(copy("i").bytes_through) == {"L2", "memory"}
+
+
+def test_explain_says_of_each_kernel_what_bounds_it():
+    program = rune.make_program(lambda x: rnp.exp(x))(rune.ShapeDtypeStruct((M16,), "f32"))
+
+    text = stages(program, target()).text("predictions")
+    assert text.startswith("exp_0: ")
+    assert "on H100 SXM, bound by memory; 65536 groups of 256, 4.0 sectors a request" in text

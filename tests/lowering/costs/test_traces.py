@@ -1,0 +1,55 @@
+"""The model's sectors beside those of addresses that kernels touch when they run on the host.
+
+benchmarks/address_trace.py compiles the CUDA C of the executor, with a call at every access.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rune
+from rune.lowering.pipeline import stages
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++"),
+    pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="needs cuda-bindings"),
+    pytest.mark.skipif(sys.platform != "linux", reason="callbacks of g++ on Linux"),
+]
+
+import gpu_static  # noqa: E402  (a script's neighbour, not a package)
+from gpu_workloads import WORKLOADS  # noqa: E402
+
+# One of each kind, quick to compile. What memory decides about is left out.
+NAMES = (
+    "64 products of 512",
+    "softmax 512 x 4096",
+    "conv 32x64x28x28 3x3",
+    "sum axis 0, 8192 x 1024",
+    "transpose 4096",
+    "gather 8192 rows of 512",
+    "cumsum 4M",
+    "MLP step 784-512-10",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_requests_and_their_sectors_are_those_of_addresses(name: str):
+    workload, device = WORKLOADS[name], gpu_static.target("sm_90")
+    plan = stages(rune.make_program(workload.function)(*workload.types), device).plan
+    traced = gpu_static.traced(plan)
+
+    for kernel, code in plan.kernels.items():
+        costs = gpu_static.cost(code, device)
+        trace = traced(kernel, costs, name)
+        subgroups = costs.groups * -(-costs.group_threads // 32)
+        np.testing.assert_allclose(costs.sectors, trace.sectors, rtol=0.02, err_msg=kernel)
+        np.testing.assert_allclose(costs.requests / subgroups, trace.requests, rtol=0.02, err_msg=kernel)
