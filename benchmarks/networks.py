@@ -1,4 +1,4 @@
-"""Networks, the same in rune and in JAX: attention, a small GPT, a variational autoencoder, decoding."""
+"""Networks, the same in rune and in JAX: attention, a small GPT, an autoencoder, decoding."""
 
 from __future__ import annotations
 

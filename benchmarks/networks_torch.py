@@ -1,4 +1,4 @@
-"""The networks and functions of networks.py in torch, as its users write them; compiled where that helps."""
+"""The networks of networks.py in torch, as its users write them; compiled where that helps."""
 
 from __future__ import annotations
 
