@@ -10,12 +10,15 @@ import pytest
 
 from rune import dtypes
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
-from rune.backends.cpu.gemm.exchanged import is_exchanged
+from rune.backends.cpu.gemm.exchanged import BLOCKS, is_exchanged
 from rune.backends.cpu.gemm.library import SCALARS, Product
 from rune.backends.cpu.gemm.strided import pieces_for
 from rune.backends.cpu.gemm.tile import Shape, shape_for
 from tests.backends.cpu.gemm.test_gemm import LISTED, MACHINES, library, only
 from tests.backends.cpu.gemm.test_strided import ONE, Digits, check, code, image, multiply, plain, total
+
+ALL = BLOCKS * DEPTH  # whose sums are turned at once
+AROUND_ALL = (ALL - 1, ALL, ALL + 1)
 
 
 def shape_of(on: str, dtype: np.dtype) -> Shape:
@@ -53,7 +56,7 @@ def test_any_number_of_columns(on, count):
 
 
 @pytest.mark.parametrize("on", MACHINES)
-@pytest.mark.parametrize("depth", [DEPTH - 1, DEPTH, DEPTH + 1, 2 * DEPTH, 3 * DEPTH + 7])
+@pytest.mark.parametrize("depth", [DEPTH - 1, DEPTH, DEPTH + 1, 2 * DEPTH, 3 * DEPTH + 7, *AROUND_ALL, 9 * DEPTH + 5])
 def test_any_depth(on, depth):
     check_exchanged(on, (*plain(1, 33, depth), ONE, ((HEIGHT + 3, 1),), ((depth, HEIGHT + 3),)))
 
