@@ -61,17 +61,23 @@ class Sizes:
     equations: int  # of a straight program
     draws: int  # random numbers
     images: int  # of a convolution
+    positions: int  # of attention
+    context: int  # of a small GPT
+    width: int  # of a small GPT
 
 
 SIZES = {
-    "full": Sizes(1 << 22, 512, 4096, 128, 512, 1024, 256, 64, 10_000, 2_000, 10_000_000, 32),
-    "tiny": Sizes(1 << 10, 8, 64, 8, 16, 16, 8, 4, 100, 40, 1 << 10, 1),
+    "full": Sizes(1 << 22, 512, 4096, 128, 512, 1024, 256, 64, 10_000, 2_000, 10_000_000, 32, 512, 128, 128),
+    "tiny": Sizes(1 << 10, 8, 64, 8, 16, 16, 8, 4, 100, 40, 1 << 10, 1, 16, 8, 16),
 }
 
 # Sizes of square products. Several small ones in one call tell the product from the call.
 MATMULS = (64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 SMALL_MATMULS = (64, 96, 128)
 IN_A_ROW = 10
+
+FUNCTIONS = ("exp", "exp2", "expm1", "sigmoid", "softplus", "log", "sin", "cos", "tanh", "erf", "pow")
+COMPOSITES = ("sinc", "hypot", "ldexp", "deviations")
 
 _ALL = ("numpy", "jax", "torch")
 _TRACED = ("jax", "torch")
@@ -92,15 +98,24 @@ CASES = (
     Case("sum", "sum of 4 M f32", Bar(1.3, "jax"), _ALL),
     Case("softmax", "softmax of f32[512,4096]", Bar(1.2, "jax"), _ALL),
     Case("mlp", "gradient step, MLP 784-512-10, batch 128", Bar(1.3, "jax"), _TRACED),
+    Case("mlp_compiled", "the same step, torch compiled", Bar(1.0, "torch"), ("torch",)),
     Case("mlp_first", "the same step, first call", Bar(1.5, "jax"), ("jax",), "first"),
     *_PRODUCTS,
     Case("rnn", "gradient of an RNN scan, 256 x 64 units, batch 32", Bar(1.0, "jax"), ("jax",)),
     Case("scan", "scan of a tiny body, 10,000 steps", Bar(1.5, "jax"), ("jax",)),
+    Case("scan_8", "the same of 8 elements", Bar(1.0, "jax"), ("jax",)),
     Case("straight", "first call of 2,000 equations", Bar(0.5, "jax"), ("jax",), "first"),
     Case("uniform", "uniform numbers, 10 M f32", Bar(0.5, "jax"), ("jax",)),
     Case("normal", "normal numbers, 10 M f32", Bar(0.6, "jax"), ("jax",)),
-    Case("conv", "conv 32x64x28x28 by 64 filters 3x3", Bar(1.2, "jax"), ("jax",)),
-    Case("conv_grad", "gradients of that conv by both", Bar(1.2, "jax"), ("jax",)),
+    Case("conv", "conv 32x64x28x28 by 64 filters 3x3", Bar(1.0, "torch"), _TRACED),
+    Case("conv_grad", "gradients of that conv by both", Bar(1.0, "torch"), _TRACED),
+    Case("attention", "attention 2 x 8 x 512 x 64", Bar(0.8, "torch"), _TRACED),
+    Case("attention_grad", "gradients of that attention", Bar(0.8, "torch"), _TRACED),
+    Case("gpt", "training step of a GPT, 2 x 128 wide, 8 x 128 tokens", Bar(0.8, "torch"), _TRACED),
+    Case("vae", "training step of a VAE 784-256-16, with draws", Bar(1.0, "jax"), ("jax",)),
+    Case("decode", "sampling 128 tokens of that GPT in a while_loop", Bar(1.0, "jax"), ("jax",)),
+    *[Case(f"each_{name}", f"{name} of 4 M f32", Bar(1.0, "jax"), ("jax",)) for name in FUNCTIONS],
+    *[Case(f"eager_{name}", f"{name} of 1 M, not compiled", Bar(1.5, "numpy"), ("numpy",)) for name in COMPOSITES],
     Case("cholesky", "cholesky of f32[1024,1024]", Bar(1.2, "jax"), ("jax",)),
     Case("cholesky_eager", "the same, not jitted", Bar(1.2, "jax"), ("jax",)),
     Case("eigh", "eigh of f32[256,256]", Bar(1.5, "jax"), ("jax",)),
@@ -118,6 +133,7 @@ CASES = (
     Case("argsort", "argsort of 1 M f32", Bar(0.15, "jax"), ("jax",)),
     Case("gather", "10 M random elements of 1 M f32", Bar(1.2, "jax"), ("jax",)),
     Case("scatter_add", "10 M f32 added at random places of 1 M", Bar(1.2, "jax"), ("jax",)),
+    Case("scatter_add_few", "4 M f32 added at random places of 1,000", Bar(1.0, "jax"), ("jax",)),
     Case("small_jit", "small cached jit call", Bar(12e-6), ("jax",)),
     Case("small_eager", "small eager add", Bar(5e-6), _ALL),
     Case("import", "import", Bar(1.0, "numpy", 0.15), _ALL, "import"),

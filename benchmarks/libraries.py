@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 from cases import IN_A_ROW, MATMULS, SMALL_MATMULS, Sizes, mlp_data, normal
+from networks import eager_composites, elementwise_functions, networks
+from networks_torch import torch_networks
 from programs import whole_programs
 
 Call = Callable[[], Any]
@@ -94,6 +96,7 @@ def numpy_library() -> Library:
         "fft": fft,
         "rfft": rfft,
         **multiplying(lambda f: f, np.asarray, lambda x: x),
+        **eager_composites(np, np.asarray, lambda x: x),
     }
     return Library(np.__version__, calls, lambda x: x, np.asarray)
 
@@ -262,7 +265,19 @@ def ordering(core: Any, xp: Any, wait: Any) -> dict[str, Callable[[Sizes], Call]
         added = core.jit(lambda i, v: xp.zeros(s.draws // 10, "float32").at[i].add(v))
         return waiting(added, wait, places, updates)
 
-    return {"cumsum": cumsum, "sort": sort, "argsort": argsort, "gather": gather, "scatter_add": scatter_add}
+    def scatter_add_few(s: Sizes) -> Call:
+        places = np.random.default_rng(1).integers(0, 1000, s.elements).astype(np.int32)
+        added = core.jit(lambda i, v: xp.zeros(1000, "float32").at[i].add(v))
+        return waiting(added, wait, xp.asarray(places), xp.asarray(normal(s.elements, 1)))
+
+    return {
+        "cumsum": cumsum,
+        "sort": sort,
+        "argsort": argsort,
+        "gather": gather,
+        "scatter_add": scatter_add,
+        "scatter_add_few": scatter_add_few,
+    }
 
 
 def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: Any) -> Library:
@@ -300,6 +315,13 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         run = core.jit(lambda xs: scan(step, xp.asarray(0.0, "float32"), xs)[1])
         return waiting(run, wait, xp.asarray(normal(s.long, 1)))
 
+    def vector_scan(s: Sizes) -> Call:
+        def step(c: Any, x: Any) -> Any:
+            return c * 0.9 + x, c
+
+        run = core.jit(lambda xs: scan(step, xp.zeros(8, "float32"), xs)[1])
+        return waiting(run, wait, xp.asarray(normal((s.long, 8), 1)))
+
     def straight_first(s: Sizes) -> Call:
         x, y = xp.asarray(normal(64, 1)), xp.asarray(normal(64, 2))
         return waiting(core.jit(straight(xp, s.equations)), wait, x, y)
@@ -319,10 +341,12 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         "softmax": softmax,
         "mlp": mlp,
         "mlp_first": mlp,
+        "mlp_compiled": mlp,
         "small_jit": small_jit,
         "small_eager": small_eager,
         "rnn": rnn,
         "scan": long_scan,
+        "scan_8": vector_scan,
         "straight": straight_first,
         **multiplying(core.jit, xp.asarray, wait),
         **drawing(core, wait),
@@ -331,6 +355,8 @@ def traced_library(version: str, core: Any, xp: Any, nn: Any, scan: Any, wait: A
         **convolving(core, xp, wait),
         **ordering(core, xp, wait),
         **whole_programs(core, xp, wait),
+        **networks(core, xp, nn, wait),
+        **elementwise_functions(core, xp, nn, wait),
     }
     return Library(version, calls, wait, np.asarray)
 
@@ -414,6 +440,7 @@ def torch_library() -> Library:
         "mlp": mlp,
         "small_eager": small_eager,
         **multiplying(lambda f: f, tensor, lambda x: x),
+        **torch_networks(torch),
     }
     return Library(torch.__version__, calls, lambda x: x, first_leaf)
 

@@ -15,6 +15,7 @@ from rune import dtypes, ops
 from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.numpy.arguments import floating, inexact, refuse, static_int, value
+from rune.numpy.composites import composite
 from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
 from rune.numpy.transcendental import real_pair, same_dtype
 from rune.numpy.types import finfo
@@ -116,6 +117,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return c.truncated_remainder(x1, x2)
 
 
+@composite
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """(floor_divide, remainder).
 
@@ -142,6 +144,7 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.pow(*promoted("float_power", x1, x2, kind="inexact"))
 
 
+@composite
 def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The larger of x1 and x2; a NaN loses to a number.
 
@@ -156,6 +159,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return extrema.larger_number(x1, x2)
 
 
+@composite
 def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The smaller of x1 and x2; a NaN loses to a number.
 
@@ -325,6 +329,7 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     return ops.copysign(fraction, x), integer
 
 
+@composite
 def nan_to_num(
     x: ArrayLike,
     copy: bool = True,

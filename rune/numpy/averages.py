@@ -14,6 +14,7 @@ from rune.errors import ArgumentError, ShapeError
 from rune.numpy import reductions as r
 from rune.numpy.arguments import inexact, refuse, together, value
 from rune.numpy.arithmetic import fmax, fmin
+from rune.numpy.composites import composite
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.complex_numbers import real_dtype
@@ -68,6 +69,7 @@ def _masked_mean(
     return ops.cast(shared, x_dtype if dtype is None else dtypes.as_dtype(dtype))
 
 
+@composite
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -124,6 +126,7 @@ def _masked_var(
     return ops.cast(variance, real_dtype(x_dtype))
 
 
+@composite
 def std(
     a: object,
     axis: Axis = None,

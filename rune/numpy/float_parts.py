@@ -18,6 +18,7 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import DtypeError
 from rune.numpy.arguments import floating, value
+from rune.numpy.composites import composite
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
 from rune.ops.promote import broadcast_together, constant
@@ -41,6 +42,7 @@ def _layout(dtype: np.dtype) -> _Layout:
     return _Layout(int(limits.nmant), int(limits.maxexp) - 1, integer)
 
 
+@composite
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(m, e) with x = m 2**e and 0.5 <= |m| < 1; (x, 0) for 0, infinities and NaN.
 
@@ -73,6 +75,7 @@ def _exponent_field(x: ArrayLike, layout: _Layout) -> Array:
     return ops.cast(ops.logical_and(field, constant(2 * layout.bias + 1, field)), dtypes.i32)
 
 
+@composite
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 2**x2, without overflow on the way.
 
@@ -107,6 +110,7 @@ def _power_of_two(exponent: ArrayLike, like: ArrayLike, layout: _Layout) -> Arra
     return ops.bitcast(bits, dtype=type_of(like).dtype)
 
 
+@composite
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next number away from 0, with the sign of x; NaN of infinities.
 

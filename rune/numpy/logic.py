@@ -14,6 +14,7 @@ from rune.core.primitive import Primitive
 from rune.dims import Size
 from rune.errors import ArgumentError, ShapeError
 from rune.numpy.arguments import floating, listed, refuse, value, values
+from rune.numpy.composites import composite
 from rune.numpy.docstrings import broadcast, documented, documented_row, elementwise
 from rune.numpy.positions import nonzero
 from rune.numpy.transcendental import same_dtype
@@ -158,6 +159,7 @@ isneginf = _test(
 )
 
 
+@composite
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set, of zeros and NaN too.
 

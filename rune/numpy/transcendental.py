@@ -17,6 +17,7 @@ from rune.array import Array
 from rune.core.interpreter import type_of
 from rune.errors import DtypeError
 from rune.numpy.arguments import inexact, value
+from rune.numpy.composites import composite
 from rune.numpy.docstrings import broadcast, documented_row, elementwise
 from rune.numpy.types import finfo
 from rune.ops import conventions as c
@@ -99,6 +100,7 @@ arctan2 = real_pair("arctan2", ROWS["atan2"])
 atan2 = arctan2
 
 
+@composite
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1² + x2²) without overflow on the way.
 
@@ -137,6 +139,7 @@ def _ordered(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
     return high, ops.select(same, constant(0, high), ops.sub(low, high))
 
 
+@composite
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; of complex numbers the principal value.
 
@@ -160,6 +163,7 @@ def _principal(x: ArrayLike, period: float) -> Any:
     return ops.complex(ops.real(x), ops.sub(angle, ops.mul(turns, constant(period, angle))))
 
 
+@composite
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2**x1 + 2**x2) without overflow; of complex numbers the principal value.
 
@@ -175,6 +179,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _principal(total, 2 * math.pi / math.log(2))
 
 
+@composite
 def sinc(x: ArrayLike, /) -> Array:
     """sin(πx) / (πx), and 1 at 0; derivatives up to the seventh hold there and around it.
 

@@ -11,6 +11,7 @@ from rune.core.interpreter import type_of
 from rune.core.types import Shape
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import static_int, value
+from rune.numpy.composites import composite
 from rune.ops import conventions as c
 from rune.ops import statistics as st
 from rune.ops.promote import as_type, broadcast_together, constant, promoted
@@ -87,6 +88,7 @@ def _order(name: str, bitorder: str) -> tuple[int, ...]:
     return _WEIGHTS if bitorder == "big" else _WEIGHTS[::-1]
 
 
+@composite
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truths along an axis as one u8; the last byte is filled up with zeros.
 

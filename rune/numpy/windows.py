@@ -11,6 +11,7 @@ from rune.core.interpreter import type_of
 from rune.dims import Size
 from rune.numpy.arguments import floating, static_size, value
 from rune.numpy.arithmetic import abs, maximum
+from rune.numpy.composites import composite
 from rune.numpy.creation import arange, ones, zeros
 from rune.numpy.docstrings import documented
 from rune.numpy.logic import where
@@ -95,6 +96,7 @@ def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
     return _scaled_i0(beta * sqrt(inside)) * exp(abs(beta) * (sqrt(inside) - 1)) / _scaled_i0(beta)
 
 
+@composite
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function I0.
 

@@ -37,7 +37,7 @@ HEAVY = 24.0  # cost of a body from which a mask in every step is cheaper than a
 class LaneBody(Protocol):
     """The body of a vectorised loop from its first lane on."""
 
-    def __call__(self, i: Value, mask: Value | None = None, copy: int = 0) -> None:
+    def __call__(self, i: Value, mask: Value | None = None, copy: int = 0, all_alive: Value | None = None) -> None:
         """Write the iteration."""
         ...
 
@@ -181,24 +181,31 @@ class Body(Values):
         elif at.lanes:
             raw = self.gather(memory, at, lanes.mask)
         else:
-            raw = self.load_neighbours(memory, at, lanes.count, lanes.mask)
+            raw = self.load_neighbours(memory, at, lanes)
         return from_memory(raw, memory.dtype)
 
     def write(self, raw: Value, memory: Memory, at: Value, lanes: Lanes | None) -> None:
         """Put elements in memory: one, neighbours, or scattered ones."""
-        align = memory.dtype.itemsize
-        mask = lanes.mask if lanes else None
+        mask, plain = lanes.mask if lanes else None, partial(self.writer.store, raw, at, memory.dtype.itemsize)
         if not at.lanes and mask is None:
-            self.writer.store(raw, at, align)
+            plain()
             return
         # LLVM has no scatter without a mask.
         mask = mask or self.writer.constant(f"<{at.lanes} x i1>", 1)
+        some = partial(self.write_some, raw, memory, at, mask)
+        if lanes is None or lanes.all_alive is None or at.lanes:
+            some()
+        else:
+            self.writer.either(lanes.all_alive, plain, some)
+
+    def write_some(self, raw: Value, memory: Memory, at: Value, mask: Value) -> None:
+        """Put the elements in memory that a mask has."""
         if not at.lanes and _may_be_truncated(raw):
             mask = mask & self.writer.opaque_mask(raw.lanes)
         kind = "scatter" if at.lanes else "store"
         pointers = f"v{at.lanes}p0" if at.lanes else "p0"
         name = f"@llvm.masked.{kind}.{suffix(raw.type)}.{pointers}"
-        self.writer.run(name, raw, at, self.writer.constant("i32", align), mask)
+        self.writer.run(name, raw, at, self.writer.constant("i32", memory.dtype.itemsize), mask)
 
     def alloc(self, stmt: Alloc, env: Env) -> Env:
         """Scratch on the stack."""
@@ -261,8 +268,8 @@ class Body(Values):
         tail_count = (end - begin) & (self.lanes - 1)
         full = end - tail_count
 
-        def body(i: Value, mask: Value | None = None, copy: int = 0) -> None:
-            lanes = Lanes(loop.var, self.lanes, mask, frozenset({loop.var}))
+        def body(i: Value, mask: Value | None = None, copy: int = 0, all_alive: Value | None = None) -> None:
+            lanes = Lanes(loop.var, self.lanes, mask, all_alive, frozenset({loop.var}))
             slots = {**env.slots, **{name: held[copy] for name, held in sums.items()}}
             symbols = {**env.symbols, loop.var: i}
             self.run(loop.body, replace(env, slots=slots, lanes=lanes, symbols=symbols))
@@ -326,8 +333,9 @@ class Body(Values):
         count = (end - begin + (self.lanes - 1)) & -self.lanes
 
         def step(i: Value) -> None:
-            alive = (end - i).call("smin", self.lanes)
-            body(i, self.first_lanes(alive))
+            distance = end - i
+            alive = distance.call("smin", self.lanes)
+            body(i, self.first_lanes(alive), all_alive=distance >= self.lanes)
 
         self.writer.count_up(begin, begin + count, self.lanes, step)
 

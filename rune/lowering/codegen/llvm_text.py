@@ -247,6 +247,19 @@ class Writer:
         self.label(join)
         return self.phi(value.type, (value, after), (value.like(0), before))
 
+    def choose(self, condition: Value, then: Callable[[], Value], orelse: Callable[[], Value]) -> Value:
+        """What `then` gives where the condition holds, and else what `orelse` gives."""
+        yes, no, join = self.name("then"), self.name("else"), self.name("join")
+        self.branch(condition, yes, no)
+        sources: list[tuple[Value, str]] = []
+        for label, compute in ((yes, then), (no, orelse)):
+            with self.region(label):
+                value = compute()
+                sources.append((value, self.block))
+                self.jump(join)
+        self.label(join)
+        return self.phi(sources[0][0].type, *sources)
+
     def count_up(self, begin: Value, end: Value, step: int, body: Callable[[Value], None]) -> None:
         """for (i = begin; i < end; i += step) body(i), where step divides end - begin."""
         # Without a loop, at most one round needs no new blocks, so known values stay usable after

@@ -154,7 +154,7 @@ def _fill(body: Body, load: Load, var: str, memory: Value, env: Env) -> None:
     def line(k: Value) -> None:
         symbols = {**env.symbols, var: env.symbols[var] + k}
         at = body.address(source, llvm_index.render(writer, load.indices[0], symbols))
-        values = body.load_neighbours(source, at, width, None)
+        values = body.load_neighbours(source, at, Lanes("", width))
         type = memory_type(load.dtype)
         place = f"getelementptr {type}, ptr {memory.text}, i64 {(k * width).text}"
         writer.store(values, writer.emit("ptr", place), load.dtype.itemsize)
@@ -173,5 +173,5 @@ def _tile_row(body: Body, transposed: Transposed, held: Sequence[Value], env: En
         at = writer.emit(f"<{width} x ptr>", text + column.text)
         tiles[load.buffer, load.indices[0]] = at
     symbols = {**env.symbols, axis: env.symbols[axis] + r}
-    lanes = Lanes(last.var, width, None, frozenset({last.var}))
+    lanes = Lanes(last.var, width, varying=frozenset({last.var}))
     body.run(last.body, replace(env, symbols=symbols, lanes=lanes, tiles=tiles))

@@ -13,11 +13,11 @@ import pytest
 from rune import dims, dtypes
 from rune.dims import Size
 from rune.lowering.codegen.llvm_types import SUPPORTED
-from rune.lowering.kernel.expr import Cast, Load
+from rune.lowering.kernel.expr import Cast, Expr, Index, Load, const
 from rune.lowering.kernel.nodes import Access, For, KernelCode, Kind, Param, Store
 from rune.lowering.kernel.rewrite import size_names
 from rune.lowering.kernel.text import parse
-from tests.lowering.codegen.llvm_run import MACHINES, run
+from tests.lowering.codegen.llvm_run import MACHINES, op, run
 from tests.support.sampling import one_in
 
 GUARD, MARK = 64, 0xA5
@@ -28,7 +28,7 @@ LENGTHS = range(1, 131)
 ALL = [(*pair, length) for pair in PAIRS for length in LENGTHS]
 AFTER_ONE = [(*pair, lanes + 1) for pair in PAIRS for lanes in (8, 16, 32, 64)]
 SAMPLE = list(dict.fromkeys([*one_in(64, ALL), *one_in(4, AFTER_ONE)]))
-N = dims.symbol("n", 0, 9)
+N = dims.symbol("n", 0, 200)
 
 
 def guarded(length: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
@@ -119,3 +119,47 @@ def test_a_branch_that_one_lane_takes_writes_that_lane(lane):
     expected[[lane, lane + 16]] = [lane + 1, lane + 17]
     assert y.tobytes() == expected.tobytes()
     assert (held[-GUARD:] == MARK).all()
+
+
+def long_body(dtype: np.dtype, guarded: bool, combine: str | None) -> KernelCode:
+    """y[i] = x[i] - 1 - ... - 1, forty times: one copy of it, whose last round is not whole."""
+    i, size = dims.symbol("i", 0, N - 1), N
+    guard = op("lt", Index(i % 3, dtypes.i64), const(2, dtypes.i64)) if guarded else None
+    value: Expr = Load("x", (i,), dtype, guard)
+    for _ in range(40):
+        value = op("sub", value, const(1, dtype))
+    store = Store("y", i, value, combine)
+    access = Access.WRITE if combine is None else Access.READ_WRITE
+    params = (Param("x", dtype, size, Access.READ), Param("y", dtype, size, access))
+    return KernelCode("long_body", params, tuple(size_names(size)), (For("i", size, Kind.GRID, (store,)),))
+
+
+@pytest.mark.parametrize("combine", [None, "add"])
+@pytest.mark.parametrize("guarded_load", [False, True])
+@pytest.mark.parametrize("dtype", [dtypes.f64, dtypes.f32, dtypes.i64, dtypes.i32, dtypes.i16, dtypes.i8], ids=named)
+@pytest.mark.parametrize("machine", ["wide", "narrow"])
+def test_a_long_body_writes_its_elements_and_no_byte_beside_them(machine, dtype, guarded_load, combine):
+    code = long_body(dtype, guarded_load, combine)
+
+    for length in (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129):
+        x = (np.arange(length) % 101).astype(dtype)
+        y, held = guarded(length, dtype)
+        y[:] = 3
+        run(code, [x, y], MACHINES[machine], None, n=length)
+
+        read = np.where(np.arange(length) % 3 < 2, x, x.dtype.type(0)) if guarded_load else x
+        expected = (read - x.dtype.type(40) + x.dtype.type(0 if combine is None else 3)).astype(dtype)
+        assert y.tobytes() == expected.tobytes(), length
+        assert (held[:GUARD] == MARK).all()
+        assert (held[GUARD + length * dtype.itemsize :] == MARK).all()
+
+
+@pytest.mark.parametrize("span", [(0, 130), (3, 20), (5, 21), (16, 16), (100, 131)])
+def test_a_long_body_over_a_part_of_its_range_leaves_the_others_alone(span):
+    x, y = np.arange(131, dtype=np.float32), np.zeros(131, np.float32)
+
+    run(long_body(dtypes.f32, guarded=False, combine=None), [x, y], None, span, n=131)
+
+    expected = np.zeros(131, np.float32)
+    expected[slice(*span)] = x[slice(*span)] - 40
+    assert (y == expected).all()

@@ -19,7 +19,7 @@ import numpy as np
 
 from rune import dtypes
 from rune.backends.cpu import compiler
-from rune.backends.cpu.gemm import blocks
+from rune.backends.cpu.gemm import blocks, exchanged
 from rune.backends.cpu.gemm.panels import copy_function, pack_rows_function, square_function, transposed_function
 from rune.backends.cpu.gemm.tile import ROWS, Shape, shape_for, tile_function
 from rune.errors import CompileError
@@ -115,7 +115,7 @@ def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     """The pieces that a dense product may call, besides @dot."""
     m, n, k, ta, tb = product.m, product.n, product.k, product.trans_a, product.trans_b
     if n is None or (n == 1 and m is None):
-        return {*shape.pieces}
+        return {name for name in shape.pieces if not name.startswith("walk")}  # of views alone
     if n == 1 and m != 1:  # it is computed as the transposed one
         m, n, ta, tb = n, m, False, not ta
     few = (not ta or m in (None, 1)) and (tb or n == 1) and (m is None or m <= blocks.FEW)
@@ -194,6 +194,8 @@ def piece_text(shape: Shape, name: str, cores: int, parallel: int) -> list[str]:
     match stem:
         case "tile":
             texts = [tile_function(shape, vectors, shape.rows(vectors), name)]
+        case "walk":
+            texts = [exchanged.tile_function(shape, vectors, name)]
         case "copy":
             texts = [copy_function(shape, vectors)]
         case "row":

@@ -4,7 +4,7 @@
 
 Patches of an image (a convolution), heads of attention and slices of any kind are read where they
 lie, along the steps of each axis (packing.py). Blocks and tiles are those of blocks.py.
-A is read in place where its rows are plain.
+A is read in place where its rows are plain; where they are few, sides are exchanged (exchanged.py).
 
 Source: implicit packing of convolutions, Anderson et al. 2017, arXiv:1709.03395; blocks as there.
 """
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rune.backends.cpu import compiler
-from rune.backends.cpu.gemm import packing
+from rune.backends.cpu.gemm import exchanged, packing
 from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT, split_of, spread
 from rune.backends.cpu.gemm.library import Product, declarations, library, vector_counts
 from rune.backends.cpu.gemm.packing import place, role_of, word
@@ -81,7 +81,7 @@ def stripes_function(shape: Shape) -> str:
     make = maker(shape)
     writer, (words,) = make.writer, make.pointers("words")
     a, b, c, digits = (writer.load("ptr", make.at(words, x, "i64")) for x in range(4))
-    m, n, k, by_rows, units = (word(make, words, x) for x in range(4, 9))
+    m, n, k, by_rows, units, exchanges = (word(make, words, x) for x in range(4, 10))
     begin, end = make.sizes("begin end")
     across = by_rows.compare("ne", 0)
     unit = writer.select(across, make.number(ROWS), shape.panel)
@@ -97,7 +97,12 @@ def stripes_function(shape: Shape) -> str:
         rows = writer.select(across, low, 0), writer.select(across, high, m)
         columns = writer.select(across, 0, low), writer.select(across, n, high)
         corner = make.at(c, i * m * n)
-        make.call("block", lhs, rhs, corner, digits, n, *rows, *columns, k)
+        operands, ranges = (lhs, rhs, corner, digits), (*rows, *columns, k)
+        writer.either(
+            exchanges.compare("ne", 0),
+            lambda: make.call("exchanged_block", *operands, m, *ranges),
+            lambda: make.call("block", *operands, n, *ranges),
+        )
 
     last = (end + (units - 1)).binary("udiv", end + (units - 1), units)
     writer.count_up(begin.binary("udiv", begin, units), last, 1, one_batch)
@@ -109,10 +114,13 @@ def dot_function(shape: Shape, cores: int, parallel: int) -> str:
     make = maker(shape)
     writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
     batch, m, n, k = make.sizes("batch m n k")
-    rows, columns, by_rows = split_of(shape, m, n, cores)
+    exchanges = exchanged.choice(make, m, n, k)
+    height, width = writer.select(exchanges, n, m), writer.select(exchanges, m, n)
+    rows, columns, by_rows = split_of(shape, height, width, cores)
     units = writer.select(by_rows, rows, columns)
-    words = writer.allocate("i64", 9)
-    operands = (a, b, c, digits, m, n, k, by_rows.cast("zext", "i64"), units)
+    words = writer.allocate("i64", 10)
+    flags = (x.cast("zext", "i64") for x in (by_rows, exchanges))
+    operands = (a, b, c, digits, height, width, k, next(flags), units, next(flags))
     for number, value in enumerate(operands):
         writer.store(value, make.at(words, number, "i64"))
     spread(make, words, (batch, m, n, k), batch * units, by_rows, cores, parallel)
@@ -132,12 +140,14 @@ def gemm_address(dtype: np.dtype, cores: int, parallel: int, products: Iterable[
 
 def pieces_for(shape: Shape, cores: int, product: Product) -> set[str]:
     """The pieces that a product of views may call."""
-    m, n = product.m, product.n
-    if n is None:
-        counts = {*range(1, shape.vectors + 1)}
-    else:
-        counts = vector_counts(shape, cores, m, n)
-    return {"tiles", "square", "row", *(f"tile{v}" for v in counts)}
+    m, n, k = product.m, product.n, product.k
+    every = {*range(1, shape.vectors + 1)}
+    walking = {"square", *(f"walk{v}" for v in (every if m is None else exchanged.panel_counts(shape, m)))}
+    counts = every if n is None else vector_counts(shape, cores, m, n)
+    tiles = {"tiles", "square", "row", *(f"tile{v}" for v in counts)}
+    if m is None or n is None or k is None:
+        return walking | tiles
+    return walking if exchanged.is_exchanged(shape, m, n, k) else tiles
 
 
 @functools.cache
@@ -162,6 +172,8 @@ def module_text(shape: Shape, cores: int, parallel: int) -> str:
             packing.pack_by_lanes_function(shape),
             packing.pack_left_function(shape),
             block_function(shape),
+            exchanged.turn_function(shape),
+            exchanged.block_function(shape),
             stripes_function(shape),
             dot_function(shape, cores, parallel),
         ]

@@ -25,7 +25,7 @@ FETCHING = 256  # steps of p from which the lines of C are fetched meanwhile
 FETCHED = 3  # rows of C that are fetched at once: what a processor asks for at a time
 LINE_BYTES = 64
 ROWS = 8  # of a tile, at most: each takes an address
-# Pieces of a product besides a tile and a copy for each number of vectors.
+# Pieces of a product besides two kinds of tiles and a copy for each number of vectors.
 PIECES = ("row", "rows", "square", "transposed", "pack_rows", "tiles", "dot")
 BYTES = {"float": 4, "double": 8}
 
@@ -45,7 +45,7 @@ class Shape:
     @property
     def pieces(self) -> tuple[str, ...]:
         """The names of the functions that are compiled when a product needs them (library.py)."""
-        families = [f"{x}{v}" for x in ("tile", "copy") for v in range(1, self.vectors + 1)]
+        families = [f"{x}{v}" for x in ("tile", "copy", "walk") for v in range(1, self.vectors + 1)]
         return (*families, *PIECES)
 
     @property
@@ -227,17 +227,10 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
     row_step, depth_step, b_step, ldc, depth, height = make.sizes("rs cs bs ldc depth height")
     # Rows beyond the last repeat it: computed, never stored.
     lines = [make.at(a, least(height - 1, r) * row_step) for r in range(rows)]
-    sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in lines]
-    for slot in (s for row in sums for s in row):
-        writer.store(writer.constant(shape.vector, 0.0), slot)
+    sums = zeros(make, rows, vectors)
 
     def step(p: Value) -> None:
-        line, offset = make.at(b, p * b_step), p * depth_step
-        columns = [make.vector(make.at(line, v * shape.lanes)) for v in range(vectors)]
-        for row, slots in zip(lines, sums, strict=True):
-            x = writer.splat(make.scalar(make.at(row, offset)), shape.lanes)
-            for column, slot in zip(columns, slots, strict=True):
-                writer.store(x.fma(column, writer.load(shape.vector, slot)), slot)
+        multiply(make, lines, p * depth_step, make.at(b, p * b_step), sums)
 
     # A short product finds its C in the first cache; and each end of the loop is guessed wrong.
     fetches, pauses = depth >= FETCHING, -(-rows // FETCHED)
@@ -255,6 +248,25 @@ def tile_function(shape: Shape, vectors: int, rows: int, name: str) -> str:
         f"{name}(ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %bs, ptr %c, i64 %ldc, i64 %depth, "
         "i64 %height, i64 %tail, i1 %add)"
     )
+
+
+def zeros(make: Maker, rows: int, vectors: int) -> list[list[Value]]:
+    """The sums of a tile, in registers when LLVM is done, by rows."""
+    shape, writer = make.shape, make.writer
+    sums = [[writer.allocate(shape.vector) for _ in range(vectors)] for _ in range(rows)]
+    for slot in (s for row in sums for s in row):
+        writer.store(writer.constant(shape.vector, 0.0), slot)
+    return sums
+
+
+def multiply(make: Maker, lines: list[Value], offset: Value, b: Value, sums: list[list[Value]]) -> None:
+    """Add to a tile's sums what one p brings: an element of each line, by vectors from `b` on."""
+    shape, writer = make.shape, make.writer
+    columns = [make.vector(make.at(b, v * shape.lanes)) for v in range(len(sums[0]))]
+    for row, slots in zip(lines, sums, strict=True):
+        x = writer.splat(make.scalar(make.at(row, offset)), shape.lanes)
+        for column, slot in zip(columns, slots, strict=True):
+            writer.store(x.fma(column, writer.load(shape.vector, slot)), slot)
 
 
 def _fetch_rows(make: Maker, first: Value, rows: int, vectors: int) -> None:

@@ -1,0 +1,186 @@
+"""Products of views with their sides exchanged: Cᵀ = Bᵀ Aᵀ, where B is large and A has few rows.
+
+Packing B for a few rows of A costs more than a tenth of their product: patches of images for 64
+filters, or for their gradient. Exchanged, A is packed, and B is read where it lies, element by
+element for all lanes: a table has what each p adds to a place, another what each of its columns
+adds. Sums of a group of columns are held apart, turned by squares, and put to C or added to it.
+
+Invariant: the order of the sum depends on DEPTH and BLOCKS alone; up to so many blocks the bits are
+those of a product that is not exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from rune.backends.cpu.gemm.blocks import DEPTH, HEIGHT
+from rune.backends.cpu.gemm.packing import role_of, word
+from rune.backends.cpu.gemm.tile import Maker, Shape, block_count, block_count_of, least, maker, multiply, zeros
+from rune.lowering.codegen.llvm_text import Value
+
+BLOCKS = 4  # of depth, whose sums are added before they are turned
+TURNING = 2  # elements that are packed in the time in which one of C is turned and put
+
+
+def is_exchanged(shape: Shape, m: int, n: int, k: int) -> bool:
+    """Whether a product of these sizes is (`choice` says it of sizes at run time)."""
+    return m >= shape.lanes and n * k > m * k + m * n * TURNING * -(-k // (BLOCKS * DEPTH))
+
+
+def choice(make: Maker, m: Value, n: Value, k: Value) -> Value:
+    """Whether packing A, and turning C for every few blocks of depth, costs less than packing B."""
+    turned = m * n * TURNING * block_count(k, BLOCKS * DEPTH)
+    return (m >= make.shape.lanes) & (n * k > m * k + turned)
+
+
+def panel_counts(shape: Shape, m: int) -> set[int]:
+    """How many vectors the panels of m rows of A have."""
+    widths = {min(m, shape.panel), m % shape.panel}
+    return {-(-width // shape.lanes) for width in widths if width}
+
+
+def tile_function(shape: Shape, vectors: int, name: str) -> str:
+    """A tile of rows that begin at a[rows[r]], whose elements are at[p] further on."""
+    make = maker(shape)
+    writer, (a, rows, at, b) = make.writer, make.pointers("a rows at b")
+    depth, height = make.sizes("depth height")
+    # Rows beyond the last repeat it.
+    starts = [word(make, rows, least(height - 1, r)) for r in range(shape.rows(vectors))]
+    lines = [make.at(a, start) for start in starts]
+    sums = zeros(make, len(lines), vectors)
+
+    def step(p: Value) -> None:
+        multiply(make, lines, word(make, at, p), make.at(b, p * (vectors * shape.lanes)), sums)
+
+    make.each(depth, step)
+    put = partial(_put_tile, make, sums)
+    writer.either(make.flag("add"), partial(put, True), partial(put, False))
+    return make.text(f"{name}(ptr %a, ptr %rows, ptr %at, ptr %b, ptr %c, i64 %depth, i64 %height, i1 %add)")
+
+
+def _put_tile(make: Maker, sums: list[list[Value]], adds: bool) -> None:
+    """Store the sums to rows that are a panel apart, or add them to what is there."""
+    shape, (c,) = make.shape, make.pointers("c")
+    for r, row in enumerate(sums):
+        for v, slot in enumerate(row):
+            value, at = make.writer.load(shape.vector, slot), make.at(c, r * shape.panel + v * shape.lanes)
+            make.put(make.vector(at) + value if adds else value, at)
+
+
+def block_function(shape: Shape) -> str:
+    """One stripe of one batch: columns i0..i1 of B by rows j0..j1 of A, whose C has %n columns."""
+    make = maker(shape)
+    writer, (a, b, c, digits) = make.writer, make.pointers("a b c digits")
+    n, i0, i1, j0, j1, k = make.sizes("n i0 i1 j0 j1 k")
+    # A transposed last square may write vectors beyond its end.
+    packed = writer.allocate(shape.vector, BLOCKS * DEPTH * shape.vectors + shape.panel)
+    at, starts = writer.allocate("i64", BLOCKS * DEPTH), writer.allocate("i64", HEIGHT)
+    sums = writer.allocate(shape.vector, HEIGHT * shape.vectors)
+    filters, depths = role_of(make, digits, "a_rows"), role_of(make, digits, "a_inner")
+    rows, inner = role_of(make, digits, "b_columns"), role_of(make, digits, "b_inner")
+
+    def panel(number: Value) -> None:
+        j = j0 + number * shape.panel
+        wide = least(j1 - j, shape.panel)
+        vectors, most = block_count(wide, shape.lanes), make.number(shape.vectors)
+
+        def deep(number: Value) -> None:
+            first, add = number * (BLOCKS * DEPTH), number.compare("ne", 0)
+            length = least(k - first, BLOCKS * DEPTH)
+
+            def each_block(body: Callable[[Value, Value, Value], None]) -> None:
+                """body(its first p from `first` on, its depth, where it is packed)"""
+                make.each(
+                    block_count(length, DEPTH),
+                    lambda block: body(
+                        block * DEPTH,
+                        least(length - block * DEPTH, DEPTH),
+                        make.at(packed, block * (vectors * shape.lanes * DEPTH)),
+                    ),
+                )
+
+            def pack(p: Value, depth: Value, target: Value) -> None:
+                make.call("pack_right", a, depths, filters, first + p, j, target, depth, wide, most)
+
+            def group(number: Value) -> None:
+                i = i0 + number * HEIGHT
+                height = least(i1 - i, HEIGHT)
+                make.call("places", rows, i, height, starts)
+
+                def tiles(p: Value, depth: Value, source: Value) -> None:
+                    operands = (b, starts, make.at(at, p, "i64"), source, sums, depth)
+                    _tiles(make, operands, height, vectors, p.compare("ne", 0))
+
+                each_block(tiles)
+                make.call("turn", sums, make.at(c, j * n + i), n, height, wide, add)
+
+            each_block(pack)
+            make.call("places", inner, first, length, at)
+            make.each(block_count(i1 - i0, HEIGHT), group)
+
+        make.each(block_count(k, BLOCKS * DEPTH), deep)
+
+    make.each(block_count(j1 - j0, shape.panel), panel)
+    signature = "ptr %a, ptr %b, ptr %c, ptr %digits, i64 %n, i64 %i0, i64 %i1, i64 %j0, i64 %j1, i64 %k"
+    return make.text(f"exchanged_block({signature})")
+
+
+def _tiles(make: Maker, operands: tuple[Value, ...], height: Value, vectors: Value, add: Value) -> None:
+    """All tiles of one group, to rows of sums that are a panel apart."""
+    b, starts, at, packed, sums, depth = operands
+    shape, select = make.shape, make.writer.select
+    rows = make.number(shape.rows(1))
+    for count in range(2, shape.vectors + 1):
+        rows = select(vectors.equals(count), shape.rows(count), rows)
+    piece = vectors + (shape.pieces.index("walk1") - 1)
+
+    def tile(block: Value) -> None:
+        i = block * rows
+        held = make.at(sums, i * shape.panel)
+        make.call_piece(piece, b, make.at(starts, i, "i64"), at, packed, held, depth, least(height - i, rows), add)
+
+    make.each(block_count_of(height, rows), tile)
+
+
+def turn_function(shape: Shape) -> str:
+    """C[j, i] = sums[i, j], or += with `add`, for `height` of i and `wide` of j."""
+    make = maker(shape)
+    writer, lanes, (source, c) = make.writer, shape.lanes, make.pointers("from c")
+    n, height, wide = make.sizes("n height wide")
+    turned = writer.allocate(shape.vector, HEIGHT * shape.vectors)
+    lines = writer.allocate("i64", lanes)
+    writer.store(writer.iota(lanes, "i64") * shape.panel, lines)
+
+    def column(v: Value) -> None:
+        def square(r: Value) -> None:
+            start = make.at(source, r * (lanes * shape.panel) + v * lanes)
+            target = make.at(turned, v * (lanes * HEIGHT) + r * lanes)
+            make.call_piece("square", start, lines, make.number(lanes), target, make.number(HEIGHT))
+
+        make.each(block_count(height, lanes), square)
+
+    def put_all(adds: bool) -> None:
+        make.each(wide, lambda j: _put_line(make, make.at(turned, j * HEIGHT), make.at(c, j * n), height, adds))
+
+    make.each(block_count(wide, lanes), column)
+    writer.either(make.flag("add"), partial(put_all, True), partial(put_all, False))
+    return make.text("turn(ptr %from, ptr %c, i64 %n, i64 %height, i64 %wide, i1 %add)")
+
+
+def _put_line(make: Maker, line: Value, target: Value, length: Value, adds: bool) -> None:
+    """Put `length` neighbours, or add them to what is there."""
+    lanes = make.shape.lanes
+    full = length.binary("udiv", length, lanes)
+    remainder = length - full * lanes
+
+    def vector(number: Value) -> None:
+        value, at = make.vector(make.at(line, number * lanes)), make.at(target, number * lanes)
+        make.put(make.vector(at) + value if adds else value, at)
+
+    def part() -> None:
+        value, at = make.vector(make.at(line, full * lanes)), make.at(target, full * lanes)
+        make.put_some(make.vector(at, remainder) + value if adds else value, at, remainder)
+
+    make.each(full, vector)
+    make.writer.either(remainder > 0, part)

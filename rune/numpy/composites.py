@@ -1,0 +1,55 @@
+"""Functions of several operations each: of many elements, eager calls of them are one kernel.
+
+Operation by operation, hypot is twenty walks through memory. Of LARGE elements or more a call is
+compiled once for its types, as under jit, and runs on all cores: one walk. The values are those of
+jit, which for functions like sin may be a few ulps from NumPy's (docs/accuracy.md).
+
+Not done: calls that watch for NaN or for bounds, and operands on devices, which take the other way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from rune import config
+from rune.array import COMMITTED_CPU, CPU, Array
+from rune.core.interpreter import is_evaluating
+from rune.transforms.compile.jit import Jitted, jit
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LARGE = 1 << 18  # elements from which compiling is made up for by the second call
+
+
+def composite(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` of arrays, as one kernel where an eager call has a large one and no keywords."""
+    code = function.__code__  # type: ignore[attr-defined]
+    takes_numbers = code.co_posonlyargcount == code.co_argcount  # else a number may be an axis
+
+    @functools.cache
+    def compiled() -> Jitted[P, R]:
+        return jit(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if kwargs or not is_evaluating() or not _is_large(args, takes_numbers):
+            return function(*args, **kwargs)
+        with config.setting(symbolic="auto"):  # a second size is the last that compiles
+            return compiled()(*args, **kwargs)
+
+    return call
+
+
+def _is_large(args: tuple[object, ...], takes_numbers: bool) -> bool:
+    """Whether operands are arrays of the CPU, or numbers, one of them large, and nobody watches."""
+    sizes = [x.size for x in args if type(x) is Array and (x.place is CPU or x.place is COMMITTED_CPU)]
+    if not sizes or max(sizes) < LARGE:
+        return False
+    others = len(args) - len(sizes)
+    if others and not (takes_numbers and others == sum(type(x) in (int, float) for x in args)):
+        return False
+    settings = config.current()
+    return not (settings.device or settings.check_nans or settings.check_infs or settings.check_bounds)
