@@ -15,6 +15,9 @@ from rune.ops.branch import branch
 from rune.ops.collectives import COLLECTIVES
 from rune.ops.fourier.expansion import line_irfft, line_rfft
 from rune.ops.fourier.lines import line_fft
+from rune.ops.linalg.cholesky import dense_cholesky
+from rune.ops.linalg.lu import dense_lu
+from rune.ops.linalg.triangular import dense_solve
 from rune.ops.loop import loop, put_row, take_row
 from rune.ops.memory import in_memory
 from rune.ops.table import rule_matrix
@@ -38,6 +41,9 @@ WRITTEN_BY_LOWERING = (
     line_fft,
     line_rfft,
     line_irfft,
+    dense_cholesky,
+    dense_lu,
+    dense_solve,
     mesh_part,
 )
 
