@@ -3,6 +3,8 @@
 cholesky            [batch, n, n] -> [batch, n, n]
 triangular_solve    [batch, n, n], [batch, n, k] -> [batch, n, k]
 lu                  [batch, m, n] -> [batch, m, n], i32[batch, min(m, n)], i32[batch, m]
+geqrf               [batch, m, n] -> [batch, m, n], [batch, min(m, n)]
+reflections_product [batch, m, n], [batch, n] -> [batch, m, k]
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rune.lowering.plan import Call
+from rune.ops.linalg import lu_numpy, qr_numpy
 from rune.ops.linalg.cholesky import factored
-from rune.ops.linalg.lu_numpy import factored as factored_with_pivots
 from rune.ops.linalg.triangular import solve_in_numpy
 
-ROUTINES = {"cholesky": factored, "triangular_solve": solve_in_numpy, "lu": factored_with_pivots}
+ROUTINES = ("cholesky", "triangular_solve", "lu", "geqrf", "reflections_product")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,10 @@ class Factor:
         """Shapes of the results."""
         batch, m, n = self.batch, self.rows, self.columns
         match self.routine:
-            case "triangular_solve":
+            case "triangular_solve" | "reflections_product":
                 return [(batch, m, self.sides)]
+            case "geqrf":
+                return [(batch, m, n), (batch, min(m, n))]
             case "lu":
                 return [(batch, m, n), (batch, min(m, n)), (batch, m)]
             case _:
@@ -48,7 +52,13 @@ class Factor:
     def operands(self) -> list[tuple[int, ...]]:
         """Shapes of the operands."""
         matrix = (self.batch, self.rows, self.columns)
-        return [matrix, (self.batch, self.rows, self.sides)] if self.routine == "triangular_solve" else [matrix]
+        match self.routine:
+            case "triangular_solve":
+                return [matrix, (self.batch, self.rows, self.sides)]
+            case "reflections_product":
+                return [matrix, (self.batch, self.columns)]
+            case _:
+                return [matrix]
 
     @property
     def flops(self) -> int:
@@ -57,6 +67,10 @@ class Factor:
         match self.routine:
             case "triangular_solve":
                 each = n * n * self.sides
+            case "geqrf":
+                each = 2 * (2 * m * n * k - (m + n) * k * k + 2 * k**3 // 3)
+            case "reflections_product":
+                each = 4 * m * n * self.sides
             case "lu":
                 each = 2 * m * n * k - (m + n) * k * k + 2 * k**3 // 3
             case _:
@@ -78,7 +92,18 @@ def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
     """The routine on flat arrays: results, then operands."""
     count = len(factor.results)
     operands = [x.reshape(shape) for x, shape in zip(arrays[count:], factor.operands, strict=True)]
-    flags = {"lower": bool(factor.lower), "unit_diagonal": bool(factor.unit_diagonal)}
-    values = ROUTINES[factor.routine](*operands, **(flags if factor.routine == "triangular_solve" else {}))
-    for out, value in zip(arrays, values if count > 1 else [values], strict=False):
+    match factor.routine:
+        case "triangular_solve":
+            lower, unit = bool(factor.lower), bool(factor.unit_diagonal)
+            values = solve_in_numpy(*operands, lower=lower, unit_diagonal=unit)
+        case "reflections_product":
+            packed, taus = operands
+            values = qr_numpy.reflections_product(packed, taus, factor.sides)
+        case "lu":
+            values = lu_numpy.factored(*operands)
+        case "geqrf":
+            values = qr_numpy.geqrf(*operands)
+        case _:
+            values = factored(*operands)
+    for out, value in zip(arrays, values if isinstance(values, tuple | list) else [values], strict=False):
         out[...] = value.reshape(-1)

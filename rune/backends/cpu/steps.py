@@ -39,6 +39,7 @@ from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm import Machine, Rendered
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.factors import ROUTINES as FACTORS
 from rune.lowering.factors import is_factor
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, is_one_place
 
@@ -46,7 +47,7 @@ from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Spa
 PARALLEL_COST = 60_000.0
 CHUNK_COST = 20_000.0
 CHUNKS_PER_CORE = 4
-ROUTINES = ("dot", "strided_dot", "line_fft", "cholesky", "triangular_solve", "lu")  # besides Python
+ROUTINES = ("dot", "strided_dot", "line_fft", *FACTORS)  # besides Python
 MOST_STEPS = 32  # of one function, with those of the loops and branches in it
 _REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
 

@@ -13,7 +13,8 @@ from rune.core.types import ArrayType
 from rune.dims import Size, product
 
 FLOATS = frozenset({dtypes.f32, dtypes.f64})
-MOST_ROWS = {"cholesky": 1 << 14, "triangular_solve": 1024, "lu": 2048}  # for which they have scratch memory
+# For which they have scratch memory.
+MOST_ROWS = {"cholesky": 1 << 14, "triangular_solve": 1024, "lu": 2048, "geqrf": 2048, "reflections_product": 2048}
 
 
 def is_dense(routine: str, *types: ArrayType) -> bool:

@@ -233,3 +233,75 @@ def test_a_gaussian_process_calls_no_python():
 
     assert "callback" not in called
     assert called.count("cholesky") == 1
+
+
+SHAPES_OF_QR = [(5, 5), (6, 5), (5, 9), (1, 7), (7, 1), (16, 17), (33, 32), (32, 33), (65, 65), (7, 100), (257, 100)]
+
+
+@dtypes_of_reals
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("shape", [*SHAPES_OF_QR, (3, 31, 40), (2000, 5)], ids=str)
+def test_a_qr_factorisation_is_that_of_numpy(shape: tuple[int, ...], mode: Any, dtype: type):
+    a = drawn(shape, dtype)
+
+    q, r = map(np.asarray, compiled(lambda x: rnp.linalg.qr(x, mode), a))
+
+    error = ERRORS[dtype] * max(shape) ** 0.5
+    assert distance(q @ r, a) < 2 * error
+    assert np.max(np.abs(q.swapaxes(-1, -2) @ q - np.eye(q.shape[-1]))) < 2 * error
+    assert distance(r, np.linalg.qr(a.astype(np.float64), mode)[1]) < 20 * error
+    assert not np.tril(r, -1).any()
+
+
+@dtypes_of_reals
+def test_dependent_and_empty_columns_leave_q_orthonormal(dtype: type):
+    a = drawn((70, 40), dtype)
+    a[:, 3], a[:, 9], a[5:, 20] = 0, a[:, 2], 0
+
+    q, r = map(np.asarray, compiled(rnp.linalg.qr, a))
+
+    assert distance(q @ r, a) < 20 * ERRORS[dtype]
+    assert np.max(np.abs(q.T @ q - np.eye(40))) < 20 * ERRORS[dtype]
+
+
+@pytest.mark.parametrize("size", [1e-36, 1e-25, 1e25, 1e36])
+def test_columns_far_from_one_are_reflected_without_overflow(size: float):
+    a = drawn((20, 12), np.float32)
+    a[:, 5] *= np.float32(size)
+
+    q, r = (np.asarray(x, np.float64) for x in compiled(rnp.linalg.qr, a))
+
+    assert np.max(np.abs(q @ r - a) / np.max(np.abs(a), 0)) < 1e-5
+
+
+@dtypes_of_reals
+@pytest.mark.parametrize("shape", [(40, 7), (7, 40), (3, 50, 20), (130, 33), (600, 20)], ids=str)
+def test_long_matrices_are_decomposed_to_numpys_singular_values(shape: tuple[int, ...], dtype: type):
+    a = drawn(shape, dtype)
+
+    u, s, vh = map(np.asarray, compiled(lambda x: rnp.linalg.svd(x, full_matrices=False), a))
+
+    assert distance(s, np.linalg.svd(a.astype(np.float64), compute_uv=False)) < 10 * ERRORS[dtype]
+    assert distance((u * s[..., None, :]) @ vh, a) < 20 * ERRORS[dtype]
+    assert np.max(np.abs(u.swapaxes(-1, -2) @ u - np.eye(s.shape[-1]))) < 20 * ERRORS[dtype]
+
+
+def test_one_matrix_that_is_not_finite_has_no_decomposition_and_leaves_the_others_alone():
+    a = drawn((3, 40, 6), np.float64)
+    a[1, 20, 3] = np.inf
+
+    u, s, vh = map(np.asarray, compiled(lambda x: rnp.linalg.svd(x, full_matrices=False), a))
+
+    assert all(np.isnan(x[1]).all() and np.isfinite(x[[0, 2]]).all() for x in (u, s, vh))
+
+
+@dtypes_of_reals
+@pytest.mark.parametrize("rank", [7, 12])
+def test_least_squares_are_those_of_numpy_also_where_columns_depend(rank: int, dtype: type):
+    a, b = drawn((90, rank), dtype) @ drawn((rank, 12), dtype, 1), drawn((90, 3), dtype, 2)
+
+    x, _, columns, _ = compiled(rnp.linalg.lstsq, a, b)
+
+    truth = np.linalg.lstsq(a.astype(np.float64), b.astype(np.float64), rcond=1e-5)
+    assert int(columns) == rank
+    assert distance(x, truth[0]) < 300 * ERRORS[dtype]

@@ -17,7 +17,7 @@ import numpy as np
 from rune.backends.cpu import compiler
 from rune.backends.cpu.gemm import library as gemm
 from rune.backends.cpu.gemm.tile import Shape, maker
-from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, triangular
+from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, reflections, triangular
 from rune.lowering.codegen.llvm_names import suffix
 from rune.lowering.factors import Factor
 from rune.ops.linalg.dense import MOST_ROWS
@@ -57,6 +57,10 @@ def task_of(factor: Factor, shape: Shape) -> Task:
                 return Task("solve_column", (n, k, *flags), batch, work)
             panels = -(-k // PANEL)
             return Task("solve", (n, k, *flags, panels), batch * panels, work // panels)
+        case "geqrf":
+            return Task("geqrf", (m, n), batch, m * n * min(m, n))
+        case "reflections_product":
+            return Task("reflections_product", (m, n, k), batch, 2 * m * n * k)
         case _:
             work = m * n * min(m, n) // 3
             return Task("lu_lanes", (batch, m, n), groups, work) if few else Task("lu", (m, n), batch, work)
@@ -115,6 +119,7 @@ def declarations(shape: Shape) -> str:
             f"declare {scalar} @llvm.fma.{one}({scalar}, {scalar}, {scalar})",
             f"declare {scalar} @llvm.fabs.{one}({scalar})",
             f"declare {scalar} @llvm.sqrt.{one}({scalar})",
+            f"declare {scalar} @llvm.copysign.{one}({scalar}, {scalar})",
             f"declare {vector} @llvm.fabs.{name}({vector})",
             f"declare {vector} @llvm.sqrt.{name}({vector})",
             f"declare i1 @llvm.vector.reduce.or.v{shape.lanes}i1(<{shape.lanes} x i1>)",
@@ -168,6 +173,8 @@ _SIGNATURES = {  # arrays and sizes
     "solve_lanes": (3, 5),
     "lu": (4, 2),
     "lu_lanes": (4, 3),
+    "geqrf": (3, 2),
+    "reflections_product": (3, 3),
 }
 _PIECES: dict[str, Callable[[Shape], str]] = {
     "to_lanes": moves.to_lanes_function,
@@ -181,8 +188,13 @@ _PIECES: dict[str, Callable[[Shape], str]] = {
     "eliminate": partial(lu.eliminate_function, block=BLOCK),
     "exchange": lu.exchange_function,
     "order": lu.order_function,
+    "reflect": partial(reflections.reflect_function, block=BLOCK),
+    "triangle_of_factors": partial(reflections.triangle_of_factors_function, block=BLOCK),
+    "apply": partial(reflections.apply_function, block=BLOCK, most=MOST_ROWS["geqrf"]),
+    "columns": reflections.columns_function,
 }
 _IN_LANES = ("to_lanes", "from_lanes")
+_REFLECTING = ("copied", "negated", "transposed", "columns", "triangle_of_factors", "apply")
 _USES = {
     "cholesky": ("copied", "transposed", "negated_transposed", "triangle", "inverse"),
     "cholesky_lanes": _IN_LANES,
@@ -191,6 +203,8 @@ _USES = {
     "solve_lanes": _IN_LANES,
     "lu": ("copied", "negated", "inverse", "eliminate", "exchange", "order"),
     "lu_lanes": (*_IN_LANES, "order"),
+    "geqrf": (*_REFLECTING, "reflect"),
+    "reflections_product": _REFLECTING,
 }
 _TASKS: dict[str, Callable[[Shape], str]] = {
     "cholesky": partial(cholesky.cholesky_function, block=BLOCK),
@@ -200,4 +214,8 @@ _TASKS: dict[str, Callable[[Shape], str]] = {
     "solve_lanes": lanes.solve_lanes_function,
     "lu": partial(lu.lu_function, block=BLOCK, most=MOST_ROWS["lu"]),
     "lu_lanes": lanes.lu_lanes_function,
+    "geqrf": partial(reflections.geqrf_function, block=BLOCK, most=MOST_ROWS["geqrf"]),
+    "reflections_product": partial(
+        reflections.reflections_product_function, block=BLOCK, most=MOST_ROWS["reflections_product"]
+    ),
 }
