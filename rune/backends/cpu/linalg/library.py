@@ -129,10 +129,13 @@ def declarations(shape: Shape) -> str:
 
 
 def _tiles_of(factor: Factor, task: Task, shape: Shape) -> set[str]:
-    """The pieces of matrix products that a task calls."""
-    if task.function.startswith(("cholesky_lanes", "solve_lanes", "lu_lanes", "solve_column")):
+    """The pieces of matrix products that a task may call."""
+    if task.function not in _WIDTHS:
         return set()
-    return {"tiles", "row", *(f"tile{v}" for v in range(1, shape.vectors + 1))}
+    columns = factor.sides or factor.columns
+    padded = -(-min(columns, _WIDTHS[task.function]) // shape.lanes) * shape.lanes
+    counts = {v for w in range(1, padded + 1) for v in gemm.panels_of(shape, w, shape.vectors)}
+    return {"tiles", *(f"tile{v}" for v in counts)} | ({"row"} if shape.vectors in counts else set())
 
 
 def _entry(of: Library, name: str) -> str:
@@ -175,6 +178,14 @@ _SIGNATURES = {  # arrays and sizes
     "lu_lanes": (4, 3),
     "geqrf": (3, 2),
     "reflections_product": (3, 3),
+}
+# Columns of the widest product of tiles.
+_WIDTHS = {
+    "cholesky": BLOCK,
+    "solve": PANEL,
+    "lu": lu.WIDTH,
+    "geqrf": reflections.WIDTH,
+    "reflections_product": reflections.WIDTH,
 }
 _PIECES: dict[str, Callable[[Shape], str]] = {
     "to_lanes": moves.to_lanes_function,
