@@ -33,6 +33,7 @@ from rune.backends.shared.timing import Meter, TimedWalker
 from rune.core.types import ArrayType
 from rune.errors import ArgumentError, OutOfMemory
 from rune.lowering.codegen.target import Target
+from rune.lowering.factors import factor_in_numpy, factor_of, is_factor
 from rune.lowering.kernel.interpret import interpret
 from rune.lowering.kernelize.walks import concrete_parameters, strided_product
 from rune.lowering.plan import Call, Copy, Launch, Plan, Space
@@ -188,6 +189,8 @@ class _Run:
                 out[...] = strided_product(a, b, walks).reshape(-1)
             case Call(routine="line_fft") as call:
                 transform(arrays, transform_sizes(call))
+            case Call() as call if is_factor(call):
+                factor_in_numpy(factor_of(call), arrays)
             case Call(parameters=parameters):
                 out, a, b = arrays
                 shapes = dot_shapes(dict(parameters), self.concrete.sizes)

@@ -34,7 +34,7 @@ from rune.lowering.legalize.contraction import separate_products
 from rune.lowering.legalize.refuse import require_dtypes
 from rune.lowering.optimize import eliminate_common as common_code
 from rune.lowering.optimize import eliminate_dead as dead_code
-from rune.lowering.optimize import hoist_invariant, simplify_index, sum_in_blocks, unroll
+from rune.lowering.optimize import hoist_invariant, short_rows, simplify_index, sum_in_blocks, unroll
 from rune.lowering.optimize.vectorize import vectorize
 from rune.lowering.order import with_steps_ordered
 from rune.lowering.passes import Pass, fixpoint, nested, run_passes
@@ -85,7 +85,8 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
         separate_products(target),
         # Before indices are simplified: it writes new ones.
         sum_in_blocks.PASS,
-        # Before indices are simplified: its copies know more of theirs.
+        # Before indices are simplified: their copies know more of theirs.
+        short_rows.PASS,
         unroll.PASS,
         # Then: what bounds decide disappears before anything is moved.
         simplify_index.PASS,

@@ -16,6 +16,7 @@ from typing import Any
 
 from rune.dims import Size, product
 from rune.lowering.arena import type_bytes
+from rune.lowering.factors import factor_of, is_factor
 from rune.lowering.kernel.expr import Op
 from rune.lowering.kernel.nodes import Access
 from rune.lowering.kernel.rewrite import walk_expr
@@ -144,6 +145,8 @@ def step_cost(program: KernelProgram, plan: Plan, step: Step) -> StepCost:
             # As many as transforms of n elements are said to have.
             flops = outer * inner * round(5 * n * math.log2(n))
             return StepCost(step_name(step), *_sides(plan, step), flops, calls=1)
+        case Call() if is_factor(step):
+            return StepCost(step_name(step), *_sides(plan, step), factor_of(step).flops, calls=1)
         case Call(parameters=parameters):
             sizes: dict[str, Any] = dict(parameters)
             # A multiplication and an addition for each triple.

@@ -9,6 +9,7 @@ from rune.array import Array
 from rune.control import while_loop
 from rune.core.interpreter import type_of
 from rune.core.types import Shape
+from rune.dims import Size
 from rune.errors import ArgumentError, DtypeError
 from rune.numpy.arguments import static_int, value
 from rune.numpy.composites import composite
@@ -109,9 +110,16 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     truth = c.astype(c.astype(x, dtypes.bool_), dtypes.u8)
     low, high = (0,) * len(lead), (0,) * len(lead)
     full = ops.pad(truth, constant(0, truth), low=(*low, 0), high=(*high, -size % 8), interior=(*low, 0))
-    bits = ops.reshape(full, shape=(*lead, (size + 7) // 8, 8))
-    weighted = ops.mul(*broadcast_together("packbits", [bits, _row(weights)]))
-    return c.swapaxes(st.sum(weighted, -1, dtypes.u8), last, -1)
+    # By halves: vectors of four neighbours are summed several times as fast as those of eight.
+    halves = _weighted(full, (size + 7) // 8 * 2, tuple(w for w in weights if w < 16))
+    return c.swapaxes(_weighted(halves, (size + 7) // 8, tuple(w for w in weights if w in (1, 16))), last, -1)
+
+
+def _weighted(x: Array, count: Size, weights: tuple[int, ...]) -> Array:
+    """The sums of as many neighbours as there are weights, which these multiply."""
+    *lead, _ = type_of(x).shape
+    groups = ops.reshape(x, shape=(*lead, count, len(weights)))
+    return st.sum(ops.mul(*broadcast_together("packbits", [groups, _row(weights)])), -1, dtypes.u8)
 
 
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:

@@ -15,6 +15,11 @@ from rune.ops.branch import branch
 from rune.ops.collectives import COLLECTIVES
 from rune.ops.fourier.expansion import line_irfft, line_rfft
 from rune.ops.fourier.lines import line_fft
+from rune.ops.linalg.cholesky import dense_cholesky
+from rune.ops.linalg.householder import dense_geqrf, dense_product
+from rune.ops.linalg.lu import dense_lu
+from rune.ops.linalg.svd import square_svd
+from rune.ops.linalg.triangular import dense_solve
 from rune.ops.loop import loop, put_row, take_row
 from rune.ops.memory import in_memory
 from rune.ops.table import rule_matrix
@@ -38,6 +43,12 @@ WRITTEN_BY_LOWERING = (
     line_fft,
     line_rfft,
     line_irfft,
+    dense_cholesky,
+    dense_geqrf,
+    dense_lu,
+    dense_product,
+    dense_solve,
+    square_svd,
     mesh_part,
 )
 

@@ -44,6 +44,12 @@ OF_LOWERING = frozenset({"loop", "branch", "take_row", "put_row", "in_memory", "
     "line_fft",
     "line_rfft",
     "line_irfft",
+    "dense_cholesky",
+    "dense_geqrf",
+    "dense_lu",
+    "dense_product",
+    "dense_solve",
+    "square_svd",
 }
 # What is refused forwards, or altogether; then `TransformError` is what a trial expects.
 REVERSE_ONLY = frozenset({"custom_vjp", "custom_lin"})

@@ -28,6 +28,7 @@ from rune.backends.cpu.crew.run import Crew, crew_for, meet_address
 from rune.backends.cpu.fft.forms import Form
 from rune.backends.cpu.fft.library import transform_address
 from rune.backends.cpu.gemm import library, strided
+from rune.backends.cpu.linalg import library as factor_library
 from rune.backends.cpu.run import CpuExecutable
 from rune.backends.cpu.timed import TimedExecutable
 from rune.backends.shared import callbacks, host_memory, shortage
@@ -85,7 +86,7 @@ def _target(share: threads.Share) -> Target:
         threads_per_workgroup=1,
         shared_bytes=SCRATCH_BYTES,
         scratch_bytes=SCRATCH_BYTES,
-        routines=frozenset({"dot", "strided_dot", "line_fft", "numpy"}),
+        routines=frozenset({*steps.ROUTINES, "numpy"}),
         subgroup_threads=1,
         native=_native(),
     )
@@ -137,9 +138,12 @@ class CpuBackend:
             pool = parallel() if target.cores > 1 else 0
             return transform_address(dtype, target.cores, pool, forms, form)
 
-        self.host = steps.Host(
-            compiler.machine(), abi, target.cores, parallel, dot, strided_dot, transform, meet=meet_address
-        )
+        def factors(dtype: np.dtype) -> factor_library.Library:
+            pool = parallel() if target.cores > 1 else 0
+            return factor_library.library(dtype, target.cores, pool)
+
+        routines = (dot, strided_dot, transform, factors)
+        self.host = steps.Host(compiler.machine(), abi, target.cores, parallel, *routines, meet=meet_address)
 
     def alloc(self, type: ArrayType) -> np.ndarray:
         """An uninitialised array."""

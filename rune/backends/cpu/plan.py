@@ -17,6 +17,7 @@ from rune.backends.cpu.costs import cost_of
 from rune.backends.cpu.crew.talk import talk_of
 from rune.backends.cpu.dots import compile_dots
 from rune.backends.cpu.entry import entry
+from rune.backends.cpu.factors import compile_factors
 from rune.backends.cpu.steps import Host
 from rune.backends.cpu.transforms import compile_transforms
 from rune.lowering.codegen.llvm import Rendered, render
@@ -41,6 +42,7 @@ def render_plan(plan: Plan, host: Host) -> Rendering:
     kernels = {name: render(replace(code, name=f"kernel.{name}"), host.machine) for name, code in plan.kernels.items()}
     compile_dots(plan, {"dot": host.dot, "strided_dot": host.strided_dot})
     compile_transforms(plan, host.transform)
+    compile_factors(plan, host.factors)
     module = steps.Module(plan, host, kernels, talk_of(plan))
     steps.write_run(module)
     declared = module.declared.union(*(k.declarations for k in kernels.values()))

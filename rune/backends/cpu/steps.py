@@ -28,6 +28,7 @@ from rune.backends.cpu.crew.records import SEAT
 from rune.backends.cpu.crew.talk import Talk, message_of, place_of
 from rune.backends.cpu.dots import Address, write_dot, write_strided_dot
 from rune.backends.cpu.entry import function_at
+from rune.backends.cpu.factors import Factors, write_factor
 from rune.backends.cpu.frames import Frame, Values, Words, in_memory, read
 from rune.backends.cpu.host_abi import Abi
 from rune.backends.cpu.transforms import Transform, write_transform
@@ -38,12 +39,15 @@ from rune.lowering.codegen import llvm_index
 from rune.lowering.codegen.llvm import Machine, Rendered
 from rune.lowering.codegen.llvm_names import identifier
 from rune.lowering.codegen.llvm_text import Value, Writer
+from rune.lowering.factors import ROUTINES as FACTORS
+from rune.lowering.factors import is_factor
 from rune.lowering.plan import Branch, Call, Copy, Launch, Loop, Plan, Slot, Space, Step, inner_plans, is_one_place
 
 # Estimated instructions from which a kernel is split between the cores, and of one piece at least.
 PARALLEL_COST = 60_000.0
 CHUNK_COST = 20_000.0
 CHUNKS_PER_CORE = 4
+ROUTINES = ("dot", "strided_dot", "line_fft", *FACTORS)  # besides Python
 MOST_STEPS = 32  # of one function, with those of the loops and branches in it
 _REGISTERS = (1, 2, 4, 8)  # bytes that a register copies at once
 
@@ -59,6 +63,7 @@ class Host:
     dot: Address  # of matrix products of a dtype (gemm/blocks.py), ...
     strided_dot: Address  # ... and of views (gemm/strided.py)
     transform: Transform  # of Fourier transforms (fft/library.py)
+    factors: Factors  # of matrices (linalg/library.py)
     # Address of i32(ptr words), which calls the Python function of a step (callbacks.py).
     call_back: Callable[[Call], int] | None = None
     meet: Callable[[], int] | None = None  # address of i1(ptr seat, i64 number, ptr row) (crew/)
@@ -200,11 +205,13 @@ class _Steps:
                 write_strided_dot(self, step, self.host.strided_dot)
             case Call(routine="line_fft"):
                 write_transform(self, step, self.host.transform)
+            case Call() if is_factor(step):
+                write_factor(self, step, self.host.factors)
             case Call(routine="callback"):
                 self.call_back(step)
             case Call(routine=routine):
                 raise CompileError(
-                    f"cpu: cannot call {routine} (its plans may call dot, strided_dot, line_fft and Python functions)"
+                    f"cpu: cannot call {routine} (its plans may call {', '.join(ROUTINES)} and Python functions)"
                 )
             case Loop():
                 self.loop(step)

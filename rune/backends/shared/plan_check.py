@@ -31,6 +31,7 @@ from rune.backends.shared.executor import (
     size_bytes,
 )
 from rune.errors import CheckError
+from rune.lowering.factors import factor_of, is_factor
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.nodes import Access, KernelCode
 from rune.lowering.kernelize.walks import SIZES, concrete_parameters, extent
@@ -260,6 +261,10 @@ class _Run:
             self.transform(call, (*outputs, *inputs))
             self.move(outputs, inputs)
             return
+        if is_factor(call):
+            self.factor(call, (*outputs, *inputs))
+            self.move(outputs, inputs)
+            return
         if call.routine not in ("dot", "strided_dot") or (len(inputs), len(outputs)) != (2, 1):
             self.fail(f"there is no routine {call.routine} of {len(inputs)} inputs")
         if call.routine == "strided_dot":
@@ -278,6 +283,16 @@ class _Run:
         for place in places:
             if len(places) != 4 or np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
                 self.fail(f"{self.name(place)} is {place.type}, the routine takes {shape}")
+
+    def factor(self, call: Call, places: Sequence[Place]) -> None:
+        """Check that results and operands are what a factorisation takes."""
+        factor = factor_of(call)
+        shapes = [*factor.results, *factor.operands]
+        if len(places) != len(shapes):
+            self.fail(f"{call.routine} takes {len(factor.operands)} operands")
+        for place, shape in zip(places, shapes, strict=True):
+            if np.prod(shape, dtype=np.int64) * place.type.dtype.itemsize != place.bytes:
+                self.fail(f"{self.name(place)} is {place.type}, the routine takes {list(shape)}")
 
     def walk(self, call: Call, output: Place, inputs: Sequence[Place]) -> None:
         """Check that a product stays within its operands and makes as many elements as it says."""

@@ -56,7 +56,7 @@ def unroll(code: KernelCode) -> KernelCode:
         # copies.
         if not isinstance(extent, int) or extent * sum(1 for _ in walk(stmt.body)) > LIMIT:
             return (replace(stmt, kind=Kind.SERIAL),)
-        copies = (_copy(stmt, number, used_names) for number in range(extent))
+        copies = (copy_of_round(stmt, number, used_names) for number in range(extent))
         return tuple(new for copy in copies for new in copy)
 
     return replace(unique, body=map_stmts(expand, unique.body))
@@ -73,7 +73,8 @@ def _reads(comparison: Op, name: str) -> bool:
     return any(isinstance(x, Index) and any(s.name == name for s in symbols(x.dim)) for x in comparison.args)
 
 
-def _copy(loop: For, number: int, used_names: set[str]) -> Body:
+def copy_of_round(loop: For, number: int, used_names: set[str]) -> Body:
+    """The body of a round; the names that it binds are new, and join those that are used."""
     body = loop.body
     # The first copy keeps the names, so unrolling one round renames nothing.
     if number:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rune.core.interpreter import type_of
-from rune.core.lower import Library, lanes_of_matrices
-from rune.core.primitive import Primitive
+from rune.core.lower import Library, Routine, lanes_of_matrices
+from rune.core.primitive import Direct, Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import add, div, eq, ge, gt, mul, ne, select, sub
 from rune.ops.family import broadcast
+from rune.ops.linalg.dense import is_dense, matrix_sizes
 from rune.ops.linalg.small import is_small, over_matrices
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
@@ -73,10 +74,15 @@ def _type(a: ArrayType) -> ArrayType:
     return a.strong()
 
 
+def _is_routine(a: ArrayType) -> bool:
+    return is_dense("cholesky", a)
+
+
 # --- reference --------------------------------------------------------------------------------
 
 
-def _reference(a: np.ndarray) -> np.ndarray:
+def factored(a: np.ndarray) -> np.ndarray:
+    """The meaning in NumPy."""
     try:
         return _factored(a)
     except np.linalg.LinAlgError:
@@ -113,6 +119,10 @@ def _by_panels(a: np.ndarray) -> np.ndarray:
 def _expand(a: Value) -> Array:
     if is_small(type_of(a)):
         return in_memory(_written_out(a))
+    return dense_cholesky(a)
+
+
+def _by_loops(a: Value) -> Array:
     shape = type_of(a).shape
     factor = _blocked(a) if is_static(shape) and shape[-1] > BLOCK else _columns(a, a, np.int32(0))
     return _or_all_nan(factor)
@@ -221,14 +231,23 @@ def half_lower(x: Value) -> Array:
 
 def _pays(a: ArrayType) -> bool:
     n = a.shape[-1]
-    return not isinstance(n, int) or n > COMPILED
+    return not _is_routine(a) and (not isinstance(n, int) or n > COMPILED)
 
+
+dense_cholesky = Direct(
+    "dense_cholesky",
+    "linalg",
+    _type,
+    run=_by_loops,
+    lower=Routine("cholesky", matrix_sizes, _is_routine),
+    expand=_by_loops,
+)
 
 cholesky: Primitive = Primitive(
     "cholesky",
     "linalg",
     _type,
-    _reference,
+    factored,
     jvp=(_jvp,),
     batch=batch_leading(lambda: cholesky),
     lower=Library(lanes_of_matrices, _pays),

@@ -43,7 +43,7 @@ from rune.ops.transcendental import log
 if TYPE_CHECKING:
     from rune.array import Array
 
-FEW = 24  # rows up to which the compiled expansion is the faster one on the CPU (measured)
+FEW = 32  # rows up to which the compiled expansion is the faster one on the CPU (measured)
 Rules = tuple[list[Any], list[Any]]
 
 

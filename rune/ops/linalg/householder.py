@@ -15,11 +15,16 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
+from rune.core.lower import Routine
+from rune.core.primitive import Direct
+from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import Size
 from rune.ops.arithmetic import abs, add, div, eq, ge, gt, lt, max, min, mul, neg, select, sub
 from rune.ops.complex_numbers import imag
 from rune.ops.family import reduce_sum, reshape, size_value
+from rune.ops.linalg.dense import is_dense, matrix_sizes
+from rune.ops.linalg.small import is_small
 from rune.ops.matrix_helpers import (
     adjoint,
     as_dtype_of,
@@ -66,6 +71,10 @@ def factorise(a: Value, count: Size) -> list[Array]:
 
     Shapes: a [*B, M, N] -> [*B, M, N], [*B, count].
     """
+    return dense_geqrf(a, count=count)
+
+
+def _factorise_by_loops(a: Value, *, count: Size) -> list[Array]:
     *lead, m, n = type_of(a).shape
     block = block_size(count)
     if block == count:
@@ -83,6 +92,26 @@ def factorise(a: Value, count: Size) -> list[Array]:
     first = full(number(0, a), (*lead, reach, 1))
     packed, taus = steps(reach // block, step, wide, first)
     return [corner(packed, m, n), reshape(part(taus, -2, 0, count), shape=(*lead, count))]
+
+
+def _factors_type(a: ArrayType, *, count: Size) -> tuple[ArrayType, ArrayType]:
+    return a.strong(), ArrayType((*a.shape[:-2], count), a.dtype)
+
+
+def is_factored_by_routine(a: ArrayType, **_: object) -> bool:
+    """Whether a device's routine factorises the matrices; tiny ones are faster by loops."""
+    return is_dense("geqrf", a) and not is_small(a)
+
+
+dense_geqrf = Direct(
+    "dense_geqrf",
+    "linalg",
+    _factors_type,
+    multiple_results=True,
+    run=_factorise_by_loops,
+    lower=Routine("geqrf", lambda a, count: matrix_sizes(a), is_factored_by_routine),
+    expand=_factorise_by_loops,
+)
 
 
 def _applied_on_the_right(work: Value, packed: Value, taus: Value, start: Value, block: Size) -> Value:
@@ -198,6 +227,10 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
 
     Shapes: packed [*B, M, K], taus [*B, K] -> [*B, M, width].
     """
+    return dense_product(packed, taus, width=width)
+
+
+def _product_by_loops(packed: Value, taus: Value, *, width: Size) -> Array:
     *lead, m, count = type_of(packed).shape
     start = eye((*lead, m, width), type_of(packed).dtype)
     taus = reshape(taus, shape=(*lead, count, 1))
@@ -215,6 +248,34 @@ def product(packed: Value, taus: Value, width: Size) -> Array:
 
     (product,) = steps(reach // block, step, start)
     return product
+
+
+def _product_type(packed: ArrayType, taus: ArrayType, *, width: Size) -> ArrayType:
+    return ArrayType((*packed.shape[:-1], width), packed.dtype)
+
+
+def _is_product_routine(packed: ArrayType, taus: ArrayType, *, width: Size) -> bool:
+    is_static = isinstance(width, int) and width > 0
+    return (
+        is_static
+        and is_dense("reflections_product", packed)
+        and not is_small(packed)
+        and packed.shape[-1] == taus.shape[-1]
+    )
+
+
+def _product_call(packed: ArrayType, taus: ArrayType, *, width: Size) -> dict[str, Size]:
+    return {**matrix_sizes(packed), "sides": width}
+
+
+dense_product = Direct(
+    "dense_product",
+    "linalg",
+    _product_type,
+    run=_product_by_loops,
+    lower=Routine("reflections_product", _product_call, _is_product_routine),
+    expand=_product_by_loops,
+)
 
 
 def _reflected(x: Value, v: Value, t: Value) -> Array:

@@ -24,15 +24,16 @@ from typing import TYPE_CHECKING
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library, lanes_of_matrices
-from rune.core.primitive import Primitive
+from rune.core.lower import Library, Routine, lanes_of_matrices
+from rune.core.primitive import Direct, Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.ops.arithmetic import add, ge, select
 from rune.ops.family import size_value
-from rune.ops.linalg.lu_expand import expand
+from rune.ops.linalg.dense import is_dense, matrix_sizes
+from rune.ops.linalg.lu_expand import by_loops, written_out
 from rune.ops.linalg.lu_numpy import factored
-from rune.ops.linalg.small import fits_cache
+from rune.ops.linalg.small import fits_cache, is_small
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     batch_leading,
@@ -49,6 +50,7 @@ from rune.ops.matrix_helpers import (
     upper_triangle,
     with_unit_diagonal,
 )
+from rune.ops.memory import in_memory
 
 if TYPE_CHECKING:
     from rune.array import Array
@@ -97,6 +99,26 @@ def _over_upper(x: Value, upper: Value) -> Value:
     return swapped(solution)
 
 
+def _is_routine(a: ArrayType) -> bool:
+    return is_dense("lu", a)
+
+
+def _expand(a: Value) -> list[Array]:
+    if is_small(type_of(a)):
+        return [in_memory(x) for x in written_out(a)]
+    return dense_lu(a)
+
+
+dense_lu = Direct(
+    "dense_lu",
+    "linalg",
+    _type,
+    multiple_results=True,
+    run=by_loops,
+    lower=Routine("lu", matrix_sizes, _is_routine),
+    expand=by_loops,
+)
+
 lu: Primitive = Primitive(
     "lu",
     "linalg",
@@ -105,6 +127,6 @@ lu: Primitive = Primitive(
     batch=batch_leading(lambda: lu),
     multiple_results=True,
     jvp_equation=_jvp,
-    lower=Library(lanes_of_matrices, lambda a: not fits_cache(a)),
-    expand=expand,
+    lower=Library(lanes_of_matrices, lambda a: not _is_routine(a) and not fits_cache(a)),
+    expand=_expand,
 )

@@ -20,7 +20,6 @@ from rune.ops.arithmetic import add, div, eq, ge, gt, logical_and, logical_or, m
 from rune.ops.complex_numbers import imag, real
 from rune.ops.creation import iota
 from rune.ops.family import fit, reduce_sum, reshape
-from rune.ops.linalg.small import is_small
 from rune.ops.linalg.triangular import triangular_solve
 from rune.ops.matrix_helpers import (
     columns,
@@ -43,7 +42,6 @@ from rune.ops.matrix_helpers import (
     steps,
     window,
 )
-from rune.ops.memory import in_memory
 from rune.ops.movement import concatenate
 from rune.ops.reduction import argmax
 
@@ -53,10 +51,8 @@ if TYPE_CHECKING:
 BLOCK = 32
 
 
-def expand(a: Value) -> list[Array]:
+def by_loops(a: Value) -> list[Array]:
     """lu, pivots, permutation."""
-    if is_small(type_of(a)):
-        return [in_memory(x) for x in _written_out(a)]
     m, n = type_of(a).shape[-2:]
     count = smaller(m, n)
     if is_static((m, n)) and count > BLOCK:
@@ -161,8 +157,8 @@ def _updated(work: Value, start: Value, done: Value) -> Value:
 # --- tiny matrices ----------------------------------------------------------------------------
 
 
-def _written_out(a: Value) -> list[Any]:
-    """Every element as one expression over the lanes."""
+def written_out(a: Value) -> list[Any]:
+    """The same of tiny matrices, every element as one expression over the lanes."""
     *lead, m, n = type_of(a).shape
     work = elements(a)
     order = [[np.asarray(i, np.int32)] for i in range(m)]

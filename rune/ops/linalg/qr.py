@@ -63,6 +63,8 @@ def _pays(a: ArrayType, *others: ArrayType, **params: object) -> bool:
     It computes in double precision: complex numbers are its own at any size, f64 where matrices are
     not narrow, f32 where they are wide or leave the cache.
     """
+    if householder.is_factored_by_routine(a):
+        return False
     columns = min((d for d in a.shape[-2:] if isinstance(d, int)), default=WIDEST)
     if a.dtype in dtypes.COMPLEX or (a.dtype == dtypes.f64 and columns > NARROW):
         return True

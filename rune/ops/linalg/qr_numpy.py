@@ -61,7 +61,12 @@ def _block(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def householder_product(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
     """The first N columns of H₁ H₂ … H_K. Shapes: [*B, M, N], [*B, K] -> [*B, M, N]."""
-    return over_matrices(lambda p, t: _product(p, t[0], p.shape[1]), a, taus[..., None, :])
+    return reflections_product(a, taus, a.shape[-1])
+
+
+def reflections_product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarray:
+    """As many columns of it. Shapes: [*B, M, K], [*B, K] -> [*B, M, width]."""
+    return over_matrices(lambda p, t: _product(p, t[0], width), a, taus[..., None, :])
 
 
 def _product(a: np.ndarray, taus: np.ndarray, width: int) -> np.ndarray:
@@ -82,5 +87,5 @@ def qr(a: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, np.ndarray]:
     rows, count = a.shape[-2], taus.shape[-1]
     width = rows if full_matrices else count
     vectors = packed[..., :, :count]
-    q = over_matrices(lambda p, t: _product(p, t[0], width), vectors, taus[..., None, :])
+    q = reflections_product(vectors, taus, width)
     return q, np.triu(packed[..., :width, :])

@@ -36,7 +36,9 @@ from rune.ops.arithmetic import abs, add, div, eq, mul, neg, select, sub
 from rune.ops.complex_numbers import complex, imag, is_complex, real_dtype
 from rune.ops.family import broadcast, reduce_sum
 from rune.ops.linalg import jacobi
+from rune.ops.linalg.dense import MOST_ROWS
 from rune.ops.linalg.eigh import inverse_gaps
+from rune.ops.linalg.householder import is_factored_by_routine
 from rune.ops.linalg.jacobi_columns import orthogonalised
 from rune.ops.linalg.lapack import routine
 from rune.ops.linalg.qr import qr
@@ -66,6 +68,8 @@ from rune.ops.movement import concatenate
 
 if TYPE_CHECKING:
     from rune.array import Array
+
+LONG = 2  # as many rows as columns from which the R of a matrix is decomposed alone (measured)
 
 
 def _type(a: ArrayType, *, full_matrices: bool, vectors: bool) -> tuple[ArrayType, ...]:
@@ -104,22 +108,44 @@ def _expand(a: Value, *, full_matrices: bool, vectors: bool) -> list[Array]:
 
 
 def _tall(a: Value, full_matrices: bool, vectors: bool) -> list[Array]:
-    """Of at least as many rows as columns. R = P S Wᴴ with Rᴴ P = W S, so A = Q P S Wᴴ."""
+    """Of at least as many rows as columns: A = Q R, and the decomposition of R."""
     shape = type_of(a).shape
     m, n = shape[-2:]
     scale = jacobi.unit_scale(a)
     q, r = qr(div(a, as_dtype_of(jacobi.over_matrices(scale, shape), a)), full_matrices=full_matrices and vectors)
-    turned, lengths, basis = orthogonalised(adjoint(corner(r, n, n)), vectors)
+    factors = square_svd(corner(r, n, n), full_matrices=False, vectors=vectors)
+    values = factors[1] if vectors else factors[0]
+    scale = broadcast(scale, shape=type_of(values).shape, axes=tuple(range(len(shape) - 2)))
+    values = mul(values, scale)
+    if not vectors:
+        return [values]
+    u = matmul(part(q, -1, 0, n), factors[0])
+    if full_matrices and m != n:
+        u = concatenate(u, part(q, -1, n, m), axis=len(shape) - 1)
+    return [u, values, factors[2]]
+
+
+def _by_rotations(r: Value, *, full_matrices: bool, vectors: bool) -> list[Array]:
+    """Of a square matrix R = P S Wᴴ with Rᴴ P = W S."""
+    turned, lengths, basis = orthogonalised(adjoint(r), vectors)
     order = jacobi.ascending(neg(lengths))
-    scale = broadcast(scale, shape=type_of(lengths).shape, axes=tuple(range(len(shape) - 2)))
-    values = jacobi.in_order(mul(lengths, scale), order)
+    values = jacobi.in_order(lengths, order)
     if not vectors:
         return [values]
     turned, basis = (swapped(permuted_rows(swapped(x), order)) for x in (turned, basis))
-    u = matmul(part(q, -1, 0, n), basis)
-    if full_matrices and m != n:
-        u = concatenate(u, part(q, -1, n, m), axis=len(shape) - 1)
-    return [u, values, adjoint(_completed(turned))]
+    return [basis, values, adjoint(_completed(turned))]
+
+
+# What the expansion leaves to LAPACK on the CPU.
+square_svd = Primitive(
+    "square_svd",
+    "linalg",
+    _type,
+    _reference,
+    multiple_results=True,
+    lower=Library(lanes_of_matrices),
+    expand=_by_rotations,
+)
 
 
 def _completed(a: Value) -> Value:
@@ -130,6 +156,15 @@ def _completed(a: Value) -> Value:
     nothing = eq(length, number(0, length))
     phase = select(nothing, number(1, on), div(on, select(nothing, number(1, on), length)))
     return scaled_columns(q, phase)
+
+
+def _pays(a: ArrayType, *, full_matrices: bool, vectors: bool) -> bool:
+    """Whether LAPACK is the faster one as a whole; else it decomposes the R of long matrices."""
+    m, n = a.shape[-2:]
+    if not isinstance(m, int) or not isinstance(n, int) or not is_factored_by_routine(a):
+        return True
+    long, short = max(m, n), min(m, n)
+    return long < LONG * short or long > MOST_ROWS["geqrf"]
 
 
 # --- derivative -------------------------------------------------------------------------------
@@ -215,6 +250,6 @@ svd: Primitive = Primitive(
     jvp_equation=_jvp,
     batch=batch_leading(lambda: svd),
     dead_code=_dead_code,
-    lower=Library(lanes_of_matrices),
+    lower=Library(lanes_of_matrices, _pays),
     expand=_expand,
 )

@@ -20,14 +20,16 @@ import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Library, lanes_of_matrices
-from rune.core.primitive import Primitive
+from rune.core.lower import Library, Routine, lanes_of_matrices
+from rune.core.primitive import Direct, Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.dims import Size
 from rune.errors import ShapeError
 from rune.ops.arithmetic import div, eq, mul, neg, sub
 from rune.ops.creation import iota
 from rune.ops.family import Batched, broadcast, reduce_sum, reshape
+from rune.ops.linalg.dense import is_dense, matrix_sizes
 from rune.ops.linalg.small import is_small, lanes_first, lanes_last, over_matrices, prefers_lanes
 from rune.ops.matrix_helpers import (
     batch_leading,
@@ -131,6 +133,10 @@ def _solved_in_blocks(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
 def _expand(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
     if is_small(type_of(a)):
         return _written_out(a, b, lower, unit_diagonal)
+    return dense_solve(a, b, lower=lower, unit_diagonal=unit_diagonal)
+
+
+def _by_loops(a: Value, b: Value, *, lower: bool, unit_diagonal: bool) -> Array:
     if not lower:
         last = type_of(a).ndim - 1
         flipped = _forward(reverse(a, axes=(last - 1, last)), reverse(b, axes=(last - 1,)), unit_diagonal)
@@ -222,6 +228,24 @@ def over_row(row: Value, x: Value) -> Array:
 def _beside(x: Value, row: Value) -> Array:
     shape = type_of(row).shape
     return broadcast(x, shape=shape, axes=tuple(range(len(shape) - 2)))
+
+
+def _is_routine(a: ArrayType, b: ArrayType, *, lower: bool, unit_diagonal: bool) -> bool:
+    return is_dense("triangular_solve", a, b)
+
+
+def _call(a: ArrayType, b: ArrayType, *, lower: bool, unit_diagonal: bool) -> dict[str, Size]:
+    return {**matrix_sizes(a), "sides": b.shape[-1], "lower": int(lower), "unit_diagonal": int(unit_diagonal)}
+
+
+dense_solve = Direct(
+    "dense_solve",
+    "linalg",
+    _type,
+    run=_by_loops,
+    lower=Routine("triangular_solve", _call, _is_routine),
+    expand=_by_loops,
+)
 
 
 # --- derivative -------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from rune.backends.reference import TARGET
 from rune.lowering.kernel.check import check
 from rune.lowering.kernel.text import parse, to_text
-from rune.lowering.optimize import sum_in_blocks, unroll
+from rune.lowering.optimize import short_rows, sum_in_blocks, unroll
 from rune.lowering.optimize.vectorize import vectorize
 from tests.lowering.optimize.bodies import CPU, after
 
@@ -55,6 +55,44 @@ def test_a_short_loop_that_asks_for_its_variable_is_written_out(expect):
         c_2: bool = index(1) < 1_i64
         store y[1] = select(c_2, x[1], x[6])""",
     )
+
+
+# --- short rows -------------------------------------------------------------------------------
+
+
+def test_a_row_of_a_few_elements_becomes_scalars(expect):
+    expect(
+        after(
+            short_rows.PASS,
+            """alloc row: f32[2] local
+               for j in 2 vector { store row[j] = x[j] * x[5] }
+               var s: f32 = 0.0_f32
+               for m in 2 vector { s add= row[m] * row[0] }
+               store y[0] = s""",
+        ),
+        """
+        row_0: f32 = x[0] * x[5]
+        row_1: f32 = x[1] * x[5]
+        var s: f32 = 0.0_f32
+        s add= row_0 * row_0
+        s add= row_1 * row_0
+        store y[0] = s""",
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "alloc row: f32[5] local\n for j in 5 serial { store row[j] = x[j] }\n store y[0] = row[1]",  # long
+        "alloc row: f32[2] local\n for j in 2 serial { store row[j] = x[j] }\n"
+        "for i in 9 serial { store y[i] = row[i % 2] }",  # read where the run decides
+        "alloc row: f32[2] local\n for j in 2 serial { store row[j] = x[j] }\n"
+        "store row[0] = x[7]\n store y[0] = row[0]",  # written twice
+        "alloc row: f32[2] local\n store row[0] = x[7]\n store y[0] = row[0]",  # written in part
+    ],
+)
+def test_a_row_that_scalars_cannot_stand_for_stays(body: str):
+    assert "alloc row" in after(short_rows.PASS, body)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def rows_function(shape: Shape) -> str:
         make.each(steps, lambda number: step(number, None))
         writer.either(remainder > 0, lambda: step(steps, remainder))
         for r, slot in enumerate(slots):
-            total = _sum_of_lanes(writer.load(shape.vector, slot))
+            total = sum_of_lanes(writer.load(shape.vector, slot))
             at = make.at(c, i * n + j + r)
             writer.either(j1 > j + r, functools.partial(writer.store, total, at))
 
@@ -114,7 +114,7 @@ def rows_function(shape: Shape) -> str:
     return make.text(f"rows({_STRIPE})")
 
 
-def _sum_of_lanes(value: Value) -> Value:
+def sum_of_lanes(value: Value) -> Value:
     """The lanes added by halves."""
     count = value.lanes
     while count > 1:

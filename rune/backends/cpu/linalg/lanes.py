@@ -1,0 +1,252 @@
+"""Small matrices, of which a vector has the same element of as many as it has lanes.
+
+They come into scratch memory as vectors, are factored or solved there by the plain algorithms, and
+go back. The last group of lanes ends with the last matrix, so it may compute some of the others
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
+from rune.backends.cpu.linalg.cholesky import root_of
+from rune.backends.cpu.linalg.lu import is_greater
+from rune.lowering.codegen.llvm_text import Value
+
+MOST = 32  # rows and columns of a small matrix
+TOGETHER = 4  # sums that are computed at once
+
+
+class _Lanes:
+    """A function over groups of lanes in the making."""
+
+    def __init__(self, shape: Shape, pointers: int, sizes: int):
+        self.make = maker(shape)
+        self.writer, self.shape = self.make.writer, shape
+        (words,) = self.make.pointers("words")
+        self.pointers = [self.word(words, "ptr", k) for k in range(pointers)]
+        self.batch, *self.sizes = (self.word(words, "i64", pointers + k) for k in range(sizes + 1))
+
+    def word(self, words: Value, type: str, number: int) -> Value:
+        """What the task is given."""
+        return self.writer.load(type, self.make.at(words, number, "i64"))
+
+    def scratch(self, count: int) -> Value:
+        """Memory for so many vectors, and a square more."""
+        return self.writer.allocate(self.shape.vector, count + self.shape.lanes)
+
+    def at(self, vectors: Value, number: Value) -> Value:
+        """Where a vector is."""
+        return self.make.at(vectors, number * self.shape.lanes)
+
+    def read(self, vectors: Value, number: Value) -> Value:
+        """A vector."""
+        return self.make.vector(self.at(vectors, number))
+
+    def write(self, value: Value, vectors: Value, number: Value) -> None:
+        """Write a vector."""
+        self.make.put(value, self.at(vectors, number))
+
+    def load_group(self, first: Value, array: Value, vectors: Value, count: Value) -> None:
+        """The matrices of a group, of `count` elements each."""
+        self.make.call("to_lanes", self.make.at(array, first * count), count, vectors, count)
+
+    def store_group(self, first: Value, array: Value, vectors: Value, count: Value) -> None:
+        """The same back."""
+        self.make.call("from_lanes", vectors, self.make.at(array, first * count), count, count)
+
+    def text(self, name: str, group: Callable[[Value], None]) -> str:
+        """The function; group(number of the first matrix)."""
+        begin, end = self.make.sizes("begin end")
+        lanes = self.shape.lanes
+        self.writer.count_up(begin, end, 1, lambda k: group(least(k * lanes, self.batch - lanes)))
+        return self.make.text(f"{name}_task(ptr %words, i64 %begin, i64 %end)")
+
+
+def _rows_together(make: Maker, begin: Value, end: Value, body: Callable[[list[Value]], None]) -> None:
+    """body of several numbers at once, then of one."""
+    span = end - begin
+    even = end - span.binary("urem", span, TOGETHER)
+    make.writer.count_up(begin, even, TOGETHER, lambda i: body([i + r for r in range(TOGETHER)]))
+    make.writer.count_up(even, end, 1, lambda i: body([i]))
+
+
+def cholesky_lanes_function(shape: Shape) -> str:
+    """L of [n, n], column by column."""
+    task = _Lanes(shape, pointers=2, sizes=1)
+    make, writer, (n,) = task.make, task.writer, task.sizes
+    s = task.scratch(MOST * MOST)
+
+    def column(j: Value) -> None:
+        root = root_of(make, _less_products(task, s, [j], j, n)[0])
+        task.write(root, s, j * n + j)
+        factor = root.like(1.0) / root
+
+        def below(rows: list[Value]) -> None:
+            for i, value in zip(rows, _less_products(task, s, rows, j, n), strict=True):
+                task.write(value * factor, s, i * n + j)
+
+        _rows_together(make, j + 1, n, below)
+
+    def group(first: Value) -> None:
+        task.load_group(first, task.pointers[0], s, n * n)
+        make.each(n, column)
+        failed = task.read(s, n * n - 1).is_nan()
+
+        def finish(i: Value) -> None:
+            def spoil(j: Value) -> None:
+                task.write(writer.select(failed, float("nan"), task.read(s, i * n + j)), s, i * n + j)
+
+            make.each(i + 1, spoil)
+            zero = writer.constant(shape.vector, 0.0)
+            writer.count_up(i + 1, n, 1, lambda j: task.write(zero, s, i * n + j))
+
+        make.each(n, finish)
+        task.store_group(first, task.pointers[1], s, n * n)
+
+    return task.text("cholesky_lanes", group)
+
+
+def _less_products(task: _Lanes, s: Value, rows: list[Value], j: Value, n: Value) -> list[Value]:
+    """Elements of column j less the products of their rows with row j, before it."""
+    writer = task.writer
+    slots = [writer.allocate(task.shape.vector) for _ in rows]
+    for i, slot in zip(rows, slots, strict=True):
+        writer.store(task.read(s, i * n + j), slot)
+
+    def less(p: Value) -> None:
+        other = -task.read(s, j * n + p)
+        for i, slot in zip(rows, slots, strict=True):
+            writer.store(task.read(s, i * n + p).fma(other, writer.load(task.shape.vector, slot)), slot)
+
+    task.make.each(j, less)
+    return [writer.load(task.shape.vector, slot) for slot in slots]
+
+
+def solve_lanes_function(shape: Shape) -> str:
+    """X with A X = B, [n, n] and [n, k]."""
+    task = _Lanes(shape, pointers=3, sizes=4)
+    make, writer, (n, k, lower, unit) = task.make, task.writer, task.sizes
+    matrix, x = task.scratch(MOST * MOST), task.scratch(MOST * MOST)
+    is_lower, divides = lower.compare("ne", 0), unit.equals(0)
+
+    def row(number: Value) -> None:
+        i = writer.select(is_lower, number, n - 1 - number)
+        low = writer.select(is_lower, make.number(0), i + 1)
+        # Of a unit diagonal nothing is read: it may hold anything.
+        divisor = writer.select(divides, task.read(matrix, i * n + i), 1.0)
+
+        def columns(numbers: list[Value]) -> None:
+            slots = [writer.allocate(shape.vector) for _ in numbers]
+            for c, slot in zip(numbers, slots, strict=True):
+                writer.store(task.read(x, i * k + c), slot)
+
+            def less(p: Value) -> None:
+                factor = -task.read(matrix, i * n + p)
+                for c, slot in zip(numbers, slots, strict=True):
+                    writer.store(factor.fma(task.read(x, p * k + c), writer.load(shape.vector, slot)), slot)
+
+            writer.count_up(low, low + number, 1, less)
+            for c, slot in zip(numbers, slots, strict=True):
+                value = writer.load(shape.vector, slot)
+                task.write(value / divisor, x, i * k + c)
+
+        _rows_together(make, make.number(0), k, columns)
+
+    def group(first: Value) -> None:
+        task.load_group(first, task.pointers[0], matrix, n * n)
+        task.load_group(first, task.pointers[1], x, n * k)
+        make.each(n, row)
+        task.store_group(first, task.pointers[2], x, n * k)
+
+    return task.text("solve_lanes", group)
+
+
+def lu_lanes_function(shape: Shape) -> str:
+    """P A = L U of [m, n]; every lane has exchanges of its own."""
+    task = _Lanes(shape, pointers=4, sizes=2)
+    make, writer, (m, n) = task.make, task.writer, task.sizes
+    s, count = task.scratch(MOST * MOST), least(m, n)
+    chosen_type = f"<{shape.lanes} x i{8 * shape.bytes}>"
+
+    def column(first: Value, j: Value) -> None:
+        chosen = _chosen_rows(task, s, j, (m, n), chosen_type)
+        _exchange_lanes(task, s, j, (m, n), chosen)
+        for lane in range(shape.lanes):
+            at = make.at(task.pointers[2], (first + lane) * count + j, "i32")
+            number = writer.lane(chosen, lane)
+            writer.store(number if number.type == "i32" else number.cast("trunc", "i32"), at)
+        pivot = task.read(s, j * n + j)
+        safe = writer.select(pivot.equals(0.0), 1.0, pivot)
+
+        def below(i: Value) -> None:
+            factor = task.read(s, i * n + j) / safe
+            task.write(factor, s, i * n + j)
+
+            def right(columns: list[Value]) -> None:
+                for c in columns:
+                    upper = task.read(s, j * n + c)
+                    task.write((-factor).fma(upper, task.read(s, i * n + c)), s, i * n + c)
+
+            _rows_together(make, j + 1, n, right)
+
+        writer.count_up(j + 1, m, 1, below)
+
+    def group(first: Value) -> None:
+        task.load_group(first, task.pointers[0], s, m * n)
+        make.each(count, lambda j: column(first, j))
+        task.store_group(first, task.pointers[1], s, m * n)
+
+        def order(lane: Value) -> None:
+            number = first + lane
+            pivots, orders = (
+                make.at(task.pointers[2], number * count, "i32"),
+                make.at(task.pointers[3], number * m, "i32"),
+            )
+            make.call("order", pivots, orders, m, count)
+
+        make.each(make.number(shape.lanes), order)
+
+    return task.text("lu_lanes", group)
+
+
+def _chosen_rows(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value], type: str) -> Value:
+    """The number of each lane's pivot row."""
+    writer, shape, (m, n) = task.writer, task.shape, sizes
+    row_type = type[type.index(" x ") + 3 : -1]
+
+    def number(i: Value) -> Value:
+        return writer.splat(i if row_type == "i64" else i.cast("trunc", row_type), shape.lanes)
+
+    place, size = writer.allocate(type), writer.allocate(shape.vector)
+    writer.store(number(j), place)
+    writer.store(task.read(s, j * n + j).abs(), size)
+
+    def compare(i: Value) -> None:
+        value, best = task.read(s, i * n + j).abs(), writer.load(shape.vector, size)
+        is_more = is_greater(value, best)
+        writer.store(writer.select(is_more, value, best), size)
+        writer.store(writer.select(is_more, number(i), writer.load(type, place)), place)
+
+    writer.count_up(j + 1, m, 1, compare)
+    return writer.load(type, place)
+
+
+def _exchange_lanes(task: _Lanes, s: Value, j: Value, sizes: tuple[Value, Value], chosen: Value) -> None:
+    """Row j and each lane's pivot row."""
+    writer, (m, n) = task.writer, sizes
+    lanes = task.shape.lanes
+
+    def row(i: Value) -> None:
+        number = i if chosen.scalar_type == "i64" else i.cast("trunc", chosen.scalar_type)
+        here = chosen.equals(writer.splat(number, lanes))
+
+        def exchange(c: Value) -> None:
+            first, second = task.read(s, j * n + c), task.read(s, i * n + c)
+            task.write(writer.select(here, second, first), s, j * n + c)
+            task.write(writer.select(here, first, second), s, i * n + c)
+
+        writer.either(writer.any_lane(here), lambda: task.make.each(n, exchange))
+
+    writer.count_up(j + 1, m, 1, row)

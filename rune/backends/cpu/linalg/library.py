@@ -1,0 +1,232 @@
+"""Which function serves a routine's arrays, compiled when the first plan needs it.
+
+A function is of one dtype and takes the addresses of its arrays and sizes; what it calls is
+compiled with it, but for the tiles of matrix products, which all share. Code lives as long as the
+process.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from rune.backends.cpu import compiler
+from rune.backends.cpu.gemm import library as gemm
+from rune.backends.cpu.gemm.tile import Shape, maker
+from rune.backends.cpu.linalg import cholesky, lanes, lu, moves, reflections, triangular
+from rune.lowering.codegen.llvm_names import suffix
+from rune.lowering.factors import Factor
+from rune.ops.linalg.dense import MOST_ROWS
+
+BLOCK = 32  # rows and columns of a diagonal block, a multiple of any vector's lanes
+PANEL = 64  # right sides that are solved together
+PARALLEL_OPERATIONS = 400_000  # multiply-adds from which cores share matrices, or columns
+PIECES_PER_CORE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a routine's arrays lead to: a function, its sizes, and how the work is divided."""
+
+    function: str
+    sizes: tuple[int, ...]
+    total: int  # parts of the work
+    operations: int  # of a part, about
+
+
+def task_of(factor: Factor, shape: Shape) -> Task:
+    """The function for a factorisation of these sizes."""
+    batch, (m, n, k) = factor.batch, (factor.rows, factor.columns, factor.sides)
+    few = max(m, n, k) <= lanes.MOST and batch >= shape.lanes
+    groups = -(-batch // shape.lanes)
+    match factor.routine:
+        case "cholesky":
+            work = n**3 // 6
+            if few:
+                return Task("cholesky_lanes", (batch, n), groups, work)
+            return Task("cholesky", (n,), batch, work)
+        case "triangular_solve":
+            flags, work = (factor.lower, factor.unit_diagonal), n * n * k // 2
+            if few:
+                return Task("solve_lanes", (batch, n, k, *flags), groups, work)
+            if k == 1:
+                return Task("solve_column", (n, k, *flags), batch, work)
+            panels = -(-k // PANEL)
+            return Task("solve", (n, k, *flags, panels), batch * panels, work // panels)
+        case "geqrf":
+            return Task("geqrf", (m, n), batch, m * n * min(m, n))
+        case "reflections_product":
+            return Task("reflections_product", (m, n, k), batch, 2 * m * n * k)
+        case _:
+            work = m * n * min(m, n) // 3
+            return Task("lu_lanes", (batch, m, n), groups, work) if few else Task("lu", (m, n), batch, work)
+
+
+@dataclass(slots=True)
+class Library:
+    """The functions of one dtype and number of cores."""
+
+    shape: Shape
+    cores: int
+    parallel: int  # the address of the pool's function, with several cores
+    tiles: gemm.Library
+    addresses: dict[str, int] = field(default_factory=dict)
+    codes: list[compiler.Code] = field(default_factory=list)
+
+    def need(self, factors: Sequence[Factor]) -> None:
+        """Compile what these need and is not there; two threads may both, and either serves.
+
+        Errors: CompileError.
+        """
+        tasks = [task_of(f, self.shape) for f in factors]
+        self.tiles.need(set[str]().union(*(_tiles_of(f, t, self.shape) for f, t in zip(factors, tasks, strict=True))))
+        names = sorted({t.function for t in tasks} - self.addresses.keys())
+        if not names:
+            return
+        used = dict.fromkeys(piece for name in names for piece in _USES[name])
+        texts = [_PIECES[piece](self.shape) for piece in used]
+        texts += [_TASKS[name](self.shape) for name in names]
+        texts += [_entry(self, name) for name in names]
+        code = compiler.compile_module("linalg", "\n\n".join([declarations(self.shape), *texts]))
+        self.codes.append(code)
+        self.addresses.update((name, code.address(name)) for name in names)
+
+    def chunk(self, task: Task) -> int:
+        """How many parts of the work a core takes at once."""
+        if self.cores == 1 or task.total * task.operations < PARALLEL_OPERATIONS:
+            return task.total
+        return -(-task.total // (PIECES_PER_CORE * self.cores))
+
+
+@functools.cache
+def library(dtype: np.dtype, cores: int, parallel: int) -> Library:
+    """The functions of this process for f32 or f64."""
+    tiles = gemm.library(dtype, cores, parallel, "linalg")
+    return Library(tiles.shape, cores, parallel, tiles)
+
+
+def declarations(shape: Shape) -> str:
+    """What the functions use of LLVM."""
+    vector, scalar = shape.vector, shape.scalar
+    name, one = suffix(vector), suffix(scalar)
+    return "\n".join(
+        [
+            gemm.declarations(shape),
+            f"declare {scalar} @llvm.fma.{one}({scalar}, {scalar}, {scalar})",
+            f"declare {scalar} @llvm.fabs.{one}({scalar})",
+            f"declare {scalar} @llvm.sqrt.{one}({scalar})",
+            f"declare {scalar} @llvm.copysign.{one}({scalar}, {scalar})",
+            f"declare {vector} @llvm.fabs.{name}({vector})",
+            f"declare {vector} @llvm.sqrt.{name}({vector})",
+            f"declare i1 @llvm.vector.reduce.or.v{shape.lanes}i1(<{shape.lanes} x i1>)",
+            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+        ]
+    )
+
+
+def _tiles_of(factor: Factor, task: Task, shape: Shape) -> set[str]:
+    """The pieces of matrix products that a task may call."""
+    if task.function not in _WIDTHS:
+        return set()
+    columns = factor.sides or factor.columns
+    padded = -(-min(columns, _WIDTHS[task.function]) // shape.lanes) * shape.lanes
+    counts = {v for w in range(1, padded + 1) for v in gemm.panels_of(shape, w, shape.vectors)}
+    return {"tiles", *(f"tile{v}" for v in counts)} | ({"row"} if shape.vectors in counts else set())
+
+
+def _entry(of: Library, name: str) -> str:
+    """The routine: its words, and its parts by one core or by all of them.
+
+    void(ptr array..., i64 size..., i64 total, i64 chunk), where a chunk of all is for one core
+    """
+    make, (pointers, sizes) = maker(of.shape), _SIGNATURES[name]
+    writer = make.writer
+    names = [f"a{k}" for k in range(pointers)], [f"s{k}" for k in range(sizes)]
+    words = writer.allocate("i64", pointers + sizes)
+    values = [*make.pointers(" ".join(names[0])), *make.sizes(" ".join(names[1]))]
+    for number, value in enumerate(values):
+        writer.store(value, make.at(words, number, "i64"))
+    total, chunk = make.sizes("total chunk")
+    task = f"{name}_task"
+
+    def shared() -> None:
+        listed = f"ptr @{task}, ptr {words.text}, i64 {total.text}, i64 {chunk.text}"
+        writer.do(f"call void inttoptr (i64 {of.parallel} to ptr)({listed})")
+
+    def alone() -> None:
+        make.call(task, words, make.number(0), total)
+
+    if of.cores == 1:
+        alone()
+    else:
+        writer.either(chunk < total, shared, alone)
+    parameters = [f"{v.type} {v.text}" for v in (*values, total, chunk)]
+    return make.text(f"{name}({', '.join(parameters)})").replace("define internal", "define", 1)
+
+
+_SIGNATURES = {  # arrays and sizes
+    "cholesky": (2, 1),
+    "cholesky_lanes": (2, 2),
+    "solve": (3, 5),
+    "solve_column": (3, 4),
+    "solve_lanes": (3, 5),
+    "lu": (4, 2),
+    "lu_lanes": (4, 3),
+    "geqrf": (3, 2),
+    "reflections_product": (3, 3),
+}
+# Columns of the widest product of tiles.
+_WIDTHS = {
+    "cholesky": BLOCK,
+    "solve": PANEL,
+    "lu": lu.WIDTH,
+    "geqrf": reflections.WIDTH,
+    "reflections_product": reflections.WIDTH,
+}
+_PIECES: dict[str, Callable[[Shape], str]] = {
+    "to_lanes": moves.to_lanes_function,
+    "from_lanes": moves.from_lanes_function,
+    "copied": partial(moves.copied_function, name="copied", sign=1),
+    "negated": partial(moves.copied_function, name="negated", sign=-1),
+    "transposed": partial(moves.transposed_function, name="transposed", sign=1),
+    "negated_transposed": partial(moves.transposed_function, name="negated_transposed", sign=-1),
+    "triangle": partial(cholesky.triangle_function, block=BLOCK),
+    "inverse": partial(moves.inverse_function, block=BLOCK),
+    "eliminate": partial(lu.eliminate_function, block=BLOCK),
+    "exchange": lu.exchange_function,
+    "order": lu.order_function,
+    "reflect": partial(reflections.reflect_function, block=BLOCK),
+    "triangle_of_factors": partial(reflections.triangle_of_factors_function, block=BLOCK),
+    "apply": partial(reflections.apply_function, block=BLOCK, most=MOST_ROWS["geqrf"]),
+    "columns": reflections.columns_function,
+}
+_IN_LANES = ("to_lanes", "from_lanes")
+_REFLECTING = ("copied", "negated", "transposed", "columns", "triangle_of_factors", "apply")
+_USES = {
+    "cholesky": ("copied", "transposed", "negated_transposed", "triangle", "inverse"),
+    "cholesky_lanes": _IN_LANES,
+    "solve": ("copied", "negated", "inverse"),
+    "solve_column": (),
+    "solve_lanes": _IN_LANES,
+    "lu": ("copied", "negated", "inverse", "eliminate", "exchange", "order"),
+    "lu_lanes": (*_IN_LANES, "order"),
+    "geqrf": (*_REFLECTING, "reflect"),
+    "reflections_product": _REFLECTING,
+}
+_TASKS: dict[str, Callable[[Shape], str]] = {
+    "cholesky": partial(cholesky.cholesky_function, block=BLOCK),
+    "cholesky_lanes": lanes.cholesky_lanes_function,
+    "solve": partial(triangular.solve_function, block=BLOCK, width=PANEL, most=MOST_ROWS["triangular_solve"]),
+    "solve_column": triangular.solve_column_function,
+    "solve_lanes": lanes.solve_lanes_function,
+    "lu": partial(lu.lu_function, block=BLOCK, most=MOST_ROWS["lu"]),
+    "lu_lanes": lanes.lu_lanes_function,
+    "geqrf": partial(reflections.geqrf_function, block=BLOCK, most=MOST_ROWS["geqrf"]),
+    "reflections_product": partial(
+        reflections.reflections_product_function, block=BLOCK, most=MOST_ROWS["reflections_product"]
+    ),
+}

@@ -1,0 +1,138 @@
+"""Blocks of matrices on their way: to vector lanes and back, transposed, negated.
+
+Names in signatures: fs and ts are steps in elements between lines of what is read and written.
+Memory that is written as whole vectors has room for a square of vectors more than it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rune.backends.cpu.gemm.panels import transpose
+from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
+from rune.lowering.codegen.llvm_text import Value
+
+
+def by_vectors(make: Maker, count: Value, body: Callable[[Value, Value | None], None]) -> None:
+    """body(first, None) of each whole vector of elements, body(first, length) of a remainder."""
+    lanes, writer = make.shape.lanes, make.writer
+    remainder = count.binary("urem", count, lanes)
+    even = count - remainder
+    writer.count_up(make.number(0), even, lanes, lambda at: body(at, None))
+    writer.either(remainder > 0, lambda: body(even, remainder))
+
+
+def to_lanes_function(shape: Shape) -> str:
+    """Element k of as many lines as there are lanes becomes vector k."""
+    make = maker(shape)
+    (source, target), (fs, count) = make.pointers("from to"), make.sizes("fs count")
+
+    def square(first: Value, length: Value | None) -> None:
+        lines = [make.vector(make.at(source, first + fs * k), length) for k in range(shape.lanes)]
+        for k, column in enumerate(transpose(lines)):
+            make.put(column, make.at(target, (first + k) * shape.lanes))
+
+    by_vectors(make, count, square)
+    return make.text("to_lanes(ptr %from, i64 %fs, ptr %to, i64 %count)")
+
+
+def from_lanes_function(shape: Shape) -> str:
+    """The same back."""
+    make = maker(shape)
+    (source, target), (ts, count) = make.pointers("from to"), make.sizes("ts count")
+
+    def square(first: Value, length: Value | None) -> None:
+        lines = [make.vector(make.at(source, (first + k) * shape.lanes)) for k in range(shape.lanes)]
+        for k, column in enumerate(transpose(lines)):
+            put(make, column, make.at(target, first + ts * k), length)
+
+    by_vectors(make, count, square)
+    return make.text("from_lanes(ptr %from, ptr %to, i64 %ts, i64 %count)")
+
+
+def put(make: Maker, value: Value, at: Value, length: Value | None) -> None:
+    """Write a vector, or so many lanes of it."""
+    if length is None:
+        make.put(value, at)
+    else:
+        make.put_some(value, at, length)
+
+
+def transposed_function(shape: Shape, name: str, sign: int) -> str:
+    """`lines` lines of `depth` elements as columns of rows that lie `ts` apart, with this sign.
+
+    Whole vectors are written, and whole squares of rows.
+    """
+    make = maker(shape)
+    (source, target), (fs, ts, lines, depth) = make.pointers("from to"), make.sizes("fs ts lines depth")
+
+    def group(first_line: Value) -> None:
+        starts = [make.at(source, least(lines - 1, first_line + k) * fs) for k in range(shape.lanes)]
+
+        def square(first: Value, length: Value | None) -> None:
+            for k, column in enumerate(transpose([make.vector(make.at(x, first), length) for x in starts])):
+                make.put(column if sign > 0 else -column, make.at(target, (first + k) * ts + first_line))
+
+        by_vectors(make, depth, square)
+
+    count = lines + (shape.lanes - 1)
+    make.writer.count_up(make.number(0), count - count.binary("urem", count, shape.lanes), shape.lanes, group)
+    return make.text(f"{name}(ptr %from, i64 %fs, ptr %to, i64 %ts, i64 %lines, i64 %depth)")
+
+
+def copied_function(shape: Shape, name: str, sign: int) -> str:
+    """`rows` rows of `width` elements, with this sign."""
+    make = maker(shape)
+    (source, target), (fs, ts, rows, width) = make.pointers("from to"), make.sizes("fs ts rows width")
+
+    def row(number: Value) -> None:
+        start, end = make.at(source, number * fs), make.at(target, number * ts)
+
+        def piece(first: Value, length: Value | None) -> None:
+            value = make.vector(make.at(start, first), length)
+            put(make, value if sign > 0 else -value, make.at(end, first), length)
+
+        by_vectors(make, width, piece)
+
+    make.each(rows, row)
+    return make.text(f"{name}(ptr %from, i64 %fs, ptr %to, i64 %ts, i64 %rows, i64 %width)")
+
+
+def inverse_function(shape: Shape, block: int) -> str:
+    """The inverse of a lower triangle of up to `block` rows, whose steps are rs and cs.
+
+    Column i is written at place c0 + i·dc of rows that lie vs apart, so that an upper triangle is
+    read, and its inverse written, from the last to the first. `unit`: the diagonal is not read.
+    """
+    make = maker(shape)
+    writer, (d, v) = make.writer, make.pointers("d v")
+    rs, cs, vs, c0, dc, count = make.sizes("rs cs vs c0 dc count")
+    slots = [writer.allocate(shape.vector) for _ in range(block // shape.lanes)]
+    places = writer.iota(shape.lanes, "i64")
+
+    def row(i: Value) -> None:
+        here = writer.splat(c0 + i * dc, shape.lanes)
+        for k, slot in enumerate(slots):
+            is_here = (places + k * shape.lanes).compare("eq", here)
+            writer.store(writer.select(is_here, writer.constant(shape.vector, 1.0), 0.0), slot)
+
+        def less(p: Value) -> None:
+            factor = -writer.splat(make.scalar(make.at(d, i * rs + p * cs)), shape.lanes)
+            for k, slot in enumerate(slots):
+                before = make.vector(make.at(v, p * vs + k * shape.lanes))
+                writer.store(factor.fma(before, writer.load(shape.vector, slot)), slot)
+
+        make.each(i, less)
+
+        def put_row(divisor: Value | None) -> None:
+            for k, slot in enumerate(slots):
+                value = writer.load(shape.vector, slot)
+                make.put(value if divisor is None else value / divisor, make.at(v, i * vs + k * shape.lanes))
+
+        def divided() -> None:
+            put_row(writer.splat(make.scalar(make.at(d, i * (rs + cs))), shape.lanes))
+
+        writer.either(make.flag("unit"), lambda: put_row(None), divided)
+
+    make.each(count, row)
+    return make.text("inverse(ptr %d, i64 %rs, i64 %cs, ptr %v, i64 %vs, i64 %c0, i64 %dc, i64 %count, i1 %unit)")

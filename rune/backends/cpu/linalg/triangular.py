@@ -1,0 +1,154 @@
+"""X with A X = B for one triangular matrix, by blocks of rows, for panels of columns of B.
+
+An upper triangle is walked from its last element to the first, with steps turned around, so that
+what follows knows lower ones alone. Diagonal blocks are inverted first. A panel holds -X of the
+blocks that are done, so that the product of tiles, which adds, takes what is left of B:
+R = B + A (-X), and the block of -X is A⁻¹ (-R).
+
+A single column is solved by substitution: sums of four rows over vectors, then these four in turn.
+Source: Golub & Van Loan 4e, §3.1; inverted diagonal blocks: Du Croz & Higham 1992,
+        IMA J. Numer. Anal. 12(1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from rune.backends.cpu.gemm.blocks import sum_of_lanes
+from rune.backends.cpu.gemm.tile import Maker, Shape, least, maker
+from rune.backends.cpu.linalg.cholesky import scratch, tiles
+from rune.backends.cpu.linalg.moves import by_vectors
+from rune.lowering.codegen.llvm_text import Value
+
+SCRATCH_BYTES = 256 << 10  # of a panel, and of the inverses
+TOGETHER = 4  # rows of a single column's sums
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """A lower triangle behind steps."""
+
+    at: Value
+    rows: Value  # step from row to row
+    columns: Value
+
+
+def solve_function(shape: Shape, block: int, width: int, most: int) -> str:
+    """Panels begin..end of a batch: each `width` columns of one matrix of right sides.
+
+    most: rows of a matrix, at most
+    """
+    make = maker(shape)
+    writer, (words,) = make.writer, make.pointers("words")
+    sources = [writer.load("ptr", make.at(words, k, "i64")) for k in range(3)]
+    begin, end = make.sizes("begin end")
+    n, k, lower, unit, panels = (writer.load("i64", make.at(words, w, "i64")) for w in range(3, 8))
+    panel, inverses = scratch(make, most * width), scratch(make, most * block)
+    right = scratch(make, block * width)
+    is_lower, flag = lower.compare("ne", 0), unit.compare("ne", 0)
+    row = make.number(width)
+
+    def turned(at: Value, columns: Value, is_both: bool) -> _Matrix:
+        """The array, or the same from its last row on; from its last column on, too, of both."""
+        back = at_end = (n - 1) * columns
+        if is_both:
+            at_end = back + (columns - 1)
+        start = make.at(at, writer.select(is_lower, make.number(0), at_end))
+        steps = [writer.select(is_lower, x, -x) for x in (columns, make.number(1))]
+        return _Matrix(start, steps[0], steps[1] if is_both else make.number(1))
+
+    def one(number: Value) -> None:
+        matrix = number.binary("udiv", number, panels)
+        first = (number - matrix * panels) * width
+        a = turned(make.at(sources[0], matrix * n * n), n, True)
+        b, out = (turned(make.at(x, matrix * n * k), k, False) for x in sources[1:])
+        columns = least(k - first, width)
+        zero, no = Value(writer, "i8", "0"), Value(writer, "i1", "false")
+        # Vectors of a panel are padded.
+        writer.run("@llvm.memset.p0.i64", panel, zero, n * (width * shape.bytes), no)
+        make.call("copied", make.at(b.at, first), b.rows, panel, row, n, columns)
+        padded = columns + (shape.lanes - 1)
+        padded = padded - padded.binary("urem", padded, shape.lanes)
+
+        def rows(start: Value) -> None:
+            height = least(n - start, block)
+            lines, inverse = make.at(a.at, start * a.rows), make.at(inverses, start * block)
+            corner, here = make.at(lines, start * a.columns), make.at(panel, start * width)
+            step, zero = make.number(block), make.number(0)
+            make.call("inverse", corner, a.rows, a.columns, inverse, step, zero, make.number(1), height, flag)
+            some = start > 0
+            lhs = (lines, a.rows, a.columns)
+            writer.either(some, partial(tiles, make, lhs, (panel, row), (here, row), (height, padded, start), True))
+            make.call("negated", here, row, right, row, height, padded)
+            sizes = (height, padded, height)
+            tiles(make, (inverse, step, make.number(1)), (right, row), (here, row), sizes, False)
+
+        writer.count_up(make.number(0), n, block, rows)
+        make.call("negated", panel, row, make.at(out.at, first), out.rows, n, columns)
+
+    writer.count_up(begin, end, 1, one)
+    return make.text("solve_task(ptr %words, i64 %begin, i64 %end)")
+
+
+def solve_column_function(shape: Shape) -> str:
+    """Matrices begin..end of a batch, each with a single column."""
+    make = maker(shape)
+    writer, (words,) = make.writer, make.pointers("words")
+    matrices, sides, target = (writer.load("ptr", make.at(words, k, "i64")) for k in range(3))
+    begin, end = make.sizes("begin end")
+    n, _, lower, unit = (writer.load("i64", make.at(words, w, "i64")) for w in range(3, 7))
+    sums = writer.allocate(shape.vector, TOGETHER)
+    is_lower, divides = lower.compare("ne", 0), unit.equals(0)
+
+    def one(number: Value) -> None:
+        a, b, x = (make.at(p, number * s) for p, s in ((matrices, n * n), (sides, n), (target, n)))
+
+        def place(k: Value) -> Value:
+            return writer.select(is_lower, k, n - 1 - k)
+
+        def several(start: Value) -> None:
+            """The next rows, in the order of solution; the unknowns before them are known."""
+            count = least(n - start, TOGETHER)
+            low = writer.select(is_lower, make.number(0), n - start)
+            lines = [make.at(a, place(least(start + r, n - 1)) * n) for r in range(TOGETHER)]
+            slots = [make.at(sums, r, shape.vector) for r in range(TOGETHER)]
+            for slot in slots:
+                writer.store(writer.constant(shape.vector, 0.0), slot)
+
+            def piece(first: Value, length: Value | None) -> None:
+                known = make.vector(make.at(x, low + first), length)
+                for line, slot in zip(lines, slots, strict=True):
+                    value = make.vector(make.at(line, low + first), length)
+                    writer.store(value.fma(known, writer.load(shape.vector, slot)), slot)
+
+            by_vectors(make, start, piece)
+            totals = [sum_of_lanes(writer.load(shape.vector, slot)) for slot in slots]
+            _substitute(make, (a, b, x), [(place(start + r), t) for r, t in enumerate(totals)], (n, count, divides))
+
+        writer.count_up(make.number(0), n, TOGETHER, several)
+
+    writer.count_up(begin, end, 1, one)
+    return make.text("solve_column_task(ptr %words, i64 %begin, i64 %end)")
+
+
+def _substitute(
+    make: Maker, arrays: tuple[Value, Value, Value], rows: list[tuple[Value, Value]], sizes: tuple[Value, Value, Value]
+) -> None:
+    """The unknowns of a few rows, one after the other, given the sums over what is known."""
+    writer, (a, b, x), (n, count, divides) = make.writer, arrays, sizes
+
+    def solve_from(r: int) -> None:
+        here, total = rows[r]
+        difference = make.scalar(make.at(b, here)) - total
+        for before, _ in rows[:r]:
+            difference = (-make.scalar(make.at(a, here * n + before))).fma(make.scalar(make.at(x, before)), difference)
+        at = make.at(x, here)
+        pivot = make.at(a, here * n + here)
+        writer.either(
+            divides, lambda: writer.store(difference / make.scalar(pivot), at), lambda: writer.store(difference, at)
+        )
+        if r + 1 < len(rows):
+            writer.either(count > r + 1, partial(solve_from, r + 1))
+
+    solve_from(0)

@@ -1,0 +1,109 @@
+"""Calls of routines that factor matrices, or solve by them: their sizes, shapes and meanings.
+
+cholesky            [batch, n, n] -> [batch, n, n]
+triangular_solve    [batch, n, n], [batch, n, k] -> [batch, n, k]
+lu                  [batch, m, n] -> [batch, m, n], i32[batch, min(m, n)], i32[batch, m]
+geqrf               [batch, m, n] -> [batch, m, n], [batch, min(m, n)]
+reflections_product [batch, m, n], [batch, n] -> [batch, m, k]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rune.lowering.plan import Call
+from rune.ops.linalg import lu_numpy, qr_numpy
+from rune.ops.linalg.cholesky import factored
+from rune.ops.linalg.triangular import solve_in_numpy
+
+ROUTINES = ("cholesky", "triangular_solve", "lu", "geqrf", "reflections_product")
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One call. Sizes that a routine does not have are 0."""
+
+    routine: str
+    batch: int
+    rows: int
+    columns: int
+    sides: int = 0
+    lower: int = 1
+    unit_diagonal: int = 0
+
+    @property
+    def results(self) -> list[tuple[int, ...]]:
+        """Shapes of the results."""
+        batch, m, n = self.batch, self.rows, self.columns
+        match self.routine:
+            case "triangular_solve" | "reflections_product":
+                return [(batch, m, self.sides)]
+            case "geqrf":
+                return [(batch, m, n), (batch, min(m, n))]
+            case "lu":
+                return [(batch, m, n), (batch, min(m, n)), (batch, m)]
+            case _:
+                return [(batch, m, n)]
+
+    @property
+    def operands(self) -> list[tuple[int, ...]]:
+        """Shapes of the operands."""
+        matrix = (self.batch, self.rows, self.columns)
+        match self.routine:
+            case "triangular_solve":
+                return [matrix, (self.batch, self.rows, self.sides)]
+            case "reflections_product":
+                return [matrix, (self.batch, self.columns)]
+            case _:
+                return [matrix]
+
+    @property
+    def flops(self) -> int:
+        """Scalar operations, of which a multiply-add is two."""
+        m, n, k = self.rows, self.columns, min(self.rows, self.columns)
+        match self.routine:
+            case "triangular_solve":
+                each = n * n * self.sides
+            case "geqrf":
+                each = 2 * (2 * m * n * k - (m + n) * k * k + 2 * k**3 // 3)
+            case "reflections_product":
+                each = 4 * m * n * self.sides
+            case "lu":
+                each = 2 * m * n * k - (m + n) * k * k + 2 * k**3 // 3
+            case _:
+                each = n**3 // 3
+        return self.batch * each
+
+
+def is_factor(call: Call) -> bool:
+    """Whether a step calls one of these routines."""
+    return call.routine in ROUTINES
+
+
+def factor_of(call: Call) -> Factor:
+    """The sizes of a call."""
+    return Factor(call.routine, **{name: x for name, x in call.parameters if isinstance(x, int)})
+
+
+def factor_in_numpy(factor: Factor, arrays: Sequence[np.ndarray]) -> None:
+    """The routine on flat arrays: results, then operands."""
+    count = len(factor.results)
+    operands = [x.reshape(shape) for x, shape in zip(arrays[count:], factor.operands, strict=True)]
+    match factor.routine:
+        case "triangular_solve":
+            lower, unit = bool(factor.lower), bool(factor.unit_diagonal)
+            values = solve_in_numpy(*operands, lower=lower, unit_diagonal=unit)
+        case "reflections_product":
+            packed, taus = operands
+            values = qr_numpy.reflections_product(packed, taus, factor.sides)
+        case "lu":
+            values = lu_numpy.factored(*operands)
+        case "geqrf":
+            values = qr_numpy.geqrf(*operands)
+        case _:
+            values = factored(*operands)
+    for out, value in zip(arrays, values if isinstance(values, tuple | list) else [values], strict=False):
+        out[...] = value.reshape(-1)
