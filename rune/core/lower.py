@@ -24,6 +24,8 @@ element and says where its value comes from:
                       the primitive's `expand`
     ByRoutine(name, pays, expand)    other primitives, one of them a Routine, where the device has
                       that; elsewhere the primitive's own `expand`
+    Written(rule)     a kernel that is written in kernel code: rule(*types, **params) -> what
+                      lowering/written.py makes a kernel of
     Exchange()        a collective between devices, called in the order of the program
     Control           a primitive that holds programs becomes a loop or a branch of the plan
 """
@@ -209,6 +211,13 @@ class ByRoutine:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A kernel whose loops are given: `rule(*types, **params)` writes them (lowering/written.py)."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """A collective: what the devices that run the program tell each other."""
 
@@ -228,5 +237,6 @@ Lowering = (
     | Library
     | Routine
     | ByRoutine
+    | Written
     | Exchange
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from rune.core.evaluate import eval_program
@@ -36,22 +37,26 @@ from rune.ops.sorted_scatters import scatter_by_sorting
 
 LIBRARY = "numpy"  # among the routines of a device that is the host
 Sorts = Callable[..., bool]
+Expansions = Mapping[Primitive, Callable[..., Any]]
 KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
 
 
 class _Decompose(Stage):
     """Writes only primitives that lower directly."""
 
-    __slots__ = ("routines", "sorts")
+    __slots__ = ("expansions", "routines", "sorts")
 
-    def __init__(self, parent: _Decompose | None, routines: frozenset[str], sorts: Sorts):
+    def __init__(
+        self, parent: _Decompose | None, routines: frozenset[str], sorts: Sorts, expansions: Expansions
+    ):
         super().__init__(parent)
         self.routines = routines
         self.sorts = sorts
+        self.expansions = expansions
 
     def inner(self) -> _Decompose:
         """One for the programs of loops and branches."""
-        return _Decompose(self, self.routines, self.sorts)
+        return _Decompose(self, self.routines, self.sorts, self.expansions)
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, expand, or inline."""
@@ -123,8 +128,9 @@ class _Decompose(Stage):
         is_here = LIBRARY in self.routines
         pays = is_here and library.pays(*map(type_of, args), **params)
         # Without an expansion only the host can compute it.
-        if primitive.expand is not None and not pays:
-            return primitive.expand(*args, **params)
+        expand = self.expansions.get(primitive, primitive.expand)
+        if expand is not None and not pays:
+            return expand(*args, **params)
         if not is_here:
             _warn_of_host(primitive.name)
         return write_library_call(primitive, args, params)
@@ -141,15 +147,18 @@ def _warn_of_host(name: str) -> None:
 
 
 def decompose(
-    program: Program, routines: frozenset[str] = frozenset(), sorts: Sorts = lambda *_, **__: False
+    program: Program,
+    routines: frozenset[str] = frozenset(),
+    sorts: Sorts = lambda *_, **__: False,
+    expansions: Expansions = MappingProxyType({}),
 ) -> Program:
     """The program in primitives that lower directly.
 
     routines: those that plans may call. sorts: (scatter, *types, **params) -> whether it is done
-    by sorting.
+    by sorting. expansions: of libraries' primitives, in place of their own.
     """
 
-    stage = _Decompose(None, routines, sorts)
+    stage = _Decompose(None, routines, sorts, expansions)
     staged = stage.trace_program(lambda *xs: eval_program(program, xs), program.input_types, program.name)
     assert not staged.captured
     return staged.program

@@ -20,6 +20,7 @@ from rune.core.types import ArrayType
 from rune.dims import Dim, Size, product
 from rune.errors import CheckError
 from rune.lowering.kernel.check import COMBINE
+from rune.lowering.kernel.check import check as check_code
 from rune.lowering.kernel.expr import Expr, Load, Local
 from rune.lowering.kernel.rewrite import expr_sizes, walk_expr
 from rune.lowering.kernel.types import type_error
@@ -43,6 +44,7 @@ from rune.lowering.kernels import (
     inner_programs,
 )
 from rune.lowering.kernels_text import kernel_sizes
+from rune.lowering.written import code_of
 
 
 @dataclass(slots=True)
@@ -66,6 +68,10 @@ class _Checker:
             self.new(b.name)
             self.buffers[b.name] = (b.type.dtype, b.type.ndim)
         self.in_place()
+        if kernel.code:
+            self.require(not kernel.domain and not kernel.body, "it has loops of both kinds")
+            check_code(code_of(kernel))
+            return
         # Sizes are in scope everywhere; axes and integer Lets join as they are bound.
         self.symbols.update(kernel_sizes(kernel))
         self.axes(kernel.domain)

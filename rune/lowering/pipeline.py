@@ -39,6 +39,7 @@ from rune.lowering.plan_check import check_overlap
 from rune.lowering.plan_types import check_types
 from rune.lowering.scatters import sorts
 from rune.lowering.schedule import schedule
+from rune.lowering.sorting.expansions import expansions
 from rune.lowering.simplify import (
     eliminate_common,
     eliminate_dead,
@@ -56,7 +57,9 @@ def program_passes(target: Target) -> tuple[Pass[Program], ...]:
         Pass(
             "decompose",
             "inline nested programs, expand primitives, write loops",
-            partial(decompose, routines=target.routines, sorts=partial(sorts, target)),
+            partial(
+                decompose, routines=target.routines, sorts=partial(sorts, target), expansions=expansions(target)
+            ),
         ),
         # Before they get an order, which would keep them apart.
         messages.PASS,

@@ -36,16 +36,19 @@ from rune.lowering.kernel.rounds import are_few
 from rune.lowering.kernelize import cost
 from rune.lowering.kernels import Axis, Kernel
 from rune.lowering.kernels_text import kernel_sizes
+from rune.lowering.written import code_of, kernel_params
 
 
 def build(kernel: Kernel, target: Target) -> KernelCode:
     """The loops of a kernel for a target."""
+    if kernel.code:
+        return code_of(kernel)
     flat = collapse_domain(flatten(kernel))
     domain, inner = _loops(flat, target)
     shared = _shared(inner, domain, target)
     body = loops.nest(domain, [Kind.GRID] * len(domain), shared.point if shared else inner)
     sizes = tuple(kernel_sizes(kernel))
-    code = KernelCode(kernel.name, _params(kernel), sizes, tuple(body), alias_pairs(flat))
+    code = KernelCode(kernel.name, kernel_params(kernel), sizes, tuple(body), alias_pairs(flat))
     return insert_barriers(code, shared.divided if shared else ())
 
 
@@ -85,14 +88,6 @@ def _widest(kernel: Kernel) -> int:
 def _stored(kernel: Kernel) -> dict[str, np.dtype]:
     """The dtype in which each output is kept."""
     return {b.name: b.type.dtype for b in kernel.outputs}
-
-
-def _params(kernel: Kernel) -> tuple[Param, ...]:
-    """Inputs are read; outputs are new values: what a kernel reads of them it wrote itself."""
-    sides = ((kernel.inputs, Access.READ), (kernel.outputs, Access.WRITE))
-    return tuple(
-        Param(b.name, b.type.dtype, product(b.type.shape), access) for buffers, access in sides for b in buffers
-    )
 
 
 def _tiled(kernel: Kernel, tile: Tile) -> list[Stmt]:

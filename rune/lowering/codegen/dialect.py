@@ -70,6 +70,8 @@ class Dialect:
     argument_table: str = ""  # the one parameter of every kernel: 64-bit words, addresses, sizes
     narrow_index: str = ""  # a signed 32-bit integer, for kernels whose indices all fit
     read_only: str = "{0}"  # an element {0} of a buffer that nothing writes
+    # (combine, dtype) -> a call that changes an element {0} by {1} atomically
+    atomics: Mapping[tuple[str, np.dtype], str] = field(default_factory=dict)
     # Arrays shared by a workgroup that have more bytes together are cut from one, whose bytes the
     # launch says; `pooled` declares it as {0}.
     static_shared_bytes: int | None = None
