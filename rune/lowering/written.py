@@ -10,15 +10,16 @@ Invariant: what these kernels compute depends on nothing but their operands.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rune.core.lower import Written
 from rune.core.program import Equation
 from rune.core.types import ArrayType
 from rune.dims import Dim, product, symbols_within
 from rune.lowering.kernel.nodes import Access, KernelCode, Param
 from rune.lowering.kernel.parse import parse_body
-from rune.lowering.kernel.rewrite import Body
+from rune.lowering.kernel.rewrite import Body, fresh, names_bound, rename, rename_size
 from rune.lowering.kernels import Buffer, Kernel
 from rune.lowering.kernels_text import kernel_sizes, type_sizes
 
@@ -31,23 +32,31 @@ class Loops:
     in_place: tuple[tuple[str, str], ...] = ()
 
 
-def written_kernel(equation: Equation, loops: Loops) -> Kernel:
-    """The kernel of an equation; it has no name yet."""
-    inputs = _buffers("x", [a.type for a in equation.operands])
-    outputs = _buffers("y", [v.type for v in equation.results])
-    code = _parsed(loops.text, (*inputs, *outputs))
-    return Kernel("", inputs, outputs, (), (), loops.in_place, code)
+def written_kernel(equation: Equation) -> Kernel:
+    """The kernel of an equation whose lowering is Written; it has no name yet."""
+    lower = equation.primitive.lower
+    assert isinstance(lower, Written)
+    operands, results = ([v.type.strong() for v in side] for side in (equation.operands, equation.results))
+    sizes = type_sizes([*operands, *results])
+    # The text has names of its own, so the sizes have other ones until it is read.
+    others = {name: f"_size{k}" for k, name in enumerate(sizes)}
+    apart = [[t.with_shape(tuple(rename_size(d, others) for d in t.shape)) for t in side] for side in (operands, results)]
+    loops = lower.rule(*apart[0], **equation.params)
+    code = _parsed(loops.text, _buffers("x", apart[0]) + _buffers("y", apart[1]))
+    local = {name: fresh(f"{name}_", sizes) for name in names_bound(code) & sizes.keys()}
+    code = rename(rename(code, local), {other: name for name, other in others.items()})
+    return Kernel("", _buffers("x", operands), _buffers("y", results), (), (), loops.in_place, code)
 
 
 def _buffers(letter: str, types: Sequence[ArrayType]) -> tuple[Buffer, ...]:
-    return tuple(Buffer(f"{letter}{k}", t.strong()) for k, t in enumerate(types))
+    return tuple(Buffer(f"{letter}{k}", t) for k, t in enumerate(types))
 
 
 @functools.lru_cache(maxsize=256)
 def _parsed(text: str, buffers: tuple[Buffer, ...]) -> Body:
-    symbols: Mapping[str, Dim] = {}
+    symbols: dict[str, Dim] = {}
     for size in type_sizes(b.type for b in buffers).values():
-        symbols = {**symbols, **symbols_within(size)}
+        symbols |= symbols_within(size)
     return parse_body(text, {b.name: b.type.dtype for b in buffers}, symbols)
 
 

@@ -158,10 +158,8 @@ class _Steps:
     def call(self, equation: Equation) -> Invoke | Routine:
         """A call of a library, or of a kernel that is written."""
         operands = _values(equation.operands, self.values)
-        lower = equation.primitive.lower
-        if isinstance(lower, Written):
-            types = (a.type for a in equation.operands)
-            kernel = written_kernel(equation, lower.rule(*types, **equation.params))
+        if isinstance(equation.primitive.lower, Written):
+            kernel = written_kernel(equation)
             name = self.names.setdefault(kernel, f"{equation.primitive.name}_{len(self.names)}")
             return Invoke(name, self.results(equation), operands, equation.frame)
         name, parameters = call_of(equation)

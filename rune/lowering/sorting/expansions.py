@@ -32,7 +32,7 @@ from rune.ops.reduction import reduce_sum
 from rune.ops.sorting import positions_like, sort, top_k
 from rune.ops.sorting.network import less, ordered, reversed_order, take_last
 
-SHORT = 64  # elements of a row that are compared all with all, at most
+SHORT = 256  # elements of a row that are compared all with all, at most
 
 Expansions = Mapping[Primitive, Callable[..., Any]]
 

@@ -1,7 +1,7 @@
 """A stable sort by digits of eight bits, the least significant first.
 
     words     u32 of each element; what is least comes first
-    counts    how often each digit occurs in each tile of a row: [rows, digits, tiles]
+    counts    how often each digit occurs in each tile of a row: [rows, digits * tiles]
     ends      the running sum of a row's counts: where a tile's elements of a digit end
     moved     every element at its place among those of its digit
 
@@ -27,11 +27,10 @@ from rune.core.lower import Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
-from rune.dims import Size, product
+from rune.dims import product
 from rune.lowering.codegen.target import Target
 from rune.lowering.written import Loops
 from rune.ops.arithmetic import logical_or, shl, shr
-from rune.ops.family import reshape
 from rune.ops.reduction import cumsum
 
 BITS = 8  # of a digit
@@ -70,12 +69,8 @@ def sort_words(word: Word, payloads: Sequence[Value], how: Tiles) -> list[Value]
     passes = -(-word.bits // BITS)
     value: Value = word.value
     for _ in range(passes):
-        shape = type_of(value).shape
         counts = digit_counts(value, threads=how.threads, tile=how.tile)
-        counted = type_of(counts).shape
-        row = (*shape[:-1], DIGITS * counted[-1])
-        ends = cumsum(reshape(counts, shape=row), axis=len(row) - 1, reverse=False)
-        ends = reshape(ends, shape=counted)
+        ends = cumsum(counts, axis=type_of(counts).ndim - 1, reverse=False)
         value, *payloads = move_digits(value, counts, ends, *payloads, threads=how.threads, tile=how.tile)
     return [_rotated_back(value, passes * BITS % WORD), *payloads]
 
@@ -92,7 +87,7 @@ def _rotated_back(word: Value, bits: int) -> Value:
 
 def _table_type(word: ArrayType, tile: int) -> ArrayType:
     *rows, size = word.shape
-    return ArrayType((*rows, DIGITS, -(-size // tile)), dtypes.i32)
+    return ArrayType((*rows, DIGITS * -(-size // tile)), dtypes.i32)
 
 
 def _counts_type(word: ArrayType, *, threads: int, tile: int) -> ArrayType:
@@ -110,7 +105,7 @@ def _counts_reference(word: np.ndarray, *, threads: int, tile: int) -> np.ndarra
     count = -(-word.shape[-1] // tile)
     table = np.zeros((len(digits), DIGITS, count), np.int32)
     np.add.at(table, (np.arange(len(digits))[:, None], digits, tile_of), 1)
-    return table.reshape(*word.shape[:-1], DIGITS, count)
+    return table.reshape(*word.shape[:-1], DIGITS * count)
 
 
 def _counts_loops(word: ArrayType, *, threads: int, tile: int) -> Loops:
@@ -267,8 +262,3 @@ move_digits = Primitive(
     lower=Written(_move_loops),
     multiple_results=True,
 )
-
-
-def rows_of(x: Value) -> Size:
-    """The number of rows along the last axis."""
-    return product(type_of(x).shape[:-1])
