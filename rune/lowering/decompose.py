@@ -33,10 +33,9 @@ from rune.lowering.joins import MOST, join_many
 from rune.ops.branch import branch
 from rune.ops.loop import loop
 from rune.ops.movement import concatenate
-from rune.ops.sorted_scatters import scatter_by_sorting
 
 LIBRARY = "numpy"  # among the routines of a device that is the host
-Sorts = Callable[..., bool]
+Scatters = Callable[..., Callable[..., Any] | None]
 Expansions = Mapping[Primitive, Callable[..., Any]]
 KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
 
@@ -44,19 +43,17 @@ KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
 class _Decompose(Stage):
     """Writes only primitives that lower directly."""
 
-    __slots__ = ("expansions", "routines", "sorts")
+    __slots__ = ("expansions", "routines", "scatters")
 
-    def __init__(
-        self, parent: _Decompose | None, routines: frozenset[str], sorts: Sorts, expansions: Expansions
-    ):
+    def __init__(self, parent: _Decompose | None, routines: frozenset[str], scatters: Scatters, expansions: Expansions):
         super().__init__(parent)
         self.routines = routines
-        self.sorts = sorts
+        self.scatters = scatters
         self.expansions = expansions
 
     def inner(self) -> _Decompose:
         """One for the programs of loops and branches."""
-        return _Decompose(self, self.routines, self.sorts, self.expansions)
+        return _Decompose(self, self.routines, self.scatters, self.expansions)
 
     def process(self, primitive: Primitive, args: Sequence[Value], params: Mapping[str, Any]) -> Any:
         """Write, expand, or inline."""
@@ -69,8 +66,10 @@ class _Decompose(Stage):
         if isinstance(primitive.lower, Routine | ByRoutine):
             return self.routine(primitive.lower, primitive, args, params)
         # The replacement is written through this stage, so what it uses is decomposed in turn.
-        if isinstance(primitive.lower, Scatter) and self.sorts(primitive, *map(type_of, args), **params):
-            return scatter_by_sorting(primitive.lower.combine, *args, **params)
+        if isinstance(primitive.lower, Scatter):
+            expand = self.scatters(primitive, *map(type_of, args), **params)
+            if expand is not None:
+                return expand(*args, **params)
         if primitive is concatenate and len(args) > MOST:
             return join_many(args, **params)
         if primitive.lower is not None or primitive in KEPT:
@@ -98,7 +97,7 @@ class _Decompose(Stage):
                 return False
             case Routine() as routine if not self.has(routine, types, equation.params):
                 return False
-            case Scatter() if self.sorts(primitive, *types, **equation.params):
+            case Scatter() if self.scatters(primitive, *types, **equation.params) is not None:
                 return False
             case None if primitive not in KEPT:
                 return False
@@ -149,16 +148,16 @@ def _warn_of_host(name: str) -> None:
 def decompose(
     program: Program,
     routines: frozenset[str] = frozenset(),
-    sorts: Sorts = lambda *_, **__: False,
+    scatters: Scatters = lambda *_, **__: None,
     expansions: Expansions = MappingProxyType({}),
 ) -> Program:
     """The program in primitives that lower directly.
 
-    routines: those that plans may call. sorts: (scatter, *types, **params) -> whether it is done
-    by sorting. expansions: of libraries' primitives, in place of their own.
+    routines: those that plans may call. scatters: (scatter, *types, **params) -> what the device does
+    in its place, or None. expansions: of libraries' primitives, in place of their own.
     """
 
-    stage = _Decompose(None, routines, sorts, expansions)
+    stage = _Decompose(None, routines, scatters, expansions)
     staged = stage.trace_program(lambda *xs: eval_program(program, xs), program.input_types, program.name)
     assert not staged.captured
     return staged.program

@@ -84,10 +84,16 @@ class _Checker:
         types = {b.name: b.type for b in (*self.kernel.inputs, *self.kernel.outputs)}
         inputs, outputs = ({b.name for b in bs} for bs in (self.kernel.inputs, self.kernel.outputs))
         for a, b in self.kernel.in_place:
-            fits = a in inputs and b in outputs and types[a] is types[b]
+            fits = a in inputs and b in outputs and self.is_one(types[a], types[b])
             self.require(fits, f"{b} cannot be {a} in place")
             # It starts out with the input's contents, so it may be read back at once.
             self.written.add(b)
+
+    def is_one(self, a: ArrayType, b: ArrayType) -> bool:
+        """Whether an array may become the other in place; given loops know no shapes."""
+        if not self.kernel.code:
+            return a is b
+        return a.dtype == b.dtype and product(a.shape) == product(b.shape)
 
     # --- names -------------------------------------------------------------------------------
 

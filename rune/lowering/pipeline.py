@@ -16,7 +16,7 @@ from time import perf_counter
 
 from rune.core.check import check_program
 from rune.core.program import Program
-from rune.lowering import explain, host_calls, kernels_check, memory, messages
+from rune.lowering import explain, host_calls, kernels_check, memory, messages, scatters
 from rune.lowering.build import build
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
@@ -37,9 +37,7 @@ from rune.lowering.passes import Pass, fixpoint, nested, run_passes
 from rune.lowering.plan import Plan
 from rune.lowering.plan_check import check_overlap
 from rune.lowering.plan_types import check_types
-from rune.lowering.scatters import sorts
 from rune.lowering.schedule import schedule
-from rune.lowering.sorting.expansions import expansions
 from rune.lowering.simplify import (
     eliminate_common,
     eliminate_dead,
@@ -48,17 +46,21 @@ from rune.lowering.simplify import (
     narrow,
     simplify_algebra,
 )
+from rune.lowering.sorting.expansions import expansions
 
 
-def program_passes(target: Target) -> tuple[Pass[Program], ...]:
-    """The passes over programs for a target."""
+def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
+    """The passes over programs for a target. reproducible: the same bits on every run."""
     return (
         # First: everything later sees only primitives with a lowering.
         Pass(
             "decompose",
             "inline nested programs, expand primitives, write loops",
             partial(
-                decompose, routines=target.routines, sorts=partial(sorts, target), expansions=expansions(target)
+                decompose,
+                routines=target.routines,
+                scatters=partial(scatters.expansion, target, reproducible),
+                expansions=expansions(target),
             ),
         ),
         # Before they get an order, which would keep them apart.
@@ -98,12 +100,14 @@ def kernel_passes(target: Target) -> tuple[Pass[KernelCode], ...]:
     )
 
 
-def stages(program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False) -> Lowered:
+def stages(
+    program: Program, target: Target, donated: Sequence[int] = (), *, check: bool = False, reproducible: bool = True
+) -> Lowered:
     """Lower a program and keep every stage."""
     seconds: dict[str, float] = {}
     require_dtypes(program, target)
     with _timed(seconds, "simplified"):
-        passes = program_passes(target)
+        passes = program_passes(target, reproducible=reproducible)
         simplified = run_passes(passes, program, check_program if check else _accept)
     with _timed(seconds, "kernels"):
         kernels = schedule(kernelize(simplified, target))

@@ -1,8 +1,8 @@
 """Kernels that are written in kernel code: what threads do together is not said by a domain.
 
-A primitive whose lowering is Written has a rule that gives `loops(...)`: the text of the loops over
-buffers x0, x1, … (its operands) and y0, y1, … (its results), each flat. Such an equation is a kernel of its own,
-and what it reads is in memory.
+A primitive whose lowering is Written has a rule that gives `Loops`: their text, over the buffers
+x0, x1, … (its operands) and y0, y1, … (its results), each flat. Such an equation is a kernel of its
+own, and what it reads is in memory.
 
 Invariant: what these kernels compute depends on nothing but their operands.
 """
@@ -10,7 +10,7 @@ Invariant: what these kernels compute depends on nothing but their operands.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rune.core.lower import Written
@@ -32,24 +32,31 @@ class Loops:
     in_place: tuple[tuple[str, str], ...] = ()
 
 
-def written_kernel(equation: Equation) -> Kernel:
-    """The kernel of an equation whose lowering is Written; it has no name yet."""
+def written_kernel(equation: Equation, memory: Sequence[ArrayType]) -> Kernel:
+    """The kernel of an equation whose lowering is Written; it has no name yet.
+
+    memory: the types of what is read in place of the operands, the same elements in the same order.
+    """
     lower = equation.primitive.lower
     assert isinstance(lower, Written)
     operands, results = ([v.type.strong() for v in side] for side in (equation.operands, equation.results))
     sizes = type_sizes([*operands, *results])
     # The text has names of its own, so the sizes have other ones until it is read.
     others = {name: f"_size{k}" for k, name in enumerate(sizes)}
-    apart = [[t.with_shape(tuple(rename_size(d, others) for d in t.shape)) for t in side] for side in (operands, results)]
+    apart = [[_renamed(t, others) for t in side] for side in (operands, results)]
     loops = lower.rule(*apart[0], **equation.params)
     code = _parsed(loops.text, _buffers("x", apart[0]) + _buffers("y", apart[1]))
     local = {name: fresh(f"{name}_", sizes) for name in names_bound(code) & sizes.keys()}
     code = rename(rename(code, local), {other: name for name, other in others.items()})
-    return Kernel("", _buffers("x", operands), _buffers("y", results), (), (), loops.in_place, code)
+    return Kernel("", _buffers("x", memory), _buffers("y", results), (), (), loops.in_place, code)
+
+
+def _renamed(type: ArrayType, names: Mapping[str, str]) -> ArrayType:
+    return type.with_shape(tuple(rename_size(d, names) for d in type.shape))
 
 
 def _buffers(letter: str, types: Sequence[ArrayType]) -> tuple[Buffer, ...]:
-    return tuple(Buffer(f"{letter}{k}", t) for k, t in enumerate(types))
+    return tuple(Buffer(f"{letter}{k}", t.strong()) for k, t in enumerate(types))
 
 
 @functools.lru_cache(maxsize=256)

@@ -42,7 +42,6 @@ from rune.lowering.kernel.rewrite import expressions, walk, walk_expr
 from rune.lowering.legalize.scalars import conversion_name, function_name
 from rune.lowering.scalar.table import COMPARISONS
 
-
 ATOMICS = {
     ("add", dtypes.i32): Op.AtomicIAdd,
     ("add", dtypes.u32): Op.AtomicIAdd,

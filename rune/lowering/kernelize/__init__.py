@@ -157,11 +157,12 @@ class _Steps:
 
     def call(self, equation: Equation) -> Invoke | Routine:
         """A call of a library, or of a kernel that is written."""
-        operands = _values(equation.operands, self.values)
         if isinstance(equation.primitive.lower, Written):
-            kernel = written_kernel(equation)
+            read = memory_operands(equation, self.stored.definitions)
+            kernel = written_kernel(equation, [v.type for v in read])
             name = self.names.setdefault(kernel, f"{equation.primitive.name}_{len(self.names)}")
-            return Invoke(name, self.results(equation), operands, equation.frame)
+            return Invoke(name, self.results(equation), _values(read, self.values), equation.frame)
+        operands = _values(equation.operands, self.values)
         name, parameters = call_of(equation)
         return Routine(name, self.results(equation), operands, parameters, equation.frame)
 

@@ -108,6 +108,4 @@ def _among_threads(combine: str, dtype: str) -> tuple[str, str]:
 
 
 # Operand 0 scanned along an axis; operand 1, where it is, has the scanned totals of its tiles.
-scan_by_groups = Primitive(
-    "scan_by_groups", "reduction", _scan_type, _scan_reference, lower=Written(_scan_loops)
-)
+scan_by_groups = Primitive("scan_by_groups", "reduction", _scan_type, _scan_reference, lower=Written(_scan_loops))

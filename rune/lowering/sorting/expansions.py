@@ -168,6 +168,4 @@ def _inverse_loops(places: ArrayType) -> Loops:
 
 
 # The position of each number in rows that hold 0…N-1 once each.
-inverse_rows = Primitive(
-    "inverse_rows", "sorting", _inverse_type, _inverse_reference, lower=Written(_inverse_loops)
-)
+inverse_rows = Primitive("inverse_rows", "sorting", _inverse_type, _inverse_reference, lower=Written(_inverse_loops))

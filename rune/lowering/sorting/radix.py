@@ -5,8 +5,8 @@
     ends      the running sum of a row's counts: where a tile's elements of a digit end
     moved     every element at its place among those of its digit
 
-A word that has been moved is rotated, so that the next digit is its lowest, and all passes share
-their kernels. On a processor one thread walks a tile. On a GPU a group of threads that run in step
+A word that is moved is turned, so that the next digit is its lowest, and all passes but the last
+share their kernels. On a processor one thread walks a tile. On a GPU a group of threads that run in step
 walks it in rounds; in each an element counts those of its digit before it among the threads.
 
 Cost: three kernels and a scan for each eight bits; O(n) work.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rune import dtypes
-from rune.core.interpreter import literal, type_of
+from rune.core.interpreter import type_of
 from rune.core.lower import Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
@@ -30,7 +30,6 @@ from rune.core.values import Value
 from rune.dims import product
 from rune.lowering.codegen.target import Target
 from rune.lowering.written import Loops
-from rune.ops.arithmetic import logical_or, shl, shr
 from rune.ops.reduction import cumsum
 
 BITS = 8  # of a digit
@@ -68,18 +67,13 @@ def sort_words(word: Word, payloads: Sequence[Value], how: Tiles) -> list[Value]
     """The words in order along the last axis, and the payloads moved alike; ties keep their order."""
     passes = -(-word.bits // BITS)
     value: Value = word.value
-    for _ in range(passes):
+    for number in range(passes):
         counts = digit_counts(value, threads=how.threads, tile=how.tile)
         ends = cumsum(counts, axis=type_of(counts).ndim - 1, reverse=False)
-        value, *payloads = move_digits(value, counts, ends, *payloads, threads=how.threads, tile=how.tile)
-    return [_rotated_back(value, passes * BITS % WORD), *payloads]
-
-
-def _rotated_back(word: Value, bits: int) -> Value:
-    if not bits:
-        return word
-    up, down = literal(bits, dtypes.u32), literal(WORD - bits, dtypes.u32)
-    return logical_or(shl(word, up), shr(word, down))
+        # The last pass turns the word back to what it was.
+        turn = WORD - BITS if number < passes - 1 else number * BITS % WORD
+        value, *payloads = move_digits(value, counts, ends, *payloads, threads=how.threads, tile=how.tile, turn=turn)
+    return [value, *payloads]
 
 
 # --- counting ---------------------------------------------------------------------------------
@@ -158,76 +152,87 @@ def _entry(word: ArrayType, digit: str, tile: int) -> str:
     return f"({DIGITS}*r + {digit})*({count}) + p"
 
 
-digit_counts = Primitive(
-    "digit_counts", "sorting", _counts_type, _counts_reference, lower=Written(_counts_loops)
-)
+digit_counts = Primitive("digit_counts", "sorting", _counts_type, _counts_reference, lower=Written(_counts_loops))
 
 
 # --- moving -----------------------------------------------------------------------------------
 
 
 def _move_type(
-    word: ArrayType, counts: ArrayType, ends: ArrayType, *payloads: ArrayType, threads: int, tile: int
+    word: ArrayType, counts: ArrayType, ends: ArrayType, *payloads: ArrayType, threads: int, tile: int, turn: int
 ) -> tuple[ArrayType, ...]:
     return (word, *payloads)
 
 
 def _move_reference(
-    word: np.ndarray, counts: np.ndarray, ends: np.ndarray, *payloads: np.ndarray, threads: int, tile: int
+    word: np.ndarray, counts: np.ndarray, ends: np.ndarray, *payloads: np.ndarray, threads: int, tile: int, turn: int
 ) -> tuple[np.ndarray, ...]:
     order = np.argsort(word & np.uint32(DIGITS - 1), axis=-1, kind="stable")
-    rotated = word >> np.uint32(BITS) | word << np.uint32(WORD - BITS)
-    return tuple(np.take_along_axis(x, order, -1) for x in (rotated, *payloads))
+    turned = word << np.uint32(turn) | word >> np.uint32(WORD - turn) if turn else word
+    return tuple(np.take_along_axis(x, order, -1) for x in (turned, *payloads))
 
 
 def _move_loops(
-    word: ArrayType, counts: ArrayType, ends: ArrayType, *payloads: ArrayType, threads: int, tile: int
+    word: ArrayType, counts: ArrayType, ends: ArrayType, *payloads: ArrayType, threads: int, tile: int, turn: int
 ) -> Loops:
-    write = _by_one if threads == 1 else _by_group
-    return Loops(_over_tiles(word, tile, write(word, payloads, threads, tile)))
+    moves = _Moves(word, payloads, threads, tile, turn)
+    return Loops(_over_tiles(word, tile, _by_one(moves) if threads == 1 else _by_group(moves)))
 
 
-def _start(word: ArrayType, digit: str, tile: int) -> str:
-    """Where a tile's elements of a digit begin."""
-    entry = _entry(word, digit, tile)
-    return f"x2[{entry}] - x1[{entry}]"
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """What both kernels write, as text."""
+
+    word: ArrayType
+    payloads: tuple[ArrayType, ...]
+    threads: int
+    tile: int
+    turn: int
+
+    def start(self, digit: str) -> str:
+        """Where a tile's elements of a digit begin."""
+        entry = _entry(self.word, digit, self.tile)
+        return f"x2[{entry}] - x1[{entry}]"
+
+    def writes(self, element: str) -> str:
+        """The element at its place `to`, its word turned, and its payloads."""
+        to, at = f"({self.word.shape[-1]})*r + to", _at(self.word, element, self.tile)
+        turned = f"(w << {self.turn}_u32) | (w >> {WORD - self.turn}_u32)" if self.turn else "w"
+        lines = [f"store y0[{to}] = {turned}"]
+        lines += [f"store y{k + 1}[{to}] = x{k + 3}[{at}]" for k in range(len(self.payloads))]
+        return "\n".join(lines)
+
+    @property
+    def place(self) -> str:
+        """The name of an element's place, and its bounds."""
+        return f"to: i32 in 0..{self.word.shape[-1] - 1}"
 
 
-def _writes(word: ArrayType, payloads: Sequence[ArrayType], element: str, tile: int) -> str:
-    """The element at its place `to`, rotated, and its payloads."""
-    to, at = f"({word.shape[-1]})*r + to", _at(word, element, tile)
-    lines = [f"store y0[{to}] = (w >> {BITS}_u32) | (w << {WORD - BITS}_u32)"]
-    lines += [f"store y{k + 1}[{to}] = x{k + 3}[{at}]" for k in range(len(payloads))]
-    return "\n".join(lines)
-
-
-def _place(word: ArrayType) -> str:
-    return f"to: i32 in 0..{word.shape[-1] - 1}"
-
-
-def _by_one(word: ArrayType, payloads: Sequence[ArrayType], threads: int, tile: int) -> str:
+def _by_one(moves: _Moves) -> str:
+    word, tile = moves.word, moves.tile
     return f"""
         alloc next: i32[{DIGITS}] local
-        for d in {DIGITS} serial {{ store next[d] = {_start(word, "d", tile)} }}
+        for d in {DIGITS} serial {{ store next[d] = {moves.start("d")} }}
         for e in {tile} serial {{
           if {_inside(word, "e", tile)} {{
             w: u32 = x0[{_at(word, "e", tile)}]
             g: i32 in 0..{DIGITS - 1} = i32(w & {DIGITS - 1}_u32)
-            {_place(word)} = next[g]
+            {moves.place} = next[g]
             store next[g] = to + 1_i32
-            {_writes(word, payloads, "e", tile)}
+            {moves.writes("e")}
           }}
         }}"""
 
 
-def _by_group(word: ArrayType, payloads: Sequence[ArrayType], threads: int, tile: int) -> str:
+def _by_group(moves: _Moves) -> str:
+    word, tile, threads = moves.word, moves.tile, moves.threads
     element = f"{threads}*e + t"
     return f"""
         alloc next: i32[{DIGITS}] shared
         alloc digits: i32[{threads}] shared
         for t in {threads} workgroup {{
           for d in {DIGITS // threads} serial {{
-            store next[{threads}*d + t] = {_start(word, f"{threads}*d + t", tile)}
+            store next[{threads}*d + t] = {moves.start(f"{threads}*d + t")}
           }}
           for e in {tile // threads} serial {{
             w: u32 = x0[{_at(word, element, tile)} if {_inside(word, element, tile)}]
@@ -243,8 +248,8 @@ def _by_group(word: ArrayType, payloads: Sequence[ArrayType], threads: int, tile
               before add= i32(is_alike & (index(s) < index(t)))
             }}
             if is_there {{
-              {_place(word)} = next[g] + before
-              {_writes(word, payloads, element, tile)}
+              {moves.place} = next[g] + before
+              {moves.writes(element)}
             }}
             barrier
             if is_there & (before == (all - 1_i32)) {{
@@ -255,10 +260,5 @@ def _by_group(word: ArrayType, payloads: Sequence[ArrayType], threads: int, tile
 
 
 move_digits = Primitive(
-    "move_digits",
-    "sorting",
-    _move_type,
-    _move_reference,
-    lower=Written(_move_loops),
-    multiple_results=True,
+    "move_digits", "sorting", _move_type, _move_reference, lower=Written(_move_loops), multiple_results=True
 )

@@ -32,9 +32,9 @@ _lock = locks.reentrant()
 
 
 @per_program
-def _compiled(program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool) -> Executable:
+def _compiled(program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool, reproducible: bool) -> Executable:
     next(counts.compiles)
-    lowered = late_modules.compiler().stages(program, device.target, donated, check=check)
+    lowered = late_modules.compiler().stages(program, device.target, donated, check=check, reproducible=reproducible)
     if check:
         late_modules.plan_check().check_plan(lowered.plan)
     if profile:
@@ -50,7 +50,7 @@ def compiled(program: Program, device: Device, donated: tuple[int, ...] = ()) ->
     """The executable of `program` on `device`, compiled on first use."""
     settings = config.current()
     with _lock:
-        return _compiled(program, device, donated, settings.check_stages, settings.profile)
+        return _compiled(program, device, donated, settings.check_stages, settings.profile, settings.reproducible)
 
 
 def device_for(device: Device | None) -> Device:
