@@ -74,8 +74,9 @@ class _Decompose(Stage):
             return join_many(args, **params)
         if primitive.lower is not None or primitive in KEPT:
             return self.write(primitive, args, map_programs(params, self.decomposed))
-        if primitive.expand is not None:
-            return primitive.expand(*args, **params)
+        expand = self.expansions.get(primitive, primitive.expand)
+        if expand is not None:
+            return expand(*args, **params)
         called = called_once(primitive, args, params)
         if called is not None:
             return eval_program(called, args)
@@ -154,7 +155,7 @@ def decompose(
     """The program in primitives that lower directly.
 
     routines: those that plans may call. scatters: (scatter, *types, **params) -> what the device does
-    in its place, or None. expansions: of libraries' primitives, in place of their own.
+    in its place, or None. expansions: of primitives, in place of their own.
     """
 
     stage = _Decompose(None, routines, scatters, expansions)

@@ -16,7 +16,7 @@ from time import perf_counter
 
 from rune.core.check import check_program
 from rune.core.program import Program
-from rune.lowering import explain, host_calls, kernels_check, memory, messages, scatters
+from rune.lowering import explain, extremes, host_calls, kernels_check, memory, messages, scatters
 from rune.lowering.build import build
 from rune.lowering.codegen.target import Target
 from rune.lowering.decompose import decompose
@@ -46,7 +46,7 @@ from rune.lowering.simplify import (
     narrow,
     simplify_algebra,
 )
-from rune.lowering.sorting.expansions import expansions
+from rune.lowering.sorting import expansions as sorting
 
 
 def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[Program], ...]:
@@ -60,7 +60,7 @@ def program_passes(target: Target, *, reproducible: bool = True) -> tuple[Pass[P
                 decompose,
                 routines=target.routines,
                 scatters=partial(scatters.expansion, target, reproducible),
-                expansions=expansions(target),
+                expansions={**sorting.expansions(target), **extremes.expansions(target)},
             ),
         ),
         # Before they get an order, which would keep them apart.
