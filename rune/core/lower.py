@@ -180,8 +180,8 @@ class Library:
     shared: rule(*types, **params) -> the axes, by the numbers that they have in all operands and
             results, along which it does the same for each index apart
     pays:   rule(*types, **params) -> bool, whether the routine is the faster one on the CPU. A
-            primitive without `expand` is always computed by the host, with a warning on other
-            devices
+            primitive without `expand` for which lowering has no expansion either is always
+            computed by the host, with a warning on other devices
     """
 
     shared: Rule
@@ -212,7 +212,7 @@ class ByRoutine:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A kernel whose loops are given: `rule(*types, **params)` writes them (lowering/written.py)."""
+    """A kernel whose loops are given: rule(*types, **params) -> Loops (lowering/written.py)."""
 
     rule: Rule
 

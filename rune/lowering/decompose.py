@@ -154,8 +154,9 @@ def decompose(
 ) -> Program:
     """The program in primitives that lower directly.
 
-    routines: those that plans may call. scatters: (scatter, *types, **params) -> what the device does
-    in its place, or None. expansions: of primitives, in place of their own.
+    routines:    those that plans may call
+    scatters:    (scatter, *types, **params) -> what the device does in its place, or None
+    expansions:  of primitives, in place of their own
     """
 
     stage = _Decompose(None, routines, scatters, expansions)

@@ -1,4 +1,4 @@
-"""Where the largest or the least element of a long row is, on a device whose threads work in groups.
+"""Where the largest or the least element of a long row is, where threads work in groups.
 
     tiles   each walked once by a group: the extremum and its position
     row     the extrema of its tiles, in the same way
@@ -56,9 +56,7 @@ def _position(primitive: Primitive, combine: str, rows: int, x: Value, *, axis: 
     return cast(reshape(positions, shape=shape), dtype)
 
 
-def _type(
-    x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int
-) -> tuple[ArrayType, ArrayType]:
+def _type(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int) -> tuple[ArrayType, ArrayType]:
     count = -(-x.shape[axis] // tile) if tile else 1
     values = x.with_shape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
     return values, values.with_dtype(dtypes.i32)

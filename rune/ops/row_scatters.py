@@ -51,8 +51,8 @@ def changed_rows(
 ) -> Value:
     """The operand whose rows are changed by updates, for windows that are rows.
 
-    change: is given the operand as rows [S, W], the number of each update's row [U], S for what is left
-            out, and the updates [U, W].
+    change: is given the operand as rows [S, W], the number of each update's row [U], which is S
+            for what is left out, and the updates [U, W].
     """
     shape = type_of(operand).shape
     placed = scattered_axes(dims)

@@ -15,18 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rune.ops.row_scatters import changed_rows, is_of_rows
 
 import rune
 from rune import dtypes, ops
 from rune.core.interpreter import type_of
 from rune.core.lower import Scatter
 from rune.core.primitive import Primitive
-from rune.lowering.kernelize import cost
 from rune.lowering.scatters import LONGEST_LOOP, expansion
-from rune.lowering.scatters.atomic import SPELLED, change_atomically, is_atomic
-from rune.lowering.scatters.by_sorting import CHUNK, LAST, change_by_sorting
+from rune.lowering.scatters.by_sorting import change_by_sorting
 from rune.lowering.sorting.radix import Tiles
+from rune.ops.row_scatters import changed_rows, is_of_rows
 from tests.ops.calls import Sample
 from tests.ops.samples import samples
 from tests.support.arrays import array

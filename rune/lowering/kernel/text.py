@@ -79,7 +79,7 @@ def _range(symbol: Dim | None) -> str:
 
 
 def code_lines(body: Body, symbols: dict[str, Dim], depth: int) -> Iterator[str]:
-    """The lines of statements, `depth` levels in; `symbols` have the bounds of names bound there."""
+    """The lines of statements, `depth` levels in; `symbols` have the bounds of what they bind."""
     pad = "  " * depth
     for stmt in body:
         match stmt:

@@ -4,9 +4,9 @@
     before    the running totals: one group walks them
     tiles     each scanned by a group, from the total before it
 
-In a group every thread walks a few neighbours and adds them up; sums of the threads are scanned over
-distances 1, 2, 4, …; then every thread walks its neighbours again, from the sum before them. The
-tiles depend on nothing but sizes, so the result is the same on every run.
+In a group every thread walks a few neighbours and adds them up; sums of the threads are scanned
+over distances 1, 2, 4, …; then every thread walks its neighbours again, from the sum before them.
+The tiles depend on nothing but sizes, so the result is the same on every run.
 
 Cost: every element is read twice and written once.
 Source: reduce, then scan: Merrill and Grimshaw, "Parallel scan for stream architectures", 2009.

@@ -77,7 +77,7 @@ def is_routine(equation: Equation) -> bool:
 
 
 def is_call(equation: Equation) -> bool:
-    """True for what is done by itself before kernels are formed: calls, and kernels that are written."""
+    """True for what is by itself before kernels are formed: calls, and kernels of given loops."""
     return equation.primitive is host_call or isinstance(equation.primitive.lower, Routine | Written)
 
 

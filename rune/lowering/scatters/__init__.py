@@ -1,9 +1,9 @@
 """Scatters on a device: which way each is done.
 
-    atomically        every update at once, where their order does not show: integers, and floats where
-                      the user allows sums in any order (atomic.py)
-    by sorting        updates of one element in their order, next to each other (by_sorting.py)
-    one by one        a loop over updates, in one thread for each element that all of them may change
+    atomically    every update at once, where their order does not show: integers, and floats
+                  where the user allows sums in any order (atomic.py)
+    by sorting    updates of one element in their order, next to each other (by_sorting.py)
+    one by one    a loop over updates, in one thread for each element that all of them may change
 
 A processor with vector units is quick at the last; of a device with many slow threads it leaves all
 but a few idle.
@@ -35,7 +35,7 @@ LONGEST_LOOP = {"spirv": 65535, "wgsl": 65535}
 def expansion(
     target: Target, reproducible: bool, primitive: Primitive, *types: ArrayType, **params: Any
 ) -> Callable[..., Value] | None:
-    """What the target does in place of a scatter of these operands; None where it goes one by one."""
+    """What the target does in place of a scatter of these operands; None: one by one."""
     change = _change(target, reproducible, primitive, *types, **params)
     return None if change is None else functools.partial(changed_rows, change)
 
@@ -53,7 +53,7 @@ def _change(
         or not is_of_rows(operand, params["dims"], params["slice_sizes"])
     ):
         return None
-    if is_atomic(target, lower.combine, operand.dtype, reproducible):
+    if lower.combine is not None and is_atomic(target, lower.combine, operand.dtype, reproducible):
         return functools.partial(change_atomically, lower.combine)
     if lower.combine in COMBINES:
         return functools.partial(change_by_sorting, lower.combine, tiles(target))

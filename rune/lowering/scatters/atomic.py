@@ -1,7 +1,7 @@
 """A scatter by atomic changes: one thread for each update, in any order.
 
-Integers give the same result in every order. Sums of floats do not, by a rounding here and there: they
-are done so where the user says that they need not be the same on every run.
+Integers give the same result in every order. Sums of floats do not, by a rounding here and there:
+they are done so where the user says that they need not be the same on every run.
 """
 
 from __future__ import annotations
@@ -13,27 +13,16 @@ from rune.core.lower import Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
+from rune.lowering.codegen.atomics import has_atomic
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernel.check import COMBINE
 from rune.lowering.written import Loops
 
-_WORDS = frozenset({dtypes.i32, dtypes.u32})
-_LONG = frozenset({dtypes.i64, dtypes.u64})
-# What the renderers spell. In WGSL, memory is of u32.
-SPELLED: dict[str, frozenset[tuple[str, np.dtype]]] = {
-    "opencl": frozenset((c, d) for c in ("add", "min", "max") for d in _WORDS),
-    "spirv": frozenset((c, d) for c in ("add", "min", "max") for d in _WORDS),
-    "wgsl": frozenset({("add", dtypes.i32), ("add", dtypes.u32), ("min", dtypes.u32), ("max", dtypes.u32)}),
-    "cuda": frozenset((c, d) for c in ("add", "min", "max") for d in _WORDS | _LONG)
-    | {("add", dtypes.f32), ("add", dtypes.f64)},
-}
 
-
-def is_atomic(target: Target, combine: str | None, dtype: np.dtype, reproducible: bool) -> bool:
+def is_atomic(target: Target, combine: str, dtype: np.dtype, reproducible: bool) -> bool:
     """Whether a scatter that combines in this way may be done atomically."""
-    if combine is None or (combine, dtype) not in SPELLED.get(target.language, ()):
-        return False
-    return dtype in dtypes.INTEGER or (not reproducible and target.has(f"atomic_{combine}", dtype))
+    order_shows = dtype not in dtypes.INTEGER
+    return has_atomic(target, combine, dtype) and not (reproducible and order_shows)
 
 
 def change_atomically(combine: str, rows: Value, places: Value, updates: Value) -> Value:

@@ -52,7 +52,7 @@ def change_by_sorting(combine: str | None, how: Tiles, rows: Value, places: Valu
 
 
 def _level(combine: str, rows: Value, *entries: Value) -> list[Value]:
-    """The rows changed by what lies within chunks, and the entries that are left, if there are any."""
+    """The rows changed by what lies within chunks, and the entries that are left, if any."""
     most = dims.bounds(type_of(entries[0]).shape[0])[1]
     is_last = most is not None and most <= LAST
     return combine_runs(rows, *entries, combine=combine, chunk=0 if is_last else CHUNK)
@@ -77,7 +77,8 @@ def _combine_type(
 def _combine_reference(
     rows: np.ndarray, places: np.ndarray, *values: np.ndarray, combine: str, chunk: int
 ) -> tuple[np.ndarray, ...]:
-    updates = values[-1][values[0]] if len(values) > 1 else values[0]
+    *order, updates = values
+    updates = updates[order[0]] if order else updates
     changed, places, inside = rows.copy(), places.astype(np.int64), places < len(rows)
     function = COMBINE[combine].function
     if not chunk:

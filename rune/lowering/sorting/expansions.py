@@ -1,11 +1,11 @@
 """`sort` and `top_k` on a device: long rows by digits, short ones by counting what comes before.
 
-    keys -> words     integers that compare as the keys do (ops/sorting/network.py), as u32
-    words -> order    the last word first, each time by all of its digits; the order is carried along
+    keys -> words     integers that compare as the keys do (ops/sorting/keys.py), as u32
+    words -> order    the last word first, by all of its digits; the order is carried along
     order -> results  every operand is read in that order
 
-Of a short row every element is compared with every other: as many threads as there are elements, and two
-kernels.
+Of a short row every element is compared with every other: as many threads as there are elements,
+and two kernels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rune.ops.family import broadcast
 from rune.ops.movement import slice_
 from rune.ops.reduction import reduce_sum
 from rune.ops.sorting import positions_like, sort, top_k
-from rune.ops.sorting.network import less, ordered, reversed_order, take_last
+from rune.ops.sorting.keys import less, ordered, reversed_order, take_last
 
 SHORT = 256  # elements of a row that are compared all with all, at most
 

@@ -6,10 +6,10 @@
     moved     every element at its place among those of its digit
 
 A word that is moved is turned, so that the next digit is its lowest, and all passes but the last
-share their kernels. On a processor one thread walks a tile. On a GPU a group of threads that run in step
-walks it in rounds; in each an element counts those of its digit before it among the threads.
+share their kernels. On a processor one thread walks a tile. On a GPU a group of threads that run in
+step walks it in rounds; in each an element counts those of its digit before it among the threads.
 
-Cost: three kernels and a scan for each eight bits; O(n) work.
+Cost: two kernels and a scan for each eight bits; O(n) work.
 Source: Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R; Satish, Harris and Garland,
 "Designing efficient sorting algorithms for manycore GPUs", 2009.
 """
@@ -28,6 +28,7 @@ from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
 from rune.dims import product
+from rune.lowering.codegen.atomics import has_atomic
 from rune.lowering.codegen.target import Target
 from rune.lowering.written import Loops
 from rune.ops.reduction import cumsum
@@ -50,7 +51,8 @@ class Tiles:
 
 def tiles(target: Target) -> Tiles:
     """The tiles of a device."""
-    if target.is_processor or target.threads_per_workgroup < GROUP:
+    counts_together = target.threads_per_workgroup >= GROUP and has_atomic(target, "add", dtypes.i32)
+    if target.is_processor or not counts_together:
         return Tiles(1, PROCESSOR_TILE)
     return Tiles(GROUP, GROUP_TILE)
 
@@ -64,7 +66,7 @@ class Word:
 
 
 def sort_words(word: Word, payloads: Sequence[Value], how: Tiles) -> list[Value]:
-    """The words in order along the last axis, and the payloads moved alike; ties keep their order."""
+    """The words in order along the last axis, and the payloads moved alike; ties stay."""
     passes = -(-word.bits // BITS)
     value: Value = word.value
     for number in range(passes):

@@ -32,7 +32,9 @@ _lock = locks.reentrant()
 
 
 @per_program
-def _compiled(program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool, reproducible: bool) -> Executable:
+def _compiled(
+    program: Program, device: Device, donated: tuple[int, ...], check: bool, profile: bool, reproducible: bool
+) -> Executable:
     next(counts.compiles)
     lowered = late_modules.compiler().stages(program, device.target, donated, check=check, reproducible=reproducible)
     if check:
