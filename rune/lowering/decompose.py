@@ -21,7 +21,7 @@ from typing import Any
 from rune.core.evaluate import eval_program
 from rune.core.higher import called_once, subprograms
 from rune.core.interpreter import type_of
-from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Scatter
+from rune.core.lower import ByRoutine, Exchange, Host, Library, Routine, Rule, Scatter
 from rune.core.primitive import Primitive
 from rune.core.program import Equation, Program, map_programs
 from rune.core.staging import Stage
@@ -35,8 +35,8 @@ from rune.ops.loop import loop
 from rune.ops.movement import concatenate
 
 LIBRARY = "numpy"  # among the routines of a device that is the host
-Scatters = Callable[..., Callable[..., Any] | None]
-Expansions = Mapping[Primitive, Callable[..., Any]]
+Scatters = Callable[..., Rule | None]
+Expansions = Mapping[Primitive, Rule]
 KEPT = (loop, branch, host_call)  # several results, and no record of a lowering
 
 

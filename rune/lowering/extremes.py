@@ -11,14 +11,13 @@ Cost: every element is read once; two kernels.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
 from rune import dtypes
 from rune.core.interpreter import type_of
-from rune.core.lower import Written
+from rune.core.lower import Rule, Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -36,7 +35,7 @@ LONG = 1 << 16  # elements of a row that is walked in tiles
 _SIGNS = {"max": ">", "min": "<"}
 
 
-def expansions(target: Target) -> Mapping[Primitive, Callable[..., Any]]:
+def expansions(target: Target) -> Mapping[Primitive, Rule]:
     """What a device does in place of the primitives' own expansions."""
     if target.is_processor or target.threads_per_workgroup < THREADS:
         return {}
@@ -69,8 +68,8 @@ def _reference(
     starts = range(0, x.shape[axis], tile or x.shape[axis])
     at = [s + choose(x.take(range(s, min(s + (tile or s + x.shape[axis]), x.shape[axis])), axis), axis) for s in starts]
     best = np.stack(at, axis).astype(np.int32)
-    own = np.take_along_axis(positions[0], best, axis) if positions else best
-    return np.take_along_axis(x, best, axis), own
+    places = np.take_along_axis(positions[0], best, axis) if positions else best
+    return np.take_along_axis(x, best, axis), places
 
 
 def _loops(x: ArrayType, *positions: ArrayType, axis: int, combine: str, tile: int) -> Loops:

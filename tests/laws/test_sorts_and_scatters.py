@@ -93,9 +93,9 @@ def test_long_rows_of_every_width_are_sorted(dtype: str, device: Any):
 def test_several_keys_and_what_goes_with_them_are_sorted(device: Any):
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 3, 700).astype(np.int32), keys(700)
-    moved = np.arange(700, dtype=np.int32)
+    numbers = np.arange(700, dtype=np.int32)
 
-    *_, order = rune.jit(partial(rune.lax.sort, num_keys=2), device=device.name)((first, second, moved))
+    *_, order = rune.jit(partial(rune.lax.sort, num_keys=2), device=device.name)((first, second, numbers))
 
     np.testing.assert_array_equal(np.lexsort((second, first)), order)
 

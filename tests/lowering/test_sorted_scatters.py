@@ -18,7 +18,6 @@ import pytest
 
 import rune
 from rune import dtypes, ops
-from rune.core.interpreter import type_of
 from rune.core.lower import Scatter
 from rune.core.primitive import Primitive
 from rune.lowering.scatters import LONGEST_LOOP, expansion
@@ -123,7 +122,3 @@ def test_no_loop_is_longer_than_the_driver_lets_it_be():
 
 def test_windows_that_overlap_are_not_sorted():
     assert not is_sorted(GPU, 100_000, 4, slice_sizes=(1, 2))
-
-
-def test_what_is_no_scatter_is_not_sorted():
-    assert expansion(GPU, True, ops.add, type_of(1.0), type_of(1.0)) is None

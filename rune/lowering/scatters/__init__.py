@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from rune import dtypes
 from rune.core.lower import Scatter
 from rune.core.primitive import Primitive
-from rune.core.types import ArrayType
+from rune.core.types import ArrayType, Shape
 from rune.core.values import Value
 from rune.lowering.codegen.target import Target
 from rune.lowering.kernelize import cost
 from rune.lowering.scatters.atomic import change_atomically, is_atomic
 from rune.lowering.scatters.by_sorting import COMBINES, change_by_sorting
 from rune.lowering.sorting.radix import tiles
+from rune.ops.index_dims import IndexDims
 from rune.ops.row_scatters import Change, changed_rows, is_of_rows
 
 MANY_CORES = 16  # a device with fewer is taken for a processor that runs kernels
@@ -33,30 +33,32 @@ LONGEST_LOOP = {"spirv": 65535, "wgsl": 65535}
 
 
 def expansion(
-    target: Target, reproducible: bool, primitive: Primitive, *types: ArrayType, **params: Any
+    target: Target,
+    reproducible: bool,
+    primitive: Primitive,
+    operand: ArrayType,
+    indices: ArrayType,
+    updates: ArrayType,
+    *,
+    dims: IndexDims,
+    slice_sizes: Shape,
+    mode: str,
 ) -> Callable[..., Value] | None:
     """What the target does in place of a scatter of these operands; None: one by one."""
-    change = _change(target, reproducible, primitive, *types, **params)
+    lower = primitive.lower
+    assert isinstance(lower, Scatter)
+    is_plain = operand.dtype not in dtypes.COMPLEX and 0 not in operand.shape
+    if not is_plain or not _is_long(target, indices) or not is_of_rows(operand, dims, slice_sizes):
+        return None
+    change = _change(target, reproducible, lower.combine, operand)
     return None if change is None else functools.partial(changed_rows, change)
 
 
-def _change(
-    target: Target, reproducible: bool, primitive: Primitive, *types: ArrayType, **params: Any
-) -> Change | None:
-    lower = primitive.lower
-    if not isinstance(lower, Scatter) or not _is_long(target, types[1]):
-        return None
-    operand = types[0]
-    if (
-        operand.dtype in dtypes.COMPLEX
-        or 0 in operand.shape
-        or not is_of_rows(operand, params["dims"], params["slice_sizes"])
-    ):
-        return None
-    if lower.combine is not None and is_atomic(target, lower.combine, operand.dtype, reproducible):
-        return functools.partial(change_atomically, lower.combine)
-    if lower.combine in COMBINES:
-        return functools.partial(change_by_sorting, lower.combine, tiles(target))
+def _change(target: Target, reproducible: bool, combine: str | None, operand: ArrayType) -> Change | None:
+    if combine is not None and is_atomic(target, combine, operand.dtype, reproducible):
+        return functools.partial(change_atomically, combine)
+    if combine in COMBINES:
+        return functools.partial(change_by_sorting, combine, tiles(target))
     return None
 
 

@@ -70,8 +70,8 @@ def _combine_type(
 ) -> tuple[ArrayType, ...]:
     if not chunk:
         return (rows,)
-    left = 2 * _chunks(places, chunk)
-    return rows, places.with_shape((left,)), rows.with_shape((left, rows.shape[1]))
+    count = 2 * _chunks(places, chunk)
+    return rows, places.with_shape((count,)), rows.with_shape((count, rows.shape[1]))
 
 
 def _combine_reference(
@@ -85,21 +85,21 @@ def _combine_reference(
         function.at(changed, places[inside], updates[inside])
         return (changed,)
     count = -(-len(places) // chunk)
-    left_places = np.zeros(2 * count, np.uint32)
-    left = np.full((2 * count, rows.shape[1]), _neutral(combine, rows.dtype).value)
+    end_places = np.zeros(2 * count, np.uint32)
+    ends = np.full((2 * count, rows.shape[1]), _neutral(combine, rows.dtype).value)
     for k in range(count):
         part = slice(chunk * k, min(chunk * (k + 1), len(places)))
-        left_places[2 * k : 2 * k + 2] = places[part][0], places[part][-1]
+        end_places[2 * k : 2 * k + 2] = places[part][0], places[part][-1]
         before = places[part.start - 1] if k else -1
         after = places[part.stop] if part.stop < len(places) else -1
         for n in range(part.start, part.stop):
             if places[n] == after:
-                left[2 * k + 1] = function(left[2 * k + 1], updates[n])
+                ends[2 * k + 1] = function(ends[2 * k + 1], updates[n])
             elif places[n] == before:
-                left[2 * k] = function(left[2 * k], updates[n])
+                ends[2 * k] = function(ends[2 * k], updates[n])
             elif inside[n]:
                 changed[places[n]] = function(changed[places[n]], updates[n])
-    return changed, left_places, left
+    return changed, end_places, ends
 
 
 def _neutral(combine: str, dtype: np.dtype) -> Const:

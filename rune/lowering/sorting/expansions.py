@@ -10,14 +10,13 @@ and two kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from rune import dims, dtypes
 from rune.core.interpreter import literal, type_of
-from rune.core.lower import Written
+from rune.core.lower import Rule, Written
 from rune.core.primitive import Primitive
 from rune.core.types import ArrayType
 from rune.core.values import Value
@@ -34,10 +33,8 @@ from rune.ops.sorting.keys import less, ordered, reversed_order, take_last
 
 SHORT = 256  # elements of a row that are compared all with all, at most
 
-Expansions = Mapping[Primitive, Callable[..., Any]]
 
-
-def expansions(target: Target) -> Expansions:
+def expansions(target: Target) -> Mapping[Primitive, Rule]:
     """What a device does in place of the primitives' own expansions."""
     how = tiles(target)
 
@@ -115,9 +112,9 @@ def _bits(dtype: np.dtype) -> tuple[int, int]:
 def _from_zero(bits: Value, count: int) -> Value:
     """Signed numbers of so many bits, as unsigned ones in the same order: the least is 0."""
     sign = literal(1 << (count - 1), type_of(bits).dtype)
-    moved = add(bits, sign)
+    shifted = add(bits, sign)
     below = literal((1 << count) - 1, type_of(bits).dtype)
-    return moved if count == 8 * type_of(bits).dtype.itemsize else logical_and(moved, below)
+    return shifted if count == 8 * type_of(bits).dtype.itemsize else logical_and(shifted, below)
 
 
 def _value_of(word: Value, bits: int, dtype: np.dtype) -> Value:
