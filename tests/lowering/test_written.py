@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ from tests.support.lowering import i32, program_of
 REFERENCE = device_named("reference:0").target
 
 
-def counted(x: object) -> object:
+def counted(x: Any) -> Any:
     return digit_counts(x, threads=1, tile=8)
 
 
@@ -51,7 +53,7 @@ def test_a_donated_argument_is_changed_where_it_lies():
 
 
 def test_a_reshaped_operand_is_read_where_it_lies():
-    def run(x: object, p: object, u: object) -> object:
+    def run(x: Any, p: Any, u: Any) -> Any:
         return scatter_atomically(rune.numpy.reshape(x, (-1, 1)), p, rune.numpy.reshape(u, (-1, 1)), combine="add")
 
     x, places, updates = np.zeros(5, np.int32), np.array([1, 4, 1], np.int32), np.array([1, 2, 3], np.int32)

@@ -1,4 +1,4 @@
-"""Atomic changes: they print, are refused where they cannot be, and are no race among themselves."""
+"""Atomic changes: their text, where they are refused, and that they do not race each other."""
 
 from __future__ import annotations
 
